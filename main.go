@@ -38,6 +38,7 @@ func programs() []program {
 		{"burnin", always, cli.BurninHere},
 		{"image", always, imagehelper.Main},
 		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
+		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
 		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},

@@ -67,13 +67,14 @@ var mayImport = map[string][]string{
 	"slurm/values":    {"cluster", "slurm/front", "slurm/opt"},
 	"slurm/show":      {"api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
 	"slurm/submit":    {"api", "api/stream", "cast", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/stage", "slurm/values", "pmi"},
+	"slurm/cron":      {"api", "cluster", "slurm/front", "slurm/opt", "slurm/submit"},
 	"slurm/lua":       {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/values", "wire"},
 	"slurm/stage":     {"api", "api/stream", "cast", "cluster", "slurm/front", "slurm/opt"},
 	"slurm/control":   {"api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":    {"api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":  {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
 	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
-	"slurm":           {"slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
+	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
 	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/show", "slurm/submit", "wire"},
 }
 

@@ -9,3 +9,12 @@ type FilterScene struct {
 	By   uint32               // who asks
 	Open []*cluster.Partition // that the user may use
 }
+
+// Words is what the site says to the user.
+func (r SubmitResponse) Words() []string { return r.Said }
+
+// Words is what the site says to the user.
+func (r TestResponse) Words() []string { return r.Said }
+
+// Words is what the site says to the user.
+func (r WriteResponse) Words() []string { return r.Said }

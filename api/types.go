@@ -208,7 +208,13 @@ type SubmitRequest struct {
 	Script cluster.BlobText `json:"script,omitempty"`
 	Env    cluster.BlobText `json:"env,omitempty"`
 	Key    string           `json:"key,omitempty"` // see cluster.Submit
+	// Filtered says that the site's cli_filter.lua has seen the options: the hash of its text. NotByCommand: it is
+	// not asked.
+	Filtered cluster.BlobHash `json:"filtered,omitempty"`
 }
+
+// NotByCommand is what those say in Filtered who are no commands with options.
+const NotByCommand cluster.BlobHash = "none"
 
 // HetRequest asks for a heterogeneous job; its first component has the script.
 type HetRequest struct {
@@ -216,6 +222,8 @@ type HetRequest struct {
 	Script cluster.BlobText  `json:"script,omitempty"`
 	Env    cluster.BlobText  `json:"env,omitempty"`
 	Key    string            `json:"key,omitempty"` // see cluster.Submit
+	// Filtered is as in SubmitRequest.
+	Filtered cluster.BlobHash `json:"filtered,omitempty"`
 }
 
 // SubmitResponse names the job.
@@ -226,9 +234,6 @@ type SubmitResponse struct {
 	Ignored []string `json:"ignored,omitempty"`
 	Said    []string `json:"said,omitempty"` // by the site's script
 }
-
-// Words is what the site says to the user.
-func (r SubmitResponse) Words() []string { return r.Said }
 
 // TestResponse says when and where a job would start (--test-only).
 type TestResponse struct {
@@ -241,18 +246,12 @@ type TestResponse struct {
 	Said      []string           `json:"said,omitempty"`
 }
 
-// Words is what the site says to the user.
-func (r TestResponse) Words() []string { return r.Said }
-
 // WriteResponse answers every other command.
 type WriteResponse struct {
 	Index uint64          `json:"index"`
 	Jobs  []cluster.JobID `json:"jobs,omitempty"`
 	Said  []string        `json:"said,omitempty"` // see SubmitResponse
 }
-
-// Words is what the site says to the user.
-func (r WriteResponse) Words() []string { return r.Said }
 
 // JobQuery selects live jobs; every filter that is not empty must match.
 type JobQuery struct {

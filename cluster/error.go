@@ -92,6 +92,7 @@ const (
 	ErrHetLeader     ErrKind = "het_leader"    // only its leader
 	ErrHetSize       ErrKind = "het_size"
 	ErrPolicy        ErrKind = "policy" // a limit of an association or QOS
+	ErrFilter        ErrKind = "filter" // the site's cli_filter.lua is to look at the options first; Script is its text
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a
@@ -102,7 +103,8 @@ type Error struct {
 	Message string  `json:"message"`
 	Hint    string  `json:"hint,omitempty"`
 	// Said is what the site's script told the user before.
-	Said []string `json:"said,omitempty"`
+	Said   []string `json:"said,omitempty"`
+	Script string   `json:"script,omitempty"` // see ErrFilter
 }
 
 func (e *Error) Error() string { return e.Message }

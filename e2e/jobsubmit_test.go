@@ -122,3 +122,82 @@ func TestSubmitPlugins(t *testing.T) {
 		t.Errorf("partitions: %q", got)
 	}
 }
+
+// TestCLIFilter: the site's cli_filter.lua sees the options of commands, and sets them.
+func TestCLIFilter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cli_filter.lua", `
+function slurm_cli_setup_defaults(options, early_pass)
+	options["comment"] = "dflt"
+	options["time"] = "9"
+	return slurm.SUCCESS
+end
+function slurm_cli_pre_submit(options, offset)
+	local n = options["job-name"]
+	if n == "show" then
+		slurm.log_info("%s|%s|%s|%s|%s|%s|%s", options["type"], options["time"], options["gres"], tostring(options["mem"]),
+			options["ntasks"], tostring(options["exclusive"]), tostring(options["nosuch"]))
+		slurm.log_info("argv %s %s", options.argv[1]:match("[^/]*$"), options.argv[2])
+		slurm.log_info("%s", tostring(slurm.from_json(slurm.json_cli_options(options)).hold))
+	end
+	if n == "no" then slurm.log_error("cli refuses"); return slurm.ERROR end
+	if n == "boom" then local x = nil; x.y = 1 end
+	if n == "set" then options["comment"] = "cli"; options["mem"] = "3G"; options["partition"] = "debug"; options["time"] = "5" end
+	if n == "bad" then options["time"] = "abc" end
+	slurm.cli_store(1, "kept")
+	return slurm.SUCCESS
+end
+function slurm_cli_post_submit(offset, job_id, step_id)
+	slurm.log_info("post %d %s", job_id, slurm.cli_retrieve(1))
+	return slurm.SUCCESS
+end
+return slurm.SUCCESS
+`)
+	write("slurm.conf", "ClusterName=c\nCliFilterPlugins=cli_filter/lua\n"+
+		"PartitionName=main Nodes=ALL Default=YES\nPartitionName=debug Nodes=ALL\n")
+	d := startDev(t, "--hollow", "1x4c8g2gpu:h100", "--hollow-exec", "--conf", filepath.Join(dir, "slurm.conf"))
+	d.write("x.sh", "#!/bin/sh\necho $0 $1")
+	hold := []string{"sbatch", "-H", "-o", d.dir + "/out"}
+	for _, c := range []struct {
+		line      []string
+		out, errs string
+		code      int
+	}{
+		{append(hold, "-J", "show", "-t", "90", "--gres=gpu:1", "-n2", "--exclusive", d.dir+"/x.sh", "a1"), "Submitted batch job 1\n",
+			"sbatch: lua: sbatch|01:30:00|gres/gpu:1|nil|2|exclusive|nil\nsbatch: lua: argv x.sh a1\nsbatch: lua: set\nsbatch: lua: post 1 kept\n", 0},
+		{append(hold, "-J", "no", d.dir+"/x.sh"), "", "sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1},
+		{append(hold, "-J", "boom", d.dir+"/x.sh"), "Submitted batch job 2\n",
+			"sbatch: error: cli_filter/lua: cli_filter.lua:16: attempt to index a non-table object(nil) with key 'y'\n", 0},
+		{append(hold, "-J", "set", "--comment=mine", d.dir+"/x.sh"), "Submitted batch job 3\n", "sbatch: lua: post 3 kept\n", 0},
+		{append(hold, "-J", "bad", d.dir+"/x.sh"), "Submitted batch job 4\n", "sbatch: error: Invalid --time specification\nsbatch: lua: post 4 kept\n", 0},
+		{[]string{"sbatch", "--test-only", "-J", "no", d.dir + "/x.sh"}, "", "sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1},
+		{[]string{"srun", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n", "srun: lua: post 5 kept\n", 0},
+		{[]string{"salloc", "-Q", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n", "salloc: lua: post 6 kept\n", 0},
+	} {
+		out, errs, code := d.run(c.line[0], c.line[1:]...)
+		if out != c.out || !strings.HasPrefix(slurmWords(errs), c.errs) || code != c.code {
+			t.Errorf("%s:\n%q %q %d, want\n%q %q %d", strings.Join(c.line, " "), out, errs, code, c.out, c.errs, c.code)
+		}
+	}
+	for id, want := range map[string][]string{"2": {"Comment=dflt", "TimeLimit=00:09:00"}, "4": {"TimeLimit=00:09:00"},
+		"3": {"Comment=cli", "MinMemoryNode=3G", "Partition=debug", "TimeLimit=00:05:00"}} {
+		shown := d.must("scontrol", "show", "job", id)
+		for _, w := range want {
+			if !strings.Contains(shown, w) {
+				t.Errorf("job %s: no %s in %s", id, w, shown)
+			}
+		}
+	}
+	if out, errs, code := d.line(1, "sbatch -H -J typed < "+d.dir+"/x.sh"); code != 0 || !strings.Contains(out, "Submitted batch job 7") {
+		t.Errorf("a script by the input: %q %q %d", out, errs, code)
+	}
+	if out := d.must("scontrol", "write", "batch_script", "7", "-"); !strings.Contains(out, "echo $0 $1") {
+		t.Errorf("its script: %q", out)
+	}
+}

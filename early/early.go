@@ -30,7 +30,7 @@ func init() {
 		name, args = args[1], args[1:]
 	}
 	sys := front.RealSys(name)
-	sys.Dial = Dial
+	sys.Dial, sys.Args = Dial, append([]string{name}, args[1:]...)
 	os.Exit(slurm.Main(args, sys))
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"dev.muster/slurm/control"
+	"dev.muster/slurm/cron"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
@@ -45,7 +46,7 @@ func frontEnds() []frontEnd {
 		{"sbcast", "put a file on the nodes of a job", stage.Sbcast},
 		{"sgather", "fetch a file from the nodes of a job", stage.Sgather},
 		{"sattach", "show what a running step prints, and type for it", stage.Sattach},
-		{"scrontab", "list and change a crontab, whose lines are jobs", submit.Scrontab},
+		{"scrontab", "list and change a crontab, whose lines are jobs", cron.Scrontab},
 	}
 }
 

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"dev.muster/slurm/control"
+	"dev.muster/slurm/cron"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/report"
@@ -74,7 +75,7 @@ func described(name string) (operands string, options []opt.Entry) {
 	case "sstat":
 		return queryPage(opt.Sstat, report.SstatOptions)
 	case "scrontab":
-		return queryPage(opt.Scrontab, submit.ScrontabOptions)
+		return queryPage(opt.Scrontab, cron.ScrontabOptions)
 	}
 	return "", nil
 }

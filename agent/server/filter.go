@@ -111,6 +111,17 @@ func openTo(snap *cluster.Snapshot, spec *cluster.JobSpec) (open []*cluster.Part
 	return open
 }
 
+// unfiltered refuses a submission until the site's cli_filter.lua has seen the options of the command.
+func unfiltered(s *Server, hash cluster.BlobHash) error {
+	text, ok := s.Snapshot().Config().Scripts[cliFile]
+	if !ok || hash == api.NotByCommand || hash == cluster.HashBlob([]byte(text)) {
+		return nil
+	}
+	e := cluster.Errorf(cluster.Conflict, cluster.ErrFilter, "this command does not know the site's %s: it is older than that", cliFile)
+	e.Script = text
+	return e
+}
+
 // saying adds what a script said to an error.
 func saying(err error, said []string) error {
 	var e *cluster.Error
@@ -161,5 +172,8 @@ func filterUpdate(ctx context.Context, s *Server, who api.Caller, c *cluster.Upd
 	return site, said, saying(err, said)
 }
 
-// scriptFile is the name of the site's script in the configuration.
-const scriptFile = "job_submit.lua"
+// The names of the site's scripts in the configuration.
+const (
+	scriptFile = "job_submit.lua"
+	cliFile    = "cli_filter.lua"
+)

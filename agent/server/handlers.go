@@ -132,6 +132,9 @@ func written(values []any, index uint64) api.WriteResponse {
 }
 
 func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequest) (api.SubmitResponse, error) {
+	if err := unfiltered(s, q.Filtered); err != nil {
+		return api.SubmitResponse{}, err
+	}
 	if len(q.Script) > cluster.MaxScriptBytes {
 		return api.SubmitResponse{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
 			"the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
@@ -322,6 +325,9 @@ func (s *Server) feasible(snap *cluster.Snapshot, spec *cluster.JobSpec) *cluste
 }
 
 func (s *Server) testJob(ctx context.Context, who api.Caller, q api.SubmitRequest) (api.TestResponse, error) {
+	if err := unfiltered(s, q.Filtered); err != nil {
+		return api.TestResponse{}, err
+	}
 	asked := q.Spec
 	done, err := s.complete(ctx, who, &q, -1)
 	if err != nil {

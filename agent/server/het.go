@@ -16,6 +16,9 @@ func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest
 	if len(q.Script) > cluster.MaxScriptBytes {
 		return none, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
 	}
+	if err := unfiltered(s, q.Filtered); err != nil {
+		return none, err
+	}
 	if len(q.Specs) > 0 {
 		if made, ok := s.submitted(who, q.Specs[0].UID, q.Key); ok {
 			return made, nil
@@ -78,6 +81,9 @@ func (s *Server) completeHet(ctx context.Context, snap *cluster.Snapshot, who ap
 // testHet tells when a heterogeneous job would start if it were submitted now.
 func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) (api.TestResponse, error) {
 	var out api.TestResponse
+	if err := unfiltered(s, q.Filtered); err != nil {
+		return out, err
+	}
 	snap := s.Snapshot()
 	asked := slices.Clone(q.Specs)
 	c, done, err := s.completeHet(ctx, snap, who, &q)

@@ -57,7 +57,7 @@ var besides = [...]struct {
 }{
 	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
 	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
-	{submitScript, nil, readScript},
+	{submitScript, nil, readScript}, {cliScript, nil, readScript},
 }
 
 // plugstack tells that the plugins of a plugstack.conf have no effect.
@@ -91,7 +91,7 @@ func Beside(name string) bool {
 const secretKeys = " accountingstoragepass jobcomppass storagepass "
 
 // Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf,
-// slurmdbd.conf, plugstack.conf and job_submit.lua if they are there. The notes say what was not
+// slurmdbd.conf, plugstack.conf, job_submit.lua and cli_filter.lua if they are there. The notes say what was not
 // understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
@@ -427,7 +427,10 @@ func (r *reader) simple(file string, n int, p pair) bool {
 		processManager(r, file, n, p)
 		return true
 	case "jobsubmitplugins":
-		readPlugins(r, file, n, p)
+		c.SubmitPlugins = readPlugins(r, file, n, p, submitPlugins)
+		return true
+	case "clifilterplugins": // see settleScripts
+		readPlugins(r, file, n, p, cliPlugins)
 		return true
 	}
 	if to := placeOf(textKeys[:], p.key, c); to != nil {

@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
 	"dev.muster/cluster"
 )
 
-// submitScript is the file of the script that looks at submissions.
-const submitScript = "job_submit.lua"
+// The files of the scripts that look at submissions, and at the options of commands.
+const (
+	submitScript = "job_submit.lua"
+	cliScript    = "cli_filter.lua"
+)
 
-// readScript reads job_submit.lua; it counts if slurm.conf names the plugin.
+// readScript reads a script; it counts if slurm.conf names the plugin.
 func readScript(r *reader, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -22,41 +26,58 @@ func readScript(r *reader, file string) error {
 	if len(text) > cluster.MaxScriptBytes {
 		return fmt.Errorf("%s has %d bytes, more than %d", file, len(text), cluster.MaxScriptBytes)
 	}
-	r.cfg.Scripts = map[string]string{submitScript: string(text)}
+	if r.cfg.Scripts == nil {
+		r.cfg.Scripts = map[string]string{}
+	}
+	r.cfg.Scripts[path.Base(file)] = string(text)
 	return nil
 }
 
 // luaPlugin is the plugin that is a script.
 const luaPlugin = "lua"
 
-// submitPlugins are those of Slurm that muster has.
-var submitPlugins = []string{luaPlugin, "all_partitions", "require_timelimit"}
+// The plugins of Slurm that muster has, by their key.
+var (
+	submitPlugins = []string{luaPlugin, "all_partitions", "require_timelimit"}
+	cliPlugins    = []string{luaPlugin}
+)
 
-// readPlugins reads JobSubmitPlugins; those that muster lacks are told.
-func readPlugins(r *reader, file string, n int, p pair) {
-	r.cfg.SubmitPlugins = nil
+// readPlugins reads JobSubmitPlugins or CliFilterPlugins; those that muster lacks are told.
+func readPlugins(r *reader, file string, n int, p pair, known []string) (list []string) {
 	for word := range strings.SplitSeq(p.value, ",") {
 		name := strings.ToLower(strings.TrimSpace(word))
-		name = strings.TrimPrefix(name, "job_submit/")
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "job_submit/"), "cli_filter/")
 		switch {
 		case name == "" || name == "none":
-		case slices.Contains(submitPlugins, name):
-			r.cfg.SubmitPlugins = append(r.cfg.SubmitPlugins, name)
+		case slices.Contains(known, name):
+			list = append(list, name)
 		default:
-			r.note(file, n, "JobSubmitPlugins: there is no plugin %s; there are %s, and a script in Lua does the same",
-				name, strings.Join(submitPlugins, ", "))
+			r.note(file, n, "%s: there is no plugin %s; there are %s, and a script in Lua does the same",
+				Spell(p.key), name, strings.Join(known, ", "))
 		}
 	}
+	return list
 }
 
-// settleScripts keeps the script if it is called, and refuses a configuration that lacks it.
+// namesLua reports whether a value of CliFilterPlugins names the plugin that calls a script.
+func namesLua(value string) bool {
+	return slices.ContainsFunc(strings.Split(value, ","), func(name string) bool {
+		return strings.EqualFold(strings.TrimPrefix(strings.TrimSpace(name), "cli_filter/"), luaPlugin)
+	})
+}
+
+// settleScripts keeps the scripts that are called, and refuses a configuration that lacks one.
 func settleScripts(r *reader) {
-	used := slices.Contains(r.cfg.SubmitPlugins, luaPlugin)
-	if _, ok := r.cfg.Scripts[submitScript]; used && !ok {
-		r.refused = append(r.refused, fmt.Errorf("JobSubmitPlugins=lua: there is no %s beside slurm.conf", submitScript))
+	settleScript(r, submitScript, "JobSubmitPlugins", slices.Contains(r.cfg.SubmitPlugins, luaPlugin))
+	settleScript(r, cliScript, "CliFilterPlugins", namesLua(r.cfg.Keys["clifilterplugins"]))
+}
+
+func settleScript(r *reader, name, key string, used bool) {
+	if _, ok := r.cfg.Scripts[name]; used && !ok {
+		r.refused = append(r.refused, fmt.Errorf("%s=lua: there is no %s beside slurm.conf", key, name))
 	} else if !used && ok {
-		r.notes = append(r.notes, submitScript+" is not called: JobSubmitPlugins does not name lua")
-		r.cfg.Scripts = nil
+		r.notes = append(r.notes, name+" is not called: "+key+" does not name lua")
+		delete(r.cfg.Scripts, name)
 	}
 }
 

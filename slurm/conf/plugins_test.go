@@ -23,6 +23,7 @@ func TestPlugins(t *testing.T) {
 		t.Errorf("no script: %v", err)
 	}
 	write("job_submit.lua", "-- # =\nx = 1\n")
+	write("cli_filter.lua", "y = 1\n")
 	cfg, notes, err := Load(file)
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +32,10 @@ func TestPlugins(t *testing.T) {
 		t.Errorf("%q, want %q", cfg.SubmitPlugins, want)
 	}
 	told := strings.Join(notes, "\n")
-	if want := "there is no plugin throttle"; !strings.Contains(told, want) {
-		t.Errorf("no %q in %q", want, told)
+	for _, want := range []string{"there is no plugin throttle", "cli_filter.lua is not called"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in %q", want, told)
+		}
 	}
 	if want := map[string]string{"job_submit.lua": "-- # =\nx = 1\n"}; !reflect.DeepEqual(cfg.Scripts, want) {
 		t.Errorf("%q, want %q", cfg.Scripts, want)

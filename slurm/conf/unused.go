@@ -33,7 +33,6 @@ var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
 	{"has no effect: there are no tokens for users yet, who are known by the socket of their host", "AuthAltTypes AuthAltParameters"},
-	{"has no effect: the commands call no script; job_submit.lua sees all that is submitted", "CliFilterPlugins"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
 	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
@@ -58,7 +57,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
-	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins"}
+	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
 // that is none of Slurm's has the ones that it resembles.

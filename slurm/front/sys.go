@@ -22,7 +22,8 @@ var Version = "dev"
 
 // Sys is what a front-end has of the world outside, so that tests can give it another.
 type Sys struct {
-	Prog           string // the command's name, for messages
+	Prog           string   // the command's name, for messages
+	Args           []string // the words of the command, its name first; none where a command calls another one's work
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        []string

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -101,4 +102,15 @@ func valueOf(l *lua.LState, v any) lua.LValue {
 		return t
 	}
 	return lua.LNil
+}
+
+// environ is an environment by names.
+func environ(words []string) map[string]string {
+	all := map[string]string{}
+	for _, w := range words {
+		if name, value, ok := strings.Cut(w, "="); ok {
+			all[name] = value
+		}
+	}
+	return all
 }

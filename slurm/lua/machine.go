@@ -1,6 +1,6 @@
 // Package lua runs the scripts by which sites have their say in what users submit: job_submit.lua, where a job is
-// submitted or changed. Scripts that were written for Slurm run as they are (Lua 5.1). They run in a sandbox: no files,
-// no programs, a bound on time and memory. Begin with submit.go.
+// submitted or changed, and cli_filter.lua in the command that submits it. Scripts that were written for Slurm run as
+// they are (Lua 5.1), in a sandbox: no files, no programs, a bound on time and memory. Begin with submit.go or cli.go.
 package lua
 
 import (

@@ -29,7 +29,11 @@ func (*Filter) Check(name, text string) error { return Check(name, text) }
 
 // Check reads a script and says what is wrong with it.
 func Check(name, text string) error {
-	m, err := newMachine(name, text, func(string, string) {}, "slurm_job_submit", "slurm_job_modify")
+	functions := []string{"slurm_job_submit", "slurm_job_modify"}
+	if name == CLIFile {
+		functions = cliFunctions[:]
+	}
+	m, err := newMachine(name, text, func(string, string) {}, functions...)
 	if err == nil {
 		m.state.Close()
 	}

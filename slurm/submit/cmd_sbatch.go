@@ -33,6 +33,9 @@ func Sbatch(sys *front.Sys, argv []string) int {
 		return testOnly(sys, r, q)
 	}
 	resp, err := SubmitAll(sys, r, q)
+	if errors.Is(err, errFilter) {
+		return sys.Fail("%v", err)
+	}
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		beforeRefusal(sys, err, r)
@@ -118,15 +121,38 @@ func SubmitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitRespons
 	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
 		q.Key = key
 	}
-	var resp api.SubmitResponse
-	var err error
-	if len(r.Parts) == 0 {
-		resp, err = submit(s, api.SubmitJob, q.Key, q)
-	} else {
-		resp, err = submit(s, api.SubmitHet, q.Key, hetRequest(s, r, q))
+	resp, err := submitOnce(s, r, q)
+	if text, ok := filterAsked(err); ok {
+		key := q.Key
+		if q, err = refilter(s, r, text); err != nil {
+			return resp, err
+		}
+		q.Key = key
+		resp, err = submitOnce(s, r, q)
+	}
+	if r.site != nil && err == nil {
+		if err := r.site.cli.PostSubmit(0, uint32(resp.Job)); err != nil {
+			s.Say("error: cli_filter/lua: %v", err)
+		}
 	}
 	sayIgnored(s, resp.Ignored)
 	return resp, err
+}
+
+func submitOnce(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
+	if len(r.Parts) == 0 {
+		return submit(s, api.SubmitJob, q.Key, q)
+	}
+	return submit(s, api.SubmitHet, q.Key, hetRequest(s, r, q))
+}
+
+// filterAsked is the text of the site's script that is to look at the options first.
+func filterAsked(err error) (text string, ok bool) {
+	var e *api.Error
+	if !errors.As(err, &e) || e.Kind != cluster.ErrFilter {
+		return "", false
+	}
+	return e.Script, true
 }
 
 // sayIgnored says what of a job's request was left out because the site does not allow it.
@@ -142,6 +168,7 @@ func sayIgnored(s *front.Sys, names []string) {
 // hetRequest is the request for a heterogeneous job; q is that for its first component.
 func hetRequest(s *front.Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 	out := api.HetRequest{Specs: []cluster.JobSpec{q.Spec}, Script: q.Script, Env: q.Env, Key: q.Key}
+	out.Filtered = q.Filtered
 	for _, p := range r.Parts {
 		settleRequest(s, p)
 		p.Job.UID, p.Job.GID = q.Spec.UID, q.Spec.GID
@@ -220,12 +247,12 @@ func afterRefusal(s *front.Sys, err error) {
 
 // testOnly says when and where the job would start, on stderr as Slurm does.
 func testOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
-	var resp api.TestResponse
-	var err error
-	if len(r.Parts) == 0 {
-		resp, err = front.Call(s, api.TestJob, q)
-	} else {
-		resp, err = front.Call(s, api.TestHet, hetRequest(s, r, q))
+	resp, err := testOnce(s, r, q)
+	if text, ok := filterAsked(err); ok {
+		if q, err = refilter(s, r, text); err != nil {
+			return s.Fail("%v", err)
+		}
+		resp, err = testOnce(s, r, q)
 	}
 	if err != nil {
 		var e *api.Error
@@ -242,6 +269,13 @@ func testOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 	s.Say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
 		front.Stamp(resp.StartsAt), resp.CPUs, front.NodeText(resp.Nodes), resp.Partition)
 	return 0
+}
+
+func testOnce(s *front.Sys, r *Request, q api.SubmitRequest) (api.TestResponse, error) {
+	if len(r.Parts) == 0 {
+		return front.Call(s, api.TestJob, q)
+	}
+	return front.Call(s, api.TestHet, hetRequest(s, r, q))
 }
 
 // waitHold is how long one waiting call stays open.

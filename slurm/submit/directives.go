@@ -31,7 +31,7 @@ func (r *Request) directives(name string, ignorePBS bool) error {
 		if !ok {
 			continue
 		}
-		argv, bad := splitDirective(rest)
+		argv, bad := SplitDirective(rest)
 		if bad != "" {
 			return r.fatal(name + ": line " + strconv.Itoa(line) + ": Unmatched `" + bad[:1] + "` in [" + bad[1:] + "]")
 		}
@@ -69,10 +69,10 @@ func (r *Request) directive(p *opt.Parser[Request], argv []string) error {
 	return r.apply(found, FromDirective)
 }
 
-// splitDirective cuts a line into words as a shell would: quotes, backslashes, and a
+// SplitDirective cuts a line into words as a shell would: quotes, backslashes, and a
 // comment from a # that starts a word. bad is the quote that is not closed and the text
 // from that word on.
-func splitDirective(s string) (words []string, bad string) {
+func SplitDirective(s string) (words []string, bad string) {
 	s = strings.TrimLeft(s, " \t")
 	for {
 		start := s

@@ -23,7 +23,7 @@ func (r *Request) foreignDirective(text string) error {
 	if !pbs {
 		rest, options = strings.TrimPrefix(text, "#BSUB"), bsubOptions
 	}
-	argv, _ := splitDirective(rest)
+	argv, _ := SplitDirective(rest)
 	for len(argv) > 0 {
 		word := argv[0]
 		argv = argv[1:]

@@ -51,6 +51,7 @@ func (r *Request) inherit(from *Request) error {
 // component adds a component to a request.
 func (r *Request) component() *Request {
 	p := newRequest(r.prog, nil, r.sys)
+	siteDefaults(p, r.site)
 	p.Job.SubmitLine, p.Job.Kind, p.Job.Name, p.Job.Command, p.Job.Args = r.Job.SubmitLine, r.Job.Kind, r.Job.Name, r.Job.Command, r.Job.Args
 	if n := len(r.Parts); n > 0 {
 		p.Job.Name = r.Parts[n-1].Job.Name
@@ -93,6 +94,7 @@ func (r *Request) complete(env []opt.Found[Request], lines [][]opt.Found[Request
 		if err := p.apply(lines[min(k, len(lines)-1)], FromLine); err != nil {
 			return err
 		}
+		siteForces(p)
 		if before != nil {
 			if err := p.inherit(before); err != nil {
 				return err
@@ -177,7 +179,9 @@ type srunWords struct {
 
 // ParseSrun reads srun's command line and environment. Argv is the command. In an allocation with components, there is
 // one request for each component that the step runs on.
-func ParseSrun(argv []string, sys *front.Sys) (*Request, error) {
+func ParseSrun(argv []string, sys *front.Sys) (*Request, error) { return parseSrun(argv, sys, nil) }
+
+func parseSrun(argv []string, sys *front.Sys, site *siteOptions) (*Request, error) {
 	inside := sys.Getenv("SLURM_JOB_ID") != "" || sys.Getenv("SLURM_JOBID") != ""
 	words, err := srunComponents(argv, inside, sys)
 	if err != nil {
@@ -194,7 +198,7 @@ func ParseSrun(argv []string, sys *front.Sys) (*Request, error) {
 			if len(all) > 0 {
 				before = all[len(all)-1]
 			}
-			r, err := parseSrunPart(argv, w, &env, before)
+			r, err := parseSrunPart(argv, w, &env, before, site)
 			if err != nil {
 				return nil, err
 			}

@@ -64,6 +64,9 @@ type Request struct {
 	inside       cluster.Container  // --container-*
 	outOfMemory  bool               // a task of srun's step was killed for want of memory
 	bcast        bcast              // --bcast
+	line         []string           // the words of the command
+	typed        []byte             // the script, if it came by the input
+	site         *siteOptions       // what the site's script has set; nil: it was not asked
 }
 
 // ClientOptions are the options that the front-end acts on itself.
@@ -190,15 +193,16 @@ func synopsis(prog opt.Prog) string {
 }
 
 func newRequest(prog opt.Prog, argv []string, sys *front.Sys) *Request {
-	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog}
+	r := &Request{Job: cluster.JobSpec{Layout: &cluster.Layout{}}, sys: sys, prog: prog, line: argv}
 	r.Job.SubmitLine = keptLine(strings.Join(append([]string{sys.Prog}, argv...), " "))
 	r.Job.UID, r.Job.GID = sys.UID, sys.GID
 	return r
 }
 
 // parseSrunPart makes of what srun's line gives for one component, and of the environment, a request.
-func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) (*Request, error) {
+func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request, site *siteOptions) (*Request, error) {
 	r := newRequest(opt.Srun, argv, sys)
+	siteDefaults(r, site)
 	env := ParserFor(opt.Srun).Env(sys.LookupEnv)
 	if err := r.apply(env, FromEnv); err != nil {
 		return nil, err
@@ -209,6 +213,7 @@ func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) 
 		}
 		return nil, err
 	}
+	siteForces(r)
 	if before != nil && r.Client.JobID == 0 {
 		if err := r.inherit(before); err != nil {
 			return nil, err
@@ -230,8 +235,11 @@ func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request) 
 
 // ParseSalloc reads salloc's command line and environment. Argv is the command, empty
 // for the user's shell.
-func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) {
+func ParseSalloc(argv []string, sys *front.Sys) (*Request, error) { return parseSalloc(argv, sys, nil) }
+
+func parseSalloc(argv []string, sys *front.Sys, site *siteOptions) (*Request, error) {
 	r := newRequest(opt.Salloc, argv, sys)
+	siteDefaults(r, site)
 	lines, rest, err := parseLines(opt.Salloc, argv)
 	if err != nil {
 		return nil, err

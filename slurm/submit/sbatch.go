@@ -21,8 +21,11 @@ const MaxScript = 64 << 20
 
 // ParseSbatch reads sbatch's command line, its script with the options in it, and its
 // environment; the command line wins over the environment, and that over the script.
-func ParseSbatch(argv []string, sys *front.Sys) (*Request, error) {
+func ParseSbatch(argv []string, sys *front.Sys) (*Request, error) { return parseSbatch(argv, sys, nil) }
+
+func parseSbatch(argv []string, sys *front.Sys, site *siteOptions) (*Request, error) {
 	r := newRequest(opt.Sbatch, argv, sys)
+	siteDefaults(r, site)
 	lines, rest, err := parseLines(opt.Sbatch, argv)
 	if err != nil {
 		return nil, err
@@ -105,6 +108,7 @@ func (r *Request) readScript(found []opt.Found[Request], rest []string) error {
 	var err error
 	if len(rest) == 0 {
 		text, err = io.ReadAll(io.LimitReader(r.sys.Stdin, MaxScript))
+		r.typed = append([]byte{}, text...)
 		r.Job.Name = "sbatch"
 	} else {
 		dir, _ := lastValue(found, "chdir")

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"time"
 
 	"dev.muster/api"
@@ -15,6 +16,9 @@ func allocate(s *front.Sys, r *Request) (*cluster.Job, int) {
 		return nil, code
 	}
 	resp, err := SubmitAll(s, r, q)
+	if errors.Is(err, errFilter) {
+		return nil, s.Fail("%v", err)
+	}
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		beforeRefusal(s, err, r)

@@ -1,7 +1,10 @@
-package submit
+// Package cron is scrontab: a crontab whose lines are jobs. Its options in the file are those of sbatch, which reads
+// them.
+package cron
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +17,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/submit"
 )
 
 // crontabLine is what scrontab's line asks for.
@@ -73,34 +77,48 @@ func Scrontab(sys *front.Sys, argv []string) int {
 		_, _ = io.WriteString(sys.Stderr, scrontabUsage)
 		return 1
 	}
-	uid := sys.UID
-	if o.user != "" {
-		u, ok := front.LookupUser(o.user)
-		if !ok {
-			return fatalCron(sys, "Invalid user: "+o.user)
-		}
-		uid = u.UID
-	}
+	uid, ok := crontabUser(sys, o.user)
 	switch {
+	case !ok:
+		return fatalCron(sys, "Invalid user: "+o.user)
 	case o.list:
 		return listCrontab(sys, uid)
 	case o.remove:
 		_, err := front.Call(sys, api.PutCrontab, api.CrontabRequest{UID: uid})
 		return cronDone(sys, err)
 	case len(rest) == 1 && rest[0] != "-":
-		text, err := front.ReadFileLimited(rest[0], MaxScript)
-		if err != nil {
-			return fatalCron(sys, "failed to open "+rest[0])
-		}
-		return putCrontab(sys, uid, text)
+		return putFile(sys, uid, rest[0])
 	case len(rest) == 1, !o.edit && !onTerminal(sys):
-		text, err := io.ReadAll(io.LimitReader(sys.Stdin, MaxScript))
-		if err != nil {
-			return fatalCron(sys, front.PlainError(err))
-		}
-		return putCrontab(sys, uid, text)
+		return putInput(sys, uid)
 	}
 	return editCrontab(sys, uid)
+}
+
+// crontabUser is whose crontab it is: the caller's, if nobody is named.
+func crontabUser(sys *front.Sys, name string) (uid uint32, ok bool) {
+	if name == "" {
+		return sys.UID, true
+	}
+	u, ok := front.LookupUser(name)
+	return u.UID, ok
+}
+
+// putFile replaces the crontab by a file.
+func putFile(sys *front.Sys, uid uint32, file string) int {
+	text, err := front.ReadFileLimited(file, submit.MaxScript)
+	if err != nil {
+		return fatalCron(sys, "failed to open "+file)
+	}
+	return putCrontab(sys, uid, text)
+}
+
+// putInput replaces the crontab by what comes by the input.
+func putInput(sys *front.Sys, uid uint32) int {
+	text, err := io.ReadAll(io.LimitReader(sys.Stdin, submit.MaxScript))
+	if err != nil {
+		return fatalCron(sys, front.PlainError(err))
+	}
+	return putCrontab(sys, uid, text)
 }
 
 func fatalCron(sys *front.Sys, text string) int {
@@ -151,40 +169,43 @@ func editCrontab(sys *front.Sys, uid uint32) int {
 	if err != nil {
 		return cronDone(sys, err)
 	}
-	before := []byte(r.Text)
-	if len(before) == 0 {
-		before = []byte(crontabExample)
-	}
-	f, err := os.CreateTemp(sys.Getenv("TMPDIR"), "scrontab-")
+	before := []byte(cmp.Or(string(r.Text), crontabExample))
+	file, after, err := edited(sys, before)
 	if err != nil {
 		return fatalCron(sys, front.PlainError(err))
 	}
-	code := 0
-	defer func() { // what was refused is kept
-		if code == 0 {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(before)
-	f.Close()
-	if err != nil {
-		return fatalCron(sys, front.PlainError(err))
-	}
-	if !runEditor(sys, f.Name()) {
-		return fatalCron(sys, "editor returned non-zero exit code")
-	}
-	after, err := front.ReadFileLimited(f.Name(), MaxScript)
-	switch {
-	case err != nil:
-		return fatalCron(sys, front.PlainError(err))
-	case bytes.Equal(before, after):
+	if bytes.Equal(before, after) {
 		fmt.Fprintln(sys.Stdout, "scrontab: no changes made")
+		_ = os.Remove(file)
 		return 0
 	}
-	if code = putCrontab(sys, uid, after); code != 0 {
-		sys.Say("what was written is in %s: mend it there, then scrontab %s", f.Name(), f.Name())
+	code := putCrontab(sys, uid, after)
+	if code != 0 { // what was refused is kept
+		sys.Say("what was written is in %s: mend it there, then scrontab %s", file, file)
+		return code
 	}
-	return code
+	_ = os.Remove(file)
+	return 0
+}
+
+// errEditor is that the user's editor says that it failed.
+var errEditor = errors.New("editor returned non-zero exit code")
+
+// edited has the user's editor change a text in a file, which is there afterwards if it was changed.
+func edited(sys *front.Sys, before []byte) (file string, after []byte, err error) {
+	f, err := os.CreateTemp(sys.Getenv("TMPDIR"), "scrontab-")
+	if err != nil {
+		return "", nil, err
+	}
+	_, err = f.Write(before)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	if !runEditor(sys, f.Name()) {
+		return "", nil, errors.Join(errEditor, os.Remove(f.Name()))
+	}
+	after, err = front.ReadFileLimited(f.Name(), submit.MaxScript)
+	return f.Name(), after, err
 }
 
 func onTerminal(sys *front.Sys) bool {
@@ -194,12 +215,7 @@ func onTerminal(sys *front.Sys) bool {
 
 // runEditor runs the user's editor with a file.
 func runEditor(sys *front.Sys, file string) bool {
-	editor := "vi"
-	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if v := sys.Getenv(name); v != "" {
-			editor = v
-		}
-	}
+	editor := cmp.Or(sys.Getenv("VISUAL"), sys.Getenv("EDITOR"), "vi")
 	argv := []string{"/bin/sh", "-c", editor + ` "$1"`, "sh", file}
 	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: sys.Environ, Files: []*os.File{os.Stdin, os.Stdout,
 		os.Stderr}})
@@ -251,10 +267,8 @@ func (r *crontabReader) line(n int, line string) string {
 	options, isOptions := strings.CutPrefix(line, "#SCRON")
 	switch {
 	case isOptions:
-		if r.first == 0 {
-			r.first = n
-		}
-		words, unclosed := splitDirective(options)
+		r.first = cmp.Or(r.first, n)
+		words, unclosed := submit.SplitDirective(options)
 		if bad := refusedCron(words); unclosed != "" || bad != "" {
 			return "Invalid option found in #SCRON line: " + bad + unclosed
 		}
@@ -277,7 +291,7 @@ func (r *crontabReader) line(n int, line string) string {
 
 // refusedCron is the first word of a #SCRON line that a job of a crontab can not have, or that is no option.
 func refusedCron(words []string) string {
-	found, rest, err := ParserFor(opt.Sbatch).Parse(words)
+	found, rest, err := submit.ParserFor(opt.Sbatch).Parse(words)
 	if err != nil || len(rest) > 0 {
 		return strings.Join(words, " ")
 	}
@@ -350,32 +364,23 @@ func (r *crontabReader) job(n int, e cronEntry) string {
 		return "no command on line " + strconv.Itoa(n)
 	}
 	own := *r.sys
-	own.Environ = []string{"HOME=" + r.user.Home, "USER=" + r.user.Name, "LOGNAME=" + r.user.Name, "SHELL=" +
-		r.user.Shell,
-		"PATH=/usr/local/bin:/usr/bin:/bin"}
+	own.Environ = []string{"HOME=" + r.user.Home, "USER=" + r.user.Name, "LOGNAME=" + r.user.Name,
+		"SHELL=" + r.user.Shell, "PATH=/usr/local/bin:/usr/bin:/bin"}
 	own.UID, own.GID = r.user.UID, r.user.GID
 	own.Getwd = func() (string, error) { return r.user.Home, nil }
 	argv := append([]string{"--job-name=" + strings.Fields(e.command)[0], "--requeue"}, r.options...)
-	req, err := ParseSbatch(append(argv, "--wrap="+e.command), &own)
+	req, err := submit.ParseSbatch(append(argv, "--wrap="+e.command), &own)
 	if err != nil {
-		var u *opt.UsageError
-		if errors.As(err, &u) {
-			return strings.Join(u.Lines, "\n")
-		}
 		return err.Error()
 	}
-	q, code := Submission(&own, req)
+	q, code := submit.Submission(&own, req)
 	if code != 0 {
 		return "line " + strconv.Itoa(n) + " is refused"
 	}
 	q.Script = []byte("#!/bin/sh\n# This job was submitted through scrontab\n" + r.said +
 		"# crontab time request was: '" + e.said + "'\n" + e.command + "\n")
 	q.Spec.Cron, q.Spec.UID, q.Spec.GID = &cluster.Cron{When: e.when}, r.user.UID, r.user.GID
-	first := n
-	if r.first != 0 {
-		first = r.first
-	}
-	r.jobs = append(r.jobs, api.CrontabJob{Submit: q, First: first, Last: n})
+	r.jobs = append(r.jobs, api.CrontabJob{Submit: q, First: cmp.Or(r.first, n), Last: n})
 	r.options, r.said, r.first = nil, "", 0
 	return ""
 }

@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"dev.muster/early"
+	"dev.muster/slurm"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/lua"
+	"dev.muster/slurm/submit"
+)
+
+// Command is one of Slurm's commands that is to call the site's cli_filter.lua; words begin with its name.
+func Command(words []string) int {
+	submit.OpenScript = func(text string, say func(level, line string)) (front.SiteScript, error) {
+		script, err := lua.NewCLI(text, say)
+		if err != nil {
+			return nil, err
+		}
+		return script, nil
+	}
+	sys := front.RealSys(words[0])
+	sys.Dial = early.Dial
+	return slurm.Main(words, sys)
+}
