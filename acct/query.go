@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,10 @@ type Query struct {
 	From, To   time.Time // jobs that lived between them; zero: no bound
 	Duplicates bool      // every attempt, not only the last
 	Steps      bool
+	// Latest asks for so many records that match, those that ended or were submitted last; 0: for all.
+	Latest int
+	// Before leaves those that ended before it; zero: no bound.
+	Before time.Time
 	cluster.HistoryFilter
 }
 
@@ -52,6 +57,9 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		}
 		where, args := q.where()
 		order := " ORDER BY seq"
+		if q.Latest > 0 {
+			order = " ORDER BY ended DESC, submitted DESC, seq DESC LIMIT " + strconv.Itoa(maxLatest)
+		}
 		rows, err := d.r.QueryContext(ctx, "SELECT data FROM job"+where+order, args...)
 		if err != nil {
 			yield(Record{}, fmt.Errorf("read history: %w", err))
@@ -73,12 +81,18 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 			if j = j.Settled(); q.matches(j) {
 				list = append(list, j)
 			}
+			if q.Latest > 0 && len(list) == q.Latest {
+				break
+			}
 		}
 		if err := rows.Err(); err != nil {
 			yield(Record{}, fmt.Errorf("read history: %w", err))
 			return
 		}
 		rows.Close()
+		if q.Latest > 0 {
+			slices.Reverse(list)
+		}
 		if !q.Duplicates {
 			list = newest(list)
 		}
@@ -98,6 +112,9 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		}
 	}
 }
+
+// maxLatest bounds the records that are looked at for the latest ones that match.
+const maxLatest = 20_000
 
 // jobsAtOnce is of how many jobs the steps are read by one question.
 const jobsAtOnce = 500
@@ -180,6 +197,10 @@ func (q *Query) where() (string, []any) {
 	if !q.From.IsZero() {
 		terms = append(terms, "(ended >= ? OR ended = 0)")
 		args = append(args, q.From.UnixNano())
+	}
+	if !q.Before.IsZero() {
+		terms = append(terms, "ended > 0 AND ended < ?")
+		args = append(args, q.Before.UnixNano())
 	}
 	if terms == nil {
 		return "", nil

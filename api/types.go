@@ -661,16 +661,23 @@ type NotifyRequest struct {
 	Text string        `json:"text"`
 }
 
-// TailRequest asks for the end of the output of a batch job that runs or has ended.
+// TailRequest asks for the end of the output of a batch job that runs or has ended, or for 64 KiB from an offset.
 type TailRequest struct {
-	Job cluster.JobID `json:"job"`
+	Job    cluster.JobID `json:"job"`
+	Errors bool          `json:"errors,omitempty"` // what it writes as errors
+	From   *int64        `json:"from,omitempty"`   // offset; one beyond the end is 0: the file was begun anew
+	Hold   bool          `json:"hold,omitempty"`   // if there is nothing, wait some seconds for more
+	Raw    bool          `json:"raw,omitempty"`    // Bytes instead of Text
 }
 
-// TailResponse is the end of a file, 64 KiB at most.
+// TailResponse is a part of a file, 64 KiB at most, and where it begins and ends. Nodes of before say only the text.
 type TailResponse struct {
-	File string `json:"file"`
-	Text string `json:"text"`
-	Cut  bool   `json:"cut,omitempty"` // there is more before it
+	File  string `json:"file"`
+	Text  string `json:"text"`
+	Bytes []byte `json:"bytes,omitempty"`
+	Cut   bool   `json:"cut,omitempty"` // there is more before it
+	Start int64  `json:"start,omitempty"`
+	End   int64  `json:"end,omitempty"`
 }
 
 // MeasureResponse has the steps with their usage, in the order of their numbers, and those nodes that could not be asked.

@@ -111,7 +111,7 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 		add("node", "absent", "its client has never come", "start muster client there")
 	case n.Down && ours:
 		add("node", "down", cmp.Or(n.Reason, "it is down"), "look at the machine; it returns when its client does, or by "+resume)
-	case !n.Up && !n.Down:
+	case n.Word(false) == "silent":
 		add("node", "silent", "its client does not answer", "look at the machine and the log of muster client there")
 	case n.Drain && ours && len(n.DrainedFor) == 0:
 		add("node", "drained", n.Reason, resume+", once it is well")

@@ -49,7 +49,7 @@ type nodeCounts struct {
 
 // nodeGroup is nodes that are out of service for one reason.
 type nodeGroup struct {
-	State  string `json:"state"` // down, silent, drained or draining
+	State  string `json:"state"` // down, silent, absent, drained or draining
 	Nodes  string `json:"nodes"` // a host list
 	Count  int    `json:"count"`
 	Reason string `json:"reason,omitempty"`
@@ -142,19 +142,15 @@ func (st *clusterStatus) countServers(ping *api.PingResponse) {
 
 // whyOut is the state of a node that can not be used, "" for the others.
 func whyOut(n *api.NodeInfo) string {
-	switch {
-	case n.Down:
-		return "down"
-	case n.Drain && len(n.Load.Jobs) > 0:
-		return "draining"
-	case n.Drain:
-		return "drained"
-	case isOff(n):
-	case !n.Up || n.Registered.IsZero():
-		return "silent"
+	switch word := n.Word(len(n.Load.Jobs) > 0); word {
+	case "down", "draining", "drained", "silent", "absent":
+		return word
 	}
 	return ""
 }
+
+// gone reports whether a node of a state can not be reached.
+func gone(state string) bool { return state == "down" || state == "silent" || state == "absent" }
 
 // isOff reports whether a node is switched off, or on its way on or off.
 func isOff(n *api.NodeInfo) bool { return !n.Up && (n.Off() || n.Leaving()) }
@@ -168,7 +164,8 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		c := &st.Nodes
 		off := state == "" && isOff(n)
 		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+front.BoolInt(state == "" && !off), c.Off+front.BoolInt(off), c.Busy+front.BoolInt(len(n.Load.Jobs) > 0)
-		c.Down, c.Drained = c.Down+front.BoolInt(state == "down" || state == "silent"), c.Drained+front.BoolInt(state == "drained" || state == "draining")
+		c.Down, c.Drained = c.Down+front.BoolInt(gone(state)), c.Drained+front.BoolInt(state == "drained" ||
+			state == "draining")
 		used := n.Load.CPUs.Len()
 		st.CPUs.Total, st.CPUs.Used, st.CPUs.Out = st.CPUs.Total+n.Inventory.CPUs, st.CPUs.Used+used, st.CPUs.Out+front.BoolInt(state != "")*(n.Inventory.CPUs-used)
 		if state != "" {

@@ -200,6 +200,31 @@ func (n *Node) Usable() bool {
 	return there && !n.Down && !n.Drain && !n.Failing && !n.Reboot.Issued()
 }
 
+// Word is a node's condition in the word that all of muster shows people; busy: jobs are on it.
+func (n *Node) Word(busy bool) string {
+	switch {
+	case n.Down:
+		return "down"
+	case n.Drain && busy:
+		return "draining"
+	case n.Drain:
+		return "drained"
+	case !n.Up && n.Leaving():
+		return "powering down"
+	case !n.Up && n.Off() && n.Power.State != PowerOff:
+		return "powering up"
+	case !n.Up && n.Off():
+		return "off"
+	case n.Registered.IsZero():
+		return "absent"
+	case !n.Up || n.Quiet:
+		return "silent"
+	case busy:
+		return "running"
+	}
+	return "idle"
+}
+
 // Load is what is given out on a node: the sum of the shares of its jobs.
 type Load struct {
 	Node NodeName `json:"node"`

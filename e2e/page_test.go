@@ -4,7 +4,6 @@ import (
 	"flag"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +55,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("told %q, then %q", first, next)
 	}
 	d.wait("the job to run", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t") == "R" })
-	for path, want := range map[string]string{"/": "16 <small>of 32</small>", "/queue": "seen", "/jobs/" + id: "running", "/metrics": "muster_gpus_used{type=\"h100\"} 16", "/healthz": "ok"} {
+	for path, want := range map[string]string{"/": "16 <small>of 32 in use</small>", "/queue": "seen", "/jobs/" + id: "running", "/metrics": "muster_gpus_used{type=\"h100\"} 16", "/healthz": "ok"} {
 		if body := get(path); !strings.Contains(body, want) {
 			t.Errorf("%s: %q is not in %s", path, want, body)
 		}
@@ -67,15 +66,9 @@ func TestPage(t *testing.T) {
 		return
 	}
 	inhabit(t, d)
-	base, v := "http://"+addr, logIn(t, d, addr)
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range v.http.Jar.Cookies(u) {
-		b.call("Network.setCookie", map[string]any{"name": c.Name, "value": c.Value, "url": base, "httpOnly": true, "sameSite": "Strict"}, nil)
-	}
-	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/live", "output": "/jobs/" + over + "/live", "ask": "/nodes/gpu-node-001/drain",
+	base := "http://" + addr
+	b.enter(logIn(t, d, addr))
+	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log", "output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain",
 		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 360, scheme)

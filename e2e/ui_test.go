@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestUI: muster ui opens a session on one server that all others take; what is asked for there is done by the leader;
@@ -76,16 +77,16 @@ func TestUI(t *testing.T) {
 	past := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "out-%N-%j", "--wrap", "echo hello from $SLURMD_NODENAME")
 	g.wait("the job's end at "+follower, func() bool {
 		_, body := ask("GET", follower, "/jobs/"+past, nil)
-		return strings.Contains(body, "/jobs/"+past+"/live\">its output<")
+		return strings.Contains(body, "/jobs/"+past+"/log\">all of its output<")
 	})
-	if _, body := ask("GET", follower, "/jobs/"+past+"/live", nil); !strings.Contains(body, "hello from c1-001") || !strings.Contains(body, "out-c1-001-"+past) {
+	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "hello from c1-001") || !strings.Contains(body, "out-c1-001-"+past) {
 		t.Errorf("the output of a job that has ended on c1: %s", body)
 	}
 	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
 		t.Errorf("root of a compute node got a link: %d %s", code, errs)
 	}
 	g.at["c1"].kill()
-	if _, body := ask("GET", follower, "/jobs/"+past+"/live", nil); !strings.Contains(body, "out-%N-%j, asked of node c1-001) can not be shown: ") {
+	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "out-%N-%j, asked of node c1-001) can not be shown: ") {
 		t.Errorf("the output of a job whose node is away: %s", body)
 	}
 	if code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {token("s3", "/")}}); code != 303 {
@@ -107,7 +108,7 @@ func TestUILive(t *testing.T) {
 	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap", "echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
 	d.wait("its output", func() bool { return strings.Contains(d.soFar("out-"+id), "hello") })
 	v := logIn(t, d, addr)
-	body := v.get("/jobs/" + id + "/live")
+	body := v.get("/jobs/" + id + "/log")
 	for _, want := range []string{"&lt;b&gt;hello&lt;/b&gt; " + id, "out-" + id, "<td>script</td>", "CPU time"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
@@ -115,10 +116,10 @@ func TestUILive(t *testing.T) {
 	}
 	d.must("scancel", id)
 	d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
-	if body := v.get("/jobs/" + id); !strings.Contains(body, `<a href="/jobs/`+id+`/live">its output</a>`) {
+	if body := v.get("/jobs/" + id); !strings.Contains(body, `<a href="/jobs/`+id+`/log">all of its output</a>`) {
 		t.Errorf("an ended job has no link to its output: %s", body)
 	}
-	body = v.get("/jobs/" + id + "/live")
+	body = v.get("/jobs/" + id + "/log")
 	for _, want := range []string{"&lt;b&gt;hello&lt;/b&gt; " + id, "out-" + id, "cancelled"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("once it has ended: %q is not in %s", want, body)
@@ -127,7 +128,7 @@ func TestUILive(t *testing.T) {
 	if err := os.Remove(d.dir + "/out-" + id); err != nil {
 		t.Fatal(err)
 	}
-	if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, "No such file") || !strings.Contains(body, "asked of node node-001") {
+	if body := v.get("/jobs/" + id + "/log"); !strings.Contains(body, "No such file") || !strings.Contains(body, "asked of node node-001") {
 		t.Errorf("a file that is gone: %s", body)
 	}
 }
@@ -144,7 +145,7 @@ func TestUISooner(t *testing.T) {
 	d.must("scontrol", "create", "reservation=later", "starttime=now+2hours", "duration=600", "nodes=ALL", "users=nobody", "flags=ignore_jobs")
 	v := logIn(t, d, addr)
 	body := v.get("/jobs/" + short)
-	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`, "node-001 until ", `<a href="/jobs/` + short + `/sooner">`} {
+	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`, "node-001 until ", `href="/jobs/` + short + `/sooner">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}
@@ -178,11 +179,11 @@ func TestUILivePrivate(t *testing.T) {
 		})
 		// The script may write before the servers have heard that it began.
 		d.wait("the page to show "+want[0]+id, func() bool {
-			return strings.Contains(v.get("/jobs/"+id+"/live"), want[0]+id)
+			return strings.Contains(v.get("/jobs/"+id+"/log"), want[0]+id)
 		})
 		d.must("scancel", id)
 		d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
-		if body := v.get("/jobs/" + id + "/live"); !strings.Contains(body, want[1]) {
+		if body := v.get("/jobs/" + id + "/log"); !strings.Contains(body, want[1]) {
 			t.Errorf("%s, once it has ended: %q is not in %s", dir, want[1], body)
 		}
 	}
@@ -230,4 +231,86 @@ func (v *visitor) get(path string) string {
 		v.t.Fatalf("%s: %d %v %s", path, r.StatusCode, err, b)
 	}
 	return string(b)
+}
+
+// TestPageLog: in a browser the log opens at its end, shows a line within a second or two of its being written, and leaves who
+// reads further up where they are; errors stand beside it; lines with a word are found, and all of it can be had as a file.
+func TestPageLog(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
+	id := d.must("sbatch", "--parsable", "--array=7", "-o", d.dir+"/out", "-e", d.dir+"/err",
+		"--wrap", "seq -f 'line %g of many' 20000; echo oh dear >&2; exec sleep 1000")
+	d.wait("its output", func() bool { return strings.Contains(d.soFar("out"), "line 20000 of many") })
+	v := logIn(t, d, addr)
+	path := "/jobs/" + id + "_7/log"
+	if body := v.get(path + "?stream=err"); !strings.Contains(body, "oh dear") || strings.Contains(body, "line 20000") {
+		t.Errorf("its errors: %s", body)
+	}
+	if body := v.get(path + "?find=LINE+1777+"); !strings.Contains(body, "line 1777 of many\n") || strings.Contains(body, "line 1778") {
+		t.Errorf("what is found: %s", body)
+	}
+	if all := v.get(path + "/file/out"); !strings.HasPrefix(all, "line 1 of many\n") || strings.Count(all, "\n") != 20000 {
+		t.Errorf("the file has %d lines", strings.Count(all, "\n"))
+	}
+	b := startBrowser(t, d.dir)
+	if b == nil {
+		return
+	}
+	b.enter(v)
+	b.open("http://"+addr+path, 1200, "light")
+	const page = `const box = document.getElementById("scroll"), pre = document.getElementById("tail"), at = box.getBoundingClientRect();`
+	read := func() []string {
+		return b.run(`(() => {` + page + ` return [box.scrollTop + "", pre.textContent.trimEnd().split("\n").at(-1),
+			document.getElementById("follows").textContent]; })()`)
+	}
+	if at := read(); at[0] != "0" || at[1] != "line 20000 of many" {
+		t.Errorf("it opens at %q", at)
+	}
+	add := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(d.dir+"/out", os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.wait("the page to follow", func() bool { return read()[2] == "follows" || read()[2] == "" })
+	add("and one more\n")
+	began := time.Now()
+	d.wait("the line", func() bool { return read()[1] == "and one more" })
+	if took := time.Since(began); took > patience(3*time.Second) {
+		t.Errorf("the line was there after %v", took)
+	}
+	b.run(`(document.getElementById("scroll").scrollTop = -500, [])`)
+	line := `(() => {` + page + ` const range = document.caretRangeFromPoint(at.x + 30, at.y + 60);
+		return [range.startContainer.data.slice(range.startOffset).split("\n")[0]]; })()`
+	before := b.run(line)
+	add(strings.Repeat("much more\n", 50))
+	d.wait("the lines", func() bool { return read()[1] == "much more" })
+	if after := b.run(line); after[0] != before[0] {
+		t.Errorf("who reads at %s is taken to %s", before, after)
+	}
+	d.must("scancel", id)
+	d.wait("the page to say that it is over", func() bool { return read()[2] == "the job has ended" })
+	for _, s := range b.said {
+		t.Errorf("the browser says %s", s)
+	}
+}
+
+// enter gives the browser a visitor's session.
+func (b *browser) enter(v *visitor) {
+	b.t.Helper()
+	base := "http://" + v.addr
+	u, err := url.Parse(base)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, c := range v.http.Jar.Cookies(u) {
+		b.call("Network.setCookie", map[string]any{"name": c.Name, "value": c.Value, "url": base, "httpOnly": true,
+			"sameSite": "Strict"}, nil)
+	}
 }

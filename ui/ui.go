@@ -41,7 +41,9 @@ type Page struct {
 
 // Nav lists the views that every page leads to.
 func (p Page) Nav() (out []Link) {
-	for _, l := range []Link{{"overview", "/", false}, {"nodes", "/map", false}, {"jobs", "/queue", false}, {"accounts", "/accounts", false}, {"reservations", "/reservations", false}, {"events", "/events", false}} {
+	for _, l := range []Link{{"Overview", "/", false}, {"Jobs", "/queue", false},
+		{"Nodes", "/map", false},
+		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false}} {
 		l.Here = l.To == p.Path
 		out = append(out, l)
 	}
@@ -88,6 +90,20 @@ type Overview struct {
 type Count struct {
 	Name, To string
 	N        int
+	State    string
+}
+
+// words are states for people, where they are not what the code calls them.
+var words = map[string]string{"timed_out": "timed out", "out_of_memory": "out of memory",
+	"node_failed": "lost with its node",
+	"boot_failed": "lost at the node's start", "deadline": "deadline missed"}
+
+// Words is a state for people.
+func Words(state string) string {
+	if w, ok := words[state]; ok {
+		return w
+	}
+	return state
 }
 
 // Server is a member of the group.
@@ -105,6 +121,7 @@ type Node struct {
 	GPU                 Gauge
 	Cells               []Cell // one a GPU; none where there are too many nodes to tell them apart
 	Jobs                int
+	Named               bool // its name stands on its tile
 }
 
 // Level is how much of a node's GPUs, or of its CPUs where it has none, is in use: 0 nothing to 4 all.
@@ -127,8 +144,11 @@ type Cell struct {
 	Class, Title string
 }
 
-// Colour is one of twelve classes for a number.
-func Colour(n int) string { return fmt.Sprintf("c%d", n%12) }
+// Colours is how many there are for users and jobs.
+const Colours = 12
+
+// Colour is one of the classes for a number.
+func Colour(n int) string { return fmt.Sprintf("c%d", n%Colours) }
 
 // Group is nodes that belong together: under a leaf switch, in a block.
 type Group struct {
@@ -143,19 +163,41 @@ type Map struct {
 	Legend []Cell
 }
 
-// Job is a row of the queue.
+// Job is a row of the queue: a job, or an array.
 type Job struct {
-	ID, Name, User, Account, Partition, State, Reason, Size, Nodes, For, Limit string
+	ID, To                                                                 string
+	Name, User, Account, Partition, State, Reason, Size, Nodes, For, Limit string
+	Why                                                                    string // the reason alone, to filter by
+	Strip                                                                  *Strip // of an array
+	Ended                                                                  time.Time
+}
+
+// Strip is the tasks of an array: how many are in which state, and a drawing of them, 1000 wide.
+type Strip struct {
+	Counts []Count
+	Runs   []Run
+}
+
+// Run is tasks beside each other that are in one state.
+type Run struct {
+	X, W         int
+	Class, Title string
 }
 
 // Queue is the view of jobs.
 type Queue struct {
 	Filter     map[string]string
 	States     []Link
+	Mine       Link
+	Only       []Link // what it is narrowed down to besides, and where it is not
+	Orders     []Link
 	Jobs       []Job
 	From, To   int
-	All        int
+	All, Tasks int
 	Prev, Next string
+	Over       bool // these jobs have ended
+	LoggedIn   bool
+	Bulk       []Link // what may be done to several
 }
 
 // Row is a field and its value.
@@ -164,27 +206,54 @@ type Row struct{ Name, Value, To string }
 // Cause is why a job waits.
 type Cause struct{ Reason, Text, Hint string }
 
-// One is the view of a job or a node.
+// Waits is why a job waits, and what is known of its start.
+type Waits struct {
+	Causes  []Cause
+	Starts  string
+	Holders []Row // jobs that hold what it is to get there
+	Sooner  Link  // where to see what would let it start sooner
+}
+
+// JobPage is the view of a job, or of an array as a whole.
+type JobPage struct {
+	Job
+	Array      bool   // as a whole
+	ArrayID    string // of which it is a task
+	Owner      bool   // the visitor may see what it writes
+	Note, Did  string
+	Verdict    string // why it ended, if not well
+	Waits      Waits
+	Actions    []Link
+	Bar        *Gauge // time used of its limit, in minutes
+	Log        string // where its output is
+	Script     string
+	Asked      []Row
+	Got        []Row
+	Files      []Row
+	Priority   []Row
+	Depends    []Row
+	Components []Row
+	Attempts   []Row
+	Steps      []Row
+	On         []Link // its nodes
+	Tasks      []Job
+	Timeline   *Timeline
+}
+
+// One is the view of a node, or of what would help a job.
 type One struct {
-	Head     string
-	Note     string
-	State    string
-	Rows     []Row
-	Causes   []Cause
-	Sooner   Link    // where to see what would let it start sooner
-	Changes  []Cause // that
-	Still    bool    // it is not shown anew when the cluster changes
-	Starts   string
-	Holders  []Row // jobs that hold what it is to get there
-	Steps    []Row
-	Jobs     []Job
-	GPUs     []Row
-	NICs     []Row
-	Bar      *Gauge // time used of its limit, in minutes
-	Actions  []Link // what the visitor may do
-	Did      string // what has just been done
-	Live     Link   // where to see what it uses and writes
-	Timeline *Timeline
+	Head    string
+	Note    string
+	State   string
+	Rows    []Row
+	Changes []Cause // what would let it start sooner
+	Still   bool    // it is not shown anew when the cluster changes
+	Jobs    []Job
+	GPUs    []Row
+	NICs    []Row
+	Actions []Link // what the visitor may do
+	Did     string // what has just been done
+	Cells   []Cell // its GPUs
 }
 
 // Ask is the form that asks before something is done.
@@ -192,9 +261,14 @@ type Ask struct {
 	Text, About string
 	Do, To      string // the button, and where it leads
 	Back        string
-	Reason      bool   // a reason must be given
-	Given       string // the reason that was
-	Refusal     string // why it was not done
+	Input       string // what must be said with it
+	// Of what is done to several jobs: these, the word for it, and a line on each; in the end what was done.
+	Jobs    []string
+	Name    string
+	List    []string
+	Done    string
+	Given   string // the reason that was
+	Refusal string // why it was not done
 }
 
 // Login is the form that opens a session.
@@ -301,11 +375,17 @@ type Point struct {
 
 // Live is what a running job uses, and the end of what a running or ended one has written.
 type Live struct {
-	Job, State, Note string
-	Steps            []Figures
-	File, Tail       string
-	Cut              bool
-	NoTail           string
+	Job, Name, State, Note string
+	To                     string // the job
+	Steps                  []Figures
+	Streams                []Link // output and errors
+	Stream                 string
+	File, Tail             string
+	Find                   string
+	More                   string // where the rest of it comes from, as it is written
+	End                    int64
+	Cut                    bool
+	NoTail                 string
 }
 
 // Figures is what a step uses.
@@ -324,6 +404,7 @@ type Reservation struct {
 func load(name string) (*template.Template, error) {
 	return template.New("page.html").Funcs(template.FuncMap{
 		"stamp": func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },
+		"words": Words,
 	}).ParseFS(files, "views/page.html", "views/parts.html", "views/"+name+".html")
 }
 

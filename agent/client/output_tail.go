@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,14 @@ import (
 const (
 	tailBytes = 64 << 10
 	tailTime  = 3 * time.Second
-	tailers   = 8 // at a time
+	holdTries = 20 // for more to be written, holdPause seconds apart
+	holdPause = "0.4"
+	tailers   = 8   // at a time
+	holders   = 100 // of those that wait for more
 )
 
-// tailing holds a place for each reader.
-var tailing = make(chan struct{}, tailers)
+// tailing holds a place for each reader, holding one for each that waits for more.
+var tailing, holding = make(chan struct{}, tailers), make(chan struct{}, holders)
 
 // written is the file that a job's script writes, or has written.
 type written struct {
@@ -40,7 +44,8 @@ type written struct {
 }
 
 // writtenBy finds the output of the script of a job that is led here, or was.
-func (c *Client) writtenBy(ctx context.Context, who api.Caller, job cluster.JobID) (w written, err error) {
+func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailRequest) (w written, err error) {
+	job := q.Job
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return w, err
 	}
@@ -76,7 +81,11 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, job cluster.JobI
 		return w, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}
 	l := &cluster.Launch{Job: j, Config: &c.config, Inventory: &n.Inventory, Node: w.node}
-	w.path = filepath.Clean(c.absolute(j.Spec.WorkDir, c.cfg.FileName(j.Spec.Stdout, l)))
+	name := j.Spec.Stdout
+	if q.Errors && j.Spec.Stderr != "" {
+		name = j.Spec.Stderr
+	}
+	w.path = filepath.Clean(c.absolute(j.Spec.WorkDir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
 	return w, w.locate(c.private(n, id, l), refused == nil && !h.done, id)
 }
@@ -99,32 +108,53 @@ func (w *written) locate(p *step.Private, here bool, id step.ID) error {
 	return nil
 }
 
-// tailOutput reads the end of what the script of a job led here writes, or has written, with the rights of the job's user: the
-// file is opened by a process of theirs.
+// tailOutput reads the end of what the script of a job led here writes, or has written, or a part of it, with the
+// rights of the
+// job's user: the file is opened by a process of theirs.
 func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
-	w, err := c.writtenBy(ctx, who, q.Job)
+	w, err := c.writtenBy(ctx, who, q)
 	if out.File = w.path; err != nil {
 		return out, err
 	}
-	select {
-	case tailing <- struct{}{}:
-		defer func() { <-tailing }()
-	default:
-		return out, cluster.Errorf(cluster.Unavailable, "", "%d readers of output are at work on node %s; try again", tailers, w.node)
+	places := tailing
+	if q.Hold {
+		places = holding
 	}
-	text, err := w.tail(ctx)
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+	default:
+		return out, cluster.Errorf(cluster.Unavailable, "",
+			"%d readers of output are at work on node %s; try again", cap(places), w.node)
+	}
+	text, err := w.read(ctx, q, &out)
 	if err != nil {
 		return out, err
 	}
-	if out.Cut = len(text) > tailBytes; out.Cut {
-		text = text[len(text)-tailBytes:]
+	out.Cut, out.End = out.Start > 0, out.Start+int64(len(text))
+	if q.Raw {
+		out.Bytes = text
+		return out, nil
 	}
 	out.Text = strings.ToValidUTF8(string(text), "�")
 	return out, nil
 }
 
-// tail reads one byte more than tailBytes of the end of the file, as the job's user.
-func (w *written) tail(ctx context.Context) ([]byte, error) {
+// readScript prints the offset of a part of the file $1, and that part: from $2, or if that is negative the end, $3
+// bytes at
+// most. If there is nothing it looks $4 times again, and prints nothing if there still is nothing.
+const readScript = `s=$(stat -Lc %s -- "$1") || exit 1
+f=$2
+[ "$f" -ge 0 ] || f=$((s - $3))
+[ "$f" -ge 0 ] && [ "$f" -le "$s" ] || f=0
+n=$4
+while [ "$n" -gt 0 ] && [ "$s" -eq "$f" ]; do sleep "$5"; n=$((n - 1)); s=$(stat -Lc %s -- "$1") || exit 1; done
+[ "$s" -ge "$f" ] || f=0
+echo "$f"
+[ "$4" -gt 0 ] && [ "$s" -eq "$f" ] || tail -c "+$((f + 1))" -- "$1" | head -c "$3"`
+
+// read reads what is asked for of the file, as the job's user, tailBytes at most.
+func (w *written) read(ctx context.Context, q api.TailRequest, out *api.TailResponse) ([]byte, error) {
 	s, file, name := w.spec, w.path, w.path
 	var own []*os.File
 	if w.own != "" { // users can not get to it by its name
@@ -135,14 +165,25 @@ func (w *written) tail(ctx context.Context) ([]byte, error) {
 		defer dir.Close()
 		own, name = []*os.File{dir}, "/proc/self/fd/3/"+w.rest // the first of the files that are handed on
 	}
-	ctx, cancel := context.WithTimeout(ctx, tailTime)
+	from, tries, within := int64(-1), 0, tailTime
+	if q.From != nil {
+		from = max(*q.From, 0)
+	}
+	if q.Hold {
+		tries, within = holdTries, holdTries*time.Second/2+tailTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "tail", "-c", strconv.Itoa(tailBytes+1), "--", name)
+	cmd := exec.CommandContext(ctx, "sh", "-c", readScript, "sh", name, strconv.FormatInt(from, 10),
+		strconv.Itoa(tailBytes),
+		strconv.Itoa(tries), holdPause)
 	cmd.ExtraFiles = own
 	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // all of them end together
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	switch own := os.Getuid(); {
 	case own == 0:
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: step.Credential(s.UID, s.GID, s.Groups)}
+		cmd.SysProcAttr.Credential = step.Credential(s.UID, s.GID, s.Groups)
 	case uint32(own) != s.UID:
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the client of this node is not root's: it reads only files of user %d", own)
 	}
@@ -155,17 +196,30 @@ func (w *written) tail(ctx context.Context) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start tail to read %s: %w", file, err)
 	}
-	text, rerr := io.ReadAll(io.LimitReader(pipe, tailBytes+1))
+	text, rerr := io.ReadAll(io.LimitReader(pipe, tailBytes+32))
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return nil, cluster.Errorf(cluster.Unavailable, "", "%s could not be read in %v: is it a pipe, or its file system away?", file, tailTime)
 	case err != nil && why.Len() > 0:
-		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(strings.TrimSpace(strings.TrimPrefix(why.String(), "tail: ")), name, file))
+		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(readError(why.String()), name, file))
 	case err != nil || rerr != nil:
 		return nil, fmt.Errorf("read %s: %w", file, errors.Join(err, rerr))
+	case why.Len() > 0:
+		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(readError(why.String()), name, file))
+	}
+	first, text, _ := bytes.Cut(text, []byte{'\n'})
+	if out.Start, err = strconv.ParseInt(string(first), 10, 64); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	return text, nil
+}
+
+// readError is what the programs that read a file say of it, without their names.
+func readError(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.TrimPrefix(strings.TrimPrefix(line, "tail: "), "stat: ")
+	return strings.TrimSpace(strings.Replace(line, "cannot statx", "cannot open", 1))
 }
 
 // limited writes no more than so many bytes and swallows the rest.

@@ -43,8 +43,11 @@ func TestReadTail(t *testing.T) {
 		"missing":   {me, filepath.Join(dir, "none"), "", "No such file"},
 		"another's": {&cluster.JobSpec{Layout: &cluster.Layout{}, UID: 65534, GID: 65534}, write("secret", "secret", 0o600), "", map[bool]string{true: "Permission denied", false: "reads only files of user"}[os.Getuid() == 0]},
 	} {
-		text, err := (&written{spec: c.spec, path: c.file}).tail(context.Background())
-		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || !strings.HasSuffix(string(text), c.ends) || len(text) > tailBytes+1 {
+		var out api.TailResponse
+		text, err := (&written{spec: c.spec, path: c.file}).read(context.Background(), api.TailRequest{}, &out)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) ||
+			!strings.HasSuffix(string(text), c.ends) || len(text) > tailBytes || name == "long" &&
+			out.Start != int64(len(long)-tailBytes) {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)
 		}
 	}
@@ -52,8 +55,57 @@ func TestReadTail(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&written{spec: me, path: fifo}).tail(context.Background()); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
+	if _, err := (&written{spec: me, path: fifo}).read(context.Background(), api.TailRequest{},
+		&api.TailResponse{}); err == nil || !strings.Contains(err.Error(), "is it a pipe") {
 		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// TestReadOn: what is written is read from an offset, waited for if need be, and from the start if the file was
+// begun anew.
+func TestReadOn(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "out")
+	put := func(text string, flag int) {
+		t.Helper()
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|flag, 0o644)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Error(err)
+		}
+	}
+	w := &written{spec: &cluster.JobSpec{Layout: &cluster.Layout{}, UID: uint32(os.Getuid()),
+		GID: uint32(os.Getgid())}, path: file}
+	read := func(from int64, hold bool) (string, int64) {
+		t.Helper()
+		var out api.TailResponse
+		text, err := w.read(t.Context(), api.TailRequest{From: &from, Hold: hold}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text), out.Start
+	}
+	put("one two", os.O_TRUNC)
+	if text, at := read(4, false); text != "two" || at != 4 {
+		t.Errorf("from 4: %q at %d", text, at)
+	}
+	if text, at := read(7, false); text != "" || at != 7 {
+		t.Errorf("from the end: %q at %d", text, at)
+	}
+	go put(" three", os.O_APPEND)
+	if text, at := read(7, true); text != " three" || at != 7 {
+		t.Errorf("what is written meanwhile: %q at %d", text, at)
+	}
+	put("new", os.O_TRUNC)
+	if text, at := read(13, true); text != "new" || at != 0 {
+		t.Errorf("a file begun anew: %q at %d", text, at)
 	}
 }
 
@@ -75,7 +127,7 @@ func TestOwnFolderOver(t *testing.T) {
 			if h.done = done; done {
 				want = "went with the job"
 			}
-			w, err := c.writtenBy(context.Background(), api.Caller{}, 1)
+			w, err := c.writtenBy(context.Background(), api.Caller{}, api.TailRequest{Job: 1})
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && w.own == "" {
 				t.Errorf("%s, clean %t: %+v, %v; want %q", dir, done, w, err, want)
 			}

@@ -72,9 +72,18 @@ func (s *Server) Pages(call CallAs) http.Handler {
 func (s *pages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/jobs/{id}/live": s.viewLive, "/jobs/{id}/sooner": s.viewSooner, "/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
+		"/nodes/{name}": s.viewNode, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
+		"/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}
+	mux.HandleFunc("GET /jobs/{id}/live", jobLog)
+	mux.HandleFunc("GET /jobs/{id}/log/more", s.with(moreOutput))
+	mux.HandleFunc("GET /jobs/{id}/log/file/{stream}", s.with(downloadOutput))
+	mux.HandleFunc("GET /find", s.with(search))
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		s.say(w, r, http.StatusNotFound, "Not here",
+			"There is no "+r.URL.Path+" on this page. The views are above; the search finds jobs and nodes.")
+	})
 	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
 	mux.HandleFunc("GET /usage.csv", s.usageCSV)
 	mux.HandleFunc("GET /live", s.live)
@@ -97,6 +106,11 @@ func (s *pages) handler() http.Handler {
 	})
 }
 
+// with makes a handler of a function of pages.
+func (s *pages) with(do func(*pages, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { do(s, w, r) }
+}
+
 // openPaths need no login whatever PrivateData says.
 var openPaths = []string{"/livez", "/readyz", "/healthz", "/login", "/static/"}
 
@@ -117,7 +131,11 @@ func (s *pages) page(v view) http.HandlerFunc {
 		name, title, data, err := v(visibilityOf(s.snapshot(), who), r)
 		if err != nil {
 			e := api.AsError(err)
-			s.say(w, r, api.Status(e.Code), "Not here", e.Message)
+			code := api.Status(e.Code)
+			if e.Kind == gone {
+				code = http.StatusGone
+			}
+			s.say(w, r, code, "Not here", e.Message)
 			return
 		}
 		s.render(w, r, in, http.StatusOK, name, title, data)

@@ -40,7 +40,7 @@ type pageAction struct {
 	label      string
 	ask, done  string // with %s for the object
 	operator   bool   // only operators see it
-	reason     bool   // needs one
+	input      string // what has to be said with it; "": nothing
 	fits       func(j *cluster.Job, n *cluster.Node) bool
 	do         func(s *pages, ctx context.Context, who api.Caller, object, reason string) error
 }
@@ -48,13 +48,55 @@ type pageAction struct {
 // onJob makes the function of an action on a job.
 func onJob[Q any](e api.Endpoint[Q, api.WriteResponse], of func(ref cluster.Ref, who api.Caller) Q) func(*pages, context.Context, api.Caller, string, string) error {
 	return func(s *pages, ctx context.Context, who api.Caller, object, _ string) error {
-		id, err := strconv.ParseUint(object, 10, 32)
-		if err != nil {
+		ref, ok := jobRef(object)
+		if !ok {
 			return cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %s does not exist", object)
 		}
-		_, err = callAs(s, ctx, who, e, of(cluster.Ref{Job: cluster.JobID(id)}, who))
+		_, err := callAs(s, ctx, who, e, of(ref, who))
 		return err
 	}
+}
+
+// limitJob gives a job another time limit, written as Slurm's tools take it.
+func limitJob(s *pages, ctx context.Context, who api.Caller, object, text string) error {
+	limit, err := readLimit(text)
+	if err != nil {
+		return err
+	}
+	return onJob(api.UpdateJob, func(ref cluster.Ref, _ api.Caller) cluster.UpdateJob {
+		return cluster.UpdateJob{Ref: ref, Patch: cluster.Patch{Limit: &limit}, Runs: true}
+	})(s, ctx, who, object, "")
+}
+
+// readLimit reads MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, or with DAYS- before hours.
+func readLimit(text string) (time.Duration, error) {
+	refused := cluster.Errorf(cluster.Invalid, cluster.ErrTimeLimit,
+		"a time limit is minutes, H:MM:SS or D-HH:MM:SS, not %q", text)
+	days, rest, long := strings.Cut(text, "-")
+	if !long {
+		days, rest = "0", text
+	}
+	units := []time.Duration{time.Hour, time.Minute, time.Second}
+	parts := strings.Split(rest, ":")
+	if !long && len(parts) < 3 {
+		units = units[1:]
+	}
+	d, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || len(parts) > len(units) {
+		return 0, refused
+	}
+	limit := time.Duration(d) * 24 * time.Hour
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 24)
+		if err != nil {
+			return 0, refused
+		}
+		limit += time.Duration(n) * units[i]
+	}
+	if limit <= 0 {
+		return 0, refused
+	}
+	return limit, nil
 }
 
 // onNode makes the function of an action on a node.
@@ -101,7 +143,10 @@ func actions() []pageAction {
 				return j.Phase > cluster.Pending && j.Spec.Kind == cluster.Batch
 			},
 			do: onJob(api.RequeueJob, func(ref cluster.Ref, _ api.Caller) cluster.Requeue { return cluster.Requeue{Ref: ref} })},
-		{kind: "nodes", name: "drain", label: "drain", ask: "Start no more jobs on node %s?", done: "Node %s is drained once its jobs have ended.", operator: true, reason: true,
+		{kind: "jobs", name: "limit", label: "change time limit", ask: "Which time limit shall job %s have?",
+			done: "Job %s has the new time limit.", input: "time limit", fits: living, do: limitJob},
+		{kind: "nodes", name: "drain", label: "drain", ask: "Start no more jobs on node %s?",
+			done: "Node %s is drained once its jobs have ended.", operator: true, input: "reason",
 			fits: func(_ *cluster.Job, n *cluster.Node) bool { return !n.Drain }, do: onNode(cluster.NodeDrain)},
 		{kind: "nodes", name: "resume", label: "resume", ask: "Take node %s back into service?", done: "Node %s is in service.", operator: true,
 			fits: func(_ *cluster.Job, n *cluster.Node) bool { return n.Drain || n.Down }, do: onNode(cluster.NodeResume)},
@@ -113,15 +158,22 @@ func offered(sees visibility, j *cluster.Job, n *cluster.Node) (out []ui.Link) {
 	if sees.who.UID == nobody {
 		return nil
 	}
-	kind, object := "nodes", ""
 	if j != nil {
-		kind, object = "jobs", strconv.Itoa(int(j.ID))
-		if !sees.who.Operator() && sees.who.UID != j.Spec.UID && !sees.snap.Coordinates(sees.who.User, j.Spec.Account) {
-			return nil
-		}
-	} else {
-		object = string(n.Name)
+		return offeredAs(sees, j, jobName(j))
 	}
+	return offeredTo(sees, "nodes", string(n.Name), nil, n)
+}
+
+// offeredAs lists what the visitor may do to a job that is called so, or to an array of which a record is given.
+func offeredAs(sees visibility, j *cluster.Job, object string) []ui.Link {
+	if sees.who.UID == nobody || !sees.who.Operator() && sees.who.UID != j.Spec.UID &&
+		!sees.snap.Coordinates(sees.who.User, j.Spec.Account) {
+		return nil
+	}
+	return offeredTo(sees, "jobs", object, j, nil)
+}
+
+func offeredTo(sees visibility, kind, object string, j *cluster.Job, n *cluster.Node) (out []ui.Link) {
 	for _, a := range actions() {
 		if a.kind == kind && (!a.operator || sees.who.Operator()) && a.fits(j, n) {
 			out = append(out, ui.Link{Text: a.label, To: "/" + a.kind + "/" + url.PathEscape(object) + "/" + a.name})
@@ -145,6 +197,11 @@ func (s *pages) actionRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login", s.askLogin)
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.form(s.logout))
+	mux.HandleFunc("GET /queue/act", s.with(askBulk))
+	mux.HandleFunc("POST /queue/act", s.form(func(w http.ResponseWriter, r *http.Request, in *session) {
+		actBulk(s,
+			w, r, in)
+	}))
 	for _, a := range actions() {
 		path := "/" + a.kind + "/{object}/" + a.name
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -198,28 +255,41 @@ func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *pageAction,
 		s.say(w, r, http.StatusForbidden, "Not allowed", "Only operators may "+a.label+" nodes; you are "+who.User+".")
 		return
 	}
-	v := ui.Ask{Text: fmt.Sprintf(a.ask, object), Do: a.label, To: r.URL.Path, Back: "/" + a.kind + "/" + url.PathEscape(object), Reason: a.reason, Given: r.PostFormValue("reason"), Refusal: refusal}
+	v := ui.Ask{Text: fmt.Sprintf(a.ask, object), Do: a.label, To: r.URL.Path, Back: "/" + a.kind + "/" +
+		url.PathEscape(object), Input: a.input, Given: r.PostFormValue("reason"), Refusal: refusal}
 	if snap := s.snapshot(); a.kind == "jobs" {
-		id, _ := strconv.Atoi(object)
-		j, ok := snap.Job(cluster.JobID(id))
-		if !ok || !visibilityOf(snap, who).job(j) {
+		about, ok := aboutJob(visibilityOf(snap, who), object)
+		if !ok {
 			s.say(w, r, http.StatusNotFound, "No such job", "Job "+object+" is not in the queue.")
 			return
 		}
-		v.About = fmt.Sprintf("%s of %s, %s", j.Spec.Name, j.Spec.User, stateOf(j))
-		if j.ArrayID == j.ID && !j.Tasks.Empty() {
-			v.About += "; all tasks of the array"
-		}
+		v.About = about
 	}
 	s.render(w, r, in, code, "ask", strings.ToUpper(a.label[:1])+a.label[1:], v)
+}
+
+// aboutJob words which job or array something is to be done to.
+func aboutJob(sees visibility, object string) (string, bool) {
+	n := named{}
+	n.ref, _ = jobRef(object)
+	n.live(sees.snap)
+	if n.job == nil || !sees.job(n.job) {
+		return "", false
+	}
+	text := fmt.Sprintf("%s of %s, %s", n.job.Spec.Name, n.job.Spec.User, ui.Words(stateOf(n.job)))
+	if n.tasks != nil {
+		text = fmt.Sprintf("%s of %s: all tasks of the array", n.job.Spec.Name, n.job.Spec.User)
+	}
+	return text, true
 }
 
 // act does what a form asks for, and says how it went.
 func (s *pages) act(w http.ResponseWriter, r *http.Request, a *pageAction, in *session) {
 	object, reason := r.PathValue("object"), strings.TrimSpace(r.PostForm.Get("reason"))
 	who := in.caller()
-	if a.reason && reason == "" {
-		s.askAction(w, r, a, who, in, http.StatusUnprocessableEntity, "A reason is needed: others will read it.")
+	if a.input != "" && reason == "" {
+		refusal := map[string]string{"reason": "A reason is needed: others will read it."}[a.input]
+		s.askAction(w, r, a, who, in, http.StatusUnprocessableEntity, cmp.Or(refusal, "The "+a.input+" is needed."))
 		return
 	}
 	err := a.do(s, r.Context(), who, object, reason)

@@ -78,7 +78,7 @@ func eventRow(t *loggedEvent) ui.Happened {
 	row := ui.Happened{At: t.at}
 	switch {
 	case e.Job != nil:
-		row.What, row.To, row.State = fmt.Sprintf("job %d", e.Job.ID), fmt.Sprintf("/jobs/%d", e.Job.ID), e.Job.State
+		row.What, row.To, row.State = "job "+jobID(t.Job), jobPath(t.Job), e.Job.State
 		row.Text = strings.Join(strings.Fields(e.Job.Name+" "+e.Job.User+" "+e.Job.Reason+" "+e.Job.Nodes), " ")
 		if e.Job.Exit != nil && *e.Job.Exit+e.Job.Signal != 0 {
 			row.Text += fmt.Sprintf(", exit code %d, signal %d", *e.Job.Exit, e.Job.Signal)
@@ -303,52 +303,23 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 	return t
 }
 
-// viewLive shows what a running job uses and the end of what a job writes or has written, to whom it belongs and to operators.
-func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any, error) {
-	id, _ := strconv.Atoi(r.PathValue("id"))
-	j, ok := sees.snap.Job(cluster.JobID(id))
-	if !ok || !sees.job(j) {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "job %s is not in the queue", r.PathValue("id"))
-	}
-	if sees.who.UID != j.Spec.UID && !sees.who.Operator() {
-		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the output of job %d is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
-	}
-	v, title := ui.Live{Job: strconv.Itoa(id), State: stateOf(j)}, "Job "+jobID(j)+" now"
-	if j.Phase == cluster.Ended {
-		title = "Output of job " + jobID(j)
-	}
-	if v.Note = showsNothing(j); v.Note != "" {
-		return "live", title, v, nil
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
-	defer cancel()
-	if j.Phase == cluster.Running {
-		use, err := callAs(s, ctx, sees.who, api.MeasureSteps, api.MeasureRequest{Job: j.ID, Step: cluster.AllSteps})
-		if err != nil {
-			v.Note = "What it uses can not be said: " + api.AsError(err).Message
-		}
-		for _, st := range use.Steps {
-			v.Steps = append(v.Steps, stepFigures(&st.Step))
-		}
-	}
-	if j.Spec.Kind == cluster.Batch {
-		tail, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID})
-		if v.File, v.Tail, v.Cut = tail.File, tail.Text, tail.Cut; err != nil {
-			v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", cmp.Or(j.Spec.Stdout, "no file"), j.Alloc.Shares[0].Node, api.AsError(err).Message)
-		}
-	}
-	return "live", title, v, nil
-}
-
 // viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out takes as long as
 // many passes, so it is not done anew whenever the cluster changes.
 func (s *pages) viewSooner(sees visibility, r *http.Request) (string, string, any, error) {
-	id, _ := strconv.Atoi(r.PathValue("id"))
-	j, ok := sees.snap.Job(cluster.JobID(id))
-	if !ok || !sees.job(j) || j.Phase != cluster.Pending {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "no job %s waits", r.PathValue("id"))
+	n, err := s.find(r.Context(), sees, r.PathValue("id"))
+	if err != nil {
+		return "", "", nil, err
 	}
-	if sees.who.UID != j.Spec.UID && !sees.who.Operator() {
+	j := n.job
+	for _, task := range n.tasks {
+		if task.Phase == cluster.Pending {
+			j = task
+		}
+	}
+	if j.Phase != cluster.Pending {
+		return "", "", nil, cluster.Errorf(cluster.Conflict, "", "job %s does not wait", n.text)
+	}
+	if !owns(sees, j) {
 		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
 	}
 	told, err := callAs(s, r.Context(), sees.who, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: j.ID}})
@@ -366,7 +337,7 @@ func (s *pages) viewSooner(sees visibility, r *http.Request) (string, string, an
 	if v.Changes == nil {
 		v.Note = "No single change of the job would start it sooner."
 	}
-	return "one", "Sooner: job " + jobID(j), v, nil
+	return "one", "Sooner: job " + n.text, v, nil
 }
 
 // showsNothing says why there is neither use nor output of a job to be shown; "" if there is.

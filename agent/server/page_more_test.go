@@ -93,11 +93,11 @@ func TestTimeline(t *testing.T) {
 	if line.Wait != 250 || line.Run() != 750 || line.Text != "waited 40 min 0 s, ran 2 h 0 min" {
 		t.Errorf("%d, %d, %s", line.Wait, line.Run(), line.Text)
 	}
-	if w := get(t, s.handler(), "GET", "/jobs/1/live"); w.Code != 404 {
+	if w := get(t, s.handler(), "GET", "/jobs/1/log"); w.Code != 404 {
 		t.Errorf("a job that is none: %d", w.Code)
 	}
 	s, _ = pageServer(t, 1, 1)
-	if w := get(t, s.handler(), "GET", "/jobs/1/live"); w.Code != 403 {
+	if w := get(t, s.handler(), "GET", "/jobs/1/log"); w.Code != 403 {
 		t.Errorf("output without a login: %d", w.Code)
 	}
 }

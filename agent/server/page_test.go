@@ -64,7 +64,8 @@ func get(t testing.TB, h http.Handler, method, path string) *httptest.ResponseRe
 func TestPages(t *testing.T) {
 	s, _ := pageServer(t, 3, 5)
 	h := s.handler()
-	views := map[string]string{"/": "3 <small>of 3</small>", "/map": "n00001", "/map?by=health": "well", "/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5",
+	views := map[string]string{"/": "3 <small>of 3 in use</small>", "/map": "n00001", "/map?by=health": "well",
+		"/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5",
 		"/queue?state=pending&user=nobody": "none", "/queue?from=99999": "of 5", "/queue?from=-4": "1 to 5", "/jobs/1": "starting", "/jobs/5": "Why it waits",
 		"/nodes/n00001": "GPU 7 h100", "/nodes/n00002": "8 of 60", "/accounts": "There are no accounts", "/reservations": "none"}
 	for path, want := range views {
@@ -158,12 +159,14 @@ func TestPastJob(t *testing.T) {
 	}
 	h.whole = true
 	body := get(t, s.handler(), "GET", "/jobs/77").Body.String()
-	for _, want := range []string{"This is from history", "&lt;b&gt;old, of ada", `class="state failed"`, "waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "code 3, signal 0", "program: 3, 2 steps", "77.extern", "77.0 train", "2 tasks for 10 min 0 s"} {
+	for _, want := range []string{"This is from history", "<h1>&lt;b&gt;old</h1>", `class="state failed"`,
+		"waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "code 3, signal 0", "program: 3, 2 steps",
+		"77.extern", "77.0 train", "2 tasks for 10 min 0 s"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)
 		}
 	}
-	for _, not := range []string{"/jobs/77/live", "/jobs/77/cancel", "/jobs/77/requeue"} {
+	for _, not := range []string{"/jobs/77/log", "/jobs/77/cancel", "/jobs/77/requeue"} {
 		if strings.Contains(body, not) {
 			t.Errorf("the page leads to %s", not)
 		}

@@ -2,8 +2,8 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/acct"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/sched"
@@ -36,31 +35,6 @@ func stateOf(j *cluster.Job) string {
 		return cmp.Or(j.Outcome.String(), "ended")
 	}
 	return phaseWords[j.Phase]
-}
-
-// nodeWord names a node's state.
-func nodeWord(n *cluster.Node, busy bool) string {
-	switch {
-	case n.Down:
-		return "down"
-	case n.Drain && busy:
-		return "draining"
-	case n.Drain:
-		return "drained"
-	case !n.Up && n.Leaving():
-		return "powering down"
-	case !n.Up && n.Off() && n.Power.State != cluster.PowerOff:
-		return "powering up"
-	case !n.Up && n.Off():
-		return "off"
-	case n.Registered.IsZero():
-		return "unknown"
-	case !n.Up:
-		return "silent"
-	case busy:
-		return "running"
-	}
-	return "idle"
 }
 
 // top lists the largest counts, the largest first.
@@ -87,7 +61,7 @@ func (s *pages) viewOverview(sees visibility, _ *http.Request) (string, string, 
 		if out {
 			cpus.Out += n.Inventory.JobCPUCount() - l.CPUs.Len()
 			if len(v.Sick) < pageSick && sees.nodes() == nil {
-				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason})
+				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: n.Word(len(l.Jobs) > 0), Reason: n.Reason})
 			}
 		}
 		for i := range n.Inventory.GPUs {
@@ -117,7 +91,7 @@ func (s *pages) viewOverview(sees visibility, _ *http.Request) (string, string, 
 		states[stateOf(j)] += n
 		switch {
 		case j.Phase == cluster.Pending:
-			reasons[cmp.Or(string(j.Wait), "not looked at yet")] += n
+			reasons[reasonOf(j)] += n
 		case j.Alloc != nil && j.Phase != cluster.Ended:
 			for _, sh := range j.Alloc.Shares {
 				if len(gpus) > 0 {
@@ -129,7 +103,9 @@ func (s *pages) viewOverview(sees visibility, _ *http.Request) (string, string, 
 		}
 	}
 	v.Jobs = top(states, pageTop, func(name string) string { return "/queue?state=" + url.QueryEscape(name) })
-	v.Reasons = top(reasons, pageTop, func(string) string { return "/queue?state=pending" })
+	v.Reasons = top(reasons, pageTop, func(name string) string {
+		return "/queue?state=pending&reason=" + url.QueryEscape(name)
+	})
 	v.Users = top(users, pageTop, func(name string) string { return "/queue?user=" + url.QueryEscape(name) })
 	for _, m := range s.servers() {
 		v.Servers = append(v.Servers, ui.Server{Name: m.Name, Addr: m.Addr, Leads: m.Leader, Voter: m.Voter})
@@ -194,29 +170,101 @@ type palette struct {
 	legend []ui.Cell
 }
 
-// painter makes the palette for what the colours mean. Users have theirs by rank of name among those whose jobs run.
+// painter makes the palette for what the colours mean.
 func painter(sees visibility, by string) palette {
 	switch by {
 	case "health":
 		return palette{free: "used", of: func(*cluster.Job) string { return "used" }}
 	case "job":
-		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(int(j.ID)) }, legend: []ui.Cell{{Class: "c0", Title: "in use, a colour a job"}}}
+		hues := jobHues(sees.snap)
+		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.ID]) },
+			legend: []ui.Cell{{Class: "c0", Title: "in use; neighbours of one colour are one job"}}}
 	}
+	hues := userHues(sees)
+	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.Spec.User]) }}
 	seen := map[string]bool{}
 	for j := range sees.snap.Live() {
-		if !sees.job(j) {
-			continue
+		if sees.job(j) && len(seen) < pageTop {
+			seen[j.Spec.User] = true
 		}
-		seen[j.Spec.User] = true
 	}
-	rank := map[string]int{}
-	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(rank[j.Spec.User]) }}
-	for k, name := range slices.Sorted(maps.Keys(seen)) {
-		if rank[name] = k; k < pageTop {
-			p.legend = append(p.legend, ui.Cell{Class: ui.Colour(k), Title: name})
-		}
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		p.legend = append(p.legend, ui.Cell{Class: ui.Colour(hues[name]), Title: name})
 	}
 	return p
+}
+
+// hueOf is the colour that a name has unless another one has it.
+func hueOf(name string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return int(h.Sum32() % ui.Colours)
+}
+
+// userHues gives users their colours by their names: one changes only if somebody comes whose name has the same
+// colour and
+// is before theirs.
+func userHues(sees visibility) map[string]int {
+	names := map[string]bool{}
+	for a := range sees.snap.Assocs() {
+		names[a.User] = a.User != ""
+	}
+	for j := range sees.snap.Jobs() {
+		names[j.Spec.User] = true
+	}
+	hues, taken := map[string]int{}, [ui.Colours]bool{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		h := hueOf(name)
+		for k := range ui.Colours {
+			if at := (h + k) % ui.Colours; !taken[at] {
+				h = at
+				break
+			}
+		}
+		hues[name], taken[h] = h, true
+	}
+	return hues
+}
+
+// jobHues gives jobs their colours: by number, and never that of a job on the same node or the ones beside it.
+func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
+	beside := map[cluster.JobID]map[cluster.JobID]bool{}
+	link := func(a, b cluster.JobID) {
+		if beside[a] == nil {
+			beside[a] = map[cluster.JobID]bool{}
+		}
+		beside[a][b] = true
+	}
+	var last []cluster.JobID
+	for n := range snap.Nodes() {
+		here := snap.Load(n.Name).Jobs
+		for i, a := range here[:min(len(here), pageTop)] {
+			for _, b := range slices.Concat(here[:i], last[:min(len(last), pageTop)]) {
+				if a != b {
+					link(a, b)
+					link(b, a)
+				}
+			}
+		}
+		last = here
+	}
+	hues := map[cluster.JobID]int{}
+	for j := range snap.Live() {
+		taken := [ui.Colours]bool{}
+		for other := range beside[j.ID] {
+			if h, ok := hues[other]; ok {
+				taken[h] = true
+			}
+		}
+		hues[j.ID] = int(j.ID) * 5 % ui.Colours
+		for k := range ui.Colours {
+			if h := (hues[j.ID] + k) % ui.Colours; !taken[h] {
+				hues[j.ID] = h
+				break
+			}
+		}
+	}
+	return hues
 }
 
 // places says under which leaf switch, or in which block, nodes are, and in which order these come.
@@ -244,9 +292,9 @@ func places(w cluster.Wiring) (map[cluster.NodeName]string, []string) {
 func tile(sees visibility, n *cluster.Node, colour palette, cells bool) ui.Node {
 	snap := sees.snap
 	l, inv := snap.Load(n.Name), &n.Inventory
-	t := ui.Node{Name: string(n.Name), State: nodeWord(n, len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
+	t := ui.Node{Name: string(n.Name), State: n.Word(len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
 		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.JobCPUCount()}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
-	if !cells {
+	if t.Named = cells; !cells {
 		return t
 	}
 	whose := make([]*cluster.Job, len(inv.GPUs))
@@ -271,72 +319,12 @@ func tile(sees visibility, n *cluster.Node, colour palette, cells bool) ui.Node 
 		case j != nil:
 			c.Class, c.Title = colour.of(j), fmt.Sprintf("GPU %d %s: in use", i, inv.GPUs[i].Type)
 			if sees.job(j) {
-				c.Title = fmt.Sprintf("GPU %d %s: job %d of %s", i, inv.GPUs[i].Type, j.ID, j.Spec.User)
+				c.Title = fmt.Sprintf("GPU %d %s: job %s of %s", i, inv.GPUs[i].Type, jobID(j), j.Spec.User)
 			}
 		}
 		t.Cells = append(t.Cells, c)
 	}
 	return t
-}
-
-func (s *pages) viewQueue(sees visibility, r *http.Request) (string, string, any, error) {
-	snap := sees.snap
-	q := r.URL.Query()
-	state := q.Get("state")
-	v := ui.Queue{Filter: map[string]string{}}
-	for _, name := range []string{"user", "partition", "account", "state"} {
-		v.Filter[name] = q.Get(name)
-	}
-	link := func(name, value string) string {
-		own := url.Values{}
-		for k, x := range v.Filter {
-			if k != name && x != "" {
-				own.Set(k, x)
-			}
-		}
-		if value != "" {
-			own.Set(name, value)
-		}
-		return "/queue?" + own.Encode()
-	}
-	for _, w := range []string{"", "pending", "running", "ended"} {
-		v.States = append(v.States, ui.Link{Text: cmp.Or(w, "in the queue"), To: link("state", w), Here: w == state})
-	}
-	v.From, _ = strconv.Atoi(q.Get("from"))
-	v.From = max(v.From, 1)
-	now := time.Now()
-	for j := range snap.Jobs() {
-		over := j.Phase == cluster.Ended
-		if state == "" && over || state == "ended" && !over || state != "" && state != "ended" && state != stateOf(j) || !wanted(v.Filter, j) || !sees.job(j) {
-			continue
-		}
-		if v.All++; v.All >= v.From && len(v.Jobs) < pageJobs {
-			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
-		}
-	}
-	if v.To = v.From + len(v.Jobs) - 1; v.To < v.All {
-		v.Next = link("from", strconv.Itoa(v.To+1))
-	}
-	if v.From > 1 {
-		v.Prev = link("from", strconv.Itoa(max(v.From-pageJobs, 1)))
-	}
-	return "queue", "Jobs", v, nil
-}
-
-func wanted(filter map[string]string, j *cluster.Job) bool {
-	return (filter["user"] == "" || filter["user"] == j.Spec.User) && (filter["account"] == "" || filter["account"] == j.Spec.Account) &&
-		(filter["partition"] == "" || slices.Contains(partitionsOf(j), filter["partition"]))
-}
-
-// jobID is how people call a job: an array's tasks by its id and their numbers.
-func jobID(j *cluster.Job) string {
-	switch {
-	case j.ArrayID != 0 && !j.Tasks.Empty():
-		return fmt.Sprintf("%d_[%s]", j.ArrayID, j.Tasks)
-	case j.ArrayID != 0:
-		return fmt.Sprintf("%d_%d", j.ArrayID, j.Task)
-	}
-	return strconv.Itoa(int(j.ID))
 }
 
 // span words a duration for people.
@@ -357,7 +345,7 @@ func span(d time.Duration) string {
 }
 
 // waits fills in why a job waits, and when and where it is planned to start.
-func waits(v *ui.One, sees visibility, j *cluster.Job, now time.Time) {
+func waits(v *ui.Waits, sees visibility, j *cluster.Job, now time.Time) {
 	e := sched.Explain(sees.snap, now, j.ID)
 	for _, c := range e.Causes {
 		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
@@ -367,7 +355,7 @@ func waits(v *ui.One, sees visibility, j *cluster.Job, now time.Time) {
 	}
 	v.Holders = holderRows(sees, e.Holders)
 	if sees.who.UID == j.Spec.UID || sees.who.Operator() {
-		v.Sooner = ui.Link{To: fmt.Sprintf("/jobs/%d/sooner", j.ID), Text: "what would start it sooner"}
+		v.Sooner = ui.Link{To: jobPath(j) + "/sooner", Text: "what would start it sooner"}
 	}
 }
 
@@ -382,7 +370,7 @@ func holderRows(sees visibility, list []sched.Holder) (out []ui.Row) {
 			row.Value += ", from " + h.From.Format("2006-01-02 15:04")
 		}
 		if sees.job(h.Job) {
-			row.Name, row.To = fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User), fmt.Sprintf("/jobs/%d", h.Job.ID)
+			row.Name, row.To = fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User), jobPath(h.Job)
 		}
 		out = append(out, row)
 	}
@@ -390,10 +378,14 @@ func holderRows(sees visibility, list []sched.Holder) (out []ui.Row) {
 }
 
 func jobRow(snap *cluster.Snapshot, j *cluster.Job, now time.Time) ui.Job {
-	row := ui.Job{ID: strconv.Itoa(int(j.ID)), Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, Partition: strings.Join(partitionsOf(j), ","),
-		State: stateOf(j), Size: size(snap, j), Limit: span(j.Limit), For: span(now.Sub(j.Submitted))}
+	row := ui.Job{ID: jobID(j), To: jobPath(j), Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account,
+		Partition: strings.Join(partitionsOf(j), ","),
+		State:     stateOf(j), Size: size(snap, j), Limit: span(j.Limit), For: span(now.Sub(j.Submitted))}
 	if j.Alloc != nil {
 		row.Nodes, row.For = hostlist.CompressNames(j.AllocNodes()), span(j.RunTime(now))
+	}
+	if j.Phase == cluster.Pending {
+		row.Why = reasonOf(j)
 	}
 	if row.Reason = strings.TrimSpace(string(j.Wait) + " " + j.WaitNote); !j.PlannedStart.IsZero() {
 		row.Reason += ", planned for " + j.PlannedStart.Format("Jan 2 15:04")
@@ -421,100 +413,6 @@ func several(n float64, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%.0f %ss", n, what)
-}
-
-// past is what history has of a job and its steps, unless it lives; nothing if there is none of it.
-func (s *pages) past(ctx context.Context, id cluster.JobID, lives bool) (found acct.Record, err error) {
-	if lives || s.hist == nil {
-		return found, nil
-	}
-	if !s.hist.Whole() {
-		return found, cluster.Errorf(cluster.Unavailable, "", "the history is still on its way to this server; ask another one")
-	}
-	for r, err := range s.hist.Jobs(ctx, acct.Query{Refs: []cluster.Ref{{Job: id}}, Steps: true}) {
-		if err != nil {
-			return found, err
-		}
-		if r.Job.ID == id {
-			found = r
-		}
-	}
-	if found.Job != nil {
-		found.Steps = append(ownSteps(found), found.Steps...)
-	}
-	return found, nil
-}
-
-func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, error) {
-	snap, now := sees.snap, time.Now()
-	id, _ := strconv.Atoi(r.PathValue("id"))
-	j, ok := snap.Job(cluster.JobID(id))
-	past, err := s.past(r.Context(), cluster.JobID(id), ok && j.Phase < cluster.Ended)
-	if err != nil {
-		return "", "", nil, err
-	}
-	if !ok {
-		j = past.Job
-	}
-	if j == nil || !sees.job(j) {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no job %s, and history has none", r.PathValue("id"))
-	}
-	row := jobRow(snap, j, now)
-	v := ui.One{Did: did(r, "jobs", strconv.Itoa(id)), State: row.State, Head: fmt.Sprintf("%s, of %s", j.Spec.Name, j.Spec.User)}
-	if ok {
-		v.Actions = offered(sees, j, nil)
-	} else {
-		v.Note = "This is from history: the job has left the queue."
-	}
-	if j.Phase == cluster.Pending {
-		waits(&v, sees, j, now)
-	} else if j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero() {
-		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
-	}
-	field := func(name, value string) {
-		if value != "" {
-			v.Rows = append(v.Rows, ui.Row{Name: name, Value: value})
-		}
-	}
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.Format("2006-01-02 15:04:05")
-	}
-	v.Timeline = s.timeline(j, now)
-	if ok && showsNothing(j) == "" && (sees.who.UID == j.Spec.UID || sees.who.Operator()) {
-		v.Live = ui.Link{To: fmt.Sprintf("/jobs/%d/live", j.ID), Text: map[bool]string{true: "its output", false: "what it uses now, and its output"}[j.Phase == cluster.Ended]}
-	}
-	field("job", jobID(j))
-	field("account", row.Account)
-	field("QOS", j.Spec.QOS)
-	field("partition", row.Partition)
-	field("size", row.Size)
-	field("nodes", row.Nodes)
-	field("time limit", row.Limit)
-	field("restarts", strings.TrimPrefix(strconv.Itoa(j.Restarts), "0"))
-	if j.Phase == cluster.Ended {
-		field("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
-		field("reason", string(j.EndReason))
-		if s.verdict != nil {
-			field("verdict", s.verdict(j, past.Steps))
-		}
-	}
-	step := func(st *cluster.Step, text string) {
-		name := fmt.Sprintf("%d.%s", j.ID, st.Name) // the job's own: batch, extern
-		if st.ID.Step >= 0 {
-			name = fmt.Sprintf("%d.%d %s", j.ID, st.ID.Step, st.Name)
-		}
-		v.Steps = append(v.Steps, ui.Row{Name: name, Value: several(float64(st.Tasks), "task") + text})
-	}
-	for st := range snap.Steps(j.ID) {
-		step(st, " since "+at(st.Started))
-	}
-	for _, st := range past.Steps {
-		step(st, fmt.Sprintf(" for %s from %s, code %d, signal %d", span(st.Ended.Sub(st.Started)), at(st.Started), st.Exit.Code, st.Exit.Signal))
-	}
-	return "one", "Job " + jobID(j), v, nil
 }
 
 func (s *pages) viewNode(sees visibility, r *http.Request) (string, string, any, error) {

@@ -1,24 +1,39 @@
-// Follows the cluster: when the server tells of a newer log index, what this view shows is fetched again and put in place.
+// Follows the cluster: when the server tells of a newer log index, what this view shows is fetched again and put in place. What a
+// job writes is followed apart, as it is written. Keys: / to search, j and k through lists.
 const main = document.getElementById("main"), live = document.getElementById("live");
 let busy = false, again = false;
 
+// still: a question stays as it is until it is answered, as does what is dear to find out, and what somebody is about to choose.
+const still = () => main.querySelector("form.ask, [data-still], .bulk input:checked") || main.contains(document.activeElement) && document.activeElement.matches("input, select");
+
 async function renew() {
-  if (main.querySelector("form[method=post], [data-still]")) return; // a question stays as it is until it is answered, and what is dear to find out
-  if (busy) { again = true; return; }
+  if (still()) return;
+  if (busy || document.hidden) { again = true; return; }
   busy = true;
   try {
-    const held = main.contains(document.activeElement) && document.activeElement.matches("input, pre");
     const reply = await fetch(location.href, { headers: { "X-Part": "1" } });
-    if (reply.ok && !held) {
-      const at = [scrollX, scrollY];
-      main.innerHTML = await reply.text();
-      scrollTo(...at);
-    }
+    if (reply.ok && !still()) replace(await reply.text());
   } finally {
     busy = false;
-    if (again) { again = false; setTimeout(renew, 1000); }
+    if (again && !document.hidden) { again = false; setTimeout(renew, 1000); }
   }
 }
+
+// replace puts a newer view in place; what is to be kept is moved over, with its place and the focus.
+function replace(text) {
+  const next = document.createElement("main"), at = [scrollX, scrollY], focus = document.activeElement;
+  next.innerHTML = text;
+  for (const old of main.querySelectorAll("[data-keep]")) {
+    const to = next.querySelector("#" + old.id), box = old.querySelector(".scroll"), top = box?.scrollTop;
+    if (!to) continue;
+    to.replaceWith(old);
+    if (box) queueMicrotask(() => { box.scrollTop = top; });
+  }
+  main.replaceChildren(...next.childNodes);
+  if (focus && main.contains(focus)) focus.focus({ preventScroll: true });
+  scrollTo(...at);
+}
+document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; renew(); } });
 
 const source = new EventSource("/live");
 source.onopen = () => { live.textContent = "live"; };
@@ -26,3 +41,49 @@ source.onerror = () => { live.textContent = "the server does not answer; trying 
 source.onmessage = (e) => {
   if (e.data !== main.dataset.index) { main.dataset.index = e.data; renew(); }
 };
+
+// follow adds to a log what is written; who reads further up stays where they are.
+const most = 1 << 20; // characters kept
+async function follow(pre, box, told) {
+  for (let end = pre.dataset.end; pre.isConnected;) {
+    try {
+      const reply = await fetch(pre.dataset.more + "&from=" + end);
+      if (!reply.ok) throw new Error(await reply.text());
+      const text = await reply.text(), start = reply.headers.get("X-Start");
+      if (reply.headers.get("X-Over")) { told.textContent = "the job has ended"; return; }
+      told.textContent = "follows";
+      if (text || start !== end) {
+        const up = box.scrollTop < -2, height = box.scrollHeight, top = box.scrollTop;
+        if (start !== end) pre.textContent = "";
+        pre.append(text);
+        if (pre.textContent.length > most && !up) pre.textContent = pre.textContent.slice(-most / 2);
+        if (up) box.scrollTop = top - (box.scrollHeight - height);
+      }
+      end = reply.headers.get("X-End");
+    } catch (e) {
+      told.textContent = String(e.message || e).trim();
+      await new Promise((ok) => setTimeout(ok, 2000));
+    }
+  }
+}
+const tail = document.getElementById("tail");
+if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("follows"));
+
+// The last lines of a job stand on its page, once its node has told them.
+const last = document.getElementById("last");
+if (last) fetch(last.dataset.lines).then((r) => r.ok ? r.text() : "").then((text) => {
+  const found = new DOMParser().parseFromString(text, "text/html"), pre = document.createElement("pre");
+  const all = found.getElementById("tail"), note = found.querySelector("#log .note");
+  if (!all && !note) return;
+  pre.textContent = all ? all.textContent.trimEnd().split("\n").slice(-20).join("\n") || "nothing yet" : note.textContent;
+  last.replaceChildren(pre);
+});
+
+addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select, textarea")) return;
+  if (e.key === "/") { e.preventDefault(); document.getElementById("find").focus(); }
+  if (e.key === "j" || e.key === "k") {
+    const list = [...main.querySelectorAll("td.id a, a.bar, .tile")], at = list.indexOf(document.activeElement);
+    list[Math.min(Math.max(at + (e.key === "j" ? 1 : -1), 0), list.length - 1)]?.focus();
+  }
+});

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/ui"
+)
+
+// Bounds of showing what a job writes.
+const (
+	followTime = 12 * time.Second // for a node to answer that there is more
+	findBytes  = 1 << 20          // of the end that are looked through for a word
+	maxLines   = 500              // found
+)
+
+// streams are what a script writes: the name in addresses, and what people call it.
+var streams = [][2]string{{"out", "output"}, {"err", "errors"}}
+
+// logOf is the job whose output is asked for, if the visitor may see it.
+func (s *pages) logOf(r *http.Request, sees visibility) (named, error) {
+	n, err := s.find(r.Context(), sees, r.PathValue("id"))
+	switch {
+	case err != nil:
+		return n, err
+	case n.tasks != nil:
+		return n, cluster.Errorf(cluster.Conflict, "", "%s is an array: each of its tasks has output of its own",
+			n.text)
+	case !owns(sees, n.job):
+		return n, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"the output of job %s is shown to %s and to operators, who have logged in (muster ui)", n.text,
+			n.job.Spec.User)
+	}
+	return n, nil
+}
+
+// viewLive shows what a running job uses and the end of what a job writes or has written, to whom it belongs and to
+// operators.
+func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any, error) {
+	n, err := s.logOf(r, sees)
+	if err != nil {
+		return "", "", nil, err
+	}
+	j := n.job
+	v := ui.Live{Job: jobID(j), Name: j.Spec.Name, State: stateOf(j), To: jobPath(j), Stream: "out",
+		Find: strings.TrimSpace(r.FormValue("find"))}
+	title := j.Spec.Name + ": output"
+	if r.FormValue("stream") == "err" {
+		v.Stream = "err"
+	}
+	if v.Note = showsNothing(j); v.Note == "" && !n.lives {
+		v.Note = fmt.Sprintf("The job has left the queue, so its nodes are not asked any more. It wrote %s in %s on node %s.",
+			cmp.Or(j.Spec.Stdout, "no file"), j.Spec.WorkDir, j.Alloc.Shares[0].Node)
+	}
+	if v.Note != "" {
+		return "live", title, v, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
+	defer cancel()
+	if j.Phase == cluster.Running {
+		use, err := callAs(s, ctx, sees.who, api.MeasureSteps, api.MeasureRequest{Job: j.ID, Step: cluster.AllSteps})
+		if err != nil {
+			v.Note = "What it uses can not be said: " + api.AsError(err).Message
+		}
+		for _, st := range use.Steps {
+			v.Steps = append(v.Steps, stepFigures(&st.Step))
+		}
+	}
+	if j.Spec.Kind == cluster.Batch && r.Header.Get("X-Part") == "" {
+		readTail(ctx, s, sees, j, &v)
+	}
+	return "live", title, v, nil
+}
+
+// readTail fills in the end of a stream, or the lines of it that have a word in them.
+func readTail(ctx context.Context, s *pages, sees visibility, j *cluster.Job, v *ui.Live) {
+	for _, st := range streams {
+		if st[0] == "err" && (j.Spec.Stderr == "" || j.Spec.Stderr == j.Spec.Stdout) {
+			continue
+		}
+		v.Streams = append(v.Streams, ui.Link{Text: st[1], To: v.To + "/log?stream=" + st[0], Here: st[0] == v.Stream})
+	}
+	tail, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID, Errors: v.Stream == "err"})
+	v.File, v.Tail, v.Cut, v.End = tail.File, tail.Text, tail.Cut, tail.End
+	switch {
+	case err != nil:
+		file := cmp.Or(map[bool]string{true: j.Spec.Stderr, false: j.Spec.Stdout}[v.Stream == "err"], "no file")
+		v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", file,
+			j.Alloc.Shares[0].Node, api.AsError(err).Message)
+	case v.Find != "":
+		v.Tail, v.Cut = findLines(ctx, s, sees, j, v, tail)
+	case j.Phase != cluster.Ended:
+		v.More = fmt.Sprintf("%s/log/more?stream=%s", v.To, v.Stream)
+	}
+}
+
+// findLines are the lines of the last findBytes of a stream that have a word in them.
+func findLines(ctx context.Context, s *pages, sees visibility, j *cluster.Job, v *ui.Live,
+	tail api.TailResponse) (string, bool) {
+	text := tail.Text
+	if tail.Start > 0 {
+		from, all := max(tail.End-findBytes, 0), ""
+		for from < tail.End && len(all) < findBytes {
+			part, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID,
+				Errors: v.Stream == "err", From: &from})
+			if err != nil || part.Text == "" || part.Start != from {
+				break
+			}
+			all, from = all+part.Text, part.End
+		}
+		text = cmp.Or(all, text)
+	}
+	var found []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(strings.ToLower(line), strings.ToLower(v.Find)) {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found[max(len(found)-maxLines, 0):], ""), tail.End > findBytes || len(found) > maxLines
+}
+
+// moreOutput answers with what was written since an offset; nothing new is waited for a while.
+func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
+	who, _ := s.visitor(r)
+	sees := visibilityOf(s.snapshot(), who)
+	n, err := s.logOf(r, sees)
+	if err == nil && showsNothing(n.job) != "" {
+		err = cluster.Errorf(cluster.Conflict, "", "%s", showsNothing(n.job))
+	}
+	if err != nil {
+		http.Error(w, api.AsError(err).Message, api.Status(api.AsError(err).Code))
+		return
+	}
+	from, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	if err != nil {
+		http.Error(w, "from is an offset", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), followTime)
+	defer cancel()
+	over := n.job.Phase == cluster.Ended
+	part, err := callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID,
+		Errors: r.FormValue("stream") == "err", From: &from, Hold: !over})
+	if err != nil {
+		http.Error(w, api.AsError(err).Message, api.Status(api.AsError(err).Code))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Start", strconv.FormatInt(part.Start, 10))
+	h.Set("X-End", strconv.FormatInt(part.End, 10))
+	if over && part.Text == "" {
+		h.Set("X-Over", "1")
+	}
+	_, _ = w.Write([]byte(part.Text))
+}
+
+// downloadOutput sends all that a job has written.
+func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
+	who, _ := s.visitor(r)
+	n, err := s.logOf(r, visibilityOf(s.snapshot(), who))
+	if err == nil && showsNothing(n.job) != "" {
+		err = cluster.Errorf(cluster.Conflict, "", "%s", showsNothing(n.job))
+	}
+	stream, sent := r.PathValue("stream"), false
+	for from := int64(0); err == nil; {
+		var part api.TailResponse
+		ctx, cancel := context.WithTimeout(r.Context(), liveTime)
+		part, err = callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID, Errors: stream == "err",
+			From: &from, Raw: true})
+		cancel()
+		if err != nil || part.Start != from {
+			break
+		}
+		if !sent {
+			sent = true
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Disposition",
+				"attachment; filename*=UTF-8''"+url.PathEscape(fmt.Sprintf("job-%s.%s", jobID(n.job), stream)))
+		}
+		if _, werr := w.Write(part.Bytes); werr != nil || len(part.Bytes) == 0 {
+			return
+		}
+		from = part.End
+	}
+	if e := api.AsError(cmp.Or(err, errors.New("the output changed while it was read"))); !sent {
+		http.Error(w, e.Message, api.Status(e.Code))
+	}
+}
+
+// jobLog is where a job's output was shown before: the address stays good.
+func jobLog(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "/jobs/"+url.PathEscape(r.PathValue("id"))+"/log", http.StatusMovedPermanently)
+}
