@@ -55,7 +55,8 @@ func TestPage(t *testing.T) {
 		t.Errorf("told %q, then %q", first, next)
 	}
 	d.wait("the job to run", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t") == "R" })
-	for path, want := range map[string]string{"/": "16 <small>of 32 in use</small>", "/queue": "seen", "/jobs/" + id: "running", "/metrics": "muster_gpus_used{type=\"h100\"} 16", "/healthz": "ok"} {
+	for path, want := range map[string]string{"/": "16 <small>of 32 in use</small>", "/queue": "seen", "/jobs/" +
+		id: "running", "/metrics": "muster_gpus_used{type=\"h100\"} 16", "/healthz": "ok"} {
 		if body := get(path); !strings.Contains(body, want) {
 			t.Errorf("%s: %q is not in %s", path, want, body)
 		}
@@ -68,7 +69,8 @@ func TestPage(t *testing.T) {
 	inhabit(t, d)
 	base := "http://" + addr
 	b.enter(logIn(t, d, addr))
-	for name, path := range map[string]string{"overview": "/", "map": "/map", "queue": "/queue", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log", "output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain",
+	for name, path := range map[string]string{"overview": "/", "map": "/map", "plan": "/plan", "queue": "/queue", "job": "/jobs/" +
+		id, "live": "/jobs/" + id + "/log", "output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain",
 		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 360, scheme)

@@ -79,14 +79,16 @@ func TestUI(t *testing.T) {
 		_, body := ask("GET", follower, "/jobs/"+past, nil)
 		return strings.Contains(body, "/jobs/"+past+"/log\">all of its output<")
 	})
-	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "hello from c1-001") || !strings.Contains(body, "out-c1-001-"+past) {
+	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "hello from c1-001") ||
+		!strings.Contains(body, "out-c1-001-"+past) {
 		t.Errorf("the output of a job that has ended on c1: %s", body)
 	}
 	if _, errs, code := g.run("c1", "muster", "ui"); code == 0 || !strings.Contains(errs, "root") {
 		t.Errorf("root of a compute node got a link: %d %s", code, errs)
 	}
 	g.at["c1"].kill()
-	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "out-%N-%j, asked of node c1-001) can not be shown: ") {
+	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body,
+		"out-%N-%j, asked of node c1-001) can not be shown: ") {
 		t.Errorf("the output of a job whose node is away: %s", body)
 	}
 	if code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {token("s3", "/")}}); code != 303 {
@@ -128,7 +130,8 @@ func TestUILive(t *testing.T) {
 	if err := os.Remove(d.dir + "/out-" + id); err != nil {
 		t.Fatal(err)
 	}
-	if body := v.get("/jobs/" + id + "/log"); !strings.Contains(body, "No such file") || !strings.Contains(body, "asked of node node-001") {
+	if body := v.get("/jobs/" + id + "/log"); !strings.Contains(body, "No such file") || !strings.Contains(body,
+		"asked of node node-001") {
 		t.Errorf("a file that is gone: %s", body)
 	}
 }
@@ -145,7 +148,8 @@ func TestUISooner(t *testing.T) {
 	d.must("scontrol", "create", "reservation=later", "starttime=now+2hours", "duration=600", "nodes=ALL", "users=nobody", "flags=ignore_jobs")
 	v := logIn(t, d, addr)
 	body := v.get("/jobs/" + short)
-	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`, "node-001 until ", `href="/jobs/` + short + `/sooner">`} {
+	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`,
+		"node-001 until ", `href="/jobs/` + short + `/sooner">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}
@@ -233,8 +237,10 @@ func (v *visitor) get(path string) string {
 	return string(b)
 }
 
-// TestPageLog: in a browser the log opens at its end, shows a line within a second or two of its being written, and leaves who
-// reads further up where they are; errors stand beside it; lines with a word are found, and all of it can be had as a file.
+// TestPageLog: in a browser the log opens at its end, shows a line within a second or two of its being written, and
+// leaves who
+// reads further up where they are; errors stand beside it; lines with a word are found, and all of it can be had as
+// a file.
 func TestPageLog(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
@@ -247,10 +253,12 @@ func TestPageLog(t *testing.T) {
 	if body := v.get(path + "?stream=err"); !strings.Contains(body, "oh dear") || strings.Contains(body, "line 20000") {
 		t.Errorf("its errors: %s", body)
 	}
-	if body := v.get(path + "?find=LINE+1777+"); !strings.Contains(body, "line 1777 of many\n") || strings.Contains(body, "line 1778") {
+	if body := v.get(path + "?find=LINE+1777+"); !strings.Contains(body, "line 1777 of many\n") ||
+		strings.Contains(body, "line 1778") {
 		t.Errorf("what is found: %s", body)
 	}
-	if all := v.get(path + "/file/out"); !strings.HasPrefix(all, "line 1 of many\n") || strings.Count(all, "\n") != 20000 {
+	if all := v.get(path + "/file/out"); !strings.HasPrefix(all, "line 1 of many\n") || strings.Count(all,
+		"\n") != 20000 {
 		t.Errorf("the file has %d lines", strings.Count(all, "\n"))
 	}
 	b := startBrowser(t, d.dir)
@@ -299,6 +307,37 @@ func TestPageLog(t *testing.T) {
 	for _, s := range b.said {
 		t.Errorf("the browser says %s", s)
 	}
+}
+
+// TestPagePlan: the plan has the starts that squeue --start has, at the same times and on the same nodes.
+func TestPagePlan(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "4x8c16g", "--hollow-time", "1h", "--http", addr)
+	d.must("sbatch", "--parsable", "-N3", "--exclusive", "-t", "60", "-J", "first", "-o", "/dev/null", "--wrap",
+		"sleep 1000")
+	d.wait("its start", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
+	for _, n := range []string{"4", "2", "1", "3"} {
+		d.must("sbatch", "-N"+n, "--exclusive", "-t", "90", "-J", "of-"+n, "-o", "/dev/null", "--wrap", "true")
+	}
+	v := logIn(t, d, addr)
+	d.wait("the plan to be as squeue has it", func() bool {
+		said := d.must("squeue", "--start", "-h", "-o", "%i %j %S %Y")
+		body := v.get("/plan")
+		n := 0
+		for line := range strings.Lines(said) {
+			f := strings.Fields(line)
+			if len(f) < 4 || f[2] == "N/A" {
+				continue
+			}
+			if want := f[0] + " " + f[1] + " of root, planned for " + f[2] + " on " + f[3]; !strings.Contains(body,
+				want) {
+				return false
+			}
+			n++
+		}
+		return n == 3
+	})
 }
 
 // enter gives the browser a visitor's session.

@@ -41,7 +41,7 @@ type Page struct {
 
 // Nav lists the views that every page leads to.
 func (p Page) Nav() (out []Link) {
-	for _, l := range []Link{{"Overview", "/", false}, {"Jobs", "/queue", false},
+	for _, l := range []Link{{"Overview", "/", false}, {"Jobs", "/queue", false}, {"Plan", "/plan", false},
 		{"Nodes", "/map", false},
 		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false}} {
 		l.Here = l.To == p.Path
@@ -330,6 +330,34 @@ type CalendarRow struct {
 type Bar struct {
 	X, Y, W, H   int
 	Title, Label string
+	Class, To    string
+}
+
+// Sizes of the drawing of the plan.
+const (
+	PlanWidth = 1400
+	PlanLeft  = 128 // where the time begins
+	PlanTop   = 28
+)
+
+// Plan is jobs and reservations over time, a row a node.
+type Plan struct {
+	Spans        []Link
+	Partition    string
+	Hours        []Day
+	Rows         []PlanRow
+	Shades, Bars []Bar
+	Now, Height  int
+	From, To     int // of the nodes, All of them
+	All          int
+	Prev, Next   string
+	List         []Job // planned starts
+}
+
+// PlanRow is the row of a node.
+type PlanRow struct {
+	Name string
+	Y, H int
 }
 
 // Chart is bars over the last days, drawn 1000 wide and 160 high.

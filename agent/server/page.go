@@ -59,12 +59,17 @@ type pages struct {
 	hist          History
 	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
 	daily         daily
+	past          pastJobs
+	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers, leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions, logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict}
+	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
+		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
+		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
+		foretell: s.foretell}
 	return p.handler()
 }
 
@@ -79,6 +84,10 @@ func (s *pages) handler() http.Handler {
 	mux.HandleFunc("GET /jobs/{id}/live", jobLog)
 	mux.HandleFunc("GET /jobs/{id}/log/more", s.with(moreOutput))
 	mux.HandleFunc("GET /jobs/{id}/log/file/{stream}", s.with(downloadOutput))
+	mux.HandleFunc("GET /plan", s.page(func(sees visibility, r *http.Request) (string, string, any,
+		error) {
+		return viewPlan(s, sees, r)
+	}))
 	mux.HandleFunc("GET /find", s.with(search))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.say(w, r, http.StatusNotFound, "Not here",

@@ -114,7 +114,8 @@ func TestJobNames(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for text, want := range map[string]time.Duration{"30": 30 * time.Minute, "1:30": 90 * time.Second,
 		"2:00:00": 2 * time.Hour,
-		"1-12":    36 * time.Hour, "1-12:30": 36*time.Hour + 30*time.Minute, "2-00:00:10": 48*time.Hour + 10*time.Second,
+		"1-12":    36 * time.Hour, "1-12:30": 36*time.Hour + 30*time.Minute, "2-00:00:10": 48*time.Hour +
+			10*time.Second,
 		"0": 0, "": 0, "x": 0, "1:2:3:4": 0, "-5": 0, "1-": 0} {
 		if got, err := readLimit(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %v, %v", text, got, err)

@@ -265,7 +265,8 @@ func TestOpenMetrics(t *testing.T) {
 }
 
 // largeViews are the views that BenchmarkPages measures, of 10,000 nodes.
-var largeViews = []string{"/", "/map", "/queue", "/queue?user=x", "/jobs/1", "/nodes/n00001", "/accounts", "/reservations", "/events", "/metrics", "/metrics/nodes"}
+var largeViews = []string{"/", "/plan", "/map", "/queue", "/queue?user=x", "/jobs/1", "/nodes/n00001", "/accounts",
+	"/reservations", "/events", "/metrics", "/metrics/nodes"}
 
 // TestPagesLarge: each view of 10,000 nodes is there.
 func TestPagesLarge(t *testing.T) {
