@@ -89,6 +89,14 @@ func views() []view {
 			number("lost", "lost", "1: nothing was heard of it"), text("reason", "reason", "why"), text("set_by", "by", "who said so")}},
 		{"transactions", "txn", "changes of accounts, users, associations and QOS", []viewColumn{
 			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"), field("actor", "actor", "by whom"), field("place", "where", "to which record"), field("info", "info", "what was set")}},
+		{"samples", "sample", "what the cluster as a whole was, each minute of two days and each hour of two years",
+			[]viewColumn{
+				{"at", "at", "from when"}, {"seconds", "span", "for how long: 60 or 3600"},
+				{"kind", "kind", "node, gpu, cpu, mem, partition_gpu, account_gpu …, queue, reason, jobs"},
+				{"name", "name", "of what: type, partition, account, state, reason, event"}, {"total", "total",
+					"how much there was"},
+				{"used", "used", "how much was in use, or how many there were"}, {"lost", "lost",
+					"how much was out of service"}}},
 		{"reservations", "resv", "times of reservations", []viewColumn{
 			{"name", "name", "reservation"}, {"started", "started", "from when"}, {"ended", "ended", "until when"}, text("nodes", "nodes", "nodes, JSON"), text("users", "users", "users, JSON"), text("accounts", "accounts", "accounts, JSON")}},
 	}

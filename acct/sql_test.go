@@ -51,6 +51,9 @@ func TestSQL(t *testing.T) {
 	r := &cluster.Reservation{Name: "maint", Start: epoch, End: epoch.Add(time.Hour)}
 	d.Apply(1, []cluster.Event{{Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"}}, {Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch}, {Resv: r, At: epoch},
 		{Step: &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch, Ended: epoch.Add(time.Second), Outcome: cluster.Completed}}})
+	if err := PastOf(d.DB).Add(t.Context(), epoch, []Sample{{Kind: "node", Total: 1}}); err != nil {
+		t.Fatal(err)
+	}
 	at := epoch.Unix()
 	for _, c := range []struct{ query, want string }{
 		{"SELECT id, user, state, partition, started, elapsed, time_limit, nodes, node_list, cpus, gpus, mem_mb FROM jobs ORDER BY id",

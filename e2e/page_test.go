@@ -55,7 +55,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("told %q, then %q", first, next)
 	}
 	d.wait("the job to run", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t") == "R" })
-	for path, want := range map[string]string{"/": "16 <small>of 32 in use</small>", "/queue": "seen", "/jobs/" +
+	for path, want := range map[string]string{"/": "16</a> <small>of 32 in use", "/queue": "seen", "/jobs/" +
 		id: "running", "/metrics": "muster_gpus_used{type=\"h100\"} 16", "/healthz": "ok"} {
 		if body := get(path); !strings.Contains(body, want) {
 			t.Errorf("%s: %q is not in %s", path, want, body)

@@ -353,3 +353,30 @@ func (b *browser) enter(v *visitor) {
 			"sameSite": "Strict"}, nil)
 	}
 }
+
+// TestPagePast: each server keeps samples of its own state, which SQL and the page read, and there is one of each
+// minute though
+// the leader was lost.
+func TestPagePast(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 1)
+	for _, s := range []string{"s1", "s2", "s3"} {
+		g.wait("a sample at "+s, func() bool {
+			return g.must(s, "muster", "sql", "--noheader",
+				"SELECT count(*) > 0 FROM samples WHERE kind = 'node'") == "1"
+		})
+	}
+	lead := g.leader("s1")
+	g.at[lead].kill()
+	for _, s := range g.others(lead) {
+		r, err := http.Get("http://" + g.pageAt(g.host(s)) + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || !strings.Contains(string(body), `class="plot"`) {
+			t.Errorf("%s has no curves: %v %s", s, err, body)
+		}
+	}
+}

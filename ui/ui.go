@@ -68,6 +68,9 @@ func (g Gauge) Percent() int { return part(g.Used, g.Have) }
 // Lost is the part that is out of service, of 100.
 func (g Gauge) Lost() int { return part(g.Out, g.Have) }
 
+// Free is what is neither in use nor out of service.
+func (g Gauge) Free() int { return max(g.Have-g.Used-g.Out, 0) }
+
 func part(n, of int) int {
 	if of == 0 {
 		return 0
@@ -77,13 +80,46 @@ func part(n, of int) int {
 
 // Overview is the first view.
 type Overview struct {
-	Gauges  []Gauge
-	Jobs    []Count // by state
-	Reasons []Count // why jobs wait
-	Users   []Count // GPUs, or CPUs where there are none, in use
-	Unit    string  // of these
-	Servers []Server
-	Sick    []Node
+	Gauges        []Gauge
+	Jobs          []Count // by state
+	Reasons       []Count // why jobs wait
+	Users         []Use   // what they have of Unit
+	Unit          string  // GPUs, or CPUs where there are none
+	Servers       []Server
+	Sick          []Node
+	Running       int
+	Waiting       int
+	Oldest        string // how long the job has waited that could have begun first
+	Block         Block
+	Today         Today
+	Plots         []Plot
+	Spans         []Link
+	Empty, NoJobs bool // no nodes, no jobs
+}
+
+// Use is how much somebody has.
+type Use struct {
+	Count
+	Class   string
+	Percent int // of the most that one has
+}
+
+// Block is the most that one job could have now, and later.
+type Block struct {
+	Nodes int
+	Each  string
+	Then  []string
+}
+
+// Today is what has happened in the last 24 hours.
+type Today struct{ Submitted, Started, Completed, Cancelled, Failed int }
+
+// Add counts so many of what happened.
+func (t *Today) Add(what string, n int) {
+	if to := map[string]*int{"submitted": &t.Submitted, "started": &t.Started, "completed": &t.Completed,
+		"cancelled": &t.Cancelled, "failed": &t.Failed}[what]; to != nil {
+		*to += n
+	}
 }
 
 // Count is a number of something, with where to see it.

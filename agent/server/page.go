@@ -60,6 +60,7 @@ type pages struct {
 	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
 	daily         daily
 	past          pastJobs
+	curves        curves
 	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }

@@ -64,7 +64,7 @@ func get(t testing.TB, h http.Handler, method, path string) *httptest.ResponseRe
 func TestPages(t *testing.T) {
 	s, _ := pageServer(t, 3, 5)
 	h := s.handler()
-	views := map[string]string{"/": "3 <small>of 3 in use</small>", "/map": "n00001", "/map?by=health": "well",
+	views := map[string]string{"/": "3</a> <small>of 3 in use", "/map": "n00001", "/map?by=health": "well",
 		"/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5",
 		"/queue?state=pending&user=nobody": "none", "/queue?from=99999": "of 5", "/queue?from=-4": "1 to 5", "/jobs/1": "starting", "/jobs/5": "Why it waits",
 		"/nodes/n00001": "GPU 7 h100", "/nodes/n00002": "8 of 60", "/accounts": "There are no accounts", "/reservations": "none"}

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,71 +45,6 @@ func top(counts map[string]int, most int, to func(string) string) (out []ui.Coun
 		out = append(out, ui.Count{Name: name, N: counts[name], To: to(name)})
 	}
 	return out
-}
-
-func (s *pages) viewOverview(sees visibility, _ *http.Request) (string, string, any, error) {
-	snap := sees.snap
-	v := ui.Overview{Unit: "GPUs in use"}
-	gpus := map[string]*ui.Gauge{}
-	cpus, nodes := ui.Gauge{Name: "CPUs"}, ui.Gauge{Name: "nodes"}
-	for n := range snap.Nodes() {
-		l := snap.Load(n.Name)
-		out := !n.Usable()
-		nodes.Have, nodes.Used, nodes.Out = nodes.Have+1, nodes.Used+b2i(len(l.Jobs) > 0), nodes.Out+b2i(out && len(l.Jobs) == 0)
-		cpus.Have, cpus.Used = cpus.Have+n.Inventory.JobCPUCount(), cpus.Used+l.CPUs.Len()
-		if out {
-			cpus.Out += n.Inventory.JobCPUCount() - l.CPUs.Len()
-			if len(v.Sick) < pageSick && sees.nodes() == nil {
-				v.Sick = append(v.Sick, ui.Node{Name: string(n.Name), State: n.Word(len(l.Jobs) > 0), Reason: n.Reason})
-			}
-		}
-		for i := range n.Inventory.GPUs {
-			g := &n.Inventory.GPUs[i]
-			t := gpus[g.Type]
-			if t == nil {
-				t = &ui.Gauge{Name: strings.TrimSpace(g.Type + " GPUs")}
-				gpus[g.Type] = t
-			}
-			used := l.GPUs.Has(i)
-			t.Have, t.Used, t.Out = t.Have+1, t.Used+b2i(used), t.Out+b2i(!used && (out || g.Missing))
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(gpus)) {
-		v.Gauges = append(v.Gauges, *gpus[kind])
-	}
-	v.Gauges = append(v.Gauges, cpus, nodes)
-	if len(gpus) == 0 {
-		v.Unit = "CPUs in use"
-	}
-	states, reasons, users := map[string]int{}, map[string]int{}, map[string]int{}
-	for j := range snap.Jobs() {
-		if !sees.job(j) {
-			continue
-		}
-		n := max(1, j.Tasks.Len())
-		states[stateOf(j)] += n
-		switch {
-		case j.Phase == cluster.Pending:
-			reasons[reasonOf(j)] += n
-		case j.Alloc != nil && j.Phase != cluster.Ended:
-			for _, sh := range j.Alloc.Shares {
-				if len(gpus) > 0 {
-					users[j.Spec.User] += sh.GPUs.Len()
-				} else {
-					users[j.Spec.User] += sh.CPUs.Len()
-				}
-			}
-		}
-	}
-	v.Jobs = top(states, pageTop, func(name string) string { return "/queue?state=" + url.QueryEscape(name) })
-	v.Reasons = top(reasons, pageTop, func(name string) string {
-		return "/queue?state=pending&reason=" + url.QueryEscape(name)
-	})
-	v.Users = top(users, pageTop, func(name string) string { return "/queue?user=" + url.QueryEscape(name) })
-	for _, m := range s.servers() {
-		v.Servers = append(v.Servers, ui.Server{Name: m.Name, Addr: m.Addr, Leads: m.Leader, Voter: m.Voter})
-	}
-	return "overview", "Overview", v, nil
 }
 
 func b2i(b bool) int {
@@ -226,7 +160,9 @@ func userHues(sees visibility) map[string]int {
 	return hues
 }
 
-// jobHues gives jobs their colours: by number, and never that of a job on the same node or the ones beside it.
+// jobHues gives jobs their colours: each one of its own while there are enough, and never that of a job on the same
+// node or the
+// ones beside it if it can be helped.
 func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 	beside := map[cluster.JobID]map[cluster.JobID]bool{}
 	link := func(a, b cluster.JobID) {
@@ -248,21 +184,22 @@ func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 		}
 		last = here
 	}
-	hues := map[cluster.JobID]int{}
+	hues, uses := map[cluster.JobID]int{}, [ui.Colours]int{}
 	for j := range snap.Live() {
-		taken := [ui.Colours]bool{}
+		cost := uses // of jobs elsewhere, the fewer the better
 		for other := range beside[j.ID] {
 			if h, ok := hues[other]; ok {
-				taken[h] = true
+				cost[h] += snap.JobCount()
 			}
 		}
-		hues[j.ID] = int(j.ID) * 5 % ui.Colours
+		best := int(j.ID) * 5 % ui.Colours
 		for k := range ui.Colours {
-			if h := (hues[j.ID] + k) % ui.Colours; !taken[h] {
-				hues[j.ID] = h
-				break
+			if h := (int(j.ID)*5 + k) % ui.Colours; cost[h] < cost[best] {
+				best = h
 			}
 		}
+		hues[j.ID] = best
+		uses[best]++
 	}
 	return hues
 }

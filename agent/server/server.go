@@ -119,9 +119,15 @@ func (s *Server) Run(ctx context.Context) error {
 	poke(s.gap) // an earlier life may have ended before history was whole
 	wg.Go(func() { s.fillGaps(ctx) })
 	wg.Go(func() { s.listenToServers(ctx) })
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		keepPast(ctx, s)
+	}()
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
+	<-kept
 	stopHist()
 	wg.Wait()
 	return errors.Join(err, <-histErr)

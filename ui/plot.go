@@ -1,0 +1,233 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Size of a plot.
+const (
+	plotWidth  = 720
+	plotHeight = 180
+	plotTop    = 8
+	plotLeft   = 40
+	plotFoot   = 24
+	plotGap    = 5 // parts that may be missing before a curve breaks off
+)
+
+// Plot is curves over time.
+type Plot struct {
+	Title, Now string
+	Shapes     []Shape
+	Ticks      []Day
+	Levels     []Level
+	Hovers     []Bar
+	Legend     []Cell
+	Text       string // what it shows, for who can not see it
+}
+
+// Width and Height of the drawing.
+func (Plot) Width() int { return plotWidth }
+
+// Height is that of the drawing.
+func (Plot) Height() int { return plotHeight }
+
+// Shape is a line or an area.
+type Shape struct{ Class, D string }
+
+// Level is a line across, with its value.
+type Level struct {
+	Y    int
+	Text string
+}
+
+// PlotPoint is a moment of a curve.
+type PlotPoint struct {
+	At                time.Time
+	Total, Used, Lost float64
+}
+
+// frame places moments and values in a plot.
+type frame struct {
+	from, to time.Time
+	most     float64
+	width    time.Duration // of the usual distance of two points
+}
+
+func (f frame) x(t time.Time) float64 {
+	part := float64(t.Sub(f.from)) / float64(f.to.Sub(f.from))
+	return plotLeft + min(max(part, 0), 1)*(plotWidth-plotLeft)
+}
+
+func (f frame) y(v float64) float64 {
+	return plotTop + (1-min(max(v/f.most, 0), 1))*(plotHeight-plotTop-plotFoot)
+}
+
+// runs are the points without the gaps between them.
+func (f frame) runs(points []PlotPoint) (out [][]PlotPoint) {
+	start := 0
+	for i := range points {
+		if i > 0 && points[i].At.Sub(points[i-1].At) > plotGap*f.width/2 {
+			out = append(out, points[start:i])
+			start = i
+		}
+	}
+	return append(out, points[start:])
+}
+
+// area is the space between two values of all points.
+func (f frame) area(class string, points []PlotPoint, low, high func(PlotPoint) float64) Shape {
+	var b strings.Builder
+	for _, run := range f.runs(points) {
+		if len(run) == 0 {
+			continue
+		}
+		end := f.x(run[len(run)-1].At.Add(f.width))
+		for i, p := range run {
+			fmt.Fprintf(&b, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], f.x(p.At), f.y(high(p)))
+		}
+		last := run[len(run)-1]
+		fmt.Fprintf(&b, "L%.1f %.1fL%.1f %.1f", end, f.y(high(last)), end, f.y(low(last)))
+		for i := len(run) - 1; i >= 0; i-- {
+			fmt.Fprintf(&b, "L%.1f %.1f", f.x(run[i].At), f.y(low(run[i])))
+		}
+		b.WriteString("Z")
+	}
+	return Shape{class, b.String()}
+}
+
+// line goes along a value.
+func (f frame) line(class string, points []PlotPoint, value func(PlotPoint) float64) Shape {
+	var b strings.Builder
+	for _, run := range f.runs(points) {
+		for i, p := range run {
+			fmt.Fprintf(&b, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], f.x(p.At), f.y(value(p)))
+		}
+		if len(run) > 0 {
+			fmt.Fprintf(&b, "L%.1f %.1f", f.x(run[len(run)-1].At.Add(f.width)), f.y(value(run[len(run)-1])))
+		}
+	}
+	return Shape{class, b.String()}
+}
+
+// newPlot makes a plot with its scales.
+func newPlot(title string, from, to time.Time, most float64, points []PlotPoint, tick time.Duration,
+	stamp string) (Plot, frame) {
+	step, f := niceStep(most), frame{from: from, to: to, width: to.Sub(from) / 96}
+	f.most = step
+	for f.most < most {
+		f.most += step
+	}
+	for i := 1; i < len(points); i++ {
+		if d := points[i].At.Sub(points[i-1].At); d > 0 && d < f.width {
+			f.width = d
+		}
+	}
+	p := Plot{Title: title}
+	for v := 0.0; v <= f.most; v += step {
+		p.Levels = append(p.Levels, Level{int(f.y(v)), short(v)})
+	}
+	day := time.Date(from.Year(), from.Month(), from.Day(), 0, 0, 0, 0, from.Location())
+	for t := day; t.Before(to); t = t.Add(tick) {
+		if x := int(f.x(t)); t.After(from) && x < plotWidth-24 && x > plotLeft+16 {
+			p.Ticks = append(p.Ticks, Day{x, t.Format(stamp)})
+		}
+	}
+	return p, f
+}
+
+// niceStep is the distance of about four levels.
+func niceStep(most float64) float64 {
+	step := 1.0
+	for i := 0; step*4 < most; i++ {
+		step *= []float64{2, 2.5, 2}[i%3]
+	}
+	return max(step, 1)
+}
+
+// short is a value in few characters.
+func short(v float64) string {
+	if v >= 10_000 {
+		return strconv.FormatFloat(v/1000, 'f', -1, 64) + "k"
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// Stacked draws what was in use, free and out of service.
+func Stacked(title string, points []PlotPoint, now float64, from, to time.Time, tick time.Duration, stamp string) Plot {
+	most := 1.0
+	for _, p := range points {
+		most = max(most, p.Total)
+	}
+	plot, f := newPlot(title, from, to, most, points, tick, stamp)
+	plot.Now = short(now) + " in use"
+	used := func(p PlotPoint) float64 { return p.Used }
+	plot.Shapes = []Shape{
+		f.area("p-free", points, used, func(p PlotPoint) float64 { return p.Total - p.Lost }),
+		f.area("p-used", points, func(PlotPoint) float64 { return 0 }, used),
+		f.area("p-out", points, func(p PlotPoint) float64 { return p.Total - p.Lost },
+			func(p PlotPoint) float64 { return p.Total }),
+	}
+	plot.Legend = []Cell{{"p-used", "in use"}, {"p-free", "free"}, {"p-out", "out of service"}}
+	plot.hover(f, points, func(p PlotPoint) string {
+		return fmt.Sprintf("%.0f in use, %.0f free, %.0f out of service", p.Used, p.Total-p.Used-p.Lost, p.Lost)
+	})
+	plot.Text = title + " over time: " + plot.Now
+	return plot
+}
+
+// Lines draws how many there were of several things, by name and word.
+func Lines(title string, what [][2]string, points map[string][]PlotPoint, from, to time.Time, tick time.Duration,
+	stamp string) Plot {
+	most, all := 1.0, map[int64]PlotPoint{}
+	var long []PlotPoint
+	for _, w := range what {
+		for _, p := range points[w[0]] {
+			most = max(most, p.Used)
+		}
+		if len(points[w[0]]) > len(long) {
+			long = points[w[0]]
+		}
+	}
+	plot, f := newPlot(title, from, to, most, long, tick, stamp)
+	var texts []string
+	for i, w := range what {
+		class := fmt.Sprintf("p-line%d", i)
+		plot.Shapes = append(plot.Shapes, f.line(class, points[w[0]], func(p PlotPoint) float64 { return p.Used }))
+		plot.Legend = append(plot.Legend, Cell{class, w[1]})
+		if n := len(points[w[0]]); n > 0 {
+			texts = append(texts, fmt.Sprintf("%.0f %s", points[w[0]][n-1].Used, w[1]))
+		}
+		for _, p := range points[w[0]] {
+			sum := all[p.At.Unix()]
+			sum.At = p.At
+			if i == 0 {
+				sum.Used = p.Used
+			} else {
+				sum.Total = p.Used
+			}
+			all[p.At.Unix()] = sum
+		}
+	}
+	for i, p := range long {
+		long[i].Used, long[i].Total = all[p.At.Unix()].Used, all[p.At.Unix()].Total
+	}
+	plot.hover(f, long, func(p PlotPoint) string {
+		return fmt.Sprintf("%.0f %s, %.0f %s", p.Used, what[0][1], p.Total, what[1][1])
+	})
+	plot.Now = strings.Join(texts, ", ")
+	plot.Text = title + " over time: " + plot.Now
+	return plot
+}
+
+// hover tells of each part of a plot what it shows.
+func (p *Plot) hover(f frame, points []PlotPoint, text func(PlotPoint) string) {
+	for _, at := range points {
+		x := int(f.x(at.At))
+		p.Hovers = append(p.Hovers, Bar{X: x, W: max(int(f.x(at.At.Add(f.width)))-x, 1), Y: plotTop,
+			H:     plotHeight - plotTop - plotFoot,
+			Title: at.At.Format("Jan 2 15:04") + ": " + text(at)})
+	}
+}
