@@ -248,6 +248,7 @@ func TestPageLog(t *testing.T) {
 	id := d.must("sbatch", "--parsable", "--array=7", "-o", d.dir+"/out", "-e", d.dir+"/err",
 		"--wrap", "seq -f 'line %g of many' 20000; echo oh dear >&2; exec sleep 1000")
 	d.wait("its output", func() bool { return strings.Contains(d.soFar("out"), "line 20000 of many") })
+	d.wait("its start", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" }) // it may write before servers know
 	v := logIn(t, d, addr)
 	path := "/jobs/" + id + "_7/log"
 	if body := v.get(path + "?stream=err"); !strings.Contains(body, "oh dear") || strings.Contains(body, "line 20000") {
@@ -378,5 +379,82 @@ func TestPagePast(t *testing.T) {
 		if err != nil || !strings.Contains(string(body), `class="plot"`) {
 			t.Errorf("%s has no curves: %v %s", s, err, body)
 		}
+	}
+}
+
+// TestPageBulk: by the keyboard alone jobs are searched for, and several are held and cancelled at once, each after
+// a question.
+func TestPageBulk(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
+	v, b := logIn(t, d, addr), startBrowser(t, d.dir)
+	if b == nil {
+		return
+	}
+	b.enter(v)
+	busy := d.must("sbatch", "--parsable", "--exclusive", "-J", "busy", "-o", "/dev/null", "--wrap", "exec sleep 1000")
+	var waiting []string
+	for range 3 {
+		waiting = append(waiting, d.must("sbatch", "--parsable", "--exclusive", "-J", "wanted", "-o", "/dev/null",
+			"--wrap", "true"))
+	}
+	b.open("http://"+addr+"/", 1200, "light")
+	b.press("/")
+	b.call("Input.insertText", map[string]any{"text": "wanted"}, nil)
+	b.submit(func() { b.press("Enter") })
+	text := b.run(`[location.search, document.body.innerText]`)
+	if text[0] != "?q=wanted" || strings.Contains(text[1], "busy") || !strings.Contains(text[1], "1 to 3 of 3") {
+		t.Fatalf("the search leads to %s", text)
+	}
+	for _, c := range [][2]string{{"hold", "JobHeldAdmin"}, {"cancel", ""}} {
+		b.open("http://"+addr+"/queue?q=wanted", 1200, "light")
+		b.run(`([...document.querySelectorAll("[name=job]")].slice(0, 2).forEach((x) => x.click()), [])`)
+		b.submit(func() { b.run(`(document.querySelector("[value=` + c[0] + `]").click(), [])`) })
+		if text := b.run(`[document.querySelector("h1").innerText, document.querySelector("main").innerText]`); !strings.Contains(text[0], "2 jobs?") {
+			t.Fatalf("%s asks %s", c[0], text)
+		}
+		b.submit(func() { b.run(`(document.querySelector(".do").click(), [])`) })
+		if text := b.run(`[document.querySelector("h1").innerText]`); text[0] != c[0]+": done to 2 of 2." {
+			t.Fatalf("%s: %s", c[0], text)
+		}
+		if c[1] != "" {
+			if out := d.must("squeue", "-h", "-n", "wanted", "-o", "%i %r"); strings.Count(out, c[1]) != 2 {
+				t.Errorf("after %s: %s", c[0], out)
+			}
+		}
+	}
+	if out := d.must("squeue", "-h", "-o", "%i"); strings.Contains(out, waiting[0]) || !strings.Contains(out,
+		waiting[2]) || !strings.Contains(out, busy) {
+		t.Errorf("left are %s of %s and %s", out, waiting, busy)
+	}
+	for _, s := range b.said {
+		t.Errorf("the browser says %s", s)
+	}
+}
+
+// press presses one key.
+func (b *browser) press(key string) {
+	b.t.Helper()
+	text := map[string]string{"Enter": "\r"}[key]
+	if text == "" {
+		text = key
+	}
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		p := map[string]any{"type": kind, "key": key}
+		if kind == "keyDown" {
+			p["text"] = text
+		}
+		b.call("Input.dispatchKeyEvent", p, nil)
+	}
+}
+
+// submit does what leads to another page, and waits for that.
+func (b *browser) submit(do func()) {
+	b.t.Helper()
+	b.loaded = false
+	do()
+	for !b.loaded {
+		b.next("the next page")
 	}
 }

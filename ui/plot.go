@@ -11,7 +11,7 @@ import (
 const (
 	plotWidth  = 720
 	plotHeight = 180
-	plotTop    = 8
+	plotTop    = 12
 	plotLeft   = 40
 	plotFoot   = 24
 	plotGap    = 5 // parts that may be missing before a curve breaks off
@@ -170,7 +170,8 @@ func Stacked(title string, points []PlotPoint, now float64, from, to time.Time, 
 		f.area("p-out", points, func(p PlotPoint) float64 { return p.Total - p.Lost },
 			func(p PlotPoint) float64 { return p.Total }),
 	}
-	plot.Legend = []Cell{{"p-used", "in use"}, {"p-free", "free"}, {"p-out", "out of service"}}
+	plot.Legend = []Cell{{Class: "p-used", Title: "in use"}, {Class: "p-free", Title: "free"}, {Class: "p-out",
+		Title: "out of service"}}
 	plot.hover(f, points, func(p PlotPoint) string {
 		return fmt.Sprintf("%.0f in use, %.0f free, %.0f out of service", p.Used, p.Total-p.Used-p.Lost, p.Lost)
 	})
@@ -196,7 +197,7 @@ func Lines(title string, what [][2]string, points map[string][]PlotPoint, from, 
 	for i, w := range what {
 		class := fmt.Sprintf("p-line%d", i)
 		plot.Shapes = append(plot.Shapes, f.line(class, points[w[0]], func(p PlotPoint) float64 { return p.Used }))
-		plot.Legend = append(plot.Legend, Cell{class, w[1]})
+		plot.Legend = append(plot.Legend, Cell{Class: class, Title: w[1]})
 		if n := len(points[w[0]]); n > 0 {
 			texts = append(texts, fmt.Sprintf("%.0f %s", points[w[0]][n-1].Used, w[1]))
 		}

@@ -157,6 +157,7 @@ type Node struct {
 	GPU                 Gauge
 	Cells               []Cell // one a GPU; none where there are too many nodes to tell them apart
 	Jobs                int
+	Mem                 Gauge
 	Named               bool // its name stands on its tile
 }
 
@@ -178,6 +179,7 @@ func (n Node) Level() int {
 // Cell is a GPU of the map.
 type Cell struct {
 	Class, Title string
+	To           string // the job that has it
 }
 
 // Colours is how many there are for users and jobs.
@@ -194,9 +196,23 @@ type Group struct {
 
 // Map is the view of all nodes.
 type Map struct {
-	By     []Link // what the colours mean
-	Groups []Group
-	Legend []Cell
+	By         []Link // what the colours mean, or that they are listed
+	Groups     []Group
+	Legend     []Cell
+	Partitions []Partition
+	Partition  string // of which alone the nodes are shown
+	Find       string // in their names, states or reasons
+	As         string // "list", or what the colours mean
+	List       []Node
+	Shown, All int
+}
+
+// Partition is a row of them.
+type Partition struct {
+	Name, State, Limit string
+	Nodes              int
+	GPU, CPU           Gauge
+	Waiting, Running   int
 }
 
 // Job is a row of the queue: a job, or an array.
@@ -289,7 +305,8 @@ type One struct {
 	NICs    []Row
 	Actions []Link // what the visitor may do
 	Did     string // what has just been done
-	Cells   []Cell // its GPUs
+	Node    *Node  // that it is of
+	More    []Link // where to see more of it
 }
 
 // Ask is the form that asks before something is done.

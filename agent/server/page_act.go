@@ -3,14 +3,17 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/api"
@@ -349,6 +352,31 @@ func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, tex
 	s.render(w, r, in, code, "say", title, text)
 }
 
+// packFrom is from how many bytes on a view is compressed. Those of sessions are not: they have a secret and what
+// the visitor
+// sent in one, and the length of that would tell of it.
+const packFrom = 4 << 10
+
+// packers are kept: each has half a MiB.
+var packers = sync.Pool{New: func() any {
+	z, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is one
+	}
+	return z
+}}
+
+// packed compresses what a buffer has.
+func packed(out *bytes.Buffer) {
+	var small bytes.Buffer
+	z := packers.Get().(*gzip.Writer)
+	defer packers.Put(z)
+	z.Reset(&small)
+	_, _ = out.WriteTo(z) // into memory
+	_ = z.Close()
+	*out = small
+}
+
 // render writes a view around which the page is.
 func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session, code int, name, title string, data any) {
 	snap := s.snapshot()
@@ -363,6 +391,11 @@ func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session, code
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if in == nil && out.Len() > packFrom && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		packed(&out)
+		w.Header().Set("Content-Encoding", "gzip")
+	}
 	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
 	w.WriteHeader(code)
 	_, _ = out.WriteTo(w)

@@ -32,11 +32,19 @@ var eventKinds = []struct {
 	name, text string
 	has        func(t *loggedEvent) bool
 }{
-	{"", "nodes, reservations and failed jobs", func(t *loggedEvent) bool { return t.Job == nil && t.Step == nil && t.Purged == 0 || failed(t) }},
+	{"", "what may need somebody", needs},
 	{"nodes", "nodes", func(t *loggedEvent) bool { return t.Node != nil || t.Gone != "" }},
 	{"failed", "failed jobs", failed},
 	{"jobs", "all of jobs", func(t *loggedEvent) bool { return t.Job != nil }},
 	{"reservations", "reservations", func(t *loggedEvent) bool { return t.Resv != nil }},
+}
+
+// needs reports whether somebody may have to look at an event: a node that is well needs nobody.
+func needs(t *loggedEvent) bool {
+	if t.Node != nil {
+		return !t.Node.Usable() || t.Node.Reason != ""
+	}
+	return t.Job == nil && t.Step == nil && t.Purged == 0 || failed(t)
 }
 
 // failed reports whether an event is a job's bad end.
@@ -155,8 +163,10 @@ func budgets(sees visibility) (out []ui.Budget) {
 			if l.TRES == "billing" {
 				used = spent.Raw / 60
 			}
-			out = append(out, ui.Budget{Of: of, TRES: l.TRES, Used: fmt.Sprintf("%.0f", used), Limit: strconv.FormatInt(l.Max, 10),
-				Bar: ui.Gauge{Name: l.TRES + " minutes", Used: int(used), Have: int(l.Max)}})
+			what := map[string]string{"gres/gpu": "GPU hours", "cpu": "CPU hours", "node": "node hours"}[l.TRES]
+			out = append(out, ui.Budget{Of: of, TRES: cmp.Or(what, l.TRES+" hours"), Used: hours(used * 60),
+				Limit: hours(float64(l.Max) * 60),
+				Bar:   ui.Gauge{Name: l.TRES + " minutes", Used: int(used), Have: int(l.Max)}})
 		}
 	}
 	for a := range sees.snap.Assocs() {

@@ -128,7 +128,8 @@ func TestUsageViews(t *testing.T) {
 		t.Fatal(out.Err)
 	}
 	body := get(t, s.handler(), "GET", "/accounts").Body.String()
-	for _, want := range []string{"<td>account ml</td><td>gres/gpu</td>", ">6000</td>", "GPU hours a day", "2 GPU hours</title>"} {
+	for _, want := range []string{"<td>account ml</td><td>GPU hours</td>", ">100.0</td>", "GPU hours a day",
+		"2 GPU hours</title>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}

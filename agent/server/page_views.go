@@ -22,7 +22,7 @@ const (
 	pageJobs  = 200
 	pageSick  = 100
 	pageTop   = 12
-	pageCells = 1000 // nodes of which each GPU is drawn
+	pageCells = 400 // nodes of which each GPU is drawn
 )
 
 // phaseWords name phases to people.
@@ -52,49 +52,6 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// colours are what the cells of the map may mean.
-var colours = []string{"user", "job", "health"}
-
-func (s *pages) viewMap(sees visibility, r *http.Request) (string, string, any, error) {
-	snap := sees.snap
-	by := r.URL.Query().Get("by")
-	if !slices.Contains(colours, by) {
-		by = colours[0]
-	}
-	if err := sees.nodes(); err != nil {
-		return "", "", nil, err
-	}
-	var v ui.Map
-	for _, c := range colours {
-		v.By = append(v.By, ui.Link{Text: c, To: "/map?by=" + c, Here: c == by})
-	}
-	colour := painter(sees, by)
-	place, order := places(snap.Wiring())
-	groups := map[string]*ui.Group{}
-	for n := range snap.Nodes() {
-		name := cmp.Or(place[n.Name], "nodes")
-		g := groups[name]
-		if g == nil {
-			g = &ui.Group{Name: name}
-			groups[name] = g
-			if !slices.Contains(order, name) {
-				order = append(order, name)
-			}
-		}
-		g.Nodes = append(g.Nodes, tile(sees, n, colour, snap.NodeCount() <= pageCells))
-	}
-	for _, name := range order {
-		if g := groups[name]; g != nil {
-			v.Groups = append(v.Groups, *g)
-		}
-	}
-	v.Legend = append([]ui.Cell{{Class: "free", Title: "free"}, {Class: "gone", Title: "missing or out of service"}}, colour.legend...)
-	if by == "health" {
-		v.Legend[0] = ui.Cell{Class: "used", Title: "well"}
-	}
-	return "map", "Nodes", v, nil
 }
 
 // palette says what colour a GPU has that is in use, or that is not.
@@ -230,7 +187,9 @@ func tile(sees visibility, n *cluster.Node, colour palette, cells bool) ui.Node 
 	snap := sees.snap
 	l, inv := snap.Load(n.Name), &n.Inventory
 	t := ui.Node{Name: string(n.Name), State: n.Word(len(l.Jobs) > 0), Reason: n.Reason, Jobs: len(l.Jobs),
-		CPUs: ui.Gauge{Used: l.CPUs.Len(), Have: inv.JobCPUCount()}, GPU: ui.Gauge{Used: l.GPUs.Len(), Have: len(inv.GPUs)}}
+		CPUs: ui.Gauge{Name: "CPUs", Used: l.CPUs.Len(), Have: inv.JobCPUCount()}, GPU: ui.Gauge{Name: "GPUs",
+			Used: l.GPUs.Len(), Have: len(inv.GPUs)},
+		Mem: ui.Gauge{Name: "memory", Used: int(l.MemMB) >> 10, Have: int(inv.MemMB) >> 10}}
 	if t.Named = cells; !cells {
 		return t
 	}
@@ -256,6 +215,7 @@ func tile(sees visibility, n *cluster.Node, colour palette, cells bool) ui.Node 
 		case j != nil:
 			c.Class, c.Title = colour.of(j), fmt.Sprintf("GPU %d %s: in use", i, inv.GPUs[i].Type)
 			if sees.job(j) {
+				c.To = jobPath(j)
 				c.Title = fmt.Sprintf("GPU %d %s: job %s of %s", i, inv.GPUs[i].Type, jobID(j), j.Spec.User)
 			}
 		}
@@ -350,40 +310,6 @@ func several(n float64, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%.0f %ss", n, what)
-}
-
-func (s *pages) viewNode(sees visibility, r *http.Request) (string, string, any, error) {
-	snap := sees.snap
-	if err := sees.nodes(); err != nil {
-		return "", "", nil, err
-	}
-	n, ok := snap.Node(cluster.NodeName(r.PathValue("name")))
-	if !ok {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no node %s", r.PathValue("name"))
-	}
-	l, inv, now := snap.Load(n.Name), &n.Inventory, time.Now()
-	t := tile(sees, n, painter(sees, "user"), true)
-	v := ui.One{Did: did(r, "nodes", string(n.Name)), Actions: offered(sees, nil, n), State: t.State, Head: n.Reason}
-	for _, f := range [][2]string{{"CPUs in use", fmt.Sprintf("%d of %d", l.CPUs.Len(), inv.JobCPUCount())}, {"memory in use", fmt.Sprintf("%d of %d MB", l.MemMB, inv.MemMB)},
-		{"sockets", fmt.Sprintf("%d of %d cores with %d threads", inv.Sockets, inv.CoresPerSocket, inv.ThreadsPerCore)}, {"features", strings.Join(inv.Features, ", ")},
-		{"system", strings.TrimSpace(inv.OS + " " + inv.Arch)}, {"client", inv.Version}, {"address", inv.Addr}, {"jobs are held by", inv.Isolation}, {"lacks", n.Lacks}} {
-		if f[1] != "" {
-			v.Rows = append(v.Rows, ui.Row{Name: f[0], Value: f[1]})
-		}
-	}
-	for i, c := range t.Cells {
-		_, what, _ := strings.Cut(c.Title, ": ")
-		v.GPUs = append(v.GPUs, ui.Row{Name: fmt.Sprintf("GPU %d %s", i, inv.GPUs[i].Type), Value: strings.Join(strings.Fields(what+" "+inv.GPUs[i].PCI+" "+inv.GPUs[i].UUID), " ")})
-	}
-	for _, p := range inv.NICs {
-		v.NICs = append(v.NICs, ui.Row{Name: fmt.Sprintf("%s port %d", p.Device, p.Port), Value: strings.TrimSpace(p.Link + " " + p.State + " " + p.Rate)})
-	}
-	for _, id := range l.Jobs {
-		if j, ok := snap.Job(id); ok && sees.job(j) {
-			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
-		}
-	}
-	return "one", "Node " + string(n.Name), v, nil
 }
 
 func (s *pages) viewAccounts(sees visibility, r *http.Request) (string, string, any, error) {
