@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"database/sql"
 	"flag"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestPage: a server shows its page where it is told to, and it follows the cluster; in a browser, if there is one, each
@@ -49,7 +52,9 @@ func TestPage(t *testing.T) {
 		return string(b[:n])
 	}
 	first := told()
-	id := d.must("sbatch", "--parsable", "-N2", "--gpus-per-node=8", "-J", "seen", "-o", d.dir+"/seen-%j.out", "--wrap", "for i in 1 2 3 4 5; do echo epoch $i: loss 0.$((90-i*7)); done; exec sleep 10000")
+	id := d.must("sbatch", "--parsable", "-N2", "--gpus-per-node=8", "-t", "7:00:00", "-J", "seen", "-o",
+		d.dir+"/seen-%j.out", "--wrap",
+		"for i in 1 2 3 4 5; do echo epoch $i: loss 0.$((90-i*7)); done; exec sleep 10000")
 	d.must("sbatch", "-N4", "--gpus-per-node=8", "-o", "/dev/null", "--wrap", "true")
 	if next := told(); next == first || !strings.Contains(next, "data: ") {
 		t.Errorf("told %q, then %q", first, next)
@@ -66,20 +71,27 @@ func TestPage(t *testing.T) {
 	if b == nil {
 		return
 	}
-	inhabit(t, d)
+	array := inhabit(t, d)
+	pretendPast(t, d)
 	base := "http://" + addr
 	b.enter(logIn(t, d, addr))
-	for name, path := range map[string]string{"overview": "/", "map": "/map", "plan": "/plan", "queue": "/queue", "job": "/jobs/" +
-		id, "live": "/jobs/" + id + "/log", "output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain",
-		"node": "/nodes/gpu-node-001", "accounts": "/accounts", "reservations": "/reservations", "events": "/events"} {
+	for name, path := range map[string]string{"overview": "/", "map": "/map?by=job", "plan": "/plan",
+		"nodes": "/map?by=list",
+		"queue": "/queue", "ended": "/queue?state=ended", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log",
+		"output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
+		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.look(base, path, 360, scheme)
+			b.look(base, path, 390, scheme)
 			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
 				b.keep(name + "-phone")
 			}
-			b.look(base, path, 1200, scheme)
+			b.look(base, path, 1440, scheme)
 			if text := b.run("[document.body.innerText]"); name == "output" && !strings.Contains(text[0], "saved to model-9.pt") {
 				t.Errorf("the output of an ended job: %s", text)
+			}
+			if name == "job" { // its last lines come from its node
+				d.wait("its last lines",
+					func() bool { return strings.Contains(b.run("[document.body.innerText]")[0], "epoch 5") })
 			}
 			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
 		}
@@ -107,7 +119,7 @@ func (b *browser) keep(name string) {
 var screenshots = flag.String("screenshots", "", "folder for pictures of the page's views (docs/screenshots)")
 
 // inhabit makes a cluster in which each view has something to show.
-func inhabit(t *testing.T, d *dev) {
+func inhabit(t *testing.T, d *dev) (array string) {
 	t.Helper()
 	d.must("sacctmgr", "-i", "add", "account", "vision", "Fairshare=3")
 	d.must("sacctmgr", "-i", "add", "account", "language", "Fairshare=5", "GrpTRESMins=gres/gpu=100000")
@@ -120,4 +132,42 @@ func inhabit(t *testing.T, d *dev) {
 	}
 	held := d.must("sbatch", "--parsable", "-H", "-J", "not-yet", "-o", "/dev/null", "--wrap", "true")
 	d.must("scancel", held)
+	array = d.must("sbatch", "--parsable", "-J", "scan", "--array=0-39%6", "-c1", "--gpus=0", "-t", "30", "-o",
+		"/dev/null",
+		"--wrap", "i=$SLURM_ARRAY_TASK_ID; [ $i != 3 ] || exit 1; [ $i -lt 12 ] || exec sleep 10000")
+	d.wait("tasks to end", func() bool {
+		return d.must("squeue", "-h", "-r", "-j", array, "-t", "CD,F", "-o",
+			"%i") != ""
+	})
+	return array
+}
+
+// pretendPast makes up a day before the cluster began, for pictures alone.
+func pretendPast(t *testing.T, d *dev) {
+	t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(d.dir, "d", "acct", "history.db")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	now, queue := time.Now().Unix()/60*60, 20.0
+	for at := now - 86400; at < now-60; at += 300 {
+		used := min(18+9*math.Sin(float64(at%86400)/13751-2)+3*math.Sin(float64(at)/2500), 32)
+		queue = max(queue+used/4-4.5+3*math.Sin(float64(at)/700), 0)
+		for _, s := range []struct {
+			kind, name        string
+			total, used, lost float64
+		}{{"gpu", "h100", 32, math.Round(used), 0}, {"node", "", 4, 3, 0}, {"queue", "pending", 0,
+			math.Round(queue), 0},
+			{"queue", "running", 0, math.Round(used / 3), 0}, {"jobs", "started", 0, 3, 0}, {"jobs", "completed", 0,
+				3, 0}} {
+			if _, err := db.Exec("INSERT OR IGNORE INTO sample VALUES (60, ?, ?, ?, ?, ?, ?)", at, s.kind, s.name,
+				s.total, s.used, s.lost); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -156,17 +156,18 @@ func short(v float64) string {
 }
 
 // Stacked draws what was in use, free and out of service.
-func Stacked(title string, points []PlotPoint, now float64, from, to time.Time, tick time.Duration, stamp string) Plot {
-	most := 1.0
+func Stacked(title string, points []PlotPoint, from, to time.Time, tick time.Duration, stamp string) Plot {
+	most, used, total := 1.0, 0.0, 0.0
 	for _, p := range points {
 		most = max(most, p.Total)
+		used, total = used+p.Used, total+p.Total
 	}
 	plot, f := newPlot(title, from, to, most, points, tick, stamp)
-	plot.Now = short(now) + " in use"
-	used := func(p PlotPoint) float64 { return p.Used }
+	plot.Now = fmt.Sprintf("%.0f %% in use on average", 100*used/max(total, 1))
+	inUse := func(p PlotPoint) float64 { return p.Used }
 	plot.Shapes = []Shape{
-		f.area("p-free", points, used, func(p PlotPoint) float64 { return p.Total - p.Lost }),
-		f.area("p-used", points, func(PlotPoint) float64 { return 0 }, used),
+		f.area("p-free", points, inUse, func(p PlotPoint) float64 { return p.Total - p.Lost }),
+		f.area("p-used", points, func(PlotPoint) float64 { return 0 }, inUse),
 		f.area("p-out", points, func(p PlotPoint) float64 { return p.Total - p.Lost },
 			func(p PlotPoint) float64 { return p.Total }),
 	}
@@ -175,7 +176,7 @@ func Stacked(title string, points []PlotPoint, now float64, from, to time.Time, 
 	plot.hover(f, points, func(p PlotPoint) string {
 		return fmt.Sprintf("%.0f in use, %.0f free, %.0f out of service", p.Used, p.Total-p.Used-p.Lost, p.Lost)
 	})
-	plot.Text = title + " over time: " + plot.Now
+	plot.Text = title + " over time, " + plot.Now
 	return plot
 }
 
@@ -198,9 +199,11 @@ func Lines(title string, what [][2]string, points map[string][]PlotPoint, from, 
 		class := fmt.Sprintf("p-line%d", i)
 		plot.Shapes = append(plot.Shapes, f.line(class, points[w[0]], func(p PlotPoint) float64 { return p.Used }))
 		plot.Legend = append(plot.Legend, Cell{Class: class, Title: w[1]})
-		if n := len(points[w[0]]); n > 0 {
-			texts = append(texts, fmt.Sprintf("%.0f %s", points[w[0]][n-1].Used, w[1]))
+		peak := 0.0
+		for _, p := range points[w[0]] {
+			peak = max(peak, p.Used)
 		}
+		texts = append(texts, fmt.Sprintf("%.0f %s", peak, w[1]))
 		for _, p := range points[w[0]] {
 			sum := all[p.At.Unix()]
 			sum.At = p.At
@@ -218,8 +221,8 @@ func Lines(title string, what [][2]string, points map[string][]PlotPoint, from, 
 	plot.hover(f, long, func(p PlotPoint) string {
 		return fmt.Sprintf("%.0f %s, %.0f %s", p.Used, what[0][1], p.Total, what[1][1])
 	})
-	plot.Now = strings.Join(texts, ", ")
-	plot.Text = title + " over time: " + plot.Now
+	plot.Now = "at most " + strings.Join(texts, ", ")
+	plot.Text = title + " over time, " + plot.Now
 	return plot
 }
 

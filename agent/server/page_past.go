@@ -57,12 +57,13 @@ func measured(snap *cluster.Snapshot) measures {
 			}
 		}
 	}
+	reasons, waiting := map[string]int{}, 0
 	for j := range snap.Jobs() {
 		switch {
 		case j.Phase == cluster.Pending:
-			n := float64(max(j.Tasks.Len(), 1))
-			m.add("queue", "pending", 0, n, 0)
-			m.add("reason", reasonOf(j), 0, n, 0)
+			n := max(j.Tasks.Len(), 1)
+			waiting += n
+			reasons[reasonOf(j)] += n
 		case j.Phase != cluster.Ended && j.Alloc != nil:
 			m.add("queue", phaseWords[j.Phase], 0, 1, 0)
 			gpus, cpus := 0, 0
@@ -74,6 +75,10 @@ func measured(snap *cluster.Snapshot) measures {
 			m.add("partition_gpu", j.Alloc.Partition, 0, float64(gpus), 0)
 			m.add("partition_cpu", j.Alloc.Partition, 0, float64(cpus), 0)
 		}
+	}
+	m.add("queue", "pending", 0, float64(waiting), 0)
+	for reason, n := range reasons {
+		m.add("reason", reason, 0, float64(n), 0)
 	}
 	return m
 }
@@ -99,9 +104,14 @@ func (m measures) node(snap *cluster.Snapshot, n *cluster.Node, partition string
 	m.add("node", "", 1, float64(b2i(len(l.Jobs) > 0)), lost(b2i(len(l.Jobs) == 0)))
 	m.add("cpu", "", float64(cpus), float64(l.CPUs.Len()), lost(cpus-l.CPUs.Len()))
 	m.add("mem", "", float64(inv.MemMB), float64(l.MemMB), lost(int(inv.MemMB-l.MemMB)))
-	for i := range inv.GPUs {
-		used := l.GPUs.Has(i)
-		m.add("gpu", inv.GPUs[i].Type, 1, float64(b2i(used)), float64(b2i(!used && (out || inv.GPUs[i].Missing))))
+	for i := 0; i < len(inv.GPUs); { // most have one type
+		kind, from := inv.GPUs[i].Type, i
+		used, gone := 0, 0
+		for ; i < len(inv.GPUs) && inv.GPUs[i].Type == kind; i++ {
+			has := l.GPUs.Has(i)
+			used, gone = used+b2i(has), gone+b2i(!has && (out || inv.GPUs[i].Missing))
+		}
+		m.add("gpu", kind, float64(i-from), float64(used), float64(gone))
 	}
 }
 
@@ -201,7 +211,7 @@ type madeCurves struct {
 }
 
 // of draws the curves of a span.
-func (c *curves) of(ctx context.Context, read between, now measures, span string) (madeCurves, error) {
+func (c *curves) of(ctx context.Context, read between, span string) (madeCurves, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.made[span]; ok && time.Since(m.at) < pastAge {
@@ -221,7 +231,7 @@ func (c *curves) of(ctx context.Context, read between, now measures, span string
 				continue
 			}
 			title := map[string]string{"gpu": strings.TrimSpace(name + " GPUs"), "cpu": "CPUs"}[kind]
-			m.plots = append(m.plots, ui.Stacked(title, pointsOf(list, name), now.of(kind, name).Used, from, to,
+			m.plots = append(m.plots, ui.Stacked(title, pointsOf(list, name), from, to,
 				p.tick, p.stamp))
 		}
 	}
@@ -375,7 +385,7 @@ func (s *pages) viewOverview(sees visibility, r *http.Request) (string, string, 
 			Here: p.name == cmp.Or(r.FormValue("past"), "day")})
 	}
 	if read := pastOf(s.hist); read != nil && sees.all {
-		made, err := s.curves.of(r.Context(), read, m, r.FormValue("past"))
+		made, err := s.curves.of(r.Context(), read, r.FormValue("past"))
 		if err != nil {
 			return "", "", nil, err
 		}

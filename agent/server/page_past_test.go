@@ -82,7 +82,7 @@ func TestCurves(t *testing.T) {
 		}
 	}
 	body := get(t, s.handler(), "GET", "/?past=hours").Body.String()
-	for _, want := range []string{"h100 GPUs over time: 24 in use", "Jobs over time: 2 wait",
+	for _, want := range []string{"h100 GPUs over time, 100 % in use on average", "Jobs over time, at most 2 wait",
 		": 24 in use, 0 free, 0 out of service</title>",
 		`aria-current="true">6 hours`} {
 		if !strings.Contains(body, want) {
