@@ -61,6 +61,7 @@ type pages struct {
 	daily         daily
 	past          pastJobs
 	curves        curves
+	moment        moment
 	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
 }
@@ -134,21 +135,28 @@ func (s *pages) closed(path string, who api.Caller) bool {
 	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !visibilityOf(snap, who).all)
 }
 
-// page renders a view of the present snapshot.
+// page renders a view of the present snapshot; for those who follow without a session, of the moment that they all see.
 func (s *pages) page(v view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, in := s.visitor(r)
-		name, title, data, err := v(visibilityOf(s.snapshot(), who), r)
-		if err != nil {
-			e := api.AsError(err)
-			code := api.Status(e.Code)
-			if e.Kind == gone {
-				code = http.StatusGone
+		show := func(w http.ResponseWriter, snap *cluster.Snapshot) {
+			name, title, data, err := v(visibilityOf(snap, who), r)
+			if err != nil {
+				e := api.AsError(err)
+				code := api.Status(e.Code)
+				if e.Kind == gone {
+					code = http.StatusGone
+				}
+				s.say(w, r, code, "Not here", e.Message)
+				return
 			}
-			s.say(w, r, code, "Not here", e.Message)
+			s.render(w, r, in, http.StatusOK, name, title, data)
+		}
+		if in == nil && r.Header.Get("X-Part") != "" {
+			s.moment.view(w, r, s.snapshot, show)
 			return
 		}
-		s.render(w, r, in, http.StatusOK, name, title, data)
+		show(w, s.snapshot())
 	}
 }
 
@@ -167,7 +175,7 @@ func (s *pages) live(w http.ResponseWriter, r *http.Request) {
 	var told uint64
 	for quiet := time.Duration(0); ; quiet += pace {
 		text := ""
-		if at := s.snapshot().Index; at != told {
+		if at := s.moment.now(s.snapshot).Index; at != told {
 			told, text = at, fmt.Sprintf("id: %d\ndata: %d\n\n", at, at)
 		} else if quiet >= pageBeat {
 			text = ":\n\n"

@@ -88,7 +88,7 @@ func (l *rowList) add(name, value string) {
 	}
 }
 
-func moment(t time.Time) string {
+func stamped(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -122,8 +122,8 @@ func askedRows(snap *cluster.Snapshot, j *cluster.Job) (rows rowList) {
 	rows.add("nodes left out", hostlist.CompressNames(s.Exclude))
 	rows.add("licenses", s.Licenses)
 	rows.add("reservation", s.Reservation)
-	rows.add("not before", moment(s.Begin))
-	rows.add("deadline", moment(s.Deadline))
+	rows.add("not before", stamped(s.Begin))
+	rows.add("deadline", stamped(s.Deadline))
 	rows.add("comment", s.Comment)
 	return rows
 }
@@ -230,7 +230,7 @@ func attempts(s *pages, r *http.Request, j *cluster.Job) (out []ui.Row) {
 		if o := rec.Job; err == nil && o.ID == j.ID && o.Attempt != j.Attempt && !o.Started.IsZero() {
 			out = append(out, ui.Row{Name: fmt.Sprintf("start %d", o.Attempt),
 				Value: fmt.Sprintf("%s, %s after %s on %s",
-					moment(o.Started), ui.Words(stateOf(o)), span(o.RunTime(time.Now())),
+					stamped(o.Started), ui.Words(stateOf(o)), span(o.RunTime(time.Now())),
 					hostlist.CompressNames(o.AllocNodes()))})
 		}
 	}
@@ -247,14 +247,14 @@ func stepRows(snap *cluster.Snapshot, j *cluster.Job, past []*cluster.Step) (row
 		rows = append(rows, ui.Row{Name: name, Value: several(float64(st.Tasks), "task") + text})
 	}
 	for st := range snap.Steps(j.ID) {
-		step(st, " since "+moment(st.Started))
+		step(st, " since "+stamped(st.Started))
 	}
 	for _, st := range past {
 		if st.Ended.IsZero() {
 			continue
 		}
 		step(st, fmt.Sprintf(" for %s from %s, code %d, signal %d", span(st.Ended.Sub(st.Started)),
-			moment(st.Started), st.Exit.Code, st.Exit.Signal))
+			stamped(st.Started), st.Exit.Code, st.Exit.Signal))
 	}
 	return rows
 }

@@ -146,7 +146,7 @@ func (s *pages) viewNode(sees visibility, r *http.Request) (string, string, any,
 	v := ui.One{Did: did(r, "nodes", string(n.Name)), Actions: offered(sees, nil, n), State: t.State,
 		Head: n.Reason, Node: &t}
 	if n.Reason != "" && n.ReasonBy != "" {
-		v.Head += fmt.Sprintf(" (by %s, %s)", n.ReasonBy, moment(n.ReasonAt))
+		v.Head += fmt.Sprintf(" (by %s, %s)", n.ReasonBy, stamped(n.ReasonAt))
 	}
 	var rows rowList
 	rows.add("sockets", fmt.Sprintf("%d of %d cores with %d threads", inv.Sockets, inv.CoresPerSocket,

@@ -36,10 +36,13 @@ function replace(text) {
 document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; renew(); } });
 
 const source = new EventSource("/live");
+let lost = false; // after a break another server may answer, and what it tells counts; else a page may know more than followers are told
 source.onopen = () => { live.textContent = "live"; };
-source.onerror = () => { live.textContent = "the server does not answer; trying again"; };
+source.onerror = () => { live.textContent = "the server does not answer; trying again"; lost = true; };
 source.onmessage = (e) => {
-  if (e.data !== main.dataset.index) { main.dataset.index = e.data; renew(); }
+  const news = lost ? e.data !== main.dataset.index : Number(e.data) > Number(main.dataset.index);
+  lost = false;
+  if (news) { main.dataset.index = e.data; renew(); }
 };
 
 // follow adds to a log what is written; who reads further up stays where they are.
