@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -144,5 +145,17 @@ func TestHues(t *testing.T) {
 	if after := userHues(visibilityOf(s.snapshot(), stranger)); after[`a"><img src=x>`] != before ||
 		after["zoe"] == before {
 		t.Errorf("before %d, then %v", before, after)
+	}
+}
+
+// TestOutdated: a node that knows only the end of a file is not asked for it again and again.
+func TestOutdated(t *testing.T) {
+	for want, part := range map[bool]api.TailResponse{true: {Text: "the end"}, false: {Text: "a part", Start: 3, End: 9}} {
+		if err := outdated(part); (err != nil) != want {
+			t.Errorf("%+v: %v", part, err)
+		}
+	}
+	if err := outdated(api.TailResponse{}); err != nil {
+		t.Errorf("nothing new: %v", err)
 	}
 }

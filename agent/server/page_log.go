@@ -150,7 +150,7 @@ func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 	over := n.job.Phase == cluster.Ended
 	part, err := callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID,
 		Errors: r.FormValue("stream") == "err", From: &from, Hold: !over})
-	if err != nil {
+	if err = cmp.Or(err, outdated(part)); err != nil {
 		http.Error(w, api.AsError(err).Message, api.Status(api.AsError(err).Code))
 		return
 	}
@@ -178,7 +178,7 @@ func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 		part, err = callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID, Errors: stream == "err",
 			From: &from, Raw: true})
 		cancel()
-		if err != nil || part.Start != from {
+		if err = cmp.Or(err, outdated(part)); err != nil || part.Start != from {
 			break
 		}
 		if !sent {
@@ -195,6 +195,14 @@ func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 	if e := api.AsError(cmp.Or(err, errors.New("the output changed while it was read"))); !sent {
 		http.Error(w, e.Message, api.Status(e.Code))
 	}
+}
+
+// outdated is the error of a node whose client reads only the end of a file: it was built before parts could be asked for.
+func outdated(part api.TailResponse) error {
+	if part.Text == "" || part.End > 0 {
+		return nil
+	}
+	return cluster.Errorf(cluster.Unavailable, "", "the client of its node is of an earlier version: reload to see more")
 }
 
 // jobLog is where a job's output was shown before: the address stays good.
