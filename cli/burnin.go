@@ -121,7 +121,6 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 		if code != 0 {
 			return code
 		}
-		q.Filtered = api.NotByCommand
 		job, err := submit.SubmitAll(s, r, q)
 		if err != nil {
 			text, _ := front.ErrorText(err)

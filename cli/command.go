@@ -18,6 +18,6 @@ func Command(words []string) int {
 		return script, nil
 	}
 	sys := front.RealSys(words[0])
-	sys.Dial = early.Dial
+	sys.Dial, sys.Args = early.Dial, words
 	return slurm.Main(words, sys)
 }

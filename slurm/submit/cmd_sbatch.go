@@ -197,6 +197,9 @@ func Submission(s *front.Sys, r *Request) (api.SubmitRequest, int) {
 	j := &r.Job
 	settleRequest(s, r)
 	q := api.SubmitRequest{Script: r.Script}
+	if len(s.Args) == 0 {
+		q.Filtered = api.NotByCommand
+	}
 	if j.Kind == cluster.Batch {
 		env, err := JobEnviron(r, s.Environ)
 		if err != nil {

@@ -84,9 +84,6 @@ var OpenScript func(text string, say func(level, line string)) (front.SiteScript
 
 // runAgain becomes the same command with the language of scripts. It returns only if that fails.
 func runAgain(s *front.Sys, r *Request) error {
-	if len(s.Args) == 0 {
-		return errors.New("the site's cli_filter.lua can not be called here")
-	}
 	if r.typed != nil {
 		if err := inputAgain(s, r.typed); err != nil {
 			return err
