@@ -38,7 +38,7 @@ var onlyShown = map[string]string{
 var settersAndShows = []string{
 	"slurm/submit/options_", "slurm/submit/setters.go", "slurm/values/", "slurm/submit/finish", "slurm/conf/",
 	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
-	"slurm/show/queryjson.go", "slurm/show/jobview.go", "slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
+	"slurm/show/job_data.go", "slurm/show/part_data.go", "slurm/show/node_data.go", "slurm/show/jobview.go", "slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
 }
 
 // setByUsers are the structs that options, configurations, scontrol and sacctmgr fill.

@@ -17,6 +17,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
@@ -28,11 +29,15 @@ type control struct {
 	out              *bufio.Writer
 	oneLine, details bool
 	explains         bool // why a job waits
-	quiet, json      bool
+	quiet            bool
+	data             data.Ask
 	all, future      bool
 	conf             *api.ClusterResponse
 	clusters         string
 }
+
+// Asked is what --json and --yaml say.
+func (c *control) Asked() *data.Ask { return &c.data }
 
 // ScontrolOptions are the options of scontrol, which are fields of a control.
 var ScontrolOptions = []opt.Option[control]{
@@ -41,7 +46,11 @@ var ScontrolOptions = []opt.Option[control]{
 	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
 	{Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too", Set: func(c *control, _ string) error { c.future = true; return nil }},
 	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
-	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Newer: true, Help: "print JSON", Set: func(c *control, _ string) error { c.json = true; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true,
+		Help: "print JSON: v0.0.42 to v0.0.45, or list",
+		Set:  func(c *control, v string) error { return c.data.JSON(v) }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true, Help: "print YAML, as --json",
+		Set: func(c *control, v string) error { return c.data.Yaml(v) }},
 	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS", Meta: "names", Help: "clusters to act on",
 		Set: func(c *control, v string) error { c.clusters = v; return nil }},
@@ -93,6 +102,8 @@ func servedVerbs() []verb {
 		{"create", 2, 1, (*control).create},
 		{"delete", 3, 1, (*control).remove},
 		{"ping", 3, 0, (*control).ping},
+		{"listjobs", 5, 0, listJobs},
+		{"liststeps", 5, 0, listSteps},
 		{"write", 2, 1, (*control).write},
 		{"version", 4, 0, func(c *control, _ []string) int {
 			_, _ = c.out.WriteString("slurm-wlm " + front.SlurmVersion + "\n")
@@ -198,27 +209,28 @@ type entity struct {
 	name  string
 	least int
 	run   func(c *control, arg string) int
+	data  bool // it is told in JSON too
 }
 
 func entities() []entity {
 	return []entity{
-		{"config", 3, (*control).showConfig},
-		{"hostlist", 5, func(c *control, a string) int { return c.hosts(a, hostlist.Compress) }},
-		{"hostlistsorted", 9, func(c *control, a string) int { return c.hosts(a, hostlist.CompressSorted) }},
+		{"config", 3, (*control).showConfig, false},
+		{"hostlist", 5, func(c *control, a string) int { return c.hosts(a, hostlist.Compress) }, false},
+		{"hostlistsorted", 9, func(c *control, a string) int { return c.hosts(a, hostlist.CompressSorted) }, false},
 		{"hostnames", 5, func(c *control, a string) int {
 			return c.hosts(a, func(n []string) string { return strings.Join(n, "\n") })
-		}},
-		{"jobs", 1, (*control).showJobs},
-		{"nodes", 1, (*control).showNodes},
-		{"partitions", 1, (*control).showPartitions},
-		{"reservations", 1, (*control).showReservations},
-		{"steps", 2, (*control).showSteps},
-		{"topology", 1, (*control).showTopology},
-		{"licenses", 1, (*control).showLicenses},
-		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }},
-		{"federation", 3, func(c *control, _ string) int { return 0 }},
-		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }},
-		{"aliases", 2, (*control).showAliases},
+		}, false},
+		{"jobs", 1, (*control).showJobs, true},
+		{"nodes", 1, (*control).showNodes, true},
+		{"partitions", 1, (*control).showPartitions, true},
+		{"reservations", 1, (*control).showReservations, true},
+		{"steps", 2, (*control).showSteps, true},
+		{"topology", 1, (*control).showTopology, false},
+		{"licenses", 1, (*control).showLicenses, true},
+		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }, false},
+		{"federation", 3, func(c *control, _ string) int { return 0 }, false},
+		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }, false},
+		{"aliases", 2, (*control).showAliases, false},
 	}
 }
 
@@ -245,6 +257,9 @@ func (c *control) show(args []string) int {
 	}
 	for _, e := range entities() {
 		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {
+			if c.data.On && !e.data {
+				return noData(c, "show "+e.name)
+			}
 			if len(args) > 2 && e.name != "hostlist" {
 				return c.complain("too many arguments for keyword:show")
 			}
@@ -319,6 +334,11 @@ func (c *control) showLicenses(arg string) int {
 	conf, err := c.cluster()
 	if err != nil {
 		return show.LoadFailed(c.sys, "slurm_load_licenses error", err)
+	}
+	if c.data.On {
+		rows := slices.DeleteFunc(show.LicenseRows(conf),
+			func(l show.LicenseRow) bool { return arg != "" && arg != l.Name })
+		return show.WriteLicenses(c.out, c.view(conf.Now), &c.data, rows)
 	}
 	if len(conf.Config.Licenses) == 0 {
 		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")

@@ -88,7 +88,8 @@ func configLines() []configLine {
 		{"JobAcctGatherType", func(r *api.ClusterResponse) string {
 			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
 		}},
-		{"JobDefaults", func(r *api.ClusterResponse) string { return jobDefaults(r.Config.PerGPU) }},
+		{"JobDefaults",
+			func(r *api.ClusterResponse) string { return format.Null(show.JobDefaults(r.Config.PerGPU)) }},
 		{"JobRequeue", func(r *api.ClusterResponse) string { return show.Bit(r.Config.JobRequeue) }},
 		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
 		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},

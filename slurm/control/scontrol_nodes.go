@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 )
 
@@ -169,6 +170,10 @@ func (c *control) ping(args []string) int {
 		resp.Servers = []api.Server{{Name: host}}
 	}
 	slices.SortStableFunc(resp.Servers, func(a, b api.Server) int { return cmp.Compare(front.BoolInt(b.Leader), front.BoolInt(a.Leader)) })
+	if c.data.On {
+		return c.sys.Answer(&c.data, c.out, c.view(resp.Now).Config().Config.ClusterName, data.Each("pings",
+			&pingTable, pingRows(resp.Servers)))
+	}
 	code := 1
 	for i, s := range resp.Servers {
 		state := "DOWN"

@@ -422,6 +422,11 @@ func (c *control) showReservations(name string) int {
 	if err != nil {
 		return c.failed(err, "", "slurm_load_reservations error")
 	}
+	if c.data.On {
+		rows := slices.DeleteFunc(show.ResvRows(&resp),
+			func(r show.ResvRow) bool { return name != "" && r.Name != name })
+		return show.WriteReservations(c.out, c.view(resp.Now), &c.data, rows)
+	}
 	shown := 0
 	for i := range resp.Reservations {
 		if r := &resp.Reservations[i]; name == "" || r.Name == name {

@@ -2,8 +2,8 @@ package control
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
-	"strings"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -60,6 +60,11 @@ func (c *control) showSteps(arg string) int {
 		return show.LoadFailed(c.sys, "slurm_get_job_steps error", err)
 	}
 	v := c.view(resp.Now)
+	if c.data.On {
+		rows := slices.DeleteFunc(show.StepRows(v, resp),
+			func(r show.StepRow) bool { return want.Step != nil && r.ID.Step != *want.Step })
+		return show.WriteSteps(c.out, v, &c.data, rows)
+	}
 	found := false
 	for _, r := range show.StepRows(v, resp) {
 		if want.Step != nil && r.ID.Step != *want.Step {
@@ -94,7 +99,8 @@ func (c *control) stepRecord(s *show.StepRow) {
 	o.line("ResvPorts=(null)")
 	asked, dist := "", ""
 	if s.ID.Step >= 0 {
-		asked, dist = values.ParseFreq(s.CPUFreq).Shown(), " Dist="+distribution(s.Distribution, s.Tasks, len(nodes))
+		asked, dist = values.ParseFreq(s.CPUFreq).Shown(), " Dist="+show.Distribution(s.Distribution, s.Tasks,
+			len(nodes))
 	}
 	o.line(cmp.Or(asked, "CPUFreqReq=Default"), dist)
 	o.line("SrunHost:Pid=", format.Null(s.SrunHost), ":", strconv.Itoa(s.SrunPID))
@@ -129,16 +135,4 @@ func stepTRES(s *show.StepRow) string {
 		}
 	}
 	return show.AlphaTRES(s.CPUs(), len(s.Shares), s.Job.View.Mem(mem), int64(gpus), types, 0)
-}
-
-// distribution names a step's distribution as scontrol does.
-func distribution(asked string, tasks, nodes int) string {
-	asked, _, _ = strings.Cut(asked, ":")
-	switch {
-	case asked == "" && tasks <= nodes:
-		return "Cyclic"
-	case asked == "":
-		return "Block"
-	}
-	return strings.ToUpper(asked[:1]) + asked[1:]
 }

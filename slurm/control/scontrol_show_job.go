@@ -276,6 +276,13 @@ func (c *control) showJobs(arg string) int {
 		return show.LoadFailed(c.sys, "slurm_load_jobs error", err)
 	}
 	v := c.view(resp.Now)
+	if c.data.On {
+		rows := make([]show.JobRow, 0, len(resp.Jobs))
+		for _, j := range resp.Jobs {
+			rows = append(rows, show.NewRow(v, j))
+		}
+		return show.WriteJobs(c.out, v, &c.data, rows)
+	}
 	switch {
 	case len(resp.Jobs) == 0 && strings.Contains(arg, "+"):
 		_, _ = c.out.WriteString("Job " + arg + " not found\n")
@@ -285,13 +292,6 @@ func (c *control) showJobs(arg string) int {
 	case len(resp.Jobs) == 0:
 		_, _ = c.out.WriteString("No jobs in the system\n")
 		return 0
-	}
-	if c.json {
-		rows := make([]show.JobRow, 0, len(resp.Jobs))
-		for _, j := range resp.Jobs {
-			rows = append(rows, show.NewRow(v, j))
-		}
-		return show.WriteJobs(c.out, v, rows)
 	}
 	for _, j := range resp.Jobs {
 		r := show.NewRow(v, j)

@@ -111,7 +111,7 @@ func (c *control) showNodes(arg string) int {
 	var q api.NodeQuery
 	all := arg == "" || strings.EqualFold(arg, "ALL")
 	names, bad := hostlist.Expand(arg)
-	if !all && bad == nil && !c.json {
+	if !all && bad == nil {
 		for _, name := range names {
 			q.Names = append(q.Names, cluster.NodeName(name))
 		}
@@ -120,8 +120,8 @@ func (c *control) showNodes(arg string) int {
 	switch {
 	case err != nil:
 		return show.LoadFailed(c.sys, "slurm_load_node error", err)
-	case c.json:
-		return c.nodesJSON(resp)
+	case c.data.On && bad == nil:
+		return c.nodesData(&resp)
 	case all:
 		if len(resp.Nodes) == 0 {
 			_, _ = c.out.WriteString("No nodes in the system\n")
@@ -152,9 +152,13 @@ func (c *control) showNodes(arg string) int {
 	return code
 }
 
-// nodesJSON prints the nodes as JSON.
-func (c *control) nodesJSON(resp api.NodesResponse) int {
-	return show.WriteList(c.out, c.view(resp.Now), "nodes", show.NodeMembers, resp.Nodes)
+// nodesData prints the nodes as objects, with the reservations that have them.
+func (c *control) nodesData(resp *api.NodesResponse) int {
+	resvs, _ := front.Call(c.sys, api.ListReservations, api.ReservationQuery{}) // who may see none sees none here
+	rows := show.NodeRows(resp, resvs.Reservations)
+	rows = slices.DeleteFunc(rows,
+		func(n show.NodeRow) bool { return !c.future && n.Expected == cluster.ExpectedFuture })
+	return show.WriteNodes(c.out, c.view(resp.Now), &c.data, rows)
 }
 
 func upperYesNo(b bool) string { return strings.ToUpper(show.YesNo(b)) }

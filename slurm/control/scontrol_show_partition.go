@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -16,16 +15,7 @@ import (
 
 // partitionRecord writes one partition as scontrol show partition does.
 func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
-	o := c.record()
-	row, of := show.InfoRow{Part: p}, make(map[cluster.NodeName]bool, len(p.Nodes))
-	for _, name := range p.Nodes {
-		of[name] = true
-	}
-	for i := range resp.Nodes {
-		if n := &resp.Nodes[i]; p.All || of[n.Name] {
-			row.Nodes = append(row.Nodes, n)
-		}
-	}
+	o, row := c.record(), show.PartitionRow(c.view(resp.Now), p, resp.Nodes)
 	o.line("PartitionName=", p.Name)
 	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
 	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
@@ -43,51 +33,15 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
 	_, _, _, cpus := row.CPUCounts()
 	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")
-	o.line("JobDefaults=", jobDefaults(p.PerGPU))
+	o.line("JobDefaults=", format.Null(show.JobDefaults(p.PerGPU)))
 	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
-	t := format.TRES{CPUs: cpus, Nodes: len(row.Nodes), Types: map[string]int64{}}
-	for _, n := range row.Nodes {
-		t.Mem += n.Inventory.MemMB
-		gpus := n.Inventory.Found()
-		t.GPUs += len(gpus)
-		for _, g := range gpus {
-			t.Types[g.Type]++
-		}
-	}
 	if cpus > 0 {
-		o.line("TRES=", c.billedAs(p, t))
+		o.line("TRES=", row.TRES())
 	}
-	if w := billingWeights(p); w != "" {
+	if w := show.BillingWeights(p); w != "" {
 		o.line("TRESBillingWeights=", w)
 	}
 	c.print(o)
-}
-
-// billingWeights writes cpu=1,mem=0.25G,gres/gpu=2; memory is weighed by the gibibyte.
-func billingWeights(p *cluster.Partition) string {
-	var words []string
-	for _, a := range p.BillingWeights {
-		n, unit := a.N, ""
-		if a.TRES == "mem" {
-			n, unit = n*1024, "G"
-		}
-		words = append(words, a.TRES+"="+strconv.FormatFloat(n, 'f', -1, 64)+unit)
-	}
-	return strings.Join(words, ",")
-}
-
-// billedAs writes what a partition has, billed by its weights.
-func (c *control) billedAs(p *cluster.Partition, t format.TRES) string {
-	text := t.String()
-	if conf, err := c.cluster(); err == nil && len(p.BillingWeights) > 0 {
-		list := []cluster.Amount{{TRES: "cpu", N: float64(t.CPUs)}, {TRES: "mem", N: float64(t.Mem)}, {TRES: "node", N: float64(t.Nodes)}, {TRES: "gres/gpu", N: float64(t.GPUs)}}
-		for kind, n := range t.Types {
-			list = append(list, cluster.Amount{TRES: "gres/gpu:" + kind, N: float64(n)})
-		}
-		billing := int64(cluster.Billing(&conf.Config.Priority, p, list))
-		text = strings.Replace(text, fmt.Sprintf("billing=%d", t.CPUs), fmt.Sprintf("billing=%d", billing), 1)
-	}
-	return text
 }
 
 func allow(name string, yes, no []string) string {
@@ -95,18 +49,6 @@ func allow(name string, yes, no []string) string {
 		return " Deny" + name + "=" + strings.Join(no, ",")
 	}
 	return " Allow" + name + "=" + show.Joined(yes, "ALL")
-}
-
-// jobDefaults is what jobs get for each GPU.
-func jobDefaults(d cluster.PerGPU) string {
-	var words []string
-	if d.CPUs > 0 {
-		words = append(words, "DefCpuPerGPU="+strconv.Itoa(d.CPUs))
-	}
-	if d.MemMB > 0 {
-		words = append(words, "DefMemPerGPU="+strconv.FormatInt(int64(d.MemMB), 10))
-	}
-	return format.Null(strings.Join(words, ","))
 }
 
 func partitionMem(head string, m cluster.Mem) string {
@@ -127,6 +69,15 @@ func (c *control) showPartitions(arg string) int {
 		return show.LoadFailed(c.sys, "slurm_load_partitions error", err)
 	}
 	found := false
+	var rows []show.InfoRow
+	for i := range resp.Partitions {
+		if p := &resp.Partitions[i]; c.data.On && (arg == "" || p.Name == arg) {
+			rows = append(rows, show.PartitionRow(c.view(resp.Now), p, resp.Nodes))
+		}
+	}
+	if c.data.On {
+		return show.WritePartitions(c.out, c.view(resp.Now), &c.data, rows)
+	}
 	for i := range resp.Partitions {
 		if p := &resp.Partitions[i]; arg == "" || p.Name == arg {
 			c.partitionRecord(p, &resp)

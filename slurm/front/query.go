@@ -3,6 +3,7 @@ package front
 import (
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/opt"
 )
 
@@ -42,6 +43,9 @@ func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		if err := opt.Named(prog, f.Row.Long, f.Value, f.Row.Set(o, f.Value)); err != nil {
 			return nil, sys.Usage(err)
 		}
+	}
+	if k, ok := any(o).(interface{ Asked() *data.Ask }); ok {
+		return rest, sys.refuses(k.Asked())
 	}
 	return rest, -1
 }

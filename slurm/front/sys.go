@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 )
 
 // Version is muster's version, set by the linker.
@@ -35,6 +36,8 @@ type Sys struct {
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
+	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
+	Answers func(*data.Answer)
 
 	away uint32 // 1: the daemon did not answer the last call; atomic
 }

@@ -52,6 +52,13 @@ func LookupGroup(key string) (uint32, bool) {
 	return uint32(gid), err == nil
 }
 
+// GroupByID is the name of a group.
+func GroupByID(gid uint32) (string, bool) {
+	line, ok := Record("group", strconv.FormatUint(uint64(gid), 10))
+	name, _, _ := strings.Cut(line, ":")
+	return name, ok
+}
+
 // LookupUsers finds users by name or number, as LookupUser does, in one go: a name service may be slow, and so is starting
 // a program for each.
 func LookupUsers(keys []string) map[string]User {

@@ -14,6 +14,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
@@ -37,7 +38,7 @@ type sacctOptions struct {
 	from, to string
 	truncate bool
 	list     bool
-	json     bool
+	data     data.Ask
 	script   bool
 	env      bool
 	raw      bool
@@ -66,6 +67,11 @@ const (
 )
 
 type sacctOption = opt.Option[sacctOptions]
+
+// Asked is what --json and --yaml say.
+func (o *sacctOptions) Asked() *data.Ask {
+	return &o.data
+}
 
 // SacctOptions are the options of sacct.
 var SacctOptions = []sacctOption{
@@ -97,7 +103,13 @@ var SacctOptions = []sacctOption{
 	{Long: "gid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list",
 		Set: setSacctGroups},
 	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sacct, Help: "these jobs", Meta: "list", Set: setSacctJobs},
-	{Long: "json", Arg: opt.Optional, On: opt.Sacct, Help: "answer in JSON", Set: func(o *sacctOptions, _ string) error { o.json = true; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sacct, Meta: "version",
+		Help: "print JSON: v0.0.42 to v0.0.45, or list", Set: func(o *sacctOptions,
+			v string) error {
+			return o.data.JSON(v)
+		}},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sacct, Meta: "version", Help: "print YAML, as --json",
+		Set: func(o *sacctOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this limit, or with -K at least", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { return sacctLimit(v, &o.query.Minutes.Min) }},
 	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct, Help: "with -k: at most this limit", Meta: "time",
@@ -322,7 +334,7 @@ func Sacct(sys *front.Sys, argv []string) int {
 		o.query.Minutes.Max = o.maxMinutes
 	}
 	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
-	o.query.Brief = !o.json && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
+	o.query.Brief = !o.data.On && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
 	resp, err := front.Call(sys, api.ListHistory, o.query)
 	if err != nil {
 		text, _ := front.ErrorText(err)
@@ -333,8 +345,8 @@ func Sacct(sys *front.Sys, argv []string) int {
 			return !slices.Contains(o.assocs, front.UintText(uint32(h.Job.Assoc)))
 		})
 	}
-	if o.json {
-		return o.printJSON(&resp)
+	if o.data.On {
+		return o.printData(&resp)
 	}
 	o.print(cols, &resp)
 	return 0
@@ -387,7 +399,9 @@ type sizedColumn struct {
 	use   func(*stepUse) string // what a step used; nil: the field tells something else
 }
 
-func (c *acctColumn) sized(width int) sizedColumn { return sizedColumn{c, width, usageField(c.name)} }
+func (c *acctColumn) sized(width int) sizedColumn {
+	return sizedColumn{c, width, usageField(c.name)}
+}
 
 // brief reports whether brief records tell the field.
 func (c *sizedColumn) brief() bool {

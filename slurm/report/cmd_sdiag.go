@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 )
 
 // diagOptions is what sdiag's line asks for.
@@ -18,6 +20,12 @@ type diagOptions struct {
 	reset    bool
 	by       func(a, b api.CallCount) int
 	clusters string
+	data     data.Ask
+}
+
+// Asked is what --json and --yaml say.
+func (o *diagOptions) Asked() *data.Ask {
+	return &o.data
 }
 
 // SdiagOptions are the options of sdiag.
@@ -28,6 +36,11 @@ var SdiagOptions = []opt.Option[diagOptions]{
 	{Long: "sort-by-time", Short: 't', On: opt.Sdiag, Help: "calls by time in all", Set: func(o *diagOptions, _ string) error { o.by = byTime; return nil }},
 	{Long: "sort-by-time2", Short: 'T', On: opt.Sdiag, Help: "calls by mean time", Set: func(o *diagOptions, _ string) error { o.by = byMean; return nil }},
 	{Long: "cluster", Short: 'M', Arg: opt.Required, On: opt.Sdiag, Meta: "name", Help: "cluster to ask", Set: func(o *diagOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sdiag, Meta: "version", Newer: true,
+		Help: "print JSON: v0.0.42 to v0.0.45, or list",
+		Set:  func(o *diagOptions, v string) error { return o.data.JSON(v) }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sdiag, Meta: "version", Newer: true, Help: "print YAML, as --json",
+		Set: func(o *diagOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "version", Short: 'V', On: opt.Sdiag, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sdiag, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sdiag, Group: opt.HelpGroup, Help: "print a short help"},
@@ -37,9 +50,13 @@ func byCaller(a, b api.CallCount) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func byTime(a, b api.CallCount) int { return cmp.Compare(b.Time, a.Time) }
+func byTime(a, b api.CallCount) int {
+	return cmp.Compare(b.Time, a.Time)
+}
 
-func byMean(a, b api.CallCount) int { return cmp.Compare(mean(b.Time, b.N), mean(a.Time, a.N)) }
+func byMean(a, b api.CallCount) int {
+	return cmp.Compare(mean(b.Time, b.N), mean(a.Time, a.N))
+}
 
 // mean is in microseconds.
 func mean(sum time.Duration, n int) int64 {
@@ -78,6 +95,11 @@ func Sdiag(sys *front.Sys, argv []string) int {
 	}
 	out := bufio.NewWriter(sys.Stdout)
 	defer out.Flush()
+	if o.data.On {
+		v := &show.View{Sys: sys, Now: resp.Now}
+		return sys.Answer(&o.data, out, clusterName(v), data.One("statistics", "stats_msg", data.Record(&diagTable,
+			&resp)))
+	}
 	printDiag(out, &resp)
 	return 0
 }

@@ -120,17 +120,29 @@ func (r *prioRow) words(text func() string) string {
 	return text()
 }
 
-func ageOf(f *cluster.Factors) float64 { return f.Age }
+func ageOf(f *cluster.Factors) float64 {
+	return f.Age
+}
 
-func assocOf(f *cluster.Factors) float64 { return f.Assoc }
+func assocOf(f *cluster.Factors) float64 {
+	return f.Assoc
+}
 
-func fairOf(f *cluster.Factors) float64 { return f.FairShare }
+func fairOf(f *cluster.Factors) float64 {
+	return f.FairShare
+}
 
-func sizeOf(f *cluster.Factors) float64 { return f.Size }
+func sizeOf(f *cluster.Factors) float64 {
+	return f.Size
+}
 
-func partOf(f *cluster.Factors) float64 { return f.Partition }
+func partOf(f *cluster.Factors) float64 {
+	return f.Partition
+}
 
-func qosOf(f *cluster.Factors) float64 { return f.QOS }
+func qosOf(f *cluster.Factors) float64 {
+	return f.QOS
+}
 
 // tresParts writes cpu=156,gres/gpu=375; of the weights, what the configuration says.
 func (r *prioRow) tresParts(norm bool) string {

@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
@@ -25,6 +26,12 @@ type shareOptions struct {
 	helpFormat                  bool
 	clusters                    string
 	verbose                     int
+	data                        data.Ask
+}
+
+// Asked is what --json and --yaml say.
+func (o *shareOptions) Asked() *data.Ask {
+	return &o.data
 }
 
 // SshareOptions are the options of sshare.
@@ -59,6 +66,11 @@ var SshareOptions = []opt.Option[shareOptions]{
 	}},
 	{Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts", Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sshare, Help: "more messages", Set: func(o *shareOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sshare, Meta: "version", Newer: true,
+		Help: "print JSON: v0.0.42 to v0.0.45, or list",
+		Set:  func(o *shareOptions, v string) error { return o.data.JSON(v) }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sshare, Meta: "version", Newer: true, Help: "print YAML, as --json",
+		Set: func(o *shareOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "version", Short: 'V', On: opt.Sshare, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Sshare, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sshare, Group: opt.HelpGroup, Help: "print a short help"},
@@ -73,10 +85,14 @@ type shareRow struct {
 	flat  bool // no indents
 }
 
-func (r *shareRow) root() bool { return r.Parent == 0 }
+func (r *shareRow) root() bool {
+	return r.Parent == 0
+}
 
 // SixDigits writes a number with six digits behind the point.
-func SixDigits(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
+func SixDigits(x float64) string {
+	return strconv.FormatFloat(x, 'f', 6, 64)
+}
 
 // shareColumns are the fields of sshare. A function: nothing is laid out at start.
 func shareColumns() []front.Column[shareRow] {
@@ -191,6 +207,11 @@ func Sshare(sys *front.Sys, argv []string) int {
 		list := func(all bool, names []string) string { return front.Choose(all, "all", strings.Join(names, "\n\t: ")) }
 		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n", list(o.all, users), list(o.accounts == nil, o.accounts))
 	}
+	if o.data.On {
+		all := sharesOf(o.rows(users, &resp))
+		return sys.Answer(&o.data, out, resp.Cluster, data.One("shares", "shares_resp_msg",
+			data.Record(&allSharesTable, all)))
+	}
 	if o.clusters != "" {
 		_, _ = out.WriteString("CLUSTER: " + resp.Cluster + "\n")
 	}
@@ -259,7 +280,9 @@ func (o *shareOptions) rows(users []string, resp *api.BooksResponse) (rows []sha
 const FirstOwnTRES = 1001
 
 // TrackedTRES are all that are: Slurm's own and those of the configuration.
-func TrackedTRES(resp *api.BooksResponse) []string { return append(show.SlurmTRES(), resp.TRES...) }
+func TrackedTRES(resp *api.BooksResponse) []string {
+	return append(show.SlurmTRES(), resp.TRES...)
+}
 
 // amountsText writes a number for each tracked resource.
 func amountsText(resp *api.BooksResponse, list []cluster.Amount) string {

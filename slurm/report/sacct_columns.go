@@ -149,11 +149,17 @@ var acctColumns = [...]acctColumn{
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.Node) }, nil},
 }
 
-func none(*acctRow) string { return "" }
+func none(*acctRow) string {
+	return ""
+}
 
-func unknown(*acctRow) string { return "Unknown" }
+func unknown(*acctRow) string {
+	return "Unknown"
+}
 
-func wholeSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64(d/time.Second), 10)
+}
 
 // millis is CPU time: MM:SS.mmm below an hour.
 func millis(d time.Duration) string {
@@ -167,7 +173,9 @@ func millis(d time.Duration) string {
 	return format.Padded(d)[3:] + "." + ms
 }
 
-func clusterName(v *show.View) string { return v.Config().Config.ClusterName }
+func clusterName(v *show.View) string {
+	return v.Config().Config.ClusterName
+}
 
 func (r *acctRow) at(t time.Time, none string) string {
 	if t.IsZero() {
@@ -193,9 +201,13 @@ func (r *acctRow) cpus() (n int) {
 	return n
 }
 
-func (r *acctRow) nodeCount() int { return len(r.shares()) }
+func (r *acctRow) nodeCount() int {
+	return len(r.shares())
+}
 
-func (r *acctRow) asked() int { return max(r.Spec.MinNodes, 1) }
+func (r *acctRow) asked() int {
+	return max(r.Spec.MinNodes, 1)
+}
 
 func (r *acctRow) partitions() []string {
 	if r.Alloc != nil {
@@ -251,7 +263,9 @@ func (r *acctRow) elapsed() time.Duration {
 	return max(end.Sub(r.step.Started), 0).Truncate(time.Second)
 }
 
-func (r *acctRow) cpuTime() time.Duration { return r.elapsed() * time.Duration(r.cpus()) }
+func (r *acctRow) cpuTime() time.Duration {
+	return r.elapsed() * time.Duration(r.cpus())
+}
 
 func (r *acctRow) usage() cluster.Usage {
 	if r.step != nil {

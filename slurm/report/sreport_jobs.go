@@ -15,7 +15,9 @@ import (
 )
 
 // PlainNumber writes a whole number.
-func PlainNumber(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
+func PlainNumber(x float64) string {
+	return strconv.FormatFloat(x, 'f', 0, 64)
+}
 
 // sizeGroup is a column of the reports of sizes: jobs with from to to CPUs.
 type sizeGroup struct {
@@ -166,7 +168,9 @@ func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow]
 	return printReport(r, a, cols, text+",share.", rows)
 }
 
-func cmpOr(a, b string) string { return front.Choose(a != "", a, b) }
+func cmpOr(a, b string) string {
+	return front.Choose(a != "", a, b)
+}
 
 // sumSizes adds up runs by line and group, as time or as jobs, in order of name.
 func sumSizes(used []cluster.UsageRow, groups []sizeGroup, tres string, counts bool, names func(*cluster.UsageRow) []string) (rows []sizeRow, all float64) {
@@ -199,11 +203,17 @@ type resvUse struct {
 	tres string
 }
 
-func (u *resvUse) secs() float64 { return float64(u.To - u.From) }
+func (u *resvUse) secs() float64 {
+	return float64(u.To - u.From)
+}
 
-func (u *resvUse) all() float64 { return cluster.AmountOf(u.TRES, u.tres) * u.secs() }
+func (u *resvUse) all() float64 {
+	return cluster.AmountOf(u.TRES, u.tres) * u.secs()
+}
 
-func (u *resvUse) alloc() float64 { return cluster.AmountOf(u.Used, u.tres) }
+func (u *resvUse) alloc() float64 {
+	return cluster.AmountOf(u.Used, u.tres)
+}
 
 // reservations is sreport reservation Utilization. The time of a report does not cut reservations.
 func (r *reporter) reservations(a *reportAsk) int {

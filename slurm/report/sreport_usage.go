@@ -62,7 +62,9 @@ type ownerRow struct {
 }
 
 // amounts is what the row's owner used of a resource.
-func (o *ownerRow) of(tres string) float64 { return cluster.AmountOf(o.used, tres) }
+func (o *ownerRow) of(tres string) float64 {
+	return cluster.AmountOf(o.used, tres)
+}
 
 // eachTRES makes a line for each resource of each owner.
 func (r *reporter) eachTRES(rows []ownerRow) (out []ownerRow) {

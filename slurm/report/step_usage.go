@@ -123,19 +123,33 @@ func aveOf(u *stepUse, m *cluster.Measure) string {
 	return u.amount(m.TRES, m.Tot/int64(max(u.Tasks, 1)))
 }
 
-func maxOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Max) }
+func maxOf(u *stepUse, m *cluster.Measure) string {
+	return u.amount(m.TRES, m.Max)
+}
 
-func minOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Min) }
+func minOf(u *stepUse, m *cluster.Measure) string {
+	return u.amount(m.TRES, m.Min)
+}
 
-func totOf(u *stepUse, m *cluster.Measure) string { return u.amount(m.TRES, m.Tot) }
+func totOf(u *stepUse, m *cluster.Measure) string {
+	return u.amount(m.TRES, m.Tot)
+}
 
-func maxNodeOf(u *stepUse, m *cluster.Measure) string { return u.node(m.MaxNode) }
+func maxNodeOf(u *stepUse, m *cluster.Measure) string {
+	return u.node(m.MaxNode)
+}
 
-func minNodeOf(u *stepUse, m *cluster.Measure) string { return u.node(m.MinNode) }
+func minNodeOf(u *stepUse, m *cluster.Measure) string {
+	return u.node(m.MinNode)
+}
 
-func maxTaskOf(_ *stepUse, m *cluster.Measure) string { return taskOf(m, m.MaxTask) }
+func maxTaskOf(_ *stepUse, m *cluster.Measure) string {
+	return taskOf(m, m.MaxTask)
+}
 
-func minTaskOf(_ *stepUse, m *cluster.Measure) string { return taskOf(m, m.MinTask) }
+func minTaskOf(_ *stepUse, m *cluster.Measure) string {
+	return taskOf(m, m.MinTask)
+}
 
 // taskOf names a task; energy is a node's.
 func taskOf(m *cluster.Measure, task int) string {
@@ -176,10 +190,14 @@ func (u *stepUse) amount(tres string, n int64) string {
 	return u.size(n)
 }
 
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+func decimal(n int64) string {
+	return strconv.FormatInt(n, 10)
+}
 
 // seconds3 writes milliseconds as a time.
-func seconds3(ms int64) string { return format.Padded(time.Duration(ms) * time.Millisecond) }
+func seconds3(ms int64) string {
+	return format.Padded(time.Duration(ms) * time.Millisecond)
+}
 
 // sizes are the units of sizes, each 1024 of the one before.
 const sizes = "KMGTP"
@@ -230,59 +248,4 @@ func shortened(n int64) string {
 		}
 	}
 	return ""
-}
-
-// usageJSON is what a step used, in the shape of Slurm's clients: what was taken in is requested there, what was given
-// out consumed. A step that runs has nothing yet.
-func usageJSON(u *stepUse) map[string]any {
-	out := map[string]any{}
-	for _, way := range [...]struct {
-		name  string
-		out   bool
-		names []string
-	}{{"requested", false, listedIn[:]}, {"consumed", true, listedOut[:]}} {
-		most, least, ave, tot := []any{}, []any{}, []any{}, []any{}
-		for _, name := range way.names {
-			m := u.get(name, way.out)
-			if _, measured := u.Usage.Measured(name, way.out); u.Ended.IsZero() || !measured && strings.HasPrefix(name, "gres/") {
-				continue
-			}
-			most = append(most, tresJSON(name, m.Max, u.node(m.MaxNode), taskOf(&m, m.MaxTask)))
-			least = append(least, tresJSON(name, m.Min, u.node(m.MinNode), taskOf(&m, m.MinTask)))
-			ave = append(ave, tresJSON(name, m.Tot/int64(max(u.Tasks, 1)), "", ""))
-			tot = append(tot, tresJSON(name, m.Tot, "", ""))
-		}
-		out[way.name] = map[string]any{"max": most, "min": least, "average": ave, "total": tot}
-	}
-	return out
-}
-
-// tresIDs are the numbers of TRES that are the same in every cluster of Slurm's.
-var tresIDs = [...]struct {
-	tres string
-	id   int
-}{{cluster.MeasuredCPU, 1}, {cluster.MeasuredMem, 2}, {cluster.MeasuredEnergy, 3}, {cluster.MeasuredDisk, 6}, {cluster.MeasuredVMem, 7},
-	{cluster.MeasuredPages, 8}}
-
-// tresJSON is one amount, and where it is the amount of one task, whose; energy is a node's. CPU time is in
-// milliseconds, utilisation in percent.
-func tresJSON(tres string, n int64, node, task string) map[string]any {
-	kind, name, _ := strings.Cut(tres, "/")
-	if tres == cluster.MeasuredGPUUtil {
-		n = (n + 50) / 100
-	}
-	out := map[string]any{"type": kind, "name": name, "count": n}
-	for _, known := range tresIDs {
-		if known.tres == tres {
-			out["id"] = known.id
-		}
-	}
-	if node != "" {
-		rank, err := strconv.Atoi(task)
-		if err != nil {
-			rank = -1
-		}
-		out["node"], out["task"] = node, rank
-	}
-	return out
 }

@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
@@ -32,11 +33,20 @@ type manager struct {
 	after     uint64 // the index of what it has changed itself
 	over      bool   // the session is to end
 	lines     *lines // of standard input
+	data      data.Ask
 }
+
+// Asked is what --json and --yaml say.
+func (m *manager) Asked() *data.Ask { return &m.data }
 
 // Options are those of the command line, which are fields of a manager.
 var Options = []opt.Option[manager]{
 	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sacctmgr, Meta: "version", Newer: true,
+		Help: "print JSON: v0.0.42 to v0.0.45, or list",
+		Set:  func(m *manager, v string) error { return m.data.JSON(v) }},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sacctmgr, Meta: "version", Newer: true, Help: "print YAML, as --json",
+		Set: func(m *manager, v string) error { return m.data.Yaml(v) }},
 	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.NoHeader = true; return nil }},
 	{Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so", Set: func(*manager, string) error { return nil }},
 	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.Parse = 1; return nil }},
@@ -90,7 +100,7 @@ func mgrEntity(word string) string {
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
 		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
-		{"configuration", 2}, {"reservation", 3}, {"job", 1}} {
+		{"configuration", 2}, {"reservation", 3}, {"job", 1}, {"instance", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}

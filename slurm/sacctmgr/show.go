@@ -301,6 +301,9 @@ func (m *manager) show(args []string) int {
 	if code >= 0 {
 		return code
 	}
+	if m.data.On || entity == "instance" {
+		return showData(m, entity, q)
+	}
 	switch entity {
 	case "event":
 		return m.events(q)
@@ -313,7 +316,7 @@ func (m *manager) show(args []string) int {
 	case "reservation":
 		return m.reservations(q)
 	case "wckey":
-		return m.wckeys(q)
+		return wckeys(m, q)
 	case "problem":
 		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
 	case "runawayjobs":

@@ -27,8 +27,11 @@ func wckeyColumns() []front.Column[wckeyRow] {
 }
 
 // wckeys is sacctmgr show wckey: the keys by name, and who has them.
-func (m *manager) wckeys(q *mgrQuery) int {
-	var rows []wckeyRow
+func wckeys(m *manager, q *mgrQuery) int {
+	return showTable(m, q, wckeyColumns(), "WCKey,Cluster,User", wckeyRows(m, q))
+}
+
+func wckeyRows(m *manager, q *mgrQuery) (rows []wckeyRow) {
 	for _, u := range m.books.Users {
 		for _, k := range u.WCKeys {
 			if q.has("user", u.Name) && q.has("wckey", k.Name) && q.has("id", strconv.Itoa(int(k.ID))) {
@@ -37,7 +40,7 @@ func (m *manager) wckeys(q *mgrQuery) int {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b wckeyRow) int { return strings.Compare(a.Name, b.Name) })
-	return showTable(m, q, wckeyColumns(), "WCKey,Cluster,User", rows)
+	return rows
 }
 
 // addWCKeys gives a user the keys that are new to it, and a default one if it has none: the given one, or the first.

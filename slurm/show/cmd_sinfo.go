@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
@@ -18,20 +19,24 @@ import (
 
 // infoOptions is what sinfo's line and variables ask for.
 type infoOptions struct {
-	format, long, sort       string
-	states                   []*nodeWord
-	allStates                bool // of states a node must have each
-	parts                    []string
-	nodes                    []cluster.NodeName
-	every                    time.Duration
-	clusters                 string
-	perNode, wide, noHeader  bool
-	reasons, summary, exact  bool
-	dead, responding         bool
-	reservations, json, yaml bool
-	hidden, raw              bool
-	verbose                  int
+	format, long, sort      string
+	states                  []*nodeWord
+	allStates               bool // of states a node must have each
+	parts                   []string
+	nodes                   []cluster.NodeName
+	every                   time.Duration
+	clusters                string
+	perNode, wide, noHeader bool
+	reasons, summary, exact bool
+	dead, responding        bool
+	reservations            bool
+	data                    data.Ask
+	hidden, raw             bool
+	verbose                 int
 }
+
+// Asked is what --json and --yaml say.
+func (o *infoOptions) Asked() *data.Ask { return &o.data }
 
 // SinfoOptions are the options of sinfo.
 var SinfoOptions = []opt.Option[infoOptions]{
@@ -49,8 +54,13 @@ var SinfoOptions = []opt.Option[infoOptions]{
 	{Long: "hide", On: opt.Sinfo, Help: "no hidden partitions", Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil }},
 	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Sinfo, Meta: "seconds", Help: "repeat after this time",
 		Set: func(o *infoOptions, v string) error { return setEvery(&o.every, v) }},
-	{Long: "json", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "print JSON", Set: func(o *infoOptions, _ string) error { o.json = true; return nil }},
-	{Long: "yaml", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "refused: use --json", Set: func(o *infoOptions, _ string) error { o.yaml = true; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Sinfo, Meta: "version",
+		Help: "print JSON: v0.0.42 to v0.0.45, or list", Set: func(o *infoOptions,
+			v string) error {
+			return o.data.JSON(v)
+		}},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "print YAML, as --json",
+		Set: func(o *infoOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "list-reasons", Short: 'R', On: opt.Sinfo, Help: "why nodes are out of service", Set: func(o *infoOptions, _ string) error { o.reasons = true; return nil }},
 	{Long: "local", On: opt.Sinfo, Env: "LOCAL", Ignored: "there are no federations", Set: func(*infoOptions, string) error { return nil }},
 	{Long: "long", Short: 'l', On: opt.Sinfo, Help: "more columns", Set: func(o *infoOptions, _ string) error { o.wide = true; return nil }},
@@ -104,10 +114,7 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	switch {
-	case o.yaml:
-		return sys.Fail("--yaml is not supported, use --json")
-	case o.reservations:
+	if o.reservations {
 		return infoReservations(sys, !o.noHeader)
 	}
 	for {
@@ -135,12 +142,12 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	if code != 0 {
 		return code
 	}
-	if own != "" && !o.noHeader {
+	if own != "" && !o.noHeader && !o.data.On {
 		_, _ = out.WriteString("CLUSTER: " + own + "\n")
 	}
 	cells := o.cells(v, resp)
-	if o.json {
-		return writeInfo(out, v, cells, resp)
+	if o.data.On {
+		return writeInfo(out, v, &o.data, cells, &resp)
 	}
 	f, bad := o.infoFormat(cells)
 	for _, x := range bad {
@@ -352,94 +359,11 @@ func compareNames(a, b *InfoRow) int {
 	return cluster.CompareNodes(x.Name, y.Name)
 }
 
-// infoMembers are the members of one group of nodes in --json.
-var infoMembers = []member[InfoRow]{
-	{"partition", func(r *InfoRow) any { return map[string]any{"name": r.Part.Name} }},
-	{"node", func(r *InfoRow) any {
-		return map[string]any{"state": r.stateWords()}
-	}},
-	{"nodes", func(r *InfoRow) any {
-		a, i, o := r.nodeCounts()
-		return map[string]any{"allocated": a, "idle": i, "other": o, "total": len(r.Nodes), "nodes": r.nameList()}
-	}},
-	{"cpus", func(r *InfoRow) any {
-		a, i, o, t := r.CPUCounts()
-		return map[string]any{"allocated": a, "idle": i, "other": o, "total": t}
-	}},
-	{"features", func(r *InfoRow) any { return map[string]any{"total": r.features()} }},
-	{"gres", func(r *InfoRow) any {
-		return map[string]any{"total": r.text("", func(n *api.NodeInfo) string { return GRESText(&n.Inventory) })}
-	}},
-	{"reason", func(r *InfoRow) any { return r.text("", func(n *api.NodeInfo) string { return n.Reason }) }},
-}
-
-func (r *InfoRow) stateWords() []string {
-	if r.first() == nil {
-		return []string{}
-	}
-	return strings.Split(StateFlags(NodeState(r.first())), "+")
-}
-
-func (r *InfoRow) nameList() []string {
-	names := make([]string, 0, len(r.Nodes))
-	for _, n := range r.Nodes {
-		names = append(names, string(n.Name))
-	}
-	return names
-}
-
-// NodeMembers are the members of one node in --json.
-var NodeMembers = []member[api.NodeInfo]{
-	{"name", func(n *api.NodeInfo) any { return n.Name }},
-	{"hostname", func(n *api.NodeInfo) any { return cmp.Or(n.Inventory.Host, string(n.Name)) }},
-	{"address", func(n *api.NodeInfo) any { return NodeAddr(n) }},
-	{"architecture", func(n *api.NodeInfo) any { return n.Inventory.Arch }},
-	{"operating_system", func(n *api.NodeInfo) any { return n.Inventory.OS }},
-	{"state", func(n *api.NodeInfo) any { return strings.Split(StateFlags(NodeState(n)), "+") }},
-	{"cpus", func(n *api.NodeInfo) any { return n.Inventory.CPUs }},
-	{"effective_cpus", func(n *api.NodeInfo) any { return n.Inventory.JobCPUCount() }},
-	{"specialized_cores", func(n *api.NodeInfo) any { return n.Inventory.CoresOf(n.Inventory.SpecCPUs).Len() }},
-	{"specialized_cpus", func(n *api.NodeInfo) any { return n.Inventory.SpecCPUs.String() }},
-	{"specialized_memory", func(n *api.NodeInfo) any { return n.Inventory.SpecMemMB }},
-	{"alloc_cpus", func(n *api.NodeInfo) any { return n.Load.CPUs.Len() }},
-	{"alloc_idle_cpus", func(n *api.NodeInfo) any { return n.Inventory.CPUs - n.Load.CPUs.Len() }},
-	{"sockets", func(n *api.NodeInfo) any { return n.Inventory.Sockets }},
-	{"cores", func(n *api.NodeInfo) any { return n.Inventory.CoresPerSocket }},
-	{"threads", func(n *api.NodeInfo) any { return n.Inventory.ThreadsPerCore }},
-	{"real_memory", func(n *api.NodeInfo) any { return n.Inventory.MemMB }},
-	{"alloc_memory", func(n *api.NodeInfo) any { return n.Load.MemMB }},
-	{"free_mem", func(n *api.NodeInfo) any { return maybe(int64(n.Inventory.FreeMemMB)) }},
-	{"temporary_disk", func(n *api.NodeInfo) any { return n.Inventory.TmpMB }},
-	{"weight", func(n *api.NodeInfo) any { return max(n.Inventory.Weight, 1) }},
-	{"features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Available()...) }},
-	{"active_features", func(n *api.NodeInfo) any { return append([]string{}, n.Inventory.Features...) }},
-	{"gres", func(n *api.NodeInfo) any { return GRESText(&n.Inventory) }},
-	{"gres_used", func(n *api.NodeInfo) any { return GRESUsed(n) }},
-	{"nics", func(n *api.NodeInfo) any { return NICList(&n.Inventory) }},
-	{"tres", func(n *api.NodeInfo) any { return NodeTRES(n, false) }},
-	{"tres_used", func(n *api.NodeInfo) any { return NodeTRES(n, true) }},
-	{"boot_time", func(n *api.NodeInfo) any { return unixTime(n.Inventory.Boot) }},
-	{"slurmd_start_time", func(n *api.NodeInfo) any { return unixTime(n.Registered) }},
-	{"last_busy", func(n *api.NodeInfo) any { return unixTime(n.LastBusy) }},
-	{"reason", func(n *api.NodeInfo) any { return n.Reason }},
-	{"reason_set_by_user", func(n *api.NodeInfo) any { return n.ReasonBy }},
-	{"reason_changed_at", func(n *api.NodeInfo) any { return unixTime(n.ReasonAt) }},
-	{"comment", func(n *api.NodeInfo) any { return n.Comment }},
-	{"extra", func(n *api.NodeInfo) any { return n.Extra }},
-	{"version", func(n *api.NodeInfo) any { return n.Inventory.Version }},
-}
-
-// writeInfo prints the nodes, as Slurm 22.05 does, and the groups, as today's does.
-func writeInfo(out *bufio.Writer, v *View, cells []InfoRow, resp api.NodesResponse) int {
+// writeInfo prints the groups of nodes, and besides the nodes, as Slurm 22.05 does.
+func writeInfo(out *bufio.Writer, v *View, k *data.Ask, cells []InfoRow, resp *api.NodesResponse) int {
 	var o infoOptions
 	f, _ := format.Parse(infoColumns, "%P%T%f%E", "")
-	b := []byte("{\n  \"nodes\": [")
-	for i := range resp.Nodes {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = object(append(b, '\n'), NodeMembers, &resp.Nodes[i])
-	}
-	_, _ = out.Write(append(b, "\n  ],\n"...))
-	return writeRest(out, v, "sinfo", infoMembers, o.group(cells, &f))
+	return v.Sys.Answer(k, out, v.Config().Config.ClusterName, data.Own(data.Each("nodes", &NodeTable,
+		NodeRows(resp, nil))),
+		data.Each("sinfo", &SinfoTable, o.group(cells, &f)))
 }

@@ -13,6 +13,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
@@ -38,13 +39,17 @@ type queueOptions struct {
 	every                      time.Duration
 	steps, allStates, wide     bool
 	noHeader, perTask, perPart bool
-	start, json, yaml, raw, me bool
+	start, raw, me             bool
+	data                       data.Ask
 	hidden, follow             bool
 	badUsers                   []string
 	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
 	clusters                   string
 	verbose                    int
 }
+
+// Asked is what --json and --yaml say.
+func (o *queueOptions) Asked() *data.Ask { return &o.data }
 
 // SqueueOptions are the options of squeue.
 var SqueueOptions = []opt.Option[queueOptions]{
@@ -76,8 +81,13 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	}},
 	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "only these jobs", Set: setQueueJobs},
 	{Long: "job", Arg: opt.Optional, On: opt.Squeue, Alias: "jobs"},
-	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print JSON", Set: func(o *queueOptions, _ string) error { o.json = true; return nil }},
-	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "refused: use --json", Set: func(o *queueOptions, _ string) error { o.yaml = true; return nil }},
+	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version",
+		Help: "print JSON: v0.0.42 to v0.0.45, or list", Set: func(o *queueOptions,
+			v string) error {
+			return o.data.JSON(v)
+		}},
+	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print YAML, as --json",
+		Set: func(o *queueOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names", Help: "only jobs with these licenses",
 		Set: func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
 	{Long: "local", On: opt.Squeue, Env: "LOCAL", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
@@ -220,8 +230,6 @@ func Squeue(sys *front.Sys, argv []string) int {
 	case len(rest) > 0:
 		_, _ = sys.Stdout.Write([]byte(squeueUsage))
 		return sys.Fail("Unrecognized option: %s", rest[0])
-	case o.yaml:
-		return sys.Fail("--yaml is not supported, use --json")
 	}
 	if o.me {
 		o.query.Users = []uint32{sys.UID}
@@ -305,7 +313,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	if code != 0 {
 		return code
 	}
-	if own != "" && !o.noHeader {
+	if own != "" && !o.noHeader && !o.data.On {
 		_, _ = out.WriteString("CLUSTER: " + own + "\n")
 	}
 	if o.steps {
@@ -325,9 +333,9 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
 	rows := o.rows(v, resp.Jobs)
-	if o.json {
+	if o.data.On {
 		sortRows(rows, jobColumns, jobOrders[:], "i")
-		return WriteJobs(out, v, rows)
+		return WriteJobs(out, v, &o.data, rows)
 	}
 	for _, x := range bad {
 		s.Say("error: Invalid job format specification: %s", x)
@@ -409,7 +417,7 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 			}
 		}
 	}
-	if o.json && len(o.states) == 0 && !o.start {
+	if o.data.On && len(o.states) == 0 && !o.start {
 		q.Phases = nil
 	}
 }
@@ -424,7 +432,7 @@ func (o *queueOptions) light(codes []byte) bool {
 			return false
 		}
 	}
-	return !o.json && o.reservation == "" && len(o.licenses) == 0 && o.sort == ""
+	return !o.data.On && o.reservation == "" && len(o.licenses) == 0 && o.sort == ""
 }
 
 func (o *queueOptions) jobFormat() (format.Format[JobRow], []string) {
@@ -457,8 +465,8 @@ func queueSteps(s *front.Sys, o *queueOptions, v *View, out *bufio.Writer) int {
 	v.Now = resp.Now
 	rows := StepRows(v, resp)
 	rows = slices.DeleteFunc(rows, func(r StepRow) bool { return !o.keepsStep(&r) })
-	if o.json {
-		return writeSteps(out, v, rows)
+	if o.data.On {
+		return WriteSteps(out, v, &o.data, rows)
 	}
 	f, bad := format.Parse(stepColumns, cmp.Or(o.format, stepFormat), allStepFields)
 	if o.long != "" {

@@ -36,7 +36,7 @@ type queueFollower struct {
 
 // followQueue prints the table, and then a line whenever a job changes its state.
 func followQueue(s *front.Sys, o *queueOptions) int {
-	if o.steps || o.start || o.json || o.every > 0 {
+	if o.steps || o.start || o.data.On || o.every > 0 {
 		return s.Fail("--follow prints jobs as they change: it does not go with --steps, --start, --json or --iterate")
 	}
 	f, bad := o.jobFormat()

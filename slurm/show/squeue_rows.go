@@ -41,7 +41,8 @@ func (o *queueOptions) combined(jobs []*cluster.Job) []*cluster.Job {
 		array cluster.JobID
 		parts string
 	}
-	if o.perTask || o.json || slices.ContainsFunc(o.query.Refs, func(r cluster.Ref) bool { return !r.Tasks.Empty() }) {
+	if o.perTask || o.data.On || slices.ContainsFunc(o.query.Refs,
+		func(r cluster.Ref) bool { return !r.Tasks.Empty() }) {
 		return jobs
 	}
 	split := func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.ArrayID != 0 }

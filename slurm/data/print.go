@@ -1,0 +1,203 @@
+package data
+
+import (
+	"io"
+	"strings"
+)
+
+// bufferSize is how much is written at a time.
+const bufferSize = 32 << 10
+
+// printer writes JSON that comes in pieces, each of whole tokens and without blanks: as it is, for the eyes, or
+// as YAML in
+// the manner of Slurm, with the type before each value.
+type printer struct {
+	out     io.Writer
+	yaml    bool
+	compact bool
+	buf     []byte
+	err     error
+
+	open  []byte // the brackets around
+	fresh bool   // nothing follows the last of them yet
+	key   bool   // YAML: a key was written, its value is next
+	depth int    // YAML: of the line
+}
+
+func (p *printer) print(b []byte) {
+	switch {
+	case p.yaml:
+		p.tokens(b, (*printer).yamlToken)
+	case p.compact:
+		p.buf = append(p.buf, b...)
+	default:
+		p.tokens(b, (*printer).jsonToken)
+	}
+	if len(p.buf) >= bufferSize {
+		p.flush()
+	}
+}
+
+func (p *printer) flush() {
+	if p.err == nil {
+		_, p.err = p.out.Write(p.buf)
+	}
+	p.buf = p.buf[:0]
+}
+
+func (p *printer) end() error {
+	if p.yaml {
+		p.buf = append(p.buf, "...\n"...)
+	}
+	p.buf = append(p.buf, '\n')
+	p.flush()
+	return p.err
+}
+
+// tokens cuts JSON into brackets, commas, colons, texts and other words.
+func (p *printer) tokens(b []byte, take func(*printer, []byte)) {
+	for i := 0; i < len(b); {
+		end := i + 1
+		switch c := b[i]; {
+		case c == '"':
+			for b[end] != '"' {
+				if b[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end++
+		case strings.IndexByte("{}[],:", c) < 0:
+			for end < len(b) && strings.IndexByte("{}[],:", b[end]) < 0 {
+				end++
+			}
+		}
+		take(p, b[i:end])
+		i = end
+	}
+}
+
+func (p *printer) line(depth int) {
+	p.buf = append(p.buf, '\n')
+	for range depth {
+		p.buf = append(p.buf, "  "...)
+	}
+}
+
+func (p *printer) jsonToken(tok []byte) {
+	switch c := tok[0]; c {
+	case '{', '[':
+		p.begin()
+		p.open, p.fresh = append(p.open, c), true
+		p.buf = append(p.buf, c)
+	case '}', ']':
+		p.open = p.open[:len(p.open)-1]
+		if !p.fresh {
+			p.line(len(p.open))
+		}
+		p.fresh = false
+		p.buf = append(p.buf, c)
+	case ',':
+		p.buf = append(p.buf, c)
+		p.line(len(p.open))
+	case ':':
+		p.buf = append(p.buf, ": "...)
+	default:
+		p.begin()
+		p.buf = append(p.buf, tok...)
+	}
+}
+
+// begin puts what follows a bracket on a line of its own.
+func (p *printer) begin() {
+	if p.fresh {
+		p.line(len(p.open))
+	}
+	p.fresh = false
+}
+
+// yamlToken writes a token as YAML. The element of a list stands behind a dash; a list stands as deep as its key.
+func (p *printer) yamlToken(tok []byte) {
+	switch c := tok[0]; c {
+	case '{', '[':
+		p.item()
+		if len(p.open) == 0 {
+			p.buf = append(p.buf, "%YAML 1.1\n--- "...)
+		}
+		p.buf = append(p.buf, map[byte]string{'{': "!!map", '[': "!!seq"}[c]...)
+		if len(p.open) > 0 && (c == '{' || p.open[len(p.open)-1] == '[') {
+			p.depth++
+		}
+		p.open, p.fresh, p.key = append(p.open, c), true, false
+	case '}', ']':
+		if p.fresh {
+			p.buf = append(p.buf, ' ', p.open[len(p.open)-1], c)
+		}
+		p.open, p.fresh = p.open[:len(p.open)-1], false
+		if len(p.open) > 0 && (c == '}' || p.open[len(p.open)-1] == '[') {
+			p.depth--
+		}
+		if len(p.open) == 0 {
+			p.buf = append(p.buf, '\n')
+		}
+	case ',', ':':
+		p.fresh = false
+	default:
+		p.scalar(tok)
+	}
+}
+
+// item begins the line of an element of a list.
+func (p *printer) item() {
+	if n := len(p.open); n > 0 && p.open[n-1] == '[' {
+		p.line(p.depth)
+		p.buf = append(p.buf, "- "...)
+	}
+	p.fresh = false
+}
+
+func (p *printer) scalar(tok []byte) {
+	if n := len(p.open); p.open[n-1] == '{' && !p.key {
+		p.line(p.depth)
+		p.buf = append(append(append(p.buf, "!!str "...), yamlText(tok)...), ": "...)
+		p.key, p.fresh = true, false
+		return
+	}
+	p.item()
+	p.key = false
+	p.buf = append(append(p.buf, tagOf(tok)...), yamlText(tok)...)
+}
+
+// tagOf is the type before a value.
+func tagOf(tok []byte) string {
+	k := strings.IndexByte(`"tf`, tok[0])
+	if k < 0 {
+		return numberTags[strings.ContainsAny(string(tok), ".e")]
+	}
+	return [...]string{"!!str ", "!!bool ", "!!bool "}[k]
+}
+
+var numberTags = map[bool]string{false: "!!int ", true: "!!float "}
+
+// plainBytes may stand anywhere in a text without quotes, insideBytes not at its ends.
+const (
+	plainBytes  = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/."
+	insideBytes = "-+=@%,() "
+)
+
+func notPlain(r rune) bool {
+	return !strings.ContainsRune(plainBytes+insideBytes, r)
+}
+
+// yamlText is a text without its quotes, where it can be without.
+func yamlText(tok []byte) []byte {
+	if tok[0] != '"' {
+		return tok
+	}
+	text := string(tok[1 : len(tok)-1])
+	if text == "" || strings.IndexFunc(text, notPlain) >= 0 || strings.ContainsAny(text[:1]+text[len(text)-1:],
+		insideBytes) {
+		return tok
+	}
+	return tok[1 : len(tok)-1]
+}

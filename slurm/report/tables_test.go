@@ -1,0 +1,27 @@
+package report
+
+import (
+	"testing"
+
+	"dev.muster/slurm/data"
+)
+
+// TestTables: every member of the tables is a field of some version, and the fields that none fills are those
+// that are known.
+func TestTables(t *testing.T) {
+	for _, table := range []interface {
+		Unknown() []string
+		Unfilled(version int) []string
+	}{&pastTable, &pastStepTable, &sharesTable, &shareNumTable, &shareFloatTable, &allSharesTable, &diagTable, &callTable, &callerTable, &StatsTable, &statsCallTable, &statsUserTable} {
+		for _, path := range table.Unknown() {
+			t.Errorf("%T: no version has %s", table, path)
+		}
+		for v := data.Oldest; v <= data.Newest; v++ {
+			if list := table.Unfilled(v); len(list) > unfilled {
+				t.Errorf("%T: nothing fills %d of v0.0.%d: %v", table, len(list), v, list)
+			}
+		}
+	}
+}
+
+const unfilled = 1 // when the books were summed up: they are when they are asked

@@ -1,0 +1,525 @@
+package show
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/data"
+	"dev.muster/slurm/format"
+	"dev.muster/slurm/front"
+)
+
+// Minutes is a time limit in minutes; none is set where it is 0.
+func Minutes(d time.Duration) data.Value {
+	if d == cluster.Unlimited {
+		return data.Infinite
+	}
+	return data.Or(int64(d / time.Minute))
+}
+
+// Unix is a moment in seconds, 0 where it is not known.
+func Unix(t time.Time) data.Value {
+	if t.IsZero() {
+		return data.Num(0)
+	}
+	return data.Num(t.Unix())
+}
+
+// Seconds are those of a duration.
+func Seconds(d time.Duration) data.Value { return data.Num(int64(d / time.Second)) }
+
+// ExitRow is a status of a job or step, which is over or is not.
+type ExitRow struct {
+	cluster.ExitStatus
+	Over bool
+}
+
+// ExitTable makes the objects of exit codes.
+var ExitTable = data.Table[ExitRow]{Schema: "process_exit_code_verbose", Members: []data.Member[ExitRow]{
+	{Path: "status", Of: func(e *ExitRow) data.Value {
+		switch {
+		case !e.Over:
+			return data.Words("PENDING")
+		case e.Signal != 0:
+			return data.Words("SIGNALED")
+		case e.Code != 0:
+			return data.Words("ERROR")
+		}
+		return data.Words("SUCCESS")
+	}},
+	{Path: "return_code", Of: func(e *ExitRow) data.Value { return data.Num(e.Code) }},
+	{Path: "signal.id", Of: func(e *ExitRow) data.Value { return data.Or(e.Signal) }},
+	{Path: "signal.name", Of: func(e *ExitRow) data.Value {
+		if e.Signal == 0 {
+			return data.Unset
+		}
+		return data.Text(signalName(e.Signal))
+	}},
+}}
+
+// signalNames are those of the signals that jobs end by, without SIG.
+var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE",
+	9: "KILL", 10: "USR1",
+	11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 17: "CHLD", 18: "CONT", 19: "STOP", 24: "XCPU", 25: "XFSZ"}
+
+func signalName(n int) string {
+	if n < len(signalNames) && n > 0 && signalNames[n] != "" {
+		return signalNames[n]
+	}
+	return strconv.Itoa(n)
+}
+
+// Exit is a status as an object.
+func Exit(e cluster.ExitStatus, over bool) data.Value {
+	return data.Record(&ExitTable, &ExitRow{e, over})
+}
+
+// JobTable makes the objects of live jobs.
+var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[JobRow]{
+	{Path: "account", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Account) }},
+	{Path: "accrue_time", Of: func(r *JobRow) data.Value { return Unix(r.AccrueTime()) }},
+	{Path: "admin_comment", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.AdminComment) }},
+	{Path: "allocating_node", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.SubmitHost) }},
+	{Path: "array_job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ArrayID) }},
+	{Path: "array_task_id", Of: func(r *JobRow) data.Value {
+		if r.Task < 0 {
+			return data.Unset
+		}
+		return data.Num(r.Task)
+	}},
+	{Path: "array_max_tasks", Of: func(r *JobRow) data.Value { return data.Num(r.Throttle()) }},
+	{Path: "array_task_string", Of: func(r *JobRow) data.Value {
+		if r.Tasks.Empty() {
+			return data.Unset
+		}
+		return data.Text(format.Tasks(r.Tasks, r.Throttle()))
+	}},
+	{Path: "association_id", Of: func(r *JobRow) data.Value { return data.Num(r.Assoc) }},
+	{Path: "batch_features", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "batch_flag", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Kind == cluster.Batch) }},
+	{Path: "batch_host", Of: func(r *JobRow) data.Value { return data.Text(r.FirstNode()) }},
+	{Path: "flags", Of: func(r *JobRow) data.Value { return data.Words(flagWords(r)...) }},
+	{Path: "burst_buffer", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.BurstBuffer) }},
+	{Path: "burst_buffer_state", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "cluster", Of: func(r *JobRow) data.Value { return data.Text(r.View.Config().Config.ClusterName) }},
+	{Path: "cluster_features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Features) }},
+	{Path: "command", Of: func(r *JobRow) data.Value { return data.Text(r.Command()) }},
+	{Path: "comment", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Comment) }},
+	{Path: "container", Of: func(r *JobRow) data.Value { return data.Text(image(r)) }},
+	{Path: "container_id", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "container_type", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "contiguous", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Contiguous) }},
+	{Path: "core_spec", Of: func(r *JobRow) data.Value { return pointed(r.Spec.CoreSpec) }},
+	{Path: "thread_spec", Of: func(r *JobRow) data.Value {
+		if r.Spec.ThreadSpec == nil {
+			return data.Num(noThreadSpec)
+		}
+		return data.Num(*r.Spec.ThreadSpec)
+	}},
+	{Path: "cores_per_socket", Of: func(r *JobRow) data.Value { return data.Or(r.Spec.CoresPerSocket) }},
+	{Path: "billable_tres", Of: func(r *JobRow) data.Value {
+		if r.Alloc == nil || r.Alloc.Billing == nil {
+			return data.Unset
+		}
+		return data.Float(*r.Alloc.Billing)
+	}},
+	{Path: "cpus_per_task", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TaskCPUs()) }},
+	{Path: "cpu_frequency_minimum", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "cpu_frequency_maximum", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "cpu_frequency_governor", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "cpus_per_tres", Of: func(r *JobRow) data.Value { return data.Text(r.CPUsPerTRES()) }},
+	{Path: "cron", Of: func(r *JobRow) data.Value {
+		if r.Spec.Cron == nil {
+			return data.Unset
+		}
+		return data.Text(r.Spec.Cron.When)
+	}},
+	{Path: "deadline", Of: func(r *JobRow) data.Value { return Unix(r.Spec.Deadline) }},
+	{Path: "delay_boot", Of: func(r *JobRow) data.Value { return Seconds(r.Spec.DelayBoot) }},
+	{Path: "dependency", Of: func(r *JobRow) data.Value { return data.Text(r.DependsText()) }},
+	{Path: "derived_exit_code", Of: func(r *JobRow) data.Value { return Exit(r.Derived, r.over()) }},
+	{Path: "eligible_time", Of: func(r *JobRow) data.Value { return Unix(r.EligibleTime()) }},
+	{Path: "end_time", Of: func(r *JobRow) data.Value { return Unix(r.End()) }},
+	{Path: "excluded_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.Spec.Exclude)) }},
+	{Path: "exit_code", Of: func(r *JobRow) data.Value { return Exit(r.Exit, r.over()) }},
+	{Path: "extra", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "failed_node", Of: func(r *JobRow) data.Value { return data.Text(failedNode(r)) }},
+	{Path: "features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Constraint) }},
+	{Path: "federation_origin", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "federation_siblings_active", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "federation_siblings_viable", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "gres_detail", Of: func(r *JobRow) data.Value { return data.Words(r.gresDetail()...) }},
+	{Path: "group_id", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.GID) }},
+	{Path: "group_name", Of: func(r *JobRow) data.Value { return data.Text(r.Group()) }},
+	{Path: "het_job_id", Of: func(r *JobRow) data.Value { return data.Num(HetOf(r).ID) }},
+	{Path: "het_job_id_set", Of: func(r *JobRow) data.Value {
+		if r.Het == nil {
+			return data.Unset
+		}
+		return data.Text(HetSet(r.Het))
+	}},
+	{Path: "het_job_offset", Of: func(r *JobRow) data.Value { return data.Num(HetOf(r).Offset) }},
+	{Path: "job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ID) }},
+	{Path: "job_resources", Of: func(r *JobRow) data.Value {
+		if r.Alloc == nil || r.Phase == cluster.Ended {
+			return data.Raw("null")
+		}
+		return data.Record(&resourceTable, r)
+	}},
+	{Path: "job_size_str", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "job_state", Of: func(r *JobRow) data.Value { return data.Words(r.stateList()...) }},
+	{Path: "last_sched_evaluation", Of: func(r *JobRow) data.Value { return Unix(r.EvalTime()) }},
+	{Path: "licenses", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Licenses) }},
+	{Path: "licenses_allocated", Of: func(r *JobRow) data.Value {
+		if r.Alloc == nil || r.over() {
+			return data.Unset
+		}
+		return data.Text(r.Spec.Licenses)
+	}},
+	{Path: "mail_type", Of: func(r *JobRow) data.Value { return data.Words(r.Spec.MailType...) }},
+	{Path: "mail_user", Of: func(r *JobRow) data.Value {
+		return data.Text(front.Choose(r.Spec.MailUser == "", r.Spec.User, r.Spec.MailUser))
+	}},
+	{Path: "max_cpus", Of: func(*JobRow) data.Value { return data.Num(0) }},
+	{Path: "max_nodes", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.MaxNodes) }},
+	{Path: "mcs_label", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.MCSLabel) }},
+	{Path: "memory_per_tres", Of: func(r *JobRow) data.Value { return data.Text(r.MemPerTRES()) }},
+	{Path: "memory_update_delay", Of: func(*JobRow) data.Value { return data.Num(0) }},
+	{Path: "memory_update_margin", Of: func(*JobRow) data.Value { return data.Num(0) }},
+	{Path: "name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Name) }},
+	{Path: "network", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Network) }},
+	{Path: "nodes", Of: func(r *JobRow) data.Value { return data.Text(r.Nodes()) }},
+	{Path: "nice", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Nice) }},
+	{Path: "tasks_per_core", Of: func(r *JobRow) data.Value { return data.Limit(r.Spec.TasksPerCore) }},
+	{Path: "tasks_per_tres", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TasksPerGPU) }},
+	{Path: "tasks_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TasksPerNode) }},
+	{Path: "tasks_per_socket", Of: func(r *JobRow) data.Value { return data.Limit(r.Spec.TasksPerSocket) }},
+	{Path: "tasks_per_board", Of: func(*JobRow) data.Value { return data.Num(0) }},
+	{Path: "cpus", Of: func(r *JobRow) data.Value { return data.Num(r.NumCPUs()) }},
+	{Path: "node_count", Of: func(r *JobRow) data.Value { return data.Num(r.NumNodes()) }},
+	{Path: "tasks", Of: func(r *JobRow) data.Value { return data.Num(r.NumTasks()) }},
+	{Path: "partition", Of: func(r *JobRow) data.Value { return data.Text(r.Partition()) }},
+	{Path: "prefer", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Prefer) }},
+	{Path: "memory_per_cpu", Of: func(r *JobRow) data.Value { return r.MemBy(cluster.MemPerCPU) }},
+	{Path: "memory_per_node", Of: func(r *JobRow) data.Value { return r.MemBy(cluster.MemPerNode) }},
+	{Path: "minimum_cpus_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.MinCPUs()) }},
+	{Path: "minimum_tmp_disk_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TmpMB) }},
+	{Path: "power.flags", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "preempt_time", Of: func(r *JobRow) data.Value {
+		if r.Preempt == nil {
+			return data.Num(0)
+		}
+		return Unix(r.Preempt.At)
+	}},
+	{Path: "preemptable_time", Of: func(r *JobRow) data.Value {
+		if r.Job.Started.IsZero() {
+			return data.Num(0)
+		}
+		return Unix(r.Job.Started.Add(r.View.Config().Config.Preempt.Exempt))
+	}},
+	{Path: "pre_sus_time", Of: func(r *JobRow) data.Value { return Seconds(r.PreSuspend) }},
+	{Path: "hold", Of: func(r *JobRow) data.Value { return data.Bool(r.Held != cluster.NotHeld) }},
+	{Path: "priority", Of: func(r *JobRow) data.Value { return data.Num(r.Priority) }},
+	{Path: "priority_by_partition", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "profile", Of: func(r *JobRow) data.Value {
+		return data.Text(front.Choose(r.Spec.Profile == "", "NOT_SET", strings.ToUpper(r.Spec.Profile)))
+	}},
+	{Path: "qos", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.QOS) }},
+	{Path: "reboot", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Reboot) }},
+	{Path: "required_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.Spec.NodeList)) }},
+	{Path: "required_switches", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Switches) }},
+	{Path: "requeue", Of: func(r *JobRow) data.Value { return data.Bool(r.Requeues()) }},
+	{Path: "resize_time", Of: func(r *JobRow) data.Value { return Unix(r.ResizedAt()) }},
+	{Path: "restart_cnt", Of: func(r *JobRow) data.Value { return data.Num(r.Restarts) }},
+	{Path: "resv_name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Reservation) }},
+	{Path: "scheduled_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.PlannedNodes)) }},
+	{Path: "segment_size", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Segment) }},
+	{Path: "selinux_context", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "shared", Of: func(r *JobRow) data.Value {
+		return data.Words(sharedWords[min(int(r.shares()), len(sharedWords)-1)]...)
+	}},
+	{Path: "step_id.job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ID) }},
+	{Path: "step_id.step_het_component", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "step_id.step_id", Of: func(*JobRow) data.Value { return data.Text("entire") }},
+	{Path: "step_id.sluid", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "sockets_per_board", Of: func(*JobRow) data.Value { return data.Num(0) }},
+	{Path: "sockets_per_node", Of: func(r *JobRow) data.Value { return data.Or(r.Spec.SocketsPerNode) }},
+	{Path: "start_time", Of: func(r *JobRow) data.Value { return Unix(r.Start()) }},
+	{Path: "state_description", Of: func(r *JobRow) data.Value { return data.Text(r.WaitNote) }},
+	{Path: "state_reason", Of: func(r *JobRow) data.Value { return data.Text(r.plainReason()) }},
+	{Path: "standard_input", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Stdin) }},
+	{Path: "standard_output", Of: func(r *JobRow) data.Value { return data.Text(plainFile(r, r.Spec.Stdout, 1)) }},
+	{Path: "standard_error", Of: func(r *JobRow) data.Value { return data.Text(plainFile(r, r.Spec.Stderr, 2)) }},
+	{Path: "stdin_expanded", Of: func(r *JobRow) data.Value { return data.Text(batchFile(r, 0)) }},
+	{Path: "stdout_expanded", Of: func(r *JobRow) data.Value { return data.Text(batchFile(r, 1)) }},
+	{Path: "stderr_expanded", Of: func(r *JobRow) data.Value { return data.Text(batchFile(r, 2)) }},
+	{Path: "submit_time", Of: func(r *JobRow) data.Value { return Unix(r.Submitted) }},
+	{Path: "submit_line", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.SubmitLine) }},
+	{Path: "suspend_time", Of: func(r *JobRow) data.Value { return Unix(r.SuspendedAt) }},
+	{Path: "system_comment", Of: func(r *JobRow) data.Value { return data.Text(r.SystemComment) }},
+	{Path: "time_limit", Of: func(r *JobRow) data.Value { return Minutes(r.Limit) }},
+	{Path: "time_minimum", Of: func(r *JobRow) data.Value { return data.Num(int64(r.Spec.LimitMin / time.Minute)) }},
+	{Path: "threads_per_core", Of: func(r *JobRow) data.Value { return data.Or(r.Spec.ThreadsPerCore) }},
+	{Path: "tres_bind", Of: func(r *JobRow) data.Value {
+		return data.Text(front.Choose(r.Spec.GPUBind == "", "", "gres/gpu:"+r.Spec.GPUBind))
+	}},
+	{Path: "tres_freq", Of: func(r *JobRow) data.Value {
+		return data.Text(front.Choose(r.Spec.GPUFreq == "", "", "gpu:"+r.Spec.GPUFreq))
+	}},
+	{Path: "tres_per_job", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerJob)) }},
+	{Path: "tres_per_node", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerNode)) }},
+	{Path: "tres_per_socket", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerSocket)) }},
+	{Path: "tres_per_task", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerTask)) }},
+	{Path: "tres_req_str", Of: func(r *JobRow) data.Value { return data.Text(r.asked().TRES()) }},
+	{Path: "tres_alloc_str", Of: func(r *JobRow) data.Value {
+		if r.Alloc == nil {
+			return data.Unset
+		}
+		return data.Text(r.TRES())
+	}},
+	{Path: "user_id", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.UID) }},
+	{Path: "user_name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.User) }},
+	{Path: "maximum_switch_wait_time", Of: func(r *JobRow) data.Value { return Seconds(r.Spec.SwitchWait) }},
+	{Path: "wckey", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.WCKey) }},
+	{Path: "current_working_directory", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.WorkDir) }},
+}}
+
+// noThreadSpec is how Slurm writes that a job leaves no threads for the system.
+const noThreadSpec = 32766
+
+func pointed(n *int) data.Value {
+	if n == nil {
+		return data.Num(0)
+	}
+	return data.Num(*n)
+}
+
+var sharedWords = [...][]string{cluster.ShareDefault: {}, cluster.ShareExclusive: {"none"},
+	cluster.ShareUser: {"user"},
+	cluster.ShareMCS:  {"mcs"}, cluster.ShareOver: {"oversubscribe"}}
+
+func (r *JobRow) over() bool { return r.Phase == cluster.Ended }
+
+// flagWords are the job's flags, of those that Slurm knows.
+func flagWords(r *JobRow) (words []string) {
+	s := r.Spec
+	for _, f := range [...]struct {
+		is   bool
+		word string
+	}{
+		{s.KillInvalidDepend != nil && *s.KillInvalidDepend, "KILL_INVALID_DEPENDENCY"},
+		{s.KillInvalidDepend != nil && !*s.KillInvalidDepend, "NO_KILL_INVALID_DEPENDENCY"},
+		{strings.Contains(s.GRESFlags, "enforce-binding"), "GRES_BINDING_ENFORCED"},
+		{strings.Contains(s.GRESFlags, "disable-binding"), "GRES_BINDING_DISABLED"},
+		{s.Spread, "SPREAD_JOB"}, {s.UseMinNodes, "PREFER_MINIMUM_NODE_COUNT"}, {r.Het != nil, "HETEROGENEOUS_JOB"},
+		{s.Tasks > 0, "EXACT_TASK_COUNT_REQUESTED"}, {!r.Job.Started.IsZero(), "JOB_WAS_RUNNING"}, {s.Cron != nil,
+			"CRON_JOB"},
+		{len(r.Depends.Terms) > 0, "DEPENDENT"}, {s.SpreadSegments, "SPREAD_SEGMENTS"}, {s.ConsolidateSegments,
+			"CONSOLIDATE_SEGMENTS"},
+	} {
+		if f.is {
+			words = append(words, f.word)
+		}
+	}
+	return words
+}
+
+// image is the container that the job's script runs in.
+func image(r *JobRow) string {
+	if r.Spec.Inside == nil {
+		return ""
+	}
+	return r.Spec.Inside.Image
+}
+
+// failedNode is the node that ended the job.
+func failedNode(r *JobRow) string {
+	if r.Blame == nil || r.Outcome != cluster.NodeFailed {
+		return ""
+	}
+	return string(r.Blame.Node)
+}
+
+// plainFile is a file as it was asked for; where nothing was, the one that Slurm writes to.
+func plainFile(r *JobRow, asked string, fd int) string {
+	if asked != "" || fd == 2 || r.Spec.Kind != cluster.Batch {
+		return asked
+	}
+	return r.StdFile(fd)
+}
+
+// batchFile is a file of a script with its place-holders replaced.
+func batchFile(r *JobRow, fd int) string {
+	if r.Spec.Kind != cluster.Batch {
+		return ""
+	}
+	return r.StdFile(fd)
+}
+
+// asked is the row as if nothing had been given to the job yet.
+func (r *JobRow) asked() *JobRow {
+	j := *r.Job
+	j.Alloc = nil
+	a := NewRow(r.View, &j)
+	a.part = r.Partition()
+	return &a
+}
+
+// stateList is the state and its flags.
+func (r *JobRow) stateList() []string {
+	if r.Phase != cluster.Ending {
+		return []string{r.State.Long}
+	}
+	return []string{StateOf(r.Job.Settled()).Long, r.State.Long}
+}
+
+func (r *JobRow) plainReason() string {
+	text, _, _ := strings.Cut(r.Reason(), ",")
+	return text
+}
+
+// MemBy is the memory that a job asks for by what it is counted, if it is counted by that.
+func (r *JobRow) MemBy(per cluster.MemPer) data.Value {
+	if m := r.Memory(); m.Per == per {
+		return data.Num(int64(m.MB))
+	}
+	return data.Unset
+}
+
+func (r *JobRow) gresDetail() (out []string) {
+	if r.Alloc == nil {
+		return nil
+	}
+	kind := r.GPUType()
+	for _, sh := range r.Alloc.Shares {
+		if !sh.GPUs.Empty() {
+			out = append(out, "gpu:"+kind+strconv.Itoa(sh.GPUs.Len())+"(IDX:"+sh.GPUs.String()+")")
+		}
+	}
+	return out
+}
+
+// GPUType is the type of a job's GPUs with a colon behind, if there is just one.
+func (r *JobRow) GPUType() string {
+	for kind := range r.gpuTypes() {
+		if len(r.gpuTypes()) == 1 && kind != "" {
+			return kind + ":"
+		}
+	}
+	return ""
+}
+
+// resourceTable makes the objects of what was given to a job, node by node.
+var resourceTable = data.Table[JobRow]{Schema: "job_res", Members: []data.Member[JobRow]{
+	{Path: "select_type", Of: func(*JobRow) data.Value { return data.Words("CR_CORE_MEMORY") }},
+	{Path: "nodes.count", Of: func(r *JobRow) data.Value { return data.Num(len(r.Alloc.Shares)) }},
+	{Path: "nodes.select_type", Of: func(*JobRow) data.Value { return data.Words("ONE_ROW") }},
+	{Path: "nodes.list", Of: func(r *JobRow) data.Value { return data.Text(r.Nodes()) }},
+	{Path: "nodes.whole", Of: func(r *JobRow) data.Value {
+		return data.Bool(r.Spec.Sharing == cluster.ShareExclusive)
+	}},
+	{Path: "nodes.allocation", Of: func(r *JobRow) data.Value {
+		list := make([]givenNode, len(r.Alloc.Shares))
+		for i := range list {
+			list[i] = givenNode{i, &r.Alloc.Shares[i]}
+		}
+		return data.Records(&givenTable, list)
+	}},
+	{Path: "cpus", Of: func(r *JobRow) data.Value { return data.Num(r.NumCPUs()) }},
+	{Path: "threads_per_core", Of: func(r *JobRow) data.Value { return data.Or(r.Spec.ThreadsPerCore) }},
+}}
+
+// givenNode is what one node gives to a job.
+type givenNode struct {
+	index int
+	*cluster.Share
+}
+
+var givenTable = data.Table[givenNode]{Schema: "job_res_node", Members: []data.Member[givenNode]{
+	{Path: "index", Of: func(g *givenNode) data.Value { return data.Num(g.index) }},
+	{Path: "name", Of: func(g *givenNode) data.Value { return data.Text(g.Node) }},
+	{Path: "cpus.count", Of: func(g *givenNode) data.Value { return data.Num(g.CPUs.Len()) }},
+	{Path: "cpus.used", Of: func(g *givenNode) data.Value { return data.Num(g.CPUs.Len()) }},
+	{Path: "memory.used", Of: func(g *givenNode) data.Value { return data.Num(int64(g.MemMB)) }},
+	{Path: "memory.allocated", Of: func(g *givenNode) data.Value { return data.Num(int64(g.MemMB)) }},
+	{Path: "sockets", Of: func(g *givenNode) data.Value {
+		cores := make([]int, 0, g.CPUs.Len())
+		for k := range g.CPUs.All() {
+			cores = append(cores, k)
+		}
+		return data.Records(&givenSocketTable, [][]int{cores})
+	}},
+}}
+
+var givenSocketTable = data.Table[[]int]{Schema: "job_res_socket", Members: []data.Member[[]int]{
+	{Path: "index", Of: func(*[]int) data.Value { return data.Num(0) }},
+	{Path: "cores", Of: func(list *[]int) data.Value { return data.Records(&givenCoreTable, *list) }},
+}}
+
+var givenCoreTable = data.Table[int]{Schema: "job_res_core", Members: []data.Member[int]{
+	{Path: "index", Of: func(k *int) data.Value { return data.Num(*k) }},
+	{Path: "status", Of: func(*int) data.Value { return data.Words("ALLOCATED") }},
+}}
+
+// StepTable makes the objects of live steps.
+var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[StepRow]{
+	{Path: "array.job_id", Of: func(s *StepRow) data.Value { return data.Num(s.Job.ArrayID) }},
+	{Path: "array.task_id", Of: func(s *StepRow) data.Value {
+		if s.Job.Task < 0 {
+			return data.Num(int64(noTask))
+		}
+		return data.Num(s.Job.Task)
+	}},
+	{Path: "cluster", Of: func(s *StepRow) data.Value { return data.Text(s.Job.View.Config().Config.ClusterName) }},
+	{Path: "tres.per.cpu", Of: func(s *StepRow) data.Value { return data.Text(s.CPUsPerTRES()) }},
+	{Path: "tres.per.memory", Of: func(s *StepRow) data.Value { return data.Text(s.MemPerTRES()) }},
+	{Path: "tres.per.step", Of: func(s *StepRow) data.Value { return data.Text(s.PerStep()) }},
+	{Path: "tres.per.node", Of: func(s *StepRow) data.Value { return data.Text(s.PerNode()) }},
+	{Path: "tres.per.socket", Of: func(s *StepRow) data.Value {
+		return data.Text(format.GRES(s.AskedOf().PerSocket))
+	}},
+	{Path: "tres.per.task", Of: func(s *StepRow) data.Value { return data.Text(s.PerTask()) }},
+	{Path: "tres.allocation", Of: func(s *StepRow) data.Value {
+		return data.Text("cpu=" + strconv.Itoa(s.CPUs()) + ",node=" + strconv.Itoa(len(s.Shares)))
+	}},
+	{Path: "tres.binding", Of: func(s *StepRow) data.Value { return data.Text(s.TRESBind()) }},
+	{Path: "name", Of: func(s *StepRow) data.Value { return data.Text(s.Name) }},
+	{Path: "nodes", Of: func(s *StepRow) data.Value { return data.Text(front.NodeText(s.NodeNames())) }},
+	{Path: "number_cpus", Of: func(s *StepRow) data.Value { return data.Num(s.CPUs()) }},
+	{Path: "number_tasks", Of: func(s *StepRow) data.Value { return data.Num(s.Tasks) }},
+	{Path: "partition", Of: func(s *StepRow) data.Value { return data.Text(s.Job.Partition()) }},
+	{Path: "time.running", Of: func(s *StepRow) data.Value { return Seconds(s.runTime()) }},
+	{Path: "time.start", Of: func(s *StepRow) data.Value { return Unix(s.Started) }},
+	{Path: "time.limit", Of: func(s *StepRow) data.Value { return Minutes(s.TimeLimit()) }},
+	{Path: "srun.host", Of: func(s *StepRow) data.Value { return data.Text(s.SrunHost) }},
+	{Path: "srun.pid", Of: func(s *StepRow) data.Value { return data.Num(s.SrunPID) }},
+	{Path: "state", Of: func(*StepRow) data.Value { return data.Words("RUNNING") }},
+	{Path: "id", Of: func(s *StepRow) data.Value { return data.Text(s.ShownID()) }},
+	{Path: "submit_line", Of: func(s *StepRow) data.Value { return data.Text(s.SubmitLine) }},
+	{Path: "task.distribution", Of: func(s *StepRow) data.Value {
+		if s.ID.Step < 0 {
+			return data.Text("Unknown")
+		}
+		return data.Text(Distribution(s.Distribution, s.Tasks, len(s.Shares)))
+	}},
+	{Path: "user", Of: func(s *StepRow) data.Value {
+		return data.Text(front.Choose(s.User == "", s.Job.Spec.User, s.User))
+	}},
+}}
+
+// noTask is how Slurm writes that a step's job is no task of an array.
+const noTask = 4294967294
+
+// Distribution names a step's distribution of tasks.
+func Distribution(asked string, tasks, nodes int) string {
+	asked, _, _ = strings.Cut(asked, ":")
+	switch {
+	case asked == "" && tasks <= nodes:
+		return "Cyclic"
+	case asked == "":
+		return "Block"
+	}
+	return strings.ToUpper(asked[:1]) + asked[1:]
+}
