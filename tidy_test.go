@@ -74,9 +74,10 @@ var mayImport = map[string][]string{
 	"slurm/control":   {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/report":    {"slurm/data", "api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
 	"slurm/sacctmgr":  {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
+	"slurm/rest":      {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/data", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
 	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
 	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
-	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/show", "slurm/submit", "wire"},
+	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/rest", "slurm/show", "slurm/submit", "wire"},
 }
 
 // anything may be imported by whole-product tests.

@@ -71,10 +71,8 @@ type Config struct {
 	FileName  func(string, *cluster.Launch) string
 	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
 	ScriptEnv func(*cluster.Launch, bool) []string
-	OOMNote   func(cluster.StepID, cluster.NodeName) string
-	Errands   Errands
-	// Verdict words why a job has ended; see server.Config.
-	Verdict  func(*cluster.Job, []*cluster.Step) string
+	Words
+	Errands  Errands
 	PIDEnv   string
 	MountEnv string // see client.Config
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
@@ -90,6 +88,17 @@ type Config struct {
 	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
+}
+
+// Words are more of the dialect's functions.
+type Words struct {
+	OOMNote func(cluster.StepID, cluster.NodeName) string
+	// Verdict words why a job has ended; see server.Config.
+	Verdict func(*cluster.Job, []*cluster.Step) string
+	// REST answers the requests of the REST interface; nil: there is none. RESTSocket is a socket for it
+	// beside the page's port; "": none.
+	REST       api.Dialect
+	RESTSocket string
 }
 
 // GPUConfig says how a client looks at its GPUs.
@@ -144,7 +153,10 @@ func Run(ctx context.Context, cfg Config) error {
 		s.Routes(mux)
 		run("server", s.Run)
 		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, gateway: n.way()}
-		run("page", func(ctx context.Context) error { return serveWeb(ctx, &cfg, n, s.ShowsPage, s.Pages(as.callAs)) })
+		run("page", func(ctx context.Context) error {
+			return serveWeb(ctx, &cfg, n, s.ShowsPage, withREST(ctx, &cfg, s, as, s.Pages(as.callAs)))
+		})
+		run("REST", func(ctx context.Context) error { return serveRESTSocket(ctx, &cfg, s, as) })
 	}
 	if cfg.Client {
 		c, err := newClient(ctx, cfg, n)

@@ -22,6 +22,7 @@ import (
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/lua"
+	"dev.muster/slurm/rest"
 	"dev.muster/slurm/show"
 	"github.com/urfave/cli/v2"
 )
@@ -95,6 +96,8 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
+		&cli.StringFlag{Name: "rest-socket",
+			Usage: "server: a unix socket for the REST interface, which knows callers by the kernel; it is on the page's port too"},
 		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
@@ -144,12 +147,13 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, OOMNote: env.OOMNote, ScriptEnv: env.Scripts,
+		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, ScriptEnv: env.Scripts,
 		Greeting: env.Greeting, Program: client.Program{
 			Cast:   []string{self, "internal", "cast"},
 			Around: []string{self, "internal", "task"}, Managers: managers(self),
 			Names: slurm.FrontEnds(), Account: accountOf},
-		Verdict: show.VerdictText,
+		Words: agent.Words{OOMNote: env.OOMNote, Verdict: show.VerdictText,
+			REST: rest.Answer, RESTSocket: c.String("rest-socket")},
 		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket")},
 		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),

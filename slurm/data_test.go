@@ -1,14 +1,10 @@
 package slurm
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
-	"dev.muster/api"
-	"dev.muster/cluster"
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/slurmtest"
 )
@@ -37,36 +33,7 @@ func answering() *slurmtest.Server {
 	f := slurmtest.New()
 	f.Own = f.Mux()
 	slurmtest.WithBooks(f.Own, f)
-	books := slurmtest.Books()
-	books.Priority.Multifactor = true
-	books.QOS = []*cluster.QOS{{ID: 1, Name: "normal", UsageFactor: 1, Flags: []string{"DenyOnLimit"},
-		Preempt: []string{"low"},
-		Limits:  cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}, {Name: "MaxWall", Max: 3600}}}}
-	books.Users = []*cluster.User{{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1,
-		Name: "w"}}}, {Name: "bob", AdminLevel: "Operator"}}
-	books.Accounts[1].Coordinators = []string{"bob"}
-	books.Assocs[4].Limits = cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: 8}, {Name: "MaxJobs", Max: 3}}
-	api.Handle(f.Own, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse,
-		error) {
-		return books, nil
-	})
-	api.Handle(f.Own, api.ShowStats, func(context.Context, api.Caller, api.StatsRequest) (api.StatsResponse, error) {
-		return api.StatsResponse{Now: f.Now, Since: f.Now.Add(-time.Hour), Calls: []api.CallCount{{Name: "jobs",
-			N: 2, Time: time.Second}}, Users: []api.CallCount{{UID: 0, N: 2}}}, nil
-	})
-	api.Handle(f.Own, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse,
-		error) {
-		out := api.HistoryResponse{Now: f.Now}
-		for _, j := range f.Jobs {
-			h := api.JobHistory{Job: j}
-			if j.Alloc != nil {
-				h.Steps = []*cluster.Step{{ID: cluster.StepID{Job: j.ID}, Name: "s", Tasks: 1,
-					Shares: j.Alloc.Shares, Started: f.Now, Ended: j.Ended}}
-			}
-			out.Records = append(out.Records, h)
-		}
-		return out, nil
-	})
+	slurmtest.WithCounts(f.Own, f)
 	return f
 }
 

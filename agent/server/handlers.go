@@ -36,6 +36,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)
+	handle(s, m, api.MakeUserToken, tokens{s}.makeUserToken)
 	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)

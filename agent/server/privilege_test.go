@@ -16,6 +16,7 @@ func TestRightsOfEndpoints(t *testing.T) {
 		"POST /v1/jobs/suspend":      api.ForOperators,
 		"POST /v1/jobs/update":       api.Named | api.ForOperators,
 		"POST /v1/jobs/top":          api.ForOperators,
+		"POST /v1/rest/token":        api.ForOperators,
 		"POST /v1/reservations/put":  api.ForOperators,
 		"POST /v1/reservations/drop": api.ForOperators,
 		"POST /v1/nodes/set":         api.Named | api.ForAdministrators | api.ForNodeRoot,

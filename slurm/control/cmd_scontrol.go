@@ -75,7 +75,7 @@ type verb struct {
 
 // verbs lists the commands. It is a function because they refer to each other.
 func verbs() []verb {
-	return append(servedVerbs(), verb{"token", 3, 0, (*control).unsupported})
+	return servedVerbs()
 }
 
 // ScontrolVerbs are the names of the verbs that do something.
@@ -102,6 +102,7 @@ func servedVerbs() []verb {
 		{"create", 2, 1, (*control).create},
 		{"delete", 3, 1, (*control).remove},
 		{"ping", 3, 0, (*control).ping},
+		{"token", 3, 0, token},
 		{"listjobs", 5, 0, listJobs},
 		{"liststeps", 5, 0, listSteps},
 		{"write", 2, 1, (*control).write},

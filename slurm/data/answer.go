@@ -1,6 +1,9 @@
 package data
 
-import "io"
+import (
+	"io"
+	"slices"
+)
 
 // Release is the Slurm whose answers these are.
 const Release = "26.05.3"
@@ -11,6 +14,7 @@ type Answer struct {
 	YAML    bool
 	Own     bool // no version was asked for: muster's own members are in it too
 	Compact bool // JSON without blanks
+	Rows    int  // how many records it lists
 	Meta    Meta
 
 	Errors   []Problem
@@ -66,6 +70,34 @@ type Part struct {
 	name string
 	put  func(a *Answer, p *printer)
 	own  bool
+	rows int
+}
+
+// Fill adds the members that the schema of an answer has besides parts, and meta, errors and warnings: with zeros.
+func (a *Answer) Fill(schema string, parts []Part) []Part {
+	t := a.Schemas.Type(schema)
+	if t == nil {
+		return parts
+	}
+	for _, f := range t.Fields {
+		there := slices.ContainsFunc(parts, func(p Part) bool { return p.name == f.Name })
+		if there || f.Name == "meta" || f.Name == "errors" || f.Name == "warnings" {
+			continue
+		}
+		parts = append(parts, Part{name: f.Name, put: func(_ *Answer, p *printer) {
+			p.print(appendZero(nil,
+				f.Type))
+		}})
+	}
+	return parts
+}
+
+// Rows is how many records parts list.
+func Rows(parts []Part) (n int) {
+	for _, p := range parts {
+		n += p.rows
+	}
+	return n
 }
 
 // One is a member with one value of a schema's type.
@@ -86,7 +118,7 @@ func Time(name string, unix int64) Part {
 
 // Each is a list of records, written one after the other.
 func Each[T any](name string, t *Table[T], list []T) Part {
-	return Part{name: name, put: func(a *Answer, p *printer) {
+	return Part{name: name, rows: len(list), put: func(a *Answer, p *printer) {
 		p.print([]byte{'['})
 		var b []byte
 		for i := range list {

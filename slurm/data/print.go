@@ -172,12 +172,14 @@ func (p *printer) scalar(tok []byte) {
 func tagOf(tok []byte) string {
 	k := strings.IndexByte(`"tf`, tok[0])
 	if k < 0 {
-		return numberTags[strings.ContainsAny(string(tok), ".e")]
+		return [...]string{"!!int ", "!!float "}[len(strings.FieldsFunc(string(tok), isPoint))-1]
 	}
 	return [...]string{"!!str ", "!!bool ", "!!bool "}[k]
 }
 
-var numberTags = map[bool]string{false: "!!int ", true: "!!float "}
+func isPoint(r rune) bool {
+	return r == '.'
+}
 
 // plainBytes may stand anywhere in a text without quotes, insideBytes not at its ends.
 const (

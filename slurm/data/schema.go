@@ -116,7 +116,7 @@ func (s *Schemas) typeOf(name string) *Type {
 	t := &Type{Ref: name}
 	s.types[name] = t // before its parts, which may lead back to it
 	r := reader{s: s, text: text}
-	if text[0] == '[' || strings.HasPrefix(text, "string") {
+	if text[0] == '[' || strings.HasPrefix(text, "string") || strings.HasPrefix(text, "integer") {
 		*t = *r.typ()
 		t.Ref = name
 		return t

@@ -44,7 +44,7 @@ func (s *Sys) AnswerWith(k *data.Ask, out *bufio.Writer, cluster string, warned 
 		m.Group = name
 	}
 	a := k.Answer(m)
-	a.Warnings = warned
+	a.Warnings, a.Rows = warned, data.Rows(parts)
 	if s.Answers != nil {
 		s.Answers(a)
 	}

@@ -34,6 +34,9 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	}
 	atomic.StoreUint32(&s.away, away)
 	s.sayWords(r, err)
+	if err != nil && s.Refused != nil {
+		s.Refused(err)
+	}
 	return r, err
 }
 

@@ -38,6 +38,8 @@ type Sys struct {
 	Sid            int // session id of the calling shell
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
 	Answers func(*data.Answer)
+	// Refused is told of calls that fail; nil: nobody is.
+	Refused func(error)
 
 	away uint32 // 1: the daemon did not answer the last call; atomic
 }

@@ -476,3 +476,13 @@ func clusterList(m *manager, q *mgrQuery) (data.Part, error) {
 	}
 	return data.Each("clusters", &clusterTable, rows), err
 }
+
+// QOSFlags are the flags of a QOS that words of the schema mean.
+func QOSFlags(words []string) (flags []string) {
+	for _, f := range qosWords {
+		if slices.Contains(words, f.word) {
+			flags = append(flags, f.flag)
+		}
+	}
+	return flags
+}

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"dev.muster/agent/server"
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// The REST interface speaks another program's dialect, which this package does not know: it finds out who asks,
+// by a token or
+// on a socket of its own by the kernel, and hands the request to cfg.REST with a connection that acts as that user.
+
+// maxREST bounds the body of a request: a script of 4 MiB and its environment fit.
+const maxREST = 16 << 20
+
+// restPaths are how the paths of the interface begin.
+var restPaths = [...]string{"/slurm/", "/slurmdb/", "/util/", "/openapi"}
+
+// rest serves the interface.
+type rest struct {
+	cfg   *Config
+	as    *handler
+	token func(token, named string) (api.Caller, error)
+	conns *innerConns
+}
+
+// withREST puts the interface before the pages.
+func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, pages http.Handler) http.Handler {
+	if cfg.REST == nil {
+		return pages
+	}
+	x := newREST(ctx, cfg, s, as)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, p := range restPaths {
+			if strings.HasPrefix(r.URL.Path, p) {
+				x.serve(w, r, x.byToken)
+				return
+			}
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+func newREST(ctx context.Context, cfg *Config, s *server.Server, as *handler) *rest {
+	x := &rest{cfg: cfg, as: as, conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
+	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
+	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, callerKey{}, c.(*innerConn).who)
+		}}
+	context.AfterFunc(ctx, func() { srv.Close() })
+	go func() { _ = srv.Serve(x.conns) }() // ends with ctx
+	return x
+}
+
+// byToken finds out who asks from the headers of Slurm's clients, or of others.
+func (x *rest) byToken(r *http.Request) (api.Caller, error) {
+	token := r.Header.Get("X-SLURM-USER-TOKEN")
+	if token == "" {
+		word, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if strings.EqualFold(word, "Bearer") {
+			token = strings.TrimSpace(rest)
+		}
+	}
+	if token == "" {
+		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"a token is needed: scontrol token prints one")
+	}
+	return x.token(token, r.Header.Get("X-SLURM-USER-NAME"))
+}
+
+// bySocket is who the kernel says that asks; root may name another user.
+func bySocket(r *http.Request) (api.Caller, error) {
+	from, ok := r.Context().Value(callerKey{}).(caller)
+	if !ok {
+		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the caller is not known")
+	}
+	return from.Caller, nil
+}
+
+func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Request) (api.Caller, error)) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	who, err := whose(r)
+	if err != nil {
+		x.as.log.Info("REST refused", "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
+		http.Error(w, "Authentication failure", http.StatusUnauthorized)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxREST))
+	if err != nil {
+		status := http.StatusBadRequest
+		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the body can not be read: "+err.Error(), status)
+		return
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	accept := r.Header.Get("Accept")
+	q := &api.DialectRequest{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body, Who: who,
+		Host: cmp.Or(host, "localhost"),
+		YAML: strings.Contains(accept, "yaml") && !strings.Contains(accept, "json"),
+		Dial: func(context.Context) (api.Conn, error) { return x.conns.dial(who) }}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
+	var zip *gzip.Writer
+	x.cfg.REST(q, func(status int, mime string) io.Writer {
+		w.Header().Set("Content-Type", mime)
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			zip, _ = gzip.NewWriterLevel(w, gzip.BestSpeed)
+		}
+		w.WriteHeader(status)
+		if zip != nil {
+			return zip
+		}
+		return w
+	})
+	if zip != nil {
+		_ = zip.Close()
+	}
+}
+
+// serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
+func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler) error {
+	if cfg.REST == nil || cfg.RESTSocket == "" {
+		return nil
+	}
+	ln, err := listen(cfg.RESTSocket)
+	if err != nil {
+		return err
+	}
+	x := newREST(ctx, cfg, s, as)
+	srv := webServer(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x.serve(w, r,
+			bySocket)
+	}), cfg.Log)
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		who, err := peer(c)
+		if err != nil {
+			return ctx
+		}
+		return context.WithValue(ctx, callerKey{}, who)
+	}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// innerConns are connections within this process.
+type innerConns struct {
+	conns chan net.Conn
+	done  <-chan struct{}
+}
+
+// innerConn is one, of a caller.
+type innerConn struct {
+	net.Conn
+	who caller
+}
+
+func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- &innerConn{far, caller{Caller: who, peer: trust.Peer{}}}:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept is for net/http.
+func (p *innerConns) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close is for net/http.
+func (p *innerConns) Close() error { return nil }
+
+// Addr is for net/http.
+func (p *innerConns) Addr() net.Addr { return &net.UnixAddr{Name: "rest", Net: "unix"} }

@@ -1,0 +1,407 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/control"
+	"dev.muster/slurm/data"
+	"dev.muster/slurm/sacctmgr"
+	"dev.muster/slurm/submit"
+)
+
+// submitFields are the members of a job to submit, as options of sbatch.
+func submitFields() []field {
+	return []field{
+		{"account", "--account=", asText}, {"account_gather_frequency", "--acctg-freq=", asText}, {"array",
+			"--array=", asText},
+		{"begin_time", "--begin=", asTime}, {"burst_buffer", "--bb=", asText}, {"cluster_constraint",
+			"--cluster-constraint=", asText},
+		{"clusters", "--clusters=", asText}, {"comment", "--comment=", asText}, {"contiguous", "--contiguous",
+			asFlag},
+		{"container", "--container=", asText}, {"core_specification", "--core-spec=", asCount},
+		{"thread_specification", "--thread-spec=", asCount}, {"cpu_frequency", "--cpu-freq=", asText}, {"deadline",
+			"--deadline=", asTime},
+		{"delay_boot", "--delay-boot=", asCount}, {"dependency", "--dependency=", asText}, {"excluded_nodes",
+			"--exclude=", asText},
+		{"constraints", "--constraint=", asText}, {"hold", "--hold", asFlag}, {"licenses", "--licenses=", asText},
+		{"mail_type", "--mail-type=", asText}, {"mail_user", "--mail-user=", asText}, {"mcs_label", "--mcs-label=",
+			asText},
+		{"memory_binding", "--mem-bind=", asText}, {"name", "--job-name=", asText}, {"network", "--network=", asText},
+		{"nice", "--nice=", asText}, {"tasks", "--ntasks=", asCount}, {"open_mode", "--open-mode=", asOpenMode},
+		{"overcommit", "--overcommit", asFlag}, {"partition", "--partition=", asText}, {"prefer", "--prefer=",
+			asText},
+		{"priority", "--priority=", asText}, {"profile", "--profile=", asText}, {"qos", "--qos=",
+			asText}, {"reboot", "--reboot", asFlag},
+		{"required_nodes", "--nodelist=", asText}, {"requeue", "--requeue", asRequeue}, {"kill_on_node_fail",
+			"--no-kill", asKeep},
+		{"reservation", "--reservation=", asText}, {"shared", "", asShared}, {"distribution", "--distribution=",
+			asText},
+		{"time_limit", "--time=", asText}, {"time_minimum", "--time-min=", asCount}, {"tres_per_job", "--gpus=",
+			asGPUs},
+		{"tres_per_node", "--gres=", asGRES}, {"tres_per_socket", "--gpus-per-socket=", asGPUs}, {"tres_per_task",
+			"--gpus-per-task=", asGPUs},
+		{"wait_all_nodes", "--wait-all-nodes=1", asFlag}, {"current_working_directory", "--chdir=", asText},
+		{"cpus_per_task", "--cpus-per-task=", asCount}, {"nodes", "--nodes=", asText}, {"minimum_nodes", "--nodes=",
+			asCount},
+		{"sockets_per_node", "--sockets-per-node=", asCount}, {"cores_per_socket", "--cores-per-socket=", asCount},
+		{"threads_per_core", "--threads-per-core=", asCount}, {"tasks_per_node", "--ntasks-per-node=", asCount},
+		{"tasks_per_socket", "--ntasks-per-socket=", asCount}, {"tasks_per_core", "--ntasks-per-core=", asCount},
+		{"ntasks_per_tres", "--ntasks-per-gpu=", asCount}, {"minimum_cpus_per_node", "--mincpus=", asCount},
+		{"memory_per_cpu", "--mem-per-cpu=", asMemory}, {"memory_per_node", "--mem=",
+			asMemory}, {"temporary_disk_per_node", "--tmp=", asCount},
+		{"required_switches", "--switches=", asCount}, {"segment_size", "--segment=", asCount}, {"standard_error",
+			"--error=", asText},
+		{"standard_input", "--input=", asText}, {"standard_output", "--output=", asText}, {"wckey", "--wckey=",
+			asText},
+		{"kill_warning_signal", "--signal=", asText},
+	}
+}
+
+func asOpenMode(key string, v any) ([]string, bool) {
+	return asText(key, strings.ToLower(strings.Join(texts(v), "")))
+}
+
+func asRequeue(_ string, v any) ([]string, bool) {
+	yes, ok := v.(bool)
+	return []string{map[bool]string{true: "--requeue", false: "--no-requeue"}[yes]}, ok
+}
+
+// asKeep is --no-kill of a job that goes on when a node fails.
+func asKeep(key string, v any) ([]string, bool) {
+	kill, ok := v.(bool)
+	return asFlag(key, ok && !kill)
+}
+
+// asShared is --exclusive or --oversubscribe.
+func asShared(_ string, v any) ([]string, bool) {
+	for _, word := range texts(v) {
+		option, known := map[string]string{"none": "--exclusive", "oversubscribe": "--oversubscribe",
+			"user": "--exclusive=user", "mcs": "--exclusive=mcs"}[word]
+		return []string{option}, known
+	}
+	return nil, true
+}
+
+// changingJobs are the paths that make and change jobs.
+func changingJobs() map[string]func(*request) {
+	return map[string]func(*request){
+		"POST /slurm/job/submit":          submitJob,
+		"POST /slurm/job/allocate":        allocate,
+		"POST /slurm/job/{job_id}":        updateJob,
+		"DELETE /slurm/job/{job_id}":      func(x *request) { x.kill([]string{x.vars["job_id"]}, x.query("signal")) },
+		"DELETE /slurm/jobs":              killJobs,
+		"GET /slurm/job/{job_id}/requeue": func(x *request) { x.requeue([]string{x.vars["job_id"]}, nil) },
+		"POST /slurm/jobs/requeue": func(x *request) {
+			x.requeue(texts(x.body["jobs"]),
+				texts(x.body["flags"]))
+		},
+		"POST /slurmdb/job/{job_id}": amendJob,
+		"POST /slurm/reservation":    func(x *request) { x.reservations([]any{x.body}) },
+		"POST /slurm/reservations":   func(x *request) { x.reservations(list(x.body["reservations"])) },
+		"DELETE /slurm/reservation/{reservation_name}": func(x *request) {
+			x.change("Failure to delete reservation", "scontrol", control.Scontrol, "delete",
+				"reservationname="+x.vars["reservation_name"])
+		},
+	}
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// parts are the jobs of a submission: one, or the components of a heterogeneous one.
+func (x *request) parts(single, several string) (parts []map[string]any) {
+	if one, ok := x.body[single].(map[string]any); ok {
+		return []map[string]any{one}
+	}
+	for _, e := range list(x.body[several]) {
+		if one, ok := e.(map[string]any); ok {
+			parts = append(parts, one)
+		}
+	}
+	return parts
+}
+
+// jobLine is the line of sbatch that a submission is.
+func (x *request) jobLine(parts []map[string]any) (argv []string, bad string) {
+	for i, part := range parts {
+		if i > 0 {
+			argv = append(argv, ":")
+		}
+		words, bad := wordsOf(part, submitFields(), "environment", "script", "argv", "flags", "rlimits", "user_id",
+			"group_id",
+			"immediate", "maximum_nodes", "kill_warning_delay", "spank_environment", "distribution_plane_size")
+		if bad != "" {
+			return nil, bad
+		}
+		argv = append(argv, words...)
+		if most, set, _ := number(part["maximum_nodes"]); set && most > 0 && part["nodes"] == nil {
+			least, _, _ := number(part["minimum_nodes"])
+			argv = append(argv, fmt.Sprintf("--nodes=%d-%d", int(max(least, 1)), int(most)))
+		}
+	}
+	return append(argv, "--wrap=:"), ""
+}
+
+// noDirectory is Slurm's number of a job without a directory.
+const noDirectory = 2063
+
+func submitJob(x *request) {
+	parts := x.parts("job", "jobs")
+	script, _ := x.body["script"].(string)
+	if script == "" && len(parts) > 0 {
+		script, _ = parts[0]["script"].(string)
+	}
+	switch {
+	case script == "" || len(parts) == 0:
+		x.refuse(badQuery, badQuery9, `Populated "script" and "job" fields are required for job submission`)
+		return
+	case emptyValue(parts[0]["current_working_directory"]):
+		x.refuse(noDirectory, "Job cannot be submitted without the current working directory specified.",
+			"Batch job submission failed")
+		return
+	case emptyValue(parts[0]["environment"]):
+		x.refuse(badQuery, badQuery9, `Populated "environment" field is required for job submission`)
+		return
+	}
+	x.submit(parts, script, true)
+}
+
+// submit hands a job over. What is in the script as directives does not count, as in Slurm.
+func (x *request) submit(parts []map[string]any, script string, batch bool) {
+	argv, bad := x.jobLine(parts)
+	if bad != "" {
+		x.refuse(badQuery, bad, "Batch job submission failed")
+		return
+	}
+	var out, errs bytes.Buffer
+	sys := x.sys("sbatch", &out, &errs)
+	r, err := submit.ParseSbatch(argv, sys)
+	if err != nil {
+		x.refuse(badQuery, strings.TrimPrefix(err.Error(), "sbatch: error: "), "Batch job submission failed")
+		return
+	}
+	r.Script, r.Job.Command, r.Job.SubmitLine = cluster.BlobText(script), "", ""
+	r.Job.Args = texts(parts[0]["argv"])
+	sys.Environ = texts(parts[0]["environment"])
+	q, code := submit.Submission(sys, r)
+	if code != 0 {
+		x.refuse(badQuery, strings.TrimSpace(errs.String()), "Batch job submission failed")
+		return
+	}
+	resp, err := submit.SubmitAll(sys, r, q)
+	if err != nil {
+		x.failed = err
+		p := x.fail("Batch job submission failed", err.Error())
+		x.write(statusOf(p.Number))
+		return
+	}
+	answer := []data.Part{data.One("job_id", "plain_number", data.Num(resp.Job))}
+	if batch {
+		answer = append(answer, data.One("step_id", "hostlist_text", data.Text("batch")))
+	}
+	x.write(200, answer...)
+}
+
+// allocate makes a job whose nodes are there for steps: its script waits until it is cancelled or its time is over.
+func allocate(x *request) {
+	parts := x.parts("job", "hetjob")
+	if len(parts) == 0 {
+		x.refuse(badQuery, badQuery9, `Populated "job" or "hetjob" field is required for an allocation`)
+		return
+	}
+	if emptyValue(parts[0]["current_working_directory"]) {
+		parts[0]["current_working_directory"] = "/"
+	}
+	if emptyValue(parts[0]["standard_output"]) {
+		parts[0]["standard_output"] = "/dev/null"
+	}
+	x.submit(parts, "#!/bin/sh\nexec sleep infinity\n", false)
+}
+
+// updateFields are the members of a job to change, as keys of scontrol update.
+func updateFields() []field {
+	return []field{
+		{"account", "account=", asText}, {"admin_comment", "admincomment=", asText}, {"array", "arraytaskthrottle=",
+			asThrottle},
+		{"begin_time", "starttime=", asTime}, {"burst_buffer", "burstbuffer=", asText}, {"comment", "comment=",
+			asText},
+		{"contiguous", "contiguous=", asYesNo}, {"deadline", "deadline=", asTime}, {"delay_boot", "delayboot=",
+			asCount},
+		{"dependency", "dependency=", asText}, {"excluded_nodes", "excnodelist=", asText}, {"constraints",
+			"features=", asText},
+		{"licenses", "licenses=", asText}, {"mail_type", "mailtype=", asText}, {"mail_user", "mailuser=", asText},
+		{"name", "jobname=", asText}, {"nice", "nice=", asText}, {"tasks", "numtasks=", asCount}, {"partition",
+			"partition=", asText},
+		{"priority", "priority=", asText}, {"qos", "qos=", asText}, {"required_nodes", "reqnodelist=", asText},
+		{"requeue", "requeue=", asYesNo}, {"reservation", "reservationname=", asText}, {"shared", "oversubscribe=",
+			asOverSubscribe},
+		{"time_limit", "timelimit=", asText}, {"time_minimum", "timemin=", asCount}, {"nodes", "numnodes=", asText},
+		{"minimum_nodes", "numnodes=", asCount}, {"minimum_cpus", "numcpus=", asCount},
+		{"minimum_cpus_per_node", "mincpusnode=", asCount}, {"memory_per_cpu", "minmemorycpu=", asMemory},
+		{"memory_per_node", "minmemorynode=", asMemory}, {"temporary_disk_per_node", "mintmpdisknode=", asCount},
+		{"tres_per_node", "trespernode=", asText}, {"standard_output", "stdout=", asText}, {"wckey", "wckey=",
+			asText},
+		{"required_switches", "switches=", asCount},
+	}
+}
+
+func asThrottle(key string, v any) ([]string, bool) {
+	text, ok := v.(string)
+	_, n, _ := strings.Cut(text, "%")
+	return []string{key + n}, ok && n != ""
+}
+
+func asOverSubscribe(key string, v any) ([]string, bool) {
+	word := strings.Join(texts(v), ",")
+	return []string{key + map[string]string{"none": "no",
+		"oversubscribe": "yes"}[word]}, word == "none" || word == "oversubscribe"
+}
+
+func updateJob(x *request) {
+	if !x.jobID() {
+		return
+	}
+	id := x.vars["job_id"]
+	words, bad := wordsOf(x.body, updateFields(), "hold", "job_id", "step_id", "user_id", "group_id", "flags",
+		"environment")
+	if bad != "" {
+		x.refuse(badQuery, bad, "Job update failed")
+		return
+	}
+	if len(words) > 0 {
+		if said, ok := x.run("scontrol", control.Scontrol, append([]string{"update", "jobid=" + id},
+			words...)...); !ok {
+			p := x.fail("Job update failed", said)
+			x.write(statusOf(p.Number))
+			return
+		}
+	}
+	if hold, there := x.body["hold"].(bool); there {
+		x.change("Job update failed", "scontrol", control.Scontrol, map[bool]string{true: "hold",
+			false: "release"}[hold], id)
+		return
+	}
+	x.write(200)
+}
+
+// killed is what became of one job.
+type killed struct {
+	id, what string
+	number   int
+}
+
+var killedTable = data.Table[killed]{Schema: "kill_jobs_resp_job", Members: []data.Member[killed]{
+	{Path: "error.string", Of: func(k *killed) data.Value { return data.Text(k.what) }},
+	{Path: "error.code", Of: func(k *killed) data.Value { return data.Num(k.number) }},
+	{Path: "error.message", Of: func(k *killed) data.Value { return data.Text(k.what) }},
+	{Path: "step_id", Of: func(k *killed) data.Value { return data.Text(k.id) }},
+	{Path: "job_id", Of: func(*killed) data.Value { return data.Unset }},
+}}
+
+// kill cancels or signals jobs; only what failed is listed.
+func (x *request) kill(ids []string, signal string) {
+	var status []killed
+	for _, id := range ids {
+		argv := []string{id}
+		if signal != "" {
+			argv = []string{"-s", signal, id}
+		}
+		for _, flag := range append(strings.Split(x.query("flags"), ","), texts(x.body["flags"])...) {
+			if option, ok := map[string]string{"BATCH_JOB": "-b", "FULL_JOB": "-f", "HURRY": "-H",
+				"CRON_JOBS": "--cron"}[flag]; ok {
+				argv = append([]string{option}, argv...)
+			}
+		}
+		x.failed = nil
+		said, ok := x.run("scancel", control.Scancel, argv...)
+		if ok && x.failed == nil {
+			continue
+		}
+		if k := len(x.errors); true {
+			p := x.fail("Signal request failed", said)
+			x.errors = x.errors[:k]
+			status = append(status, killed{id, p.Error, p.Number})
+		}
+	}
+	if x.path.Path == "/slurm/job/{job_id}" && len(status) > 0 { // a job that is not there is an error
+		x.errors = append(x.errors, data.Problem{Description: "Signal request failed", Number: status[0].number,
+			Error: status[0].what, Source: x.source()})
+		x.write(statusOf(status[0].number), data.Each("status", &killedTable, status))
+		return
+	}
+	x.write(200, data.Each("status", &killedTable, status))
+}
+
+// killFilters are the members that select jobs to cancel, and the options of scancel that they are.
+var killFilters = [...][2]string{{"account", "-A"}, {"job_name", "-n"}, {"partition", "-p"}, {"qos", "-q"},
+	{"reservation", "-R"},
+	{"user_name", "-u"}, {"user_id", "-u"}, {"wckey", "--wckey"}, {"nodes", "-w"}, {"job_state", "-t"}}
+
+func killJobs(x *request) {
+	signal, _ := x.body["signal"].(string)
+	ids := texts(x.body["jobs"])
+	if len(ids) > 0 {
+		x.kill(ids, signal)
+		return
+	}
+	argv := []string{}
+	if signal != "" {
+		argv = append(argv, "-s", signal)
+	}
+	filtered := false
+	for _, f := range killFilters {
+		words, _ := asText("", x.body[f[0]])
+		if len(words) > 0 {
+			argv, filtered = append(argv, f[1], words[0]), true
+		}
+	}
+	if !filtered {
+		x.refuse(badQuery, badQuery9, "Neither jobs nor a filter are given")
+		return
+	}
+	x.change("Signal request failed", "scancel", control.Scancel, argv...)
+}
+
+func (x *request) requeue(ids, flags []string) {
+	verb := "requeue"
+	for _, f := range flags {
+		if f == "Hold" {
+			verb = "requeuehold"
+		}
+	}
+	if len(ids) == 0 {
+		x.refuse(badQuery, badQuery9, "No jobs are named")
+		return
+	}
+	x.change("Requeue failed", "scontrol", control.Scontrol, append([]string{verb}, strings.Join(ids, ","))...)
+}
+
+// amendJob changes a job of history.
+func amendJob(x *request) {
+	if !x.jobID() {
+		return
+	}
+	argv := []string{"-i", "modify", "job", "where", "jobid=" + x.vars["job_id"], "set"}
+	comment, _ := x.body["comment"].(map[string]any)
+	for _, f := range [...][2]string{{"administrator", "admincomment="}, {"job", "comment="}, {"system",
+		"systemcomment="}} {
+		if v, _ := comment[f[0]].(string); v != "" {
+			argv = append(argv, f[1]+v)
+		}
+	}
+	if v, _ := x.body["wckey"].(string); v != "" {
+		argv = append(argv, "wckey="+v)
+	}
+	if e, _ := x.body["derived_exit_code"].(map[string]any); e != nil {
+		if n, set, _ := number(e["return_code"]); set {
+			argv = append(argv, "derivedexitcode="+strconv.Itoa(int(n)))
+		}
+	}
+	x.change("Job modification failed", "sacctmgr", sacctmgr.Run, argv...)
+}

@@ -1,0 +1,152 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/data"
+	"dev.muster/slurm/slurmtest"
+)
+
+// ask makes a request of root's at a server with fixed records.
+func ask(t *testing.T, f *slurmtest.Server, method, path, body string) (status int, mime, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	path, query, _ := strings.Cut(path, "?")
+	q := &api.DialectRequest{Method: method, Path: path, Query: map[string][]string{}, Body: []byte(body),
+		Host: "here",
+		Who:  api.Caller{Identity: cluster.Identity{User: "root"}}, Dial: f.Dial(t)}
+	for word := range strings.SplitSeq(query, "&") {
+		if k, v, ok := strings.Cut(word, "="); ok {
+			q.Query[k] = []string{v}
+		}
+	}
+	Answer(q, func(s int, m string) io.Writer {
+		status, mime = s, m
+		return &out
+	})
+	return status, mime, out.String()
+}
+
+// fixed is a server that answers all calls of the paths.
+func fixed() *slurmtest.Server {
+	f := slurmtest.New()
+	f.Own = f.Mux()
+	slurmtest.WithBooks(f.Own, f)
+	slurmtest.WithCounts(f.Own, f)
+	return f
+}
+
+// fill puts names of fixed records into a path.
+var fill = strings.NewReplacer("{job_id}", "734", "{node_name}", "gpu-node-001", "{partition_name}", "train",
+	"{reservation_name}", "r",
+	"{qos}", "normal", "{name}", "alice", "{account_name}", "team-a", "{cluster_name}", "oracle", "{id}", "1")
+
+// TestReading: every path that reads answers in every version by its schema: nothing unknown, nothing missing.
+func TestReading(t *testing.T) {
+	f := fixed()
+	for v := data.Oldest; v <= data.Newest; v++ {
+		s := data.Load(v)
+		for _, p := range s.Paths() {
+			if p.Method != "GET" || reading()["GET "+p.Path] == nil {
+				continue
+			}
+			kind, rest, _ := strings.Cut(p.Path[1:], "/")
+			status, mime, text := ask(t, f, "GET", "/"+kind+"/"+s.Name()+"/"+fill.Replace(rest), "")
+			var got any
+			if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 || mime != "application/json" {
+				t.Errorf("%s of v0.0.%d: %d %s %v: %.300s", p.Path, v, status, mime, err, text)
+				continue
+			}
+			for _, w := range data.Check(s.Type(p.Answer), got, true) {
+				t.Errorf("%s of v0.0.%d: %s", p.Path, v, w)
+			}
+		}
+	}
+}
+
+// TestServed counts the paths that nothing answers.
+func TestServed(t *testing.T) {
+	known := map[string]bool{"GET /slurm/resources/{job_id}": true, "GET /slurm/conf": true,
+		"GET /slurmdb/conf": true, "GET /slurmdb/config": true,
+		"POST /slurmdb/jobs": true}
+	for v := data.Oldest; v <= data.Newest; v++ {
+		for _, p := range data.Load(v).Paths() {
+			if name := p.Method + " " + p.Path; routes()[name] == nil && !known[name] {
+				t.Errorf("nothing answers %s of v0.0.%d", name, v)
+			}
+		}
+	}
+	for name := range routes() {
+		method, path, _ := strings.Cut(name, " ")
+		there := false
+		for v := data.Oldest; v <= data.Newest; v++ {
+			for _, p := range data.Load(v).Paths() {
+				there = there || p.Method == method && p.Path == path
+			}
+		}
+		if !there {
+			t.Errorf("no version has %s", name)
+		}
+	}
+}
+
+// TestRefusals: what a request must not be, and what is not there.
+func TestRefusals(t *testing.T) {
+	f := fixed()
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		says               string
+	}{
+		{"GET", "/slurm/v0.0.44/node/nope", "", 404, "Invalid node name specified"},
+		{"GET", "/slurm/v0.0.44/job/99999", "", 404, "Invalid job id specified"},
+		{"GET", "/slurm/v0.0.44/job/abc", "", 422, "RFC7320"},
+		{"GET", "/slurm/v0.0.44/jobs?flags=BOGUS", "", 422, "Unknown flag"},
+		{"GET", "/slurm/v0.0.41/jobs", "", 404, "Unable to find requested URL endpoint"},
+		{"PUT", "/slurm/v0.0.44/jobs", "", 404, "Unable to find requested URL endpoint"},
+		{"POST", "/slurm/v0.0.44/job/submit", "{bad", 400, "Failure during parsing"},
+		{"POST", "/slurm/v0.0.44/job/submit", "[]", 422, "no object"},
+		{"POST", "/slurm/v0.0.44/job/submit", "{}", 422, "required for job submission"},
+		{"POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh","job":{"tasks":"x"}}`, 422, "#/job/tasks/"},
+		{"POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh","job":{"name":"x","environment":["A=b"]}}`,
+			422, "working directory"},
+		{"POST", "/slurm/v0.0.44/job/submit",
+			`{"script":"#!/bin/sh","job":{"x11":["FORWARD_ALL_NODES"],"environment":["A=b"],
+			"current_working_directory":"/"}}`,
+			422, "x11 can not be done here"},
+		{"DELETE", "/slurm/v0.0.44/jobs", `{}`, 422, "Neither jobs nor a filter"},
+		{"POST", "/slurmdb/v0.0.44/tres", `{"TRES":[{"type":"gres"}]}`, 422, "configuration"},
+	} {
+		status, _, text := ask(t, f, c.method, c.path, c.body)
+		if status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("%s %s %s: %d %s, want %d with %s", c.method, c.path, c.body, status, text, c.status, c.says)
+		}
+	}
+}
+
+// TestSubmission: a job's members become what sbatch would have asked for; directives of the script do not count.
+func TestSubmission(t *testing.T) {
+	f := fixed()
+	status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit",
+		`{"script":"#!/bin/sh\n#SBATCH -n 9\nhostname\n","job":{"name":"x","tasks":2,
+		"partition":"train","time_limit":{"set":true,"infinite":false,"number":5},
+		"memory_per_node":{"set":true,"number":512},"tres_per_node":"gres/gpu:h100:2",
+		"environment":["A=b"],"current_working_directory":"/tmp","nice":3,"account":"","hold":true,"bogus":1}}`)
+	if status != 200 || !strings.Contains(text, "Ignoring unknown field bogus") {
+		t.Fatalf("%d %s", status, text)
+	}
+	log := strings.Join(f.Log, "\n")
+	for _, want := range []string{`"name":"x"`, `"tasks":2`, `"partitions":["train"]`, `"limit":300000000000`,
+		`"mem":{"per":1,"mb":512}`,
+		`"per_node":[{"name":"gpu","type":"h100","count":2}]`, `"nice":3`, `"hold":true`, `"work_dir":"/tmp"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %s in %s", want, log)
+		}
+	}
+}
