@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -221,6 +222,43 @@ func TestRESTKeys(t *testing.T) {
 		if status, got := (&restUser{t, "http://" + addr, c.token, http.DefaultClient}).ask("GET",
 			"/slurm/v0.0.44/jobs", ""); status != c.want {
 			t.Errorf("%s: %d %v, want %d", name, status, got, c.want)
+		}
+	}
+}
+
+// TestRESTDocs: the examples of docs/rest.md work as they stand.
+func TestRESTDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/rest.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr)
+	d.must("sinfo")
+	environ := append(os.Environ(), "URL=http://"+addr, "SLURM_JWT="+tokenOf(t, d, 0))
+	for _, c := range []struct {
+		kind, want string
+		argv       []string
+	}{{"sh", `"job_id":1,`, []string{"sh", "-c"}}, {"python", "2 root\n", []string{"python3", "-c"}}} {
+		if _, err := exec.LookPath(c.argv[0]); err != nil {
+			t.Log(err)
+			continue
+		}
+		_, code, found := strings.Cut(string(text), "```"+c.kind+"\n")
+		code, _, _ = strings.Cut(code, "```")
+		if !found {
+			t.Fatalf("no example in %s", c.kind)
+		}
+		if c.kind == "sh" {
+			if _, err := exec.LookPath("curl"); err != nil {
+				t.Log(err)
+				continue
+			}
+		}
+		cmd := exec.Command(c.argv[0], c.argv[1], code)
+		cmd.Env = environ
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v, %s", c.kind, err, out)
 		}
 	}
 }

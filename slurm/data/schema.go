@@ -79,7 +79,11 @@ func Load(version int) *Schemas {
 		for _, text := range [...]string{[...]string{text42, text43, text44, text45}[version-Oldest], extra} {
 			for line := range strings.SplitSeq(text, "\n") {
 				name, rest, ok := strings.Cut(line, ": ")
-				if ok && !strings.ContainsAny(name, " #") {
+				old, is := strings.CutSuffix(name, "@44")
+				if is && version <= 44 {
+					name = old
+				}
+				if ok && !strings.ContainsAny(name, " #@") {
 					at.s.index[name] = rest
 				}
 			}

@@ -267,6 +267,9 @@ var SinfoTable = data.Table[InfoRow]{Schema: "sinfo", Members: []data.Member[Inf
 	{Path: "reason.time", Of: func(r *InfoRow) data.Value {
 		return r.firstValue(func(n *api.NodeInfo) data.Value { return Unix(n.ReasonAt) })
 	}},
+	{Path: "reason.user", Of: func(r *InfoRow) data.Value {
+		return data.Text(r.text("", func(n *api.NodeInfo) string { return n.ReasonBy }))
+	}},
 	{Path: "reason_set_by_user", Of: func(r *InfoRow) data.Value {
 		return data.Text(r.text("", func(n *api.NodeInfo) string { return n.ReasonBy }))
 	}},
