@@ -120,7 +120,8 @@ func books(entity string, conditions ...string) func(*request) {
 		for _, flag := range [...][2]string{{"with_assocs", "withassoc"}, {"WithAssociations", "withassoc"},
 			{"with_coords", "withcoord"},
 			{"WithCoordinators", "withcoord"}, {"with_deleted", "withdeleted"}, {"DELETED", "withdeleted"}} {
-			if _, given := x.Query[flag[0]]; given && x.query(flag[0]) != "false" {
+			v := x.query(flag[0])
+			if _, given := x.Query[flag[0]]; given && v != "false" {
 				argv = append(argv, flag[1])
 			}
 		}

@@ -42,7 +42,8 @@ type request struct {
 	warnings []data.Problem
 	missing  int // the status of an answer that lists nothing, 0: it is fine
 	cluster  string
-	failed   error // of the last call
+	failed   error           // of the last call
+	read     map[string]bool // parameters that were asked for
 }
 
 // Answer answers a request; it is an api.Dialect.
@@ -51,7 +52,7 @@ func Answer(q *api.DialectRequest, begin func(status int, mime string) io.Writer
 		openAPI(q, begin)
 		return
 	}
-	x := &request{DialectRequest: q, begin: begin, vars: map[string]string{}}
+	x := &request{DialectRequest: q, begin: begin, vars: map[string]string{}, read: map[string]bool{}}
 	route := x.route()
 	if route == nil {
 		text(begin, 404, unknown)
@@ -176,6 +177,7 @@ func (x *request) checkQuery() bool {
 
 // query is the value of a parameter.
 func (x *request) query(name string) string {
+	x.read[name] = true
 	return strings.Join(x.Query[name], ",")
 }
 
@@ -287,8 +289,30 @@ func (x *request) change(what, prog string, f program, argv ...string) {
 	x.write(200)
 }
 
+// harmless are parameters that may be passed over: answers are always whole and as of now.
+var harmless = [...]string{"update_time", "flags"}
+
+// unread is a parameter that nothing has asked for, though it would change the answer; "" if there is none.
+func (x *request) unread() string {
+	for _, p := range x.path.Params {
+		v := strings.Join(x.Query[p.Name], "")
+		switch {
+		case x.read[p.Name], v == "", v == "false", slices.Contains(harmless[:], p.Name):
+		case p.Name == "cluster" && v == x.clusterName():
+		default:
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // show answers with what a front-end shows.
 func (x *request) show(prog string, f program, argv ...string) {
+	if name := x.unread(); name != "" {
+		x.missing = 0
+		x.refuse(badQuery, name+" can not be done here: leave it out", "Rejecting request. Failure parsing parameters")
+		return
+	}
 	var errs bytes.Buffer
 	late := &lateWriter{x: x}
 	sys := x.sys(prog, late, &errs)
