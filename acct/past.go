@@ -7,8 +7,7 @@ import (
 )
 
 // The past of the cluster as a whole: what was in use, how long the queue was. Each server keeps it of its own
-// state, a sample a
-// minute, and sums minutes up to hours: there is no hole where another one leads.
+// state, a sample a minute, and sums minutes up to hours: there is no hole where another one leads.
 
 // How long samples are kept.
 const (

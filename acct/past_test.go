@@ -7,8 +7,7 @@ import (
 )
 
 // TestPast: samples of minutes are read as means of parts of a time, kept as long as is said, and hours of them
-// longer; what is
-// counted is summed up; a minute that is told twice counts once; SQL reads them.
+// longer; what is counted is summed up; a minute that is told twice counts once; SQL reads them.
 func TestPast(t *testing.T) {
 	d, err := Open(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {

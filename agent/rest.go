@@ -17,9 +17,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// The REST interface speaks another program's dialect, which this package does not know: it finds out who asks,
-// by a token or
-// on a socket of its own by the kernel, and hands the request to cfg.REST with a connection that acts as that user.
+// The REST interface speaks another program's dialect, which this package does not know: it finds out who asks, by
+// a token or on a socket of its own by the kernel, and hands the request to cfg.REST with a connection that acts
+// as that user.
 
 // maxREST bounds the body of a request: a script of 4 MiB and its environment fit.
 const maxREST = 16 << 20

@@ -33,7 +33,6 @@ type DialectRequest struct {
 	Dial func(context.Context) (Conn, error)
 }
 
-// Dialect answers requests in the words of another program's REST interface: begin is called once, with the
-// status and the type
-// of what follows.
+// Dialect answers requests in the words of another program's REST interface: begin is called once, with the status
+// and the type of what follows.
 type Dialect func(q *DialectRequest, begin func(status int, mime string) io.Writer)

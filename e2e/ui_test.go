@@ -237,10 +237,9 @@ func (v *visitor) get(path string) string {
 	return string(b)
 }
 
-// TestPageLog: in a browser the log opens at its end, shows a line within a second or two of its being written, and
-// leaves who
-// reads further up where they are; errors stand beside it; lines with a word are found, and all of it can be had as
-// a file.
+// TestPageLog: in a browser the log opens at its end, shows a line within a second or two of its being written,
+// and leaves who reads further up where they are; errors stand beside it; lines with a word are found, and all of
+// it can be had as a file.
 func TestPageLog(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
@@ -356,8 +355,7 @@ func (b *browser) enter(v *visitor) {
 }
 
 // TestPagePast: each server keeps samples of its own state, which SQL and the page read, and there is one of each
-// minute though
-// the leader was lost.
+// minute though the leader was lost.
 func TestPagePast(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 1)

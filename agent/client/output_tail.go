@@ -109,8 +109,7 @@ func (w *written) locate(p *step.Private, here bool, id step.ID) error {
 }
 
 // tailOutput reads the end of what the script of a job led here writes, or has written, or a part of it, with the
-// rights of the
-// job's user: the file is opened by a process of theirs.
+// rights of the job's user: the file is opened by a process of theirs.
 func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
 	w, err := c.writtenBy(ctx, who, q)
 	if out.File = w.path; err != nil {
@@ -140,9 +139,8 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	return out, nil
 }
 
-// readScript prints the offset of a part of the file $1, and that part: from $2, or if that is negative the end, $3
-// bytes at
-// most. If there is nothing it looks $4 times again, and prints nothing if there still is nothing.
+// readScript prints the offset of a part of the file $1, and that part: from $2, or if that is negative the end,
+// $3 bytes at most. If there is nothing it looks $4 times again, and prints nothing if there still is nothing.
 const readScript = `s=$(stat -Lc %s -- "$1") || exit 1
 f=$2
 [ "$f" -ge 0 ] || f=$((s - $3))

@@ -353,8 +353,7 @@ func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, tex
 }
 
 // packFrom is from how many bytes on a view is compressed. Those of sessions are not: they have a secret and what
-// the visitor
-// sent in one, and the length of that would tell of it.
+// the visitor sent in one, and the length of that would tell of it.
 const packFrom = 4 << 10
 
 // packers are kept: each has half a MiB.

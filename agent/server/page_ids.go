@@ -83,8 +83,7 @@ type named struct {
 const maxPastTasks = 2000
 
 // find looks for what an address names, in the state and then in history. Only what never was, or is hidden from
-// the visitor,
-// is not found.
+// the visitor, is not found.
 func (s *pages) find(ctx context.Context, sees visibility, text string) (n named, err error) {
 	ref, ok := jobRef(text)
 	if n.text, n.ref = text, ref; !ok {

@@ -93,8 +93,7 @@ func hueOf(name string) int {
 }
 
 // userHues gives users their colours by their names: one changes only if somebody comes whose name has the same
-// colour and
-// is before theirs.
+// colour and is before theirs.
 func userHues(sees visibility) map[string]int {
 	names := map[string]bool{}
 	for a := range sees.snap.Assocs() {
@@ -117,9 +116,8 @@ func userHues(sees visibility) map[string]int {
 	return hues
 }
 
-// jobHues gives jobs their colours: each one of its own while there are enough, and never that of a job on the same
-// node or the
-// ones beside it if it can be helped.
+// jobHues gives jobs their colours: each one of its own while there are enough, and never that of a job on the
+// same node or the ones beside it if it can be helped.
 func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 	beside := map[cluster.JobID]map[cluster.JobID]bool{}
 	link := func(a, b cluster.JobID) {

@@ -21,10 +21,8 @@ import (
 )
 
 // Tokens of users are JSON web tokens as Slurm's are: HS256, with the claims sun, iat and exp. Their key is
-// derived from the
-// cluster's authority, so that every server takes the tokens of every other; jwt_key and jwks in
-// AuthAltParameters name keys
-// that somebody else has made.
+// derived from the cluster's authority, so that every server takes the tokens of every other; jwt_key and jwks in
+// AuthAltParameters name keys that somebody else has made.
 
 // Bounds of tokens.
 const (

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with a decoded JSON value, by the type that it should have: members that there are
-// not, those that
-// are missing (all of them with whole, else those that are required), values of another form, words that are
-// not listed.
+// Check says what is wrong with a decoded JSON value, by the type that it should have: members that there are not,
+// those that are missing (all of them with whole, else those that are required), values of another form, words
+// that are not listed.
 func Check(t *Type, v any, whole bool) (wrong []string) {
 	c := checker{whole: whole}
 	c.check("", t, v)

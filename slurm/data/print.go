@@ -8,9 +8,8 @@ import (
 // bufferSize is how much is written at a time.
 const bufferSize = 32 << 10
 
-// printer writes JSON that comes in pieces, each of whole tokens and without blanks: as it is, for the eyes, or
-// as YAML in
-// the manner of Slurm, with the type before each value.
+// printer writes JSON that comes in pieces, each of whole tokens and without blanks: as it is, for the eyes, or as
+// YAML in the manner of Slurm, with the type before each value.
 type printer struct {
 	out     io.Writer
 	yaml    bool

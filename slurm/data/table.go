@@ -11,8 +11,7 @@ type Member[T any] struct {
 	Path string
 	Of   func(*T) Value
 	// By with Arg is in the place of Of where several members differ in a name alone: functions that capture
-	// nothing are laid
-	// out by the compiler.
+	// nothing are laid out by the compiler.
 	By  func(*T, string) Value
 	Arg string
 }

@@ -1,12 +1,8 @@
-// Package data writes muster's values as the objects that Slurm's data parsers write: in --json and --yaml of
-// the commands,
-// and in the answers of the REST interface. The schemas of all versions are text (schema/), read when they are
-// needed; what
-// stands in an object's fields is a Table of its members, one for each kind of record, beside the record. A
-// field of the
-// schema that no member fills is written with its zero, as Slurm does; a member that a version's schema has no
-// field for is
-// left out of that version. Begin with table.go.
+// Package data writes muster's values as the objects that Slurm's data parsers write: in --json and --yaml of the
+// commands, and in the answers of the REST interface. The schemas of all versions are text (schema/), read when
+// they are needed; what stands in an object's fields is a Table of its members, one for each kind of record,
+// beside the record. A field of the schema that no member fills is written with its zero, as Slurm does; a member
+// that a version's schema has no field for is left out of that version. Begin with table.go.
 package data
 
 import "strconv"

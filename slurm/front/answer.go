@@ -9,8 +9,7 @@ import (
 )
 
 // refuses says what --json and --yaml are told that ask for a list of versions, or for one that there is not; a
-// code of 0 or
-// more ends the program.
+// code of 0 or more ends the program.
 func (s *Sys) refuses(k *data.Ask) (code int) {
 	switch {
 	case k.List:

@@ -250,9 +250,8 @@ func aveUse(u *stepUse, m *cluster.Measure) int64 {
 	return m.Tot / int64(max(u.Tasks, 1))
 }
 
-// usedTRES is what an ended step used: what it took in is requested in Slurm's words, what it gave out
-// consumed. CPU time is
-// in milliseconds, utilisation in percent.
+// usedTRES is what an ended step used: what it took in is requested in Slurm's words, what it gave out consumed.
+// CPU time is in milliseconds, utilisation in percent.
 func usedTRES(r *acctRow, out bool, of func(*stepUse, *cluster.Measure) int64) data.Value {
 	u := stepUse{Step: r.step}
 	names := map[bool][]string{false: listedIn[:], true: listedOut[:]}[out]

@@ -12,11 +12,18 @@ import (
 // nodeFields are the members of a change of nodes, as keys of scontrol update.
 func nodeFields() []field {
 	return []field{
-		{"comment", "comment=", asText}, {"extra", "extra=", asText}, {"features", "availablefeatures=", asText},
-		{"features_act", "activefeatures=", asText}, {"gres", "gres=", asText}, {"address", "nodeaddr=", asText},
-		{"hostname", "nodehostname=", asText}, {"state", "state=", asText}, {"reason", "reason=", asText},
-		{"resume_after", "resumeafter=", asCount}, {"topology_str", "topology=", asText}, {"weight", "weight=",
-			asText},
+		{"comment", "comment=", asText},
+		{"extra", "extra=", asText},
+		{"features", "availablefeatures=", asText},
+		{"features_act", "activefeatures=", asText},
+		{"gres", "gres=", asText},
+		{"address", "nodeaddr=", asText},
+		{"hostname", "nodehostname=", asText},
+		{"state", "state=", asText},
+		{"reason", "reason=", asText},
+		{"resume_after", "resumeafter=", asCount},
+		{"topology_str", "topology=", asText},
+		{"weight", "weight=", asText},
 	}
 }
 
@@ -79,12 +86,20 @@ func (x *request) updateNodes(names string) {
 // reservationFields are the members of a reservation, as keys of scontrol.
 func reservationFields() []field {
 	return []field{
-		{"accounts", "accounts=", asText}, {"core_count", "corecnt=", asCount}, {"start_time", "starttime=", asTime},
-		{"duration", "duration=", asText}, {"end_time", "endtime=", asTime}, {"features", "features=", asText},
-		{"flags", "flags=", asText}, {"groups", "groups=", asText}, {"licenses", "licenses=", asText},
-		{"max_start_delay", "maxstartdelay=", asCount}, {"node_count", "nodecnt=", asCount}, {"node_list", "nodes=",
-			asText},
-		{"partition", "partitionname=", asText}, {"users", "users=", asText},
+		{"accounts", "accounts=", asText},
+		{"core_count", "corecnt=", asCount},
+		{"start_time", "starttime=", asTime},
+		{"duration", "duration=", asText},
+		{"end_time", "endtime=", asTime},
+		{"features", "features=", asText},
+		{"flags", "flags=", asText},
+		{"groups", "groups=", asText},
+		{"licenses", "licenses=", asText},
+		{"max_start_delay", "maxstartdelay=", asCount},
+		{"node_count", "nodecnt=", asCount},
+		{"node_list", "nodes=", asText},
+		{"partition", "partitionname=", asText},
+		{"users", "users=", asText},
 	}
 }
 
@@ -174,16 +189,21 @@ func isInfinite(v any) bool {
 // partitionFields are members of a partition by their paths, as keys of scontrol.
 func partitionFields() []field {
 	return []field{
-		{"nodes.configured", "nodes=", asText}, {"accounts.allowed", "allowaccounts=", asText}, {"accounts.deny",
-			"denyaccounts=", asText},
-		{"groups.allowed", "allowgroups=", asText}, {"qos.allowed", "allowqos=", asText}, {"qos.deny", "denyqos=",
-			asText},
-		{"qos.assigned", "qos=", asText}, {"defaults.time", "defaulttime=", asText}, {"grace_time", "gracetime=",
-			asCount},
-		{"maximums.nodes", "maxnodes=", asText}, {"maximums.time", "maxtime=", asText}, {"minimums.nodes",
-			"minnodes=", asCount},
-		{"partition.state", "state=", asText}, {"priority.tier", "prioritytier=", asCount}, {"priority.job_factor",
-			"priorityjobfactor=", asCount},
+		{"nodes.configured", "nodes=", asText},
+		{"accounts.allowed", "allowaccounts=", asText},
+		{"accounts.deny", "denyaccounts=", asText},
+		{"groups.allowed", "allowgroups=", asText},
+		{"qos.allowed", "allowqos=", asText},
+		{"qos.deny", "denyqos=", asText},
+		{"qos.assigned", "qos=", asText},
+		{"defaults.time", "defaulttime=", asText},
+		{"grace_time", "gracetime=", asCount},
+		{"maximums.nodes", "maxnodes=", asText},
+		{"maximums.time", "maxtime=", asText},
+		{"minimums.nodes", "minnodes=", asCount},
+		{"partition.state", "state=", asText},
+		{"priority.tier", "prioritytier=", asCount},
+		{"priority.job_factor", "priorityjobfactor=", asCount},
 	}
 }
 

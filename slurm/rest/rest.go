@@ -1,9 +1,7 @@
-// Package rest answers the requests of Slurm's REST interface (slurmrestd) by its commands: a path is a row
-// that says which
-// front-end answers it with which words, in the name of who asks. So the interface can do what the commands
-// can, has the same
-// rights, and answers by the same tables (package data). Package agent finds out who asks, and serves the paths.
-// Begin with Answer, then read.go.
+// Package rest answers the requests of Slurm's REST interface (slurmrestd) by its commands: a path is a row that
+// says which front-end answers it with which words, in the name of who asks. So the interface can do what the
+// commands can, has the same rights, and answers by the same tables (package data). Package agent finds out who
+// asks, and serves the paths. Begin with Answer, then read.go.
 package rest
 
 import (
