@@ -429,6 +429,9 @@ func (r *reader) simple(file string, n int, p pair) bool {
 	case "jobsubmitplugins":
 		c.SubmitPlugins = readPlugins(r, file, n, p, submitPlugins)
 		return true
+	case "authaltparameters": // the servers read it where they check tokens
+		tokenKeys(r, file, n, p)
+		return true
 	case "clifilterplugins": // see settleScripts
 		readPlugins(r, file, n, p, cliPlugins)
 		return true

@@ -88,3 +88,13 @@ func scriptFiles(cfg *cluster.Config) (out []File) {
 	}
 	return out
 }
+
+// tokenKeys tells what of AuthAltParameters has no effect.
+func tokenKeys(r *reader, file string, n int, p pair) {
+	for word := range strings.SplitSeq(p.value, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(word), "=")
+		if name = strings.ToLower(name); name != "" && name != "jwt_key" && name != "jwks" {
+			r.note(file, n, "AuthAltParameters: %s has no effect; jwt_key and jwks have", name)
+		}
+	}
+}

@@ -13,6 +13,7 @@ var elsewhere = [...]struct{ why, keys string }{
 	{"members know each other by certificates, there is no munge", "AuthType AuthInfo CredType CryptoType " +
 		"JobCredentialPrivateKey JobCredentialPublicCertificate"},
 	{"the servers replicate the state among themselves, no folder is shared", "StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr"},
+	{"tokens (auth/jwt) are always taken by the REST interface", "AuthAltTypes"},
 	{"all goes over one port: --bind", "SlurmctldPort SlurmdPort SrunPortRange"},
 	{"the daemons log to stderr, for the journal; --log-level says how much", "SlurmctldDebug SlurmctldLogFile SlurmdDebug SlurmdLogFile SlurmctldSyslogDebug " +
 		"SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel DebugFlags LogTimeFormat"},
@@ -32,7 +33,6 @@ var elsewhere = [...]struct{ why, keys string }{
 var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded", "NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
 		"BurstBufferType BurstBufferParameters PrEpParameters"},
-	{"has no effect: there are no tokens for users yet, who are known by the socket of their host", "AuthAltTypes AuthAltParameters"},
 	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
 	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
 	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
@@ -57,7 +57,8 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
-	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins"}
+	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins",
+	"AuthAltParameters"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
 // that is none of Slurm's has the ones that it resembles.
