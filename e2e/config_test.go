@@ -11,10 +11,10 @@ func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	const text = "ClusterName=c\nPartitionName=main Nodes=ALL Default=YES\n"
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", writeFile(t, "old.conf", text+"KillWait=20\n"))
-	file := writeFile(t, "slurm.conf", text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nJobSubmitPlugins=lua\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
+	file := writeFile(t, "slurm.conf", text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nNodeFeaturesPlugins=knl\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
 	out := d.must("muster", "config", "check", "--all", file)
 	expect(t, "what is said", strings.ReplaceAll(out, file, "F"), `F:4: schedulertyp is no key of slurm.conf: do you mean SchedulerType?
-F:6: jobsubmitplugins plugins of Slurm can not be loaded
+F:6: nodefeaturesplugins plugins of Slurm can not be loaded
 F:7: florbl is no key of slurm.conf
 F:8: requeueexit=300: want exit codes from 0 to 255, as 100,120-130; ignored
 F:5: authtype needs no setting: members know each other by certificates, there is no munge
