@@ -95,9 +95,9 @@ func TestCast(t *testing.T) {
 			"srun: fatal: Failed to broadcast '"+dir+"/u/./prog'. Step launch aborted.\n" {
 		t.Errorf("a program that can not be put everywhere: %q %q %d", out, errs, code)
 	}
-	if out := d.must("squeue", "-h", "-s", "-o", "%i"); out != job+".0\n"+job+".batch" {
-		t.Errorf("steps: %q", out)
-	}
+	d.wait("the end of the step without a program", func() bool {
+		return d.must("squeue", "-h", "-s", "-o", "%i") == job+".0\n"+job+".batch"
+	})
 	if _, errs, code := d.as(binUID, "sbcast", "-j", job, "/etc/passwd", "/mnt/c"); code != 255 ||
 		errs != "sbcast: error: Slurm job "+job+" lookup error: Invalid user id\n" {
 		t.Errorf("another user: %q %d", errs, code)
