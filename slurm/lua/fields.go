@@ -719,4 +719,8 @@ func (f *field) fromPatch(p *cluster.Patch, s *cluster.JobSpec) {
 }
 
 // clear takes out of a user's change what the script sets.
-func (f *field) clear(p *cluster.Patch) { reflect.ValueOf(p).Elem().FieldByName(f.of).SetZero() }
+func (f *field) clear(p *cluster.Patch) {
+	if v := reflect.ValueOf(p).Elem().FieldByName(f.of); v.IsValid() {
+		v.SetZero()
+	}
+}

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -73,15 +74,22 @@ func (f *Filter) Update(ctx context.Context, at api.FilterScene, j *cluster.Job,
 	}
 	site = &cluster.Patch{}
 	for name := range d.set {
-		row := fieldOf()[name]
-		if !row.toPatch(&asked, site) {
+		row, to := fieldOf()[name], site
+		row.clear(p)
+		if slices.Contains(ownRights[:], name) {
+			to = p
+		}
+		if !row.toPatch(&asked, to) {
 			err := cluster.Errorf(cluster.Invalid, "", "%s: %s of a job can not be changed any more", SubmitFile, name)
 			return said, nil, err
 		}
-		row.clear(p)
 	}
 	return said, site, nil
 }
+
+// ownRights are the fields that a script changes with the rights of who asks for the change, as in Slurm: else a
+// script that writes what it has read would give users what only operators may set.
+var ownRights = [...]string{"admin_comment", "nice", "priority"}
 
 // ask has the script answer; it is read first if it is another one.
 func (f *Filter) ask(at api.FilterScene, call func(m *machine) (lua.LValue, error)) ([]string, error) {

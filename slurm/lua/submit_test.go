@@ -278,6 +278,33 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestUpdateRights: what only operators may set a script sets with the rights of who asks, and what can not be changed
+// any more is told.
+func TestUpdateRights(t *testing.T) {
+	w := newWorld(t, `function slurm_job_submit() return 0 end
+function slurm_job_modify(d, rec, parts, uid)
+	if d.comment == "script" then d.script = "#!/bin/sh" return 0 end
+	if d.comment == "array" then d.array_inx = "1-2" return 0 end
+	d.priority = 7; d.admin_comment = "x"; d.time_limit = 9
+	return 0
+end`)
+	j := &cluster.Job{ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, UID: 7001}}
+	p := &cluster.Patch{}
+	_, site, err := w.filter.Update(context.Background(), w.scene(7001), j, p)
+	if err != nil || *p.Priority != 7 || *p.AdminComment != "x" || p.Limit != nil {
+		t.Errorf("by the caller: %+v %v", p, err)
+	}
+	if site.Priority != nil || site.AdminComment != nil || *site.Limit != 9*time.Minute {
+		t.Errorf("by the site: %+v", site)
+	}
+	for _, comment := range []string{"script", "array"} {
+		asks := &cluster.Patch{Comment: &comment}
+		if _, _, err := w.filter.Update(context.Background(), w.scene(7001), j, asks); err == nil {
+			t.Errorf("%s can be changed", comment)
+		}
+	}
+}
+
 func BenchmarkSubmit(b *testing.B) {
 	text, err := os.ReadFile("testdata/sites/partition_by_gpus.lua")
 	if err != nil {
