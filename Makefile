@@ -79,7 +79,7 @@ parts: needs
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null || echo "could not install$$miss: their tests skip"; fi
 
 unit:
-	$(GO) test ./...
+	$(GO) test -timeout 15m ./...
 
 # What make test will do is said first: it is silent for minutes at a time.
 .PHONY: about-test
@@ -88,7 +88,7 @@ about-test:
 	echo "program. On two cores it takes 8 to 10 minutes, more where nothing is compiled yet; each package says so when it is through."
 
 test: about-test parts build lint
-	$(GO) test $(TESTFLAGS) ./...
+	$(GO) test -timeout 15m $(TESTFLAGS) ./...
 
 e2e: parts build
 	$(GO) test -count=1 ./e2e/...

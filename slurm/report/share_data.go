@@ -129,27 +129,27 @@ var diagTable = data.Table[api.StatsResponse]{Schema: "stats_msg", Members: []da
 	{Path: "req_time", Of: func(r *api.StatsResponse) data.Value { return show.Unix(r.Now) }},
 	{Path: "req_time_start", Of: func(r *api.StatsResponse) data.Value { return show.Unix(r.Since) }},
 	{Path: "server_thread_count", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Threads) }},
-	{Path: "agent_queue_size", Of: zeroCount}, {Path: "agent_count", Of: zeroCount}, {Path: "agent_thread_count",
-		Of: zeroCount},
-	{Path: "dbd_agent_queue_size", Of: zeroCount}, {Path: "gettimeofday_latency", Of: zeroCount},
-	{Path: "schedule_cycle_max", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Max.Microseconds())
-	}},
-	{Path: "schedule_cycle_last", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Last.Microseconds())
-	}},
-	{Path: "schedule_cycle_sum", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Sum.Microseconds())
-	}},
-	{Path: "schedule_cycle_total", Of: cycleCount}, {Path: "schedule_cycle_mean",
-		Of: cycleMean}, {Path: "schedule_cycle_mean_depth", Of: cycleDepth},
+	{Path: "agent_queue_size", Of: zeroCount},
+	{Path: "agent_count", Of: zeroCount},
+	{Path: "agent_thread_count", Of: zeroCount},
+	{Path: "dbd_agent_queue_size", Of: zeroCount},
+	{Path: "gettimeofday_latency", Of: zeroCount},
+	{Path: "schedule_cycle_max", Of: cycleMax},
+	{Path: "schedule_cycle_last", Of: cycleLast},
+	{Path: "schedule_cycle_sum", Of: cycleSum},
+	{Path: "schedule_cycle_total", Of: cycleCount},
+	{Path: "schedule_cycle_mean", Of: cycleMean},
+	{Path: "schedule_cycle_mean_depth", Of: cycleDepth},
 	{Path: "schedule_cycle_per_minute", Of: func(r *api.StatsResponse) data.Value {
 		return data.Num(int(float64(r.Cycles.Count) / max(r.Now.Sub(r.Since).Minutes(), 1)))
 	}},
-	{Path: "schedule_cycle_depth", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Cycles.Depth) }},
-	{Path: "schedule_exit.end_job_queue", Of: cycleCount}, {Path: "schedule_exit.default_queue_depth", Of: zeroCount},
-	{Path: "schedule_exit.max_job_start", Of: zeroCount}, {Path: "schedule_exit.max_rpc_cnt", Of: zeroCount},
-	{Path: "schedule_exit.max_sched_time", Of: zeroCount}, {Path: "schedule_exit.licenses", Of: zeroCount},
+	{Path: "schedule_cycle_depth", Of: depthSum},
+	{Path: "schedule_exit.end_job_queue", Of: cycleCount},
+	{Path: "schedule_exit.default_queue_depth", Of: zeroCount},
+	{Path: "schedule_exit.max_job_start", Of: zeroCount},
+	{Path: "schedule_exit.max_rpc_cnt", Of: zeroCount},
+	{Path: "schedule_exit.max_sched_time", Of: zeroCount},
+	{Path: "schedule_exit.licenses", Of: zeroCount},
 	{Path: "schedule_queue_length", Of: queueLength},
 	{Path: "jobs_submitted", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Jobs.Submitted) }},
 	{Path: "jobs_started", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Jobs.Started) }},
@@ -159,31 +159,32 @@ var diagTable = data.Table[api.StatsResponse]{Schema: "stats_msg", Members: []da
 	{Path: "jobs_pending", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Pending) }},
 	{Path: "jobs_running", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Running) }},
 	{Path: "job_states_ts", Of: func(r *api.StatsResponse) data.Value { return show.Unix(r.Now) }},
-	{Path: "bf_backfilled_jobs", Of: backfilled}, {Path: "bf_last_backfilled_jobs",
-		Of: backfilled}, {Path: "bf_backfilled_het_jobs", Of: zeroCount},
-	{Path: "bf_cycle_counter", Of: cycleCount}, {Path: "bf_cycle_mean", Of: cycleMean}, {Path: "bf_depth_mean",
-		Of: cycleDepth},
+	{Path: "bf_backfilled_jobs", Of: backfilled},
+	{Path: "bf_last_backfilled_jobs", Of: backfilled},
+	{Path: "bf_backfilled_het_jobs", Of: zeroCount},
+	{Path: "bf_cycle_counter", Of: cycleCount},
+	{Path: "bf_cycle_mean", Of: cycleMean},
+	{Path: "bf_depth_mean", Of: cycleDepth},
 	{Path: "bf_depth_mean_try", Of: cycleDepth},
-	{Path: "bf_cycle_sum", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Sum.Microseconds())
-	}},
-	{Path: "bf_cycle_last", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Last.Microseconds())
-	}},
-	{Path: "bf_cycle_max", Of: func(r *api.StatsResponse) data.Value {
-		return data.Num(r.Cycles.Max.Microseconds())
-	}},
-	{Path: "bf_exit.end_job_queue", Of: cycleCount}, {Path: "bf_exit.bf_max_job_start",
-		Of: zeroCount}, {Path: "bf_exit.bf_max_job_test", Of: zeroCount},
-	{Path: "bf_exit.bf_max_time", Of: zeroCount}, {Path: "bf_exit.bf_node_space_size",
-		Of: zeroCount}, {Path: "bf_exit.state_changed", Of: zeroCount},
-	{Path: "bf_last_depth", Of: queueLength}, {Path: "bf_last_depth_try", Of: queueLength},
-	{Path: "bf_depth_sum", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Cycles.Depth) }},
-	{Path: "bf_depth_try_sum", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Cycles.Depth) }},
-	{Path: "bf_queue_len", Of: queueLength}, {Path: "bf_queue_len_mean", Of: cycleDepth},
-	{Path: "bf_queue_len_sum", Of: func(r *api.StatsResponse) data.Value { return data.Num(r.Cycles.Depth) }},
-	{Path: "bf_table_size", Of: zeroCount}, {Path: "bf_table_size_sum", Of: zeroCount}, {Path: "bf_table_size_mean",
-		Of: zeroCount},
+	{Path: "bf_cycle_sum", Of: cycleSum},
+	{Path: "bf_cycle_last", Of: cycleLast},
+	{Path: "bf_cycle_max", Of: cycleMax},
+	{Path: "bf_exit.end_job_queue", Of: cycleCount},
+	{Path: "bf_exit.bf_max_job_start", Of: zeroCount},
+	{Path: "bf_exit.bf_max_job_test", Of: zeroCount},
+	{Path: "bf_exit.bf_max_time", Of: zeroCount},
+	{Path: "bf_exit.bf_node_space_size", Of: zeroCount},
+	{Path: "bf_exit.state_changed", Of: zeroCount},
+	{Path: "bf_last_depth", Of: queueLength},
+	{Path: "bf_last_depth_try", Of: queueLength},
+	{Path: "bf_depth_sum", Of: depthSum},
+	{Path: "bf_depth_try_sum", Of: depthSum},
+	{Path: "bf_queue_len", Of: queueLength},
+	{Path: "bf_queue_len_mean", Of: cycleDepth},
+	{Path: "bf_queue_len_sum", Of: depthSum},
+	{Path: "bf_table_size", Of: zeroCount},
+	{Path: "bf_table_size_sum", Of: zeroCount},
+	{Path: "bf_table_size_mean", Of: zeroCount},
 	{Path: "bf_when_last_cycle", Of: func(r *api.StatsResponse) data.Value { return show.Unix(r.Cycles.At) }},
 	{Path: "bf_active", Of: func(*api.StatsResponse) data.Value { return data.Bool(false) }},
 	{Path: "rpcs_by_message_type", Of: func(r *api.StatsResponse) data.Value {
@@ -259,3 +260,17 @@ var statsUserTable = data.Table[api.CallCount]{Schema: "stats_user", Members: []
 	{Path: "time.average", Of: func(c *api.CallCount) data.Value { return data.Num(mean(c.Time, c.N)) }},
 	{Path: "time.total", Of: func(c *api.CallCount) data.Value { return data.Num(c.Time.Microseconds()) }},
 }}
+
+func cycleMax(r *api.StatsResponse) data.Value {
+	return data.Num(r.Cycles.Max.Microseconds())
+}
+
+func cycleLast(r *api.StatsResponse) data.Value {
+	return data.Num(r.Cycles.Last.Microseconds())
+}
+
+func cycleSum(r *api.StatsResponse) data.Value {
+	return data.Num(r.Cycles.Sum.Microseconds())
+}
+
+func depthSum(r *api.StatsResponse) data.Value { return data.Num(r.Cycles.Depth) }
