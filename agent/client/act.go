@@ -365,7 +365,7 @@ func (c *Client) deliver(h *jobHere) {
 					if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil && ls.endedBy == nil {
 						uid := s.UID
 						ls.endedBy = &uid
-						c.announceEndOf(ls, cluster.Cancelled)
+						c.sayEnd(ls, cluster.Cancelled, true)
 					}
 					c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 					continue

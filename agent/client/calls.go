@@ -34,21 +34,31 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 	if err := c.await(ctx, c.known); err != nil {
 		return api.Empty{}, err
 	}
+	calls, err := c.signalLive(who, q)
+	if err != nil {
+		return api.Empty{}, err
+	}
+	told(calls) // what the caller does next is not to overtake the signal
+	return api.Empty{}, nil
+}
+
+// signalLive returns the calls by which other clients are told.
+func (c *Client) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ls, err := c.liveStep(q.ID, who)
 	if err != nil {
-		return api.Empty{}, err
+		return nil, err
 	}
 	if ls.alone() {
 		signalCast(c, ls, q)
-		return api.Empty{}, nil
+		return nil, nil
 	}
 	h := c.nodes[ls.lead].jobs[q.ID.Job]
 	ending := h != nil && h.job.Phase == cluster.Ending
 	switch {
 	case q.Gone && !ls.endedAt.IsZero():
-		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is over", q.ID.Job, q.ID.Step)
+		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is over", q.ID.Job, q.ID.Step)
 	case (q.Kill || q.Term || q.Gone) && ending: // its tasks have the time that the job's end gives them
 	case q.Gone && h != nil && h.job.RunsScript():
 		ls.goneAt = time.Now().Add(scriptTime)
@@ -56,7 +66,7 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 		c.poke()
 	case q.Kill, q.Gone:
 		ls.endedBy = &who.UID
-		c.announceEndOf(ls, cluster.Cancelled)
+		c.sayEnd(ls, cluster.Cancelled, true)
 		c.signalStepNow(ls, syscall.SIGKILL)
 	case q.Term:
 		c.endStep(ls, cluster.Cancelled)
@@ -68,7 +78,7 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 			}
 		}
 	}
-	return api.Empty{}, nil
+	return c.sisters.calls(ls.ids), nil
 }
 
 // updateStep changes the time limits of live steps. An ErrJobID says that there is none.
@@ -154,15 +164,10 @@ func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 
 // endStep has a step's tasks end in their own way, and kills them KillWait later. Called with mu held.
 func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
-	c.announceEndOf(ls, why)
+	c.sayEnd(ls, why, true)
 	c.signalStepNow(ls, syscall.SIGTERM)
 	c.signalStepNow(ls, syscall.SIGCONT)
 	ls.killAt = time.Now().Add(c.config.KillWait)
-}
-
-// announceEndOf tells the readers of a step's output why it is being ended. Called with mu held.
-func (c *Client) announceEndOf(ls *liveStep, why cluster.Outcome) {
-	c.sayEnd(ls, why, true)
 }
 
 // sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called with mu held.

@@ -110,7 +110,7 @@ type Client struct {
 	staged   map[runKey]bool   // gangs led here whose confirmation is kept (confirmed_launch.go)
 	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
 	steps    map[cluster.StepID]*liveStep
-	peers    map[cluster.NodeName]api.NodePeer // other clients' nodes of jobs here
+	sisters  sisters
 	metered  map[step.ID]*metered
 	untold   map[step.ID]bool        // ended parts of steps that another client leads and has not heard of
 	arrived  chan struct{}           // closed and replaced when work has arrived
@@ -151,7 +151,7 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, peers: map[cluster.NodeName]api.NodePeer{}, untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
+		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -350,7 +350,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
 		}
 		for _, p := range nw.Peers {
-			c.peers[p.Node] = p
+			c.sisters.at[p.Node] = p
 		}
 	}
 	if len(fresh) > 0 {

@@ -49,7 +49,7 @@ func (c *Client) inventory(n cluster.NodeName) *cluster.Inventory {
 	if own := c.nodes[n]; own != nil {
 		return &own.Inventory
 	}
-	p := c.peers[n]
+	p := c.sisters.at[n]
 	return &p.Inventory
 }
 
@@ -58,7 +58,7 @@ func (c *Client) groups(ids []step.ID) []api.PartsGroup {
 	by := map[string][]cluster.NodeName{}
 	for _, id := range ids {
 		if !c.local(id.Node) {
-			by[c.peers[id.Node].Addr] = append(by[c.peers[id.Node].Addr], id.Node)
+			by[c.sisters.at[id.Node].Addr] = append(by[c.sisters.at[id.Node].Addr], id.Node)
 		}
 	}
 	var out []api.PartsGroup
@@ -129,7 +129,7 @@ func (c *Client) branches(groups []api.PartsGroup) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range groups {
-		if p, ok := c.peers[g.Nodes[0]]; ok && p.Member != string(p.Node) {
+		if p, ok := c.sisters.at[g.Nodes[0]]; ok && p.Member != string(p.Node) {
 			return len(groups)
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Client) takesPart(who api.Caller, h *jobHere) bool {
 	}
 	of := func(j *cluster.Job) bool {
 		return j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool {
-			return c.peers[sh.Node].Member == who.Member || string(sh.Node) == who.Member
+			return c.sisters.at[sh.Node].Member == who.Member || string(sh.Node) == who.Member
 		})
 	}
 	return of(h.job) || slices.ContainsFunc(h.sisters, of)
@@ -319,7 +319,7 @@ func (c *Client) tellParts(_ context.Context, who api.Caller, q api.PartsReport)
 		if err := wire.Unmarshal(text, &st); err != nil {
 			return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "status of a part: %v", err)
 		}
-		if p, ok := c.peers[st.ID.Node]; !ok || p.Member != who.Member {
+		if p, ok := c.sisters.at[st.ID.Node]; !ok || p.Member != who.Member {
 			return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not node %s", who.Member, st.ID.Node)
 		}
 		c.heard(&st)
@@ -346,7 +346,7 @@ func (c *Client) ledElsewhere(id step.ID) (api.NodePeer, bool) {
 	if h == nil || h.job.Attempt != id.Attempt || c.local(h.job.Alloc.Shares[0].Node) {
 		return api.NodePeer{}, false
 	}
-	p, ok := c.peers[h.job.Alloc.Shares[0].Node]
+	p, ok := c.sisters.at[h.job.Alloc.Shares[0].Node]
 	return p, ok
 }
 
@@ -441,18 +441,16 @@ func (c *Client) orParts(what string, id step.ID, here func() error, elsewhere f
 		c.try(what, id, here())
 		return
 	}
-	p, ok := c.peers[id.Node]
+	p, ok := c.sisters.at[id.Node]
 	if !ok || c.cfg.Peer == nil {
 		return
 	}
 	q := api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}}
-	go func() { // ends with the call
-		ctx, cancel := context.WithTimeout(context.Background(), partsTime)
-		defer cancel()
+	c.sisters.call(id.Node, func(ctx context.Context) {
 		if err := elsewhere(ctx, c.cfg.Peer(p.Addr), q); err != nil {
 			c.slog.Warn("a part of a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node", id.Node, "err", err)
 		}
-	}()
+	})
 }
 
 // signalPart sends a signal to one node's part of a step led here. Called with mu held.
@@ -625,7 +623,7 @@ func (c *Client) attachPart(ctx context.Context, who api.Caller, req []byte, con
 // attachTo opens the stream of one node's part of a step led here.
 func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	c.mu.Lock()
-	p, ok := c.peers[id.Node]
+	p, ok := c.sisters.at[id.Node]
 	here := c.local(id.Node)
 	c.mu.Unlock()
 	switch {

@@ -185,7 +185,7 @@ func (c *Client) killOrphan(ls *liveStep) {
 		ls.endedBy = nil
 		return
 	}
-	c.announceEndOf(ls, cluster.Cancelled)
+	c.sayEnd(ls, cluster.Cancelled, true)
 	c.signalStepNow(ls, syscall.SIGKILL)
 }
 
