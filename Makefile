@@ -61,9 +61,28 @@ packages: bin/muster $(foreach a,$(ARCHES),dist/muster-linux-$(a))
 	ARCH=$$a PKGVERSION=$(PKGVERSION) $(GO) tool -modfile=tools/go.mod nfpm package -f packaging/nfpm.yaml -p $$p -t dist; done; done
 
 bundle: packages
-	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md dist/muster-bundle/; \
+	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md LICENSE dist/muster-bundle/; \
 	install -m 755 packaging/scripts/bundle.sh dist/muster-bundle/install.sh; (cd dist/muster-bundle && sha256sum muster-linux-* *.deb *.rpm >SHA256SUMS); \
-	tar --sort=name --owner=0 --group=0 --numeric-owner -C dist -czf dist/muster-bundle-$(PKGVERSION).tar.gz muster-bundle; rm -rf dist/muster-bundle; ls -lh dist/muster-bundle-$(PKGVERSION).tar.gz
+	tar --sort=name --owner=0 --group=0 --numeric-owner $(if $(SOURCE_DATE_EPOCH),--mtime=@$(SOURCE_DATE_EPOCH)) -C dist -c muster-bundle | gzip -n >dist/muster-bundle-$(PKGVERSION).tar.gz; rm -rf dist/muster-bundle; ls -lh dist/muster-bundle-$(PKGVERSION).tar.gz
+
+# A release from a tagged commit: programs, packages and the bundle, what is in them (CycloneDX) and checksums, in dist. Two builds
+# of a commit by one Go and one C compiler are the same to the byte (make reproducible).
+.PHONY: release reproducible
+release:
+	@[[ '$(VERSION)' =~ ^v?[0-9]+([.][0-9]+)+$$ ]] || { echo "$(VERSION) is no version: tag the commit first, git tag v0.1"; exit 1; }
+	@[ -z "$$(git status --porcelain)" ] || { echo "there are changes that are not committed:"; git status --short; exit 1; }
+	@for cc in $(foreach a,$(ARCHES),$(CC_$(a))); do command -v $$cc >/dev/null || { \
+	echo "there is no $$cc, so programs would lack NVML and PMIx: apt-get install gcc-aarch64-linux-gnu, or ARCHES=amd64"; exit 1; }; done
+	rm -rf dist bin
+	GOFLAGS=-trimpath SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) --no-print-directory bundle VERSION=$(VERSION)
+	$(foreach a,$(ARCHES),$(GO) tool -modfile=tools/go.mod cyclonedx-gomod bin -json -noserial -notimestamp -version $(VERSION) -output dist/muster-linux-$(a).cdx.json dist/muster-linux-$(a) &&) true
+	cd dist && sha256sum muster-linux-* *.deb *.rpm *.tar.gz >SHA256SUMS
+
+# The commit is released twice, in two folders, and compared (ten minutes).
+reproducible:
+	@set -e; two=$$(mktemp -d); trap "rm -rf $$two" EXIT; for d in a much/deeper/b; do git clone -q . $$two/$$d; \
+	$(MAKE) -C $$two/$$d --no-print-directory release VERSION=v0.0 ARCHES='$(ARCHES)' >$$two/log 2>&1 || { cat $$two/log; exit 1; }; done; \
+	diff $$two/a/dist/SHA256SUMS $$two/much/deeper/b/dist/SHA256SUMS && echo "the same: $$(wc -l <$$two/a/dist/SHA256SUMS) files"
 
 # What tests and the quick start use besides Go.
 needs:
