@@ -37,6 +37,7 @@ func Main(args []string) int {
 // runNative runs one of muster's own commands.
 func runNative(args []string) error {
 	a := app()
+	a.CustomAppHelpTemplate = strings.ReplaceAll(helpText(a), "{{", "{ {")
 	a.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
 			return cli.ShowAppHelp(c)

@@ -44,3 +44,27 @@ func TestUnknownWords(t *testing.T) {
 		}
 	}
 }
+
+// TestHelp: muster --help has each command in one group, within the width of a terminal.
+func TestHelp(t *testing.T) {
+	seen := map[string]int{}
+	for _, g := range groups() {
+		for _, name := range g.names {
+			seen[name]++
+		}
+	}
+	a := app()
+	for _, c := range a.Commands {
+		if seen[c.Name] != 1 {
+			t.Errorf("command %s is in %d groups of muster --help", c.Name, seen[c.Name])
+		}
+	}
+	if len(seen) != len(a.Commands) {
+		t.Errorf("the groups have %d commands, there are %d", len(seen), len(a.Commands))
+	}
+	for line := range strings.Lines(helpText(a)) {
+		if len(strings.TrimSuffix(line, "\n")) > helpWidth {
+			t.Errorf("wider than %d: %s", helpWidth, line)
+		}
+	}
+}

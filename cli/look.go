@@ -20,6 +20,7 @@ func lookCommands() []*cli.Command {
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
 			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: topSorts()[0], Usage: "order of jobs: " + strings.Join(topSorts(), ", ")}},
 			Action: func(c *cli.Context) error { return exit(runTop(frontEnd(), c.String("sort"))) }},
+		logsCommand(),
 		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
 				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"}, &cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},

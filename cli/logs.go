@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+	"github.com/urfave/cli/v2"
+)
+
+// logOptions are those of muster logs.
+type logOptions struct {
+	Follow bool
+	Errors bool // standard error, where the job has a file of its own for that
+	Lines  int  // only the last; negative: all
+	Job    string
+}
+
+func logsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "logs",
+		Usage:     "print what a job's script has written, and follow it (-f), from any machine",
+		ArgsUsage: "JOB",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
+			&cli.BoolFlag{Name: "err", Usage: "standard error, where it is a file of its own"},
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Value: -1, DefaultText: "all",
+				Usage: "only the last lines"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return errors.New("logs: say of which job: muster logs JOB")
+			}
+			return exit(runLogs(frontEnd(), logOptions{Follow: c.Bool("follow"), Errors: c.Bool("err"),
+				Lines: c.Int("lines"), Job: c.Args().First()}))
+		},
+	}
+}
+
+// Pace of muster logs.
+const (
+	logRetry = time.Second      // after a node did not answer
+	logAway  = 30 * time.Second // how long one that is followed may not answer
+	logWait  = 10 * time.Second // for a job to start, at a time
+	logPart  = 64 << 10         // bytes of an answer, at most (api.TailRequest)
+)
+
+// jobLog is the output of a job's script, read through the servers from the node that writes it.
+type jobLog struct {
+	sys *front.Sys
+	opt logOptions
+	ref cluster.Ref
+	job *cluster.Job
+	at  int64 // offset of what is shown next
+}
+
+// runLogs prints what a job's script has written, and with Follow what it writes until it ends (muster logs).
+func runLogs(sys *front.Sys, opt logOptions) int {
+	t, ok := front.ParseTarget(opt.Job)
+	if !ok {
+		return sys.Fail("%q is no job: want an id such as 17, 17_3 or 17+1", opt.Job)
+	}
+	l := &jobLog{sys: sys, opt: opt, ref: t.Ref}
+	if err := l.show(); err != nil {
+		return sys.Failed(err)
+	}
+	return 0
+}
+
+func (l *jobLog) show() error {
+	if err := l.started(); err != nil {
+		return err
+	}
+	if l.opt.Lines >= 0 {
+		if err := l.seek(); err != nil {
+			return err
+		}
+	}
+	for {
+		part, err := l.read(false)
+		if err != nil {
+			return err
+		}
+		if len(part.Bytes) == 0 {
+			break
+		}
+		if err := l.print(part); err != nil {
+			return err
+		}
+	}
+	if l.opt.Follow {
+		return l.follow()
+	}
+	return nil
+}
+
+// started finds the job; one that waits is waited for where it is to be followed.
+func (l *jobLog) started() error {
+	told := false
+	for {
+		if err := l.find(); err != nil {
+			return err
+		}
+		j := l.job
+		if j.Phase >= cluster.Running {
+			return nil
+		}
+		why := show.JobRow{Job: j, View: &show.View{Sys: l.sys, Now: l.sys.Now()}}
+		if !l.opt.Follow {
+			return fmt.Errorf("job %s waits %s and has written nothing; muster logs -f waits with it",
+				l.opt.Job, why.NodesOrReason())
+		}
+		if !told {
+			fmt.Fprintf(l.sys.Stderr, "muster: job %s waits %s\n", l.opt.Job, why.NodesOrReason())
+			told = true
+		}
+		_, err := front.Call(l.sys, api.WaitJob,
+			api.WaitRequest{Job: j.ID, Phase: cluster.Running, Timeout: logWait})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// find asks for the job in the queue, then in history.
+func (l *jobLog) find() error {
+	jobs, err := show.ListJobs(l.sys, api.JobQuery{Refs: []cluster.Ref{l.ref}})
+	list := jobs.Jobs
+	if front.IsKind(err, cluster.ErrJobID) || err == nil && len(list) == 0 {
+		past, perr := front.Call(l.sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{l.ref}})
+		if err = perr; err != nil {
+			return err
+		}
+		for _, rec := range past.Records {
+			list = append(list, rec.Job)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(list) == 0:
+		return fmt.Errorf("there is no job %s, and never was", l.opt.Job)
+	case len(list) > 1:
+		return fmt.Errorf("job %s has %d tasks or components: say of which, such as %[1]s_0 or %[1]s+0", l.opt.Job, len(list))
+	}
+	l.job = list[0]
+	return nil
+}
+
+// seek goes to where the last lines begin that are to be shown.
+func (l *jobLog) seek() error {
+	end, err := l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true})
+	if err != nil {
+		return err
+	}
+	for window := int64(logPart); ; window *= 4 {
+		l.at = max(end.End-window, 0)
+		text, err := l.until(end.End)
+		if err != nil {
+			return err
+		}
+		begin := lastLines(text, l.opt.Lines)
+		if begin > 0 || l.at == 0 {
+			l.at += int64(begin)
+			return nil
+		}
+	}
+}
+
+// until reads from where the log stands to an offset, and leaves it there.
+func (l *jobLog) until(end int64) ([]byte, error) {
+	var text []byte
+	for begin := l.at; begin+int64(len(text)) < end; {
+		from := begin + int64(len(text))
+		part, err := l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true, From: &from})
+		if err != nil || len(part.Bytes) == 0 || part.Start != from {
+			return text, err
+		}
+		text = append(text, part.Bytes...)
+	}
+	return text, nil
+}
+
+// lastLines is the offset at which the last n lines of a text begin, 0 if it has no more.
+func lastLines(text []byte, n int) int {
+	at := len(bytes.TrimSuffix(text, []byte("\n")))
+	for range n {
+		if at = bytes.LastIndexByte(text[:at], '\n'); at < 0 {
+			return 0
+		}
+	}
+	if n == 0 {
+		return len(text)
+	}
+	return at + 1
+}
+
+// read asks for what is next, and waits some seconds for it.
+func (l *jobLog) read(wait bool) (api.TailResponse, error) {
+	at := l.at
+	return l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true, From: &at, Hold: wait})
+}
+
+// ask asks until there is an answer, as long as a node may be away or busy.
+func (l *jobLog) ask(q api.TailRequest) (api.TailResponse, error) {
+	for until := l.sys.Now().Add(logAway); ; time.Sleep(logRetry) {
+		part, err := front.Call(l.sys, api.TailOutput, q)
+		var e *api.Error
+		passes := errors.Is(err, api.ErrUnreachable) || errors.As(err, &e) && e.Code == cluster.Unavailable ||
+			errors.Is(err, context.DeadlineExceeded)
+		if err == nil || !passes || l.sys.Now().After(until) {
+			return part, err
+		}
+	}
+}
+
+// print shows a part. One that begins elsewhere is of a file that was begun anew.
+func (l *jobLog) print(part api.TailResponse) error {
+	if part.Start != l.at {
+		fmt.Fprintf(l.sys.Stderr, "muster: %s was begun anew\n", part.File)
+	}
+	l.at = part.End
+	_, err := l.sys.Stdout.Write(part.Bytes)
+	if errors.Is(err, io.ErrClosedPipe) {
+		return nil
+	}
+	return err
+}
+
+// follow shows what is written until the job has ended and all is read.
+func (l *jobLog) follow() error {
+	for over := false; ; {
+		part, err := l.read(!over)
+		if err != nil {
+			return err
+		}
+		if len(part.Bytes) > 0 {
+			if err := l.print(part); err != nil {
+				return err
+			}
+			continue
+		}
+		if over {
+			return nil
+		}
+		if err := l.find(); err != nil {
+			return err
+		}
+		if over = l.job.Phase == cluster.Ended; !over {
+			err = l.started() // it was put back into the queue
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

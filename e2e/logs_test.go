@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLogs: muster logs shows what a job's script writes from a machine that runs none of it: whole, its last lines, its
+// errors, of a task of an array, as it is written, and of a job that has to wait first.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 1)
+	at := g.others(g.leader("s1"))[0]
+	id := g.must(at, "sbatch", "--parsable", "-o", g.dir+"/%x-%j.out", "-e", g.dir+"/%x-%j.err", "-J", "talks", "--wrap",
+		"seq 30000; echo oh >&2; while [ ! -e "+g.dir+"/go ]; do sleep .1; done; echo the end")
+	g.wait("thirty thousand lines", func() bool { return strings.HasSuffix(g.try(g.dir+"/talks-"+id+".out"), "30000\n") })
+	d := g.at[at]
+	got, cmd := d.lines("muster", "logs", "-f", "-n", "2", id)
+	for _, want := range []string{"29999", "30000"} {
+		if line := next(t, got); line != want {
+			t.Fatalf("followed from its end: %q, want %q", line, want)
+		}
+	}
+	if out := g.must(at, "muster", "logs", id); !strings.HasPrefix(out, "1\n2\n") || strings.Count(out, "\n") != 29999 {
+		t.Errorf("whole: %d lines, from %.20q", strings.Count(out, "\n")+1, out)
+	}
+	if out := g.must(at, "muster", "logs", id, "-n", "20000"); !strings.HasPrefix(out, "10001\n") {
+		t.Errorf("its last 20,000 lines begin with %.20q", out)
+	}
+	if out := g.must(at, "muster", "logs", "--err", id); out != "oh" {
+		t.Errorf("its errors: %q", out)
+	}
+
+	waits := g.must(at, "sbatch", "--parsable", "-d", "afterok:"+id, "-a", "3-4", "-o", g.dir+"/%A_%a.out", "--wrap", "echo task $SLURM_ARRAY_TASK_ID")
+	_, errs, code := g.run(at, "muster", "logs", waits+"_3")
+	if code != 1 || !strings.Contains(errs, "waits (Dependency)") {
+		t.Errorf("of a job that waits: %d, %q", code, errs)
+	}
+	late, lateCmd := d.lines("muster", "logs", "-f", waits+"_4")
+	if err := os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if line := next(t, got); line != "the end" {
+		t.Errorf("as it is written: %q", line)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("at the end of the job: %v", err)
+	}
+	if line := next(t, late); line != "task 4" {
+		t.Errorf("once it has started: %q", line)
+	}
+	if err := lateCmd.Wait(); err != nil {
+		t.Errorf("at the end of that job: %v", err)
+	}
+	_, errs, code = g.run(at, "muster", "logs", "999")
+	if code != 1 || !strings.Contains(errs, "999") {
+		t.Errorf("of a job that never was: %d, %q", code, errs)
+	}
+	_, errs, code = g.run(at, "muster", "logs", waits)
+	if code != 1 || !strings.Contains(errs, "say of which") {
+		t.Errorf("of two tasks: %d, %q", code, errs)
+	}
+}
+
+// try reads a file, "" if it is not there yet.
+func (g *group) try(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
