@@ -15,8 +15,14 @@ import (
 func lookCommands() []*cli.Command {
 	return []*cli.Command{
 		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
-			Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
-			Action: func(c *cli.Context) error { return exit(runStatus(frontEnd(), c.Bool("json"))) }},
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+				&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again when something changes, until Ctrl-C"}},
+			Action: func(c *cli.Context) error {
+				if c.Bool("watch") {
+					return exit(watchStatus(c.Context, frontEnd(), c.Bool("json")))
+				}
+				return exit(runStatus(frontEnd(), c.Bool("json")))
+			}},
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
 			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: topSorts()[0], Usage: "order of jobs: " + strings.Join(topSorts(), ", ")}},
 			Action: func(c *cli.Context) error { return exit(runTop(frontEnd(), c.String("sort"))) }},

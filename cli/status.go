@@ -2,12 +2,15 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"dev.muster/api"
@@ -33,6 +36,7 @@ type clusterStatus struct {
 	Attention []string      `json:"attention,omitempty"` // what needs somebody, in words
 	Aside     []string      `json:"aside,omitempty"`     // what operators have taken out of service, in words
 	jobs      []show.JobRow // for top
+	nodes     []api.NodeInfo
 	wait      time.Duration // of the oldest pending job
 }
 
@@ -97,6 +101,35 @@ func runStatus(sys *front.Sys, json bool) int {
 	return 0
 }
 
+// watchStatus prints how the cluster is again whenever something changes, on a terminal in the same place. It ends with ctx
+// or an interrupt.
+func watchStatus(ctx context.Context, sys *front.Sys, json bool) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	changed := make(chan struct{}, 1)
+	go watchChanges(sys, ctx, changed)
+	clear := ""
+	if painterOf(sys).on {
+		clear = "\x1b[H\x1b[2J"
+	}
+	for {
+		fmt.Fprint(sys.Stdout, clear)
+		runStatus(sys, json)
+		pause := time.NewTimer(topPace)
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-pause.C:
+		}
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-changed:
+		case <-time.After(topAnew):
+		}
+	}
+}
+
 // askStatus asks for all that it shows. Where PrivateData hides nodes they are left out.
 func askStatus(s *front.Sys) (*clusterStatus, error) {
 	ping, err := front.Call(s, api.Ping, api.Empty{})
@@ -117,6 +150,7 @@ func askStatus(s *front.Sys) (*clusterStatus, error) {
 		return nil, err
 	}
 	st := &clusterStatus{Cluster: about.Config.ClusterName, Now: jobs.Now, By: ping.Name, Servers: ping.Servers}
+	st.nodes = nodes.Nodes
 	st.countServers(&ping)
 	st.countNodes(nodes.Nodes)
 	st.countJobs(&show.View{Sys: s, Now: jobs.Now}, jobs.Jobs)

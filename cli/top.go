@@ -16,7 +16,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 )
@@ -61,11 +60,19 @@ func topSorts() (names []string) {
 
 // topScreen is what muster top shows.
 type topScreen struct {
-	sys   *front.Sys
-	paint painter
-	order int
-	st    *clusterStatus
-	trace string // of the connection
+	sys    *front.Sys
+	paint  painter
+	order  int
+	st     *clusterStatus
+	trace  string // of the connection
+	view   int    // of topViews
+	chosen string // id of the row that keys are for
+	filter string // what rows must have in them
+	typing bool   // a filter is being typed
+	panel  *topPanel
+	ask    *topQuestion
+	said   string   // what the last action came to
+	shown  []string // what the terminal has
 }
 
 // runTop shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of topSorts.
@@ -99,7 +106,7 @@ func (s *topScreen) live(in, out *os.File) int {
 	defer func() { _, _ = out.WriteString("\x1b[?25h\x1b[?1049l") }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	keys, changed, signals := make(chan byte), make(chan struct{}, 1), make(chan os.Signal, 4)
+	keys, changed, signals := make(chan string), make(chan struct{}, 1), make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH)
 	defer signal.Stop(signals)
 	go readKeys(ctx, in, keys) // ends with the process: a read of a terminal can not be called off
@@ -117,16 +124,15 @@ func (s *topScreen) live(in, out *os.File) int {
 		case <-changed:
 			due = true
 		case <-clock.C:
+			s.panel.renew()
 		case sig := <-signals:
 			if sig != syscall.SIGWINCH {
 				return 0
 			}
+			s.shown = nil
 		case k := <-keys:
-			if k == 'q' || k == 3 { // Ctrl-C
+			if s.key(k) {
 				return 0
-			}
-			if i := slices.IndexFunc(topOrders[:], func(o topOrder) bool { return o.key == k }); i >= 0 {
-				s.order = i
 			}
 		}
 	}
@@ -143,16 +149,20 @@ func (s *topScreen) look() {
 	s.st = st
 }
 
-func readKeys(ctx context.Context, in *os.File, keys chan<- byte) {
-	b := make([]byte, 1)
+// readKeys hands on what is typed, a key at a time: a character, or the name that topKeys has for a sequence.
+func readKeys(ctx context.Context, in *os.File, keys chan<- string) {
+	b := make([]byte, 64)
 	for {
-		if n, err := in.Read(b); n == 0 || err != nil {
+		n, err := in.Read(b)
+		if n == 0 || err != nil {
 			return
 		}
-		select {
-		case keys <- b[0]:
-		case <-ctx.Done():
-			return
+		for _, k := range splitKeys(string(b[:n])) {
+			select {
+			case keys <- k:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }
@@ -180,7 +190,7 @@ func watchChanges(s *front.Sys, ctx context.Context, changed chan<- struct{}) {
 	}
 }
 
-// draw puts the screen on the terminal at once.
+// draw puts what has changed on the terminal, at once.
 func (s *topScreen) draw(out *os.File) {
 	size, err := front.TerminalSize(out)
 	if err != nil || size.Cols == 0 {
@@ -190,43 +200,56 @@ func (s *topScreen) draw(out *os.File) {
 	for i := range s.st.jobs {
 		s.st.jobs[i].View.Now = now
 	}
+	lines := s.lines(int(size.Cols), int(size.Rows))
 	w := bufio.NewWriter(out)
-	_, _ = w.WriteString("\x1b[H")
-	for _, l := range s.lines(int(size.Cols), int(size.Rows)) {
-		_, _ = w.WriteString(l + "\x1b[K\r\n")
+	if s.shown == nil {
+		_, _ = w.WriteString("\x1b[2J")
 	}
-	_, _ = w.WriteString("\x1b[J")
+	for i, l := range lines {
+		if i >= len(s.shown) || s.shown[i] != l {
+			fmt.Fprintf(w, "\x1b[%d;1H%s\x1b[K", i+1, l)
+		}
+	}
+	if len(lines) < len(s.shown) {
+		fmt.Fprintf(w, "\x1b[%d;1H\x1b[J", len(lines)+1)
+	}
+	s.shown = lines
 	_ = w.Flush() // if the terminal has gone a signal comes
 }
 
 // lines are the lines for a screen of a width and a height; 0: all, as long as they are.
 func (s *topScreen) lines(width, height int) []string {
 	st, p := s.st, s.paint
-	head := []string{fmt.Sprintf("%s  %d running, %d pending  nodes %d of %d up  servers %s", st.Cluster, st.Jobs.Running, st.Jobs.Pending, st.Nodes.Up, st.Nodes.Total, cmp.Or(st.Leader+" leads", "-"))}
+	head := []string{cut(fmt.Sprintf("%s  %d running, %d pending  nodes %d of %d up  servers %s", st.Cluster,
+		st.Jobs.Running, st.Jobs.Pending, st.Nodes.Up, st.Nodes.Total, cmp.Or(st.Leader+" leads", "-")), width)}
 	for _, g := range append(slices.Clone(st.GPUs), st.CPUs) {
-		head = append(head, fmt.Sprintf("%-12s %6d of %-6d %s", cmp.Or(g.Type, "CPUs"), g.Used, g.Total, p.bar(g, 40)))
+		head = append(head, fmt.Sprintf("%-12s %6d of %-6d %s", cmp.Or(g.Type, "CPUs"), g.Used, g.Total,
+			p.bar(g, barWidth(width))))
 	}
 	if s.trace != "" {
-		head = append(head, p.bad(s.trace))
+		head = append(head, p.bad(cut(s.trace, width)))
 	}
-	rows := slices.Clone(st.jobs)
-	slices.SortStableFunc(rows, func(a, b show.JobRow) int {
-		return cmp.Or(front.BoolInt(a.Phase == cluster.Pending)-front.BoolInt(b.Phase == cluster.Pending), topOrders[s.order].less(&a, &b), cmp.Compare(a.ID, b.ID))
-	})
-	head = append(head, "", cut(fmt.Sprintf("%-12s %-10s %-10s %-3s %11s %6s %5s  %s", "JOB", "USER", "PARTITION", "ST", "TIME", "NODES", "GPUS", "NAME, NODES OR REASON"), width))
 	if width > 0 {
-		head[len(head)-2] = p.soft("sorted by " + topOrders[s.order].name + "; keys: g gpus, t time, u user, n nodes, i id, q quit")
+		head = append(head, p.soft(cut(s.status(), width)))
+	} else {
+		head = append(head, "")
 	}
-	room := len(rows)
-	if height > 0 {
-		room = max(height-len(head)-1, 0)
+	room := height - len(head) - 1
+	switch {
+	case height <= 0:
+		return append(head, s.table(width, 0)...)
+	case s.panel != nil:
+		return append(head, s.panel.lines(width, max(room, 0))...)
 	}
-	for i := range rows[:min(room, len(rows))] {
-		r := &rows[i]
-		head = append(head, cut(fmt.Sprintf("%-12s %-10.10s %-10.10s %-3s %11s %6d %5d  %s %s", r.ShownID(), r.Spec.User, r.Partition(), show.StateOf(r.Job).Short, format.Duration(topTime(r)),
-			r.NumNodes(), r.NumGPUs(), r.Spec.Name, r.NodesOrReason()), width))
+	return append(head, s.table(width, max(room, 1))...)
+}
+
+// barWidth is how wide a bar of the head may be on a screen.
+func barWidth(width int) int {
+	if width == 0 {
+		return 40
 	}
-	return head
+	return min(max(width-30, 0), 60)
 }
 
 // cut shortens a text without colours to a width; 0 leaves it.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,22 @@ func TestStatus(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "3 of 3 up") || !strings.Contains(out, "nothing needs attention") {
 		t.Fatalf("%d\n%s%s", code, out, errs)
 	}
+	watched, watching := g.at["s1"].lines("muster", "status", "--json", "--watch")
+	if line := next(t, watched); !strings.Contains(line, `"drained":0`) {
+		t.Fatalf("watched: %s", line)
+	}
 	g.must("s1", "scontrol", "update", "nodename=c1-002", "state=drain", "reason=bad fan")
+	for line := next(t, watched); !strings.Contains(line, `"drained":1`); line = next(t, watched) {
+		if line == "(end)" {
+			t.Fatal("--watch ended by itself")
+		}
+	}
+	if err := watching.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := watching.Wait(); err != nil {
+		t.Errorf("--watch, interrupted: %v", err)
+	}
 	lead := g.leader("s1")
 	by := g.others(lead)[0]
 	g.at[lead].kill()
@@ -79,6 +95,19 @@ func TestTop(t *testing.T) {
 	shows("3 of 8")
 	mux("send-keys", "u")
 	shows("sorted by user")
+	mux("send-keys", "/", "see", "Enter", "w")
+	shows("why 1")
+	shows("job 1 (seen) of root is RUNNING")
+	mux("send-keys", "Escape")
+	shows("jobs sorted by user with see")
+	mux("send-keys", "4")
+	shows("gpus with see")
+	mux("send-keys", "Escape", "2")
+	shows("3/4")
+	mux("send-keys", "1", "c")
+	shows("cancel job 1 (seen) of root? y/n")
+	mux("send-keys", "y")
+	shows("0 running")
 	mux("send-keys", "q")
 	shows("left-0")
 }
