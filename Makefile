@@ -80,7 +80,7 @@ release:
 
 # The commit is released twice, in two folders, and compared (ten minutes).
 reproducible:
-	@set -e; two=$$(mktemp -d); trap "rm -rf $$two" EXIT; for d in a much/deeper/b; do git clone -q . $$two/$$d; \
+	@set -e; two=$$(mktemp -d); trap "rm -rf $$two" EXIT; head=$$(git rev-parse HEAD); for d in a much/deeper/b; do git clone -q . $$two/$$d; git -C $$two/$$d checkout -q $$head; \
 	$(MAKE) -C $$two/$$d --no-print-directory release VERSION=v0.0 ARCHES='$(ARCHES)' >$$two/log 2>&1 || { cat $$two/log; exit 1; }; done; \
 	diff $$two/a/dist/SHA256SUMS $$two/much/deeper/b/dist/SHA256SUMS && echo "the same: $$(wc -l <$$two/a/dist/SHA256SUMS) files"
 

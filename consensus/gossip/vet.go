@@ -93,9 +93,16 @@ func vetPart(in []byte) error {
 	}
 	switch in[0] {
 	case pingMsg, indirectPingMsg, ackMsg, nackMsg, suspectMsg, aliveMsg, deadMsg:
-		return nil
+		return vetLengths(in[1:])
 	}
 	return fmt.Errorf("nobody here sends messages of kind %d", in[0])
+}
+
+// vetLengths reports whether a value is all there. memberlist reads it as a stream, and takes the memory that a
+// time's length speaks of, up to 4 GiB, before it looks for that many bytes.
+func vetLengths(in []byte) error {
+	var whole codec.Raw
+	return codec.NewDecoderBytes(in, &codec.MsgpackHandle{}).Decode(&whole)
 }
 
 // state is what a push-pull says of one member.
@@ -116,7 +123,7 @@ func streamed(text []byte) error {
 	}
 	switch text[0] {
 	case pingMsg, ackMsg, errorMsg:
-		return nil
+		return vetLengths(text[1:])
 	case pushPullMsg:
 	default:
 		return fmt.Errorf("nobody here sends messages of kind %d", text[0])
@@ -125,7 +132,7 @@ func streamed(text []byte) error {
 		Nodes, UserStateLen int
 		Join                bool
 	}
-	in := codec.NewDecoder(bytes.NewReader(text[1:]), &codec.MsgpackHandle{})
+	in := codec.NewDecoderBytes(text[1:], &codec.MsgpackHandle{})
 	if err := in.Decode(&head); err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,6 +155,38 @@ func TestHostile(t *testing.T) {
 	if list := g.Members(); len(list) != 1 || list[0].Name != "x" || list[0].Addr != "x:1" {
 		t.Errorf("known are %+v", list)
 	}
+}
+
+// TestLengths: what a message says of its lengths is looked at before memory is taken for them, in fields that are known, in
+// others, and in what is nested.
+func TestLengths(t *testing.T) {
+	g, a := alone(t)
+	for name, text := range map[string]string{
+		"a text":                     "\x81\xa4Node\xdb\xcc\xcc\xcc\xcc",
+		"bytes":                      "\x81\xa7Payload\xc6\xcc\xcc\xcc\xcc",
+		"a number of numbers":        "\x81\xa4Addr\xdd\x7f\xff\xff\xff",
+		"an extension":               "\x81\xa4none\xc9\xcc\xcc\xcc\xcc\x00",
+		"a time":                     "\x81\xa4none\xc9\xcc\xcc\xcc\xcc\xff",
+		"a map":                      "\x81\xa4none\xdf\x7f\xff\xff\xff",
+		"a key":                      "\x81\xdb\xcc\xcc\xcc\xcc",
+		"a text in what is not read": "\x81\xa4none\x91\x91\xdb\xcc\xcc\xcc\xcc",
+		"depth":                      "\x81\xa4none" + strings.Repeat("\x91", maxPacket/4),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for _, kind := range []byte{pingMsg, indirectPingMsg, ackMsg, suspectMsg, aliveMsg, deadMsg, nackMsg, pushPullMsg, errorMsg} {
+			a.packets <- sealedPacket(append([]byte{kind}, text...))
+			a.say(sealedStream(append([]byte{kind}, text...)))
+		}
+		a.packets <- nil // now all was read
+		g.Members()
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("%s of 3 GB: %d MB were taken", name, took>>20)
+		}
+	}
+	deep := "\x81\xa4none" + strings.Repeat("\x91", maxStream-100)
+	a.say(sealedStream(append([]byte{pushPullMsg}, deep...)))
 }
 
 // FuzzGossip: nothing that comes by packet or stream ends the process, with or without the key.
