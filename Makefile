@@ -27,7 +27,7 @@ define program
 	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); $(GO) build -ldflags '-s -w' -o $(IMAGES) ./agent/container/helper && \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
 	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
-	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
+	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w -buildid= $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
 	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML (GPUs are found through /proc, sysfs and nvidia-smi) and without srun --mpi=pmix"; fi
 	$(GO) build -tags carryimage$$([ ! -e gpu/bin/muster-gpu ] || echo ,carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
