@@ -59,6 +59,9 @@ func (p *Page) man() string {
 	for i := range p.Commands {
 		p.Commands[i].manCommand(&b, p.Name)
 	}
+	for i := range p.Sections {
+		manSection(&b, &p.Sections[i])
+	}
 	b.WriteString(".SH SEE ALSO\n")
 	var others []string
 	for _, n := range append([]string{"muster"}, slurm.FrontEnds()...) {
@@ -68,6 +71,17 @@ func (p *Page) man() string {
 	}
 	b.WriteString(strings.Join(others, ",\n") + "\n")
 	return b.String()
+}
+
+// manSection is a section besides the options.
+func manSection(b *strings.Builder, s *slurm.Section) {
+	fmt.Fprintf(b, ".SH %s\n", roff(strings.ToUpper(s.Title)))
+	for line := range strings.Lines(s.Text) {
+		fmt.Fprintf(b, "%s\n", roff(strings.TrimSuffix(line, "\n")))
+	}
+	for _, r := range s.Rows {
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(r.Word), roff(r.Means))
+	}
 }
 
 // manCommand is the section of one of muster's commands, and those of its own.

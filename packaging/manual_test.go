@@ -70,6 +70,40 @@ func TestManuals(t *testing.T) {
 	}
 }
 
+// TestManualSections: manuals have the letters and fields of formats, states, variables, codes and examples.
+func TestManualSections(t *testing.T) {
+	dir := testPages(t)
+	for page, wants := range map[string][]string{
+		"squeue": {"LETTERS OF", "%i", "JOBID", "timelimit", "PD, PENDING", "OOM, OUT_OF_MEMORY", "squeue \\-\\-start"},
+		"sinfo":  {"%G", "draining", "sinfo \\-R"},
+		"sacct":  {"MaxRSS", "AllocTRES", "NF, NODE_FAIL", "EXIT STATUS"},
+		"sbatch": {"SLURM_ARRAY_TASK_ID", "EXAMPLES", "\\-\\-array=0\\-99%10", "EXIT STATUS"},
+		"srun":   {"SLURM_PROCID", "130"},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, "share/man/man1", page+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("the manual of %s has no %q", page, want)
+			}
+		}
+	}
+	for _, p := range slurm.Pages() {
+		for _, s := range p.Sections {
+			if s.Text == "" && len(s.Rows) == 0 {
+				t.Errorf("%s: section %s is empty", p.Name, s.Title)
+			}
+			for _, r := range s.Rows {
+				if r.Word == "" || r.Means == "" {
+					t.Errorf("%s, %s: %+v", p.Name, s.Title, r)
+				}
+			}
+		}
+	}
+}
+
 // TestCompletion types words in bash.
 func TestCompletion(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {

@@ -18,6 +18,7 @@ type Page struct {
 	Operands      string // what follows the name
 	Options       []opt.Entry
 	Words         []string // commands that it takes
+	Sections      []Section
 }
 
 // Pages are those of all front-ends, out of the tables that they read their command lines by.
@@ -25,6 +26,7 @@ func Pages() (list []Page) {
 	for _, f := range frontEnds() {
 		p := Page{Name: f.name, Summary: f.summary}
 		p.Operands, p.Options = described(f.name)
+		p.Sections = sections(f.name)
 		switch f.name {
 		case "scontrol":
 			p.Words = control.ScontrolVerbs()

@@ -215,3 +215,18 @@ func pad(b []byte, s string, width int, right, whole bool) []byte {
 	}
 	return b
 }
+
+// Place is how a manual tells of a column: its letter, if it has one, and its names.
+type Place struct {
+	Code  byte
+	Names []string
+	Head  string
+}
+
+// Places are the columns of a table as a manual tells of them.
+func Places[T any](cols []Column[T]) (out []Place) {
+	for i := range cols {
+		out = append(out, Place{cols[i].Code, strings.Fields(cols[i].Long), cols[i].Head})
+	}
+	return out
+}

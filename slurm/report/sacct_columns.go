@@ -473,3 +473,11 @@ func assocText(id cluster.AssocID) string {
 	}
 	return front.UintText(uint32(id))
 }
+
+// SacctFields are the names of sacct's fields, for its manual.
+func SacctFields() (names []string) {
+	for i := range acctColumns {
+		names = append(names, acctColumns[i].name)
+	}
+	return names
+}
