@@ -17,6 +17,8 @@ import (
 // runWhy prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
 // returns the exit code.
 func runWhy(sys *front.Sys, argv []string) int {
+	sys, done := fitted(sys)
+	defer done()
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]
