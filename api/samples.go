@@ -1,0 +1,52 @@
+package api
+
+import (
+	"dev.muster/cluster"
+)
+
+// What nodes measure goes to the servers beside the log: a sample that is lost is a hole in a curve and no more. A node keeps
+// the last minutes until the server that leads has them, and tells them again when another one does; the other servers fetch
+// from the leader what it was told.
+var (
+	TellSamples = Endpoint[SamplesRequest, SamplesResponse]{"POST", "/v1/nodes/samples", Node, true, 0}
+	CopySamples = Endpoint[CopyRequest, CopyResponse]{"GET", "/v1/servers/samples", Peer, false, 0}
+)
+
+// NodeSample is what a node measured in a time: samples of package telemetry, packed.
+type NodeSample struct {
+	Node cluster.NodeName `json:"node"`
+	At   int64            `json:"at"`   // when it began, Unix seconds
+	Span int              `json:"span"` // for how many seconds
+	Data []byte           `json:"data,omitempty"`
+	Jobs []JobSample      `json:"jobs,omitempty"`
+}
+
+// JobSample is what a job did on the node meanwhile.
+type JobSample struct {
+	Job  cluster.JobID `json:"job"`
+	Data []byte        `json:"data"`
+}
+
+// SamplesRequest has samples of nodes of one client.
+type SamplesRequest struct {
+	Samples []NodeSample `json:"samples"`
+}
+
+// SamplesResponse says who has taken them. A server that has started anew may lack what it was told before.
+type SamplesResponse struct {
+	Boot string `json:"boot"`
+}
+
+// CopyRequest asks a server for what it was told after so much that it was told since it started.
+type CopyRequest struct {
+	Boot  string `json:"boot,omitempty"`
+	After uint64 `json:"after,omitempty"`
+}
+
+// CopyResponse is that, or the next part of it, and how much it was told with it.
+type CopyResponse struct {
+	Boot    string       `json:"boot"`
+	After   uint64       `json:"after"`
+	More    bool         `json:"more,omitempty"`
+	Samples []NodeSample `json:"samples,omitempty"`
+}
