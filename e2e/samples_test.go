@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// busy are the two GPUs of a node, of which the first is at work.
+func busy(util int) string {
+	return h100(2) + fmt.Sprintf("gpu 0 util %d\ngpu 0 power 612\ngpu 0 temp 61\ngpu 0 throttle 4\nproc 0 1 61000 90\ngpu 1 power 70\n", util)
+}
+
+// TestSamples: what the GPUs of a job do is measured on its node and kept by the servers, without the log: SQL has it by
+// node, GPU and job.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	g := startGPUs(t, busy(93), "--sample-span", "2s")
+	job := g.must("sbatch", "--parsable", "--gpus=1", "-o", "/dev/null", "--wrap", "while :; do :; done")
+	ask := func(q string) string {
+		return strings.TrimSpace(g.must("muster", "sql", "--csv", q))
+	}
+	g.wait("samples of the job", func() bool {
+		out := ask("SELECT count(*) > 1 AS n FROM job_samples WHERE cpus > 0 AND job = " + job)
+		return strings.HasSuffix(out, "\n1")
+	})
+	for _, c := range []struct{ query, want string }{
+		{"SELECT DISTINCT gpu, util, mem_mb, power_w, temp_c, throttle FROM job_gpu_samples WHERE job = " + job,
+			"gpu,util,mem_mb,power_w,temp_c,throttle\n0,93,61000,612,61,4"},
+		{"SELECT DISTINCT node, gpu, util, power_w FROM gpu_samples ORDER BY gpu", "node,gpu,util,power_w\nn1,0,93,612\nn1,1,0,70"},
+		{"SELECT count(*) > 0 AS n FROM node_samples WHERE cpu >= 0 AND mem_mb > 0 AND load >= 0 AND seconds = 2", "n\n1"},
+	} {
+		expect(t, c.query, ask(c.query), c.want)
+	}
+	before := ask("SELECT max(at) AS at FROM node_samples")
+	g.set(busy(7) + "gpu 0 link_in 500000\n")
+	g.wait("what changed", func() bool {
+		return strings.HasSuffix(ask("SELECT min(util) < 8 AND max(nvlink_in_kbs) > 0 AS n FROM job_gpu_samples WHERE job = "+job), "\n1")
+	})
+	if after := ask("SELECT max(at) AS at FROM node_samples"); after == before {
+		t.Errorf("no sample after %s", before)
+	}
+	g.must("scancel", job)
+}
