@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"dev.muster/cluster"
 )
 
@@ -49,4 +51,22 @@ type CopyResponse struct {
 	After   uint64       `json:"after"`
 	More    bool         `json:"more,omitempty"`
 	Samples []NodeSample `json:"samples,omitempty"`
+}
+
+// ShowSamples reads what a job or a node did, for who may see it.
+var ShowSamples = Endpoint[SamplesQuery, SamplesAnswer]{"GET", "/v1/samples", User, false, 0}
+
+// SamplesQuery names a job, as squeue shows it, or a node; or a job on one of its nodes.
+type SamplesQuery struct {
+	Job   string           `json:"job,omitempty"`
+	Node  cluster.NodeName `json:"node,omitempty"`
+	Since time.Time        `json:"since,omitzero"`
+	Until time.Time        `json:"until,omitzero"`
+}
+
+// SamplesAnswer is that, by node and the oldest first. More: there was too much for one answer.
+type SamplesAnswer struct {
+	Job     *cluster.Job `json:"job,omitempty"`
+	Samples []NodeSample `json:"samples,omitempty"` // Data is the job's if one was named
+	More    bool         `json:"more,omitempty"`
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -33,6 +34,18 @@ func lookCommands() []*cli.Command {
 			Action: func(c *cli.Context) error {
 				o := sqlOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
 				return exit(runSQL(frontEnd(), o))
+			}},
+		{Name: "samples", ArgsUsage: "JOB|NODE",
+			Usage: "show what a job, or a node, and its GPUs did, minute by minute: also what sbatch --profile asks to keep",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "of one of the job's nodes alone"},
+				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
+				&cli.DurationFlag{Name: "since", Usage: "so long ago and later, e.g. 2h (default: all of a job, a day of a node)"}},
+			Action: func(c *cli.Context) error {
+				if c.Args().Len() != 1 {
+					return errors.New("usage: muster samples [--node NODE] [--since TIME] [--csv] JOB|NODE")
+				}
+				o := samplesOptions{What: c.Args().First(), Node: c.String("node"), CSV: c.Bool("csv"), Since: c.Duration("since")}
+				return exit(runSamples(frontEnd(), o))
 			}},
 		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
 			cl := local()

@@ -32,6 +32,13 @@ func TestSamples(t *testing.T) {
 	} {
 		expect(t, c.query, ask(c.query), c.want)
 	}
+	text := g.must("muster", "samples", "--csv", job)
+	if !strings.HasPrefix(text, "time,seconds,node,cpus,") || !strings.Contains(text, ",n1,") || !strings.Contains(text, ",0,93,93,61000,61000,612,612,61,61,4") {
+		t.Errorf("muster samples:\n%s", text)
+	}
+	if text = g.must("muster", "samples", "n1"); !strings.Contains(text, "gpu_util") || strings.Contains(text, "port_in") {
+		t.Errorf("muster samples of a node:\n%s", text)
+	}
 	before := ask("SELECT max(at) AS at FROM node_samples")
 	g.set(busy(7) + "gpu 0 link_in 500000\n")
 	g.wait("what changed", func() bool {
