@@ -61,6 +61,7 @@ type pages struct {
 	daily         daily
 	past          pastJobs
 	curves        curves
+	hardware      hardwareCurves
 	moment        moment
 	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
