@@ -70,3 +70,27 @@ type SamplesAnswer struct {
 	Samples []NodeSample `json:"samples,omitempty"` // Data is the job's if one was named
 	More    bool         `json:"more,omitempty"`
 }
+
+// ListIdle lists jobs that have GPUs which do nothing.
+var ListIdle = Endpoint[IdleQuery, IdleAnswer]{"GET", "/v1/gpus/idle", User, false, 0}
+
+// IdleQuery bounds the list to GPUs that do nothing for so long; 0: as long as their partitions allow.
+type IdleQuery struct {
+	For time.Duration `json:"for,omitempty"`
+}
+
+// IdleAnswer is the list, those first that have done nothing for the longest.
+type IdleAnswer struct {
+	Jobs []IdleJob `json:"jobs,omitempty"`
+	Now  time.Time `json:"now"`
+}
+
+// IdleJob is a job with GPUs that do nothing.
+type IdleJob struct {
+	Job   *cluster.Job       `json:"job"`
+	Nodes []cluster.NodeName `json:"nodes"` // on which
+	Idle  int                `json:"idle"`
+	GPUs  int                `json:"gpus"` // that it has
+	Since time.Time          `json:"since"`
+	Rule  cluster.IdleRule   `json:"rule,omitempty"` // of its partition
+}

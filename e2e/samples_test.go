@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -48,4 +49,54 @@ func TestSamples(t *testing.T) {
 		t.Errorf("no sample after %s", before)
 	}
 	g.must("scancel", job)
+}
+
+// TestIdleGPU: the rule of a partition ends a job whose GPUs do nothing, requeues one, tells another, and leaves alone what
+// works; why is in its output and its record.
+func TestIdleGPU(t *testing.T) {
+	t.Parallel()
+	conf := t.TempDir() + "/slurm.conf"
+	write := func(rule string) {
+		t.Helper()
+		text := "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:h100:2\nPartitionName=p Nodes=n1 Default=YES IdleGPU=" + rule + " IdleGPUTime=0:04\n"
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cancel")
+	g := startGPUs(t, busy(93), "--sample-span", "1s", "--conf", conf)
+	works := g.must("sbatch", "--parsable", "--gpus=1", "-c1", "--mem=10", "-o", "works", "--wrap", "sleep 600")
+	submit := func(name string) string {
+		return g.must("sbatch", "--parsable", "--requeue", "--gpus=1", "-c1", "--mem=10", "-o", name, "--wrap", "sleep 600")
+	}
+	idle := submit("idle")
+	g.wait("its end", func() bool { return g.must("squeue", "-h", "-j", idle, "-t", "R,CG") == "" })
+	out := g.must("scontrol", "show", "job", idle)
+	want := "IdleGPU=cancel of partition p: 1 of 1 GPUs below 5 % since "
+	if !strings.Contains(out, "JobState=CANCELLED") || !strings.Contains(out, "SystemComment="+want) {
+		t.Error(out)
+	}
+	g.wait("why", func() bool {
+		return strings.Contains(g.read("idle"), "muster: "+want) && strings.Contains(g.read("idle"), "CANCELLED AT")
+	})
+	expect(t, "the job that works", g.must("squeue", "-h", "-j", works, "-o", "%t"), "R")
+	if text := g.must("scontrol", "show", "partition", "p"); !strings.Contains(text, "IdleGPU=cancel IdleGPUTime=00:00:04") {
+		t.Error(text)
+	}
+
+	write("notify")
+	g.must("scontrol", "reconfigure")
+	idle = submit("told")
+	g.wait("the notice", func() bool { return strings.Contains(g.read("told"), "leave them to others if it needs them no more") })
+	expect(t, "the job that was told", g.must("squeue", "-h", "-j", idle, "-o", "%t"), "R")
+	if list := g.must("muster", "idle"); !strings.Contains(list, idle+" ") || !strings.Contains(list, "notify") || strings.Contains(list, works+" ") {
+		t.Errorf("muster idle:\n%s", list)
+	}
+
+	write("requeue")
+	g.must("scontrol", "reconfigure")
+	g.must("scancel", idle)
+	idle = submit("again")
+	g.wait("the requeue", func() bool { return strings.Contains(g.must("scontrol", "show", "job", idle), "Restarts=1") })
+	g.must("scancel", idle, works)
 }

@@ -62,6 +62,7 @@ type pages struct {
 	past          pastJobs
 	curves        curves
 	hardware      hardwareCurves
+	samples       *samples
 	moment        moment
 	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
@@ -69,10 +70,11 @@ type pages struct {
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
+	s.callAs.Store(&call)
 	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
 		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
-		foretell: s.foretell}
+		foretell: s.foretell, samples: s.samples}
 	return p.handler()
 }
 

@@ -38,7 +38,8 @@ type samples struct {
 	bytes  int              // of ring
 	latest map[cluster.NodeName]*latestSample
 	unkept []acct.Hardware // not written yet
-	hours  map[int64]bool  // in which samples were that are not summed up
+	idle   idleGPUs
+	hours  map[int64]bool // in which samples were that are not summed up
 }
 
 // latestSample is the last one of a node, and what is known of the times of those before.
@@ -51,7 +52,8 @@ type latestSample struct {
 }
 
 func newSamples() *samples {
-	return &samples{boot: rand.Text(), more: make(chan struct{}, 1), latest: map[cluster.NodeName]*latestSample{}, hours: map[int64]bool{}}
+	return &samples{boot: rand.Text(), more: make(chan struct{}, 1), latest: map[cluster.NodeName]*latestSample{}, hours: map[int64]bool{},
+		idle: idleGPUs{}}
 }
 
 // weight is about what a sample takes.
@@ -92,6 +94,7 @@ func (h *samples) take(list []api.NodeSample) {
 		for k := range s.Jobs {
 			if one, err := telemetry.Unpack(s.Jobs[k].Data); err == nil {
 				l.jobs[s.Jobs[k].Job] = one
+				h.idle.note(s.Jobs[k].Job, s.Node, one, at.Add(-span), at)
 			}
 		}
 	}

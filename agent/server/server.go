@@ -89,6 +89,7 @@ type Server struct {
 
 	stats   *stats
 	samples *samples
+	callAs  atomic.Pointer[CallAs]
 
 	foreMu sync.Mutex // held while the future is looked at
 	fore   forecasts
@@ -124,6 +125,7 @@ func (s *Server) Run(ctx context.Context) error {
 	keeping.Go(func() { keepPast(ctx, s) })
 	keeping.Go(func() { keepSamples(ctx, s) })
 	keeping.Go(func() { fetchSamples(ctx, s) })
+	keeping.Go(func() { recallIdle(ctx, s) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
