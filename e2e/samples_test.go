@@ -67,13 +67,21 @@ func TestIdleGPU(t *testing.T) {
 	g := startGPUs(t, busy(93), "--sample-span", "1s", "--conf", conf)
 	works := g.must("sbatch", "--parsable", "--gpus=1", "-c1", "--mem=10", "-o", "works", "--wrap", "sleep 600")
 	submit := func(name string) string {
-		return g.must("sbatch", "--parsable", "--requeue", "--gpus=1", "-c1", "--mem=10", "-o", name, "--wrap", "sleep 600")
+		id := g.must("sbatch", "--parsable", "--requeue", "--gpus=1", "-c1", "--mem=10", "-o", name, "--wrap", "sleep 600")
+		g.wait("its output", func() bool {
+			_, err := os.Stat(g.dir + "/" + name)
+			return err == nil
+		})
+		return id
 	}
 	idle := submit("idle")
-	g.wait("its end", func() bool { return g.must("squeue", "-h", "-j", idle, "-t", "R,CG") == "" })
-	out := g.must("scontrol", "show", "job", idle)
+	out := ""
+	g.wait("its end", func() bool {
+		out = g.must("scontrol", "show", "job", idle)
+		return strings.Contains(out, "JobState=CANCELLED")
+	})
 	want := "IdleGPU=cancel of partition p: 1 of 1 GPUs below 5 % since "
-	if !strings.Contains(out, "JobState=CANCELLED") || !strings.Contains(out, "SystemComment="+want) {
+	if !strings.Contains(out, "SystemComment="+want) {
 		t.Error(out)
 	}
 	g.wait("why", func() bool {

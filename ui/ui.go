@@ -87,6 +87,7 @@ type Overview struct {
 	Unit          string  // GPUs, or CPUs where there are none
 	Servers       []Server
 	Sick          []Node
+	Idle          int // GPUs that jobs have and do not use
 	Running       int
 	Waiting       int
 	Oldest        string // how long the job has waited that could have begun first

@@ -11,7 +11,9 @@ import (
 	"dev.muster/acct"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
 	"dev.muster/telemetry"
+	"dev.muster/ui"
 	"dev.muster/wire"
 )
 
@@ -263,4 +265,37 @@ func recallIdle(ctx context.Context, s *Server) {
 		}
 		s.samples.mu.Unlock()
 	}
+}
+
+// viewIdle is the page of GPUs that jobs have and do not use.
+func (s *pages) viewIdle(sees visibility, _ *http.Request) (string, string, any, error) {
+	now := time.Now()
+	v := ui.One{Head: fmt.Sprintf("jobs with GPUs below %d %% for the IdleGPUTime of their partition, %v unless it is set", cluster.IdleGPUPercent, cluster.IdleGPUTime)}
+	for _, one := range s.idle(sees, now) {
+		text := fmt.Sprintf("%d of %d GPUs since %s, %s, on %s", one.Idle, one.GPUs, stamped(one.Since), span(now.Sub(one.Since)), joined(one.Nodes))
+		if one.Rule != "" {
+			text += "; the rule of the partition: " + string(one.Rule)
+		}
+		v.Rows = append(v.Rows, ui.Row{Name: fmt.Sprintf("job %s of %s", jobPath(one.Job)[len("/jobs/"):], one.Job.Spec.User), Value: text, To: jobPath(one.Job)})
+	}
+	if len(v.Rows) == 0 {
+		v.Note = "There are none."
+	}
+	return "one", "Idle GPUs", v, nil
+}
+
+// idle are the jobs with idle GPUs that a visitor may see.
+func (s *pages) idle(sees visibility, now time.Time) []api.IdleJob {
+	if s.samples == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.samples.idleJobs(sees.snap, 0, now), func(j api.IdleJob) bool { return !sees.job(j.Job) })
+}
+
+func joined(nodes []cluster.NodeName) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = string(n)
+	}
+	return hostlist.Compress(names)
 }

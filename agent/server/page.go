@@ -82,7 +82,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 func (s *pages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
+		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
 		"/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}
