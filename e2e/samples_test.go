@@ -108,3 +108,19 @@ func TestIdleGPU(t *testing.T) {
 	g.wait("the requeue", func() bool { return strings.Contains(g.must("scontrol", "show", "job", idle), "Restarts=1") })
 	g.must("scancel", idle, works)
 }
+
+// TestHardwareDashboards: a real Prometheus has data for every panel of the dashboards of one job and one node.
+func TestHardwareDashboards(t *testing.T) {
+	t.Parallel()
+	page := freeAddr(t)
+	g := startGPUs(t, busy(93), "--sample-span", "1s", "--http", page)
+	job := g.must("sbatch", "--parsable", "--gpus=1", "-o", "/dev/null", "--wrap", "sleep 600")
+	p := startPrometheus(t, page)
+	for _, file := range []string{"job", "node"} {
+		for _, expr := range boardOf(t, file) {
+			expr = strings.NewReplacer("$jobid", job, "$node", "n1").Replace(expr)
+			g.wait(fmt.Sprintf("data of %q in %s", expr, file), func() bool { return p.query(expr) > 0 })
+		}
+	}
+	g.must("scancel", job)
+}

@@ -80,7 +80,7 @@ func TestIdlePage(t *testing.T) {
 	h := s.handler()
 	for path, wants := range map[string][]string{
 		"/metrics/hardware": {`muster_gpu_utilization{node="n00000",gpu="2"} 41`, `muster_gpu_utilization{node="n00000",gpu="0"} 93`,
-			`muster_gpu_job{node="n00000",gpu="7",job="1"} 1`, `muster_job_info{job="1",user="a\"><img src=x>"`, `muster_job_cpus_busy{node="n00000",job="1"} 50`,
+			`muster_gpu_job{node="n00000",gpu="7",jobid="1"} 1`, `muster_job_info{jobid="1",user="a\"><img src=x>"`, `muster_job_cpus_busy{node="n00000",jobid="1"} 50`,
 			`muster_node_cpu_busy_percent{node="n00000"} 50`},
 		"/metrics":   {`muster_gpus_idle{partition="main"} 0`},
 		"/gpus/idle": {"There are none."},

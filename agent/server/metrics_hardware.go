@@ -58,7 +58,7 @@ func (s *pages) hardwareMetrics(m *series, snap *cluster.Snapshot) {
 				put(l.own.GPUs[i].Values, k.of[1], "node", node, "gpu", strconv.Itoa(l.own.GPUs[i].Index))
 			}
 			for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
-				put(l.jobs[id].Own, k.of[2], "node", node, "job", strconv.Itoa(int(id)))
+				put(l.jobs[id].Own, k.of[2], "node", node, "jobid", strconv.Itoa(int(id)))
 			}
 		}
 	}
@@ -72,11 +72,11 @@ func jobInfos(m *series, snap *cluster.Snapshot) {
 			continue
 		}
 		id := strconv.Itoa(int(j.ID))
-		m.put("muster_job_info", "a job that runs: 1", 1, "job", id, "user", j.Spec.User, "account", j.Spec.Account, "partition",
+		m.put("muster_job_info", "a job that runs: 1", 1, "jobid", id, "user", j.Spec.User, "account", j.Spec.Account, "partition",
 			j.Alloc.Partition, "name", j.Spec.Name)
 		for i := range j.Alloc.Shares {
 			for g := range j.Alloc.Shares[i].GPUs.All() {
-				m.put("muster_gpu_job", "the job that has the GPU: 1", 1, "node", string(j.Alloc.Shares[i].Node), "gpu", strconv.Itoa(g), "job", id)
+				m.put("muster_gpu_job", "the job that has the GPU: 1", 1, "node", string(j.Alloc.Shares[i].Node), "gpu", strconv.Itoa(g), "jobid", id)
 			}
 		}
 	}
