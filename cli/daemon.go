@@ -160,7 +160,7 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
 			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
 		Sysfs: c.String("sysfs"), SampleSpan: c.Duration("sample-span"),
-		Log:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	cfg.Errands.Filter = &lua.Filter{Log: cfg.Log}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)

@@ -48,7 +48,7 @@ func lookCommands() []*cli.Command {
 				return exit(runSamples(frontEnd(), o))
 			}},
 		{Name: "idle", Usage: "list jobs whose GPUs do nothing (below 5 %): whose, where and since when",
-			Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "for so long, e.g. 10m (default: the IdleGPUTime of the partition, 30 minutes)"}},
+			Flags:  []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "for so long, e.g. 10m (default: the IdleGPUTime of the partition, 30 minutes)"}},
 			Action: func(c *cli.Context) error { return exit(runIdle(frontEnd(), c.Duration("for"))) }},
 		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
 			cl := local()
