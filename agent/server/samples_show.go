@@ -9,6 +9,14 @@ import (
 	"dev.muster/cluster"
 )
 
+// sampleRoutes registers what is told and asked of samples.
+func sampleRoutes(s *Server, m *api.Mux) {
+	handle(s, m, api.TellSamples, tellSamples(s))
+	api.Handle(m, api.CopySamples, copySamples(s))
+	handle(s, m, api.ShowSamples, showSamples(s))
+	handle(s, m, api.ListIdle, listIdle(s))
+}
+
 // samplesShown bounds one answer.
 const samplesShown = 100_000
 
