@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -97,7 +98,7 @@ func TestIdleGPU(t *testing.T) {
 	idle = submit("told")
 	g.wait("the notice", func() bool { return strings.Contains(g.read("told"), "leave them to others if it needs them no more") })
 	expect(t, "the job that was told", g.must("squeue", "-h", "-j", idle, "-o", "%t"), "R")
-	if list := g.must("muster", "idle"); !strings.Contains(list, idle+" ") || !strings.Contains(list, "notify") || strings.Contains(list, works+" ") {
+	if list := g.must("muster", "idle"); !strings.Contains(list, "\n"+idle+" ") || !strings.Contains(list, "notify") || strings.Contains(list, "\n"+works+" ") {
 		t.Errorf("muster idle:\n%s", list)
 	}
 
@@ -123,4 +124,41 @@ func TestHardwareDashboards(t *testing.T) {
 		}
 	}
 	g.must("scancel", job)
+}
+
+// TestSamplesGroup: each server of a group has the samples, and when the one that leads is lost there is no hole in them.
+func TestSamplesGroup(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	g.join("s2", "s1")
+	g.join("s3", "s2")
+	g.join("c1", "s1", "--hollow", "1x2c4g", "--hollow-exec", "--sample-span", "2s")
+	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
+	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	job := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "while :; do :; done")
+	ask := func(s, q string) string { return strings.TrimSpace(g.must(s, "muster", "sql", "--csv", "--noheader", q)) }
+	count := "SELECT count(*) > 3 FROM job_samples WHERE cpus > 0 AND job = " + job
+	for _, s := range []string{"s1", "s2", "s3"} {
+		g.wait("samples at "+s, func() bool { return ask(s, count) == "1" })
+	}
+	leader := g.awaitLeader("s1")
+	others := g.others(leader)
+	last := ask(others[0], "SELECT max(at) FROM job_samples")
+	g.at[leader].kill()
+	for _, s := range others {
+		g.wait("samples at "+s+" after the leader's end", func() bool { return ask(s, "SELECT max(at) > 10 + "+last+" FROM job_samples") == "1" })
+		gap := ask(s, "SELECT max(d) FROM (SELECT at - lag(at) OVER (ORDER BY at) AS d FROM job_samples)")
+		if n := secondsOf(gap); n > 6 {
+			t.Errorf("%s: a hole of %s seconds", s, gap)
+		}
+	}
+}
+
+// secondsOf is a number, or much.
+func secondsOf(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 1 << 20
+	}
+	return n
 }
