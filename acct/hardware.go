@@ -11,9 +11,10 @@ import (
 	"dev.muster/telemetry"
 )
 
-// The past of hardware: what each node and its GPUs did, and each job on each of its nodes. Nodes' samples are kept for two
-// days as they came, and joined to hours for two years. Those of jobs are kept as they came for two days, and are joined
-// then so that none has more than jobPoints for each of its nodes, however long it runs.
+// The past of hardware: what each node and its GPUs did, and each job on each of its nodes. Nodes' samples
+// are kept for two days as they came, and joined to hours for two years. Those of jobs are kept as they
+// came for two days, and are joined then so that none has more than jobPoints for each of its nodes,
+// however long it runs.
 
 const (
 	jobPoints   = 240
@@ -132,9 +133,11 @@ WHERE node = ? AND hourly = ? AND at >= ? AND at < ? ORDER BY at`, string(name),
 }
 
 // Job reads the samples of a job in a time, by node and the oldest first; of one node if one is named.
-func (s Samples) Job(ctx context.Context, job cluster.JobID, node cluster.NodeName, from, to time.Time) ([]Hardware, error) {
+func (s Samples) Job(ctx context.Context, job cluster.JobID, node cluster.NodeName, from, to time.Time,
+) ([]Hardware, error) {
 	return s.read(ctx, job, `SELECT node, at, span, data FROM job_hardware
-WHERE job = ?1 AND (?2 = '' OR node = ?2) AND at >= ?3 AND at < ?4 ORDER BY node, at`, int64(job), string(node), from.Unix(), to.Unix())
+WHERE job = ?1 AND (?2 = '' OR node = ?2) AND at >= ?3 AND at < ?4 ORDER BY node, at`,
+		int64(job), string(node), from.Unix(), to.Unix())
 }
 
 // distinct lists what a column has, by looking for the next value after each.
@@ -169,8 +172,8 @@ func (s Samples) Hour(ctx context.Context, hour, now time.Time) error {
 				return err
 			}
 			for hourly, kept := range []time.Duration{minutesKept, hoursKept} {
-				if _, err := tx.ExecContext(ctx, "DELETE FROM hardware WHERE node = ? AND hourly = ? AND at < ?", name, hourly,
-					now.Add(-kept).Unix()); err != nil {
+				const forget = "DELETE FROM hardware WHERE node = ? AND hourly = ? AND at < ?"
+				if _, err := tx.ExecContext(ctx, forget, name, hourly, now.Add(-kept).Unix()); err != nil {
 					return err
 				}
 			}
@@ -199,7 +202,8 @@ WHERE node = ? AND hourly = 0 AND at >= ? AND at < ?`, name, hour, hour+hourSpan
 	if j.Empty() {
 		return nil
 	}
-	_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO hardware VALUES (?, 1, ?, 3600, ?)", name, hour, j.Sample().Pack())
+	const put = "INSERT OR REPLACE INTO hardware VALUES (?, 1, ?, 3600, ?)"
+	_, err = tx.ExecContext(ctx, put, name, hour, j.Sample().Pack())
 	return err
 }
 
@@ -212,8 +216,9 @@ func firstError(list ...error) error {
 	return nil
 }
 
-// Thin joins samples of jobs that are older than two days, so that no job has too many, and forgets the oldest; a part of
-// the jobs, those after one, at a time. It returns the last of them; 0: there are no more.
+// Thin joins samples of jobs that are older than two days, so that no job has too many, and forgets the
+// oldest; a part of the jobs, those after one, at a time. It returns the last of them; 0: there are no
+// more.
 func (s Samples) Thin(ctx context.Context, now time.Time, after cluster.JobID) (last cluster.JobID, err error) {
 	err = s.change(ctx, "thin out samples of jobs", func(tx *sql.Tx) error {
 		if after == 0 {
@@ -261,7 +266,8 @@ func thinSpan(seconds int64) int64 {
 // thinJob joins the old samples of one job.
 func thinJob(ctx context.Context, tx *sql.Tx, job int64, now time.Time) error {
 	var done bool
-	if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM job_thinned WHERE job = ?)", job).Scan(&done); done || err != nil {
+	const thinned = "SELECT EXISTS (SELECT 1 FROM job_thinned WHERE job = ?)"
+	if err := tx.QueryRowContext(ctx, thinned, job).Scan(&done); done || err != nil {
 		return err
 	}
 	old := now.Add(-minutesKept).Unix()
@@ -296,7 +302,8 @@ func replaceJoined(ctx context.Context, tx *sql.Tx, list []Hardware, span, old i
 		return nil
 	}
 	job := int64(list[0].Job)
-	if _, err := tx.ExecContext(ctx, "DELETE FROM job_hardware WHERE job = ? AND at < ? AND span < ?", job, old, span); err != nil {
+	const forget = "DELETE FROM job_hardware WHERE job = ? AND at < ? AND span < ?"
+	if _, err := tx.ExecContext(ctx, forget, job, old, span); err != nil {
 		return err
 	}
 	part := func(h Hardware) int64 { return h.At.Unix() / span * span }
@@ -312,8 +319,9 @@ func replaceJoined(ctx context.Context, tx *sql.Tx, list []Hardware, span, old i
 			}
 		}
 		if !j.Empty() {
-			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO job_hardware VALUES (?, ?, ?, ?, ?)", job, string(list[0].Node),
-				part(list[0]), span, j.Sample().Pack()); err != nil {
+			const put = "INSERT OR REPLACE INTO job_hardware VALUES (?, ?, ?, ?, ?)"
+			data := j.Sample().Pack()
+			if _, err := tx.ExecContext(ctx, put, job, string(list[0].Node), part(list[0]), span, data); err != nil {
 				return err
 			}
 		}

@@ -35,14 +35,16 @@ func hardwareViews() []view {
 			both(node, values("-1", telemetry.NodeFields))},
 		{"gpu_samples", "hardware" + each, "what GPUs did meanwhile", both(append(node[:len(node):len(node)], gpu),
 			values("g.value", telemetry.GPUFields))},
-		{"job_samples", "job_hardware", "what jobs did on each of their nodes, each minute of two days, then less often",
+		{"job_samples", "job_hardware",
+			"what jobs did on each of their nodes, each minute of two days, then less often",
 			both(job, values("-1", telemetry.JobFields))},
 		{"job_gpu_samples", "job_hardware" + each, "what the GPUs of jobs did meanwhile",
 			both(append(job[:len(job):len(job)], gpu), values("g.value", telemetry.GPUFields))},
 	}
 }
 
-// sampleFunctions makes known: muster_sample(data, GPU or -1, field), and muster_gpus(data), the numbers of the GPUs as JSON.
+// sampleFunctions makes known: muster_sample(data, GPU or -1, field), and muster_gpus(data), the numbers
+// of the GPUs as JSON.
 func sampleFunctions() error {
 	unpack := func(v driver.Value) *telemetry.Sample {
 		data, _ := v.([]byte)

@@ -29,16 +29,19 @@ func packed(k telemetry.Kind, gpus int, util float64) []byte {
 	}
 	for i := range gpus {
 		v := s.GPU(i).Values
-		v[telemetry.GPUUtil], v[telemetry.GPUUtilMax], v[telemetry.GPUMem], v[telemetry.GPUMemMax] = util, util+3, 61234, 62000
-		v[telemetry.GPUPower], v[telemetry.GPUPowerMax], v[telemetry.GPUTemp], v[telemetry.GPUTempMax] = 612, 701, 61, 64
+		v[telemetry.GPUUtil], v[telemetry.GPUUtilMax], v[telemetry.GPUMem], v[telemetry.GPUMemMax] =
+			util, util+3, 61234, 62000
+		v[telemetry.GPUPower], v[telemetry.GPUPowerMax], v[telemetry.GPUTemp], v[telemetry.GPUTempMax] =
+			612, 701, 61, 64
 		v[telemetry.GPUThrottle], v[telemetry.GPULinkIn], v[telemetry.GPULinkOut] = 4, 120_000_000+util, 119_000_000
 		v[telemetry.GPUBusIn], v[telemetry.GPUBusOut] = 1_200_000+util, 900_000
 	}
 	return s.Pack()
 }
 
-// TestHardware: samples of nodes are read as they came for two days, and as hours before; told twice they count once; a
-// job of ten days keeps two days of minutes and no more than 240 points of the time before; SQL reads all of them.
+// TestHardware: samples of nodes are read as they came for two days, and as hours before; told twice they
+// count once; a job of ten days keeps two days of minutes and no more than 240 points of the time before;
+// SQL reads all of them.
 func TestHardware(t *testing.T) {
 	d := openTest(t)
 	s, now := SamplesOf(d), time.Now().Truncate(time.Hour)
@@ -96,14 +99,16 @@ func TestHardware(t *testing.T) {
 			points++
 		}
 	}
-	if err != nil || minutes < 48*60 || minutes > 49*60+10 || points > jobPoints || points < 100 || seconds < 239*time.Hour || seconds > 241*time.Hour {
+	if err != nil || minutes < 48*60 || minutes > 49*60+10 || points > jobPoints || points < 100 ||
+		seconds < 239*time.Hour || seconds > 241*time.Hour {
 		t.Errorf("a long job: %d minutes and %d points for %v, %v", minutes, points, seconds, err)
 	}
 	for q, want := range map[string]string{
-		"SELECT count(*) FROM node_samples WHERE seconds = 60 AND node = 'n1'":                                     "2880",
-		"SELECT round(avg(util), 1) FROM gpu_samples WHERE gpu = 1 AND seconds = 3600":                             "20",
-		"SELECT max(util_max), min(nvlink_in_kbs) > 1000, count(DISTINCT node) FROM job_gpu_samples WHERE job = 7": "33 1 2",
-		"SELECT count(*), max(cpus) FROM job_samples WHERE job = 8":                                                "1 10",
+		"SELECT count(*) FROM node_samples WHERE seconds = 60 AND node = 'n1'":         "2880",
+		"SELECT round(avg(util), 1) FROM gpu_samples WHERE gpu = 1 AND seconds = 3600": "20",
+		"SELECT max(util_max), min(nvlink_in_kbs) > 1000, count(DISTINCT node) FROM job_gpu_samples" +
+			" WHERE job = 7": "33 1 2",
+		"SELECT count(*), max(cpus) FROM job_samples WHERE job = 8": "1 10",
 	} {
 		table, err := d.SQL(t.Context(), q)
 		if err != nil {
@@ -132,8 +137,10 @@ func BenchmarkHardwareMinute(b *testing.B) {
 		for i := range 1000 {
 			node := cluster.NodeName(fmt.Sprintf("gpu-node-%04d", i))
 			util := 50 + float64((i*7+n*13)%500)/10
-			list = append(list, Hardware{Node: node, At: at, Span: time.Minute, Data: packed(telemetry.OfNode, 8, util)},
-				Hardware{Job: cluster.JobID(1 + i/4), Node: node, At: at, Span: time.Minute, Data: packed(telemetry.OfJob, 8, util)})
+			list = append(list,
+				Hardware{Node: node, At: at, Span: time.Minute, Data: packed(telemetry.OfNode, 8, util)},
+				Hardware{Job: cluster.JobID(1 + i/4), Node: node, At: at, Span: time.Minute,
+					Data: packed(telemetry.OfJob, 8, util)})
 		}
 		if err := s.Add(b.Context(), list); err != nil {
 			b.Fatal(err)

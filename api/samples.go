@@ -6,9 +6,9 @@ import (
 	"dev.muster/cluster"
 )
 
-// What nodes measure goes to the servers beside the log: a sample that is lost is a hole in a curve and no more. A node keeps
-// the last minutes until the server that leads has them, and tells them again when another one does; the other servers fetch
-// from the leader what it was told.
+// What nodes measure goes to the servers beside the log: a sample that is lost is a hole in a curve and no
+// more. A node keeps the last minutes until the server that leads has them, and tells them again when
+// another one does; the other servers fetch from the leader what it was told.
 var (
 	TellSamples = Endpoint[SamplesRequest, SamplesResponse]{"POST", "/v1/nodes/samples", Node, true, 0}
 	CopySamples = Endpoint[CopyRequest, CopyResponse]{"GET", "/v1/servers/samples", Peer, false, 0}

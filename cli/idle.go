@@ -30,9 +30,9 @@ func runIdle(sys *front.Sys, least time.Duration) int {
 		for k, n := range one.Nodes {
 			names[k] = string(n)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", j.ID, j.Spec.User, cmp.Or(j.Spec.Account, "-"), j.Alloc.Partition, one.Idle,
-			one.GPUs, one.Since.Local().Format("2006-01-02T15:04:05"), resp.Now.Sub(one.Since).Round(time.Second), cmp.Or(string(one.Rule), "-"),
-			hostlist.Compress(names))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", j.ID, j.Spec.User, cmp.Or(j.Spec.Account, "-"),
+			j.Alloc.Partition, one.Idle, one.GPUs, one.Since.Local().Format("2006-01-02T15:04:05"),
+			resp.Now.Sub(one.Since).Round(time.Second), cmp.Or(string(one.Rule), "-"), hostlist.Compress(names))
 	}
 	if err := t.Flush(); err != nil {
 		return sys.Fail("%s", err.Error())

@@ -21,8 +21,8 @@ type samplesOptions struct {
 	Since time.Duration
 }
 
-// runSamples prints what a job did on its nodes, or a node, and their GPUs (muster samples JOB|NODE): a line for each time
-// and GPU. It returns the exit code.
+// runSamples prints what a job did on its nodes, or a node, and their GPUs (muster samples JOB|NODE): a
+// line for each time and GPU. It returns the exit code.
 func runSamples(sys *front.Sys, o samplesOptions) int {
 	q := api.SamplesQuery{Job: o.What, Node: cluster.NodeName(o.Node)}
 	if o.Since > 0 {
@@ -45,8 +45,8 @@ func runSamples(sys *front.Sys, o samplesOptions) int {
 	}
 	rows := sampleRows(kind, resp.Samples)
 	if len(rows) == 1 {
-		fmt.Fprintf(sys.Stderr, "%s: there are no samples of %s: it ran for less than a minute, or on nodes that have none, or it is long ago\n",
-			sys.Prog, o.What)
+		fmt.Fprintf(sys.Stderr, "%s: there are no samples of %s: it ran for less than a minute, "+
+			"or on nodes that have none, or it is long ago\n", sys.Prog, o.What)
 		return 0
 	}
 	printRows(out, rows, o.CSV)
@@ -72,7 +72,8 @@ func sampleRows(kind telemetry.Kind, list []api.NodeSample) [][]string {
 		if err != nil {
 			continue
 		}
-		row := []string{time.Unix(list[i].At, 0).Format("2006-01-02T15:04:05"), strconv.Itoa(list[i].Span), string(list[i].Node)}
+		row := []string{time.Unix(list[i].At, 0).Format("2006-01-02T15:04:05"),
+			strconv.Itoa(list[i].Span), string(list[i].Node)}
 		for _, v := range s.Own {
 			row = append(row, sampleText(v))
 		}

@@ -13,8 +13,8 @@ func busy(util int) string {
 	return h100(2) + fmt.Sprintf("gpu 0 util %d\ngpu 0 power 612\ngpu 0 temp 61\ngpu 0 throttle 4\nproc 0 1 61000 90\ngpu 1 power 70\n", util)
 }
 
-// TestSamples: what the GPUs of a job do is measured on its node and kept by the servers, without the log: SQL has it by
-// node, GPU and job.
+// TestSamples: what the GPUs of a job do is measured on its node and kept by the servers, without the log:
+// SQL has it by node, GPU and job.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, busy(93), "--sample-span", "2s")
@@ -52,8 +52,8 @@ func TestSamples(t *testing.T) {
 	g.must("scancel", job)
 }
 
-// TestIdleGPU: the rule of a partition ends a job whose GPUs do nothing, requeues one, tells another, and leaves alone what
-// works; why is in its output and its record.
+// TestIdleGPU: the rule of a partition ends a job whose GPUs do nothing, requeues one, tells another, and
+// leaves alone what works; why is in its output and its record.
 func TestIdleGPU(t *testing.T) {
 	t.Parallel()
 	conf := t.TempDir() + "/slurm.conf"
@@ -126,7 +126,8 @@ func TestHardwareDashboards(t *testing.T) {
 	g.must("scancel", job)
 }
 
-// TestSamplesGroup: each server of a group has the samples, and when the one that leads is lost there is no hole in them.
+// TestSamplesGroup: each server of a group has the samples, and when the one that leads is lost there is
+// no hole in them.
 func TestSamplesGroup(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t)
@@ -136,7 +137,9 @@ func TestSamplesGroup(t *testing.T) {
 	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
 	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	job := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "while :; do :; done")
-	ask := func(s, q string) string { return strings.TrimSpace(g.must(s, "muster", "sql", "--csv", "--noheader", q)) }
+	ask := func(s, q string) string {
+		return strings.TrimSpace(g.must(s, "muster", "sql", "--csv", "--noheader", q))
+	}
 	count := "SELECT count(*) > 3 FROM job_samples WHERE cpus > 0 AND job = " + job
 	for _, s := range []string{"s1", "s2", "s3"} {
 		g.wait("samples at "+s, func() bool { return ask(s, count) == "1" })

@@ -1,5 +1,5 @@
-// Package telemetry is what hardware did: what nodes measure of themselves, of their GPUs and of the jobs on them, packed into
-// few bytes, so that it can be carried and kept for long.
+// Package telemetry is what hardware did: what nodes measure of themselves, of their GPUs and of the jobs
+// on them, packed into few bytes, so that it can be carried and kept for long.
 package telemetry
 
 import (
@@ -190,25 +190,21 @@ func pack(b []byte, fields []Field, values []float64) []byte {
 // errDamaged says that bytes are no sample.
 var errDamaged = errors.New("this is no sample of hardware")
 
-// Unpack reads what Pack wrote, of an older or newer version too: what that did not know is not known, what it knew
-// besides is left out.
+// Unpack reads what Pack wrote, of an older or newer version too: what that did not know is not known,
+// what it knew besides is left out.
 func Unpack(b []byte) (*Sample, error) {
-	if len(b) == 0 || Kind(b[0]) != OfNode && Kind(b[0]) != OfJob {
-		return nil, errDamaged
-	}
-	r := reader{rest: b[1:]}
-	s := &Sample{Kind: Kind(b[0])}
+	r := reader{rest: b}
+	s := &Sample{Kind: Kind(min(r.number(), 255))}
+	r.bad = r.bad || s.Kind != OfNode && s.Kind != OfJob
 	s.Own = r.values(s.Kind.Fields())
-	n := r.number()
-	if r.bad || n > maxGPUs {
-		return nil, errDamaged
-	}
-	s.GPUs = make([]GPU, n)
+	s.GPUs = make([]GPU, r.count(maxGPUs))
 	for i := range s.GPUs {
-		s.GPUs[i].Index = int(min(r.number(), maxGPUs))
-		s.GPUs[i].Values = r.values(GPUFields)
+		g := &s.GPUs[i]
+		g.Index = int(min(r.number(), maxGPUs))
+		g.Values = r.values(GPUFields)
 	}
-	if r.bad || len(r.rest) > 0 || !slices.IsSortedFunc(s.GPUs, func(a, b GPU) int { return a.Index - b.Index }) {
+	sorted := slices.IsSortedFunc(s.GPUs, func(a, b GPU) int { return a.Index - b.Index })
+	if r.bad || len(r.rest) > 0 || !sorted {
 		return nil, errDamaged
 	}
 	return s, nil
@@ -230,13 +226,20 @@ func (r *reader) number() uint64 {
 	return v
 }
 
-func (r *reader) values(fields []Field) []float64 {
-	out, n := blank(fields), r.number()
-	if n > maxValues {
+// count is a number of things, of which there may be so many.
+func (r *reader) count(limit uint64) int {
+	n := r.number()
+	if n > limit {
 		r.bad = true
-		return out
+		return 0
 	}
-	for i := range int(n) {
+	return int(n)
+}
+
+func (r *reader) values(fields []Field) []float64 {
+	out := blank(fields)
+	n := r.count(maxValues)
+	for i := range n {
 		if v := r.number(); i < len(out) && v > 0 {
 			out[i] = float64(v-1) / fields[i].scale
 		}

@@ -17,7 +17,8 @@ func sampleOf(gpus int, util float64) *Sample {
 	return s
 }
 
-// TestPack: a sample comes back as it was, what is not known too, and a node with eight GPUs takes less than 250 bytes.
+// TestPack: a sample comes back as it was, what is not known too, and a node with eight GPUs takes less
+// than 250 bytes.
 func TestPack(t *testing.T) {
 	s := sampleOf(8, 93.2)
 	b := s.Pack()
@@ -38,7 +39,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestJoin: means by time, maxima, all reasons that were there; what is known in one part only counts for that part.
+// TestJoin: means by time, maxima, all reasons that were there; what is known in one part only counts for
+// that part.
 func TestJoin(t *testing.T) {
 	var j Joiner
 	a, b := sampleOf(1, 10), sampleOf(2, 40)

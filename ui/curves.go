@@ -18,7 +18,8 @@ type Curve struct {
 const curveKeys = 4
 
 // Curves draws lines that should be alike, with those marked that are not. what is the word for one of them.
-func Curves(title, unit, what string, list []Curve, from, to time.Time, tick time.Duration, stamp string) Plot {
+func Curves(title, unit, what string, list []Curve, from, to time.Time, tick time.Duration,
+	stamp string) Plot {
 	most, sum, n := 1.0, 0.0, 0
 	var long []PlotPoint
 	for _, c := range list {
@@ -50,7 +51,8 @@ func Curves(title, unit, what string, list []Curve, from, to time.Time, tick tim
 		plot.Legend = append(plot.Legend, Cell{Class: "p-odd", Title: fmt.Sprintf("and %d more", odd-curveKeys)})
 	}
 	if what != "" && len(list) > odd {
-		plot.Legend = append([]Cell{{Class: "p-curve", Title: strconv.Itoa(len(list)-odd) + " " + what}}, plot.Legend...)
+		all := Cell{Class: "p-curve", Title: strconv.Itoa(len(list)-odd) + " " + what}
+		plot.Legend = append([]Cell{all}, plot.Legend...)
 	}
 	plot.hover(f, long, func(at PlotPoint) string { return moment(list, at.At, unit) })
 	plot.Text = title + " over time, " + plot.Now
@@ -89,8 +91,8 @@ func moment(list []Curve, at time.Time, unit string) string {
 	case n == 1:
 		return withUnit(sum, unit)
 	}
-	return fmt.Sprintf("%s on average; %s has %s, %s has %s", withUnit(sum/float64(n), unit), lowest, withUnit(low, unit), highest,
-		withUnit(high, unit))
+	return fmt.Sprintf("%s on average; %s has %s, %s has %s", withUnit(sum/float64(n), unit), lowest,
+		withUnit(low, unit), highest, withUnit(high, unit))
 }
 
 func withUnit(v float64, unit string) string {

@@ -20,8 +20,9 @@ import (
 	"dev.muster/telemetry"
 )
 
-// What this machine, its GPUs and the jobs on it do is measured a few times a minute, joined to one sample a minute for each
-// node, and told to the servers. Hollow nodes whose steps really run have what their jobs do; others have none.
+// What this machine, its GPUs and the jobs on it do is measured a few times a minute, joined to one sample
+// a minute for each node, and told to the servers. Hollow nodes whose steps really run have what their
+// jobs do; others have none.
 
 const (
 	sampleSpan  = time.Minute // unless the configuration says otherwise
@@ -69,19 +70,20 @@ type jobPart struct {
 	gpus   []int
 }
 
-// telemetry measures until ctx ends.
-func (c *Client) telemetry(ctx context.Context) {
+// measureHardware measures until ctx ends.
+func measureHardware(ctx context.Context, c *Client) {
 	if c.cfg.Sampler == nil {
 		return
 	}
-	t := &telemeter{span: max(c.cfg.SampleSpan, time.Second), root: os.DirFS("/"), nodes: map[cluster.NodeName]*nodeJoin{}}
+	t := &telemeter{span: max(c.cfg.SampleSpan, time.Second), root: os.DirFS("/"),
+		nodes: map[cluster.NodeName]*nodeJoin{}}
 	if c.cfg.SampleSpan == 0 {
 		t.span = sampleSpan
 	}
 	every := t.span / sampleParts
-	c.telemetryPass(ctx, t, time.Now())
+	telemetryPass(ctx, c, t, time.Now())
 	for sleep(ctx, time.Until(time.Now().Truncate(every).Add(every))) {
-		c.telemetryPass(ctx, t, time.Now())
+		telemetryPass(ctx, c, t, time.Now())
 		if now := time.Now(); !now.Before(t.began.Add(t.span)) {
 			c.samples.add(t.take(), now)
 			t.began = now.Truncate(t.span)
@@ -90,13 +92,13 @@ func (c *Client) telemetry(ctx context.Context) {
 }
 
 // telemetryPass measures once.
-func (c *Client) telemetryPass(ctx context.Context, t *telemeter, now time.Time) {
-	parts, nodes := c.jobParts()
+func telemetryPass(ctx context.Context, c *Client, t *telemeter, now time.Time) {
+	parts, nodes := jobParts(c)
 	targets := make([]step.Target, len(parts))
 	for i := range parts {
 		targets[i] = parts[i].target
 	}
-	c.measuring.Lock()
+	c.passes.mu.Lock()
 	use := make([]partUse, len(parts))
 	for i, found := range c.cfg.Sampler.Pass(targets) {
 		for _, s := range found.Tasks {
@@ -105,7 +107,7 @@ func (c *Client) telemetryPass(ctx context.Context, t *telemeter, now time.Time)
 			u.read, u.written = u.read+s.Read, u.written+s.Written
 		}
 	}
-	c.measuring.Unlock()
+	c.passes.mu.Unlock()
 	var loads []gpu.Load
 	if c.cfg.GPUs != nil {
 		gctx, cancel := context.WithTimeout(ctx, gpuTime)
@@ -123,7 +125,7 @@ func (c *Client) telemetryPass(ctx context.Context, t *telemeter, now time.Time)
 }
 
 // jobParts are the parts of steps that run here, and the nodes that this client is.
-func (c *Client) jobParts() (parts []jobPart, nodes []NodeConfig) {
+func jobParts(c *Client) (parts []jobPart, nodes []NodeConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range c.order {
@@ -158,7 +160,8 @@ func (c *Client) jobParts() (parts []jobPart, nodes []NodeConfig) {
 }
 
 // pass takes in what was found. The first one only begins to count.
-func (t *telemeter) pass(now time.Time, parts []jobPart, use []partUse, nodes []NodeConfig, loads []gpu.Load, sysfs fs.FS) {
+func (t *telemeter) pass(now time.Time, parts []jobPart, use []partUse, nodes []NodeConfig, loads []gpu.Load,
+	sysfs fs.FS) {
 	first, seconds := t.at.IsZero(), now.Sub(t.at).Seconds()
 	before := t.last
 	t.at, t.last = now, counts{gpus: map[string]*gpu.Load{}, parts: map[step.ID]partUse{}}
@@ -192,7 +195,8 @@ func (t *telemeter) pass(now time.Time, parts []jobPart, use []partUse, nodes []
 }
 
 // join adds what a pass found of a node.
-func (t *telemeter) join(name cluster.NodeName, own *telemetry.Sample, jobs map[cluster.JobID]*telemetry.Sample, seconds float64) {
+func (t *telemeter) join(name cluster.NodeName, own *telemetry.Sample, jobs map[cluster.JobID]*telemetry.Sample,
+	seconds float64) {
 	n := t.nodes[name]
 	if n == nil {
 		n = &nodeJoin{jobs: map[cluster.JobID]*telemetry.Joiner{}}
@@ -210,7 +214,8 @@ func (t *telemeter) join(name cluster.NodeName, own *telemetry.Sample, jobs map[
 // take is what was joined of the span.
 func (t *telemeter) take() (out []api.NodeSample) {
 	for name, n := range t.nodes {
-		s := api.NodeSample{Node: name, At: t.began.Unix(), Span: int(t.span / time.Second), Data: n.own.Sample().Pack()}
+		s := api.NodeSample{Node: name, At: t.began.Unix(), Span: int(t.span / time.Second)}
+		s.Data = n.own.Sample().Pack()
 		for id, j := range n.jobs {
 			s.Jobs = append(s.Jobs, api.JobSample{Job: id, Data: j.Sample().Pack()})
 		}
@@ -253,8 +258,8 @@ func gpuValues(v []float64, g *cluster.GPU, now, before map[string]*gpu.Load, se
 }
 
 // jobSamples are what the jobs on a node did since the pass before. What began since then counts from nothing.
-func jobSamples(node cluster.NodeName, parts []jobPart, use []partUse, before map[step.ID]partUse, own *telemetry.Sample,
-	seconds float64) map[cluster.JobID]*telemetry.Sample {
+func jobSamples(node cluster.NodeName, parts []jobPart, use []partUse, before map[step.ID]partUse,
+	own *telemetry.Sample, seconds float64) map[cluster.JobID]*telemetry.Sample {
 	out := map[cluster.JobID]*telemetry.Sample{}
 	for i := range parts {
 		id := parts[i].target.ID
@@ -320,7 +325,8 @@ func (t *telemeter) machine(own *telemetry.Sample, before *counts, sysfs fs.FS, 
 	}
 }
 
-// cpuTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+// cpuTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal;
+// guests are in user.
 func cpuTicks(stat string) (busy, all uint64) {
 	line, _, _ := strings.Cut(stat, "\n")
 	for i, f := range strings.Fields(line) {
@@ -394,8 +400,8 @@ func (b *samplebox) next() (out []api.NodeSample) {
 	return out
 }
 
-// took notes that a server has samples. Another one than before is told the latest once more: it may lack what the former
-// one was told last.
+// took notes that a server has samples. Another one than before is told the latest once more: it may lack
+// what the former one was told last.
 func (b *samplebox) took(list []api.NodeSample, boot string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -407,12 +413,13 @@ func (b *samplebox) took(list []api.NodeSample, boot string) {
 	b.boot = boot
 	for i := range b.list {
 		k := &b.list[i]
-		k.told = k.told || slices.ContainsFunc(list, func(s api.NodeSample) bool { return s.Node == k.Node && s.At == k.At })
+		same := func(s api.NodeSample) bool { return s.Node == k.Node && s.At == k.At }
+		k.told = k.told || slices.ContainsFunc(list, same)
 	}
 }
 
 // tellSamples tells the servers what was measured, until ctx ends. Nodes do so a little apart.
-func (c *Client) tellSamples(ctx context.Context) {
+func tellSamples(ctx context.Context, c *Client) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.order[0]))
 	apart := min(sampleApart, c.cfg.SampleSpan/sampleParts)

@@ -17,8 +17,8 @@ import (
 	"dev.muster/wire"
 )
 
-// GPUs that somebody has and nobody uses. Every server follows what samples tell; the one that leads holds the rules of
-// partitions.
+// GPUs that somebody has and nobody uses. Every server follows what samples tell; the one that leads holds
+// the rules of partitions.
 
 const (
 	idleEvery = 2 * time.Second // between looks
@@ -96,8 +96,8 @@ func (l idleGPUs) of(j *cluster.Job, least time.Duration, now time.Time) (out ap
 	return out
 }
 
-// idleJobs are the jobs that run with GPUs which have done nothing for a time, those of the longest first; 0: the time of
-// their partitions.
+// idleJobs are the jobs that run with GPUs which have done nothing for a time, those of the longest first;
+// 0: the time of their partitions.
 func (h *samples) idleJobs(snap *cluster.Snapshot, least time.Duration, now time.Time) (out []api.IdleJob) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,7 +217,7 @@ func dealIdle(ctx context.Context, s *Server, one *api.IdleJob) error {
 
 // tellJob writes a line into a job's output, if somebody takes it.
 func tellJob(ctx context.Context, s *Server, job cluster.JobID, text string) {
-	call := s.callAs.Load()
+	call := s.samples.callAs.Load()
 	if call == nil {
 		return
 	}

@@ -10,8 +10,9 @@ import (
 	"dev.muster/telemetry"
 )
 
-// TestIdle: a job's GPUs are idle since the first sample below the bound after the last above it, and after its start; what
-// is not heard of for a while is not known; a job counts by the time of its partition.
+// TestIdle: a job's GPUs are idle since the first sample below the bound after the last above it, and
+// after its start; what is not heard of for a while is not known; a job counts by the time of its
+// partition.
 func TestIdle(t *testing.T) {
 	s, _ := pageServer(t, 1, 1)
 	snap := s.snapshot()
@@ -53,8 +54,8 @@ func TestIdle(t *testing.T) {
 	check("at the bound", began.Add(12*time.Minute), time.Minute, 7, began.Add(10*time.Minute))
 }
 
-// TestIdlePage: a job that runs and does nothing with its GPUs is on the page and counted by metrics; what all GPUs and jobs do is
-// told by node, with who has which GPU to join with.
+// TestIdlePage: a job that runs and does nothing with its GPUs is on the page and counted by metrics; what
+// all GPUs and jobs do is told by node, with who has which GPU to join with.
 func TestIdlePage(t *testing.T) {
 	s, state := pageServer(t, 1, 1)
 	now := time.Now()

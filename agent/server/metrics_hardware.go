@@ -30,8 +30,8 @@ var hardwareNames = []struct {
 	{"muster_job_memory_bytes", "memory of the job that was resident on the node", [3]int{-1, -1, telemetry.JobMem}, 1 << 20},
 }
 
-// hardwareMetrics are the latest samples of all nodes: a series for each node, GPU and job on a node, and who has which
-// GPU as metrics to join with.
+// hardwareMetrics are the latest samples of all nodes: a series for each node, GPU and job on a node, and
+// who has which GPU as metrics to join with.
 func (s *pages) hardwareMetrics(m *series, snap *cluster.Snapshot) {
 	if s.samples == nil {
 		return

@@ -70,7 +70,7 @@ type pages struct {
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
-	s.callAs.Store(&call)
+	s.samples.callAs.Store(&call)
 	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
 		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,

@@ -204,7 +204,8 @@ func (h *hardwareLines) curves(plot int) (out []ui.Curve, means []float64) {
 	return out, means
 }
 
-// markOdd marks the lines that are far from the middle one, if there are enough and most are near it. It returns the median.
+// markOdd marks the lines that are far from the middle one, if there are enough and most are near it. It
+// returns the median.
 func markOdd(curves []ui.Curve, means []float64) float64 {
 	sorted := slices.Sorted(slices.Values(means))
 	mid := sorted[len(sorted)/2]

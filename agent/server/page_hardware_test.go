@@ -38,8 +38,8 @@ func historyOf(t testing.TB) *acct.DB {
 	return db
 }
 
-// TestHardwareCurves: the pages of a node and of a job draw what their GPUs did, with the one marked that is not like the
-// others, and a page is made in no time once its curves are known.
+// TestHardwareCurves: the pages of a node and of a job draw what their GPUs did, with the one marked that
+// is not like the others, and a page is made in no time once its curves are known.
 func TestHardwareCurves(t *testing.T) {
 	s, _ := pageServer(t, 3, 3)
 	db := historyOf(t)
@@ -74,8 +74,8 @@ func TestHardwareCurves(t *testing.T) {
 	}
 }
 
-// TestSamplesTaken: a sample counts once, what is told late is no news, and another server fetches all of them in parts,
-// once more from one that has started anew.
+// TestSamplesTaken: a sample counts once, what is told late is no news, and another server fetches all of
+// them in parts, once more from one that has started anew.
 func TestSamplesTaken(t *testing.T) {
 	h := newSamples()
 	one := func(node cluster.NodeName, at int64) api.NodeSample {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/acct"
@@ -13,8 +14,8 @@ import (
 	"dev.muster/telemetry"
 )
 
-// Samples of hardware come from nodes to the server that leads; the others fetch from it what they lack. Each server keeps
-// them in its own history, and the latest in memory. None is in the log.
+// Samples of hardware come from nodes to the server that leads; the others fetch from it what they lack.
+// Each server keeps them in its own history, and the latest in memory. None is in the log.
 
 const (
 	samplesWrite = 5 * time.Second  // gathered this long, then written together
@@ -31,6 +32,8 @@ const (
 type samples struct {
 	boot string
 	more chan struct{}
+	// callAs is how jobs are told what becomes of them because of samples.
+	callAs atomic.Pointer[CallAs]
 
 	mu     sync.Mutex
 	ring   []api.NodeSample // the latest

@@ -89,10 +89,8 @@ type Server struct {
 
 	stats   *stats
 	samples *samples
-	callAs  atomic.Pointer[CallAs]
 
-	foreMu sync.Mutex // held while the future is looked at
-	fore   forecasts
+	fore forecasts
 }
 
 // New opens the server's log. Run serves it.

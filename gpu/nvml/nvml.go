@@ -320,8 +320,8 @@ func (s *source) heat(d nvml.Device, out *gpu.Reading) {
 	}
 }
 
-// moved reads the counters of NVLinks, all of a GPU together, and of its bus. Asking for the momentary throughput of the
-// bus instead takes 20 ms a GPU.
+// moved reads the counters of NVLinks, all of a GPU together, and of its bus. Asking for the momentary
+// throughput of the bus instead takes 20 ms a GPU.
 func (s *source) moved(d nvml.Device, out *gpu.Load) {
 	if !s.can("nvmlDeviceGetFieldValues") {
 		return
