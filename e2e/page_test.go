@@ -1,8 +1,8 @@
 package e2e
 
 import (
-	"dev.muster/telemetry"
 	"database/sql"
+	"dev.muster/telemetry"
 	"flag"
 	"io"
 	"math"
