@@ -87,10 +87,10 @@ type IdleAnswer struct {
 
 // IdleJob is a job with GPUs that do nothing.
 type IdleJob struct {
-	Job   *cluster.Job       `json:"job"`
-	Nodes []cluster.NodeName `json:"nodes"` // on which
-	Idle  int                `json:"idle"`
-	GPUs  int                `json:"gpus"` // that it has
-	Since time.Time          `json:"since"`
-	Rule  cluster.IdleRule   `json:"rule,omitempty"` // of its partition
+	Job   *cluster.Job     `json:"job"`
+	Nodes string           `json:"nodes"` // on which, as a host list
+	Idle  int              `json:"idle"`
+	GPUs  int              `json:"gpus"` // that it has
+	Since time.Time        `json:"since"`
+	Rule  cluster.IdleRule `json:"rule,omitempty"` // of its partition
 }

@@ -39,11 +39,7 @@ func runSamples(sys *front.Sys, o samplesOptions) int {
 	}
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
-	kind := telemetry.OfNode
-	if q.Job != "" {
-		kind = telemetry.OfJob
-	}
-	rows := sampleRows(kind, resp.Samples)
+	rows := sampleRows(map[bool]telemetry.Kind{true: telemetry.OfJob, false: telemetry.OfNode}[q.Job != ""], resp.Samples)
 	if len(rows) == 1 {
 		fmt.Fprintf(sys.Stderr, "%s: there are no samples of %s: it ran for less than a minute, "+
 			"or on nodes that have none, or it is long ago\n", sys.Prog, o.What)
@@ -103,13 +99,10 @@ func sampleText(v float64) string {
 func printRows(out *bufio.Writer, rows [][]string, csv bool) {
 	if csv {
 		for _, r := range rows {
-			for i, cell := range r {
-				if i > 0 {
-					out.WriteByte(',')
-				}
-				out.WriteString(csvCell(i, cell))
+			for i := range r {
+				r[i] = csvCell(i, r[i])
 			}
-			out.WriteByte('\n')
+			out.WriteString(strings.Join(r, ",") + "\n")
 		}
 		return
 	}

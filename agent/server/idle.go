@@ -69,6 +69,7 @@ func (n *idleNode) patience() time.Duration { return max(idleGap*n.span, idleLea
 // of is what of a job's GPUs has done nothing for a time.
 func (l idleGPUs) of(j *cluster.Job, least time.Duration, now time.Time) (out api.IdleJob) {
 	out.Job = j
+	var nodes []cluster.NodeName
 	for i := range j.Alloc.Shares {
 		sh := &j.Alloc.Shares[i]
 		out.GPUs += sh.GPUs.Len()
@@ -90,9 +91,10 @@ func (l idleGPUs) of(j *cluster.Job, least time.Duration, now time.Time) (out ap
 			here = true
 		}
 		if here {
-			out.Nodes = append(out.Nodes, sh.Node)
+			nodes = append(nodes, sh.Node)
 		}
 	}
+	out.Nodes = joined(nodes)
 	return out
 }
 
@@ -272,7 +274,7 @@ func (s *pages) viewIdle(sees visibility, _ *http.Request) (string, string, any,
 	now := time.Now()
 	v := ui.One{Head: fmt.Sprintf("jobs with GPUs below %d %% for the IdleGPUTime of their partition, %v unless it is set", cluster.IdleGPUPercent, cluster.IdleGPUTime)}
 	for _, one := range s.idle(sees, now) {
-		text := fmt.Sprintf("%d of %d GPUs since %s, %s, on %s", one.Idle, one.GPUs, stamped(one.Since), span(now.Sub(one.Since)), joined(one.Nodes))
+		text := fmt.Sprintf("%d of %d GPUs since %s, %s, on %s", one.Idle, one.GPUs, stamped(one.Since), span(now.Sub(one.Since)), one.Nodes)
 		if one.Rule != "" {
 			text += "; the rule of the partition: " + string(one.Rule)
 		}
