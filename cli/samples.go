@@ -39,7 +39,8 @@ func runSamples(sys *front.Sys, o samplesOptions) int {
 	}
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
-	rows := sampleRows(map[bool]telemetry.Kind{true: telemetry.OfJob, false: telemetry.OfNode}[q.Job != ""], resp.Samples)
+	kinds := map[bool]telemetry.Kind{true: telemetry.OfJob, false: telemetry.OfNode}
+	rows := sampleRows(kinds[q.Job != ""], resp.Samples)
 	if len(rows) == 1 {
 		fmt.Fprintf(sys.Stderr, "%s: there are no samples of %s: it ran for less than a minute, "+
 			"or on nodes that have none, or it is long ago\n", sys.Prog, o.What)
