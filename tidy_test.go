@@ -31,8 +31,9 @@ var mayImport = map[string][]string{
 	"sched/replay":     {"cluster", "sched"},
 	"consensus":        {},
 	"durable":          {},
+	"telemetry":        {},
 	"consensus/gossip": {},
-	"acct":             {"cluster", "wire"},
+	"acct":             {"cluster", "telemetry", "wire"},
 	"api":              {"cluster", "cluster/hostlist", "wire"},
 	"api/stream":       {},
 	"memexec":          {},
@@ -54,9 +55,9 @@ var mayImport = map[string][]string{
 	"agent/step/watch": {"api/stream"},
 
 	"agent/step":      {"agent/container", "agent/step/watch", "cluster", "api/stream", "pmi", "wire"},
-	"agent/client":    {"durable", "api", "cluster", "gpu", "fabric", "agent/container", "agent/step", "pmi", "wire"},
+	"agent/client":    {"durable", "api", "cluster", "gpu", "telemetry", "fabric", "agent/container", "agent/step", "pmi", "wire"},
 	"ui":              {},
-	"agent/server":    {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "ui", "wire"},
+	"agent/server":    {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "telemetry", "ui", "wire"},
 	"agent":           {"durable", "agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":       {},
 	"slurm/data":      {"wire"},
@@ -77,7 +78,7 @@ var mayImport = map[string][]string{
 	"slurm/rest":      {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/data", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
 	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
 	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
-	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/rest", "slurm/show", "slurm/submit", "wire"},
+	"cli":             {"durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "telemetry", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/rest", "slurm/show", "slurm/submit", "wire"},
 }
 
 // anything may be imported by whole-product tests.

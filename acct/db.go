@@ -166,7 +166,7 @@ func prepare(w *sql.DB) (map[string]uint64, error) {
 	if version > schemaVersion {
 		return nil, fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
 	}
-	if _, err := w.Exec(schema + usageSchema + sampleSchema); err != nil {
+	if _, err := w.Exec(schema + usageSchema + sampleSchema + hardwareSchema); err != nil {
 		return nil, err
 	}
 	if version == 1 {

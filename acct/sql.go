@@ -60,7 +60,7 @@ func views() []view {
 		return viewColumn{name, "nullif(" + column + ", 0) / 1000000000", help}
 	}
 	of := func(name, help string) viewColumn { return viewColumn{name, "muster_job(data, '" + name + "')", help} }
-	return []view{
+	list := []view{
 		{"jobs", "job", "every attempt of every job", []viewColumn{
 			{"id", "job", "number of the job"}, {"array_id", "nullif(array, 0)", "number of its array"}, field("task", "task", "index in the array, -1: none"),
 			number("attempt", "attempt", "which attempt it was, from 1"), text("user", "spec.user", "user's name"), {"uid", "uid", "user's number"}, text("account", "spec.account", "account"),
@@ -100,6 +100,7 @@ func views() []view {
 		{"reservations", "resv", "times of reservations", []viewColumn{
 			{"name", "name", "reservation"}, {"started", "started", "from when"}, {"ended", "ended", "until when"}, text("nodes", "nodes", "nodes, JSON"), text("users", "users", "users, JSON"), text("accounts", "accounts", "accounts, JSON")}},
 	}
+	return append(list, hardwareViews()...)
 }
 
 // stateWord is the state of a job as sacct shows it: of those that have ended by outcome.
@@ -153,6 +154,7 @@ func record[T any](v driver.Value) (x T, ok bool) {
 // sqlFunctions makes the functions that the views are made of known to every connection that is opened later.
 var sqlFunctions = sync.OnceValue(func() error {
 	return errors.Join(
+		sampleFunctions(),
 		sqlite.RegisterScalarFunction("muster_job", 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 			j, ok := record[cluster.Job](args[0])
 			what, named := args[1].(string)

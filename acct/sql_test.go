@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/telemetry"
 )
 
 // asked is an answer as text: cells by |, rows by lines.
@@ -52,6 +53,10 @@ func TestSQL(t *testing.T) {
 	d.Apply(1, []cluster.Event{{Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"}}, {Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch}, {Resv: r, At: epoch},
 		{Step: &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch, Ended: epoch.Add(time.Second), Outcome: cluster.Completed}}})
 	if err := PastOf(d.DB).Add(t.Context(), epoch, []Sample{{Kind: "node", Total: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := SamplesOf(d.DB).Add(t.Context(), []Hardware{{Node: "n1", At: epoch, Data: packed(telemetry.OfNode, 1, 5)},
+		{Job: 1, Node: "n1", At: epoch, Data: packed(telemetry.OfJob, 1, 5)}}); err != nil {
 		t.Fatal(err)
 	}
 	at := epoch.Unix()

@@ -44,6 +44,8 @@ type Config struct {
 	HollowExec     bool // hollow nodes really run their steps on this machine
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
+	// SampleSpan is for how long each sample of what hardware does stands; 0: a minute.
+	SampleSpan time.Duration
 	// ImageDisk is how many bytes the images of containers may take; 0: half of their file system.
 	ImageDisk int64
 	NodeName  cluster.NodeName // empty: the host name
@@ -308,7 +310,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPU.Jobs, Machine: machine, Sampler: sampler}
+		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPU.Jobs, Machine: machine, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -110,6 +110,8 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
 		imageDiskFlag(),
 		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
+		&cli.DurationFlag{Name: "sample-span", Value: time.Minute, Hidden: true,
+			Usage: "for how long a sample of what this machine and its jobs do stands"},
 		&cli.StringFlag{Name: "gpu-metrics", Usage: "where to show the load of this machine's GPUs by dcgm-exporter's names, with the job, ADDRESS:PORT (default: nowhere)"},
 		&cli.StringFlag{Name: "gpu-jobs", Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it"},
 		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
@@ -157,8 +159,8 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		PIDEnv:  "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
 			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
-		Sysfs: c.String("sysfs"),
-		Log:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+		Sysfs: c.String("sysfs"), SampleSpan: c.Duration("sample-span"),
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	cfg.Errands.Filter = &lua.Filter{Log: cfg.Log}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,6 +35,24 @@ func lookCommands() []*cli.Command {
 				o := sqlOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
 				return exit(runSQL(frontEnd(), o))
 			}},
+		{Name: "samples", ArgsUsage: "JOB|NODE",
+			Usage: "show what a job, or a node, and its GPUs did, minute by minute: also what sbatch --profile asks to keep",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "of one of the job's nodes alone"},
+				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
+				&cli.DurationFlag{Name: "since",
+					Usage: "so long ago and later, e.g. 2h (default: all of a job, a day of a node)"}},
+			Action: func(c *cli.Context) error {
+				if c.Args().Len() != 1 {
+					return errors.New("usage: muster samples [--node NODE] [--since TIME] [--csv] JOB|NODE")
+				}
+				o := samplesOptions{What: c.Args().First(), Node: c.String("node"), CSV: c.Bool("csv"),
+					Since: c.Duration("since")}
+				return exit(runSamples(frontEnd(), o))
+			}},
+		{Name: "idle", Usage: "list jobs whose GPUs do nothing (below 5 %): whose, where and since when",
+			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
+				Usage: "for so long, e.g. 10m (default: the IdleGPUTime of the partition, 30 minutes)"}},
+			Action: func(c *cli.Context) error { return exit(runIdle(frontEnd(), c.Duration("for"))) }},
 		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
 			cl := local()
 			defer cl.Close()

@@ -288,11 +288,48 @@ type Partition struct {
 	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
 	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
 	PerGPU            PerGPU         `json:"per_gpu,omitzero"`          // instead of the cluster's
+	PartitionPower
+	IdleRules
+}
+
+// PartitionPower is when nodes of a partition are switched off and on.
+type PartitionPower struct {
 	// Of the partition's nodes, in place of the cluster's: Config.Power.After (Unlimited: never), Config.Power.Leaving and Config.ResumeTimeout;
 	// nil: the cluster's. Of a node's partitions the longest time counts.
 	SuspendTime    *time.Duration `json:"suspend_time,omitempty"`
 	SuspendTimeout *time.Duration `json:"suspend_timeout,omitempty"`
 	ResumeTimeout  *time.Duration `json:"resume_timeout,omitempty"`
+}
+
+// IdleRules are those of a partition for GPUs that do nothing.
+type IdleRules struct {
+	// IdleGPU is what becomes of jobs whose GPUs do nothing for IdleGPUTime (0: IdleGPUTime of the package).
+	IdleGPU     IdleRule      `json:"idle_gpu,omitempty" since:"3,optional"`
+	IdleGPUTime time.Duration `json:"idle_gpu_time,omitempty" since:"3,optional"`
+}
+
+// IdleRule is what becomes of jobs whose GPUs do nothing; empty: nothing.
+type IdleRule string
+
+// The rules.
+const (
+	IdleNotify  IdleRule = "notify"
+	IdleRequeue IdleRule = "requeue"
+	IdleCancel  IdleRule = "cancel"
+)
+
+// IdleGPUTime is how long GPUs may do nothing unless a partition says otherwise, and IdleGPUPercent how much that is.
+const (
+	IdleGPUTime    = 30 * time.Minute
+	IdleGPUPercent = 5
+)
+
+// IdleTime is how long GPUs of the partition's jobs may do nothing.
+func (p *Partition) IdleTime() time.Duration {
+	if p.IdleGPUTime > 0 {
+		return p.IdleGPUTime
+	}
+	return IdleGPUTime
 }
 
 // PerGPU is what jobs with GPUs get for each that do not say how many CPUs or how much memory they need (DefCpuPerGPU,

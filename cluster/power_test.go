@@ -242,8 +242,8 @@ func TestKeepOn(t *testing.T) {
 	cfg := *w.s.Config()
 	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute, KeepOn: []KeepOn{{Nodes: []NodeName{"n0", "n1", "n2"}, Count: 1}}}
 	short, long, never := time.Minute, 10*time.Minute, time.Duration(Unlimited)
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "a", State: PartitionUp, Nodes: []NodeName{"n0", "n1", "n2"}, SuspendTime: &short, SuspendTimeout: &long},
-		Partition{Name: "b", State: PartitionUp, Nodes: []NodeName{"n2"}, SuspendTime: &long}, Partition{Name: "c", State: PartitionUp, Nodes: []NodeName{"n4"}, SuspendTime: &never})
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "a", State: PartitionUp, Nodes: []NodeName{"n0", "n1", "n2"}, PartitionPower: PartitionPower{SuspendTime: &short, SuspendTimeout: &long}},
+		Partition{Name: "b", State: PartitionUp, Nodes: []NodeName{"n2"}, PartitionPower: PartitionPower{SuspendTime: &long}}, Partition{Name: "c", State: PartitionUp, Nodes: []NodeName{"n4"}, PartitionPower: PartitionPower{SuspendTime: &never}})
 	w.ok(root, &Configure{Config: &cfg})
 	w.submitTo("n0", t)
 	w.pass(time.Minute)

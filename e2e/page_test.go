@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"database/sql"
+	"dev.muster/telemetry"
 	"flag"
 	"io"
 	"math"
@@ -142,6 +143,21 @@ func inhabit(t *testing.T, d *dev) (array string) {
 	return array
 }
 
+// pretended is what a node did at a time, one of whose GPUs is not like the others.
+func pretended(at int64) []byte {
+	s, wave := telemetry.New(telemetry.OfNode), math.Sin(float64(at)/9000)
+	s.Own[telemetry.NodeCPU], s.Own[telemetry.NodeMem] = 45+20*wave, 310_000+60_000*wave
+	for i := range 8 {
+		v, mine := s.GPU(i).Values, wave+math.Sin(float64(at)/(700+90*float64(i)))/3
+		v[telemetry.GPUUtil], v[telemetry.GPUMem] = min(88+9*mine, 100), 61_000+9000*wave
+		v[telemetry.GPUPower], v[telemetry.GPUTemp] = 560+90*mine, 58+6*mine
+		if i == 5 {
+			v[telemetry.GPUUtil] -= 47
+		}
+	}
+	return s.Pack()
+}
+
 // pretendPast makes up a day before the cluster began, for pictures alone.
 func pretendPast(t *testing.T, d *dev) {
 	t.Helper()
@@ -154,6 +170,11 @@ func pretendPast(t *testing.T, d *dev) {
 	}
 	defer db.Close()
 	now, queue := time.Now().Unix()/60*60, 20.0
+	for at := now - 86400; at < now-60; at += 300 {
+		if _, err := db.Exec("INSERT OR IGNORE INTO hardware VALUES ('gpu-node-001', 0, ?, 300, ?)", at, pretended(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for at := now - 86400; at < now-60; at += 300 {
 		used := min(18+9*math.Sin(float64(at%86400)/13751-2)+3*math.Sin(float64(at)/2500), 32)
 		queue = max(queue+used/4-4.5+3*math.Sin(float64(at)/700), 0)

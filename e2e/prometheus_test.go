@@ -126,23 +126,8 @@ func TestPrometheus(t *testing.T) {
 	g.wait("three servers that are asked", func() bool { return p.query(`up{job="muster"} == 1`) == 3 })
 	g.wait("the waiting job", func() bool { return p.query(`muster_jobs_waiting{reason="Resources"} == 1`) > 0 })
 	for _, file := range []string{"overview", "users"} {
-		text, err := os.ReadFile("../packaging/monitoring/grafana-" + file + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var board struct {
-			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
-			}
-		}
-		if err := json.Unmarshal(text, &board); err != nil || len(board.Panels) == 0 {
-			t.Fatalf("%s: %d panels, %v", file, len(board.Panels), err)
-		}
-		for _, panel := range board.Panels {
-			for _, q := range panel.Targets {
-				g.wait(fmt.Sprintf("data of %q in %s", q.Expr, file), func() bool { return p.query(q.Expr) > 0 })
-			}
+		for _, expr := range boardOf(t, file) {
+			g.wait(fmt.Sprintf("data of %q in %s", expr, file), func() bool { return p.query(expr) > 0 })
 		}
 	}
 	g.wait("no alert while all is well", func() bool { return len(p.firing()) == 0 }) // those of its own beginning pass
@@ -159,4 +144,27 @@ func TestPrometheus(t *testing.T) {
 	}
 	g.at[leader].kill()
 	g.wait("the alert that nobody leads", func() bool { return p.firing()["MusterNoLeader"] })
+}
+
+// boardOf are the expressions of a dashboard.
+func boardOf(t *testing.T, file string) (exprs []string) {
+	t.Helper()
+	text, err := os.ReadFile("../packaging/monitoring/grafana-" + file + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil || len(board.Panels) == 0 {
+		t.Fatalf("%s: %d panels, %v", file, len(board.Panels), err)
+	}
+	for _, panel := range board.Panels {
+		for _, q := range panel.Targets {
+			exprs = append(exprs, q.Expr)
+		}
+	}
+	return exprs
 }

@@ -95,6 +95,21 @@ func read(sysfs fs.FS, device, port string) Reading {
 	return r
 }
 
+// Moved is how many bytes all ports below a /sys tree have received and sent; not ok where there are none. The counters
+// count words of four bytes.
+func Moved(sysfs fs.FS) (in, out uint64, ok bool) {
+	ports, _ := fs.Glob(sysfs, class+"/*/ports/*/counters")
+	for _, at := range ports {
+		words := func(name string) uint64 {
+			n, err := strconv.ParseUint(text(sysfs, at+"/"+name), 10, 64)
+			ok = ok || err == nil
+			return n
+		}
+		in, out = in+4*words("port_rcv_data"), out+4*words("port_xmit_data")
+	}
+	return in, out, ok
+}
+
 // netName is the network interface of a port; "" if it has none.
 func netName(sysfs fs.FS, dir string, port int) string {
 	entries, _ := fs.ReadDir(sysfs, dir+"/device/net")

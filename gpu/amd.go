@@ -94,22 +94,25 @@ func (n *amdNode) health(root fs.FS, r *Reading) {
 			r.ECCCorrected, _ = strconv.ParseUint(count, 10, 64)
 		}
 	}
-	number := func(pattern string, unit int) int {
-		found, _ := fs.Glob(root, n.dev+"/"+pattern)
-		if len(found) == 0 {
-			return 0
-		}
-		v, _ := strconv.Atoi(file(root, found[0]))
-		return v / unit
-	}
-	r.TempC, r.PowerMW = number("hwmon/hwmon*/temp1_input", 1000), number("hwmon/hwmon*/power1_average", 1000)
 	l := n.load(root)
+	r.TempC, r.PowerMW = l.TempC, l.PowerMW
 	r.Util, r.MemUsedMB, r.Procs = max(l.Util, 0), l.MemUsedMB, l.Procs
+}
+
+// sensor is a thousandth of what the first file that fits a pattern says.
+func (n *amdNode) sensor(root fs.FS, pattern string) int {
+	found, _ := fs.Glob(root, n.dev+"/"+pattern)
+	if len(found) == 0 {
+		return 0
+	}
+	v, _ := strconv.Atoi(file(root, found[0]))
+	return v / 1000
 }
 
 // load is what runs on the GPU.
 func (n *amdNode) load(root fs.FS) Load {
-	l := Load{UUID: n.uuid(), Util: -1}
+	l := Load{UUID: n.uuid(), Util: -1, TempC: n.sensor(root, "hwmon/hwmon*/temp1_input"),
+		PowerMW: n.sensor(root, "hwmon/hwmon*/power1_average")}
 	if busy, err := strconv.Atoi(file(root, n.dev+"/gpu_busy_percent")); err == nil {
 		l.Util = busy
 	}

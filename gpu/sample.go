@@ -16,6 +16,15 @@ type Load struct {
 	MemUsedMB int64  `json:"mem_used_mb,omitempty"`
 	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
 	Procs     []Proc `json:"procs,omitempty"`
+
+	// Of whole GPUs alone; 0: not known. What has moved is in bytes since the driver was loaded.
+	PowerMW  int    `json:"power_mw,omitempty"`
+	TempC    int    `json:"temp_c,omitempty"`
+	Throttle uint64 `json:"throttle,omitempty"` // as in Reading
+	LinkIn   uint64 `json:"link_in,omitempty"`  // over NVLinks
+	LinkOut  uint64 `json:"link_out,omitempty"`
+	BusIn    uint64 `json:"bus_in,omitempty"` // over PCI Express
+	BusOut   uint64 `json:"bus_out,omitempty"`
 	// Settings is what the GPU is set to; of whole ones alone.
 	Settings Settings `json:"settings,omitempty"`
 }
@@ -103,7 +112,8 @@ func Loads(ctx context.Context, src Source) []Load {
 	if loads := amdLoads(os.DirFS("/")); len(loads) > 0 {
 		return loads
 	}
-	return smiLoads(tool(ctx, "nvidia-smi", "--query-gpu=uuid,utilization.gpu,memory.used", "--format=csv,noheader,nounits"))
+	const ask = "uuid,utilization.gpu,memory.used,power.draw,temperature.gpu"
+	return smiLoads(tool(ctx, "nvidia-smi", "--query-gpu="+ask, "--format=csv,noheader,nounits"))
 }
 
 // smiLoads reads what nvidia-smi --query-gpu printed, one GPU a line; with MIG on it has no utilisation: [N/A].
@@ -111,7 +121,7 @@ func smiLoads(csv string) []Load {
 	out := []Load{}
 	for line := range strings.Lines(csv) {
 		f := strings.Split(strings.TrimSpace(line), ", ")
-		if len(f) != 3 {
+		if len(f) != 5 {
 			continue
 		}
 		util, err := strconv.Atoi(f[1])
@@ -119,7 +129,9 @@ func smiLoads(csv string) []Load {
 			util = -1
 		}
 		used, _ := strconv.Atoi(f[2])
-		out = append(out, Load{UUID: f[0], Util: util, MemUsedMB: int64(used)})
+		watts, _ := strconv.ParseFloat(f[3], 64)
+		temp, _ := strconv.Atoi(f[4])
+		out = append(out, Load{UUID: f[0], Util: util, MemUsedMB: int64(used), PowerMW: int(watts * 1000), TempC: temp})
 	}
 	return out
 }

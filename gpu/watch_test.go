@@ -142,8 +142,8 @@ else echo '`+two+`'; fi; done`)
 }
 
 func TestSMILoads(t *testing.T) {
-	got := smiLoads("GPU-1, 98, 40960\nGPU-2, [N/A], 1\nfailed\n")
-	if len(got) != 2 || got[0].Util != 98 || got[0].MemUsedMB != 40960 || got[1].Util != -1 || got[1].UUID != "GPU-2" {
+	got := smiLoads("GPU-1, 98, 40960, 402.51, 63\nGPU-2, [N/A], 1, [N/A], 40\nfailed\n")
+	if len(got) != 2 || got[0].PowerMW != 402510 || got[0].TempC != 63 || got[1].PowerMW != 0 || got[0].Util != 98 || got[0].MemUsedMB != 40960 || got[1].Util != -1 || got[1].UUID != "GPU-2" {
 		t.Errorf("%+v", got)
 	}
 }

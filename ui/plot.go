@@ -35,7 +35,7 @@ func (Plot) Width() int { return plotWidth }
 func (Plot) Height() int { return plotHeight }
 
 // Shape is a line or an area.
-type Shape struct{ Class, D string }
+type Shape struct{ Class, D, Title string }
 
 // Level is a line across, with its value.
 type Level struct {
@@ -95,7 +95,7 @@ func (f frame) area(class string, points []PlotPoint, low, high func(PlotPoint) 
 		}
 		b.WriteString("Z")
 	}
-	return Shape{class, b.String()}
+	return Shape{Class: class, D: b.String()}
 }
 
 // line goes along a value.
@@ -109,7 +109,7 @@ func (f frame) line(class string, points []PlotPoint, value func(PlotPoint) floa
 			fmt.Fprintf(&b, "L%.1f %.1f", f.x(run[len(run)-1].At.Add(f.width)), f.y(value(run[len(run)-1])))
 		}
 	}
-	return Shape{class, b.String()}
+	return Shape{Class: class, D: b.String()}
 }
 
 // newPlot makes a plot with its scales.

@@ -87,6 +87,7 @@ type Overview struct {
 	Unit          string  // GPUs, or CPUs where there are none
 	Servers       []Server
 	Sick          []Node
+	Idle          int // GPUs that jobs have and do not use
 	Running       int
 	Waiting       int
 	Oldest        string // how long the job has waited that could have begun first
@@ -290,6 +291,13 @@ type JobPage struct {
 	On         []Link // its nodes
 	Tasks      []Job
 	Timeline   *Timeline
+	Curves     *CurveSet // what its hardware did
+}
+
+// CurveSet is curves of hardware, and what is odd about them.
+type CurveSet struct {
+	Text, Odd string
+	Plots     []Plot
 }
 
 // One is the view of a node, or of what would help a job.
@@ -306,6 +314,7 @@ type One struct {
 	Actions []Link // what the visitor may do
 	Did     string // what has just been done
 	Node    *Node  // that it is of
+	Curves  *CurveSet
 	More    []Link // where to see more of it
 }
 

@@ -72,6 +72,8 @@ type Config struct {
 	GPUJobs string
 	// Machine looks at this machine's other parts; nil for hollow nodes.
 	Machine *Machine
+	// SampleSpan is the time for which what the nodes do is told as one sample; 0: a minute.
+	SampleSpan time.Duration
 	// Sampler measures what the steps of Runner use; nil where these are no processes.
 	Sampler *step.Sampler
 }
@@ -94,9 +96,8 @@ type Client struct {
 
 	registering sync.Mutex
 
-	begins    chan struct{} // a part that is not measured yet runs
-	measuring sync.Mutex    // held during a pass of the meter; taken before mu
-	measured  time.Time     // the last pass that somebody asked for; guarded by measuring
+	samples *samplebox
+	passes  passes
 
 	mu       sync.Mutex // guards everything below and nodes' content
 	config   cluster.Config
@@ -151,7 +152,9 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known: make(chan struct{}), told: make(chan struct{}),
 		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		begins: make(chan struct{}, 1), metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
+		passes:  passes{begins: make(chan struct{}, 1)},
+		metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
+	c.samples = newSamplebox()
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -211,6 +214,8 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter(ctx) })
+	wg.Go(func() { measureHardware(ctx, c) })
+	wg.Go(func() { tellSamples(ctx, c) })
 	wg.Wait()
 	return errors.Join(c.box.close(), c.journal.close())
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,6 +24,13 @@ const (
 	measureFirst  = time.Second            // from a part's begin to the first pass, where it has GPUs: their energy counts from there
 	gpuTime       = 2 * time.Second        // for the GPUs to be sampled
 )
+
+// passes are those of the meter.
+type passes struct {
+	begins chan struct{} // a part that is not measured yet runs
+	mu     sync.Mutex    // held during a pass; taken before the client's mu
+	asked  time.Time     // the last one that somebody asked for; guarded by mu
+}
 
 // metered is what was measured of one part of a step.
 type metered struct {
@@ -63,7 +71,7 @@ func (c *Client) meter(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.begins:
+		case <-c.passes.begins:
 			if soon := time.Now().Add(measureGather); next.IsZero() || soon.Before(next) {
 				next = soon
 				timer.Reset(measureGather)
@@ -86,7 +94,7 @@ func (c *Client) metersNow(st *step.Status) {
 
 func (c *Client) meterSoon() {
 	select {
-	case c.begins <- struct{}{}:
+	case c.passes.begins <- struct{}{}:
 	default:
 	}
 }
@@ -96,13 +104,13 @@ func (c *Client) measure(ctx context.Context, now time.Time, asked bool) (next t
 	if c.cfg.Sampler == nil {
 		return next
 	}
-	c.measuring.Lock()
-	defer c.measuring.Unlock()
+	c.passes.mu.Lock()
+	defer c.passes.mu.Unlock()
 	if asked {
-		if now.Sub(c.measured) < measureAgain {
+		if now.Sub(c.passes.asked) < measureAgain {
 			return next
 		}
-		c.measured = now
+		c.passes.asked = now
 	}
 	c.mu.Lock()
 	targets, ranks, gpus, next := c.targets(now, asked)

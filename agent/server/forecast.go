@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"time"
 
 	"dev.muster/api"
@@ -13,20 +14,21 @@ const forecastAge = 10 * time.Second
 
 // forecasts are what is foretold to users: one at a time, since trying on a snapshot marks it, and scheduling goes first.
 type forecasts struct {
+	mu     sync.Mutex // held while the future is looked at
 	starts map[cluster.JobID]sched.Start
 	made   time.Time
 }
 
 // foretell fills in the expected starts that the scheduler has not planned.
 func (s *Server) foretell(snap *cluster.Snapshot, jobs []*cluster.Job) {
-	s.foreMu.Lock()
-	defer s.foreMu.Unlock()
+	s.fore.mu.Lock()
+	defer s.fore.mu.Unlock()
 	for i, j := range jobs {
 		if j.Phase != cluster.Pending || !j.PlannedStart.IsZero() {
 			continue
 		}
 		if now := time.Now(); now.Sub(s.fore.made) > forecastAge {
-			s.fore = forecasts{sched.Forecast(snap, now), now}
+			s.fore.starts, s.fore.made = sched.Forecast(snap, now), now
 		}
 		if st := s.fore.starts[j.ID]; !st.At.IsZero() {
 			known := *j
@@ -38,8 +40,8 @@ func (s *Server) foretell(snap *cluster.Snapshot, jobs []*cluster.Job) {
 
 // testStart tells when a job would start if it were submitted now.
 func (s *Server) testStart(snap *cluster.Snapshot, who api.Caller, spec *cluster.JobSpec) (api.TestResponse, error) {
-	s.foreMu.Lock()
-	defer s.foreMu.Unlock()
+	s.fore.mu.Lock()
+	defer s.fore.mu.Unlock()
 	st, id, err := sched.Test(snap, time.Now(), who.Identity, spec)
 	switch {
 	case err != nil:
@@ -60,8 +62,8 @@ func (s *Server) changes(snap *cluster.Snapshot, who api.Caller, j *cluster.Job,
 	if who.UID != j.Spec.UID && !who.Operator() {
 		return nil
 	}
-	s.foreMu.Lock()
-	defer s.foreMu.Unlock()
+	s.fore.mu.Lock()
+	defer s.fore.mu.Unlock()
 	may := func(p *cluster.Partition) bool { return !p.Hidden && inGroups(p, j.Spec) }
 	for _, c := range sched.Changes(snap, now, j.ID, may) {
 		out = append(out, api.Change{Change: c.Text, Hint: c.Hint, StartsAt: c.At, Now: !c.At.After(now), Nodes: c.Nodes()})

@@ -61,6 +61,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)
 	handle(s, m, api.LedJob, s.ledJob)
+	sampleRoutes(s, m)
 	handle(s, m, api.GetBlob, s.getBlob)
 	api.HandleTunnel(m, api.CopyHistory, api.Peer, func(api.Caller, []byte) error {
 		if !s.hist.Whole() {

@@ -91,8 +91,8 @@ func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) 
 		return out, err
 	}
 	out.Said = done.said
-	s.foreMu.Lock()
-	defer s.foreMu.Unlock()
+	s.fore.mu.Lock()
+	defer s.fore.mu.Unlock()
 	starts, lead, err := sched.TestHet(snap, time.Now(), done.by, c.Specs)
 	if err != nil {
 		return out, err

@@ -135,6 +135,7 @@ func (s *Server) lead(ctx context.Context) {
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
 			tending.Go(func() { s.errands(term) })
+			tending.Go(func() { enforceIdle(term, s) })
 			turn(cluster.ErrandLead)
 		}
 		if !self && leading {

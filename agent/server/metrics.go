@@ -97,12 +97,14 @@ func WriteMetrics(w http.ResponseWriter, r *http.Request, text string) {
 // metricRoutes are the paths; /metrics has all that do not grow with the number of nodes and users.
 func (s *pages) metricRoutes(mux *http.ServeMux) {
 	kinds := map[string][]func(*series, *cluster.Snapshot){
-		"":                  {jobMetrics, waitMetrics, partitionMetrics, s.schedulerMetrics, gpuMetrics, nodeStates, s.ownMetrics},
+		"": {jobMetrics, waitMetrics, partitionMetrics, s.schedulerMetrics, gpuMetrics, nodeStates, s.ownMetrics,
+			s.idleMetrics},
 		"/jobs":             {jobMetrics},
 		"/nodes":            {nodeMetrics, nodeStates, gpuMetrics},
 		"/partitions":       {partitionMetrics},
 		"/scheduler":        {s.schedulerMetrics},
 		"/jobs-users-accts": {jobsByOwner},
+		"/hardware":         {s.hardwareMetrics},
 		"/compat":           {compatMetrics},
 	}
 	for path, fill := range kinds {

@@ -61,6 +61,8 @@ type pages struct {
 	daily         daily
 	past          pastJobs
 	curves        curves
+	hardware      hardwareCurves
+	samples       *samples
 	moment        moment
 	foretell      func(*cluster.Snapshot, []*cluster.Job) // fills in expected starts
 	follow        func(context.Context, api.Caller, api.EventQuery, func([]api.Event) error) error
@@ -68,10 +70,11 @@ type pages struct {
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
+	s.samples.callAs.Store(&call)
 	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
 		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
-		foretell: s.foretell}
+		foretell: s.foretell, samples: s.samples}
 	return p.handler()
 }
 
@@ -79,7 +82,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 func (s *pages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
+		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
 		"/events": s.viewEvents, "/accounts": s.viewAccounts, "/reservations": s.viewReservations} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}

@@ -71,6 +71,7 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 		v.On = append(v.On, ui.Link{Text: string(name), To: "/nodes/" + url.PathEscape(string(name))})
 	}
 	v.Steps = stepRows(sees.snap, j, n.steps)
+	v.Curves = jobCurves(r.Context(), s, j)
 	return "job", j.Spec.Name, &v, nil
 }
 

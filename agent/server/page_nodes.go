@@ -175,5 +175,6 @@ func (s *pages) viewNode(sees visibility, r *http.Request) (string, string, any,
 	v.More = []ui.Link{{Text: "its jobs that have ended", To: "/queue?state=ended&node=" +
 		url.QueryEscape(string(n.Name))},
 		{Text: "its events", To: "/events?kind=nodes&find=" + url.QueryEscape(string(n.Name))}}
+	v.Curves = nodeCurves(r.Context(), s, n)
 	return "one", "Node " + string(n.Name), v, nil
 }

@@ -377,6 +377,9 @@ func (s *pages) viewOverview(sees visibility, r *http.Request) (string, string, 
 	s.overviewJobs(&v, sees, now)
 	v.Block = freeBlock(snap, now)
 	v.Sick = sick(sees)
+	for _, one := range s.idle(sees, now) {
+		v.Idle += one.Idle
+	}
 	for _, srv := range s.servers() {
 		v.Servers = append(v.Servers, ui.Server{Name: srv.Name, Addr: srv.Addr, Leads: srv.Leader, Voter: srv.Voter})
 	}

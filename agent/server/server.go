@@ -87,17 +87,17 @@ type Server struct {
 	judging sync.Mutex // guards judge
 	judge   sched.Judge
 
-	stats *stats
+	stats   *stats
+	samples *samples
 
-	foreMu sync.Mutex // held while the future is looked at
-	fore   forecasts
+	fore forecasts
 }
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: hist, wakeups: newWakeups(), events: newEventLog(maxFeed), heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
-		stats: newStats(), booted: time.Now(), current: make(chan struct{})}
+		stats: newStats(), samples: newSamples(), booted: time.Now(), current: make(chan struct{})}
 	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
@@ -119,15 +119,15 @@ func (s *Server) Run(ctx context.Context) error {
 	poke(s.gap) // an earlier life may have ended before history was whole
 	wg.Go(func() { s.fillGaps(ctx) })
 	wg.Go(func() { s.listenToServers(ctx) })
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		keepPast(ctx, s)
-	}()
+	var keeping sync.WaitGroup
+	keeping.Go(func() { keepPast(ctx, s) })
+	keeping.Go(func() { keepSamples(ctx, s) })
+	keeping.Go(func() { fetchSamples(ctx, s) })
+	keeping.Go(func() { recallIdle(ctx, s) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
-	<-kept
+	keeping.Wait()
 	stopHist()
 	wg.Wait()
 	return errors.Join(err, <-histErr)

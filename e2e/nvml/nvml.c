@@ -32,7 +32,8 @@ struct link { int used, up, is_switch; char peer[32]; };
 struct gpu {
 	char name[96], uuid[96], bus[32], fabric[64], serial[32];
 	unsigned long long minor, numa, mem, mig, lost, ecc_unc, ecc_cor, remap_cor, remap_unc, remap_pending, remap_failed,
-		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy, compute_mode, persistence, power_limit, mem_clock, sm_clock, denied;
+		retire_pending, throttle, temp, slowdown, power, util, nverr, cpu_lo, cpu_hi, clique, fabric_state, energy, compute_mode, persistence, power_limit, mem_clock, sm_clock, denied,
+		link_in, link_out, bus_in, bus_out;
 	struct link link[MAX_LINKS];
 	struct slice slice[MAX_SLICES];
 };
@@ -55,6 +56,7 @@ static const struct { const char *name; size_t at; } keys[] = {
 	KEY(minor), KEY(numa), KEY(mem), KEY(mig), KEY(lost), KEY(ecc_unc), KEY(ecc_cor), KEY(remap_cor), KEY(remap_unc),
 	KEY(remap_pending), KEY(remap_failed), KEY(retire_pending), KEY(throttle), KEY(temp), KEY(slowdown), KEY(power), KEY(util),
 	KEY(nverr), KEY(cpu_lo), KEY(cpu_hi), KEY(clique), KEY(fabric_state), KEY(energy), KEY(compute_mode), KEY(persistence), KEY(power_limit), KEY(mem_clock), KEY(sm_clock), KEY(denied),
+	KEY(link_in), KEY(link_out), KEY(bus_in), KEY(bus_out),
 };
 
 static void set(unsigned i, const char *key, const char *value) {
@@ -149,6 +151,22 @@ NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, g->mig ? MAX_SLICES : 0)
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, g->throttle)
 NUMBER(nvmlDeviceGetPowerUsage, unsigned, g->power * 1000)
 NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, g->energy) // millijoules
+
+// Counters: of NVLinks in KiB, of the bus in bytes.
+EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int n, nvmlFieldValue_t *v) {
+	FIND(d);
+	for (int i = 0; i < n; i++) {
+		v[i].nvmlReturn = NVML_SUCCESS, v[i].valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		switch (v[i].fieldId) {
+		case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: v[i].value.ullVal = g->link_in; break;
+		case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: v[i].value.ullVal = g->link_out; break;
+		case NVML_FI_DEV_PCIE_COUNT_RX_BYTES: v[i].value.ullVal = g->bus_in; break;
+		case NVML_FI_DEV_PCIE_COUNT_TX_BYTES: v[i].value.ullVal = g->bus_out; break;
+		default: v[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+		}
+	}
+	return NVML_SUCCESS;
+}
 
 // on reports whether a process is on a GPU, or in a slice of it.
 static int on(struct proc *p, struct gpu *g, struct slice *m) { return &S.g[p->gpu] == g && (!m || p->slice == m - g->slice + 1); }

@@ -3,9 +3,11 @@
 package nvml
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -296,6 +298,16 @@ func (s *source) health(d nvml.Device, out *gpu.Reading) {
 			out.RetirePending = p == nvml.FEATURE_ENABLED
 		}
 	}
+	s.heat(d, out)
+	if s.can("nvmlDeviceGetTemperatureThreshold") {
+		if c, r := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); r == nvml.SUCCESS {
+			out.SlowdownC = int(c)
+		}
+	}
+}
+
+// heat reads the temperature and what slows the clocks.
+func (s *source) heat(d nvml.Device, out *gpu.Reading) {
 	if s.can("nvmlDeviceGetCurrentClocksEventReasons") {
 		out.Throttle, _ = d.GetCurrentClocksEventReasons()
 	} else if s.can("nvmlDeviceGetCurrentClocksThrottleReasons") {
@@ -306,9 +318,27 @@ func (s *source) health(d nvml.Device, out *gpu.Reading) {
 			out.TempC = int(c)
 		}
 	}
-	if s.can("nvmlDeviceGetTemperatureThreshold") {
-		if c, r := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); r == nvml.SUCCESS {
-			out.SlowdownC = int(c)
+}
+
+// moved reads the counters of NVLinks, all of a GPU together, and of its bus. Asking for the momentary
+// throughput of the bus instead takes 20 ms a GPU.
+func (s *source) moved(d nvml.Device, out *gpu.Load) {
+	if !s.can("nvmlDeviceGetFieldValues") {
+		return
+	}
+	const all = math.MaxUint32 // links
+	ask := []nvml.FieldValue{{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ScopeId: all},
+		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: all},
+		{FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
+	if d.GetFieldValues(ask) != nvml.SUCCESS {
+		return
+	}
+	for i, to := range []*uint64{&out.LinkIn, &out.LinkOut, &out.BusIn, &out.BusOut} {
+		if ask[i].NvmlReturn != uint32(nvml.SUCCESS) {
+			continue
+		}
+		if *to = binary.NativeEndian.Uint64(ask[i].Value[:]); i < 2 {
+			*to <<= 10 // KiB
 		}
 	}
 }
@@ -391,6 +421,9 @@ func (s *source) Loads() []gpu.Load {
 		}
 		s.load(d, &now)
 		l := gpu.Load{UUID: now.GPU.UUID, Util: now.Util, MemUsedMB: now.MemUsedMB, Procs: now.Procs}
+		s.heat(d, &now)
+		l.PowerMW, l.TempC, l.Throttle = now.PowerMW, now.TempC, now.Throttle
+		s.moved(d, &l)
 		if s.can("nvmlDeviceGetTotalEnergyConsumption") {
 			l.EnergyMJ, _ = d.GetTotalEnergyConsumption()
 		}

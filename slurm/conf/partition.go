@@ -67,12 +67,27 @@ var partitionKeys = [...]struct {
 	{"suspendtime", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTime, k, v) }},
 	{"suspendtimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTimeout, k, v) }},
 	{"resumetimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.ResumeTimeout, k, v) }},
+	{"idlegpu", func(p *cluster.Partition, _, v string) error { return setIdleGPU(p, v) }},
+	{"idlegputime", func(p *cluster.Partition, k, v string) error { return setTime(&p.IdleGPUTime, k, v) }},
 	{"gracetime", func(p *cluster.Partition, k, v string) error {
 		n := 0
 		err := number(&n, k, v)
 		p.GraceTime = time.Duration(n) * time.Second
 		return err
 	}},
+}
+
+// setIdleGPU sets what becomes of jobs whose GPUs do nothing: muster's own key.
+func setIdleGPU(p *cluster.Partition, value string) error {
+	switch rule := cluster.IdleRule(strings.ToLower(value)); rule {
+	case cluster.IdleNotify, cluster.IdleRequeue, cluster.IdleCancel:
+		p.IdleGPU = rule
+	case "no", "off", "":
+		p.IdleGPU = ""
+	default:
+		return fmt.Errorf("IdleGPU=%s is none of notify, requeue, cancel and no", value)
+	}
+	return nil
 }
 
 // perGPU sets what jobs get for each GPU.

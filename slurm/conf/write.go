@@ -193,6 +193,8 @@ var partitionWords = [...]struct {
 	{"PriorityJobFactor", func(p *cluster.Partition) string { return unless(p.PriorityJobFactor, 1) }},
 	{"OverSubscribe", func(p *cluster.Partition) string { return p.OverSubscribe }},
 	{"PreemptMode", func(p *cluster.Partition) string { return p.PreemptMode }},
+	{"IdleGPU", func(p *cluster.Partition) string { return string(p.IdleGPU) }},
+	{"IdleGPUTime", func(p *cluster.Partition) string { return timeText(p.IdleGPUTime) }},
 	{"GraceTime", func(p *cluster.Partition) string { return unless(int64(p.GraceTime/time.Second), 0) }},
 	{"SuspendTime", func(p *cluster.Partition) string { return secondsText(p.SuspendTime) }},
 	{"SuspendTimeout", func(p *cluster.Partition) string { return secondsText(p.SuspendTimeout) }},

@@ -41,6 +41,9 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	if w := show.BillingWeights(p); w != "" {
 		o.line("TRESBillingWeights=", w)
 	}
+	if p.IdleGPU != "" {
+		o.line("IdleGPU=", string(p.IdleGPU), " IdleGPUTime=", format.Padded(p.IdleTime()))
+	}
 	c.print(o)
 }
 

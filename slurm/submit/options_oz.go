@@ -71,7 +71,7 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "value", Help: "set the priority (administrators only)",
 		Set: setPriority},
 	{Long: "profile", Arg: opt.Required, On: opt.All, Env: "PROFILE",
-		Meta: "list", Help: "what to profile: all, none, energy, lustre, network, task",
+		Meta: "list", Help: "what to profile: all, none, energy, lustre, network, task (muster samples JOB shows it)",
 		Set: func(r *Request, v string) error {
 			r.Job.Profile = v
 			return values.CheckProfile(v)

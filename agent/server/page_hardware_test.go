@@ -1,0 +1,113 @@
+package server
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"dev.muster/acct"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/telemetry"
+)
+
+// working is a sample of so many GPUs, of which one is not like the others.
+func working(k telemetry.Kind, gpus, odd int) *telemetry.Sample {
+	s := telemetry.New(k)
+	for i := range s.Own {
+		s.Own[i] = 50
+	}
+	for i := range gpus {
+		v := s.GPU(i).Values
+		v[telemetry.GPUUtil], v[telemetry.GPUPower], v[telemetry.GPUTemp] = 93, 600, 61
+		if i == odd {
+			v[telemetry.GPUUtil] = 41
+		}
+	}
+	return s
+}
+
+// historyOf opens a history that runs until the test ends.
+func historyOf(t testing.TB) *acct.DB {
+	t.Helper()
+	db, err := acct.Open(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// TestHardwareCurves: the pages of a node and of a job draw what their GPUs did, with the one marked that
+// is not like the others, and a page is made in no time once its curves are known.
+func TestHardwareCurves(t *testing.T) {
+	s, _ := pageServer(t, 3, 3)
+	db := historyOf(t)
+	s.hist = db
+	j, _ := s.snapshot().Job(1)
+	var list []acct.Hardware
+	for at := time.Now().Add(-10 * time.Hour).Truncate(time.Minute); at.Before(time.Now()); at = at.Add(time.Minute) {
+		list = append(list, acct.Hardware{Node: "n00000", At: at, Span: time.Minute, Data: working(telemetry.OfNode, 8, 3).Pack()})
+	}
+	for i := range 10 {
+		list = append(list, acct.Hardware{Job: 1, Node: "n00000", At: j.Started.Add(time.Duration(5*i-50) * time.Second),
+			Span: 5 * time.Second, Data: working(telemetry.OfJob, 8, 5).Pack()})
+	}
+	if err := acct.SamplesOf(db).Add(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	h := s.handler()
+	for path, wants := range map[string][]string{
+		"/nodes/n00000": {"What the hardware did", "Not like the others: GPU 3: 41 % where others have 93", "GPU utilization over time",
+			`<path class="p-odd"`, "7 GPUs", "CPUs busy", "GPU power"},
+		"/jobs/1": {"Not like the others: GPU 5: 41 % where others have 93", "muster samples 1", "Memory resident"},
+	} {
+		body := get(t, h, "GET", path).Body.String()
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is not in\n%s", path, want, body)
+			}
+		}
+	}
+	if body := get(t, h, "GET", "/jobs/2").Body.String(); strings.Contains(body, "What the hardware did") {
+		t.Error("curves of a job without samples")
+	}
+}
+
+// TestSamplesTaken: a sample counts once, what is told late is no news, and another server fetches all of
+// them in parts, once more from one that has started anew.
+func TestSamplesTaken(t *testing.T) {
+	h := newSamples()
+	one := func(node cluster.NodeName, at int64) api.NodeSample {
+		return api.NodeSample{Node: node, At: at, Span: 60, Data: working(telemetry.OfNode, 8, -1).Pack(),
+			Jobs: []api.JobSample{{Job: 7, Data: working(telemetry.OfJob, 8, -1).Pack()}}}
+	}
+	now := time.Unix(36000, 0)
+	h.take([]api.NodeSample{one("a", 36000), one("b", 36000), one("a", 36000), one("a", 35940), {Node: "c", Data: []byte{9}}})
+	if l := h.latest["a"]; !l.at.Equal(now.Add(time.Minute)) || l.jobs[7] == nil || h.latest["c"] != nil && h.latest["c"].own != nil {
+		t.Errorf("%+v", l)
+	}
+	list, hours := h.unwritten(now)
+	if len(list) != 6 || len(hours) != 0 {
+		t.Errorf("%d rows, hours %v", len(list), hours)
+	}
+	if _, hours = h.unwritten(now.Add(2 * time.Hour)); len(hours) != 2 {
+		t.Errorf("hours %v", hours)
+	}
+	other := newSamples()
+	r := h.after(api.CopyRequest{})
+	other.take(r.Samples)
+	if len(r.Samples) != 3 || r.More || other.told != 3 {
+		t.Errorf("%d fetched, %d taken", len(r.Samples), other.told)
+	}
+	h.take([]api.NodeSample{one("b", 36060)})
+	if r = h.after(api.CopyRequest{Boot: r.Boot, After: r.After}); len(r.Samples) != 1 || r.Samples[0].Node != "b" {
+		t.Errorf("%+v", r)
+	}
+	if again := h.after(api.CopyRequest{Boot: "of before", After: 99}); len(again.Samples) != 4 {
+		t.Errorf("%d fetched anew", len(again.Samples))
+	}
+	if none := h.after(api.CopyRequest{Boot: r.Boot, After: r.After}); len(none.Samples) != 0 {
+		t.Errorf("%d more", len(none.Samples))
+	}
+}

@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Curve is a line of a plot of several that should be alike.
+type Curve struct {
+	Name   string
+	Points []PlotPoint // Used is the value
+	Odd    bool        // it is not like the others
+}
+
+// curveKeys is how many lines get a name of their own.
+const curveKeys = 4
+
+// Curves draws lines that should be alike, with those marked that are not. what is the word for one of them.
+func Curves(title, unit, what string, list []Curve, from, to time.Time, tick time.Duration,
+	stamp string) Plot {
+	most, sum, n := 1.0, 0.0, 0
+	var long []PlotPoint
+	for _, c := range list {
+		for _, p := range c.Points {
+			most, sum, n = max(most, p.Used), sum+p.Used, n+1
+		}
+		if len(c.Points) > len(long) {
+			long = c.Points
+		}
+	}
+	plot, f := newPlot(title, from, to, most, long, tick, stamp)
+	plot.Now = fmt.Sprintf("%s on average, %s at most", withUnit(sum/float64(max(n, 1)), unit), withUnit(most, unit))
+	value := func(p PlotPoint) float64 { return p.Used }
+	slices.SortStableFunc(list, func(a, b Curve) int { return oddness(a) - oddness(b) }) // those lie on top
+	odd := 0
+	for _, c := range list {
+		class := "p-curve"
+		if c.Odd {
+			class = "p-odd"
+			if odd++; odd <= curveKeys {
+				plot.Legend = append(plot.Legend, Cell{Class: class, Title: c.Name})
+			}
+		}
+		shape := f.line(class, c.Points, value)
+		shape.Title = c.Name
+		plot.Shapes = append(plot.Shapes, shape)
+	}
+	if odd > curveKeys {
+		plot.Legend = append(plot.Legend, Cell{Class: "p-odd", Title: fmt.Sprintf("and %d more", odd-curveKeys)})
+	}
+	if what != "" && len(list) > odd {
+		all := Cell{Class: "p-curve", Title: strconv.Itoa(len(list)-odd) + " " + what}
+		plot.Legend = append([]Cell{all}, plot.Legend...)
+	}
+	plot.hover(f, long, func(at PlotPoint) string { return moment(list, at.At, unit) })
+	plot.Text = title + " over time, " + plot.Now
+	return plot
+}
+
+func oddness(c Curve) int {
+	if c.Odd {
+		return 1
+	}
+	return 0
+}
+
+// moment says what the curves were at a time.
+func moment(list []Curve, at time.Time, unit string) string {
+	var low, high, sum float64
+	var lowest, highest string
+	n := 0
+	for _, c := range list {
+		i, ok := slices.BinarySearchFunc(c.Points, at, func(p PlotPoint, at time.Time) int { return p.At.Compare(at) })
+		if !ok {
+			continue
+		}
+		v := c.Points[i].Used
+		if n == 0 || v < low {
+			low, lowest = v, c.Name
+		}
+		if n == 0 || v > high {
+			high, highest = v, c.Name
+		}
+		sum, n = sum+v, n+1
+	}
+	switch {
+	case n == 0:
+		return "nothing is known"
+	case n == 1:
+		return withUnit(sum, unit)
+	}
+	return fmt.Sprintf("%s on average; %s has %s, %s has %s", withUnit(sum/float64(n), unit), lowest,
+		withUnit(low, unit), highest, withUnit(high, unit))
+}
+
+func withUnit(v float64, unit string) string {
+	digits := 0
+	if v < 10 && v != float64(int(v)) {
+		digits = 1
+	}
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	if unit == "" {
+		return text
+	}
+	return text + " " + unit
+}
