@@ -36,6 +36,7 @@ type Sys struct {
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
+	Verbose        int // how many -v were given
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
 	Answers func(*data.Answer)
 	// Refused is told of calls that fail; nil: nobody is.

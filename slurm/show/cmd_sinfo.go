@@ -32,7 +32,6 @@ type infoOptions struct {
 	reservations            bool
 	data                    data.Ask
 	hidden, raw             bool
-	verbose                 int
 }
 
 // Asked is what --json and --yaml say.
@@ -77,7 +76,8 @@ var SinfoOptions = []opt.Option[infoOptions]{
 		Set: func(o *infoOptions, v string) error { o.sort = v; return nil }},
 	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states", Help: "only nodes in these states", Set: setInfoStates},
 	{Long: "summarize", Short: 's', On: opt.Sinfo, Help: "one line for each partition", Set: func(o *infoOptions, _ string) error { o.summary = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "more messages", Set: func(o *infoOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "tell what is asked for",
+		Set: func(*infoOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Sinfo, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print a short help"},
@@ -113,6 +113,9 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	_, code := front.ParseQuery(sys, opt.Sinfo, SinfoOptions, &o, argv)
 	if code >= 0 {
 		return code
+	}
+	if !o.data.On {
+		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
 	}
 	if o.reservations {
 		return infoReservations(sys, !o.noHeader)

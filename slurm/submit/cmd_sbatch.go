@@ -185,6 +185,7 @@ func requestKey(s *front.Sys) string {
 
 // sayNotes says what parsing remarked, unless -Q.
 func sayNotes(s *front.Sys, r *Request) {
+	tellOptions(s, r)
 	for _, n := range r.Notes {
 		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
 			s.Say("%s", n)

@@ -58,10 +58,14 @@ type stepRun struct {
 
 // exitGroup is several tasks of a node that ended alike.
 type exitGroup struct {
-	node int
-	text string
-	rank cluster.IDSet
+	node   int
+	text   string
+	rank   cluster.IDSet
+	status int // as wait(2) has it
 }
+
+// completed is what -v says of tasks that ended well.
+const completed = "Completed"
 
 func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
 	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
@@ -246,10 +250,15 @@ func (run *stepRun) exit(e nodeEvent) {
 		text = fmt.Sprintf("Exited with exit code %d", x.Code)
 	}
 	run.worst = max(run.worst, code)
-	if text == "" {
+	run.sys.Tell(front.Debug, "task %d done", rank)
+	good := text == ""
+	if good && !run.sys.Tells(front.Told) {
 		return
 	}
-	run.group(e.node, text, rank)
+	run.group(e.node, cmp.Or(text, completed), rank, x.Code<<8|x.Signal)
+	if good {
+		return
+	}
 	if run.killOnBadExit() && !run.killed {
 		run.killed = true
 		run.tellExits()
@@ -258,7 +267,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	}
 }
 
-func (run *stepRun) group(node int, text string, rank int) {
+func (run *stepRun) group(node int, text string, rank, status int) {
 	one := cluster.NewIDSet(rank - run.first0[node]) // each component counts its own, as Slurm does
 	for i := range run.exits {
 		if g := &run.exits[i]; g.node == node && g.text == text {
@@ -266,11 +275,16 @@ func (run *stepRun) group(node int, text string, rank int) {
 			return
 		}
 	}
-	run.exits = append(run.exits, exitGroup{node, text, one})
+	run.exits = append(run.exits, exitGroup{node, text, one, status})
 }
 
 func (run *stepRun) tellExits() {
 	for _, g := range run.exits {
+		run.tellExit(&g)
+		if g.text == completed {
+			run.sys.Tell(front.Told, "launch/slurm: _task_finish: %s: %s: %s", run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
+			continue
+		}
 		if run.interrupted && g.text == signalText(9, false) {
 			continue // the user has asked for it
 		}
