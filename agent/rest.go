@@ -37,13 +37,14 @@ type rest struct {
 
 // withREST puts the interface before the pages.
 func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, pages http.Handler) http.Handler {
-	if cfg.REST == nil {
-		return pages
-	}
 	x := newREST(ctx, cfg, s, as)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == server.PeerHelloPath || r.URL.Path == server.PeerCallPath {
+			servePeers(x, s, w, r)
+			return
+		}
 		for _, p := range restPaths {
-			if strings.HasPrefix(r.URL.Path, p) {
+			if cfg.REST != nil && strings.HasPrefix(r.URL.Path, p) {
 				x.serve(w, r, x.byToken)
 				return
 			}
@@ -176,11 +177,20 @@ type innerConn struct {
 
 func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
 	near, far := net.Pipe()
-	select {
-	case p.conns <- &innerConn{far, caller{Caller: who, peer: trust.Peer{}}}:
-		return near, nil
-	case <-p.done:
+	if !p.put(&innerConn{far, caller{Caller: who, peer: trust.Peer{}}}) {
 		return nil, net.ErrClosed
+	}
+	return near, nil
+}
+
+// put has a connection served; it is closed, and false returned, where nobody serves any more.
+func (p *innerConns) put(c *innerConn) bool {
+	select {
+	case p.conns <- c:
+		return true
+	case <-p.done:
+		c.Close()
+		return false
 	}
 }
 
