@@ -33,7 +33,7 @@ func peerRoutes(m *api.Mux, s *server.Server) {
 		_, _, err := server.PeerTarget(s, who, q.Cluster)
 		return err
 	}
-	api.HandleTunnel(m, api.CallPeer, api.User, check, func(ctx context.Context, who api.Caller, body []byte, near io.ReadWriteCloser) error {
+	api.HandleTunnel(m, api.CallPeer, api.User, check, func(ctx context.Context, who api.Caller, body []byte, near api.Conn) error {
 		var q api.PeerQuery
 		if err := wire.Unmarshal(body, &q); err != nil {
 			return err
