@@ -138,7 +138,7 @@ func Scancel(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	if o.me {

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,9 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	c := s.Client()
 	defer c.Close()
 	began := time.Now()
-	r, err := api.Call(context.Background(), c, e, q)
+	ctx, done := s.patience(e.Path)
+	defer done()
+	r, err := api.Call(ctx, c, e, q)
 	s.tellCall(e.Method, e.Path, time.Since(began), err)
 	away := uint32(0)
 	if errors.Is(err, api.ErrUnreachable) {

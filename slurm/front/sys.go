@@ -42,6 +42,13 @@ type Sys struct {
 	// Refused is told of calls that fail; nil: nobody is.
 	Refused func(error)
 
+	// Again runs the command for another cluster; nil: it can not be.
+	Again func(*Sys) int
+
+	cluster string // that was named and is asked; "": the own one
+	remote  bool   // it is another one
+	later   bool   // others were asked before
+
 	away uint32 // 1: the daemon did not answer the last call; atomic
 }
 

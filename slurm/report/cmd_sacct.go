@@ -319,7 +319,7 @@ func Sacct(sys *front.Sys, argv []string) int {
 		return code
 	}
 	o.tell()
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	if code := o.checkQOS(); code != 0 {

@@ -114,14 +114,14 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if !o.data.On {
+	if !o.data.On && !sys.Once() {
 		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
 	}
 	if o.reservations {
 		return infoReservations(sys, !o.noHeader)
 	}
 	for {
-		if code := infoOnce(sys, &o); code != 0 || o.every == 0 {
+		if code := infoOnce(sys, &o); code != 0 || o.every == 0 || sys.Once() {
 			return code
 		}
 		time.Sleep(o.every)
@@ -132,6 +132,10 @@ func Sinfo(sys *front.Sys, argv []string) int {
 func infoOnce(s *front.Sys, o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
+	own, code := s.OwnCluster(o.clusters)
+	if code >= 0 {
+		return code
+	}
 	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
@@ -141,12 +145,8 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 		return LoadFailed(s, "slurm_load_partitions", err)
 	}
 	v := &View{Sys: s, Now: resp.Now, Raw: o.raw}
-	own, code := s.OwnCluster(o.clusters)
-	if code != 0 {
-		return code
-	}
 	if own != "" && !o.noHeader && !o.data.On {
-		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+		_, _ = out.WriteString(s.ClusterHead(own))
 	}
 	cells := o.cells(v, resp)
 	if o.data.On {

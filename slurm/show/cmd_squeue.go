@@ -246,14 +246,14 @@ func Squeue(sys *front.Sys, argv []string) int {
 	if err := checkNodes(sys, o.query.Nodes); err != "" {
 		return sys.Fail("%s", err)
 	}
-	if !o.data.On {
+	if !o.data.On && !sys.Once() {
 		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
 	}
 	if o.follow {
 		return followQueue(sys, &o)
 	}
 	for {
-		if code := queueOnce(sys, &o); code != 0 || o.every == 0 {
+		if code := queueOnce(sys, &o); code != 0 || o.every == 0 || sys.Once() {
 			return code
 		}
 		time.Sleep(o.every)
@@ -313,11 +313,11 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	defer out.Flush()
 	v := &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}
 	own, code := s.OwnCluster(o.clusters)
-	if code != 0 {
+	if code >= 0 {
 		return code
 	}
 	if own != "" && !o.noHeader && !o.data.On {
-		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+		_, _ = out.WriteString(s.ClusterHead(own))
 	}
 	if o.steps {
 		return queueSteps(s, o, v, out)

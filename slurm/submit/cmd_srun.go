@@ -18,7 +18,7 @@ func Srun(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	if _, code := sys.OwnCluster(r.Job.Clusters); code != 0 {
+	if _, code := pickCluster(sys, r); code != 0 {
 		return code
 	}
 	for _, p := range r.all() {

@@ -44,7 +44,7 @@ var valueForms = [...]valueForm{
 	{"kill-command", orWord("TERM")},
 	{"immediate", orWord("1")},
 	{"open-mode", func(_ *Request, v string) string { return v[:min(1, len(v))] }},
-	{"verbose", func(r *Request, _ string) string { return strconv.Itoa(r.sys.Verbose) }},
+	{"verbose", func(r *Request, _ string) string { return strconv.Itoa(r.verbose) }},
 }
 
 // orWord is the form of an option whose argument may be left out.
@@ -86,6 +86,9 @@ func (r *Request) valueText(g Given) string {
 
 // tellOptions tells what the options in force are, for each component; with -vv where each came from.
 func tellOptions(s *front.Sys, r *Request) {
+	for _, p := range r.all() {
+		s.Verbose = max(s.Verbose, p.verbose)
+	}
 	if !s.Tells(front.Told) {
 		return
 	}
@@ -127,12 +130,11 @@ func setVerbose(r *Request, v string) error {
 	return nil
 }
 
-// louder is what parsing has found of -v; it can not be quiet besides.
+// louder refuses -v beside -Q.
 func (r *Request) louder() error {
 	if r.verbose > 0 && r.Client.Quiet > 0 {
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: don't specify both --verbose (-v) and --quiet (-Q)"))
 	}
-	r.sys.Verbose = max(r.sys.Verbose, r.verbose)
 	return nil
 }
 
