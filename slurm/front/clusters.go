@@ -76,7 +76,7 @@ func (s *Sys) PickCluster(names string, starts func(*Sys) (time.Time, error)) (o
 		return "", s.Fail("None of the clusters %s takes the job: %s", strings.Join(list, ","), text)
 	}
 	one := s.at(best, own)
-	s.Dial, s.cluster, s.remote = one.Dial, best, one.remote
+	s.Dial, s.cluster, s.remote, s.refusal = one.Dial, best, one.remote, one.refusal
 	return best, 0
 }
 
@@ -122,7 +122,7 @@ func (s *Sys) at(name, own string) *Sys {
 	if one.cluster = name; name == own {
 		return &one
 	}
-	one.remote = true
+	one.remote, one.refusal = true, new(string)
 	near := s.Dial
 	one.Dial = func(ctx context.Context) (api.Conn, error) {
 		c := &api.Client{Dial: near}
@@ -133,6 +133,7 @@ func (s *Sys) at(name, own string) *Sys {
 		_ = conn.SetDeadline(time.Now().Add(peerTime))
 		line, err := firstLine(conn)
 		if err == nil && line != api.PeerReached {
+			*one.refusal = line
 			err = errors.New(line)
 		}
 		if err != nil {
@@ -195,6 +196,9 @@ func (s *Sys) patience(path string) (context.Context, context.CancelFunc) {
 
 // WhyUnanswered says why the last call had no answer.
 func (s *Sys) WhyUnanswered() string {
+	if s.remote && *s.refusal != "" {
+		return "cluster " + s.cluster + ": " + *s.refusal
+	}
 	if s.remote {
 		return "no server of cluster " + s.cluster + " answers: muster peer ls shows where it is asked"
 	}

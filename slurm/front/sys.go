@@ -45,9 +45,10 @@ type Sys struct {
 	// Again runs the command for another cluster; nil: it can not be.
 	Again func(*Sys) int
 
-	cluster string // that was named and is asked; "": the own one
-	remote  bool   // it is another one
-	later   bool   // others were asked before
+	cluster string  // that was named and is asked; "": the own one
+	remote  bool    // it is another one
+	later   bool    // others were asked before
+	refusal *string // what the other cluster said when it could not be reached
 
 	away uint32 // 1: the daemon did not answer the last call; atomic
 }
