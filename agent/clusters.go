@@ -19,8 +19,8 @@ import (
 	"dev.muster/wire"
 )
 
-// Other clusters are asked through tunnels: a front-end opens one at its own daemon, a server of this cluster leads it to
-// a server of the other one, with the peer's token and the name of the user, and there the calls of the tunnel are
+// Other clusters are asked through tunnels: a front-end opens one at its own daemon, a server of this cluster
+// leads it to a server of the other one, with the peer's token and the name of the user, and there the calls of the tunnel are
 // served as that user's. So a peer's token never leaves the servers, and every call works there as it does here.
 
 // peerRoutes registers the tunnel at a server.
@@ -33,7 +33,7 @@ func peerRoutes(m *api.Mux, s *server.Server) {
 		_, _, err := server.PeerTarget(s, who, q.Cluster)
 		return err
 	}
-	api.HandleTunnel(m, api.CallPeer, api.User, check, func(ctx context.Context, who api.Caller, body []byte, near api.Conn) error {
+	lead := func(ctx context.Context, who api.Caller, body []byte, near api.Conn) error {
 		var q api.PeerQuery
 		if err := wire.Unmarshal(body, &q); err != nil {
 			return err
@@ -53,7 +53,8 @@ func peerRoutes(m *api.Mux, s *server.Server) {
 		}
 		join(ctx, near, far)
 		return nil
-	})
+	}
+	api.HandleTunnel(m, api.CallPeer, api.User, check, lead)
 }
 
 // dialPeer connects to the first server of a peer that answers.
@@ -93,8 +94,10 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\nAuthorization: Bearer %s\r\n%s: %s\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
-		strings.TrimSuffix(u.Path, "/"), server.PeerCallPath, u.Host, api.PeerProtocol, token, server.PeerNameHeader, own, server.PeerUserHeader, as)
+	_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n"+
+		"Authorization: Bearer %s\r\n%s: %s\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
+		strings.TrimSuffix(u.Path, "/"), server.PeerCallPath, u.Host, api.PeerProtocol,
+		token, server.PeerNameHeader, own, server.PeerUserHeader, as)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -169,7 +172,8 @@ func admitPeer(ctx context.Context, as *handler, put cluster.PeerPut) error {
 	if err != nil {
 		return err
 	}
-	status, reply, err := as.callAs(ctx, api.Caller{Identity: cluster.Identity{System: true}}, api.AdmitPeer.Method, api.AdmitPeer.Path, body)
+	own := api.Caller{Identity: cluster.Identity{System: true}}
+	status, reply, err := as.callAs(ctx, own, api.AdmitPeer.Method, api.AdmitPeer.Path, body)
 	if err != nil || status == http.StatusOK {
 		return err
 	}

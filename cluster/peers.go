@@ -28,14 +28,14 @@ type PeerCluster struct {
 const maxPeerText = 4096
 
 // PeerCluster finds a peer by name, in any case of letters as Slurm has names of clusters.
-func (t *tables) PeerCluster(name string) (*PeerCluster, bool) {
-	return t.clusters.Get(strings.ToLower(name))
+func (b *books) PeerCluster(name string) (*PeerCluster, bool) {
+	return b.clusters.Get(strings.ToLower(name))
 }
 
 // PeerClusters yields the peers by name.
-func (t *tables) PeerClusters() iter.Seq[*PeerCluster] { return valuesOf(t.clusters) }
+func (b *books) PeerClusters() iter.Seq[*PeerCluster] { return valuesOf(b.clusters) }
 
-func (t *tx) putPeerCluster(name string, p *PeerCluster) {
+func putPeerCluster(t *tx, name string, p *PeerCluster) {
 	old, had := t.clusters.Get(name)
 	if p == nil {
 		t.clusters.Delete(name)
@@ -64,7 +64,8 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 	switch {
 	case !t.by.Operator() && !t.by.System:
 		return nil, Errorf(Denied, ErrAccess, "only an operator makes other clusters peers")
-	case name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n") || len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText:
+	case name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n"),
+		len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText:
 		return nil, Errorf(Invalid, "", "%q can not be the name of a cluster", p.Name)
 	case name == strings.ToLower(t.config.ClusterName):
 		return nil, Errorf(Invalid, "", "%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name)
@@ -72,7 +73,7 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Invalid, "", "the token of %s has no verifier", p.Name)
 	}
 	p.Made, p.By = t.at, t.by.UID
-	t.putPeerCluster(name, &p)
+	putPeerCluster(t, name, &p)
 	return nil, nil
 }
 
@@ -90,6 +91,6 @@ func (c *PeerDrop) apply(t *tx) (any, error) {
 	if _, ok := t.PeerCluster(c.Name); !ok {
 		return nil, Errorf(NotFound, "", "there is no peer %s; muster peer ls shows them", c.Name)
 	}
-	t.putPeerCluster(strings.ToLower(c.Name), nil)
+	putPeerCluster(t, strings.ToLower(c.Name), nil)
 	return nil, nil
 }

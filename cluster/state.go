@@ -101,8 +101,6 @@ type tables struct {
 	joined *btree.Map[string, *Member]
 	resvs  *btree.Map[string, *Reservation]
 
-	clusters *btree.Map[string, *PeerCluster]
-
 	errands *btree.Map[uint64, *Errand]
 	tested  *btree.Map[string, *TestedPart]
 	spent   *btree.BTreeG[*SpentKey]
@@ -146,8 +144,7 @@ func newTables() tables {
 		depends: btree.NewBTreeGOptions(pairLess, opt), timers: btree.NewBTreeGOptions(timerLess, opt),
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
-		clusters: btree.NewMap[string, *PeerCluster](32),
-		tokens:   btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
+		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
 		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, interned: newInterned(),
 	}
@@ -160,7 +157,7 @@ func (t *tables) copy() tables {
 	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
 	c.keys, c.spent = t.keys.Copy(), t.spent.Copy()
 	c.queueAt, c.books = t.queueAt.Copy(), t.copyBooks()
-	c.tokens, c.joined, c.clusters = t.tokens.Copy(), t.joined.Copy(), t.clusters.Copy()
+	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	c.errands, c.powers, c.mute, c.tested = t.errands.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()

@@ -18,8 +18,8 @@ import (
 	"dev.muster/wire"
 )
 
-// Clusters become peers by one exchange of tokens. One makes an invitation, which is a token; the other's server shows
-// it, with a token of its own for the way back. Both are kept in the state, that which is accepted as a hash.
+// Clusters become peers by one exchange of tokens. One makes an invitation, which is a token; the other's server
+// shows it, with a token of its own for the way back. Both are kept in the state, that which is accepted as a hash.
 
 // Paths by which peers reach each other, on the port of the page.
 const (
@@ -111,7 +111,8 @@ func sayHello(ctx context.Context, url, token string, hello peerHello) (string, 
 	if err != nil {
 		return "", err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(url, "/")+PeerHelloPath, bytes.NewReader(body))
+	at := strings.TrimSuffix(url, "/") + PeerHelloPath
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -137,13 +138,16 @@ func sayHello(ctx context.Context, url, token string, hello peerHello) (string, 
 func (k peerers) list(context.Context, api.Caller, api.Empty) (out api.PeersResponse, _ error) {
 	out.Own = k.Snapshot().Config().ClusterName
 	for p := range k.Snapshot().PeerClusters() {
-		out.Peers = append(out.Peers, api.PeerInfo{Name: p.Name, URLs: p.URLs, Asks: p.Accept != "", Asked: p.Send != "", Root: p.Root, Made: p.Made})
+		out.Peers = append(out.Peers, api.PeerInfo{Name: p.Name, URLs: p.URLs, Asks: p.Accept != "",
+			Asked: p.Send != "", Root: p.Root, Made: p.Made})
 	}
 	return out, nil
 }
 
 // ServePeerHello answers a cluster that shows an invitation. admit has the leader write down what it tells.
-func ServePeerHello(s *Server, w http.ResponseWriter, r *http.Request, admit func(context.Context, cluster.PeerPut) error) {
+func ServePeerHello(s *Server, w http.ResponseWriter, r *http.Request,
+	admit func(context.Context, cluster.PeerPut) error,
+) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPeerHello))
 	var hello peerHello
 	if err == nil {
@@ -198,11 +202,13 @@ func PeerCaller(p *cluster.PeerCluster, name string) (api.Caller, error) {
 func PeerTarget(s *Server, who api.Caller, name string) (p *cluster.PeerCluster, as string, err error) {
 	p, ok := s.Snapshot().PeerCluster(name)
 	if !ok || p.Send == "" || p.URLs == "" {
-		return nil, "", cluster.Errorf(cluster.NotFound, "", "there is no cluster %s that could be asked; muster peer ls shows them", name)
+		return nil, "", cluster.Errorf(cluster.NotFound, "",
+			"there is no cluster %s that could be asked; muster peer ls shows them", name)
 	}
 	as, _, _, err = LookupUser(who.UID)
 	if err != nil || as == "" {
-		return nil, "", cluster.Errorf(cluster.Denied, cluster.ErrUser, "user %d has no name, by which the other cluster knows users", who.UID)
+		return nil, "", cluster.Errorf(cluster.Denied, cluster.ErrUser,
+			"user %d has no name, by which the other cluster knows users", who.UID)
 	}
 	return p, as, nil
 }

@@ -396,13 +396,13 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
 			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
 		}
-		rows = append(rows, m.peerRows(q)...)
+		rows = append(rows, peerRows(m, q)...)
 	}
 	return rows
 }
 
 // peerRows are the clusters that this one can ask; what they allow is theirs to show.
-func (m *manager) peerRows(q *mgrQuery) (rows []mgrRow) {
+func peerRows(m *manager, q *mgrQuery) (rows []mgrRow) {
 	resp, err := front.Call(m.sys, api.ListPeers, api.Empty{})
 	if err != nil { // a daemon of before
 		return nil

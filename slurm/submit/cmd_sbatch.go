@@ -101,7 +101,8 @@ func (d *doubtError) Error() string {
 	if d.at != "" { // elsewhere it would be a second job
 		again += " with -M " + d.at + " and"
 	}
-	return out + fmt.Sprintf("%s with %s=%s tells its number, or submits it if it was not (%s)", again, submitKeyEnv, d.key, text)
+	return out + fmt.Sprintf("%s with %s=%s tells its number, or submits it if it was not (%s)",
+		again, submitKeyEnv, d.key, text)
 }
 
 func isDoubt(err error) bool {

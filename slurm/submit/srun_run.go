@@ -244,7 +244,7 @@ func (run *stepRun) exit(e nodeEvent) {
 		code, text = 1, "Out Of Memory"
 		run.req.outOfMemory = true
 	case x.Signal != 0:
-		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
+		code, text = 128+x.Signal, front.SignalText(x.Signal, x.Core)
 		run.forced = run.forced || x.Signal == 9 || x.Signal == 15
 	case x.Code != 0:
 		text = fmt.Sprintf("Exited with exit code %d", x.Code)
@@ -282,10 +282,11 @@ func (run *stepRun) tellExits() {
 	for _, g := range run.exits {
 		run.tellExit(&g)
 		if g.text == completed {
-			run.sys.Tell(front.Told, "launch/slurm: _task_finish: %s: %s: %s", run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
+			run.sys.Tell(front.Told, "launch/slurm: _task_finish: %s: %s: %s",
+				run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
 			continue
 		}
-		if run.interrupted && g.text == signalText(9, false) {
+		if run.interrupted && g.text == front.SignalText(9, false) {
 			continue // the user has asked for it
 		}
 		if run.req.Client.Quiet == 0 {
@@ -341,45 +342,4 @@ func (run *stepRun) kill() {
 
 func (run *stepRun) send(sig int) {
 	run.signal(api.StepSignal{Sig: sig})
-}
-
-// signalText is how a shell names a death by signal.
-func signalText(sig int, core bool) string {
-	text := ""
-	switch sig {
-	case 9:
-		text = "Killed"
-	case 15:
-		text = "Terminated"
-	case 11:
-		text = "Segmentation fault"
-	case 6:
-		text = "Aborted"
-	case 2:
-		text = "Interrupt"
-	case 10:
-		text = "User defined signal 1"
-	case 12:
-		text = "User defined signal 2"
-	case 1:
-		text = "Hangup"
-	case 3:
-		text = "Quit"
-	case 4:
-		text = "Illegal instruction"
-	case 8:
-		text = "Floating point exception"
-	case 7:
-		text = "Bus error"
-	case 13:
-		text = "Broken pipe"
-	case 14:
-		text = "Alarm clock"
-	default:
-		text = fmt.Sprintf("Unknown signal %d", sig)
-	}
-	if core {
-		text += " (core dumped)"
-	}
-	return text
 }

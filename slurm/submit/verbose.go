@@ -1,11 +1,9 @@
 package submit
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -28,9 +26,9 @@ type valueForm struct {
 
 // valueForms are the options that Slurm shows in a form of its own; a flag is "set", all others are shown as written.
 var valueForms = [...]valueForm{
-	{"time", func(r *Request, _ string) string { return spanText(r.Job.Limit) }},
-	{"time-min", func(r *Request, _ string) string { return spanText(r.Job.LimitMin) }},
-	{"delay-boot", func(r *Request, _ string) string { return spanText(r.Job.DelayBoot) }},
+	{"time", func(r *Request, _ string) string { return format.Span(r.Job.Limit) }},
+	{"time-min", func(r *Request, _ string) string { return format.Span(r.Job.LimitMin) }},
+	{"delay-boot", func(r *Request, _ string) string { return format.Span(r.Job.DelayBoot) }},
 	{"begin", func(r *Request, _ string) string { return front.Stamp(r.Job.Begin) }},
 	{"deadline", func(r *Request, _ string) string { return front.Stamp(r.Job.Deadline) }},
 	{"gres", func(_ *Request, v string) string { return "gres:" + strings.ReplaceAll(v, ",", ",gres:") }},
@@ -57,22 +55,8 @@ func orWord(word string) func(*Request, string) string {
 	}
 }
 
-func spanText(d time.Duration) string {
-	if d == cluster.Unlimited {
-		return "UNLIMITED"
-	}
-	text := format.Duration(d)
-	if strings.Count(text, ":") == 1 {
-		return fmt.Sprintf("%08s", "00:"+fmt.Sprintf("%05s", text))
-	}
-	if !strings.Contains(text, "-") {
-		return fmt.Sprintf("%08s", text)
-	}
-	return text
-}
-
 // valueText is how an option that was given is shown.
-func (r *Request) valueText(g Given) string {
+func valueText(r *Request, g Given) string {
 	for _, f := range valueForms {
 		if f.long == g.Long {
 			return f.form(r, g.Value)
@@ -106,7 +90,7 @@ func tellOptions(s *front.Sys, r *Request) {
 		s.Say("defined options")
 		s.Say("%s %s", line, line)
 		for _, name := range names {
-			s.Say("%-20s: %s", name, p.valueText(last[name]))
+			s.Say("%-20s: %s", name, valueText(p, last[name]))
 		}
 		s.Say("%s %s", line, line)
 		s.Say("end of defined options")
@@ -130,10 +114,11 @@ func setVerbose(r *Request, v string) error {
 	return nil
 }
 
-// louder refuses -v beside -Q.
-func (r *Request) louder() error {
+// notQuiet refuses -v beside -Q.
+func notQuiet(r *Request) error {
 	if r.verbose > 0 && r.Client.Quiet > 0 {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: don't specify both --verbose (-v) and --quiet (-Q)"))
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: don't specify both --verbose (-v) and --quiet (-Q)"))
 	}
 	return nil
 }
@@ -143,7 +128,8 @@ func tellGranted(s *front.Sys, j *cluster.Job) {
 	if !s.Tells(front.Told) || j == nil || j.Alloc == nil {
 		return
 	}
-	s.Say("jobid %d: nodes(%d):`%s', cpu counts: %s", j.ID, len(j.Alloc.Shares), front.NodeText(j.AllocNodes()), cpuCounts(j.Alloc.Shares))
+	s.Say("jobid %d: nodes(%d):`%s', cpu counts: %s", j.ID, len(j.Alloc.Shares),
+		front.NodeText(j.AllocNodes()), front.CPUCounts(j.Alloc.Shares))
 }
 
 // tellInside tells of the nodes of the job in which a step is to run.
@@ -155,20 +141,6 @@ func tellInside(s *front.Sys, r *Request) {
 	if resp, err := front.Call(s, api.ListJobs, q); err == nil && len(resp.Jobs) > 0 {
 		tellGranted(s, resp.Jobs[0])
 	}
-}
-
-// cpuCounts are the CPUs of each node, runs of alike ones together: 2(x3),1(x1).
-func cpuCounts(shares []cluster.Share) string {
-	var parts []string
-	for i := 0; i < len(shares); {
-		n, k := shares[i].CPUs.Len(), i
-		for k < len(shares) && shares[k].CPUs.Len() == n {
-			k++
-		}
-		parts = append(parts, fmt.Sprintf("%d(x%d)", n, k-i))
-		i = k
-	}
-	return strings.Join(parts, ",")
 }
 
 // tellLaunched tells where the tasks of a step were started.
@@ -205,6 +177,7 @@ func (run *stepRun) tellExit(g *exitGroup) {
 	if g.rank.Len() == 1 {
 		s = ""
 	}
-	run.sys.Tell(front.Told, "launch/slurm: _task_finish: Received task exit notification for %d task%s of StepId=%s (status=0x%04x).",
+	run.sys.Tell(front.Told, "launch/slurm: _task_finish: "+
+		"Received task exit notification for %d task%s of StepId=%s (status=0x%04x).",
 		g.rank.Len(), s, run.stepText(), g.status)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 )
 
@@ -42,25 +41,5 @@ sbatch: debug:  --hold is from the command line
 	_, err = ParseSbatch([]string{"-v", "-Q", "--wrap=x"}, quiet)
 	if err == nil || err.Error() != "sbatch: error: don't specify both --verbose (-v) and --quiet (-Q)" {
 		t.Errorf("-v -Q: %v", err)
-	}
-}
-
-func TestCPUCounts(t *testing.T) {
-	share := func(n int) cluster.Share { return cluster.Share{CPUs: cluster.RangeIDSet(0, n-1)} }
-	got := cpuCounts([]cluster.Share{share(2), share(2), share(1)})
-	if got != "2(x2),1(x1)" {
-		t.Error(got)
-	}
-}
-
-func TestSpanText(t *testing.T) {
-	for text, want := range map[string]string{"5": "00:05:00", "0:30": "00:01:00", "1-2:3": "1-02:03:00", "90": "01:30:00", "-1": "UNLIMITED"} {
-		r, err := ParseSalloc([]string{"-t", text, "true"}, &front.Sys{Prog: "salloc", Getwd: func() (string, error) { return "/", nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := spanText(r.Job.Limit); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
 	}
 }
