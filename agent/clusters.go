@@ -20,8 +20,9 @@ import (
 )
 
 // Other clusters are asked through tunnels: a front-end opens one at its own daemon, a server of this cluster
-// leads it to a server of the other one, with the peer's token and the name of the user, and there the calls of the tunnel are
-// served as that user's. So a peer's token never leaves the servers, and every call works there as it does here.
+// leads it to a server of the other one, with the peer's token and the name of the user, and there the calls of the
+// tunnel are served as that user's. So a peer's token never leaves the servers, and every
+// call works there as it does here.
 
 // peerRoutes registers the tunnel at a server.
 func peerRoutes(m *api.Mux, s *server.Server) {

@@ -1,6 +1,19 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// Peers: other clusters that are asked in the name of the user who asks.
+var (
+	InvitePeer = Endpoint[PeerInvitation, PeerInvited]{"POST", "/v1/peers/invite", User, true, 0}
+	AddPeer    = Endpoint[PeerRequest, PeerAdded]{"POST", "/v1/peers/add", User, true, 0}
+	ListPeers  = Endpoint[Empty, PeersResponse]{"GET", "/v1/peers", User, false, 0}
+	RemovePeer = Endpoint[cluster.PeerDrop, WriteResponse]{"POST", "/v1/peers/remove", User, true, 0}
+	AdmitPeer  = Endpoint[cluster.PeerPut, WriteResponse]{"POST", "/v1/peers/admit", Peer, true, 0}
+)
 
 // CallPeer is the tunnel to a server of another cluster, which serves on it what this contract has, in the name of the
 // caller.

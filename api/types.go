@@ -83,13 +83,6 @@ var (
 	ListTokens   = Endpoint[Empty, TokensResponse]{"GET", "/v1/tokens", User, false, 0}
 	RevokeToken  = Endpoint[cluster.TokenRevoke, WriteResponse]{"POST", "/v1/tokens/revoke", User, true, 0}
 
-	// Peers: other clusters that are asked in the name of the user who asks.
-	InvitePeer = Endpoint[PeerInvitation, PeerInvited]{"POST", "/v1/peers/invite", User, true, 0}
-	AddPeer    = Endpoint[PeerRequest, PeerAdded]{"POST", "/v1/peers/add", User, true, 0}
-	ListPeers  = Endpoint[Empty, PeersResponse]{"GET", "/v1/peers", User, false, 0}
-	RemovePeer = Endpoint[cluster.PeerDrop, WriteResponse]{"POST", "/v1/peers/remove", User, true, 0}
-	AdmitPeer  = Endpoint[cluster.PeerPut, WriteResponse]{"POST", "/v1/peers/admit", Peer, true, 0}
-
 	// Steps: answered by the client of the job's first node.
 	CreateStep = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create", User, false, 0}
 	// CreateHelped is CreateStep of what StartHelped starts.

@@ -257,15 +257,3 @@ func ShortTasks(set cluster.IDSet, limit int) string {
 	cut := strings.LastIndexByte(text[:maxTasks-3], ',')
 	return text[:max(cut, 1)] + "..."
 }
-
-// Span is a duration with all of its hours: [D-]HH:MM:SS.
-func Span(d time.Duration) string {
-	text := Duration(d)
-	switch {
-	case text == "UNLIMITED" || strings.Contains(text, "-"):
-		return text
-	case strings.Count(text, ":") == 1:
-		return "00:" + strings.Repeat("0", 5-len(text)) + text
-	}
-	return strings.Repeat("0", 8-len(text)) + text
-}

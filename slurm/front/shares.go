@@ -3,6 +3,7 @@ package front
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -19,4 +20,17 @@ func CPUCounts(shares []cluster.Share) string {
 		i = k
 	}
 	return strings.Join(parts, ",")
+}
+
+// SpanText is a duration with all of its hours: [D-]HH:MM:SS.
+func SpanText(d time.Duration) string {
+	if d == cluster.Unlimited {
+		return "UNLIMITED"
+	}
+	s := int64(d / time.Second)
+	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
+	if days := s / 86400; days > 0 {
+		text = fmt.Sprintf("%d-%s", days, text)
+	}
+	return text
 }

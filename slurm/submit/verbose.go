@@ -7,7 +7,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
@@ -26,9 +25,9 @@ type valueForm struct {
 
 // valueForms are the options that Slurm shows in a form of its own; a flag is "set", all others are shown as written.
 var valueForms = [...]valueForm{
-	{"time", func(r *Request, _ string) string { return format.Span(r.Job.Limit) }},
-	{"time-min", func(r *Request, _ string) string { return format.Span(r.Job.LimitMin) }},
-	{"delay-boot", func(r *Request, _ string) string { return format.Span(r.Job.DelayBoot) }},
+	{"time", func(r *Request, _ string) string { return front.SpanText(r.Job.Limit) }},
+	{"time-min", func(r *Request, _ string) string { return front.SpanText(r.Job.LimitMin) }},
+	{"delay-boot", func(r *Request, _ string) string { return front.SpanText(r.Job.DelayBoot) }},
 	{"begin", func(r *Request, _ string) string { return front.Stamp(r.Job.Begin) }},
 	{"deadline", func(r *Request, _ string) string { return front.Stamp(r.Job.Deadline) }},
 	{"gres", func(_ *Request, v string) string { return "gres:" + strings.ReplaceAll(v, ",", ",gres:") }},
