@@ -153,6 +153,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return errors.Join(err, ln.Close())
 		}
 		s.Routes(mux)
+		peerRoutes(mux, s)
 		run("server", s.Run)
 		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, gateway: n.way()}
 		run("page", func(ctx context.Context) error {

@@ -103,6 +103,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case known && route.Tunnel != nil:
 		c.tunnel()
 		return
+	case route.Tunnel != nil:
+		c.carryTunnel()
+		return
 	case route.Stream != nil:
 		c.stream()
 		return

@@ -92,6 +92,7 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	n.gateway.check.Member = func(string) (*cluster.Member, bool) { return nil, false }
 	if !cfg.Server {
 		new(server.Server).Routes(n.gateway.remote)
+		peerRoutes(n.gateway.remote, nil)
 	}
 	if !cfg.Client {
 		new(client.Client).Routes(n.gateway.remote)

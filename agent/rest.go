@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,17 +35,19 @@ type rest struct {
 	as    *handler
 	token func(token, named string) (api.Caller, error)
 	conns *innerConns
+	state func() uint64 // the index of the log that this server's answers are of
 }
 
 // withREST puts the interface before the pages.
 func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, pages http.Handler) http.Handler {
-	if cfg.REST == nil {
-		return pages
-	}
 	x := newREST(ctx, cfg, s, as)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == server.PeerHelloPath || r.URL.Path == server.PeerCallPath {
+			servePeers(x, s, w, r)
+			return
+		}
 		for _, p := range restPaths {
-			if strings.HasPrefix(r.URL.Path, p) {
+			if cfg.REST != nil && strings.HasPrefix(r.URL.Path, p) {
 				x.serve(w, r, x.byToken)
 				return
 			}
@@ -53,7 +57,8 @@ func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, p
 }
 
 func newREST(ctx context.Context, cfg *Config, s *server.Server, as *handler) *rest {
-	x := &rest{cfg: cfg, as: as, conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
+	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index },
+		conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
 	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
 	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -108,11 +113,17 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		http.Error(w, "the body can not be read: "+err.Error(), status)
 		return
 	}
+	if tag := x.tag(r, who); tag != "" {
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	accept := r.Header.Get("Accept")
 	q := &api.DialectRequest{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body, Who: who,
 		Host: cmp.Or(host, "localhost"),
-		YAML: strings.Contains(accept, "yaml") && !strings.Contains(accept, "json"),
+		YAML: wantsYAML(r),
 		Dial: func(context.Context) (api.Conn, error) { return x.conns.dial(who) }}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
@@ -131,6 +142,28 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	if zip != nil {
 		_ = zip.Close()
 	}
+}
+
+func wantsYAML(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "yaml") && !strings.Contains(accept, "json")
+}
+
+// unlogged are the last words of paths whose answers change without an entry of the log: loads, counters, times.
+var unlogged = [...]string{"nodes", "node", "diag", "ping", "shares", "metrics"}
+
+// tag names the state from which a question is answered. It is taken before the answer is made, so it is never of a
+// later one: who asks again with it is told that nothing has changed only if no entry of the log has come since.
+func (x *rest) tag(r *http.Request, who api.Caller) string {
+	if r.Method != http.MethodGet || x.state == nil {
+		return ""
+	}
+	for word := range strings.SplitSeq(r.URL.Path, "/") {
+		if slices.Contains(unlogged[:], word) {
+			return ""
+		}
+	}
+	return fmt.Sprintf(`W/"%s.%d.%d.%t"`, x.cfg.Version, x.state(), who.UID, wantsYAML(r))
 }
 
 // serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
@@ -176,11 +209,20 @@ type innerConn struct {
 
 func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
 	near, far := net.Pipe()
-	select {
-	case p.conns <- &innerConn{far, caller{Caller: who, peer: trust.Peer{}}}:
-		return near, nil
-	case <-p.done:
+	if !p.put(&innerConn{far, caller{Caller: who, peer: trust.Peer{}}}) {
 		return nil, net.ErrClosed
+	}
+	return near, nil
+}
+
+// put has a connection served; it is closed, and false returned, where nobody serves any more.
+func (p *innerConns) put(c *innerConn) bool {
+	select {
+	case p.conns <- c:
+		return true
+	case <-p.done:
+		c.Close()
+		return false
 	}
 }
 

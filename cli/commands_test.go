@@ -36,6 +36,7 @@ func TestUnknownWords(t *testing.T) {
 		"client --login xx":   `client takes options only, not "xx": muster client --help lists them`,
 		"status --jsn":        "status has no option --jsn: do you mean --json?",
 		"server members --x":  "server members has no option --x: muster server members --help lists them",
+		"peer":                "peer: say what to do: invite, add, ls, rm",
 		"token":               "token: say what to do: create, list, revoke",
 		"token create --uses": "flag needs an argument: -uses",
 	} {

@@ -196,6 +196,7 @@ type books struct {
 	assocs   *btree.Map[AssocID, *Association]
 	qos      *btree.Map[string, *QOS]
 	crontabs *btree.Map[uint32, *Crontab] // of users, by number
+	clusters *btree.Map[string, *PeerCluster]
 
 	byOwner *btree.Map[owner, *AssocID]
 }
@@ -210,11 +211,12 @@ func ownerOf(account, user, partition string) owner {
 func newBooks() books {
 	return books{accounts: btree.NewMap[string, *Account](32), users: btree.NewMap[string, *User](32),
 		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32), byOwner: btree.NewMap[owner, *AssocID](32),
-		crontabs: btree.NewMap[uint32, *Crontab](32)}
+		crontabs: btree.NewMap[uint32, *Crontab](32), clusters: btree.NewMap[string, *PeerCluster](32)}
 }
 
 func (b *books) copyBooks() books {
-	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.byOwner.Copy()}
+	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
+		b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

@@ -149,6 +149,8 @@ var commands = [...]struct {
 	{"amend", 0, func() Command { return &AmendJobs{} }},
 	{"crontab_put", 3, func() Command { return &CrontabPut{} }},
 	{"cron_next", 3, func() Command { return &CronNext{} }},
+	{"peer_put", 3, func() Command { return &PeerPut{} }},
+	{"peer_drop", 3, func() Command { return &PeerDrop{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

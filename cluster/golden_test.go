@@ -237,7 +237,17 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenAmend(w)
 	goldenPreemptSet(w)
 	goldenCron(w)
+	goldenPeers(w)
 	return w.log
+}
+
+// goldenPeers is a cluster that is made a peer, and one that was.
+func goldenPeers(w *world) {
+	hash := strings.Repeat("0a", 32)
+	w.ok(root, &PeerPut{Peer: PeerCluster{Name: "beside", Accept: hash, Root: true}})
+	w.ok(sys, &PeerPut{Peer: PeerCluster{Name: "beside", Accept: hash, Root: true, URLs: "http://10.0.0.9:7480", Send: "secret"}})
+	w.ok(root, &PeerPut{Peer: PeerCluster{Name: "gone"}})
+	w.ok(root, &PeerDrop{Name: "gone"})
 }
 
 // goldenCron is a crontab whose job runs, is to begin again and is ended.

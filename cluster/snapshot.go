@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"dev.muster/wire"
@@ -55,6 +56,7 @@ type snapshotRecord struct {
 	Errand      *Errand      `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
+	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
@@ -94,6 +96,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&snapshotRecord{Errand: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
 	s.crontabs.Scan(func(_ uint32, c *Crontab) bool { return put(&snapshotRecord{Crontab: c}) })
+	s.clusters.Scan(func(_ string, p *PeerCluster) bool { return put(&snapshotRecord{Peer: p}) })
 	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
 }
@@ -188,6 +191,8 @@ func (t *tables) regainRecord(rec *snapshotRecord) {
 		t.tested.Set(rec.Tested.ID, rec.Tested)
 	case rec.Crontab != nil:
 		t.crontabs.Set(rec.Crontab.UID, rec.Crontab)
+	case rec.Peer != nil:
+		t.clusters.Set(strings.ToLower(rec.Peer.Name), rec.Peer)
 	case rec.Spent != nil:
 		t.spent.Set(rec.Spent)
 	case rec.Step != nil:

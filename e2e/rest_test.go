@@ -262,3 +262,40 @@ func TestRESTDocs(t *testing.T) {
 		}
 	}
 }
+
+// TestRESTUnchanged: who asks again with the tag of an answer is told that nothing has changed, until something has.
+func TestRESTUnchanged(t *testing.T) {
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr)
+	token := tokenOf(t, d, 0)
+	ask := func(path, tag string) (int, string) {
+		r, err := http.NewRequest("GET", "http://"+addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-SLURM-USER-TOKEN", token)
+		r.Header.Set("If-None-Match", tag)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode, resp.Header.Get("ETag")
+	}
+	const jobs = "/slurm/v0.0.44/jobs"
+	d.wait("an answer that stays", func() bool {
+		status, tag := ask(jobs, "")
+		again, _ := ask(jobs, tag)
+		return status == http.StatusOK && tag != "" && again == http.StatusNotModified
+	})
+	_, tag := ask(jobs, "")
+	d.must("sbatch", "--wrap", "sleep 100")
+	if status, now := ask(jobs, tag); status != http.StatusOK || now == tag {
+		t.Errorf("after a submission: %d, tag %s", status, now)
+	}
+	for _, path := range []string{"/slurm/v0.0.44/nodes", "/slurm/v0.0.44/diag"} {
+		if _, tag := ask(path, ""); tag != "" {
+			t.Errorf("%s has loads and counters, and the tag %s", path, tag)
+		}
+	}
+}

@@ -103,11 +103,15 @@ func Main(argv []string, sys *front.Sys) int {
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {
-			code := f.run(sys, argv[1:])
-			if code != 0 && sys.Unanswered() {
-				sys.Say("why: %s", front.NoDaemon(sys.Getenv))
+			run := func(sys *front.Sys) int {
+				code := f.run(sys, argv[1:])
+				if code != 0 && sys.Unanswered() {
+					sys.Say("why: %s", sys.WhyUnanswered())
+				}
+				return code
 			}
-			return code
+			sys.Again = run
+			return run(sys)
 		}
 	}
 	fmt.Fprintf(sys.Stderr, "muster: %s is not a command of Slurm's\n", sys.Prog)

@@ -37,6 +37,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)
 	handle(s, m, api.MakeUserToken, tokens{s}.makeUserToken)
+	peerers{s}.routes(m)
 	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)

@@ -24,7 +24,6 @@ type cancelOptions struct {
 	batch, full bool
 	interactive bool
 	quiet, cron bool
-	verbose     int
 	me          bool
 	clusters    string
 	filters     []string // for -v: name=value
@@ -89,7 +88,7 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Help: "federations: no effect", Meta: "name", Set: func(*cancelOptions, string) error { return nil }},
 	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
 		Set: func(o *cancelOptions, v string) error { o.note("wckey", v); return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages", Set: func(o *cancelOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages", Set: func(o *cancelOptions, _ string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Scancel, Group: opt.HelpGroup, Help: "print a short help"},
@@ -139,7 +138,7 @@ func Scancel(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	if o.me {
@@ -208,15 +207,34 @@ func (o *cancelOptions) command(t front.Target) cluster.Cancel {
 	return q
 }
 
+// tells is what -v says of a target: what becomes of it, as Slurm words it.
+func (o *cancelOptions) tells(t front.Target, id string) string {
+	what := "job " + id
+	switch {
+	case t.Step != nil:
+		what = fmt.Sprintf("step %s.%d", id, *t.Step)
+	case o.full:
+		what = "full job " + id
+	case o.batch:
+		what = "batch job " + id
+	case !t.Ref.Tasks.Empty() && t.Ref.Tasks.Len() == 1:
+		what += "_" + t.Ref.Tasks.String()
+	case !t.Ref.Tasks.Empty():
+		what += "_[" + t.Ref.Tasks.String() + "]"
+	}
+	if o.signal == 0 || o.signal == 9 {
+		return "Terminating " + what
+	}
+	return fmt.Sprintf("Signal %d to %s", o.signal, what)
+}
+
 // sayCancelled tells how it went with a target, and what that makes of the exit status.
 func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int {
 	id := strconv.FormatUint(uint64(t.Ref.Job), 10)
 	if t.Ref.Part > 0 {
 		id += "+" + strconv.Itoa(t.Ref.Part-1)
 	}
-	if o.verbose > 0 && o.command(t).Sig == 0 {
-		s.Say("Terminating job %s", id)
-	}
+	s.Tell(front.Told, "%s", o.tells(t, id))
 	if err == nil || t.Step != nil && front.IsKind(err, cluster.ErrPending) {
 		return 0
 	}
@@ -224,7 +242,7 @@ func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int
 	gone := front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrFinished)
 	switch {
 	case gone && t.Step == nil:
-		if o.verbose > 0 {
+		if s.Tells(front.Told) {
 			s.Say("error: Kill job error on job id %s: %s", id, text)
 		} else if f, ok := s.Stderr.(*os.File); ok && front.IsTerminal(f) && !o.quiet { // Slurm is silent, for scripts
 			s.Say("why: nothing to cancel: %v", err)
@@ -271,7 +289,7 @@ func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int 
 			}
 		}
 	}
-	if len(resp.Jobs) == 0 && o.verbose > 0 {
+	if len(resp.Jobs) == 0 && s.Tells(front.Told) {
 		s.Say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
 	return max(worst, cancelAll(s, o, chosen))

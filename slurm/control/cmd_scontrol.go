@@ -142,7 +142,7 @@ func Scontrol(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if _, code := sys.OwnCluster(c.clusters); code != 0 {
+	if _, code := sys.OwnCluster(c.clusters); code >= 0 {
 		return code
 	}
 	if len(rest) > 0 {

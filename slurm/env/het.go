@@ -122,3 +122,27 @@ func (e *list) world(l *cluster.Launch) {
 	}
 	e.size(w.Size)
 }
+
+// GroupEnviron is an environment as component k of a heterogeneous job's allocation has it: its own variables
+// under their plain names, and none of the other components.
+func GroupEnviron(environ []string, k int) []string {
+	const mark = "_HET_GROUP_"
+	own, of := Group(k), map[string]bool{}
+	var out []string
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		base, _, ok := strings.Cut(name, mark)
+		if !ok || base == "SLURM_JOB_ID" || base == "SLURM_JOBID" {
+			continue
+		}
+		if of[base] = true; name == base+own {
+			out = append(out, base+"="+value)
+		}
+	}
+	for _, e := range environ {
+		if name, _, _ := strings.Cut(e, "="); !of[name] {
+			out = append(out, e)
+		}
+	}
+	return out
+}

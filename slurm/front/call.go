@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -27,7 +26,11 @@ func (s *Sys) aged(age time.Duration) {
 func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	c := s.Client()
 	defer c.Close()
-	r, err := api.Call(context.Background(), c, e, q)
+	began := time.Now()
+	ctx, done := s.patience(e.Path)
+	defer done()
+	r, err := api.Call(ctx, c, e, q)
+	s.tellCall(e.Method, e.Path, time.Since(began), err)
 	away := uint32(0)
 	if errors.Is(err, api.ErrUnreachable) {
 		away = 1
@@ -57,3 +60,15 @@ func (s *Sys) sayWords(r any, err error) {
 
 // Unanswered reports whether the daemon did not answer the last call.
 func (s *Sys) Unanswered() bool { return atomic.LoadUint32(&s.away) == 1 }
+
+// tellCall tells at -vvv of a call, and what came of it.
+func (s *Sys) tellCall(method, path string, took time.Duration, err error) {
+	if !s.Tells(Debug2) {
+		return
+	}
+	if err != nil {
+		s.Tell(Debug2, "%s %s failed after %v: %v", method, path, took.Round(time.Microsecond), err)
+		return
+	}
+	s.Tell(Debug2, "%s %s answered after %v", method, path, took.Round(time.Microsecond))
+}

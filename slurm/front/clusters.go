@@ -1,28 +1,206 @@
 package front
 
 import (
+	"context"
+	"errors"
+	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
-// OwnCluster is this cluster's name where -M or its variable names clusters, "" where it names none. Another one than this is
-// refused: what was meant for it is not done here.
+// -M names clusters: this one, and those that are peers of it. A command is run once for each, with a Sys whose calls
+// go there through the local daemon; what submits chooses one.
+
+// peerTime bounds a call of a peer that is not one that waits: who is away costs no more.
+const peerTime = 10 * time.Second
+
+// singly are the commands that Slurm lets act on one cluster alone.
+var singly = []string{"scontrol", "sdiag", "sprio", "sshare"}
+
+// OwnCluster has a command act on the clusters that -M or its variable names. A code of 0 or more ends the command: it was
+// run for each of them. Else it goes on, with the cluster's name where one was named.
 func (s *Sys) OwnCluster(names string) (own string, code int) {
+	if s.cluster != "" || names == "" {
+		return s.cluster, -1
+	}
+	list, own, code := s.clusters(names)
+	switch {
+	case code >= 0:
+		return "", code
+	case len(list) == 1 && list[0] == own:
+		return own, -1
+	case s.Again == nil:
+		return "", s.Fail("%s can not be asked from here", names)
+	case len(list) > 1 && slices.Contains(singly, s.Prog):
+		return "", s.Fail("Only one cluster can be used at a time with %s", s.Prog)
+	}
+	code = 0
+	for i, name := range list {
+		one := s.at(name, own)
+		one.later = i > 0
+		code = max(code, s.Again(one))
+	}
+	return "", code
+}
+
+// PickCluster chooses, of the clusters that -M or its variable names, the one where a job starts first, and sends all calls
+// from now on there. starts says when it would start there.
+func (s *Sys) PickCluster(names string, starts func(*Sys) (time.Time, error)) (own string, code int) {
 	if names == "" {
 		return "", 0
 	}
-	resp, err := Call(s, api.ShowCluster, api.Empty{})
-	if err != nil {
-		text, _ := ErrorText(err)
-		return "", s.Fail("%s", text)
+	list, own, code := s.clusters(names)
+	if code >= 0 {
+		return "", code
 	}
-	own = resp.Config.ClusterName
-	for _, n := range SplitList(names) {
-		if !strings.EqualFold(n, own) && n != "all" {
-			s.Say("error: No cluster '%s' known by database.", n)
-			return "", s.Fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", names)
+	best, when, why := list[0], time.Time{}, error(nil)
+	if len(list) > 1 {
+		best = ""
+		for _, name := range list {
+			at, err := starts(s.at(name, own))
+			if err != nil {
+				why = errors.Join(why, err)
+				continue
+			}
+			if best == "" || at.Before(when) {
+				best, when = name, at
+			}
 		}
 	}
-	return own, 0
+	if best == "" {
+		text, _ := ErrorText(why)
+		return "", s.Fail("None of the clusters %s takes the job: %s", strings.Join(list, ","), text)
+	}
+	one := s.at(best, own)
+	s.Dial, s.cluster, s.remote, s.refusal = one.Dial, best, one.remote, one.refusal
+	return best, 0
+}
+
+// clusters are those that are named, and this one's name. A code of 0 or more ends the command.
+func (s *Sys) clusters(names string) (list []string, own string, code int) {
+	resp, err := Call(s, api.ListPeers, api.Empty{})
+	if e := (*api.Error)(nil); errors.As(err, &e) && e.Code == cluster.NotFound { // a daemon that knows no peers yet
+		var shown api.ClusterResponse
+		shown, err = Call(s, api.ShowCluster, api.Empty{})
+		resp.Own = shown.Config.ClusterName
+	}
+	if err != nil {
+		text, _ := ErrorText(err)
+		return nil, "", s.Fail("%s", text)
+	}
+	known := []string{resp.Own}
+	for _, p := range resp.Peers {
+		if p.Asked {
+			known = append(known, p.Name)
+		}
+	}
+	for _, n := range SplitList(names) {
+		if strings.EqualFold(n, "all") {
+			slices.Sort(known)
+			return known, resp.Own, -1
+		}
+		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, n) })
+		if i < 0 {
+			s.Say("error: No cluster '%s' known by database.", n)
+			return nil, "", s.Fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
+				"Use 'sacctmgr list clusters' to see available clusters.", names)
+		}
+		if !slices.Contains(list, known[i]) {
+			list = append(list, known[i])
+		}
+	}
+	return list, resp.Own, -1
+}
+
+// at is the same command at another cluster.
+func (s *Sys) at(name, own string) *Sys {
+	one := *s
+	if one.cluster = name; name == own {
+		return &one
+	}
+	one.remote, one.refusal = true, new(string)
+	near := s.Dial
+	one.Dial = func(ctx context.Context) (api.Conn, error) {
+		c := &api.Client{Dial: near}
+		conn, err := api.Tunnel(ctx, c, api.CallPeer, api.PeerProtocol, api.PeerQuery{Cluster: name})
+		if err != nil {
+			return nil, err
+		}
+		_ = conn.SetDeadline(time.Now().Add(peerTime))
+		line, err := firstLine(conn)
+		if err == nil && line != api.PeerReached {
+			*one.refusal = line
+			err = errors.New(line)
+		}
+		if err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return conn, conn.SetDeadline(time.Time{})
+	}
+	return &one
+}
+
+// maxFirstLine bounds the first line of a tunnel.
+const maxFirstLine = 8 << 10
+
+// firstLine reads a line and nothing behind it.
+func firstLine(r io.Reader) (string, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < maxFirstLine {
+		if _, err := io.ReadFull(r, one); err != nil {
+			return "", err
+		}
+		if one[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, one[0])
+	}
+	return "", errors.New("the answer of the other cluster is too long")
+}
+
+// Remote reports whether the calls go to another cluster.
+func (s *Sys) Remote() bool { return s.remote }
+
+// Named is the cluster that -M has chosen, "" if it has not.
+func (s *Sys) Named() string { return s.cluster }
+
+// Once reports whether the command is run for one cluster of several, and so not again and again by itself.
+func (s *Sys) Once() bool { return s.cluster != "" }
+
+// ClusterHead is the line above what is of a cluster that was named.
+func (s *Sys) ClusterHead(own string) string {
+	if s.later {
+		return "\nCLUSTER: " + own + "\n"
+	}
+	return "CLUSTER: " + own + "\n"
+}
+
+// waits reports whether a call may take as long as its request says.
+func waits(path string) bool {
+	return path == api.WaitJob.Path || path == api.WaitStep.Path || path == api.CreateStep.Path
+}
+
+// patience is the context of a call.
+func (s *Sys) patience(path string) (context.Context, context.CancelFunc) {
+	if s.remote && !waits(path) {
+		return context.WithTimeout(context.Background(), peerTime)
+	}
+	return context.Background(), func() {}
+}
+
+// WhyUnanswered says why the last call had no answer.
+func (s *Sys) WhyUnanswered() string {
+	if s.remote && *s.refusal != "" {
+		return "cluster " + s.cluster + ": " + *s.refusal
+	}
+	if s.remote {
+		return "no server of cluster " + s.cluster + " answers: muster peer ls shows where it is asked"
+	}
+	return NoDaemon(s.Getenv)
 }

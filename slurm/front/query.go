@@ -37,6 +37,9 @@ func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.Usage(err)
 	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {
+		if f.Row.Long == "verbose" {
+			sys.Verbose++
+		}
 		if f.Row.Set == nil {
 			continue
 		}

@@ -36,10 +36,19 @@ type Sys struct {
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
+	Verbose        int // how many -v were given
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
 	Answers func(*data.Answer)
 	// Refused is told of calls that fail; nil: nobody is.
 	Refused func(error)
+
+	// Again runs the command for another cluster; nil: it can not be.
+	Again func(*Sys) int
+
+	cluster string  // that was named and is asked; "": the own one
+	remote  bool    // it is another one
+	later   bool    // others were asked before
+	refusal *string // what the other cluster said when it could not be reached
 
 	away uint32 // 1: the daemon did not answer the last call; atomic
 }

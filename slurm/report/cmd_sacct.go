@@ -156,7 +156,7 @@ var SacctOptions = []sacctOption{
 		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = front.SplitList(v); return nil }},
 	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no", Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet},
 	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "more messages", Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "tell what is asked for", Set: func(*sacctOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Sacct, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sacct, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sacct, Group: opt.HelpGroup, Help: "print a short help"},
@@ -318,7 +318,8 @@ func Sacct(sys *front.Sys, argv []string) int {
 	if code := o.window(); code != 0 {
 		return code
 	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	o.tell()
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	if code := o.checkQOS(); code != 0 {
@@ -502,6 +503,27 @@ func (o *sacctOptions) window() int {
 		return o.sys.Fail("Start time (%s) requested is after end time (%s).", front.Stamp(o.query.From), front.Stamp(o.query.To))
 	}
 	return 0
+}
+
+// tell tells with -v of which jobs, and of which time, the answer is.
+func (o *sacctOptions) tell() {
+	if !o.sys.Tells(front.Told) {
+		return
+	}
+	date := func(t time.Time) string {
+		if t.IsZero() {
+			return "Epoch 0"
+		}
+		return t.Local().Format("Mon Jan 02 15:04:05 2006")
+	}
+	which, to := "Eligible", o.query.To
+	if to.IsZero() {
+		to = o.sys.Now()
+	}
+	if len(o.states) > 0 {
+		which = strings.ToUpper(strings.Join(o.states, ","))
+	}
+	o.sys.Say("Jobs %s in the time window from %s to %s", which, date(o.query.From), date(to))
 }
 
 // historyState finds the phases and outcomes that a state's name stands for.

@@ -76,7 +76,7 @@ func Sdiag(sys *front.Sys, argv []string) int {
 	if len(rest) > 0 {
 		return sys.Fail("%q is not understood", rest[0])
 	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	resp, err := front.Call(sys, api.ShowStats, api.StatsRequest{Reset: o.reset})

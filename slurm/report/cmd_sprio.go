@@ -276,7 +276,7 @@ func Sprio(sys *front.Sys, argv []string) int {
 	for _, w := range o.strangers {
 		sys.Say("error: Invalid user: %s\n", w)
 	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
 	o.tell(sys.Stdout)

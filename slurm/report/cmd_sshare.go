@@ -190,6 +190,9 @@ func Sshare(sys *front.Sys, argv []string) int {
 	if bad := o.report.Pick(shareColumns(), spec); bad != "" {
 		return sys.Fail("Invalid field requested: %q", bad)
 	}
+	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
+		return code
+	}
 	resp, err := front.Call(sys, api.ListBooks, api.AfterQuery{})
 	if err != nil {
 		text, _ := front.ErrorText(err)
@@ -198,9 +201,6 @@ func Sshare(sys *front.Sys, argv []string) int {
 	if !resp.Priority.Multifactor {
 		sys.Say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
 		return 1
-	}
-	if _, code := sys.OwnCluster(o.clusters); code != 0 {
-		return code
 	}
 	users := o.whose(sys)
 	if o.verbose > 0 {
@@ -213,7 +213,7 @@ func Sshare(sys *front.Sys, argv []string) int {
 			data.Record(&allSharesTable, all)))
 	}
 	if o.clusters != "" {
-		_, _ = out.WriteString("CLUSTER: " + resp.Cluster + "\n")
+		_, _ = out.WriteString(sys.ClusterHead(resp.Cluster))
 	}
 	o.report.Print(out, o.rows(users, &resp))
 	return 0

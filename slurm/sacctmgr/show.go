@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
@@ -24,6 +25,7 @@ type mgrRow struct {
 	tres    string
 	number  int // of the TRES
 	depth   int
+	host    string // of a cluster, where it is asked
 	books   *show.Books
 }
 
@@ -176,7 +178,7 @@ func mgrNames() []front.Column[mgrRow] {
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
 		}},
-		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return "" }},
+		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return r.host }},
 		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
 	}
@@ -394,6 +396,25 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
 			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
 		}
+		rows = append(rows, peerRows(m, q)...)
+	}
+	return rows
+}
+
+// peerRows are the clusters that this one can ask; what they allow is theirs to show.
+func peerRows(m *manager, q *mgrQuery) (rows []mgrRow) {
+	resp, err := front.Call(m.sys, api.ListPeers, api.Empty{})
+	if err != nil { // a daemon of before
+		return nil
+	}
+	for _, p := range resp.Peers {
+		if !q.has("cluster", strings.ToLower(p.Name)) {
+			continue
+		}
+		_, at, _ := strings.Cut(p.URLs, "://")
+		host, _, _ := strings.Cut(at, ",")
+		host, _, _ = strings.Cut(host, ":")
+		rows = append(rows, mgrRow{host: host, books: &show.Books{BooksResponse: api.BooksResponse{Cluster: p.Name}}})
 	}
 	return rows
 }

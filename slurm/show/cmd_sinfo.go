@@ -32,7 +32,6 @@ type infoOptions struct {
 	reservations            bool
 	data                    data.Ask
 	hidden, raw             bool
-	verbose                 int
 }
 
 // Asked is what --json and --yaml say.
@@ -77,7 +76,8 @@ var SinfoOptions = []opt.Option[infoOptions]{
 		Set: func(o *infoOptions, v string) error { o.sort = v; return nil }},
 	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states", Help: "only nodes in these states", Set: setInfoStates},
 	{Long: "summarize", Short: 's', On: opt.Sinfo, Help: "one line for each partition", Set: func(o *infoOptions, _ string) error { o.summary = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "more messages", Set: func(o *infoOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "tell what is asked for",
+		Set: func(*infoOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Sinfo, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sinfo, Group: opt.HelpGroup, Help: "print a short help"},
@@ -114,11 +114,14 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
+	if !o.data.On && !sys.Once() {
+		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
+	}
 	if o.reservations {
 		return infoReservations(sys, !o.noHeader)
 	}
 	for {
-		if code := infoOnce(sys, &o); code != 0 || o.every == 0 {
+		if code := infoOnce(sys, &o); code != 0 || o.every == 0 || sys.Once() {
 			return code
 		}
 		time.Sleep(o.every)
@@ -129,6 +132,10 @@ func Sinfo(sys *front.Sys, argv []string) int {
 func infoOnce(s *front.Sys, o *infoOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
+	own, code := s.OwnCluster(o.clusters)
+	if code >= 0 {
+		return code
+	}
 	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
@@ -138,12 +145,8 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 		return LoadFailed(s, "slurm_load_partitions", err)
 	}
 	v := &View{Sys: s, Now: resp.Now, Raw: o.raw}
-	own, code := s.OwnCluster(o.clusters)
-	if code != 0 {
-		return code
-	}
 	if own != "" && !o.noHeader && !o.data.On {
-		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+		_, _ = out.WriteString(s.ClusterHead(own))
 	}
 	cells := o.cells(v, resp)
 	if o.data.On {

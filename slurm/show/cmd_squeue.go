@@ -45,7 +45,6 @@ type queueOptions struct {
 	badUsers                   []string
 	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
 	clusters                   string
-	verbose                    int
 }
 
 // Asked is what --json and --yaml say.
@@ -119,7 +118,8 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "step", Arg: opt.Optional, On: opt.Squeue, Alias: "steps"},
 	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Squeue, Env: "USERS", Meta: "users", Help: "only jobs of these users", Set: setQueueUsers},
 	{Long: "users", Arg: opt.Required, On: opt.Squeue, Alias: "user"},
-	{Long: "verbose", Short: 'v', On: opt.Squeue, Help: "more messages", Set: func(o *queueOptions, _ string) error { o.verbose++; return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Squeue, Help: "tell what is asked for",
+		Set: func(*queueOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Squeue, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Squeue, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Squeue, Group: opt.HelpGroup, Help: "print a short help"},
@@ -246,11 +246,14 @@ func Squeue(sys *front.Sys, argv []string) int {
 	if err := checkNodes(sys, o.query.Nodes); err != "" {
 		return sys.Fail("%s", err)
 	}
+	if !o.data.On && !sys.Once() {
+		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
+	}
 	if o.follow {
 		return followQueue(sys, &o)
 	}
 	for {
-		if code := queueOnce(sys, &o); code != 0 || o.every == 0 {
+		if code := queueOnce(sys, &o); code != 0 || o.every == 0 || sys.Once() {
 			return code
 		}
 		time.Sleep(o.every)
@@ -310,11 +313,11 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	defer out.Flush()
 	v := &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}
 	own, code := s.OwnCluster(o.clusters)
-	if code != 0 {
+	if code >= 0 {
 		return code
 	}
 	if own != "" && !o.noHeader && !o.data.On {
-		_, _ = out.WriteString("CLUSTER: " + own + "\n")
+		_, _ = out.WriteString(s.ClusterHead(own))
 	}
 	if o.steps {
 		return queueSteps(s, o, v, out)
@@ -332,6 +335,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
 		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
+	o.tellRecords(v, out, len(resp.Jobs))
 	rows := o.rows(v, resp.Jobs)
 	if o.data.On {
 		sortRows(rows, jobColumns, jobOrders[:], "i")
@@ -397,7 +401,7 @@ func LoadFailed(s *front.Sys, what string, err error) int {
 
 // heading is the date above long lists.
 func (o *queueOptions) heading(v *View, out *bufio.Writer) {
-	if (o.wide || o.every > 0) && !o.noHeader {
+	if (o.wide || o.every > 0) && !o.noHeader && !v.Sys.Tells(front.Told) {
 		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
 	}
 }

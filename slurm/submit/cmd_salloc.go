@@ -21,8 +21,10 @@ func Salloc(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	if _, code := sys.OwnCluster(r.Job.Clusters); code != 0 {
+	if own, code := pickCluster(sys, r); code != 0 {
 		return code
+	} else if own != "" { // what the command asks is asked there too
+		sys.Environ = append(sys.Environ, "SLURM_CLUSTERS="+own)
 	}
 	command, code := sallocCommand(sys, r)
 	if code != 0 {

@@ -21,7 +21,7 @@ func Sbatch(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	own, code := sys.OwnCluster(r.Job.Clusters)
+	own, code := pickCluster(sys, r)
 	if code != 0 {
 		return code
 	}
@@ -61,6 +61,23 @@ func Sbatch(sys *front.Sys, argv []string) int {
 	return 0
 }
 
+// pickCluster has the job go to the cluster where it starts first, of those that -M names.
+func pickCluster(s *front.Sys, r *Request) (own string, code int) {
+	return s.PickCluster(r.Job.Clusters, func(one *front.Sys) (time.Time, error) {
+		q, code := Submission(one, r)
+		if code != 0 {
+			return time.Time{}, errNotAsked
+		}
+		resp, err := testOnce(one, r, q)
+		if _, asked := filterAsked(err); asked { // the site's script is asked once it is the one
+			return one.Now(), nil
+		}
+		return resp.StartsAt, err
+	})
+}
+
+var errNotAsked = errors.New("the job can not be described")
+
 // submitAgain is how long a submission whose answer was lost is made again.
 const submitAgain = 10 * time.Second
 
@@ -70,6 +87,7 @@ const submitKeyEnv = "MUSTER_SUBMIT_KEY"
 // doubtError says that a submission may have been taken or not.
 type doubtError struct {
 	prog, key string
+	at        string // the cluster that was chosen among several, as an option
 	err       error
 }
 
@@ -79,7 +97,12 @@ func (d *doubtError) Error() string {
 	if d.prog != "sbatch" { // an allocation is of no use to another process
 		return out + fmt.Sprintf("look for it by squeue --me, and cancel it (%s)", text)
 	}
-	return out + fmt.Sprintf("the same command again with %s=%s tells its number, or submits it if it was not (%s)", submitKeyEnv, d.key, text)
+	again := "the same command again"
+	if d.at != "" { // elsewhere it would be a second job
+		again += " with -M " + d.at + " and"
+	}
+	return out + fmt.Sprintf("%s with %s=%s tells its number, or submits it if it was not (%s)",
+		again, submitKeyEnv, d.key, text)
 }
 
 func isDoubt(err error) bool {
@@ -110,7 +133,7 @@ func submit[Q any](s *front.Sys, to api.Endpoint[Q, api.SubmitResponse], key str
 		doubt = doubt || answerLost(err)
 	}
 	if doubt && (answerLacks(err) || front.IsKind(err, cluster.ErrNoLeader)) {
-		return resp, &doubtError{s.Prog, key, err}
+		return resp, &doubtError{prog: s.Prog, key: key, at: s.Named(), err: err}
 	}
 	return resp, err
 }
@@ -185,6 +208,7 @@ func requestKey(s *front.Sys) string {
 
 // sayNotes says what parsing remarked, unless -Q.
 func sayNotes(s *front.Sys, r *Request) {
+	tellOptions(s, r)
 	for _, n := range r.Notes {
 		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
 			s.Say("%s", n)

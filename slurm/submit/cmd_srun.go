@@ -18,7 +18,7 @@ func Srun(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	sayNotes(sys, r)
-	if _, code := sys.OwnCluster(r.Job.Clusters); code != 0 {
+	if _, code := pickCluster(sys, r); code != 0 {
 		return code
 	}
 	for _, p := range r.all() {
@@ -38,12 +38,15 @@ func Srun(sys *front.Sys, argv []string) int {
 	}
 	if r.Client.JobID != 0 {
 		stepLeaves(sys, r)
+		tellInside(sys, r)
 		return stepOf(sys, r, cluster.JobID(r.Client.JobID))
 	}
 	job, code := allocate(sys, r)
 	if code != 0 {
 		return code
 	}
+	sys.Tell(front.Told, "Nodes %s are ready for job", front.NodeText(job.AllocNodes()))
+	tellGranted(sys, job)
 	rc := stepOf(sys, r, job.ID)
 	exit := cluster.ExitStatus{Code: rc}
 	switch {
@@ -104,6 +107,7 @@ func runStep(s *front.Sys, r *Request, id cluster.JobID) int {
 // followStep sees a step through that was created, in one part for each component that it runs on.
 func followStep(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) int {
 	run := newStepRun(s, r, made, sio)
+	run.tellLaunched()
 	if err := sio.open(&run.resp); err != nil {
 		run.kill()
 		sio.close()

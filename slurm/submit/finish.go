@@ -68,7 +68,7 @@ func (r *Request) finish() error {
 	}
 	r.mailDefaults()
 	r.rlimits()
-	return nil
+	return notQuiet(r)
 }
 
 // checkPerNode leaves --ntasks-per-node out where as many tasks as are asked for do not come to that many on each node; what the job's

@@ -135,30 +135,6 @@ func (r *Request) finishParts() error {
 	return nil
 }
 
-// groupEnviron is an environment as component k of a heterogeneous job's allocation has it: its own variables
-// under their plain names, and none of the other components.
-func groupEnviron(environ []string, k int) []string {
-	const mark = "_HET_GROUP_"
-	own, of := env.Group(k), map[string]bool{}
-	var out []string
-	for _, e := range environ {
-		name, value, _ := strings.Cut(e, "=")
-		base, _, ok := strings.Cut(name, mark)
-		if !ok || base == "SLURM_JOB_ID" || base == "SLURM_JOBID" {
-			continue
-		}
-		if of[base] = true; name == base+own {
-			out = append(out, base+"="+value)
-		}
-	}
-	for _, e := range environ {
-		if name, _, _ := strings.Cut(e, "="); !of[name] {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
 // splitWords cuts srun's words at each lone colon.
 func splitWords(argv []string) (parts [][]string) {
 	for {
@@ -190,15 +166,15 @@ func parseSrun(argv []string, sys *front.Sys, site *siteOptions) (*Request, erro
 	var all []*Request
 	for _, w := range words {
 		for _, g := range w.groups {
-			env := *sys
+			part := *sys
 			if inside {
-				env.Environ = groupEnviron(sys.Environ, g)
+				part.Environ = env.GroupEnviron(sys.Environ, g)
 			}
 			var before *Request
 			if len(all) > 0 {
 				before = all[len(all)-1]
 			}
-			r, err := parseSrunPart(argv, w, &env, before, site)
+			r, err := parseSrunPart(argv, w, &part, before, site)
 			if err != nil {
 				return nil, err
 			}

@@ -212,7 +212,8 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "verbose", Short: 'v', On: opt.All, Env: "DEBUG",
-		Help: "say more", Ignored: "what happens is not told in more words yet"},
+		Help: "tell what is done; -vv and more tell more",
+		Set:  setVerbose},
 	{Long: "version", Short: 'V', On: opt.All, Group: opt.Other,
 		Help: "print the version"},
 	{Long: "usage", On: opt.All, Group: opt.HelpGroup,

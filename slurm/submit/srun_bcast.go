@@ -75,6 +75,7 @@ type unsent struct{ err error }
 // begin sends srun's input to the tasks, once they are there: where a program goes before, no input stands in its way.
 func (run *stepRun) begin() {
 	if run.to == nil {
+		run.tellStarted()
 		run.io.feed(run.streams, run.resp)
 		return
 	}
@@ -83,6 +84,7 @@ func (run *stepRun) begin() {
 			run.events <- nodeEvent{unsent: &unsent{err}}
 			return
 		}
+		run.tellStarted()
 		run.io.feed(run.streams, run.resp)
 	}()
 }

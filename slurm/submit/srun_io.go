@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -54,29 +53,6 @@ type streamKey struct {
 // longestLine is how many bytes of a line are kept until its end comes, as in Slurm.
 const longestLine = 1024
 
-// perTask reports whether a name differs from task to task, so that the nodes open the files.
-func perTask(pattern string) bool {
-	for _, p := range []string{"%t", "%n", "%N"} {
-		if strings.Contains(pattern, p) {
-			return true
-		}
-	}
-	for i := 0; i+2 < len(pattern); i++ { // with a width: %3t
-		if pattern[i] == '%' && pattern[i+1] >= '0' && pattern[i+1] <= '9' {
-			rest := strings.TrimLeft(pattern[i+1:], "0123456789")
-			if rest != "" && strings.IndexByte("tnN", rest[0]) >= 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func isFile(mode string) bool {
-	_, err := strconv.Atoi(mode)
-	return mode != "" && mode != "all" && mode != "none" && err != nil
-}
-
 // newStepIO decides who opens what and tells the step's spec.
 func newStepIO(s *front.Sys, r *Request) (*stepIO, int) {
 	o := &stepIO{sys: s, req: r, inTask: stream.AllTasks, begun: map[streamKey][]byte{}}
@@ -95,8 +71,8 @@ func newStepIO(s *front.Sys, r *Request) (*stepIO, int) {
 	}
 	switch {
 	case st.Stdin == "none":
-	case isFile(st.Stdin) && perTask(st.Stdin): // the nodes open them
-	case isFile(st.Stdin):
+	case front.IsFile(st.Stdin) && front.PerTask(st.Stdin): // the nodes open them
+	case front.IsFile(st.Stdin):
 		f, err := os.Open(o.path(st.Stdin))
 		if err != nil {
 			return nil, s.Fail("Could not open stdin file: %v", front.PlainError(err))
@@ -117,10 +93,10 @@ func newStepIO(s *front.Sys, r *Request) (*stepIO, int) {
 // newPartIO decides who opens the files of a component.
 func newPartIO(s *front.Sys, st *cluster.StepSpec) *partIO {
 	p := &partIO{out: s.Stdout, err: s.Stderr}
-	if isFile(st.Stdout) && !perTask(st.Stdout) {
+	if front.IsFile(st.Stdout) && !front.PerTask(st.Stdout) {
 		p.outName, st.Stdout = st.Stdout, ""
 	}
-	if isFile(st.Stderr) && !perTask(st.Stderr) {
+	if front.IsFile(st.Stderr) && !front.PerTask(st.Stderr) {
 		p.errName, st.Stderr = st.Stderr, ""
 	}
 	return p

@@ -58,10 +58,14 @@ type stepRun struct {
 
 // exitGroup is several tasks of a node that ended alike.
 type exitGroup struct {
-	node int
-	text string
-	rank cluster.IDSet
+	node   int
+	text   string
+	rank   cluster.IDSet
+	status int // as wait(2) has it
 }
+
+// completed is what -v says of tasks that ended well.
+const completed = "Completed"
 
 func newStepRun(s *front.Sys, r *Request, made []api.StepResponse, sio *stepIO) *stepRun {
 	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
@@ -240,16 +244,21 @@ func (run *stepRun) exit(e nodeEvent) {
 		code, text = 1, "Out Of Memory"
 		run.req.outOfMemory = true
 	case x.Signal != 0:
-		code, text = 128+x.Signal, signalText(x.Signal, x.Core)
+		code, text = 128+x.Signal, front.SignalText(x.Signal, x.Core)
 		run.forced = run.forced || x.Signal == 9 || x.Signal == 15
 	case x.Code != 0:
 		text = fmt.Sprintf("Exited with exit code %d", x.Code)
 	}
 	run.worst = max(run.worst, code)
-	if text == "" {
+	run.sys.Tell(front.Debug, "task %d done", rank)
+	good := text == ""
+	if good && !run.sys.Tells(front.Told) {
 		return
 	}
-	run.group(e.node, text, rank)
+	run.group(e.node, cmp.Or(text, completed), rank, x.Code<<8|x.Signal)
+	if good {
+		return
+	}
 	if run.killOnBadExit() && !run.killed {
 		run.killed = true
 		run.tellExits()
@@ -258,7 +267,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	}
 }
 
-func (run *stepRun) group(node int, text string, rank int) {
+func (run *stepRun) group(node int, text string, rank, status int) {
 	one := cluster.NewIDSet(rank - run.first0[node]) // each component counts its own, as Slurm does
 	for i := range run.exits {
 		if g := &run.exits[i]; g.node == node && g.text == text {
@@ -266,12 +275,18 @@ func (run *stepRun) group(node int, text string, rank int) {
 			return
 		}
 	}
-	run.exits = append(run.exits, exitGroup{node, text, one})
+	run.exits = append(run.exits, exitGroup{node, text, one, status})
 }
 
 func (run *stepRun) tellExits() {
 	for _, g := range run.exits {
-		if run.interrupted && g.text == signalText(9, false) {
+		run.tellExit(&g)
+		if g.text == completed {
+			run.sys.Tell(front.Told, "launch/slurm: _task_finish: %s: %s: %s",
+				run.resp.Nodes[g.node].Node, front.TasksText(g.rank), g.text)
+			continue
+		}
+		if run.interrupted && g.text == front.SignalText(9, false) {
 			continue // the user has asked for it
 		}
 		if run.req.Client.Quiet == 0 {
@@ -327,45 +342,4 @@ func (run *stepRun) kill() {
 
 func (run *stepRun) send(sig int) {
 	run.signal(api.StepSignal{Sig: sig})
-}
-
-// signalText is how a shell names a death by signal.
-func signalText(sig int, core bool) string {
-	text := ""
-	switch sig {
-	case 9:
-		text = "Killed"
-	case 15:
-		text = "Terminated"
-	case 11:
-		text = "Segmentation fault"
-	case 6:
-		text = "Aborted"
-	case 2:
-		text = "Interrupt"
-	case 10:
-		text = "User defined signal 1"
-	case 12:
-		text = "User defined signal 2"
-	case 1:
-		text = "Hangup"
-	case 3:
-		text = "Quit"
-	case 4:
-		text = "Illegal instruction"
-	case 8:
-		text = "Floating point exception"
-	case 7:
-		text = "Bus error"
-	case 13:
-		text = "Broken pipe"
-	case 14:
-		text = "Alarm clock"
-	default:
-		text = fmt.Sprintf("Unknown signal %d", sig)
-	}
-	if core {
-		text += " (core dumped)"
-	}
-	return text
 }

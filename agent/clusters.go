@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"dev.muster/agent/server"
+	"dev.muster/agent/trust"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// Other clusters are asked through tunnels: a front-end opens one at its own daemon, a server of this cluster
+// leads it to a server of the other one, with the peer's token and the name of the user, and there the calls of the
+// tunnel are served as that user's. So a peer's token never leaves the servers, and every
+// call works there as it does here.
+
+// peerRoutes registers the tunnel at a server.
+func peerRoutes(m *api.Mux, s *server.Server) {
+	check := func(who api.Caller, body []byte) error {
+		var q api.PeerQuery
+		if err := wire.Unmarshal(body, &q); err != nil {
+			return cluster.Errorf(cluster.Invalid, "", "the name of a cluster: %v", err)
+		}
+		_, _, err := server.PeerTarget(s, who, q.Cluster)
+		return err
+	}
+	lead := func(ctx context.Context, who api.Caller, body []byte, near api.Conn) error {
+		var q api.PeerQuery
+		if err := wire.Unmarshal(body, &q); err != nil {
+			return err
+		}
+		p, as, err := server.PeerTarget(s, who, q.Cluster)
+		if err != nil {
+			return err
+		}
+		far, err := dialPeer(ctx, p, s.Snapshot().Config().ClusterName, as)
+		if err != nil {
+			_, _ = io.WriteString(near, strings.ReplaceAll(err.Error(), "\n", " ")+"\n")
+			return err
+		}
+		if _, err := io.WriteString(near, api.PeerReached+"\n"); err != nil {
+			far.Close()
+			return err
+		}
+		join(ctx, near, far)
+		return nil
+	}
+	api.HandleTunnel(m, api.CallPeer, api.User, check, lead)
+}
+
+// dialPeer connects to the first server of a peer that answers.
+func dialPeer(ctx context.Context, p *cluster.PeerCluster, own, as string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, server.PeerTime)
+	defer cancel()
+	list := strings.Split(p.URLs, ",")
+	var err error
+	for i, text := range list {
+		one, done := context.WithTimeout(ctx, server.PeerTime/time.Duration(len(list)-i+1)+server.PeerTime/4)
+		var conn net.Conn
+		conn, err = dialPeerAt(one, text, p.Send, own, as)
+		done()
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// dialPeerAt connects to a server of a peer, which agrees to serve a user.
+func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), map[string]string{"https": "443"}[u.Scheme])
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: u.Hostname()})
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n"+
+		"Authorization: Bearer %s\r\n%s: %s\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
+		strings.TrimSuffix(u.Path, "/"), server.PeerCallPath, u.Host, api.PeerProtocol,
+		token, server.PeerNameHeader, own, server.PeerUserHeader, as)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+		err = fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(why)))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &bufferedConn{conn, r}, nil
+}
+
+// join carries bytes between two connections until either ends, and closes both.
+func join(ctx context.Context, near, far io.ReadWriteCloser) {
+	stop := context.AfterFunc(ctx, func() { far.Close(); near.Close() })
+	defer stop()
+	done := make(chan struct{})
+	go func() { // ends when either connection is closed, below at the latest
+		defer close(done)
+		_, _ = io.Copy(far, near)
+		far.Close()
+		near.Close()
+	}()
+	_, _ = io.Copy(near, far)
+	far.Close()
+	near.Close()
+	<-done
+}
+
+// servePeers answers peers on the port of the page.
+func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == server.PeerHelloPath {
+		server.ServePeerHello(s, w, r, func(ctx context.Context, put cluster.PeerPut) error {
+			return admitPeer(ctx, x.as, put)
+		})
+		return
+	}
+	p, err := server.PeerOfToken(s, r.Header.Get(server.PeerNameHeader), r)
+	var who api.Caller
+	if err == nil {
+		who, err = server.PeerCaller(p, r.Header.Get(server.PeerUserHeader))
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	if r.Header.Get("Upgrade") != api.PeerProtocol {
+		http.Error(w, "this path is a tunnel for peers", http.StatusBadRequest)
+		return
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := io.WriteString(conn, upgraded(api.PeerProtocol)); err != nil {
+		conn.Close()
+		return
+	}
+	x.conns.put(&innerConn{&bufferedConn{conn, buf.Reader}, caller{Caller: who, peer: trust.Peer{}}})
+}
+
+// admitPeer has the leader write down what a peer has told.
+func admitPeer(ctx context.Context, as *handler, put cluster.PeerPut) error {
+	body, err := wire.Marshal(put)
+	if err != nil {
+		return err
+	}
+	own := api.Caller{Identity: cluster.Identity{System: true}}
+	status, reply, err := as.callAs(ctx, own, api.AdmitPeer.Method, api.AdmitPeer.Path, body)
+	if err != nil || status == http.StatusOK {
+		return err
+	}
+	var e api.Error
+	if wire.Unmarshal(reply, &e) != nil {
+		return fmt.Errorf("status %d", status)
+	}
+	return &e
+}
+
+// carryTunnel leads a tunnel that this process does not serve to a server.
+func (c *call) carryTunnel() {
+	vouch, err := c.gateway.vouchFor(c)
+	if err != nil {
+		c.fail(c.w, c.r, err)
+		return
+	}
+	far, err := c.gateway.fleet.client.ForwardTunnel(c.ctx, c.r.URL.Path, c.r.Header.Get("Upgrade"), vouch, c.body)
+	if err != nil {
+		c.fail(c.w, c.r, err)
+		return
+	}
+	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	if err != nil {
+		far.Close()
+		c.fail(c.w, c.r, err)
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
+		far.Close()
+		conn.Close()
+		return
+	}
+	join(c.ctx, &bufferedConn{conn, buf.Reader}, far)
+}

@@ -1,0 +1,214 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// Clusters become peers by one exchange of tokens. One makes an invitation, which is a token; the other's server
+// shows it, with a token of its own for the way back. Both are kept in the state, that which is accepted as a hash.
+
+// Paths by which peers reach each other, on the port of the page.
+const (
+	PeerHelloPath = "/muster/peer/hello"
+	PeerCallPath  = "/muster/peer/call"
+	// PeerUserHeader names the user in whose name a peer calls.
+	PeerUserHeader = "X-Muster-User"
+	// PeerNameHeader names the cluster that calls.
+	PeerNameHeader = "X-Muster-Cluster"
+	// PeerTime is how long a peer may take to answer a connection: one that is away costs no more.
+	PeerTime = 3 * time.Second
+
+	maxPeerHello = 64 << 10
+)
+
+// peerHello is what a cluster that was invited tells.
+type peerHello struct {
+	Cluster string `json:"cluster"`
+	URLs    string `json:"urls"`
+	Token   string `json:"token"`
+}
+
+// peerers makes and removes peers for a server.
+type peerers struct{ *Server }
+
+func (k peerers) routes(m *api.Mux) {
+	handle(k.Server, m, api.InvitePeer, k.invite)
+	handle(k.Server, m, api.AddPeer, k.add)
+	handle(k.Server, m, api.ListPeers, k.list)
+	write(m, k.Server, api.RemovePeer)
+	write(m, k.Server, api.AdmitPeer)
+}
+
+func peerSecret() (text, verifier string) {
+	text = "peer." + rand.Text()
+	return text, verifierOf(text)
+}
+
+func verifierOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// invite makes the token by which another cluster becomes a peer.
+func (k peerers) invite(ctx context.Context, who api.Caller, q api.PeerInvitation) (none api.PeerInvited, _ error) {
+	if err := operator(who, "invite other clusters"); err != nil {
+		return none, err
+	}
+	text, verifier := peerSecret()
+	p := cluster.PeerCluster{Name: q.Name, Accept: verifier, Root: q.Root}
+	if old, ok := k.Snapshot().PeerCluster(q.Name); ok {
+		p.URLs, p.Send = old.URLs, old.Send
+	}
+	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
+	return api.PeerInvited{Token: text, Index: index}, err
+}
+
+// add shows an invitation, and keeps what comes of it.
+func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (none api.PeerAdded, _ error) {
+	if err := operator(who, "make other clusters peers"); err != nil {
+		return none, err
+	}
+	own := k.Snapshot().Config().ClusterName
+	back, verifier := peerSecret()
+	urls := q.Own
+	if page := k.page.Load(); urls == "" && page != nil {
+		urls = strings.TrimSuffix(*page, "/")
+	}
+	var name string
+	err := errors.New("no address was given")
+	for url := range strings.SplitSeq(q.URLs, ",") {
+		if name, err = sayHello(ctx, url, q.Token, peerHello{Cluster: own, URLs: urls, Token: back}); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return none, cluster.Errorf(cluster.Unavailable, "", "the other cluster did not take the token: %v", err)
+	}
+	p := cluster.PeerCluster{Name: name, URLs: q.URLs, Send: q.Token, Accept: verifier, Root: q.Root}
+	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
+	return api.PeerAdded{Name: name, Index: index}, err
+}
+
+// sayHello shows a token to another cluster, which tells its name.
+func sayHello(ctx context.Context, url, token string, hello peerHello) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*PeerTime)
+	defer cancel()
+	body, err := wire.Marshal(hello)
+	if err != nil {
+		return "", err
+	}
+	at := strings.TrimSuffix(url, "/") + PeerHelloPath
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxPeerHello))
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", errors.New(strings.TrimSpace(string(text)))
+	}
+	var told peerHello
+	err = wire.Unmarshal(text, &told)
+	return told.Cluster, err
+}
+
+// list tells of the peers; tokens are not told.
+func (k peerers) list(context.Context, api.Caller, api.Empty) (out api.PeersResponse, _ error) {
+	out.Own = k.Snapshot().Config().ClusterName
+	for p := range k.Snapshot().PeerClusters() {
+		out.Peers = append(out.Peers, api.PeerInfo{Name: p.Name, URLs: p.URLs, Asks: p.Accept != "",
+			Asked: p.Send != "", Root: p.Root, Made: p.Made})
+	}
+	return out, nil
+}
+
+// ServePeerHello answers a cluster that shows an invitation. admit has the leader write down what it tells.
+func ServePeerHello(s *Server, w http.ResponseWriter, r *http.Request,
+	admit func(context.Context, cluster.PeerPut) error,
+) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPeerHello))
+	var hello peerHello
+	if err == nil {
+		err = wire.Unmarshal(body, &hello)
+	}
+	if err != nil {
+		http.Error(w, "the greeting can not be read", http.StatusBadRequest)
+		return
+	}
+	p, err := PeerOfToken(s, hello.Cluster, r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	known := *p
+	known.URLs, known.Send = hello.URLs, hello.Token
+	if err := admit(r.Context(), cluster.PeerPut{Peer: known}); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	text, _ := wire.Marshal(peerHello{Cluster: s.Snapshot().Config().ClusterName})
+	_, _ = w.Write(text)
+}
+
+// PeerOfToken finds the peer of a name whose token a request shows.
+func PeerOfToken(s *Server, name string, r *http.Request) (*cluster.PeerCluster, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	p, known := s.Snapshot().PeerCluster(name)
+	if !ok || !known || p.Accept == "" || subtle.ConstantTimeCompare([]byte(verifierOf(token)), []byte(p.Accept)) == 0 {
+		s.slog.Info("peer refused", "cluster", name, "from", r.RemoteAddr)
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"%q is no peer here, or its token is another one: muster peer invite makes one for that name", name)
+	}
+	return p, nil
+}
+
+// PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, and the user who
+// runs the daemons, only of a peer that was given that right.
+func PeerCaller(p *cluster.PeerCluster, name string) (api.Caller, error) {
+	who, err := userCaller(name)
+	if err != nil {
+		return who, err
+	}
+	if who.Operator() && !p.Root {
+		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"%s of cluster %s has no rights here: the peer was not added with --root", name, p.Name)
+	}
+	return who, nil
+}
+
+// PeerTarget is where a peer is asked, and the user in whose name a caller asks.
+func PeerTarget(s *Server, who api.Caller, name string) (p *cluster.PeerCluster, as string, err error) {
+	p, ok := s.Snapshot().PeerCluster(name)
+	if !ok || p.Send == "" || p.URLs == "" {
+		return nil, "", cluster.Errorf(cluster.NotFound, "",
+			"there is no cluster %s that could be asked; muster peer ls shows them", name)
+	}
+	as, _, _, err = LookupUser(who.UID)
+	if err != nil || as == "" {
+		return nil, "", cluster.Errorf(cluster.Denied, cluster.ErrUser,
+			"user %d has no name, by which the other cluster knows users", who.UID)
+	}
+	return p, as, nil
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"iter"
+	"strings"
+	"time"
+)
+
+// A peer is another cluster with which this one has exchanged tokens. What is asked of a peer is asked in the name
+// of the user who asks: the peer that shows a token vouches for its users. Root of a peer is root here only where
+// that was said when its token was made.
+
+// PeerCluster is one.
+type PeerCluster struct {
+	Name string `json:"name"`
+	// URLs are where its servers answer, separated by commas; empty: it may ask, and can not be asked.
+	URLs string `json:"urls,omitempty"`
+	// Send is the token that is shown there; it never leaves the servers.
+	Send string `json:"send,omitempty"`
+	// Accept is the SHA-256 in hex of the token that it shows here; empty: it may not ask.
+	Accept string    `json:"accept,omitempty"`
+	Root   bool      `json:"root,omitempty"` // its root, and who runs its daemons, are those users here
+	Made   time.Time `json:"made"`
+	By     uint32    `json:"by"`
+}
+
+// maxPeerText bounds the texts of a peer, in bytes.
+const maxPeerText = 4096
+
+// PeerCluster finds a peer by name, in any case of letters as Slurm has names of clusters.
+func (b *books) PeerCluster(name string) (*PeerCluster, bool) {
+	return b.clusters.Get(strings.ToLower(name))
+}
+
+// PeerClusters yields the peers by name.
+func (b *books) PeerClusters() iter.Seq[*PeerCluster] { return valuesOf(b.clusters) }
+
+func putPeerCluster(t *tx, name string, p *PeerCluster) {
+	old, had := t.clusters.Get(name)
+	if p == nil {
+		t.clusters.Delete(name)
+	} else {
+		t.clusters.Set(name, p)
+	}
+	t.onUndo(func() {
+		if had {
+			t.clusters.Set(name, old)
+		} else {
+			t.clusters.Delete(name)
+		}
+	})
+}
+
+// PeerPut makes a cluster a peer, or gives one that is a peer other tokens.
+type PeerPut struct {
+	Peer PeerCluster `json:"peer"`
+}
+
+func (*PeerPut) kind() string { return "peer_put" }
+
+func (c *PeerPut) apply(t *tx) (any, error) {
+	p := c.Peer
+	name := strings.ToLower(p.Name)
+	switch {
+	case !t.by.Operator() && !t.by.System:
+		return nil, Errorf(Denied, ErrAccess, "only an operator makes other clusters peers")
+	case name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n"),
+		len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText:
+		return nil, Errorf(Invalid, "", "%q can not be the name of a cluster", p.Name)
+	case name == strings.ToLower(t.config.ClusterName):
+		return nil, Errorf(Invalid, "", "%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name)
+	case p.Accept != "" && !isHash(p.Accept):
+		return nil, Errorf(Invalid, "", "the token of %s has no verifier", p.Name)
+	}
+	p.Made, p.By = t.at, t.by.UID
+	putPeerCluster(t, name, &p)
+	return nil, nil
+}
+
+// PeerDrop makes a peer a stranger: its token is worth nothing from now on.
+type PeerDrop struct {
+	Name string `json:"name"`
+}
+
+func (*PeerDrop) kind() string { return "peer_drop" }
+
+func (c *PeerDrop) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrAccess, "only an operator removes peers")
+	}
+	if _, ok := t.PeerCluster(c.Name); !ok {
+		return nil, Errorf(NotFound, "", "there is no peer %s; muster peer ls shows them", c.Name)
+	}
+	putPeerCluster(t, strings.ToLower(c.Name), nil)
+	return nil, nil
+}
