@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dev.muster/api"
+	"dev.muster/cli/look"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
@@ -192,8 +193,8 @@ func burninShow(s *front.Sys, names []string, json bool) int {
 
 func burninTable(s *front.Sys, parts []*cluster.TestedPart) {
 	slices.SortStableFunc(parts, func(a, b *cluster.TestedPart) int { return cmp.Compare(a.Tests[0].Node, b.Tests[0].Node) })
-	t := &columns{}
-	t.line("NODE", "PART", "SERIAL", "TESTED", "JOB", "VERDICT", "WHAT")
+	t := &look.Columns{}
+	t.Line("NODE", "PART", "SERIAL", "TESTED", "JOB", "VERDICT", "WHAT")
 	for _, p := range parts {
 		for i, test := range p.Tests {
 			var what []string
@@ -207,8 +208,8 @@ func burninTable(s *front.Sys, parts []*cluster.TestedPart) {
 			if i > 0 {
 				id, serial = "", ""
 			}
-			t.line(string(test.Node), id, serial, format.Stamp(test.At, "-"), strconv.FormatUint(uint64(test.Job), 10), string(test.Verdict), strings.Join(what, ", "))
+			t.Line(string(test.Node), id, serial, format.Stamp(test.At, "-"), strconv.FormatUint(uint64(test.Job), 10), string(test.Verdict), strings.Join(what, ", "))
 		}
 	}
-	t.print(s.Stdout)
+	t.Print(s.Stdout)
 }

@@ -18,8 +18,8 @@ type group struct {
 // groups has each command once, in the order in which people meet them.
 func groups() []group {
 	return []group{
-		{"use the cluster", []string{"logs", "why", "lint"}},
-		{"look at it", []string{"status", "top", "health", "sql", "ui"}},
+		{"use the cluster", []string{"logs", "why", "samples", "lint"}},
+		{"look at it", []string{"status", "top", "health", "idle", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "peer", "config", "snapshot",
 			"burnin", "image", "gpu", "debug"}},
 		{"plan one", []string{"sim"}},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dev.muster/api"
+	"dev.muster/cli/look"
 	"dev.muster/early"
 	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
@@ -20,13 +21,13 @@ func lookCommands() []*cli.Command {
 				&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again when something changes, until Ctrl-C"}},
 			Action: func(c *cli.Context) error {
 				if c.Bool("watch") {
-					return exit(watchStatus(c.Context, frontEnd(), c.Bool("json")))
+					return exit(look.WatchStatus(c.Context, frontEnd(), c.Bool("json")))
 				}
-				return exit(runStatus(frontEnd(), c.Bool("json")))
+				return exit(look.Status(frontEnd(), c.Bool("json")))
 			}},
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
-			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: topSorts()[0], Usage: "order of jobs: " + strings.Join(topSorts(), ", ")}},
-			Action: func(c *cli.Context) error { return exit(runTop(frontEnd(), c.String("sort"))) }},
+			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: look.TopSorts()[0], Usage: "order of jobs: " + strings.Join(look.TopSorts(), ", ")}},
+			Action: func(c *cli.Context) error { return exit(look.Top(frontEnd(), c.String("sort"))) }},
 		logsCommand(),
 		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
@@ -79,4 +80,25 @@ func exit(code int) error {
 		return cli.Exit("", code)
 	}
 	return nil
+}
+
+func logsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "logs",
+		Usage:     "print what a job's script has written, and follow it (-f), from any machine",
+		ArgsUsage: "JOB",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
+			&cli.BoolFlag{Name: "err", Usage: "standard error, where it is a file of its own"},
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Value: -1, DefaultText: "all",
+				Usage: "only the last lines"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return errors.New("logs: say of which job: muster logs JOB")
+			}
+			return exit(look.Logs(frontEnd(), look.LogOptions{Follow: c.Bool("follow"), Errors: c.Bool("err"),
+				Lines: c.Int("lines"), Job: c.Args().First()}))
+		},
+	}
 }

@@ -34,7 +34,7 @@ func sections(name string) (list []Section) {
 	case "sbatch", "salloc", "srun":
 		list = append(list, jobVariables())
 	}
-	if text := exits[name]; text != "" {
+	if text := exits()[name]; text != "" {
 		list = append(list, Section{Title: "exit status", Text: text})
 	}
 	if rows := examples()[name]; rows != nil {
@@ -61,32 +61,34 @@ func places(cols []format.Place, of string) []Section {
 }
 
 // stateMeans says of each state of a job what it is.
-var stateMeans = map[string]string{
-	"SE":  "it ended with a code that its site treats apart, and waits for a release",
-	"PD":  "it waits for resources or a date",
-	"ST":  "its processes were stopped, it keeps its resources",
-	"CF":  "its nodes are made ready",
-	"R":   "it runs",
-	"S":   "it was suspended, others may use its CPUs",
-	"CG":  "it is over, its processes are not",
-	"CD":  "its script or command ended with code 0",
-	"F":   "it ended with another code",
-	"CA":  "its user or an operator ended it",
-	"TO":  "it ran to its time limit",
-	"NF":  "a node of it was lost",
-	"PR":  "it had to make room for another",
-	"OOM": "it needed more memory than it had",
-	"DL":  "it could not end in time",
-	"BF":  "a node of it did not boot",
-	"RS":  "its size is being changed",
-	"RQ":  "it was put back into the queue",
+func stateMeans() map[string]string {
+	return map[string]string{
+		"SE":  "it ended with a code that its site treats apart, and waits for a release",
+		"PD":  "it waits for resources or a date",
+		"ST":  "its processes were stopped, it keeps its resources",
+		"CF":  "its nodes are made ready",
+		"R":   "it runs",
+		"S":   "it was suspended, others may use its CPUs",
+		"CG":  "it is over, its processes are not",
+		"CD":  "its script or command ended with code 0",
+		"F":   "it ended with another code",
+		"CA":  "its user or an operator ended it",
+		"TO":  "it ran to its time limit",
+		"NF":  "a node of it was lost",
+		"PR":  "it had to make room for another",
+		"OOM": "it needed more memory than it had",
+		"DL":  "it could not end in time",
+		"BF":  "a node of it did not boot",
+		"RS":  "its size is being changed",
+		"RQ":  "it was put back into the queue",
+	}
 }
 
 func jobStates() Section {
-	s := Section{Title: "states of jobs"}
+	s, means := Section{Title: "states of jobs"}, stateMeans()
 	for i := range show.JobStates {
 		st := &show.JobStates[i]
-		s.Rows = append(s.Rows, Row{st.Short + ", " + st.Long, stateMeans[st.Short]})
+		s.Rows = append(s.Rows, Row{st.Short + ", " + st.Long, means[st.Short]})
 	}
 	return s
 }
@@ -131,16 +133,18 @@ func JobVariables() []Row {
 }
 
 // exits are what the codes of commands mean.
-var exits = map[string]string{
-	"sbatch": "0: the script was taken; 1: it was not. With --wait the job's own code.",
-	"srun": "The greatest code of a task; 128 and the signal of one that was killed; 1 where nothing could " +
-		"be started. Ctrl-C twice ends it with 130.",
-	"salloc":   "That of the command that it ran; 1 where there was no allocation.",
-	"scancel":  "0, also where nothing was left to cancel; 1 where a job could not be cancelled.",
-	"squeue":   answered,
-	"sinfo":    answered,
-	"sacct":    answered,
-	"scontrol": "0, or 1 where something was refused.",
+func exits() map[string]string {
+	return map[string]string{
+		"sbatch": "0: the script was taken; 1: it was not. With --wait the job's own code.",
+		"srun": "The greatest code of a task; 128 and the signal of one that was killed; 1 where nothing could " +
+			"be started. Ctrl-C twice ends it with 130.",
+		"salloc":   "That of the command that it ran; 1 where there was no allocation.",
+		"scancel":  "0, also where nothing was left to cancel; 1 where a job could not be cancelled.",
+		"squeue":   answered,
+		"sinfo":    answered,
+		"sacct":    answered,
+		"scontrol": "0, or 1 where something was refused.",
+	}
 }
 
 const answered = "0, or 1 where the question could not be answered."

@@ -36,8 +36,9 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowUsage, s.showUsage)
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)
-	handle(s, m, api.MakeUserToken, tokens{s}.makeUserToken)
+	tokenRoutes(s, m)
 	peerers{s}.routes(m)
+	sampleRoutes(s, m)
 	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
@@ -48,10 +49,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.RevokeMember, s.revoke)
 	handle(s, m, api.LeaveMember, s.leaveMember)
 	handle(s, m, api.MayVouch, s.mayVouch)
-	write(m, s, api.RevokeToken)
 	handle(s, m, api.ListMembers, s.listMembers)
-	handle(s, m, api.CreateToken, s.createToken)
-	handle(s, m, api.ListTokens, s.listTokens)
 	handle(s, m, api.AddServer, s.addServer)
 	handle(s, m, api.RemoveServer, s.removeServer)
 	handle(s, m, api.TransferLead, s.transferLead)
@@ -62,7 +60,6 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.GetWork, s.getWork)
 	handle(s, m, api.ReportWork, s.reportWork)
 	handle(s, m, api.LedJob, s.ledJob)
-	sampleRoutes(s, m)
 	handle(s, m, api.GetBlob, s.getBlob)
 	api.HandleTunnel(m, api.CopyHistory, api.Peer, func(api.Caller, []byte) error {
 		if !s.hist.Whole() {
@@ -96,6 +93,14 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.Configure, s.configure)
 	handle(s, m, api.ShowConfig, s.showConfig)
 	handle(s, m, api.Reconfigure, s.reconfigure)
+}
+
+// tokenRoutes are those of the tokens by which members join and users ask.
+func tokenRoutes(s *Server, m *api.Mux) {
+	handle(s, m, api.MakeUserToken, tokens{s}.makeUserToken)
+	handle(s, m, api.CreateToken, s.createToken)
+	handle(s, m, api.ListTokens, s.listTokens)
+	write(m, s, api.RevokeToken)
 }
 
 // handle registers a function that is called once the state is current: a server that has just

@@ -66,7 +66,7 @@ func pickCluster(s *front.Sys, r *Request) (own string, code int) {
 	return s.PickCluster(r.Job.Clusters, func(one *front.Sys) (time.Time, error) {
 		q, code := Submission(one, r)
 		if code != 0 {
-			return time.Time{}, errNotAsked
+			return time.Time{}, errors.New("the job can not be described")
 		}
 		resp, err := testOnce(one, r, q)
 		if _, asked := filterAsked(err); asked { // the site's script is asked once it is the one
@@ -75,8 +75,6 @@ func pickCluster(s *front.Sys, r *Request) (own string, code int) {
 		return resp.StartsAt, err
 	})
 }
-
-var errNotAsked = errors.New("the job can not be described")
 
 // submitAgain is how long a submission whose answer was lost is made again.
 const submitAgain = 10 * time.Second

@@ -17,18 +17,16 @@ func noBundle(r *Request, bundle string) error {
 		"give its root file system as an image: --container-image="+path.Join(bundle, "rootfs"))
 }
 
-// withoutPart says what is lost without an option of Pyxis that is not there, and the way out.
-var withoutPart = map[string][2]string{
-	"save":           {"the container of a script is not saved", "give it to an srun in the script"},
-	"entrypoint-log": {"what the entry point prints is the step's output", "leave the option out"},
-	"unshare":        {"the program would share them with the node", "run it by unshare(1) inside"},
-}
-
 // noPart refuses an option of Pyxis that can not be done.
 func noPart(r *Request, what string) error {
 	name, _, _ := strings.Cut(strings.TrimPrefix(what, "--container-"), "=")
-	why := withoutPart[name]
-	return r.cannot(what, why[0], why[1])
+	switch name {
+	case "save":
+		return r.cannot(what, "the container of a script is not saved", "give it to an srun in the script")
+	case "entrypoint-log":
+		return r.cannot(what, "what the entry point prints is the step's output", "leave the option out")
+	}
+	return r.cannot(what, "the program would share them with the node", "run it by unshare(1) inside")
 }
 
 // badContainer refuses an option that says nothing that can be done.

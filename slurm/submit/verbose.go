@@ -23,25 +23,28 @@ type valueForm struct {
 	form func(r *Request, v string) string
 }
 
-// valueForms are the options that Slurm shows in a form of its own; a flag is "set", all others are shown as written.
-var valueForms = [...]valueForm{
-	{"time", func(r *Request, _ string) string { return front.SpanText(r.Job.Limit) }},
-	{"time-min", func(r *Request, _ string) string { return front.SpanText(r.Job.LimitMin) }},
-	{"delay-boot", func(r *Request, _ string) string { return front.SpanText(r.Job.DelayBoot) }},
-	{"begin", func(r *Request, _ string) string { return front.Stamp(r.Job.Begin) }},
-	{"deadline", func(r *Request, _ string) string { return front.Stamp(r.Job.Deadline) }},
-	{"gres", func(_ *Request, v string) string { return "gres:" + strings.ReplaceAll(v, ",", ",gres:") }},
-	{"exclusive", orWord("exclusive")},
-	{"oversubscribe", orWord("oversubscribe")},
-	{"requeue", orWord("requeue")},
-	{"no-requeue", orWord("no-requeue")},
-	{"bell", orWord("bell-always")},
-	{"no-bell", orWord("bell-never")},
-	{"kill-on-bad-exit", orWord("1")},
-	{"kill-command", orWord("TERM")},
-	{"immediate", orWord("1")},
-	{"open-mode", func(_ *Request, v string) string { return v[:min(1, len(v))] }},
-	{"verbose", func(r *Request, _ string) string { return strconv.Itoa(r.verbose) }},
+// valueForms are the options that Slurm shows in a form of its own; a flag is "set", all others are shown as written. A
+// function: nothing is laid out at start.
+func valueForms() []valueForm {
+	return []valueForm{
+		{"time", func(r *Request, _ string) string { return front.SpanText(r.Job.Limit) }},
+		{"time-min", func(r *Request, _ string) string { return front.SpanText(r.Job.LimitMin) }},
+		{"delay-boot", func(r *Request, _ string) string { return front.SpanText(r.Job.DelayBoot) }},
+		{"begin", func(r *Request, _ string) string { return front.Stamp(r.Job.Begin) }},
+		{"deadline", func(r *Request, _ string) string { return front.Stamp(r.Job.Deadline) }},
+		{"gres", func(_ *Request, v string) string { return "gres:" + strings.ReplaceAll(v, ",", ",gres:") }},
+		{"exclusive", orWord("exclusive")},
+		{"oversubscribe", orWord("oversubscribe")},
+		{"requeue", orWord("requeue")},
+		{"no-requeue", orWord("no-requeue")},
+		{"bell", orWord("bell-always")},
+		{"no-bell", orWord("bell-never")},
+		{"kill-on-bad-exit", orWord("1")},
+		{"kill-command", orWord("TERM")},
+		{"immediate", orWord("1")},
+		{"open-mode", func(_ *Request, v string) string { return v[:min(1, len(v))] }},
+		{"verbose", func(r *Request, _ string) string { return strconv.Itoa(r.verbose) }},
+	}
 }
 
 // orWord is the form of an option whose argument may be left out.
@@ -56,7 +59,7 @@ func orWord(word string) func(*Request, string) string {
 
 // valueText is how an option that was given is shown.
 func valueText(r *Request, g Given) string {
-	for _, f := range valueForms {
+	for _, f := range valueForms() {
 		if f.long == g.Long {
 			return f.form(r, g.Value)
 		}

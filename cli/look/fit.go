@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// fitted has a command's lines fit the terminal that they are written to. What is written elsewhere stays as it is. done
-// writes what is left of the last line.
+// fitted has a command's lines fit the terminal that they are written to. What is written elsewhere stays
+// as it is. done writes what is left of the last line.
 func fitted(sys *front.Sys) (on *front.Sys, done func()) {
 	f, ok := sys.Stdout.(*os.File)
 	if !ok || !front.IsTerminal(f) {
@@ -25,6 +25,15 @@ func fitted(sys *front.Sys) (on *front.Sys, done func()) {
 	one := *sys
 	one.Stdout = w
 	return &one, w.flush
+}
+
+// Fit has a command's lines fit the terminal.
+func Fit(run func(*front.Sys, []string) int) func(*front.Sys, []string) int {
+	return func(sys *front.Sys, argv []string) int {
+		on, done := fitted(sys)
+		defer done()
+		return run(on, argv)
+	}
 }
 
 const (

@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"bytes"
@@ -14,20 +14,23 @@ import (
 )
 
 // sequences are the keys of a terminal that are more than a character.
-var sequences = map[string]string{
-	"\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down",
-	"\x1b[5~": "page up", "\x1b[6~": "page down",
-	"\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end", "\x1bOH": "home", "\x1bOF": "end",
-	"\x1b": "esc", "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "back", "\b": "back", "\x03": "quit",
+func sequences() map[string]string {
+	return map[string]string{
+		"\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down",
+		"\x1b[5~": "page up", "\x1b[6~": "page down",
+		"\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end", "\x1bOH": "home", "\x1bOF": "end",
+		"\x1b": "esc", "\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "back", "\b": "back", "\x03": "quit",
+	}
 }
 
 // splitKeys cuts what was read at once into keys. What no key is known for is left out.
 func splitKeys(text string) (keys []string) {
+	known := sequences()
 	for text != "" {
 		n := sequenceLen(text)
 		k := text[:n]
 		text = text[n:]
-		if name, ok := sequences[k]; ok {
+		if name, ok := known[k]; ok {
 			k = name
 		}
 		if len(k) > 1 && k[0] == '\x1b' {
@@ -103,11 +106,13 @@ func (s *topScreen) typed(k string) {
 }
 
 // moves are how far keys go.
-var moves = map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "page up": -topPage, "page down": topPage, " ": topPage,
-	"home": -1 << 30, "end": 1 << 30}
+func moves() map[string]int {
+	return map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "page up": -topPage, "page down": topPage, " ": topPage,
+		"home": -1 << 30, "end": 1 << 30}
+}
 
 func (s *topScreen) tableKey(k string) (quit bool) {
-	if by := moves[k]; by != 0 {
+	if by := moves()[k]; by != 0 {
 		s.move(by)
 		return false
 	}
@@ -168,7 +173,7 @@ func (s *topScreen) why() {
 		var text bytes.Buffer
 		sys := *s.sys
 		sys.Stdout, sys.Stderr = &text, &text
-		runWhy(&sys, []string{what})
+		Why(&sys, []string{what})
 		return text.String()
 	})
 }
@@ -312,7 +317,7 @@ func (s *topScreen) panelKey(k string) {
 		s.panel = nil
 		return
 	}
-	if by := moves[k]; by != 0 {
+	if by := moves()[k]; by != 0 {
 		p.at = max(p.at+by, 0)
 		p.atEnd = k == "end"
 	}

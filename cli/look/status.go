@@ -1,4 +1,6 @@
-package cli
+// Package look is what muster's own commands show of a cluster: status, top, why, health and logs. It asks as the
+// front-ends do, and knows no daemon. Begin with status.go, whose answer top renews.
+package look
 
 import (
 	"cmp"
@@ -79,9 +81,9 @@ type jobCounts struct {
 	OldestWait int64 `json:"oldest_wait,omitempty"`
 }
 
-// runStatus prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
+// Status prints how the cluster is (muster status). It returns 1 if no majority of the servers is up, some server is
 // down, or none answers.
-func runStatus(sys *front.Sys, json bool) int {
+func Status(sys *front.Sys, json bool) int {
 	st, err := askStatus(sys)
 	if err != nil {
 		return sys.Failed(err)
@@ -101,9 +103,9 @@ func runStatus(sys *front.Sys, json bool) int {
 	return 0
 }
 
-// watchStatus prints how the cluster is again whenever something changes, on a terminal in the same place. It ends with ctx
+// WatchStatus prints how the cluster is again whenever something changes, on a terminal in the same place. It ends with ctx
 // or an interrupt.
-func watchStatus(ctx context.Context, sys *front.Sys, json bool) int {
+func WatchStatus(ctx context.Context, sys *front.Sys, json bool) int {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -114,7 +116,7 @@ func watchStatus(ctx context.Context, sys *front.Sys, json bool) int {
 	}
 	for {
 		fmt.Fprint(sys.Stdout, clear)
-		runStatus(sys, json)
+		Status(sys, json)
 		pause := time.NewTimer(topPace)
 		select {
 		case <-ctx.Done():

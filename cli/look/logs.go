@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"bytes"
@@ -12,36 +12,14 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
-	"github.com/urfave/cli/v2"
 )
 
-// logOptions are those of muster logs.
-type logOptions struct {
+// LogOptions are those of muster logs.
+type LogOptions struct {
 	Follow bool
 	Errors bool // standard error, where the job has a file of its own for that
 	Lines  int  // only the last; negative: all
 	Job    string
-}
-
-func logsCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "logs",
-		Usage:     "print what a job's script has written, and follow it (-f), from any machine",
-		ArgsUsage: "JOB",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
-			&cli.BoolFlag{Name: "err", Usage: "standard error, where it is a file of its own"},
-			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Value: -1, DefaultText: "all",
-				Usage: "only the last lines"},
-		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return errors.New("logs: say of which job: muster logs JOB")
-			}
-			return exit(runLogs(frontEnd(), logOptions{Follow: c.Bool("follow"), Errors: c.Bool("err"),
-				Lines: c.Int("lines"), Job: c.Args().First()}))
-		},
-	}
 }
 
 // Pace of muster logs.
@@ -55,14 +33,14 @@ const (
 // jobLog is the output of a job's script, read through the servers from the node that writes it.
 type jobLog struct {
 	sys *front.Sys
-	opt logOptions
+	opt LogOptions
 	ref cluster.Ref
 	job *cluster.Job
 	at  int64 // offset of what is shown next
 }
 
-// runLogs prints what a job's script has written, and with Follow what it writes until it ends (muster logs).
-func runLogs(sys *front.Sys, opt logOptions) int {
+// Logs prints what a job's script has written, and with Follow what it writes until it ends (muster logs).
+func Logs(sys *front.Sys, opt LogOptions) int {
 	t, ok := front.ParseTarget(opt.Job)
 	if !ok {
 		return sys.Fail("%q is no job: want an id such as 17, 17_3 or 17+1", opt.Job)

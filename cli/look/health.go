@@ -1,9 +1,8 @@
-package cli
+package look
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,9 +127,9 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	return h
 }
 
-// runHealth prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
+// Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
 // some do.
-func runHealth(sys *front.Sys, argv []string) int {
+func Health(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]
@@ -177,31 +176,6 @@ func runHealth(sys *front.Sys, argv []string) int {
 	return min(bad, 1)
 }
 
-// columns are lines of cells, printed under each other. (text/tabwriter would have packages initialised before a front-end
-// starts that it does not need.)
-type columns struct{ lines [][]string }
-
-func (c *columns) line(cells ...string) { c.lines = append(c.lines, cells) }
-
-func (c *columns) print(out io.Writer) {
-	var width []int
-	for _, cells := range c.lines {
-		for i, text := range cells {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], len(text))
-		}
-	}
-	for _, cells := range c.lines {
-		var b strings.Builder
-		for i, text := range cells {
-			fmt.Fprintf(&b, "%-*s  ", width[i], text)
-		}
-		fmt.Fprintln(out, strings.TrimRight(b.String(), " "))
-	}
-}
-
 // points writes a score.
 func points(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
@@ -211,19 +185,19 @@ func healthTable(s *front.Sys, all []nodeHealth, bad int) {
 		fmt.Fprintf(s.Stdout, "%d nodes, nothing needs attention\n", len(all))
 		return
 	}
-	t := &columns{}
-	t.line("NODE", "STATE", "SCORE", "WHAT", "WHAT TO DO")
+	t := &Columns{}
+	t.Line("NODE", "STATE", "SCORE", "WHAT", "WHAT TO DO")
 	for i := range all {
 		for k, f := range all[i].Findings {
 			h := &all[i]
 			if k == 0 {
-				t.line(string(h.Node), h.State, points(h.Score), f.Text, f.ToDo)
+				t.Line(string(h.Node), h.State, points(h.Score), f.Text, f.ToDo)
 			} else {
-				t.line("", "", "", f.Text, f.ToDo)
+				t.Line("", "", "", f.Text, f.ToDo)
 			}
 		}
 	}
-	t.print(s.Stdout)
+	t.Print(s.Stdout)
 	fmt.Fprintf(s.Stdout, "%d of %d nodes need attention\n", bad, len(all))
 }
 
@@ -238,11 +212,11 @@ func healthRestored(s *front.Sys, now time.Time) {
 		return
 	}
 	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", front.Stamp(r.At), front.Stamp(r.Saved), len(r.Differs)+r.More)
-	t := &columns{}
+	t := &Columns{}
 	for _, d := range r.Differs {
-		t.line("job "+strconv.FormatUint(uint64(d.Job), 10), d.User, string(d.Node), d.What)
+		t.Line("job "+strconv.FormatUint(uint64(d.Job), 10), d.User, string(d.Node), d.What)
 	}
-	t.print(s.Stdout)
+	t.Print(s.Stdout)
 	if r.More > 0 {
 		fmt.Fprintf(s.Stdout, "and %d more\n", r.More)
 	}
@@ -271,9 +245,9 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 	if h.Well {
 		say("well", "nothing needs attention")
 	}
-	t := &columns{}
+	t := &Columns{}
 	if len(inv.GPUs) > 0 {
-		t.line("  GPU", "TYPE", "STATE", "BUS", "NVLINKS", "FABRIC", "UUID")
+		t.Line("  GPU", "TYPE", "STATE", "BUS", "NVLINKS", "FABRIC", "UUID")
 	}
 	for i := range inv.GPUs {
 		g := &inv.GPUs[i]
@@ -284,12 +258,12 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 		if g.Missing {
 			state = "missing"
 		}
-		t.line("  "+strconv.Itoa(g.Index), cmp.Or(g.Type, "-"), state, cmp.Or(g.PCI, "-"), strconv.Itoa(g.NVLinks), cmp.Or(g.Fabric, "-"), cmp.Or(g.UUID, "-"))
+		t.Line("  "+strconv.Itoa(g.Index), cmp.Or(g.Type, "-"), state, cmp.Or(g.PCI, "-"), strconv.Itoa(g.NVLinks), cmp.Or(g.Fabric, "-"), cmp.Or(g.UUID, "-"))
 	}
-	t.print(s.Stdout)
-	t = &columns{}
+	t.Print(s.Stdout)
+	t = &Columns{}
 	if len(inv.NICs) > 0 {
-		t.line("  PORT", "STATE", "RATE", "LINK", "LEAF", "GPUS", "ERRORS")
+		t.Line("  PORT", "STATE", "RATE", "LINK", "LEAF", "GPUS", "ERRORS")
 	}
 	for i := range inv.NICs {
 		p := &inv.NICs[i]
@@ -300,8 +274,8 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 		for _, c := range p.Errors {
 			errs = append(errs, c.Name+"="+strconv.FormatUint(c.Count, 10))
 		}
-		t.line("  "+show.NICName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"), cmp.Or(p.Leaf, "-"),
+		t.Line("  "+show.NICName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"), cmp.Or(p.Leaf, "-"),
 			cmp.Or(strings.Join(near, " "), "-"), cmp.Or(strings.Join(errs, " "), "-"))
 	}
-	t.print(s.Stdout)
+	t.Print(s.Stdout)
 }

@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"cmp"
@@ -14,11 +14,9 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// runWhy prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
+// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
 // returns the exit code.
-func runWhy(sys *front.Sys, argv []string) int {
-	sys, done := fitted(sys)
-	defer done()
+func Why(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {
 		argv = argv[1:]

@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"bufio"
@@ -50,8 +50,8 @@ func topTime(r *show.JobRow) time.Duration {
 	return r.Elapsed()
 }
 
-// topSorts names the orders of muster top.
-func topSorts() (names []string) {
+// TopSorts names the orders of muster top.
+func TopSorts() (names []string) {
 	for _, o := range topOrders {
 		names = append(names, o.name)
 	}
@@ -75,11 +75,11 @@ type topScreen struct {
 	shown  []string // what the terminal has
 }
 
-// runTop shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of topSorts.
-func runTop(sys *front.Sys, order string) int {
+// Top shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of TopSorts.
+func Top(sys *front.Sys, order string) int {
 	s := &topScreen{sys: sys, paint: painterOf(sys)}
-	if s.order = slices.Index(topSorts(), order); s.order < 0 {
-		return sys.Fail("jobs can not be sorted by %q: want %s", order, strings.Join(topSorts(), ", "))
+	if s.order = slices.Index(TopSorts(), order); s.order < 0 {
+		return sys.Fail("jobs can not be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
 	}
 	st, err := askStatus(sys)
 	if err != nil {
