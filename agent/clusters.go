@@ -144,7 +144,7 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 	p, err := server.PeerOfToken(s, r.Header.Get(server.PeerNameHeader), r)
 	var who api.Caller
 	if err == nil {
-		who, err = server.PeerCaller(p, r.Header.Get(server.PeerUserHeader))
+		who, err = server.PeerCaller(s, p, r.Header.Get(server.PeerUserHeader))
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)

@@ -99,6 +99,12 @@ func TestPeers(t *testing.T) {
 	if _, errs, code := a.as(daemonUID, "squeue", "-M", "beta"); code != 0 {
 		t.Errorf("a user besides: %q", errs)
 	}
+	b.must("sacctmgr", "-i", "add", "account", "sys")
+	b.must("sacctmgr", "-i", "add", "user", "daemon", "account=sys", "adminlevel=operator")
+	if _, errs, code := a.as(daemonUID, "squeue", "-M", "beta"); code != 1 || !strings.Contains(errs, "daemon of cluster alpha has no rights here") {
+		t.Errorf("an operator of beta, from alpha: %d %q", code, errs)
+	}
+	b.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=none")
 
 	// A cluster that hangs.
 	if err := b.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -184,14 +184,14 @@ func PeerOfToken(s *Server, name string, r *http.Request) (*cluster.PeerCluster,
 	return p, nil
 }
 
-// PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, and the user who
-// runs the daemons, only of a peer that was given that right.
-func PeerCaller(p *cluster.PeerCluster, name string) (api.Caller, error) {
+// PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, the user who runs the
+// daemons, and those whom the books name as operators, only of a peer that was given that right.
+func PeerCaller(s *Server, p *cluster.PeerCluster, name string) (api.Caller, error) {
 	who, err := userCaller(name)
 	if err != nil {
 		return who, err
 	}
-	if who.Operator() && !p.Root {
+	if !p.Root && (who.Operator() || s.privilege(who) != "") {
 		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 			"%s of cluster %s has no rights here: the peer was not added with --root", name, p.Name)
 	}
