@@ -29,27 +29,45 @@ const (
 // hardwareCurves are those that were drawn of late.
 type hardwareCurves struct {
 	mu   sync.Mutex
-	made map[string]madeHardware
+	made map[string]*madeHardware
 }
 
+// madeHardware is one set of curves. Who needs it while it is drawn waits for that one alone.
 type madeHardware struct {
-	at  time.Time
+	mu  sync.Mutex
+	at  time.Time // zero: not drawn
 	set *ui.CurveSet
 }
 
-// of draws curves unless they were drawn a moment ago.
-func (c *hardwareCurves) of(key string, draw func() *ui.CurveSet) *ui.CurveSet {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.made[key]; ok && time.Since(m.at) < curvesAge {
+// of draws curves unless they were drawn a moment ago. What could not be read is tried again.
+func (c *hardwareCurves) of(key string, draw func() (*ui.CurveSet, error)) *ui.CurveSet {
+	m := c.entry(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.at) < curvesAge {
 		return m.set
 	}
-	if c.made == nil || len(c.made) > curvesKept {
-		c.made = map[string]madeHardware{}
+	set, err := draw()
+	if err != nil {
+		return m.set
 	}
-	m := madeHardware{time.Now(), draw()}
+	m.at, m.set = time.Now(), set
+	return set
+}
+
+func (c *hardwareCurves) entry(key string) *madeHardware {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.made[key]
+	if m != nil {
+		return m
+	}
+	if c.made == nil || len(c.made) > curvesKept {
+		c.made = map[string]*madeHardware{}
+	}
+	m = &madeHardware{}
 	c.made[key] = m
-	return m.set
+	return m
 }
 
 // hardwareOf is where samples of hardware are read; not ok: nowhere.
@@ -258,14 +276,14 @@ func nodeCurves(ctx context.Context, s *pages, n *cluster.Node) *ui.CurveSet {
 	if !ok {
 		return nil
 	}
-	return s.hardware.of("node "+string(n.Name), func() *ui.CurveSet {
+	return s.hardware.of("node "+string(n.Name), func() (*ui.CurveSet, error) {
 		to := time.Now()
 		from := to.Add(-24 * time.Hour)
 		list, err := kept.Node(ctx, n.Name, from, to)
 		if err != nil || len(list) == 0 {
-			return nil
+			return nil, err
 		}
-		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "a day at most")
+		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "a day at most"), nil
 	})
 }
 
@@ -275,7 +293,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 	if !ok || j.Started.IsZero() || j.Alloc == nil {
 		return nil
 	}
-	return s.hardware.of(fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func() *ui.CurveSet {
+	return s.hardware.of(fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func() (*ui.CurveSet, error) {
 		from, to, text := j.Started, time.Now(), "while it ran"
 		if !j.Ended.IsZero() {
 			to = j.Ended.Add(time.Second)
@@ -289,9 +307,9 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 		}
 		list, err := kept.Job(ctx, j.ID, "", from.Add(-time.Minute), to)
 		if err != nil || len(list) == 0 {
-			return nil
+			return nil, err
 		}
-		return drawn(jobPlots, list, from, to, gpus <= curvesLines, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")")
+		return drawn(jobPlots, list, from, to, gpus <= curvesLines, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")"), nil
 	})
 }
 
