@@ -18,6 +18,8 @@ import (
 // Bounds of the curves of hardware.
 const (
 	curvesAge   = 20 * time.Second
+	curvesStale = 2 * time.Minute // so old ones are shown while they are drawn anew
+	curvesTime  = 30 * time.Second
 	curvesKept  = 200 // jobs and nodes
 	curvesLines = 16  // of one plot; beyond it GPUs become nodes, and nodes those that are not like the others
 	curvesWide  = 32  // nodes of a job of which all of its time is drawn
@@ -32,27 +34,69 @@ type hardwareCurves struct {
 	made map[string]*madeHardware
 }
 
-// madeHardware is one set of curves. Who needs it while it is drawn waits for that one alone.
+// madeHardware is one set of curves. Who needs it while it is drawn first waits for that one alone.
 type madeHardware struct {
-	mu  sync.Mutex
-	at  time.Time // zero: not drawn
-	set *ui.CurveSet
+	mu    sync.Mutex
+	at    time.Time // zero: not drawn
+	set   *ui.CurveSet
+	anew  bool       // it is being drawn anew
+	draws sync.Mutex // held while it is drawn
 }
 
-// of draws curves unless they were drawn a moment ago. What could not be read is tried again.
-func (c *hardwareCurves) of(key string, draw func() (*ui.CurveSet, error)) *ui.CurveSet {
+// of draws curves unless they were drawn a moment ago: those of a little before are shown while that is done.
+func (c *hardwareCurves) of(ctx context.Context, key string, draw drawCurves) *ui.CurveSet {
 	m := c.entry(key)
+	set, age := m.latest()
+	switch {
+	case age < curvesAge:
+		return set
+	case age < curvesStale:
+		m.redraw(draw)
+		return set
+	}
+	m.draws.Lock()
+	defer m.draws.Unlock()
+	if set, age = m.latest(); age < curvesAge { // somebody else's
+		return set
+	}
+	return m.draw(ctx, draw)
+}
+
+type drawCurves func(context.Context) (*ui.CurveSet, error)
+
+func (m *madeHardware) latest() (set *ui.CurveSet, age time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if time.Since(m.at) < curvesAge {
-		return m.set
+	return m.set, time.Since(m.at)
+}
+
+// draw draws curves; what could not be read is tried again by the next one.
+func (m *madeHardware) draw(ctx context.Context, draw drawCurves) *ui.CurveSet {
+	set, err := draw(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.at, m.set = time.Now(), set
 	}
-	set, err := draw()
-	if err != nil {
-		return m.set
+	return m.set
+}
+
+// redraw draws curves while nobody waits for them.
+func (m *madeHardware) redraw(draw drawCurves) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.anew {
+		return
 	}
-	m.at, m.set = time.Now(), set
-	return set
+	m.anew = true
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), curvesTime)
+		defer cancel()
+		m.draw(ctx, draw)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.anew = false
+	}()
 }
 
 func (c *hardwareCurves) entry(key string) *madeHardware {
@@ -276,7 +320,7 @@ func nodeCurves(ctx context.Context, s *pages, n *cluster.Node) *ui.CurveSet {
 	if !ok {
 		return nil
 	}
-	return s.hardware.of("node "+string(n.Name), func() (*ui.CurveSet, error) {
+	return s.hardware.of(ctx, "node "+string(n.Name), func(ctx context.Context) (*ui.CurveSet, error) {
 		to := time.Now()
 		from := to.Add(-24 * time.Hour)
 		list, err := kept.Node(ctx, n.Name, from, to)
@@ -293,7 +337,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 	if !ok || j.Started.IsZero() || j.Alloc == nil {
 		return nil
 	}
-	return s.hardware.of(fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func() (*ui.CurveSet, error) {
+	return s.hardware.of(ctx, fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func(ctx context.Context) (*ui.CurveSet, error) {
 		from, to, text := j.Started, time.Now(), "while it ran"
 		if !j.Ended.IsZero() {
 			to = j.Ended.Add(time.Second)

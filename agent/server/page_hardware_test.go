@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -120,19 +122,42 @@ func TestCurvesWait(t *testing.T) {
 	var c hardwareCurves
 	drawing, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
-	go c.of("slow", func() (*ui.CurveSet, error) {
+	go c.of(t.Context(), "slow", func(context.Context) (*ui.CurveSet, error) {
 		close(drawing)
 		<-end
 		return nil, nil
 	})
 	<-drawing
-	if set := c.of("a", func() (*ui.CurveSet, error) { return nil, errors.New("busy") }); set != nil {
+	if set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return nil, errors.New("busy") }); set != nil {
 		t.Errorf("curves that can not be read: %v", set)
 	}
 	for range 2 {
-		if set := c.of("a", func() (*ui.CurveSet, error) { return &ui.CurveSet{Text: "drawn"}, nil }); set == nil || set.Text != "drawn" {
+		if set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return &ui.CurveSet{Text: "drawn"}, nil }); set == nil || set.Text != "drawn" {
 			t.Errorf("after an error: %v", set)
 		}
+	}
+	m := c.entry("a")
+	m.at = time.Now().Add(-curvesAge)
+	began, drawn := make(chan struct{}), make(chan struct{})
+	set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) {
+		close(began)
+		<-drawn
+		return &ui.CurveSet{Text: "anew"}, nil
+	})
+	if set == nil || set.Text != "drawn" {
+		t.Errorf("while they are drawn anew: %v", set)
+	}
+	<-began
+	close(drawn)
+	for set, _ := m.latest(); set.Text != "anew"; set, _ = m.latest() {
+		runtime.Gosched()
+	}
+	m.mu.Lock()
+	m.at = time.Now().Add(-curvesStale)
+	m.mu.Unlock()
+	set = c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return &ui.CurveSet{Text: "waited for"}, nil })
+	if set == nil || set.Text != "waited for" {
+		t.Errorf("those that are too old: %v", set)
 	}
 }
 
@@ -180,7 +205,12 @@ func BenchmarkHardwarePages(b *testing.B) {
 	s := largeHardware(b)
 	h := s.handler()
 	for _, path := range []string{"/nodes/n00000", "/jobs/1", "/jobs/2"} {
-		b.Run(path, func(b *testing.B) {
+		b.Run("again"+path, func(b *testing.B) {
+			for b.Loop() {
+				get(b, h, "GET", path)
+			}
+		})
+		b.Run("anew"+path, func(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				s.hardware.mu.Lock()
