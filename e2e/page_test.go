@@ -80,10 +80,10 @@ func TestPage(t *testing.T) {
 		"nodes": "/map?by=list",
 		"queue": "/queue", "ended": "/queue?state=ended", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log",
 		"output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
-		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "array": "/jobs/" + array} {
+		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle", "array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 390, scheme)
-			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
+			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job", "node"}, name) {
 				b.keep(name + "-phone")
 			}
 			b.look(base, path, 1440, scheme)

@@ -21,7 +21,6 @@ const (
 	curvesStale = 2 * time.Minute // so old ones are shown while they are drawn anew
 	curvesTime  = 30 * time.Second
 	curvesKept  = 200 // jobs and nodes
-	curvesLines = 16  // of one plot; beyond it GPUs become nodes, and nodes those that are not like the others
 	curvesWide  = 32  // nodes of a job of which all of its time is drawn
 	wideBack    = 3 * time.Hour
 	oddPart     = 0.25 // of the median, by which one may differ from the others
@@ -235,7 +234,7 @@ func (h *hardwareLines) draw(from, to time.Time) (out []ui.Plot, odd []string) {
 		if p.gpu && !h.byGPU {
 			what = "nodes"
 		}
-		out = append(out, ui.Curves(p.title, p.unit, what, few(curves), from, to, tick, stamp))
+		out = append(out, ui.Curves(p.title, p.unit, what, curves, from, to, tick, stamp))
 	}
 	return out, odd
 }
@@ -284,20 +283,6 @@ func markOdd(curves []ui.Curve, means []float64) float64 {
 		curves[i].Odd = true
 	}
 	return mid
-}
-
-// few are as many lines as people can tell apart, those that are odd among them.
-func few(list []ui.Curve) (out []ui.Curve) {
-	if len(list) <= curvesLines {
-		return list
-	}
-	step := (len(list) + curvesLines - 1) / curvesLines
-	for i, c := range list {
-		if c.Odd || i%step == 0 {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // ticksOf are the distance of marks in a time, and how they are written.
@@ -353,7 +338,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-		return drawn(jobPlots, list, from, to, gpus <= curvesLines, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")"), nil
+		return drawn(jobPlots, list, from, to, gpus <= ui.CurvesDrawn, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")"), nil
 	})
 }
 
