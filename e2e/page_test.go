@@ -80,12 +80,13 @@ func TestPage(t *testing.T) {
 		"nodes": "/map?by=list",
 		"queue": "/queue", "ended": "/queue?state=ended", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log",
 		"output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
-		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "array": "/jobs/" + array} {
+		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle", "array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 390, scheme)
 			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
 				b.keep(name + "-phone")
 			}
+			b.keepCurves(name, scheme+"-phone")
 			b.look(base, path, 1440, scheme)
 			if text := b.run("[document.body.innerText]"); name == "output" && !strings.Contains(text[0], "saved to model-9.pt") {
 				t.Errorf("the output of an ended job: %s", text)
@@ -95,8 +96,19 @@ func TestPage(t *testing.T) {
 					func() bool { return strings.Contains(b.run("[document.body.innerText]")[0], "epoch 5") })
 			}
 			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
+			b.keepCurves(name, scheme)
 		}
 	}
+}
+
+// keepCurves keeps a picture of what a node's hardware did, which is below its jobs.
+func (b *browser) keepCurves(name, as string) {
+	b.t.Helper()
+	if name != "node" || *screenshots == "" || as == "dark-phone" {
+		return
+	}
+	b.run(`(document.querySelector("section:has(> .plots)").scrollIntoView(), [])`)
+	b.keep(map[string]string{"light": "curves", "dark": "curves-dark", "light-phone": "curves-phone"}[as])
 }
 
 // maxPicture bounds what a picture may add to the repository.

@@ -14,13 +14,16 @@ type Curve struct {
 	Odd    bool        // it is not like the others
 }
 
-// curveKeys is how many lines get a name of their own.
-const curveKeys = 4
+// Bounds of a plot.
+const (
+	CurvesDrawn = 16 // lines, and those that are odd: people can not tell more apart
+	curveKeys   = 4  // lines that get a name of their own
+)
 
 // Curves draws lines that should be alike, with those marked that are not. what is the word for one of them.
 func Curves(title, unit, what string, list []Curve, from, to time.Time, tick time.Duration,
 	stamp string) Plot {
-	most, sum, n := 1.0, 0.0, 0
+	most, sum, n := 0.0, 0.0, 0
 	var long []PlotPoint
 	for _, c := range list {
 		for _, p := range c.Points {
@@ -30,9 +33,14 @@ func Curves(title, unit, what string, list []Curve, from, to time.Time, tick tim
 			long = c.Points
 		}
 	}
-	plot, f := newPlot(title, from, to, most, long, tick, stamp)
+	plot, f := newPlot(title, from, to, max(most, 1), long, tick, stamp)
+	if unit != "" {
+		plot.Title += ", " + unit
+	}
 	plot.Now = fmt.Sprintf("%s on average, %s at most", withUnit(sum/float64(max(n, 1)), unit), withUnit(most, unit))
 	value := func(p PlotPoint) float64 { return p.Used }
+	every := len(list)
+	list = few(list)
 	slices.SortStableFunc(list, func(a, b Curve) int { return oddness(a) - oddness(b) }) // those lie on top
 	odd := 0
 	for _, c := range list {
@@ -50,13 +58,34 @@ func Curves(title, unit, what string, list []Curve, from, to time.Time, tick tim
 	if odd > curveKeys {
 		plot.Legend = append(plot.Legend, Cell{Class: "p-odd", Title: fmt.Sprintf("and %d more", odd-curveKeys)})
 	}
-	if what != "" && len(list) > odd {
-		all := Cell{Class: "p-curve", Title: strconv.Itoa(len(list)-odd) + " " + what}
-		plot.Legend = append([]Cell{all}, plot.Legend...)
+	if what != "" && every > 1 && len(list) > odd {
+		plot.Legend = append([]Cell{{Class: "p-curve", Title: alike(len(list)-odd, every-odd, what)}}, plot.Legend...)
 	}
 	plot.hover(f, long, func(at PlotPoint) string { return moment(list, at.At, unit) })
 	plot.Text = title + " over time, " + plot.Now
 	return plot
+}
+
+// alike says how many lines are drawn of those that are not odd.
+func alike(drawn, every int, what string) string {
+	if drawn == every {
+		return fmt.Sprintf("%d %s", every, what)
+	}
+	return fmt.Sprintf("%d of %d %s", drawn, every, what)
+}
+
+// few are some of many lines, those that are odd among them.
+func few(list []Curve) (out []Curve) {
+	if len(list) <= CurvesDrawn {
+		return list
+	}
+	step := (len(list) + CurvesDrawn - 1) / CurvesDrawn
+	for i, c := range list {
+		if c.Odd || i%step == 0 {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func oddness(c Curve) int {
@@ -97,7 +126,11 @@ func moment(list []Curve, at time.Time, unit string) string {
 
 func withUnit(v float64, unit string) string {
 	digits := 0
-	if v < 10 && v != float64(int(v)) {
+	switch {
+	case v == float64(int(v)):
+	case v < 1:
+		digits = 2
+	case v < 10:
 		digits = 1
 	}
 	text := strconv.FormatFloat(v, 'f', digits, 64)

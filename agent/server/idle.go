@@ -272,7 +272,7 @@ func recallIdle(ctx context.Context, s *Server) {
 // viewIdle is the page of GPUs that jobs have and do not use.
 func (s *pages) viewIdle(sees visibility, _ *http.Request) (string, string, any, error) {
 	now := time.Now()
-	v := ui.One{Head: fmt.Sprintf("jobs with GPUs below %d %% for the IdleGPUTime of their partition, %v unless it is set", cluster.IdleGPUPercent, cluster.IdleGPUTime)}
+	v := ui.One{Head: fmt.Sprintf("jobs with GPUs below %d %% for the IdleGPUTime of their partition, %s unless it is set", cluster.IdleGPUPercent, span(cluster.IdleGPUTime))}
 	for _, one := range s.idle(sees, now) {
 		text := fmt.Sprintf("%d of %d GPUs since %s, %s, on %s", one.Idle, one.GPUs, stamped(one.Since), span(now.Sub(one.Since)), one.Nodes)
 		if one.Rule != "" {

@@ -18,8 +18,9 @@ import (
 // Bounds of the curves of hardware.
 const (
 	curvesAge   = 20 * time.Second
+	curvesStale = 2 * time.Minute // so old ones are shown while they are drawn anew
+	curvesTime  = 30 * time.Second
 	curvesKept  = 200 // jobs and nodes
-	curvesLines = 16  // of one plot; beyond it GPUs become nodes, and nodes those that are not like the others
 	curvesWide  = 32  // nodes of a job of which all of its time is drawn
 	wideBack    = 3 * time.Hour
 	oddPart     = 0.25 // of the median, by which one may differ from the others
@@ -29,27 +30,87 @@ const (
 // hardwareCurves are those that were drawn of late.
 type hardwareCurves struct {
 	mu   sync.Mutex
-	made map[string]madeHardware
+	made map[string]*madeHardware
 }
 
+// madeHardware is one set of curves. Who needs it while it is drawn first waits for that one alone.
 type madeHardware struct {
-	at  time.Time
-	set *ui.CurveSet
+	mu    sync.Mutex
+	at    time.Time // zero: not drawn
+	set   *ui.CurveSet
+	anew  bool       // it is being drawn anew
+	draws sync.Mutex // held while it is drawn
 }
 
-// of draws curves unless they were drawn a moment ago.
-func (c *hardwareCurves) of(key string, draw func() *ui.CurveSet) *ui.CurveSet {
+// of draws curves unless they were drawn a moment ago: those of a little before are shown while that is done.
+func (c *hardwareCurves) of(ctx context.Context, key string, draw drawCurves) *ui.CurveSet {
+	m := c.entry(key)
+	set, age := m.latest()
+	switch {
+	case age < curvesAge:
+		return set
+	case age < curvesStale:
+		m.redraw(draw)
+		return set
+	}
+	m.draws.Lock()
+	defer m.draws.Unlock()
+	if set, age = m.latest(); age < curvesAge { // somebody else's
+		return set
+	}
+	return m.draw(ctx, draw)
+}
+
+type drawCurves func(context.Context) (*ui.CurveSet, error)
+
+func (m *madeHardware) latest() (set *ui.CurveSet, age time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.set, time.Since(m.at)
+}
+
+// draw draws curves; what could not be read is tried again by the next one.
+func (m *madeHardware) draw(ctx context.Context, draw drawCurves) *ui.CurveSet {
+	set, err := draw(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.at, m.set = time.Now(), set
+	}
+	return m.set
+}
+
+// redraw draws curves while nobody waits for them.
+func (m *madeHardware) redraw(draw drawCurves) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.anew {
+		return
+	}
+	m.anew = true
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), curvesTime)
+		defer cancel()
+		m.draw(ctx, draw)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.anew = false
+	}()
+}
+
+func (c *hardwareCurves) entry(key string) *madeHardware {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m, ok := c.made[key]; ok && time.Since(m.at) < curvesAge {
-		return m.set
+	m := c.made[key]
+	if m != nil {
+		return m
 	}
 	if c.made == nil || len(c.made) > curvesKept {
-		c.made = map[string]madeHardware{}
+		c.made = map[string]*madeHardware{}
 	}
-	m := madeHardware{time.Now(), draw()}
+	m = &madeHardware{}
 	c.made[key] = m
-	return m.set
+	return m
 }
 
 // hardwareOf is where samples of hardware are read; not ok: nowhere.
@@ -173,7 +234,7 @@ func (h *hardwareLines) draw(from, to time.Time) (out []ui.Plot, odd []string) {
 		if p.gpu && !h.byGPU {
 			what = "nodes"
 		}
-		out = append(out, ui.Curves(p.title, p.unit, what, few(curves), from, to, tick, stamp))
+		out = append(out, ui.Curves(p.title, p.unit, what, curves, from, to, tick, stamp))
 	}
 	return out, odd
 }
@@ -224,20 +285,6 @@ func markOdd(curves []ui.Curve, means []float64) float64 {
 	return mid
 }
 
-// few are as many lines as people can tell apart, those that are odd among them.
-func few(list []ui.Curve) (out []ui.Curve) {
-	if len(list) <= curvesLines {
-		return list
-	}
-	step := (len(list) + curvesLines - 1) / curvesLines
-	for i, c := range list {
-		if c.Odd || i%step == 0 {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // ticksOf are the distance of marks in a time, and how they are written.
 func ticksOf(d time.Duration) (tick time.Duration, stamp string) {
 	tick = time.Minute
@@ -258,14 +305,14 @@ func nodeCurves(ctx context.Context, s *pages, n *cluster.Node) *ui.CurveSet {
 	if !ok {
 		return nil
 	}
-	return s.hardware.of("node "+string(n.Name), func() *ui.CurveSet {
+	return s.hardware.of(ctx, "node "+string(n.Name), func(ctx context.Context) (*ui.CurveSet, error) {
 		to := time.Now()
 		from := to.Add(-24 * time.Hour)
 		list, err := kept.Node(ctx, n.Name, from, to)
 		if err != nil || len(list) == 0 {
-			return nil
+			return nil, err
 		}
-		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "a day at most")
+		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "a day at most"), nil
 	})
 }
 
@@ -275,7 +322,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 	if !ok || j.Started.IsZero() || j.Alloc == nil {
 		return nil
 	}
-	return s.hardware.of(fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func() *ui.CurveSet {
+	return s.hardware.of(ctx, fmt.Sprintf("job %d.%d", j.ID, j.Attempt), func(ctx context.Context) (*ui.CurveSet, error) {
 		from, to, text := j.Started, time.Now(), "while it ran"
 		if !j.Ended.IsZero() {
 			to = j.Ended.Add(time.Second)
@@ -289,9 +336,9 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 		}
 		list, err := kept.Job(ctx, j.ID, "", from.Add(-time.Minute), to)
 		if err != nil || len(list) == 0 {
-			return nil
+			return nil, err
 		}
-		return drawn(jobPlots, list, from, to, gpus <= curvesLines, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")")
+		return drawn(jobPlots, list, from, to, gpus <= ui.CurvesDrawn, text+" (muster samples "+jobPath(j)[len("/jobs/"):]+")"), nil
 	})
 }
 

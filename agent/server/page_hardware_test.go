@@ -1,7 +1,11 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/telemetry"
+	"dev.muster/ui"
 )
 
 // working is a sample of so many GPUs, of which one is not like the others.
@@ -109,5 +114,111 @@ func TestSamplesTaken(t *testing.T) {
 	}
 	if none := h.after(api.CopyRequest{Boot: r.Boot, After: r.After}); len(none.Samples) != 0 {
 		t.Errorf("%d more", len(none.Samples))
+	}
+}
+
+// TestCurvesWait: who wants curves does not wait for others that are drawn, and what could not be read is tried again.
+func TestCurvesWait(t *testing.T) {
+	var c hardwareCurves
+	drawing, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	go c.of(t.Context(), "slow", func(context.Context) (*ui.CurveSet, error) {
+		close(drawing)
+		<-end
+		return nil, nil
+	})
+	<-drawing
+	if set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return nil, errors.New("busy") }); set != nil {
+		t.Errorf("curves that can not be read: %v", set)
+	}
+	for range 2 {
+		if set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return &ui.CurveSet{Text: "drawn"}, nil }); set == nil || set.Text != "drawn" {
+			t.Errorf("after an error: %v", set)
+		}
+	}
+	m := c.entry("a")
+	m.at = time.Now().Add(-curvesAge)
+	began, drawn := make(chan struct{}), make(chan struct{})
+	set := c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) {
+		close(began)
+		<-drawn
+		return &ui.CurveSet{Text: "anew"}, nil
+	})
+	if set == nil || set.Text != "drawn" {
+		t.Errorf("while they are drawn anew: %v", set)
+	}
+	<-began
+	close(drawn)
+	for set, _ := m.latest(); set.Text != "anew"; set, _ = m.latest() {
+		runtime.Gosched()
+	}
+	m.mu.Lock()
+	m.at = time.Now().Add(-curvesStale)
+	m.mu.Unlock()
+	set = c.of(t.Context(), "a", func(context.Context) (*ui.CurveSet, error) { return &ui.CurveSet{Text: "waited for"}, nil })
+	if set == nil || set.Text != "waited for" {
+		t.Errorf("those that are too old: %v", set)
+	}
+}
+
+// largeHardware is pages of 1,000 nodes and 12,000 jobs, a day of samples of a node, of a job on it and of one on 32 nodes.
+func largeHardware(t testing.TB) *pages {
+	s, state := pageServer(t, 1000, 12_000)
+	snap := state.Snapshot()
+	s.snapshot = func() *cluster.Snapshot { return snap }
+	db := historyOf(t)
+	s.hist = db
+	now := time.Now().Truncate(time.Minute)
+	from := now.Add(-24 * time.Hour)
+	var list []acct.Hardware
+	add := func(job cluster.JobID, nodes int) {
+		if j, ok := snap.Job(job); ok {
+			j.Started = from
+			for len(j.Alloc.Shares) < nodes {
+				one := j.Alloc.Shares[0]
+				one.Node = cluster.NodeName(fmt.Sprintf("n%05d", len(j.Alloc.Shares)))
+				j.Alloc.Shares = append(j.Alloc.Shares, one)
+			}
+		}
+		kind := telemetry.OfJob
+		if job == 0 {
+			kind = telemetry.OfNode
+		}
+		for i := range nodes {
+			node := cluster.NodeName(fmt.Sprintf("n%05d", i))
+			for at := from; at.Before(now); at = at.Add(time.Minute) {
+				list = append(list, acct.Hardware{Job: job, Node: node, At: at, Span: time.Minute, Data: working(kind, 8, 3).Pack()})
+			}
+		}
+	}
+	add(0, 1)
+	add(1, 1)
+	add(2, 32)
+	if err := acct.SamplesOf(db).Add(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkHardwarePages measures pages with curves that are drawn anew each time.
+func BenchmarkHardwarePages(b *testing.B) {
+	s := largeHardware(b)
+	h := s.handler()
+	for _, path := range []string{"/nodes/n00000", "/jobs/1", "/jobs/2"} {
+		b.Run("again"+path, func(b *testing.B) {
+			for b.Loop() {
+				get(b, h, "GET", path)
+			}
+		})
+		b.Run("anew"+path, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				s.hardware.mu.Lock()
+				clear(s.hardware.made)
+				s.hardware.mu.Unlock()
+				size = get(b, h, "GET", path).Body.Len()
+			}
+			b.ReportMetric(float64(size), "bytes")
+		})
 	}
 }

@@ -107,12 +107,11 @@ func (h *samples) take(list []api.NodeSample) {
 // keep holds a sample for other servers and for the disk. Called with mu held.
 func (h *samples) keep(s *api.NodeSample) {
 	h.ring, h.told, h.bytes = append(h.ring, *s), h.told+1, h.bytes+weight(s)
-	gone := 0
-	for h.bytes > samplesHeld {
-		h.bytes -= weight(&h.ring[gone])
-		gone++
+	for h.bytes > samplesHeld { // append makes room anew now and then, without those that are gone
+		h.bytes -= weight(&h.ring[0])
+		h.ring[0] = api.NodeSample{}
+		h.ring = h.ring[1:]
 	}
-	h.ring = slices.Delete(h.ring, 0, gone)
 	row := acct.Hardware{Node: s.Node, At: time.Unix(s.At, 0), Span: time.Duration(s.Span) * time.Second, Data: s.Data}
 	h.unkept = append(h.unkept, row)
 	for k := range s.Jobs {
