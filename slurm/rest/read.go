@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/wire"
 )
 
 // route is a row: what answers a path.
@@ -92,6 +94,7 @@ func reading() map[string]func(*request) {
 		"GET /slurmdb/cluster/{cluster_name}": books("cluster", "cluster_name=name"),
 		"GET /slurmdb/instances":              books("instance"),
 		"GET /slurmdb/instance":               books("instance"),
+		"GET /slurmdb/config":                 allBooks,
 		"POST /util/hostnames":                hostNames,
 		"POST /util/hostlist":                 hostList,
 	}
@@ -127,6 +130,41 @@ func books(entity string, conditions ...string) func(*request) {
 		}
 		x.show("sacctmgr", sacctmgr.Run, argv...)
 	}
+}
+
+// allBooks answers with everything that the books have.
+func allBooks(x *request) {
+	var parts []data.Part
+	for _, e := range [...][2]string{{"clusters", "cluster"}, {"tres", "tres"}, {"accounts", "account"},
+		{"users", "user"}, {"qos", "qos"}, {"wckeys", "wckey"}, {"associations", "association"}} {
+		part, ok := x.part(e[0], "sacctmgr", sacctmgr.Run, "show", e[1])
+		if !ok {
+			return
+		}
+		parts = append(parts, part)
+	}
+	x.write(200, parts...)
+}
+
+// part is a member of what a front-end shows, for an answer of several. Where it fails, the request is answered.
+func (x *request) part(name, prog string, f program, argv ...string) (part data.Part, ok bool) {
+	var out, errs bytes.Buffer
+	sys := x.sys(prog, &out, &errs)
+	sys.Answers = func(a *data.Answer) { a.Compact, a.YAML = true, false }
+	code := f(sys, append(argv, "--json="+x.schemas.Name()))
+	members := map[string]wire.RawMessage{}
+	if code != 0 || wire.Unmarshal(out.Bytes(), &members) != nil {
+		p := x.fail("Unable to query "+name, strings.TrimSpace(errs.String()))
+		x.write(statusOf(p.Number))
+		return part, false
+	}
+	text := "[]"
+	for k, v := range members {
+		if strings.EqualFold(k, name) { // TRES is tres here
+			text = string(v)
+		}
+	}
+	return data.One(name, "", data.Raw(text)), true
 }
 
 // jobID reports whether the path names a job; else the request is answered.
