@@ -29,6 +29,10 @@ const maxREST = 16 << 20
 // restPaths are how the paths of the interface begin.
 var restPaths = [...]string{"/slurm/", "/slurmdb/", "/util/", "/openapi"}
 
+// changeMargin is how much older than what a client has seen the last change must be to be the same: an entry is
+// applied later than it was made, by another clock, and by each server at its own time.
+const changeMargin = 2 * server.StaleAfter
+
 // rest serves the interface.
 type rest struct {
 	cfg   *Config
@@ -36,6 +40,8 @@ type rest struct {
 	token func(token, named string) (api.Caller, error)
 	conns *innerConns
 	state func() uint64 // the index of the log that this server's answers are of
+	// unchanged reports whether surely no entry of the log is of a time or of one after it.
+	unchanged func(since time.Time) bool
 }
 
 // withREST puts the interface before the pages.
@@ -59,6 +65,9 @@ func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, p
 func newREST(ctx context.Context, cfg *Config, s *server.Server, as *handler) *rest {
 	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index },
 		conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
+	x.unchanged = func(since time.Time) bool {
+		return s.Age() == 0 && s.Snapshot().Now.Add(changeMargin).Before(since)
+	}
 	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
 	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -125,7 +134,7 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		Host:   cmp.Or(host, "localhost"),
 		YAML:   wantsYAML(r),
 		Dial:   func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
-		Direct: x.as.direct(who)}
+		Direct: x.as.direct(who), Unchanged: x.unchanged}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
 	x.cfg.REST(q, func(status int, mime string) io.Writer {

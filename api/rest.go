@@ -31,6 +31,8 @@ type DialectRequest struct {
 	Host         string // where it came from
 	// Dial reaches this daemon as the caller.
 	Dial func(context.Context) (Conn, error)
+	// Unchanged reports whether surely nothing has changed since a time; nil: nobody knows.
+	Unchanged func(since time.Time) bool
 	// Direct answers a call that reads, without a connection: with the value that would travel, which others read
 	// too and nobody may change. known is false where the call must travel. It may be nil.
 	Direct Direct

@@ -332,4 +332,11 @@ func TestRESTAmend(t *testing.T) {
 	if status, got := root.ask("GET", "/slurmdb/v0.0.45/config", ""); status != 200 || got["associations"] == nil {
 		t.Errorf("config: %d %v", status, got)
 	}
+	const far = "?update_time=4000000000"
+	if status, got := root.ask("GET", "/slurm/v0.0.45/jobs"+far, ""); status != 200 || fmt.Sprint(got["jobs"]) != "[]" {
+		t.Errorf("jobs since: %d %v", status, got)
+	}
+	if _, got := root.ask("GET", "/slurm/v0.0.45/jobs?update_time=1", ""); len(fmt.Sprint(got["jobs"])) < 9 {
+		t.Errorf("jobs since 1970: %v", got)
+	}
 }

@@ -45,22 +45,31 @@ func reading() map[string]func(*request) {
 	scontrol := func(argv ...string) func(*request) {
 		return func(x *request) { x.show("scontrol", control.Scontrol, argv...) }
 	}
+	changed := func(do func(*request)) func(*request) {
+		return func(x *request) {
+			if !x.since() {
+				do(x)
+			}
+		}
+	}
 	return map[string]func(*request){
-		"GET /slurm/jobs":         func(x *request) { x.show("squeue", show.Squeue, "-a", "-t", "all") },
+		"GET /slurm/jobs": changed(func(x *request) {
+			x.show("squeue", show.Squeue, "-a", "-t", "all")
+		}),
 		"GET /slurm/jobs/state":   jobStates,
 		"GET /slurm/job/{job_id}": oneJob,
-		"GET /slurm/nodes":        scontrol("show", "nodes", "-F"),
+		"GET /slurm/nodes":        changed(scontrol("show", "nodes", "-F")),
 		"GET /slurm/node/{node_name}": func(x *request) {
 			x.orElse(404, "Failure to query node "+x.vars["node_name"], 2009, "Invalid node name specified")
 			x.show("scontrol", control.Scontrol, "show", "node", x.vars["node_name"], "-F")
 		},
-		"GET /slurm/partitions": scontrol("show", "partitions", "-a"),
-		"GET /slurm/partition/{partition_name}": func(x *request) {
+		"GET /slurm/partitions": changed(scontrol("show", "partitions", "-a")),
+		"GET /slurm/partition/{partition_name}": changed(func(x *request) {
 			x.orElse(404, "Unable to find partition "+x.vars["partition_name"], 2000,
 				"Invalid partition name specified")
 			x.show("scontrol", control.Scontrol, "show", "partition", x.vars["partition_name"], "-a")
-		},
-		"GET /slurm/reservations": scontrol("show", "reservations"),
+		}),
+		"GET /slurm/reservations": changed(scontrol("show", "reservations")),
 		"GET /slurm/reservation/{reservation_name}": func(x *request) {
 			x.orElse(422, "Unable to find reservation "+x.vars["reservation_name"], badQuery, badQuery9)
 			x.show("scontrol", control.Scontrol, "show", "reservation", x.vars["reservation_name"])

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -182,6 +183,39 @@ func TestConfig(t *testing.T) {
 			if strings.EqualFold(name, member) && !reflect.DeepEqual(list, all[member]) {
 				t.Errorf("%s: %v, alone %v", member, all[member], list)
 			}
+		}
+	}
+}
+
+// TestSince: lists are told to be unchanged only where the server is sure, of jobs by an empty list.
+func TestSince(t *testing.T) {
+	f := fixed()
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"jobs?update_time=100", 200, `"jobs":[{`},
+		{"jobs?update_time=200", 200, `"jobs":[],`},
+		{"jobs?update_time=200", 200, "No job changes since update_time[200]="},
+		{"nodes?update_time=100", 200, `"nodes":[{`},
+		{"nodes?update_time=200", 304, ""},
+		{"partitions?update_time=200", 304, ""},
+		{"reservations?update_time=200", 304, ""},
+		{"jobs?update_time=abc", 422, "Parsing of abc for timestamp failed"},
+	} {
+		path, at, _ := strings.Cut(c.path, "?update_time=")
+		status, out := 0, bytes.Buffer{}
+		Answer(&api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.44/" + path, Host: "here", Dial: f.Dial(t),
+			Query:     map[string][]string{"update_time": {at}},
+			Who:       api.Caller{Identity: cluster.Identity{User: "root"}},
+			Unchanged: func(since time.Time) bool { return since.Unix() > 150 }},
+			func(s int, _ string) io.Writer {
+				status = s
+				return &out
+			})
+		if status != c.status || !strings.Contains(out.String(), c.says) || status == 304 && out.Len() > 0 {
+			t.Errorf("%s: %d %.300s, want %d with %s", c.path, status, out.String(), c.status, c.says)
 		}
 	}
 }
