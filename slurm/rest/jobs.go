@@ -472,7 +472,7 @@ func amendJobs(x *request) {
 }
 
 // amendKeys are the members of a job of history that can be changed, with the keys of sacctmgr.
-var amendKeys = []string{"comment.administrator admincomment", "comment.job comment",
+var amendKeys = [...]string{"comment.administrator admincomment", "comment.job comment",
 	"comment.system systemcomment", "wckey newwckey"}
 
 // amend changes jobs of history, and lists which.
@@ -483,7 +483,7 @@ func (x *request) amend(ids string, rec map[string]any) {
 			return
 		}
 	}
-	words := set(nil, rec, amendKeys...)
+	words := set(nil, rec, amendKeys[:]...)
 	if n, given, _ := number(at(rec, "derived_exit_code.return_code")); given {
 		words = append(words, "derivedexitcode="+strconv.Itoa(int(n)))
 	}
@@ -491,7 +491,8 @@ func (x *request) amend(ids string, rec map[string]any) {
 		x.refuse(badQuery, badQuery9, "Nothing to change was given")
 		return
 	}
-	said, ok := x.run("sacctmgr", sacctmgr.Run, append([]string{"-i", "modify", "job", "where", "jobid=" + ids, "set"}, words...)...)
+	argv := append([]string{"-i", "modify", "job", "where", "jobid=" + ids, "set"}, words...)
+	said, ok := x.run("sacctmgr", sacctmgr.Run, argv...)
 	if !ok {
 		x.write(statusOf(x.fail("Job modification failed", said).Number))
 		return

@@ -236,7 +236,8 @@ func (x *request) mime() string {
 
 // sys is the world of a front-end that acts for who asks.
 func (x *request) sys(prog string, out, errs io.Writer) *front.Sys {
-	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial, Direct: x.Direct,
+	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial,
+		Direct: x.Direct,
 		UID: x.Who.UID, GID: x.Who.GID,
 		Now: time.Now, Umask: 0o022, Getwd: func() (string, error) { return "/", nil }, Hostname: func() (string,
 			error) {
@@ -307,8 +308,8 @@ func (x *request) since() (answered bool) {
 		x.begin(304, x.mime())
 		return true
 	}
-	x.warnings = append(x.warnings, data.Problem{Source: x.source(), Description: "No job changes since update_time[" +
-		text + "]=" + front.Stamp(at)})
+	x.warnings = append(x.warnings, data.Problem{Source: x.source(),
+		Description: "No job changes since update_time[" + text + "]=" + front.Stamp(at)})
 	x.write(200, data.Time("last_backfill", 0), data.Time("last_update", 0))
 	return true
 }

@@ -172,9 +172,8 @@ func TestConfig(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		t.Fatal(err)
 	}
-	for member, path := range map[string]string{"accounts": "accounts", "users": "users", "associations": "associations",
-		"qos": "qos", "tres": "tres", "clusters": "clusters", "wckeys": "wckeys"} {
-		_, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/"+path, "")
+	for _, member := range []string{"accounts", "users", "associations", "qos", "tres", "clusters", "wckeys"} {
+		_, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/"+member, "")
 		var one map[string]any
 		if err := json.Unmarshal([]byte(text), &one); err != nil {
 			t.Fatal(err)
