@@ -238,7 +238,7 @@ func (x *request) mime() string {
 func (x *request) sys(prog string, out, errs io.Writer) *front.Sys {
 	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial,
 		Direct: x.Direct,
-		UID: x.Who.UID, GID: x.Who.GID,
+		UID:    x.Who.UID, GID: x.Who.GID,
 		Now: time.Now, Umask: 0o022, Getwd: func() (string, error) { return "/", nil }, Hostname: func() (string,
 			error) {
 			return x.Host, nil
