@@ -299,3 +299,44 @@ func TestRESTUnchanged(t *testing.T) {
 		}
 	}
 }
+
+// TestRESTAmend: jobs of history are told apart and commented several at once; who may not, changes nothing.
+func TestRESTAmend(t *testing.T) {
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec", "--http", addr)
+	root := &restUser{t, "http://" + addr, tokenOf(t, d, 0), http.DefaultClient}
+	other := &restUser{t, "http://" + addr, tokenOf(t, d, binUID), http.DefaultClient}
+	var ids []string
+	for range 2 {
+		ids = append(ids, strings.TrimSpace(d.must("sbatch", "--parsable", "-W", "-o", "/dev/null", "--wrap", "true")))
+	}
+	past := func(id string) string {
+		_, got := root.ask("GET", "/slurmdb/v0.0.45/job/"+id, "")
+		return fmt.Sprint(got)
+	}
+	body := `{"job_id_list":["` + strings.Join(ids, `","`) + `"],"job_rec":{"comment":{"administrator":"%s"}}}`
+	if status, got := other.ask("POST", "/slurmdb/v0.0.45/jobs", fmt.Sprintf(body, "theirs")); status == 200 {
+		t.Errorf("another user's: %d %v", status, got)
+	}
+	status, got := root.ask("POST", "/slurmdb/v0.0.45/jobs", fmt.Sprintf(body, "seen"))
+	if list, _ := got["results"].([]any); status != 200 || len(list) != 2 {
+		t.Errorf("%d %v", status, got)
+	}
+	for _, id := range ids {
+		d.wait("the comment of "+id, func() bool { return strings.Contains(past(id), "administrator:seen") })
+	}
+	if status, got := root.ask("POST", "/slurmdb/v0.0.45/jobs",
+		`{"job_id_list":["4711"],"job_rec":{"comment":{"job":"x"}}}`); status == 200 {
+		t.Errorf("no such job: %d %v", status, got)
+	}
+	if status, got := root.ask("GET", "/slurmdb/v0.0.45/config", ""); status != 200 || got["associations"] == nil {
+		t.Errorf("config: %d %v", status, got)
+	}
+	const far = "?update_time=4000000000"
+	if status, got := root.ask("GET", "/slurm/v0.0.45/jobs"+far, ""); status != 200 || fmt.Sprint(got["jobs"]) != "[]" {
+		t.Errorf("jobs since: %d %v", status, got)
+	}
+	if _, got := root.ask("GET", "/slurm/v0.0.45/jobs?update_time=1", ""); len(fmt.Sprint(got["jobs"])) < 9 {
+		t.Errorf("jobs since 1970: %v", got)
+	}
+}

@@ -9,27 +9,36 @@ import (
 	"dev.muster/wire"
 )
 
-// append writes a value as its type has it.
+// append writes a value as its type has it. It calls no function by a table: a value that leaves the stack for that,
+// field by field, is most of the work of a long list.
 func (v *Value) append(b []byte, s *Schemas, t *Type) []byte {
 	if v.kind == isNested {
 		return v.nested.append(b, s, t)
 	}
-	return writers[t.Form](b, v, t)
+	switch t.Form {
+	case String:
+		return v.appendPlain(b)
+	case Integer:
+		return strconv.AppendInt(b, v.whole(), 10)
+	case Number:
+		return appendFloat(b, v.float())
+	case Boolean:
+		return strconv.AppendBool(b, v.n != 0)
+	case List:
+		return appendList(b, t, v.list())
+	}
+	if !t.optional() {
+		return appendZero(b, t)
+	}
+	return v.appendOptional(b, t)
 }
 
-// writers write a value as one of a form.
-var writers = [...]func(b []byte, v *Value, t *Type) []byte{
-	String:  func(b []byte, v *Value, _ *Type) []byte { return appendText(b, v.plain()) },
-	Integer: func(b []byte, v *Value, _ *Type) []byte { return strconv.AppendInt(b, v.whole(), 10) },
-	Number:  func(b []byte, v *Value, _ *Type) []byte { return appendFloat(b, v.float()) },
-	Boolean: func(b []byte, v *Value, _ *Type) []byte { return strconv.AppendBool(b, v.n != 0) },
-	List:    func(b []byte, v *Value, t *Type) []byte { return appendList(b, t, v.list()) },
-	Object: func(b []byte, v *Value, t *Type) []byte {
-		if !t.optional() {
-			return appendZero(b, t)
-		}
-		return v.appendOptional(b, t)
-	},
+// appendPlain writes the value as a text.
+func (v *Value) appendPlain(b []byte) []byte {
+	if v.kind == isNumber {
+		return append(strconv.AppendInt(append(b, '"'), v.n, 10), '"')
+	}
+	return appendText(b, v.plain())
 }
 
 // float is the value as a number with digits behind the point.
@@ -86,11 +95,14 @@ func appendList(b []byte, t *Type, words []string) []byte {
 
 // appendOptional writes {"set":…,"infinite":…,"number":…}.
 func (v *Value) appendOptional(b []byte, t *Type) []byte {
-	b = append(b, `{"set":`...)
-	b = strconv.AppendBool(b, v.kind != isUnset && v.kind != isInfinite)
-	b = append(b, `,"infinite":`...)
-	b = strconv.AppendBool(b, v.kind == isInfinite)
-	b = append(b, `,"number":`...)
+	switch v.kind {
+	case isUnset:
+		b = append(b, `{"set":false,"infinite":false,"number":`...)
+	case isInfinite:
+		b = append(b, `{"set":false,"infinite":true,"number":`...)
+	default:
+		b = append(b, `{"set":true,"infinite":false,"number":`...)
+	}
 	if t.Fields[2].Type.Form == Number {
 		b = appendFloat(b, v.float())
 	} else {

@@ -183,12 +183,29 @@ func Records[T any](t *Table[T], list []T) Value {
 	return Value{kind: isNested, nested: records[T]{t, list}}
 }
 
+// record is one record of a table; nil is an object of zeros.
+type record[T any] struct {
+	table *Table[T]
+	v     *T
+}
+
+func (r record[T]) append(b []byte, s *Schemas, t *Type) []byte {
+	if r.v == nil && t.Form != List {
+		return appendZero(b, t)
+	}
+	if t.Form != List {
+		return r.table.Append(b, s, r.v)
+	}
+	b = append(b, '[')
+	if r.v != nil {
+		b = r.table.Append(b, s, r.v)
+	}
+	return append(b, ']')
+}
+
 // Record is one object; nil is an object of zeros.
 func Record[T any](t *Table[T], v *T) Value {
-	if v == nil {
-		return Value{kind: isNested, nested: records[T]{t, nil}}
-	}
-	return Value{kind: isNested, nested: records[T]{t, []T{*v}}}
+	return Value{kind: isNested, nested: record[T]{t, v}}
 }
 
 // raw is JSON that is written as it is.

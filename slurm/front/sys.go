@@ -37,6 +37,8 @@ type Sys struct {
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
 	Verbose        int // how many -v were given
+	// Direct answers calls within the process that Dial would reach; nil: all travel.
+	Direct api.Direct
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
 	Answers func(*data.Answer)
 	// Refused is told of calls that fail; nil: nobody is.

@@ -130,6 +130,7 @@ func changingJobs() map[string]func(*request) {
 				texts(x.body["flags"]))
 		},
 		"POST /slurmdb/job/{job_id}": amendJob,
+		"POST /slurmdb/jobs":         amendJobs,
 		"POST /slurm/reservation":    func(x *request) { x.reservations([]any{x.body}) },
 		"POST /slurm/reservations":   func(x *request) { x.reservations(list(x.body["reservations"])) },
 		"DELETE /slurm/reservation/{reservation_name}": func(x *request) {
@@ -454,24 +455,53 @@ func (x *request) requeue(ids, flags []string) {
 
 // amendJob changes a job of history.
 func amendJob(x *request) {
-	if !x.jobID() {
+	if x.jobID() {
+		x.amend(x.vars["job_id"], x.body)
+	}
+}
+
+// amendJobs changes several jobs of history in one way.
+func amendJobs(x *request) {
+	ids := texts(x.body["job_id_list"])
+	rec, _ := x.body["job_rec"].(map[string]any)
+	if len(ids) == 0 {
+		x.refuse(badQuery, badQuery9, "job_id_list names no job")
 		return
 	}
-	argv := []string{"-i", "modify", "job", "where", "jobid=" + x.vars["job_id"], "set"}
-	comment, _ := x.body["comment"].(map[string]any)
-	for _, f := range [...][2]string{{"administrator", "admincomment="}, {"job", "comment="}, {"system",
-		"systemcomment="}} {
-		if v, _ := comment[f[0]].(string); v != "" {
-			argv = append(argv, f[1]+v)
+	x.amend(strings.Join(ids, ","), rec)
+}
+
+// amendKeys are the members of a job of history that can be changed, with the keys of sacctmgr.
+var amendKeys = [...]string{"comment.administrator admincomment", "comment.job comment",
+	"comment.system systemcomment", "wckey newwckey"}
+
+// amend changes jobs of history, and lists which.
+func (x *request) amend(ids string, rec map[string]any) {
+	for _, name := range [...]string{"extra", "tres"} {
+		if !emptyValue(rec[name]) {
+			x.refuse(badQuery, badQuery9, name+" can not be done here: leave it out")
+			return
 		}
 	}
-	if v, _ := x.body["wckey"].(string); v != "" {
-		argv = append(argv, "wckey="+v)
+	words := set(nil, rec, amendKeys[:]...)
+	if n, given, _ := number(at(rec, "derived_exit_code.return_code")); given {
+		words = append(words, "derivedexitcode="+strconv.Itoa(int(n)))
 	}
-	if e, _ := x.body["derived_exit_code"].(map[string]any); e != nil {
-		if n, set, _ := number(e["return_code"]); set {
-			argv = append(argv, "derivedexitcode="+strconv.Itoa(int(n)))
+	if len(words) == 0 {
+		x.refuse(badQuery, badQuery9, "Nothing to change was given")
+		return
+	}
+	argv := append([]string{"-i", "modify", "job", "where", "jobid=" + ids, "set"}, words...)
+	said, ok := x.run("sacctmgr", sacctmgr.Run, argv...)
+	if !ok {
+		x.write(statusOf(x.fail("Job modification failed", said).Number))
+		return
+	}
+	var changed []string
+	for line := range strings.Lines(said) {
+		if name, is := strings.CutPrefix(line, "  "); is {
+			changed = append(changed, strings.TrimSpace(name))
 		}
 	}
-	x.change("Job modification failed", "sacctmgr", sacctmgr.Run, argv...)
+	x.write(200, data.One("results", "string_list", data.Words(changed...)))
 }

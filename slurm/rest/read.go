@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
+	"dev.muster/wire"
 )
 
 // route is a row: what answers a path.
@@ -43,22 +45,31 @@ func reading() map[string]func(*request) {
 	scontrol := func(argv ...string) func(*request) {
 		return func(x *request) { x.show("scontrol", control.Scontrol, argv...) }
 	}
+	changed := func(do func(*request)) func(*request) {
+		return func(x *request) {
+			if !x.since() {
+				do(x)
+			}
+		}
+	}
 	return map[string]func(*request){
-		"GET /slurm/jobs":         func(x *request) { x.show("squeue", show.Squeue, "-a", "-t", "all") },
+		"GET /slurm/jobs": changed(func(x *request) {
+			x.show("squeue", show.Squeue, "-a", "-t", "all")
+		}),
 		"GET /slurm/jobs/state":   jobStates,
 		"GET /slurm/job/{job_id}": oneJob,
-		"GET /slurm/nodes":        scontrol("show", "nodes", "-F"),
+		"GET /slurm/nodes":        changed(scontrol("show", "nodes", "-F")),
 		"GET /slurm/node/{node_name}": func(x *request) {
 			x.orElse(404, "Failure to query node "+x.vars["node_name"], 2009, "Invalid node name specified")
 			x.show("scontrol", control.Scontrol, "show", "node", x.vars["node_name"], "-F")
 		},
-		"GET /slurm/partitions": scontrol("show", "partitions", "-a"),
-		"GET /slurm/partition/{partition_name}": func(x *request) {
+		"GET /slurm/partitions": changed(scontrol("show", "partitions", "-a")),
+		"GET /slurm/partition/{partition_name}": changed(func(x *request) {
 			x.orElse(404, "Unable to find partition "+x.vars["partition_name"], 2000,
 				"Invalid partition name specified")
 			x.show("scontrol", control.Scontrol, "show", "partition", x.vars["partition_name"], "-a")
-		},
-		"GET /slurm/reservations": scontrol("show", "reservations"),
+		}),
+		"GET /slurm/reservations": changed(scontrol("show", "reservations")),
 		"GET /slurm/reservation/{reservation_name}": func(x *request) {
 			x.orElse(422, "Unable to find reservation "+x.vars["reservation_name"], badQuery, badQuery9)
 			x.show("scontrol", control.Scontrol, "show", "reservation", x.vars["reservation_name"])
@@ -92,6 +103,7 @@ func reading() map[string]func(*request) {
 		"GET /slurmdb/cluster/{cluster_name}": books("cluster", "cluster_name=name"),
 		"GET /slurmdb/instances":              books("instance"),
 		"GET /slurmdb/instance":               books("instance"),
+		"GET /slurmdb/config":                 allBooks,
 		"POST /util/hostnames":                hostNames,
 		"POST /util/hostlist":                 hostList,
 	}
@@ -127,6 +139,41 @@ func books(entity string, conditions ...string) func(*request) {
 		}
 		x.show("sacctmgr", sacctmgr.Run, argv...)
 	}
+}
+
+// allBooks answers with everything that the books have.
+func allBooks(x *request) {
+	var parts []data.Part
+	for _, e := range [...][2]string{{"clusters", "cluster"}, {"tres", "tres"}, {"accounts", "account"},
+		{"users", "user"}, {"qos", "qos"}, {"wckeys", "wckey"}, {"associations", "association"}} {
+		part, ok := x.part(e[0], "sacctmgr", sacctmgr.Run, "show", e[1])
+		if !ok {
+			return
+		}
+		parts = append(parts, part)
+	}
+	x.write(200, parts...)
+}
+
+// part is a member of what a front-end shows, for an answer of several. Where it fails, the request is answered.
+func (x *request) part(name, prog string, f program, argv ...string) (part data.Part, ok bool) {
+	var out, errs bytes.Buffer
+	sys := x.sys(prog, &out, &errs)
+	sys.Answers = func(a *data.Answer) { a.Compact, a.YAML = true, false }
+	code := f(sys, append(argv, "--json="+x.schemas.Name()))
+	members := map[string]wire.RawMessage{}
+	if code != 0 || wire.Unmarshal(out.Bytes(), &members) != nil {
+		p := x.fail("Unable to query "+name, strings.TrimSpace(errs.String()))
+		x.write(statusOf(p.Number))
+		return part, false
+	}
+	text := "[]"
+	for k, v := range members {
+		if strings.EqualFold(k, name) { // TRES is tres here
+			text = string(v)
+		}
+	}
+	return data.One(name, "", data.Raw(text)), true
 }
 
 // jobID reports whether the path names a job; else the request is answered.

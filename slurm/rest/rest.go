@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -236,7 +237,8 @@ func (x *request) mime() string {
 // sys is the world of a front-end that acts for who asks.
 func (x *request) sys(prog string, out, errs io.Writer) *front.Sys {
 	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial,
-		UID: x.Who.UID, GID: x.Who.GID,
+		Direct: x.Direct,
+		UID:    x.Who.UID, GID: x.Who.GID,
 		Now: time.Now, Umask: 0o022, Getwd: func() (string, error) { return "/", nil }, Hostname: func() (string,
 			error) {
 			return x.Host, nil
@@ -285,6 +287,31 @@ func (x *request) change(what, prog string, f program, argv ...string) {
 		return
 	}
 	x.write(200)
+}
+
+// since answers a request where nothing has changed since its update_time. Of jobs Slurm says so by an empty list.
+func (x *request) since() (answered bool) {
+	text := x.query("update_time")
+	if text == "" {
+		return false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		x.refuse(9202, "Unable to convert Data type", "Parsing of "+text+" for timestamp failed")
+		return true
+	}
+	at := time.Unix(n, 0)
+	if x.Unchanged == nil || !x.Unchanged(at) {
+		return false
+	}
+	if _, jobs := strings.CutSuffix(x.path.Path, "/jobs"); !jobs {
+		x.begin(304, x.mime())
+		return true
+	}
+	x.warnings = append(x.warnings, data.Problem{Source: x.source(),
+		Description: "No job changes since update_time[" + text + "]=" + front.Stamp(at)})
+	x.write(200, data.Time("last_backfill", 0), data.Time("last_update", 0))
+	return true
 }
 
 // harmless are parameters that may be passed over: answers are always whole and as of now.

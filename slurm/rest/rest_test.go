@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -73,8 +75,7 @@ func TestReading(t *testing.T) {
 // TestServed counts the paths that nothing answers.
 func TestServed(t *testing.T) {
 	known := map[string]bool{"GET /slurm/resources/{job_id}": true, "GET /slurm/conf": true,
-		"GET /slurmdb/conf": true, "GET /slurmdb/config": true,
-		"POST /slurmdb/jobs": true}
+		"GET /slurmdb/conf": true}
 	for v := data.Oldest; v <= data.Newest; v++ {
 		for _, p := range data.Load(v).Paths() {
 			if name := p.Method + " " + p.Path; routes()[name] == nil && !known[name] {
@@ -127,6 +128,10 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/slurm/v0.0.44/job/submit",
 			`{"script":"#!/bin/sh","job":{"user_id":"7","environment":["A=b"],"current_working_directory":"/"}}`,
 			422, "user_id: a job is the caller's own"},
+		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_rec":{"wckey":"w"}}`, 422, "names no job"},
+		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"],"job_rec":{"extra":"w"}}`, 422,
+			"extra can not be done here"},
+		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"]}`, 422, "Nothing to change"},
 		{"GET", "/slurmdb/v0.0.44/jobs?reservation=x", "", 422, "reservation can not be done here"},
 		{"DELETE", "/slurm/v0.0.44/jobs", `{}`, 422, "Neither jobs nor a filter"},
 		{"POST", "/slurmdb/v0.0.44/tres", `{"TRES":[{"type":"gres"}]}`, 422, "configuration"},
@@ -155,6 +160,61 @@ func TestSubmission(t *testing.T) {
 		`"per_node":[{"name":"gpu","type":"h100","count":2}]`, `"nice":3`, `"hold":true`, `"work_dir":"/tmp"`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in %s", want, log)
+		}
+	}
+}
+
+// TestConfig: all of the books in one answer has what each list of its own has.
+func TestConfig(t *testing.T) {
+	f := fixed()
+	_, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/config", "")
+	var all map[string]any
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range []string{"accounts", "users", "associations", "qos", "tres", "clusters", "wckeys"} {
+		_, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/"+member, "")
+		var one map[string]any
+		if err := json.Unmarshal([]byte(text), &one); err != nil {
+			t.Fatal(err)
+		}
+		for name, list := range one { // TRES of the path tres
+			if strings.EqualFold(name, member) && !reflect.DeepEqual(list, all[member]) {
+				t.Errorf("%s: %v, alone %v", member, all[member], list)
+			}
+		}
+	}
+}
+
+// TestSince: lists are told to be unchanged only where the server is sure, of jobs by an empty list.
+func TestSince(t *testing.T) {
+	f := fixed()
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"jobs?update_time=100", 200, `"jobs":[{`},
+		{"jobs?update_time=200", 200, `"jobs":[],`},
+		{"jobs?update_time=200", 200, "No job changes since update_time[200]="},
+		{"nodes?update_time=100", 200, `"nodes":[{`},
+		{"nodes?update_time=200", 304, ""},
+		{"partitions?update_time=200", 304, ""},
+		{"reservations?update_time=200", 304, ""},
+		{"jobs?update_time=abc", 422, "Parsing of abc for timestamp failed"},
+	} {
+		path, at, _ := strings.Cut(c.path, "?update_time=")
+		status, out := 0, bytes.Buffer{}
+		Answer(&api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.44/" + path, Host: "here", Dial: f.Dial(t),
+			Query:     map[string][]string{"update_time": {at}},
+			Who:       api.Caller{Identity: cluster.Identity{User: "root"}},
+			Unchanged: func(since time.Time) bool { return since.Unix() > 150 }},
+			func(s int, _ string) io.Writer {
+				status = s
+				return &out
+			})
+		if status != c.status || !strings.Contains(out.String(), c.says) || status == 304 && out.Len() > 0 {
+			t.Errorf("%s: %d %.300s, want %d with %s", c.path, status, out.String(), c.status, c.says)
 		}
 	}
 }

@@ -360,7 +360,7 @@ const fetchers = 3
 
 // ListJobs asks for jobs; of a long list the pages behind the first are fetched side by side.
 func ListJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
-	q.Pages = len(q.Refs) == 0
+	q.Pages = len(q.Refs) == 0 && s.Direct == nil
 	first, err := front.Call(s, api.ListJobs, q)
 	if err != nil || len(first.Rest) == 0 {
 		return first, err
