@@ -574,7 +574,7 @@ func TestContainerSave(t *testing.T) {
 		what, line, out, errs string
 		code                  int
 	}{
-		{"written", "cd out; srun " + tiny + " --container-writable --container-save=new.sqsh -n2 sh -c 'echo w >/etc/new.$SLURM_PROCID; rm -f /etc/second'", "", "", 0},
+		{"written", "cd out; srun " + tiny + " --container-writable --container-save=new.sqsh -n2 sh -c 'echo w >/etc/new.$SLURM_PROCID; [ $SLURM_PROCID != 0 ] || rm -f /etc/second'", "", "", 0},
 		{"seen again", "srun --container-image=" + saved + " --container-entrypoint sh -c 'cat /etc/new.*; ls /etc/second; pwd; echo $ONLY; ls -l /usr/local/bin/squeue'",
 			"entered\nw\nw\n/app\nimage\n", "/etc/second: No such file", 0},
 		{"the job's code stays", "srun " + tiny + " --container-save=" + saved + " sh -c 'exit 3'", "", "exit code 3", 3},

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func TestSQL(t *testing.T) {
 	if err := json.Unmarshal([]byte(d.must("muster", "sql", "--json", "SELECT id, ended FROM jobs ORDER BY id")), &rows); err != nil || len(rows) != 2 || rows[0].ID.String() != ids[0] || rows[1].Ended == nil {
 		t.Errorf("as JSON: %+v, %v", rows, err)
 	}
-	if got := d.must("muster", "sql", "--tables"); !strings.Contains(got, "runs          seconds") {
+	if got := d.must("muster", "sql", "--tables"); !regexp.MustCompile(`(?m)^ *runs +seconds `).MatchString(got) {
 		t.Errorf("tables:\n%s", got)
 	}
 	for _, c := range []struct {
