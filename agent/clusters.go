@@ -52,7 +52,7 @@ func peerRoutes(m *api.Mux, s *server.Server) {
 			far.Close()
 			return err
 		}
-		join(ctx, near, far)
+		api.Splice(ctx, near, far)
 		return nil
 	}
 	api.HandleTunnel(m, api.CallPeer, api.User, check, lead)
@@ -114,23 +114,6 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 		return nil, err
 	}
 	return &bufferedConn{conn, r}, nil
-}
-
-// join carries bytes between two connections until either ends, and closes both.
-func join(ctx context.Context, near, far io.ReadWriteCloser) {
-	stop := context.AfterFunc(ctx, func() { far.Close(); near.Close() })
-	defer stop()
-	done := make(chan struct{})
-	go func() { // ends when either connection is closed, below at the latest
-		defer close(done)
-		_, _ = io.Copy(far, near)
-		far.Close()
-		near.Close()
-	}()
-	_, _ = io.Copy(near, far)
-	far.Close()
-	near.Close()
-	<-done
 }
 
 // servePeers answers peers on the port of the page.
@@ -209,5 +192,5 @@ func (c *call) carryTunnel() {
 		conn.Close()
 		return
 	}
-	join(c.ctx, &bufferedConn{conn, buf.Reader}, far)
+	api.Splice(c.ctx, &bufferedConn{conn, buf.Reader}, far)
 }

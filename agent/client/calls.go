@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"syscall"
 	"time"
@@ -232,25 +231,8 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 	if err != nil {
 		return fmt.Errorf("attach to step %d.%d on %s: %w", q.ID.Job, q.ID.Step, q.Node, err)
 	}
-	splice(ctx, conn, far)
+	api.Splice(ctx, conn, far)
 	return nil
-}
-
-// splice copies both ways until either side ends or ctx does.
-func splice(ctx context.Context, a, b io.ReadWriteCloser) {
-	stop := context.AfterFunc(ctx, func() { a.Close(); b.Close() })
-	defer stop()
-	done := make(chan struct{})
-	go func() { // ends when either connection is closed, below at the latest
-		defer close(done)
-		_, _ = io.Copy(b, a)
-		b.Close()
-		a.Close()
-	}()
-	_, _ = io.Copy(a, b)
-	a.Close()
-	b.Close()
-	<-done
 }
 
 // announceEnd writes Slurm's line about why a job ends into the output of its steps.

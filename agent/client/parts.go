@@ -616,7 +616,7 @@ func (c *Client) attachPart(ctx context.Context, who api.Caller, req []byte, con
 	if err != nil {
 		return fmt.Errorf("attach to step %d.%d on %s: %w", id.Job, id.Step, id.Node, err)
 	}
-	splice(ctx, conn, far)
+	api.Splice(ctx, conn, far)
 	return nil
 }
 

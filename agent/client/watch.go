@@ -59,6 +59,6 @@ func watchStep(ctx context.Context, c *Client, who api.Caller, req []byte, conn 
 	if err != nil {
 		return err
 	}
-	splice(ctx, conn, far)
+	api.Splice(ctx, conn, far)
 	return nil
 }
