@@ -161,6 +161,11 @@ bench-queue: build
 bench-gang: build
 	$(GO) test -count=1 -run TestBenchGang -v -timeout 10m ./e2e -bench-gang=64
 
+# An image of 128 MiB to 16 nodes over limited links, beside one node (minutes).
+.PHONY: bench-image
+bench-image: build
+	$(GO) test -count=1 -run TestBenchImage -v -timeout 20m ./e2e -bench-image=16
+
 # What a month of jobs costs on disk and to be asked about; where SLURM_CONF names a cluster, in its slurmdbd too: its jobs are replaced
 # (a minute; with JOBS=1000000 half an hour, of which slurmdbd takes most). And how many jobs a second history takes.
 bench-history: JOBS = 100000

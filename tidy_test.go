@@ -48,14 +48,15 @@ var mayImport = map[string][]string{
 	"agent/trust":      {"durable", "cluster", "wire"},
 	"agent/container":  {"durable", "cluster", "wire"},
 
-	"agent/container/images":      {"agent/container", "durable", "wire"},
+	"agent/container/layers":      {},
+	"agent/container/images":      {"agent/container", "agent/container/layers", "api", "durable", "wire"},
 	"agent/container/imagehelper": {"agent/container/images", "memexec"},
 	"agent/container/helper":      {"agent/container/images"},
 
 	"agent/step/watch": {"api/stream"},
 
 	"agent/step":      {"agent/container", "agent/step/watch", "cluster", "api/stream", "pmi", "wire"},
-	"agent/client":    {"durable", "api", "cluster", "gpu", "telemetry", "fabric", "agent/container", "agent/step", "pmi", "wire"},
+	"agent/client":    {"durable", "api", "cluster", "gpu", "telemetry", "fabric", "agent/container", "agent/container/layers", "agent/step", "pmi", "wire"},
 	"ui":              {},
 	"agent/server":    {"durable", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "telemetry", "ui", "wire"},
 	"agent":           {"durable", "agent/client", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
@@ -226,6 +227,8 @@ var renames = map[string]string{
 	"agent/step/journal.go":   "as the journal",
 	"acct/db.go":              "a damaged file is put aside",
 	"acct/whole.go":           "SQLite's files, which it syncs itself",
+
+	"agent/container/layers/layers.go": "what a crash damages is found out by its digest, and fetched again",
 
 	"cast/node/node.go":          "a user's file, no more durable than cp makes it",
 	"slurm/stage/cmd_sgather.go": "as that",

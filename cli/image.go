@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"dev.muster/agent"
+	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 )
@@ -49,5 +50,15 @@ func runImage(c *cli.Context, name string) error {
 	}
 	store, limit := agent.ImagesIn(c.String("data")), strconv.FormatInt(imageDisk(c), 10)
 	words := append([]string{"muster", "internal", "image", name, store, limit}, c.Args().Slice()...)
-	return fmt.Errorf("execute %s: %w", self, unix.Exec(self, words, os.Environ()))
+	return fmt.Errorf("execute %s: %w", self, unix.Exec(self, words, append(os.Environ(), "MUSTER_SOCKET="+daemonSocket())))
+}
+
+// daemonSocket is that of this machine's daemon, which asks other nodes for an image; "" if none runs.
+func daemonSocket() string {
+	for _, at := range front.Sockets(os.Getenv) {
+		if _, err := os.Stat(at); err == nil {
+			return at
+		}
+	}
+	return ""
 }

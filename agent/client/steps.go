@@ -63,6 +63,7 @@ func (c *Client) Routes(m *api.Mux) {
 	watchRoutes(c, m)
 	api.Handle(m, api.AdoptSession, c.adoptSession)
 	c.partRoutes(m)
+	layerRoutes(c, m)
 }
 
 // startTime bounds how long a call waits for a daemon that has just started.

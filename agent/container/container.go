@@ -50,6 +50,7 @@ type Request struct {
 	Home   string   `json:"home,omitempty"`   // where the user's credentials are looked for
 	Enroot string   `json:"enroot,omitempty"` // ENROOT_CONFIG_PATH
 	Docker string   `json:"docker,omitempty"` // DOCKER_CONFIG
+	Daemon string   `json:"daemon,omitempty"` // the socket of the node's daemon, which asks other nodes
 }
 
 // Reply is what the helper has to say.

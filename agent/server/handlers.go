@@ -39,6 +39,7 @@ func (s *Server) Routes(m *api.Mux) {
 	tokenRoutes(s, m)
 	peerers{s}.routes(m)
 	sampleRoutes(s, m)
+	layerRoutes(s, m)
 	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)

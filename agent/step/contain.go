@@ -89,7 +89,7 @@ func (r *run) fetch() (container.Image, error) {
 	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
 		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
-		Docker: getenv(env, "DOCKER_CONFIG")}
+		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock}
 	rep, err := r.askHelper(c.Helper(), &q)
 	if err == nil && rep.Error != "" {
 		err = errors.New(rep.Error)

@@ -16,6 +16,9 @@ import (
 
 // What muster image does to this node's store.
 
+// socketEnv is the variable with the socket of the node's daemon.
+const socketEnv = "MUSTER_SOCKET"
+
 // verb is one of muster image's: it gets the store and the words behind its name.
 type verb func(s *Store, out io.Writer, words []string) error
 
@@ -42,7 +45,7 @@ func command(words []string) error {
 	if err != nil {
 		return err
 	}
-	s := &Store{Dir: words[1], Limits: DefaultLimits, Limit: limit}
+	s := &Store{Dir: words[1], Limits: DefaultLimits, Limit: limit, Ask: daemonOf(os.Getenv(socketEnv))}
 	return do(s, os.Stdout, words[usual:])
 }
 

@@ -49,7 +49,7 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit}
+	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
 	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User}}
 	got, err := s.Obtain(context.Background(), image, keys)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/layers"
 	"dev.muster/durable"
 	"golang.org/x/sys/unix"
 )
@@ -33,8 +34,10 @@ const (
 	fresh = 10 * time.Minute
 	// minDigest is the number of digits that name an image.
 	minDigest = 4
-	// expansion is how many bytes an image is taken to become for a byte that is sent.
-	expansion = 3
+	// layersKept is how long a layer is kept that no other node has asked for.
+	layersKept = time.Hour
+	// expansion is how many bytes an image is taken to become for a byte that is sent, with that one.
+	expansion = 4
 )
 
 // Entry is an image of the store.
@@ -215,7 +218,18 @@ func (s *Store) Pin(e Entry, on bool) error {
 	return err
 }
 
-// Prune removes images, the longest unused first, until those that are left take no more than limit bytes
+// pruneLayers removes layers that no node has asked for lately, and if room is short all but those of
+// now. It returns how many bytes are left.
+func (s *Store) pruneLayers(limit, free int64) (int64, error) {
+	kept := layers.In(s.Dir)
+	left, err := kept.Prune(time.Now().Add(-layersKept))
+	if err != nil || left <= limit && s.free() >= free {
+		return left, err
+	}
+	return kept.Prune(time.Now().Add(-fresh))
+}
+
+// Prune removes layers, then images, the longest unused first, until those that are left take no more than limit bytes
 // and free bytes of the file system are free. Those that are pinned, in use or just asked for stay.
 func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
 	list, err := s.List()
@@ -226,6 +240,11 @@ func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
 	for _, e := range list {
 		total += e.Bytes
 	}
+	left, err := s.pruneLayers(limit-total, free)
+	if err != nil {
+		return nil, err
+	}
+	total += left
 	for _, e := range slices.Backward(list) {
 		if total <= limit && s.free() >= free {
 			break

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/layers"
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
@@ -48,6 +49,21 @@ func names(t *testing.T, s *Store) (list []string) {
 	return list
 }
 
+// ageLayers has all layers be read last so long ago.
+func ageLayers(t *testing.T, s *Store, age time.Duration) {
+	t.Helper()
+	dir, at := string(layers.In(s.Dir)), time.Now().Add(-age)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if err := os.Chtimes(filepath.Join(dir, e.Name()), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPrune: what was longest not used goes, but for what is pinned, in use or just asked for.
 func TestPrune(t *testing.T) {
 	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
@@ -72,6 +88,15 @@ func TestPrune(t *testing.T) {
 	named.Name, named.Image = "work", "x"
 	if err := named.Keep("job_2", "/", container.Image{Root: filepath.Join(s.imageDir(held), rootName)}); err != nil {
 		t.Fatal(err)
+	}
+	// Layers go first: those of now stay, and count.
+	before := names(t, s)
+	ageLayers(t, s, layersKept/2)
+	if _, err := s.Prune(7000, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(string(layers.In(s.Dir))); len(left) > 0 || !slices.Equal(names(t, s), before) {
+		t.Errorf("%d layers are left, and of %v %v", len(left), before, names(t, s))
 	}
 	if _, err := s.Prune(6000, 0); err != nil {
 		t.Fatal(err)

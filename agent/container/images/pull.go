@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/container/layers"
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -24,7 +25,9 @@ const (
 	// stallTime is how long it may send nothing of a layer.
 	stallTime = time.Minute
 	dialTime  = 10 * time.Second
-	tlsTime   = 10 * time.Second
+	// layersAhead is how many layers arrive at once.
+	layersAhead = 3
+	tlsTime     = 10 * time.Second
 )
 
 // puller talks to the registry of one image as one user.
@@ -33,6 +36,7 @@ type puller struct {
 	image Remote
 	keys  authn.Keychain
 	web   http.RoundTripper
+	share *sharing // is web; nil: the registry alone is asked
 	stall time.Duration
 }
 
@@ -42,6 +46,21 @@ func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
 	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
 }
 
+// shared has what the puller gets kept for other nodes, and taken from them.
+func (p *puller) shared(kept layers.Folder, ask askFunc) {
+	if !isShared(p.image.Ref.Context().RegistryStr()) {
+		ask = nil
+	}
+	p.share = &sharing{ctx: p.ctx, web: p.web, layers: kept, source: p.image.source(), ask: ask}
+	p.web = p.share
+}
+
+// helped reports whether anybody but the registry had a part in what was got.
+func (p *puller) helped() bool { return p.share != nil && p.share.helped.Load() }
+
+// sharing reports whether what is got is kept for others.
+func (p *puller) sharing() bool { return p.share != nil && p.share.on.Load() }
+
 // known asks the registry, as the user, what the image's name means, without fetching anything:
 // Docker Hub counts what is fetched. One that does not answer that is asked again by find.
 func (p *puller) known() (v1.Hash, bool) {
@@ -50,13 +69,19 @@ func (p *puller) known() (v1.Hash, bool) {
 	if err != nil {
 		return v1.Hash{}, false
 	}
+	if p.share != nil {
+		p.share.on.Store(true)
+	}
 	return d.Digest, true
 }
 
-// find asks the registry, as the user, for the image that fits this machine. That it answers is the
-// user's right to it.
-func (p *puller) find() (img v1.Image, digest, top v1.Hash, err error) {
+// find asks the registry, as the user, for the image that fits this machine; known is what known has found,
+// if it did. That the registry answers the one or the other is the user's right to it.
+func (p *puller) find(known v1.Hash) (img v1.Image, digest, top v1.Hash, err error) {
 	ref := p.image.Ref
+	if p.sharing() {
+		ref = ref.Context().Digest(known.String())
+	}
 	got, err := remote.Get(ref, remote.WithContext(p.ctx), remote.WithAuthFromKeychain(p.keys),
 		remote.WithTransport(p.web), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err == nil {
@@ -76,7 +101,22 @@ func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 	if err != nil {
 		return p.explain(err)
 	}
-	for i, l := range list {
+	ahead := 1
+	if p.sharing() {
+		ahead = layersAhead
+	}
+	var coming []<-chan opened
+	defer func() {
+		for _, c := range coming {
+			(<-c).close()
+		}
+	}()
+	for i := range list {
+		for len(coming) < ahead && i+len(coming) < len(list) {
+			coming = append(coming, opening(list[i+len(coming)]))
+		}
+		l := <-coming[0]
+		coming = coming[1:]
 		if err := p.layer(l, each); err != nil {
 			return fmt.Errorf("layer %d of %d: %w", i+1, len(list), p.explain(err))
 		}
@@ -84,13 +124,34 @@ func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 	return nil
 }
 
-func (p *puller) layer(l v1.Layer, each func(io.Reader) error) error {
-	rc, err := l.Compressed()
-	if err != nil {
-		return err
+// opened is a layer that begins to arrive.
+type opened struct {
+	rc  io.ReadCloser
+	err error
+}
+
+func (o opened) close() {
+	if o.err == nil {
+		o.rc.Close()
 	}
-	defer rc.Close()
-	w := &watched{r: rc, end: time.AfterFunc(p.stall, func() { rc.Close() }), every: p.stall}
+}
+
+// opening opens a layer beside.
+func opening(l v1.Layer) <-chan opened {
+	c := make(chan opened, 1)
+	go func() { // ends once the registry, or a node, has answered
+		rc, err := l.Compressed()
+		c <- opened{rc, err}
+	}()
+	return c
+}
+
+func (p *puller) layer(l opened, each func(io.Reader) error) error {
+	if l.err != nil {
+		return l.err
+	}
+	defer l.rc.Close()
+	w := &watched{r: l.rc, end: time.AfterFunc(p.stall, func() { l.rc.Close() }), every: p.stall}
 	defer w.end.Stop()
 	return each(w)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/layers"
 	"dev.muster/durable"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -30,6 +31,7 @@ import (
 //	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
 //	names/sha256-DIGEST.SOURCE     which image that source's digest means here: it may be that of an index
 //	locks/sha256-DIGEST.SOURCE
+//	layers                         what registries sent, for other nodes (package layers)
 //	mnt                            where launchers mount; always empty outside of their namespaces
 //	steps/STEP                     what a step writes into its container
 //	uses, jobs                     who runs in an image (package container)
@@ -37,6 +39,8 @@ type Store struct {
 	Dir    string
 	Limits Limits // of one image
 	Limit  int64  // bytes of all images; 0: half of the file system
+	// Ask gets layers from other nodes; nil: there are none.
+	Ask askFunc
 }
 
 const (
@@ -62,7 +66,12 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
 	for {
-		got, err := s.obtain(ctx, image, keys)
+		p := newPuller(ctx, image, keys)
+		p.shared(layers.In(s.Dir), s.Ask)
+		got, err := s.obtain(p)
+		if err != nil && p.helped() && ctx.Err() == nil { // others may be at fault
+			got, err = s.obtain(newPuller(ctx, image, keys))
+		}
 		if err != nil {
 			return got, err
 		}
@@ -73,15 +82,15 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	}
 }
 
-func (s *Store) obtain(ctx context.Context, image Remote, keys authn.Keychain) (got container.Image, err error) {
-	p := newPuller(ctx, image, keys)
-	source := image.source()
-	if asked, ok := p.known(); ok {
+func (s *Store) obtain(p *puller) (got container.Image, err error) {
+	source := p.image.source()
+	asked, ok := p.known()
+	if ok {
 		if have, ok := s.recall(asked, source); ok {
 			return have, nil
 		}
 	}
-	img, digest, top, err := p.find()
+	img, digest, top, err := p.find(asked)
 	if err != nil {
 		return container.Image{}, err
 	}

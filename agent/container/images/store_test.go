@@ -30,6 +30,7 @@ import (
 type testRegistry struct {
 	image Remote
 	blobs atomic.Int32
+	deny  atomic.Bool
 	gets  atomic.Int32                                                  // of manifests
 	spoil atomic.Pointer[func(http.ResponseWriter, *http.Request) bool] // true: it has answered
 }
@@ -39,6 +40,10 @@ func newRegistry(t *testing.T, img v1.Image) *testRegistry {
 	h := &testRegistry{}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.deny.Load() && r.URL.Path != "/v2/" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/") {
 			h.gets.Add(1)
 		}
@@ -221,7 +226,7 @@ func TestStoreStall(t *testing.T) {
 	}
 	p := newPuller(context.Background(), h.image, authn.DefaultKeychain)
 	p.stall = 50 * time.Millisecond
-	got, _, _, err := p.find()
+	got, _, _, err := p.find(v1.Hash{})
 	if err != nil {
 		t.Fatal(err)
 	}
