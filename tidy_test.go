@@ -46,8 +46,9 @@ var mayImport = map[string][]string{
 	"fabric":           {"durable", "cluster", "wire"},
 	"burnin":           {"cluster", "gpu"},
 	"agent/trust":      {"durable", "cluster", "wire"},
-	"agent/container":  {"durable", "cluster", "wire"},
+	"agent/container":  {"agent/container/cdi", "durable", "cluster", "wire"},
 
+	"agent/container/cdi":         {},
 	"agent/container/layers":      {},
 	"agent/container/images":      {"agent/container", "agent/container/layers", "api", "durable", "wire"},
 	"agent/container/imagehelper": {"agent/container/images", "memexec"},

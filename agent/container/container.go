@@ -37,6 +37,8 @@ type Config struct {
 	Env        []string `json:"env,omitempty"`
 	Entrypoint []string `json:"entrypoint,omitempty"`
 	WorkDir    string   `json:"work_dir,omitempty"`
+
+	libs []string // folders of the driver's libraries, once the container is made
 }
 
 // Request asks the helper for an image.

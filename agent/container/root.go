@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dev.muster/agent/container/cdi"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +38,7 @@ type build struct {
 	sys    []source        // of the node, for every container
 	user   []source        // that the user asked for
 	mapped bool            // the image's files are seen as the user's
-	links  []driverLink    // to the libraries of the GPUs' driver
+	links  []cdi.Link      // to the libraries of the GPUs' driver
 	config Config
 	again  bool // what its step has written is to be seen
 }

@@ -254,7 +254,9 @@ func (j *job) enter() error {
 	var err error
 	switch {
 	case r.inside.with != nil:
-		err = l.join(r, r.inside.with)
+		if err = cfg.Driver(); err == nil {
+			err = l.join(r, r.inside.with)
+		}
 	case c.NameMode == cluster.ContainerExec:
 		err = errNotRunning
 	default:
@@ -263,7 +265,7 @@ func (j *job) enter() error {
 	if err != nil {
 		return err
 	}
-	j.env = container.WithDriver(cfg.Environ(j.env, c.Env))
+	j.env = cfg.WithDriver(cfg.Environ(j.env, c.Env))
 	if c.Entrypoint {
 		j.before = cfg.Entrypoint
 	}
