@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/login"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -217,7 +218,11 @@ func (s *Server) createLogin(_ context.Context, who api.Caller, _ api.Empty) (ap
 		return api.LoginResponse{}, err
 	}
 	s.slog.Info("login link made", "user", who.User, "uid", who.UID)
-	return api.LoginResponse{URL: *at + "login?once=" + secret, Expires: until}, nil
+	url := *at
+	if set := login.Read(s.Snapshot().Config().Keys); set.TLS() {
+		url = strings.Replace(url, "http:", "https:", 1)
+	}
+	return api.LoginResponse{URL: url + "login?once=" + secret, Expires: until}, nil
 }
 
 // ShowsPage tells where browsers find this server's page, http://HOST:PORT/.

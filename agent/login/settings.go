@@ -1,0 +1,57 @@
+// Package login finds out who a visitor of the page is: by an OpenID provider, or by the name and the password of this
+// machine. It knows nothing of pages and sessions.
+package login
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Settings are the keys of muster.conf.
+type Settings struct {
+	Closed bool   // who has not logged in sees nothing
+	URL    string // as visitors write it, without a slash at its end; "": not said
+	// Certificate and Key are files for TLS; Certificate may be "cluster", for one of the cluster's own authority.
+	Certificate, Key string
+	Password         string // "": no; "pam", or a program
+	OIDC             OIDC
+}
+
+// OIDC is what is to be known of an OpenID provider.
+type OIDC struct {
+	Issuer, Client        string
+	SecretFile, Authority string // files; "": none
+	Scopes                []string
+	UserClaim, GroupClaim string
+	Operators, Admins     []string // groups
+}
+
+// ByCluster is the value of PageCertificate for a certificate of the cluster's own authority.
+const ByCluster = "cluster"
+
+// Read takes the settings from the keys of a configuration.
+func Read(keys map[string]string) Settings {
+	list := func(key string) []string {
+		return strings.FieldsFunc(keys[key], func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	s := Settings{
+		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
+		Certificate: keys["pagecertificate"], Key: keys["pagekey"], Password: keys["pagepassword"],
+		OIDC: OIDC{Issuer: keys["oidcissuer"], Client: keys["oidcclientid"], SecretFile: keys["oidcsecretfile"],
+			Authority: keys["oidcauthority"], Scopes: list("oidcscopes"),
+			UserClaim:  cmp.Or(keys["oidcuserclaim"], "preferred_username"),
+			GroupClaim: keys["oidcgroupclaim"], Operators: list("oidcoperators"), Admins: list("oidcadministrators")},
+	}
+	for _, word := range []*string{&s.Certificate, &s.Password} {
+		switch low := strings.ToLower(*word); low {
+		case "no":
+			*word = ""
+		case ByCluster, "pam":
+			*word = low
+		}
+	}
+	return s
+}
+
+// TLS reports whether the page is to be reached by TLS.
+func (s *Settings) TLS() bool { return s.Certificate != "" }
