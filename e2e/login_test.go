@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -14,10 +15,14 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // confWith writes a slurm.conf and a muster.conf, and returns the path of the first.
@@ -155,4 +160,240 @@ func certificateFiles(t *testing.T, dir string) string {
 		}
 	}
 	return string(cert)
+}
+
+// TestPageOIDC: visitors log in by an OpenID provider and come to what they asked for; what is not as it should be is
+// told in a sentence and opens no session.
+func TestPageOIDC(t *testing.T) {
+	t.Parallel()
+	addr, dir := freeAddr(t), t.TempDir()
+	page := "http://" + addr
+	i := startIssuer(t, "daemon")
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "StatusPage=login\nPageURL="+
+		page+"\nOIDCIssuer="+i.url+"\nOIDCClientID="+issuerClient+"\nOIDCGroupClaim=groups\nOIDCOperators=hpc-ops\n"))
+
+	// begin goes to the provider and returns where that sends the browser back to.
+	begin := func(c *http.Client) string {
+		w, text := answer(t, c, "GET", page+"/login/oidc?to="+url.QueryEscape("/queue?user=me"), nil)
+		if w.StatusCode != 303 {
+			t.Fatalf("begin: %d %s", w.StatusCode, text)
+		}
+		w, text = answer(t, c, "GET", w.Header.Get("Location"), nil)
+		if w.StatusCode != 302 {
+			t.Fatalf("the provider: %d %s", w.StatusCode, text)
+		}
+		return w.Header.Get("Location")
+	}
+	inside := func(c *http.Client) bool {
+		w, text := answer(t, c, "GET", page+"/queue", nil)
+		return w.StatusCode == 200 && strings.Contains(text, "log out")
+	}
+
+	c := webClient(t, "")
+	w, _ := answer(t, c, "GET", page+"/queue?user=me", nil, "Accept", "text/html")
+	if to := w.Header.Get("Location"); w.StatusCode != 303 || to != "/login?to=%2Fqueue%3Fuser%3Dme" {
+		t.Errorf("StatusPage=login: %d to %s", w.StatusCode, to)
+	}
+	if w, _ := answer(t, c, "GET", page+"/metrics", nil); w.StatusCode != 403 {
+		t.Errorf("StatusPage=login: metrics %d", w.StatusCode)
+	}
+	token := "Bearer " + tokenOf(t, d, daemonUID)
+	if w, _ := answer(t, c, "GET", page+"/metrics", nil, "Authorization", token); w.StatusCode != 200 {
+		t.Errorf("a scraper with a token: %d", w.StatusCode)
+	}
+	if _, text := answer(t, c, "GET", page+"/login?to=/plan", nil); !strings.Contains(text, "/login/oidc?to=%2Fplan") ||
+		strings.Contains(text, `type="password"`) {
+		t.Errorf("the form: %s", text)
+	}
+	back := begin(c)
+	w, text := answer(t, c, "GET", back, nil)
+	if w.StatusCode != 200 || w.Header.Get("Refresh") != "0; url=/queue?user=me" || !inside(c) {
+		t.Errorf("login: %d, %q\n%s", w.StatusCode, w.Header.Get("Refresh"), text)
+	}
+	if w, text := answer(t, c, "GET", back, nil); w.StatusCode != 403 ||
+		!strings.Contains(text, "has begun no login, or it has ended") {
+		t.Errorf("the same answer again: %d %s", w.StatusCode, text)
+	}
+
+	other := webClient(t, "")
+	begin(other)
+	says := func(name, value string) func(jwt.MapClaims) {
+		return func(c jwt.MapClaims) { c[name] = value }
+	}
+	late := func(claims jwt.MapClaims) { claims["exp"] = time.Now().Add(-time.Minute).Unix() }
+	for name, x := range map[string]struct {
+		says  string
+		twist func(jwt.MapClaims)
+		sign  func(*jwt.Token) string
+		back  func(string) string
+	}{
+		"wrong state":             {says: "(state)", back: func(at string) string { return at + "x" }},
+		"another browser's state": {says: "(state)", back: func(string) string { return begin(other) }},
+		"wrong nonce":             {says: "(nonce)", twist: says("nonce", "n")},
+		"no nonce":                {says: "(nonce)", twist: says("nonce", "")},
+		"expired":                 {says: "has expired", twist: late},
+		"wrong audience":          {says: "(audience)", twist: says("aud", "mail")},
+		"wrong issuer":            {says: "(issuer)", twist: says("iss", "http://elsewhere")},
+		"alg=none": {says: "(algorithm)", sign: func(t *jwt.Token) string {
+			text, _ := jwt.NewWithClaims(jwt.SigningMethodNone, t.Claims).SignedString(jwt.UnsafeAllowNoneSignatureType)
+			return text
+		}},
+		"alg=HS256": {says: "(algorithm)", sign: func(t *jwt.Token) string {
+			text, _ := jwt.NewWithClaims(jwt.SigningMethodHS256, t.Claims).SignedString([]byte("muster-page"))
+			return text
+		}},
+		"another key": {says: "(signature)", sign: func(t *jwt.Token) string {
+			text, err := t.SignedString(otherKey)
+			if err != nil {
+				panic(err)
+			}
+			return text
+		}},
+		"replayed code": {says: "does not take the code", back: func(at string) string {
+			return strings.Replace(at, regexp.MustCompile(`code-\d+`).FindString(at), "code-0", 1)
+		}},
+		"refused": {says: "access_denied", back: func(at string) string {
+			return strings.Replace(at, "code=", "error=access_denied&x=", 1)
+		}},
+		"no user":      {says: "does not say preferred_username", twist: says("preferred_username", "")},
+		"no such user": {says: "user nosuch does not exist", twist: says("preferred_username", "nosuch")},
+		"root":         {says: "root logs in by a link alone", twist: says("preferred_username", "root")},
+	} {
+		c := webClient(t, "")
+		at := begin(c)
+		if x.back != nil {
+			at = x.back(at)
+		}
+		i.mu.Lock()
+		i.twist, i.sign = x.twist, x.sign
+		i.mu.Unlock()
+		w, text := answer(t, c, "GET", at, nil)
+		told := strings.Contains(text, "Not logged in: ") && strings.Contains(text, x.says)
+		if w.StatusCode != 403 || !told || inside(c) {
+			t.Errorf("%s: %d\n%s", name, w.StatusCode, text)
+		}
+		i.mu.Lock()
+		i.twist, i.sign = nil, nil
+		i.mu.Unlock()
+	}
+
+	level := func() string { return d.must("sacctmgr", "-nP", "show", "user", "daemon", "format=admin") }
+	for _, x := range []struct {
+		groups []string
+		want   string
+	}{{[]string{"all", "hpc-ops"}, "Operator"}, {[]string{"all"}, "None"}} {
+		i.mu.Lock()
+		i.groups = x.groups
+		i.mu.Unlock()
+		c := webClient(t, "")
+		if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 200 || level() != x.want {
+			t.Errorf("%v: %d, level %q\n%s", x.groups, w.StatusCode, level(), text)
+		}
+	}
+}
+
+// otherKey is one that no provider has published.
+var otherKey, _ = rsa.GenerateKey(rand.Reader, 2048)
+
+// TestPagePassword: visitors log in by name and password; who guesses waits; root does not come in so.
+func TestPagePassword(t *testing.T) {
+	t.Parallel()
+	addr, dir := freeAddr(t), t.TempDir()
+	page := "http://" + addr
+	program := writeProgram(t, dir, "check", "#!/bin/sh\nread -r p\n[ \"$p\" = \"secret of $1\" ]\n")
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "PagePassword="+program+"\n"))
+	try := func(user, password string, header ...string) (*http.Response, string, *http.Client) {
+		c := webClient(t, "")
+		w, text := answer(t, c, "POST", page+"/login/password", url.Values{"user": {user}, "password": {password},
+			"to": {"/plan?hours=2"}}, header...)
+		return w, text, c
+	}
+	w, text, c := try("daemon", "secret of daemon")
+	if w.StatusCode != 303 || w.Header.Get("Location") != "/plan?hours=2" {
+		t.Errorf("login: %d to %s\n%s", w.StatusCode, w.Header.Get("Location"), text)
+	}
+	if _, text := answer(t, c, "GET", page+"/queue", nil); !strings.Contains(text, "<span>daemon</span>") {
+		t.Errorf("after it: %s", text)
+	}
+	for name, x := range map[string]struct {
+		user, password, says string
+		header               []string
+	}{
+		"wrong":         {"bin", "x", "the name or the password is not right", nil},
+		"root":          {"root", "secret of root", "root logs in by a link alone", nil},
+		"a file's path": {"../bin", "secret of ../bin", "is not right", nil},
+		"by a network":  {"bin", "secret of bin", "by TLS alone", []string{"X-Forwarded-For", "10.0.0.1"}},
+		"another site":  {"bin", "secret of bin", "cross-origin", []string{"Sec-Fetch-Site", "cross-site"}},
+	} {
+		if w, text, c := try(x.user, x.password, x.header...); w.StatusCode != 403 || !strings.Contains(text, x.says) ||
+			len(c.Jar.Cookies(w.Request.URL)) > 0 {
+			t.Errorf("%s: %d\n%s", name, w.StatusCode, text)
+		}
+	}
+	waits := false
+	for range 8 {
+		_, text, _ := try("games", "guess")
+		waits = waits || strings.Contains(text, "too many attempts: try again in")
+	}
+	if _, text, _ := try("games", "secret of games"); !waits || !strings.Contains(text, "too many attempts") {
+		t.Errorf("who guesses does not wait: %s", text)
+	}
+	if log := d.soFar("log"); strings.Contains(log, "secret of") || !strings.Contains(log, "login refused") {
+		t.Error("the log has a password, or nothing of refusals")
+	}
+}
+
+// TestPagePAM: pam_unix's own program checks passwords of the shadow database, and whether the account has expired.
+func TestPagePAM(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 || exec.Command("unshare", "-m", "true").Run() != nil {
+		t.Skip("needs root, and folders of a process's own")
+	}
+	if _, err := os.Stat("/usr/sbin/unix_chkpwd"); err != nil {
+		t.Skip("no unix_chkpwd")
+	}
+	hash, err := exec.Command("openssl", "passwd", "-6", "correct horse").Output()
+	if err != nil {
+		t.Skip("no openssl")
+	}
+	addr, dir := freeAddr(t), t.TempDir()
+	old, err := os.ReadFile("/etc/shadow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(old)) {
+		switch name, _, _ := strings.Cut(line, ":"); name {
+		case "daemon":
+			line = "daemon:" + strings.TrimSpace(string(hash)) + ":19000:0:99999:7:::\n"
+		case "bin":
+			line = "bin:" + strings.TrimSpace(string(hash)) + ":19000:0:99999:7::1:\n"
+		}
+		lines = append(lines, line)
+	}
+	shadow := writeFile(t, "shadow", strings.Join(lines, ""))
+	base, err := os.MkdirTemp("", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDev(t, base, "dev", []string{"--hollow", "1x8c16g", "--http", addr, "--conf",
+		confWith(t, dir, "PagePassword=pam\n")})
+	d.inside = []string{"unshare", "-m", "sh", "-c", "mount --bind " + shadow + " /etc/shadow && exec \"$@\"", "sh"}
+	t.Cleanup(d.cleanup)
+	d.start()
+	d.wait("idle nodes", func() bool {
+		out, _, code := d.run("sinfo", "-h", "-N", "-t", "idle")
+		return code == 0 && out != ""
+	})
+	for _, x := range []struct{ user, password, says string }{
+		{"daemon", "correct horse", ""}, {"daemon", "battery staple", "is not right"},
+		{"daemon", "", "is not right"}, {"bin", "correct horse", "the account has expired"},
+		{"nosuch", "correct horse", "is not right"},
+	} {
+		w, text := answer(t, webClient(t, ""), "POST", "http://"+addr+"/login/password",
+			url.Values{"user": {x.user}, "password": {x.password}})
+		if in := w.StatusCode == 303; in != (x.says == "") || !strings.Contains(text, x.says) {
+			t.Errorf("%s, %q: %d\n%s", x.user, x.password, w.StatusCode, text)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -37,6 +38,7 @@ type Page struct {
 	Operator   bool
 	View       any
 	Path       string // of the view
+	Asked      string // the path and what was asked of it
 }
 
 // Nav lists the views that every page leads to.
@@ -48,6 +50,14 @@ func (p Page) Nav() (out []Link) {
 		out = append(out, l)
 	}
 	return out
+}
+
+// LogIn is where one logs in and comes back from.
+func (p Page) LogIn() string {
+	if p.Path == "/login" {
+		return p.Asked
+	}
+	return Login{To: p.Asked}.Goes("/login")
 }
 
 // Link is a choice among views, and whether it is the one that is shown.
@@ -335,10 +345,18 @@ type Ask struct {
 
 // Login is the form that opens a session.
 type Login struct {
-	Once, User string
+	Once, User string // of a link
 	Operator   bool
 	Hours      int
+	Provider   string // whom one can log in by; "": none
+	Password   bool   // or by name and password
+	To         string // where one comes to
+	Refusal    string
+	Name       string // that was given
 }
+
+// Goes is the address of a path with where one comes to after it.
+func (l Login) Goes(path string) string { return path + "?to=" + url.QueryEscape(l.To) }
 
 // Accounts is the view of shares and usage.
 type Accounts struct {

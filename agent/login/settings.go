@@ -31,9 +31,7 @@ const ByCluster = "cluster"
 
 // Read takes the settings from the keys of a configuration.
 func Read(keys map[string]string) Settings {
-	list := func(key string) []string {
-		return strings.FieldsFunc(keys[key], func(r rune) bool { return r == ',' || r == ' ' })
-	}
+	list := func(key string) []string { return split(keys[key]) }
 	s := Settings{
 		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
 		Certificate: keys["pagecertificate"], Key: keys["pagekey"], Password: keys["pagepassword"],
@@ -42,15 +40,23 @@ func Read(keys map[string]string) Settings {
 			UserClaim:  cmp.Or(keys["oidcuserclaim"], "preferred_username"),
 			GroupClaim: keys["oidcgroupclaim"], Operators: list("oidcoperators"), Admins: list("oidcadministrators")},
 	}
-	for _, word := range []*string{&s.Certificate, &s.Password} {
-		switch low := strings.ToLower(*word); low {
-		case "no":
-			*word = ""
-		case ByCluster, "pam":
-			*word = low
+	s.Certificate, s.Password = word(s.Certificate, ByCluster), word(s.Password, "pam")
+	return s
+}
+
+// word is a value that may be a word in any case; "no" is none.
+func word(value, known string) string {
+	for to, from := range map[string]string{"": "no", known: known} {
+		if strings.EqualFold(value, from) {
+			return to
 		}
 	}
-	return s
+	return value
+}
+
+// split cuts a list at commas and blanks.
+func split(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // TLS reports whether the page is to be reached by TLS.
