@@ -55,7 +55,7 @@ func startBrowser(t *testing.T, dir string) *browser {
 		return nil
 	}
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
-		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(dir, "browser"))
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost", "--user-data-dir="+filepath.Join(dir, "browser"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	theirIn, in, err := os.Pipe()
 	if err != nil {

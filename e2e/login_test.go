@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -396,4 +397,48 @@ func TestPagePAM(t *testing.T) {
 			t.Errorf("%s, %q: %d\n%s", x.user, x.password, w.StatusCode, text)
 		}
 	}
+}
+
+// TestPageLoginBrowser: in a browser one comes from what one asked for to the provider, on another site, and back with a
+// session; the forms are fit for narrow screens and for those who do not see well.
+func TestPageLoginBrowser(t *testing.T) {
+	t.Parallel()
+	addr, dir := freeAddr(t), t.TempDir()
+	i := startIssuer(t, "daemon")
+	i.url = strings.Replace(i.url, "127.0.0.1", "localhost", 1)
+	program := writeProgram(t, dir, "check", "#!/bin/sh\nread -r p\n[ \"$p\" = \"secret of $1\" ]\n")
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "StatusPage=login\nPageURL=http://"+
+		addr+"\nOIDCIssuer="+i.url+"\nOIDCClientID="+issuerClient+"\nPagePassword="+program+"\n"))
+	b := startBrowser(t, d.dir)
+	if b == nil {
+		return
+	}
+	base := "http://" + addr
+	for _, width := range []int{1440, 390} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.look(base, "/queue?state=pending", width, scheme)
+			b.keep("login-" + scheme + "-" + strconv.Itoa(width))
+		}
+	}
+	if at := b.run(`[location.pathname + location.search]`); at[0] != "/login?to=%2Fqueue%3Fstate%3Dpending" {
+		t.Fatalf("who has not logged in is at %s", at)
+	}
+	at := func() string {
+		return b.run(`[location.pathname + location.search, document.querySelector(".who span")?.textContent ?? ""]`)[0]
+	}
+	b.run(`(document.querySelector("a.do").click(), [])`)
+	d.wait("the way back", func() bool { return at() == "/queue?state=pending" })
+	if who := b.run(`[document.querySelector(".who span")?.textContent ?? ""]`); who[0] != "daemon" {
+		t.Errorf("back from the provider one is %q", who)
+	}
+	b.run(`(document.querySelector(".who button").click(), [])`)
+	d.wait("the end of the session", func() bool { return strings.HasPrefix(at(), "/login") })
+	b.open(base+"/login?to=/map", 390, "light")
+	b.run(`(document.querySelector("[name=user]").value = "daemon", document.querySelector("[name=password]").value = "x",
+		document.querySelector("form[action='/login/password'] button").click(), [])`)
+	d.wait("the refusal", func() bool { return b.run(`[document.querySelector("[role=alert]")?.textContent ?? ""]`)[0] != "" })
+	b.keep("login-refused")
+	b.run(`(document.querySelector("[name=password]").value = "secret of daemon",
+		document.querySelector("form[action='/login/password'] button").click(), [])`)
+	d.wait("the map", func() bool { return at() == "/map" })
 }

@@ -4,7 +4,7 @@ const main = document.getElementById("main"), live = document.getElementById("li
 let busy = false, again = false;
 
 // still: a question stays as it is until it is answered, as does what is dear to find out, and what somebody is about to choose.
-const still = () => main.querySelector("form.ask, [data-still], .bulk input:checked") || main.contains(document.activeElement) && document.activeElement.matches("input, select");
+const still = () => main.querySelector("form.ask, [data-still], .bulk input:checked") || main.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
 
 async function renew() {
   if (still()) return;
@@ -38,7 +38,7 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden && ag
 const source = new EventSource("/live");
 let lost = false; // after a break another server may answer, and what it tells counts; else a page may know more than followers are told
 source.onopen = () => { live.textContent = "live"; };
-source.onerror = () => { live.textContent = "the server does not answer; trying again"; lost = true; };
+source.onerror = () => { live.textContent = source.readyState === 2 ? "not followed; reload to see more" : "the server does not answer; trying again"; lost = true; };
 source.onmessage = (e) => {
   const news = lost ? e.data !== main.dataset.index : Number(e.data) > Number(main.dataset.index);
   lost = false;
