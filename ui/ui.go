@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -45,7 +46,11 @@ type Page struct {
 func (p Page) Nav() (out []Link) {
 	for _, l := range []Link{{"Overview", "/", false}, {"Jobs", "/queue", false}, {"Plan", "/plan", false},
 		{"Nodes", "/map", false},
-		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false}} {
+		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false},
+		{"Submit", "/submit", false}} {
+		if l.To == "/submit" && p.User == "" {
+			continue
+		}
 		l.Here = l.To == p.Path
 		out = append(out, l)
 	}
@@ -357,6 +362,43 @@ type Login struct {
 
 // Goes is the address of a path with where one comes to after it.
 func (l Login) Goes(path string) string { return path + "?to=" + url.QueryEscape(l.To) }
+
+// Submit is the form for a job.
+type Submit struct {
+	Script, Note string
+	Fields       []Field
+	Templates    []Template
+	Partitions   []Allows
+	Answer       *Answer // nil: nothing was asked yet
+}
+
+// Field is one of a form, with what may be chosen.
+type Field struct {
+	Name, Label, Hint, Value string
+	Choices                  []string
+}
+
+// Known reports whether the value is among the choices.
+func (f Field) Known() bool { return slices.Contains(f.Choices, f.Value) }
+
+// Template is a script to begin with.
+type Template struct{ Name, About string }
+
+// Allows is what a partition gives a job.
+type Allows struct {
+	Name        string
+	Default     bool
+	Time, Nodes string
+	CPUs, GPUs  int // of a node
+	Kinds       []string
+}
+
+// Answer is what would become of a job.
+type Answer struct {
+	Refused, Starts        string
+	CPUs, Nodes, Partition string
+	Notes                  []Row
+}
 
 // Accounts is the view of shares and usage.
 type Accounts struct {

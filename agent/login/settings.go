@@ -15,6 +15,7 @@ type Settings struct {
 	Certificate, Key string
 	Password         string // "": no; "pam", or a program
 	OIDC             OIDC
+	Templates        string // the folder of scripts that the form for jobs offers; "": none
 }
 
 // OIDC is what is to be known of an OpenID provider.
@@ -35,6 +36,7 @@ func Read(keys map[string]string) Settings {
 	s := Settings{
 		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
 		Certificate: keys["pagecertificate"], Key: keys["pagekey"], Password: keys["pagepassword"],
+		Templates: keys["submittemplates"],
 		OIDC: OIDC{Issuer: keys["oidcissuer"], Client: keys["oidcclientid"], SecretFile: keys["oidcsecretfile"],
 			Authority: keys["oidcauthority"], Scopes: list("oidcscopes"),
 			UserClaim:  cmp.Or(keys["oidcuserclaim"], "preferred_username"),

@@ -192,6 +192,9 @@ func offeredTo(sees visibility, kind, object string, j *cluster.Job, n *cluster.
 
 // did words what a redirect says was done; only words of the table are shown.
 func did(r *http.Request, kind, object string) string {
+	if kind == "jobs" && r.URL.Query().Get("did") == "submit" {
+		return "Job " + object + " was submitted."
+	}
 	for _, a := range actions() {
 		if a.kind == kind && a.name == r.URL.Query().Get("did") {
 			return fmt.Sprintf(a.done, object)
@@ -203,6 +206,7 @@ func did(r *http.Request, kind, object string) string {
 // actionRoutes registers logging in and out and every action.
 func (s *pages) actionRoutes(mux *http.ServeMux) {
 	s.logins.routes(mux)
+	s.submits.routes(mux)
 	mux.HandleFunc("POST /logout", s.form(s.logout))
 	mux.HandleFunc("GET /queue/act", s.with(askBulk))
 	mux.HandleFunc("POST /queue/act", s.form(func(w http.ResponseWriter, r *http.Request, in *session) {
@@ -225,8 +229,14 @@ func (s *pages) actionRoutes(mux *http.ServeMux) {
 
 // form lets only forms of the visitor's own session through: it must come from this page, with its token.
 func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
+	return s.formOf(maxForm, do)
+}
+
+// formOf is form, of so many bytes at most.
+func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !readForm(w, r) {
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		if !parsed(w, r) {
 			return
 		}
 		_, in := s.visitor(r)
@@ -245,6 +255,11 @@ func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session)) http
 // readForm reads a form of at most maxForm bytes; it answers where there is none.
 func readForm(w http.ResponseWriter, r *http.Request) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return parsed(w, r)
+}
+
+// parsed reads a form; it answers where there is none.
+func parsed(w http.ResponseWriter, r *http.Request) bool {
 	if err := r.ParseForm(); err != nil {
 		code := http.StatusBadRequest
 		if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {

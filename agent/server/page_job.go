@@ -65,6 +65,7 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	if v.Owner {
 		if b, ok := sees.snap.Blob(j.Spec.Script); ok && j.Spec.Script != "" {
 			v.Script = strings.ToValidUTF8(string(b.Text[:min(len(b.Text), pageScript)]), "�")
+			v.Actions = append(v.Actions, again(j))
 		}
 	}
 	for _, name := range j.AllocNodes()[:min(len(j.AllocNodes()), pageNodes)] {
@@ -280,6 +281,9 @@ func viewArray(s *pages, sees visibility, r *http.Request, n *named, now time.Ti
 	if waiting.Phase == cluster.Pending {
 		waits(&v.Waits, sees, waiting, now)
 		v.Priority = priorityRows(sees.snap, waiting, now)
+	}
+	if v.Owner && n.job.Spec.Script != "" {
+		v.Actions = append(v.Actions, again(n.job))
 	}
 	v.Asked, v.Files, v.Depends = askedRows(sees.snap, n.job), fileRows(n.job), dependRows(sees, n.job)
 	if a := n.job.Spec.Array; a != nil && a.Limit > 0 {

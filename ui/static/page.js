@@ -82,6 +82,22 @@ if (last) fetch(last.dataset.lines).then((r) => r.ok ? r.text() : "").then((text
   last.replaceChildren(pre);
 });
 
+// What a job that is being written would come to is told beside it.
+const form = document.getElementById("submit");
+if (form) {
+  let wait, asks;
+  const check = async () => {
+    asks?.abort();
+    asks = new AbortController();
+    try {
+      const reply = await fetch("/submit/check", { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "1" }, signal: asks.signal });
+      if (reply.ok) document.getElementById("check").innerHTML = await reply.text();
+    } catch { /* a later one asks */ }
+  };
+  form.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(check, 600); });
+  check();
+}
+
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select, textarea")) return;
   if (e.key === "/") { e.preventDefault(); document.getElementById("find").focus(); }
