@@ -19,7 +19,7 @@ type formUser struct {
 	http         *http.Client
 }
 
-func startFormUser(t *testing.T) *formUser {
+func startFormUser(t *testing.T, keys string) *formUser {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root: jobs are submitted as another user")
@@ -45,7 +45,7 @@ function slurm_job_modify(job, rec, parts, uid) return slurm.SUCCESS end
 	if err := os.Symlink("/etc/shadow", filepath.Join(templates, "link.sh")); err != nil {
 		t.Fatal(err)
 	}
-	conf := confWith(t, dir, "PagePassword="+program+"\nSubmitTemplates="+templates+"\n")
+	conf := confWith(t, dir, "PagePassword="+program+"\nSubmitTemplates="+templates+"\n"+keys)
 	text := "ClusterName=c\nJobSubmitPlugins=lua\nPartitionName=p Nodes=ALL Default=YES MaxTime=2:00:00\n" +
 		"PartitionName=long Nodes=ALL\nPartitionName=admins Nodes=ALL AllowGroups=root\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
@@ -89,7 +89,7 @@ func (s *formUser) send(path, script string, fields ...string) (*http.Response, 
 // site; before that it is told when the job would start, why it would be refused and what may be a mistake.
 func TestPageSubmit(t *testing.T) {
 	t.Parallel()
-	s := startFormUser(t)
+	s := startFormUser(t, "")
 	if w, _ := answer(t, webClient(t, ""), "GET", s.page+"/submit", nil); w.StatusCode != 303 ||
 		w.Header.Get("Location") != "/login?to=%2Fsubmit" {
 		t.Errorf("without a login: %d to %s", w.StatusCode, w.Header.Get("Location"))
@@ -182,7 +182,7 @@ func TestPageSubmit(t *testing.T) {
 // TestPageSubmitBrowser: in a browser the answer stands beside the script while it is written.
 func TestPageSubmitBrowser(t *testing.T) {
 	t.Parallel()
-	s := startFormUser(t)
+	s := startFormUser(t, "")
 	b := startBrowser(t, s.dir)
 	if b == nil {
 		return

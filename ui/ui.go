@@ -400,6 +400,12 @@ type Answer struct {
 	Notes                  []Row
 }
 
+// Shell is the view of a terminal in a job.
+type Shell struct {
+	Job, To, Socket string
+	Nodes           []Link
+}
+
 // Accounts is the view of shares and usage.
 type Accounts struct {
 	Rows    []Share

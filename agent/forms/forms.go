@@ -196,7 +196,7 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	defer func() { <-c.busy }()
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	cmd, err := c.command(ctx, u, words)
+	cmd, err := c.Command(ctx, u, words)
 	if err != nil {
 		return "", "", err
 	}
@@ -223,8 +223,8 @@ func text(b *bytes.Buffer) string {
 	return strings.ToValidUTF8(string(b.Bytes()[:min(b.Len(), maxSaid)]), "�")
 }
 
-// command is a front-end as a user. The environment is what jobs of a crontab have.
-func (c *Commands) command(ctx context.Context, u User, words []string) (*exec.Cmd, error) {
+// Command is a front-end as a user. The environment is what jobs of a crontab have.
+func (c *Commands) Command(ctx context.Context, u User, words []string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, c.Program, words...)
 	cmd.Env = []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=" + u.Shell,
 		"PATH=/usr/local/bin:/usr/bin:/bin", "MUSTER_SOCKET=" + c.Socket}

@@ -15,6 +15,7 @@ type Settings struct {
 	Certificate, Key string
 	Password         string // "": no; "pam", or a program
 	OIDC             OIDC
+	Shell            bool   // terminals in jobs are opened
 	Templates        string // the folder of scripts that the form for jobs offers; "": none
 }
 
@@ -36,7 +37,7 @@ func Read(keys map[string]string) Settings {
 	s := Settings{
 		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
 		Certificate: keys["pagecertificate"], Key: keys["pagekey"], Password: keys["pagepassword"],
-		Templates: keys["submittemplates"],
+		Templates: keys["submittemplates"], Shell: strings.EqualFold(keys["pageshell"], "yes"),
 		OIDC: OIDC{Issuer: keys["oidcissuer"], Client: keys["oidcclientid"], SecretFile: keys["oidcsecretfile"],
 			Authority: keys["oidcauthority"], Scopes: list("oidcscopes"),
 			UserClaim:  cmp.Or(keys["oidcuserclaim"], "preferred_username"),

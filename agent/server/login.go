@@ -172,15 +172,15 @@ func sessionOf(name string) (none session, err error) {
 	return begun(session{UID: who.UID, GID: who.GID, User: who.User, Groups: who.Groups}, time.Now()), nil
 }
 
-// passwordPlace refuses passwords that would go over a network for all to read. The address is "" where a proxy hides
+// safePlace refuses what would go over a network for all to read: passwords, and what is typed in a shell. The address is "" where a proxy hides
 // it.
-func passwordPlace(r *http.Request) (address string, err error) {
+func safePlace(r *http.Request) (address string, err error) {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	proxied := r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Forwarded-Proto") != ""
 	ip := net.ParseIP(host)
 	if !secure(r) && (proxied || ip == nil || !ip.IsLoopback()) {
 		return "", cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"passwords are taken by TLS alone (PageCertificate in muster.conf)")
+			"this goes by TLS alone (PageCertificate in muster.conf)")
 	}
 	if proxied || ip == nil {
 		return "", nil
@@ -201,7 +201,7 @@ func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 		l.say(w, r, http.StatusNotFound, "Not here", "Passwords are not taken here (PagePassword in muster.conf).")
 		return
 	}
-	address, err := passwordPlace(r)
+	address, err := safePlace(r)
 	if err == nil {
 		err = l.passwords.Check(r.Context(), &s, v.Name, r.PostForm.Get("password"), address)
 	}

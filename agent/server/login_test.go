@@ -16,9 +16,9 @@ func TestLanding(t *testing.T) {
 	}
 }
 
-// TestPasswordPlace: passwords are taken by TLS, or from a browser on this machine; addresses of IPv6 count by their
+// TestSafePlace: passwords are taken by TLS, or from a browser on this machine; addresses of IPv6 count by their
 // network.
-func TestPasswordPlace(t *testing.T) {
+func TestSafePlace(t *testing.T) {
 	for _, c := range []struct{ at, headers, want, refused string }{
 		{"127.0.0.1:1", "", "127.0.0.1", ""}, {"10.0.0.1:1", "", "", "yes"}, {"[::1]:1", "", "::", ""},
 		{"127.0.0.1:1", "X-Forwarded-For", "", "yes"}, {"10.0.0.1:1", "X-Forwarded-Proto", "", ""},
@@ -28,7 +28,7 @@ func TestPasswordPlace(t *testing.T) {
 		if c.headers != "" {
 			r.Header.Set(c.headers, "https")
 		}
-		at, err := passwordPlace(r)
+		at, err := safePlace(r)
 		if at != c.want || (err != nil) != (c.refused != "") {
 			t.Errorf("%+v: %q, %v", c, at, err)
 		}

@@ -53,6 +53,7 @@ type pages struct {
 	sessions      *sessions
 	logins        *logins
 	submits       *submits
+	shells        *shells
 	token         func(token, named string) (api.Caller, error) // nil: none is taken
 	logOut        func(context.Context, *session)               // everywhere
 	call          CallAs
@@ -84,6 +85,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 // handler is the table of paths.
 func (s *pages) handler() http.Handler {
 	s.logins, s.submits = newLogins(s), newSubmits(s, s.errands)
+	s.shells = &shells{submits: s.submits, open: map[uint32]int{}}
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
 		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,

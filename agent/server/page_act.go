@@ -207,6 +207,7 @@ func did(r *http.Request, kind, object string) string {
 func (s *pages) actionRoutes(mux *http.ServeMux) {
 	s.logins.routes(mux)
 	s.submits.routes(mux)
+	s.shells.routes(mux)
 	mux.HandleFunc("POST /logout", s.form(s.logout))
 	mux.HandleFunc("GET /queue/act", s.with(askBulk))
 	mux.HandleFunc("POST /queue/act", s.form(func(w http.ResponseWriter, r *http.Request, in *session) {

@@ -37,7 +37,7 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	v := ui.JobPage{Job: jobRow(sees.snap, j, now), Did: did(r, "jobs", n.text), Owner: owns(sees, j)}
 	v.Timeline = s.timeline(j, now)
 	if n.lives {
-		v.Actions = offered(sees, j, nil)
+		v.Actions = append(offered(sees, j, nil), s.shells.link(sees, j)...)
 	} else {
 		v.Note = "This is from history: the job has left the queue."
 	}

@@ -27,6 +27,7 @@ var musterKeys = [...]struct {
 	{"PageCertificate", fileOr("cluster", "no")},
 	{"PageKey", fileOr()},
 	{"PagePassword", fileOr("no", "pam")},
+	{"PageShell", oneOf("yes", "no")},
 	{"SubmitTemplates", fileOr()},
 	{"OIDCIssuer", webAddress},
 	{"OIDCClientID", anyText},

@@ -35,7 +35,7 @@ function replace(text) {
 }
 document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; renew(); } });
 
-const source = new EventSource("/live");
+const source = main.querySelector("[data-alone]") ? {} : new EventSource("/live"); // a login tells of nothing
 let lost = false; // after a break another server may answer, and what it tells counts; else a page may know more than followers are told
 source.onopen = () => { live.textContent = "live"; };
 source.onerror = () => { live.textContent = source.readyState === 2 ? "not followed; reload to see more" : "the server does not answer; trying again"; lost = true; };
