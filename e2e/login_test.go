@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -399,6 +398,11 @@ func TestPagePAM(t *testing.T) {
 	}
 }
 
+// shotName is the end of a picture's name.
+func shotName(scheme string, width int) string {
+	return map[string]string{"dark": "-dark"}[scheme] + map[bool]string{true: "-phone"}[width < 600]
+}
+
 // TestPageLoginBrowser: in a browser one comes from what one asked for to the provider, on another site, and back with a
 // session; the forms are fit for narrow screens and for those who do not see well.
 func TestPageLoginBrowser(t *testing.T) {
@@ -417,7 +421,7 @@ func TestPageLoginBrowser(t *testing.T) {
 	for _, width := range []int{1440, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, "/queue?state=pending", width, scheme)
-			b.keep("login-" + scheme + "-" + strconv.Itoa(width))
+			b.keep("login" + shotName(scheme, width))
 		}
 	}
 	if at := b.run(`[location.pathname + location.search]`); at[0] != "/login?to=%2Fqueue%3Fstate%3Dpending" {
@@ -441,4 +445,65 @@ func TestPageLoginBrowser(t *testing.T) {
 	b.run(`(document.querySelector("[name=password]").value = "secret of daemon",
 		document.querySelector("form[action='/login/password'] button").click(), [])`)
 	d.wait("the map", func() bool { return at() == "/map" })
+}
+
+// TestPageGroup: with several servers each has a certificate of the cluster's authority; a login that one has sent to the
+// provider is ended by another, the session is good on all, and followers take jobs and change levels through the leader.
+func TestPageGroup(t *testing.T) {
+	t.Parallel()
+	i := startIssuer(t, "daemon")
+	i.groups = []string{"hpc-ops"}
+	g := fullGroup(t, 1, "--conf", confWith(t, t.TempDir(), "PageCertificate=cluster\nPageURL=https://muster.example\n"+
+		"OIDCIssuer="+i.url+"\nOIDCClientID="+issuerClient+"\nOIDCGroupClaim=groups\nOIDCOperators=hpc-ops\n"))
+	page := func(server string) string { return "https://" + g.pageAt(g.host(server)) }
+	_, ca := answer(t, webClient(t, ""), "GET", strings.Replace(page("s3"), "https", "http", 1)+"/authority.pem", nil)
+	if own, err := os.ReadFile(g.at["s1"].dir + "/d/trust/ca.pem"); err != nil || string(own) != ca {
+		t.Errorf("%v: the authority is not the cluster's:\n%s%s", err, own, ca)
+	}
+	c := webClient(t, ca)
+	c.Jar = nil // each server has another address here
+	lead := g.leader("s1")
+	others := g.others(lead)
+	w, _ := answer(t, c, "GET", page(lead)+"/login/oidc?to=/map", nil)
+	flow := w.Header.Get("Set-Cookie")
+	w, _ = answer(t, c, "GET", w.Header.Get("Location"), nil)
+	back := w.Header.Get("Location")
+	if !strings.HasPrefix(back, "https://muster.example/login/oidc/done?") || !strings.Contains(flow, "; Secure; SameSite=Lax") {
+		t.Fatalf("back to %s, with %s", back, flow)
+	}
+	cookie := func(set string) string { text, _, _ := strings.Cut(set, ";"); return text }
+	w, text := answer(t, c, "GET", strings.Replace(back, "https://muster.example", page(others[0]), 1), nil,
+		"Cookie", cookie(flow))
+	session := ""
+	for _, set := range w.Header.Values("Set-Cookie") {
+		if strings.HasPrefix(set, "__Host-muster=") {
+			session = cookie(set)
+		}
+	}
+	if w.StatusCode != 200 || session == "" || !strings.HasSuffix(w.Header.Get("Refresh"), "url=/map") {
+		t.Fatalf("another server ends the login: %d %s", w.StatusCode, text)
+	}
+	if out := g.must("s1", "sacctmgr", "-nP", "show", "user", "daemon", "format=admin"); out != "Operator" {
+		t.Errorf("the level is %q", out)
+	}
+	if os.Getuid() != 0 {
+		return
+	}
+	for _, server := range others {
+		_, text := answer(t, c, "GET", page(server)+"/submit", nil, "Cookie", session)
+		m := csrfField.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("%s takes no session of another: %s", server, text)
+		}
+		form := url.Values{"csrf": {m[1]}, "script": {"#!/bin/sh\n#SBATCH -o /dev/null\ntrue\n"}, "folder": {"/tmp"}}
+		w, text := answer(t, c, "POST", page(server)+"/submit", form, "Cookie", session)
+		to := w.Header.Get("Location")
+		if w.StatusCode != 303 {
+			t.Fatalf("%s: %d %s", server, w.StatusCode, text)
+		}
+		if w, text := answer(t, c, "GET", page(server)+to, nil, "Cookie", session); w.StatusCode != 200 ||
+			!strings.Contains(text, "was submitted") {
+			t.Errorf("%s%s: %d %s", server, to, w.StatusCode, text)
+		}
+	}
 }

@@ -51,14 +51,14 @@ func TestPageShell(t *testing.T) {
 		}
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		for width, name := range map[int]string{1440: "1440", 390: "390"} {
+		for _, width := range []int{1440, 390} {
 			b.look(s.page, "/jobs/"+id+"/shell", width, scheme)
 			s.wait("the shell", func() bool { return told() == "connected" && strings.Contains(shows(), "$") })
 			typed("echo user $(id -un) in job $SLURM_JOB_ID with $CUDA_VISIBLE_DEVICES, $(tput cols) wide; tty")
 			s.wait("its answer", func() bool {
 				return strings.Contains(strings.ReplaceAll(shows(), "\n", ""), "user daemon in job "+id+" with 0,")
 			})
-			b.keep("shell-" + scheme + "-" + name)
+			b.keep("shell" + shotName(scheme, width))
 			if strings.Contains(shows(), " 80 wide") {
 				t.Errorf("the terminal has not the size of the window: %s", shows())
 			}

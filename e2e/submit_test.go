@@ -193,7 +193,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(s.page, "/submit?template=two-gpus.sh", width, scheme)
 			s.wait("the answer", func() bool { return strings.Contains(says(), "starts now") })
-			b.keep("submit-" + scheme + "-" + strconv.Itoa(width))
+			b.keep("submit" + shotName(scheme, width))
 		}
 	}
 	set := func(name, value string) {

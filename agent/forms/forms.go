@@ -107,7 +107,7 @@ var starts = regexp.MustCompile(`^sbatch: Job \d+ to start at (\S+) using (\d+) 
 
 // Try asks when a job would start, and what may be a mistake in its script.
 func (c *Commands) Try(ctx context.Context, u User, words []string, script string) (a Answer) {
-	_, said, err := c.run(ctx, u, script, io.ReadAll, append([]string{"sbatch", "--test-only"}, words...))
+	_, said, err := c.run(ctx, u, script, io.ReadAll, sbatch("--test-only", words, script))
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		if m := starts.FindStringSubmatch(line); m != nil {
@@ -121,6 +121,15 @@ func (c *Commands) Try(ctx context.Context, u User, words []string, script strin
 	a.fail(err)
 	a.lint(c, ctx, u, words, script)
 	return a
+}
+
+// sbatch is its command line. The limits of this process are the server's, and nothing that jobs should have.
+func sbatch(how string, words []string, script string) []string {
+	line := []string{"sbatch", how}
+	if !strings.Contains(script, "--propagate") {
+		line = append(line, "--propagate=NONE")
+	}
+	return append(line, words...)
 }
 
 // say keeps a line of sbatch: a reason if it has failed, else a note.
@@ -170,7 +179,7 @@ func (a *Answer) lint(c *Commands, ctx context.Context, u User, words []string, 
 
 // Submit hands a job over.
 func (c *Commands) Submit(ctx context.Context, u User, words []string, script string) (a Answer) {
-	out, said, err := c.run(ctx, u, script, number, append([]string{"sbatch", "--parsable"}, words...))
+	out, said, err := c.run(ctx, u, script, number, sbatch("--parsable", words, script))
 	a.Job, _, _ = strings.Cut(strings.TrimSpace(out), ";")
 	if a.Job != "" { // what comes behind its number, as with --wait, says nothing of whether it was taken
 		err = nil
@@ -209,6 +218,7 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	if err != nil {
 		return "", "", fmt.Errorf("the command can not be run as %s on this server: %w", u.Name, err)
 	}
+	Plain(cmd.Process.Pid)
 	got, _ := read(io.LimitReader(pipe, maxSaid)) // what it says before it fails counts too
 	late := time.AfterFunc(endTime, cancel)
 	defer late.Stop()
@@ -221,6 +231,13 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 
 func text(b *bytes.Buffer) string {
 	return strings.ToValidUTF8(string(b.Bytes()[:min(b.Len(), maxSaid)]), "�")
+}
+
+// Plain takes from a process what the server has and users shall not: where memory is short the kernel ends servers
+// last.
+func Plain(pid int) {
+	// It may have ended already; a server that is not root has nothing to take.
+	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
 }
 
 // Command is a front-end as a user. The environment is what jobs of a crontab have.

@@ -27,7 +27,7 @@ func TestCommands(t *testing.T) {
 	text := `#!/bin/sh
 case "$1 $2" in
 "sbatch --test-only")
-	case $3 in
+	case $4 in
 	--time=0) echo "sbatch: error: oh no" >&2; echo "sbatch: why: so" >&2; exit 1;;
 	esac
 	echo "sbatch: Job 7 to start at 2026-11-25T14:20:00 using 8 processors on nodes n[1-2] in partition p" >&2

@@ -71,6 +71,7 @@ func open(ctx context.Context, c *forms.Commands, u forms.User, words []string, 
 		return nil, errors.Join(err, t.Close())
 	}
 	t.group = cmd.Process.Pid
+	forms.Plain(t.group)
 	go func() {
 		_ = cmd.Wait() // how it ended stands on the terminal
 		close(t.end)

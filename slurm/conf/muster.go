@@ -23,7 +23,7 @@ var musterKeys = [...]struct {
 	check func(value string) error
 }{
 	{"StatusPage", oneOf("public", "login")},
-	{"PageURL", webAddress},
+	{"PageURL", pageAddress},
 	{"PageCertificate", fileOr("cluster", "no")},
 	{"PageKey", fileOr()},
 	{"PagePassword", fileOr("no", "pam")},
@@ -74,6 +74,14 @@ func webAddress(value string) error {
 		return fmt.Errorf("want https:// (http:// is for this machine itself alone)")
 	}
 	return nil
+}
+
+// pageAddress takes an address of a host: the page is not below a path.
+func pageAddress(value string) error {
+	if u, err := url.Parse(value); err == nil && strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("want https://HOST[:PORT], without a path")
+	}
+	return webAddress(value)
 }
 
 // musterLine reads a line of muster.conf. What is mistyped there may open the page to others than it was meant for,

@@ -53,6 +53,7 @@ func TestMusterConf(t *testing.T) {
 		"PageCertificate=/etc/p.pem\n":              "PageCertificate=FILE and PageKey=FILE go together",
 		"PageCertificate=p.pem\n":                   "want cluster, or no, or the whole path of a file",
 		"PageURL=http://muster.example.org\n":       "want https://",
+		"PageURL=https://a.example/b\n":             "without a path",
 		"OIDCIssuer=https://a\n":                    "OIDCIssuer and OIDCClientID go together",
 		"OIDCIssuer=https://a\nOIDCClientID=b\n":    "OIDCIssuer needs PageURL",
 		"OIDCOperators=hpc\n":                       "need OIDCGroupClaim",
