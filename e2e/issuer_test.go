@@ -30,6 +30,7 @@ type issuer struct {
 	twist  func(jwt.MapClaims)     // changes what the next tokens say
 	sign   func(*jwt.Token) string // nil: by the key
 	groups []string
+	about  string // whom it speaks of beside its tokens
 }
 
 const issuerClient = "muster-page"
@@ -40,17 +41,26 @@ func startIssuer(t *testing.T, user string) *issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &issuer{t: t, key: key, user: user, codes: map[string]url.Values{}}
+	i := &issuer{t: t, key: key, user: user, codes: map[string]url.Values{}, about: "1"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, map[string]any{"issuer": i.url, "authorization_endpoint": i.url + "/authorize",
-			"token_endpoint": i.url + "/token", "jwks_uri": i.url + "/keys",
+			"token_endpoint": i.url + "/token", "jwks_uri": i.url + "/keys", "userinfo_endpoint": i.url + "/userinfo",
 			"id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		enc := base64.RawURLEncoding.EncodeToString
 		reply(w, 200, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "kid": "k", "use": "sig",
 			"alg": "RS256", "n": enc(key.N.Bytes()), "e": enc(big.NewInt(int64(key.E)).Bytes())}}})
+	})
+	mux.HandleFunc("GET /userinfo", func(w http.ResponseWriter, r *http.Request) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if r.Header.Get("Authorization") != "Bearer x" {
+			http.Error(w, "who asks?", http.StatusUnauthorized)
+			return
+		}
+		reply(w, 200, map[string]any{"sub": i.about, "groups": i.groups})
 	})
 	mux.HandleFunc("GET /authorize", i.authorize)
 	mux.HandleFunc("POST /token", i.token)

@@ -278,17 +278,27 @@ func TestPageOIDC(t *testing.T) {
 	}
 
 	level := func() string { return d.must("sacctmgr", "-nP", "show", "user", "daemon", "format=admin") }
+	apart := func(c jwt.MapClaims) { delete(c, "groups") } // told beside the token
 	for _, x := range []struct {
 		groups []string
 		want   string
-	}{{[]string{"all", "hpc-ops"}, "Operator"}, {[]string{"all"}, "None"}} {
+		twist  func(jwt.MapClaims)
+	}{{[]string{"all", "hpc-ops"}, "Operator", nil}, {[]string{"all"}, "None", nil},
+		{[]string{"hpc-ops"}, "Operator", apart}, {nil, "None", apart}} {
 		i.mu.Lock()
-		i.groups = x.groups
+		i.groups, i.twist = x.groups, x.twist
 		i.mu.Unlock()
 		c := webClient(t, "")
 		if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 200 || level() != x.want {
 			t.Errorf("%v: %d, level %q\n%s", x.groups, w.StatusCode, level(), text)
 		}
+	}
+	i.mu.Lock()
+	i.about = "2"
+	i.mu.Unlock()
+	c = webClient(t, "")
+	if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 403 || !strings.Contains(text, "two users at once") {
+		t.Errorf("told of another: %d %s", w.StatusCode, text)
 	}
 }
 
@@ -329,6 +339,10 @@ func TestPagePassword(t *testing.T) {
 			len(c.Jar.Cookies(w.Request.URL)) > 0 {
 			t.Errorf("%s: %d\n%s", name, w.StatusCode, text)
 		}
+	}
+	if _, text := answer(t, webClient(t, ""), "GET", page+"/login", nil, "X-Forwarded-For", "10.0.0.1"); strings.Contains(
+		text, `type="password"`) || !strings.Contains(text, "Passwords are taken by TLS alone") {
+		t.Errorf("the form without TLS: %s", text)
 	}
 	waits := false
 	for range 8 {

@@ -355,6 +355,7 @@ type Login struct {
 	Hours      int
 	Provider   string // whom one can log in by; "": none
 	Password   bool   // or by name and password
+	Plain      bool   // not by password, since it would go over the network for all to read
 	To         string // where one comes to
 	Refusal    string
 	Name       string // that was given

@@ -117,7 +117,8 @@ func (l *logins) ask(w http.ResponseWriter, r *http.Request) {
 // offer shows the ways that the configuration has opened.
 func (l *logins) offer(w http.ResponseWriter, r *http.Request, code int, v ui.Login) {
 	s := l.settings()
-	v.Password = s.Password != ""
+	_, err := safePlace(r)
+	v.Password, v.Plain = s.Password != "" && err == nil, s.Password != "" && err != nil
 	if u, err := url.Parse(s.OIDC.Issuer); err == nil {
 		v.Provider = u.Hostname()
 	}
