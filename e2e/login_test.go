@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -81,7 +82,8 @@ func answer(t *testing.T, c *http.Client, method, at string, form url.Values, he
 func TestPageTLS(t *testing.T) {
 	t.Parallel()
 	addr, dir := freeAddr(t), t.TempDir()
-	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "PageCertificate=cluster\n"))
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr, "--conf", confWith(t, dir,
+		"PageCertificate=cluster\nPageShell=yes\n"))
 	plain := webClient(t, "")
 	if w, _ := answer(t, plain, "GET", "http://"+addr+"/queue?state=pending", nil); w.StatusCode != 307 ||
 		w.Header.Get("Location") != "https://"+addr+"/queue?state=pending" {
@@ -110,6 +112,28 @@ func TestPageTLS(t *testing.T) {
 	if set := w.Header.Get("Set-Cookie"); w.StatusCode != 303 || !strings.HasPrefix(set, "__Host-muster=") ||
 		!strings.Contains(set, "; Secure") {
 		t.Errorf("login: %d %s %s", w.StatusCode, set, text)
+	}
+	job := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 1000")
+	d.wait("the job", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
+	ws, _, err := websocket.Dial(t.Context(), "wss://"+addr+"/jobs/"+job+"/shell/socket",
+		&websocket.DialOptions{HTTPClient: c})
+	if err != nil {
+		t.Fatalf("a shell by TLS: %v", err)
+	}
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte(`{"cols":80,"rows":24}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.Write(t.Context(), websocket.MessageBinary, []byte("echo $((6*7)); exit\n")); err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for err == nil {
+		var more []byte
+		_, more, err = ws.Read(t.Context())
+		shown += string(more)
+	}
+	if !strings.Contains(shown, "42") || !strings.Contains(err.Error(), "the shell has ended") {
+		t.Errorf("a shell by TLS: %q, %v", shown, err)
 	}
 	if out := d.must("muster", "config", "show"); !strings.Contains(out, "PageCertificate=cluster") {
 		t.Errorf("muster config show: %s", out)

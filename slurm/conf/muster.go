@@ -1,9 +1,9 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -17,27 +17,32 @@ import (
 // musterFile is its name.
 const musterFile = "muster.conf"
 
-// musterKeys are its keys; check says what is wrong with a value.
-var musterKeys = [...]struct {
+// musterKey is one of its keys; check says what is wrong with a value.
+type musterKey struct {
 	key   string
 	check func(value string) error
-}{
-	{"StatusPage", oneOf("public", "login")},
-	{"PageURL", pageAddress},
-	{"PageCertificate", fileOr("cluster", "no")},
-	{"PageKey", fileOr()},
-	{"PagePassword", fileOr("no", "pam")},
-	{"PageShell", oneOf("yes", "no")},
-	{"SubmitTemplates", fileOr()},
-	{"OIDCIssuer", webAddress},
-	{"OIDCClientID", anyText},
-	{"OIDCSecretFile", fileOr()},
-	{"OIDCAuthority", fileOr()},
-	{"OIDCScopes", anyText},
-	{"OIDCUserClaim", anyText},
-	{"OIDCGroupClaim", anyText},
-	{"OIDCOperators", anyText},
-	{"OIDCAdministrators", anyText},
+}
+
+// musterKeys are all; not a variable, as each front-end would make it as it starts.
+func musterKeys() []musterKey {
+	return []musterKey{
+		{"StatusPage", oneOf("public", "login")},
+		{"PageURL", pageAddress},
+		{"PageCertificate", fileOr("cluster", "no")},
+		{"PageKey", fileOr()},
+		{"PagePassword", fileOr("no", "pam")},
+		{"PageShell", oneOf("yes", "no")},
+		{"SubmitTemplates", fileOr()},
+		{"OIDCIssuer", webAddress},
+		{"OIDCClientID", anyText},
+		{"OIDCSecretFile", fileOr()},
+		{"OIDCAuthority", fileOr()},
+		{"OIDCScopes", anyText},
+		{"OIDCUserClaim", anyText},
+		{"OIDCGroupClaim", anyText},
+		{"OIDCOperators", anyText},
+		{"OIDCAdministrators", anyText},
+	}
 }
 
 func anyText(string) error { return nil }
@@ -62,24 +67,28 @@ func fileOr(words ...string) func(string) error {
 	}
 }
 
-// webAddress takes an address of the web. Without TLS it may be on this machine alone.
+// webAddress takes an address of the web. Without TLS it may be on this machine alone. (No net/url: it would have
+// front-ends start after the libraries of daemons.)
 func webAddress(value string) error {
-	u, err := url.Parse(value)
-	if err != nil || u.Host == "" {
-		return fmt.Errorf("want https://HOST")
+	scheme, rest, _ := strings.Cut(value, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if host == "" || strings.ContainsAny(value, " @?#") {
+		return errors.New("want https://HOST[:PORT]")
 	}
-	host := u.Hostname()
-	here := host == "127.0.0.1" || host == "::1" || host == "localhost"
-	if u.Scheme != "https" && (u.Scheme != "http" || !here) {
-		return fmt.Errorf("want https:// (http:// is for this machine itself alone)")
+	here := false
+	for _, name := range []string{"127.0.0.1", "[::1]", "localhost"} {
+		here = here || host == name || strings.HasPrefix(host, name+":")
+	}
+	if scheme != "https" && (scheme != "http" || !here) {
+		return errors.New("want https:// (http:// is for this machine itself alone)")
 	}
 	return nil
 }
 
 // pageAddress takes an address of a host: the page is not below a path.
 func pageAddress(value string) error {
-	if u, err := url.Parse(value); err == nil && strings.Trim(u.Path, "/") != "" {
-		return fmt.Errorf("want https://HOST[:PORT], without a path")
+	if _, rest, _ := strings.Cut(value, "://"); strings.Contains(strings.TrimSuffix(rest, "/"), "/") {
+		return errors.New("want https://HOST[:PORT], without a path")
 	}
 	return webAddress(value)
 }
@@ -87,18 +96,14 @@ func pageAddress(value string) error {
 // musterLine reads a line of muster.conf. What is mistyped there may open the page to others than it was meant for,
 // so it is refused.
 func musterLine(r *reader, file string, n int, ps []pair) {
+	keys := musterKeys()
 	for _, p := range ps {
-		i := slices.IndexFunc(musterKeys[:], func(k struct {
-			key   string
-			check func(string) error
-		}) bool {
-			return strings.EqualFold(k.key, p.key)
-		})
+		i := slices.IndexFunc(keys, func(k musterKey) bool { return strings.EqualFold(k.key, p.key) })
 		err := error(nil)
 		if i < 0 {
 			err = fmt.Errorf("there is no such key: %s", strings.Join(musterNames(), " "))
 		} else {
-			err = musterKeys[i].check(p.value)
+			err = keys[i].check(p.value)
 		}
 		if err != nil {
 			r.refused = append(r.refused, fmt.Errorf("%s:%d: %s=%s: %w", file, n, p.key, p.value, err))
@@ -109,7 +114,7 @@ func musterLine(r *reader, file string, n int, ps []pair) {
 }
 
 func musterNames() (out []string) {
-	for _, k := range musterKeys {
+	for _, k := range musterKeys() {
 		out = append(out, k.key)
 	}
 	return out
