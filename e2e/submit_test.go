@@ -46,7 +46,7 @@ function slurm_job_modify(job, rec, parts, uid) return slurm.SUCCESS end
 		t.Fatal(err)
 	}
 	conf := confWith(t, dir, "PagePassword="+program+"\nSubmitTemplates="+templates+"\n"+keys)
-	text := "ClusterName=c\nJobSubmitPlugins=lua\nPartitionName=p Nodes=ALL Default=YES MaxTime=2:00:00\n" +
+	text := "ClusterName=c\nMinJobAge=2\nJobSubmitPlugins=lua\nPartitionName=p Nodes=ALL Default=YES MaxTime=2:00:00\n" +
 		"PartitionName=long Nodes=ALL\nPartitionName=admins Nodes=ALL AllowGroups=root\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -177,6 +177,12 @@ func TestPageSubmit(t *testing.T) {
 		t.Errorf("another's script is shown: %s", text)
 	}
 	s.must("scancel", id[1], roots)
+	s.wait("history alone to have it", func() bool { return s.must("squeue", "-h", "-t", "all") == "" })
+	_, text = answer(t, s.http, "GET", s.page+"/submit?job="+id[1], nil)
+	kept := strings.Contains(text, "id -un") || strings.Contains(text, "Its script is not kept any more: paste it.")
+	if !strings.Contains(text, `value="by form"`) || !kept {
+		t.Errorf("the form of a job of history: %s", text)
+	}
 }
 
 // TestPageSubmitBrowser: in a browser the answer stands beside the script while it is written.

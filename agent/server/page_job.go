@@ -54,6 +54,9 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	if v.Owner && j.Spec.Kind == cluster.Batch && showsNothing(j) == "" {
 		v.Log = jobPath(j) + "/log"
 	}
+	if v.Owner && j.Spec.Kind == cluster.Batch {
+		v.Actions = append(v.Actions, again(j))
+	}
 	if j.ArrayID != 0 {
 		strip := stripOf(sees, j.ArrayID, nil)
 		v.Strip, v.ArrayID = &strip, strconv.Itoa(int(j.ArrayID))
@@ -65,7 +68,6 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	if v.Owner {
 		if b, ok := sees.snap.Blob(j.Spec.Script); ok && j.Spec.Script != "" {
 			v.Script = strings.ToValidUTF8(string(b.Text[:min(len(b.Text), pageScript)]), "�")
-			v.Actions = append(v.Actions, again(j))
 		}
 	}
 	for _, name := range j.AllocNodes()[:min(len(j.AllocNodes()), pageNodes)] {
@@ -282,7 +284,7 @@ func viewArray(s *pages, sees visibility, r *http.Request, n *named, now time.Ti
 		waits(&v.Waits, sees, waiting, now)
 		v.Priority = priorityRows(sees.snap, waiting, now)
 	}
-	if v.Owner && n.job.Spec.Script != "" {
+	if v.Owner && n.job.Spec.Kind == cluster.Batch {
 		v.Actions = append(v.Actions, again(n.job))
 	}
 	v.Asked, v.Files, v.Depends = askedRows(sees.snap, n.job), fileRows(n.job), dependRows(sees, n.job)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -65,7 +66,7 @@ func (f *submits) show(w http.ResponseWriter, r *http.Request) {
 	values, note := map[string]string{}, ""
 	switch q := r.URL.Query(); {
 	case q.Get("job") != "":
-		values, v.Script, note = f.again(sees, q.Get("job"))
+		values, v.Script, note = f.again(r.Context(), sees, q.Get("job"))
 	case q.Get("template") != "":
 		v.Script, _ = forms.ReadTemplate(f.logins.settings().Templates, q.Get("template"))
 	}
@@ -76,12 +77,11 @@ func (f *submits) show(w http.ResponseWriter, r *http.Request) {
 }
 
 // again fills the form with what a job asked for, if the visitor may see it.
-func (f *submits) again(sees visibility, id string) (values map[string]string, script, note string) {
-	n := named{}
-	n.ref, _ = jobRef(id)
-	n.live(sees.snap)
-	if n.job == nil || !owns(sees, n.job) {
-		return nil, "", "Job " + id + " is not in the queue any more, or is not yours: the form is empty."
+func (f *submits) again(ctx context.Context, sees visibility, id string) (values map[string]string, script,
+	note string) {
+	n, err := f.find(ctx, sees, id)
+	if err != nil || !owns(sees, n.job) {
+		return nil, "", "Job " + id + " is not known any more, or is not yours: the form is empty."
 	}
 	s := n.job.Spec
 	if b, ok := sees.snap.Blob(s.Script); ok {
@@ -107,6 +107,9 @@ func (f *submits) again(sees visibility, id string) (values map[string]string, s
 		values["array"] = s.Array.Text
 	}
 	note = "This is what job " + id + " asked for."
+	if script == "" {
+		note += " Its script is not kept any more: paste it."
+	}
 	if s.SubmitLine != "" {
 		note += " It was submitted by: " + s.SubmitLine + ". What the form has no field for goes into the script, " +
 			"as a line #SBATCH."
