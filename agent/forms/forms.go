@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -26,6 +27,7 @@ const (
 	runTime    = 30 * time.Second // of one command
 	endTime    = 2 * time.Second  // for it to end once it has said all that is read
 	maxAtOnce  = 8                // commands
+	maxOfUser  = 3                // of one user
 	maxSaid    = 64 << 10         // of what one says
 	maxNotes   = 20
 	templateIs = 64 << 10
@@ -62,11 +64,39 @@ type Commands struct {
 	Program string // muster
 	Socket  string // of this daemon
 	busy    chan struct{}
+	users   *PerUser
 }
 
 // NewCommands runs them for one server.
 func NewCommands(program, socket string) *Commands {
-	return &Commands{program, socket, make(chan struct{}, maxAtOnce)}
+	return &Commands{program, socket, make(chan struct{}, maxAtOnce), NewPerUser(maxOfUser)}
+}
+
+// PerUser counts what each user has going on, so that nobody takes all there is.
+type PerUser struct {
+	most int
+	mu   sync.Mutex
+	has  map[uint32]int
+}
+
+// NewPerUser lets each have so many.
+func NewPerUser(most int) *PerUser { return &PerUser{most: most, has: map[uint32]int{}} }
+
+// Enter counts one more, if the user may have it; leave is to be called then.
+func (p *PerUser) Enter(uid uint32) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.has[uid] >= p.most {
+		return nil, false
+	}
+	p.has[uid]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.has[uid]--; p.has[uid] == 0 {
+			delete(p.has, uid)
+		}
+	}, true
 }
 
 // Note is what was said of the script; of line 0: of it as a whole.
@@ -197,6 +227,11 @@ func number(r io.Reader) ([]byte, error) { return bufio.NewReader(r).ReadBytes('
 // run runs a front-end, and reads from it what is to be read.
 func (c *Commands) run(ctx context.Context, u User, input string, read func(io.Reader) ([]byte, error),
 	words []string) (out, said string, err error) {
+	leave, ok := c.users.Enter(u.UID)
+	if !ok {
+		return "", "", errors.New("this form is being checked already: wait until that is over")
+	}
+	defer leave()
 	select {
 	case c.busy <- struct{}{}:
 	case <-ctx.Done():

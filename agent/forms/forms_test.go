@@ -59,3 +59,19 @@ esac
 		t.Errorf("%+v", a)
 	}
 }
+
+// TestPerUser: each user has so many at a time, and others are not kept back by that.
+func TestPerUser(t *testing.T) {
+	p := NewPerUser(2)
+	_, _ = p.Enter(1)
+	leave, ok := p.Enter(1)
+	if _, more := p.Enter(1); !ok || more {
+		t.Error("a user has not two of them")
+	}
+	if _, other := p.Enter(2); !other {
+		t.Error("another user has none")
+	}
+	if leave(); p.has[1] != 1 {
+		t.Errorf("%v are left", p.has)
+	}
+}

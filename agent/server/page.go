@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dev.muster/agent/forms"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
@@ -85,7 +86,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 // handler is the table of paths.
 func (s *pages) handler() http.Handler {
 	s.logins, s.submits = newLogins(s), newSubmits(s, s.errands)
-	s.shells = &shells{submits: s.submits, open: map[uint32]int{}}
+	s.shells = &shells{submits: s.submits, open: forms.NewPerUser(maxShells)}
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
 		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,

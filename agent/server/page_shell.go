@@ -3,11 +3,11 @@ package server
 import (
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"dev.muster/agent/forms"
 	"dev.muster/agent/shell"
 	"dev.muster/cluster"
 	"dev.muster/ui"
@@ -21,8 +21,7 @@ const maxShells = 8
 // shells are the terminals that this server has open.
 type shells struct {
 	*submits
-	mu   sync.Mutex
-	open map[uint32]int // by user
+	open *forms.PerUser
 }
 
 func (x *shells) routes(mux *http.ServeMux) {
@@ -89,25 +88,6 @@ func (x *shells) show(w http.ResponseWriter, r *http.Request) {
 	x.render(w, r, in, http.StatusOK, "shell", "Shell in job "+v.Job, v)
 }
 
-// enter counts a terminal, if its user may have one more.
-func (x *shells) enter(uid uint32) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.open[uid] >= maxShells {
-		return false
-	}
-	x.open[uid]++
-	return true
-}
-
-func (x *shells) leave(uid uint32) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.open[uid]--; x.open[uid] == 0 {
-		delete(x.open, uid)
-	}
-}
-
 // serve carries a terminal. Other sites can not open one: the cookie is Strict, and the library refuses their Origin.
 func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 	in, j := x.find(w, r)
@@ -115,11 +95,14 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	u, err := userOfSession(in)
-	if err != nil || !x.enter(in.UID) {
+	leave, ok := x.open.Enter(in.UID)
+	if ok {
+		defer leave()
+	}
+	if err != nil || !ok {
 		x.say(w, r, http.StatusTooManyRequests, "No shell", "There are too many shells of yours: close one first.")
 		return
 	}
-	defer x.leave(in.UID)
 	cookie, _ := r.Cookie(cookieName(r)) // it is there: find has read it
 	ws, err := websocket.Accept(w, r, nil)
 	if err != nil {

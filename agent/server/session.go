@@ -233,8 +233,11 @@ func (s *Server) createLogin(_ context.Context, who api.Caller, _ api.Empty) (ap
 		return api.LoginResponse{}, err
 	}
 	s.slog.Info("login link made", "user", who.User, "uid", who.UID)
-	url := *at
-	if set := login.Read(s.Snapshot().Config().Keys); set.TLS() {
+	url, set := *at, login.Read(s.Snapshot().Config().Keys)
+	switch {
+	case set.URL != "" && len(s.servers()) == 1: // elsewhere it may lead to another server, which does not know the link
+		url = set.URL + "/"
+	case set.TLS():
 		url = strings.Replace(url, "http:", "https:", 1)
 	}
 	return api.LoginResponse{URL: url + "login?once=" + secret, Expires: until}, nil

@@ -91,7 +91,8 @@ if (form) {
     asks = new AbortController();
     try {
       const reply = await fetch("/submit/check", { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "1" }, signal: asks.signal });
-      if (reply.ok) document.getElementById("check").innerHTML = await reply.text();
+      const box = document.getElementById("check");
+      if (reply.ok) box.innerHTML = await reply.text(); else box.textContent = "This is not checked: the session may be over. Reload the page.";
     } catch { /* a later one asks */ }
   };
   form.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(check, 600); });
