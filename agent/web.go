@@ -93,6 +93,7 @@ func serveWeb(ctx context.Context, cfg *Config, n *network, s *server.Server, pa
 	url := pageURL(ln.Addr(), n)
 	s.ShowsPage(url)
 	cfg.Log.Info("status page", "url", url)
+	go secret.redirect(ctx, ln.Addr())
 	if err := srv.Serve(secret.listen(ctx, ln)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}

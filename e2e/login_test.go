@@ -146,6 +146,17 @@ func TestPageTLS(t *testing.T) {
 	if w.StatusCode != 200 || w.TLS.PeerCertificates[0].Subject.CommonName != "from a file" {
 		t.Errorf("with files: %d, %v", w.StatusCode, w.TLS.PeerCertificates[0].Subject)
 	}
+	other := freeAddr(t)
+	confWith(t, dir, "PageCertificate=cluster\nPageRedirect="+other+"\n")
+	d.must("scontrol", "reconfigure")
+	d.wait("the other port", func() bool {
+		r, err := plain.Get("http://" + other + "/map?by=job")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return r.StatusCode == 307 && r.Header.Get("Location") == "https://"+addr+"/map?by=job"
+	})
 	confWith(t, dir, "PageCertificate=no\n")
 	d.must("scontrol", "reconfigure")
 	if w, _ := answer(t, webClient(t, ""), "GET", "http://"+addr+"/queue", nil); w.StatusCode != 200 {
@@ -220,6 +231,18 @@ func TestPageOIDC(t *testing.T) {
 	}
 	if w, _ := answer(t, c, "GET", page+"/metrics", nil); w.StatusCode != 403 {
 		t.Errorf("StatusPage=login: metrics %d", w.StatusCode)
+	}
+	for _, path := range []string{"/", "/queue", "/map", "/plan", "/live", "/accounts.csv", "/usage.csv", "/v1/events",
+		"/metrics/jobs", "/metrics/compat", "/metrics/hardware", "/jobs/1", "/jobs/1/log/more", "/find?q=1", "/submit", "/nope"} {
+		w, text := answer(t, c, "GET", page+path, nil)
+		if w.StatusCode != 403 || strings.Contains(text, "node-001") {
+			t.Errorf("StatusPage=login: %s %d", path, w.StatusCode)
+		}
+	}
+	for _, path := range []string{"/livez", "/login", "/static/page.css"} {
+		if w, _ := answer(t, c, "GET", page+path, nil); w.StatusCode != 200 {
+			t.Errorf("StatusPage=login: %s %d", path, w.StatusCode)
+		}
 	}
 	token := "Bearer " + tokenOf(t, d, daemonUID)
 	if w, _ := answer(t, c, "GET", page+"/metrics", nil, "Authorization", token); w.StatusCode != 200 {

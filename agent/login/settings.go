@@ -13,6 +13,7 @@ type Settings struct {
 	URL    string // as visitors write it, without a slash at its end; "": not said
 	// Certificate and Key are files for TLS; Certificate may be "cluster", for one of the cluster's own authority.
 	Certificate, Key string
+	Redirect         string // where else one is sent to the page from, ADDRESS:PORT; "": nowhere
 	Password         string // "": no; "pam", or a program
 	OIDC             OIDC
 	Shell            bool   // terminals in jobs are opened
@@ -36,7 +37,8 @@ func Read(keys map[string]string) Settings {
 	list := func(key string) []string { return split(keys[key]) }
 	s := Settings{
 		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
-		Certificate: keys["pagecertificate"], Key: keys["pagekey"], Password: keys["pagepassword"],
+		Certificate: keys["pagecertificate"], Key: keys["pagekey"],
+		Redirect: keys["pageredirect"], Password: keys["pagepassword"],
 		Templates: keys["submittemplates"], Shell: strings.EqualFold(keys["pageshell"], "yes"),
 		OIDC: OIDC{Issuer: keys["oidcissuer"], Client: keys["oidcclientid"], SecretFile: keys["oidcsecretfile"],
 			Authority: keys["oidcauthority"], Scopes: list("oidcscopes"),

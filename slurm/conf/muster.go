@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dev.muster/cluster"
@@ -30,6 +31,7 @@ func musterKeys() []musterKey {
 		{"PageURL", pageAddress},
 		{"PageCertificate", fileOr("cluster", "no")},
 		{"PageKey", fileOr()},
+		{"PageRedirect", listenAddress},
 		{"PagePassword", fileOr("no", "pam")},
 		{"PageShell", oneOf("yes", "no")},
 		{"SubmitTemplates", fileOr()},
@@ -46,6 +48,15 @@ func musterKeys() []musterKey {
 }
 
 func anyText(string) error { return nil }
+
+// listenAddress takes [ADDRESS]:PORT.
+func listenAddress(value string) error {
+	i := strings.LastIndexByte(value, ':')
+	if _, err := strconv.ParseUint(value[i+1:], 10, 16); i < 0 || err != nil {
+		return errors.New("want [ADDRESS]:PORT, as :80")
+	}
+	return nil
+}
 
 // oneOf takes one of some words.
 func oneOf(words ...string) func(string) error {

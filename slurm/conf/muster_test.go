@@ -56,6 +56,8 @@ func TestMusterConf(t *testing.T) {
 		"PageURL=https://a.example/b\n":             "without a path",
 		"OIDCIssuer=https://a\n":                    "OIDCIssuer and OIDCClientID go together",
 		"OIDCIssuer=https://a\nOIDCClientID=b\n":    "OIDCIssuer needs PageURL",
+		"PageRedirect=80\n":                         "want [ADDRESS]:PORT",
+		"PageRedirect=:80\n":                        "<nil>",
 		"OIDCOperators=hpc\n":                       "need OIDCGroupClaim",
 		"PageURL=http://127.0.0.1:7480\n":           "<nil>",
 		"PageCertificate=cluster\nPagePassword=pam": "<nil>",
