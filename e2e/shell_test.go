@@ -40,9 +40,9 @@ func TestPageShell(t *testing.T) {
 	}
 	b.enter(&visitor{t: t, addr: strings.TrimPrefix(s.page, "http://"), http: s.http})
 	shows := func() string {
-		return b.run(`[[...document.querySelectorAll(".xterm-rows > div")].map((e) => e.textContent).join("\n")]`)[0]
+		return b.seen(`[...document.querySelectorAll(".xterm-rows > div")].map((e) => e.textContent).join("\n")`)
 	}
-	told := func() string { return b.run(`[document.getElementById("told")?.textContent ?? ""]`)[0] }
+	told := func() string { return b.seen(`document.getElementById("told")?.textContent ?? ""`) }
 	typed := func(text string) {
 		b.call("Input.insertText", map[string]any{"text": text}, nil)
 		for _, kind := range []string{"keyDown", "keyUp"} {

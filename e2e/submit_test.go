@@ -194,7 +194,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 		return
 	}
 	b.enter(&visitor{t: t, addr: strings.TrimPrefix(s.page, "http://"), http: s.http})
-	says := func() string { return b.run(`[document.getElementById("check")?.textContent ?? ""]`)[0] }
+	says := func() string { return b.seen(`document.getElementById("check")?.textContent ?? ""`) }
 	for _, width := range []int{1440, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(s.page, "/submit?template=two-gpus.sh", width, scheme)
@@ -219,7 +219,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 	s.wait("the answer to it", func() bool { return strings.Contains(says(), "starts now") })
 	b.run(`(document.querySelector("#submit button.do").click(), [])`)
 	s.wait("the job's page", func() bool {
-		return strings.Contains(b.run(`[document.querySelector(".did")?.textContent ?? ""]`)[0], "was submitted")
+		return strings.Contains(b.seen(`document.querySelector(".did")?.textContent ?? ""`), "was submitted")
 	})
 	if out := s.must("squeue", "-h", "-o", "%u %j"); out != "daemon typed" {
 		t.Errorf("the queue: %s", out)
