@@ -157,7 +157,7 @@ func Run(ctx context.Context, cfg Config) error {
 		run("server", s.Run)
 		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, gateway: n.way()}
 		run("page", func(ctx context.Context) error {
-			return serveWeb(ctx, &cfg, n, s.ShowsPage, withREST(ctx, &cfg, s, as, s.Pages(as.callAs)))
+			return serveWeb(ctx, &cfg, n, s, withREST(ctx, &cfg, s, as, s.Pages(as.callAs)))
 		})
 		run("REST", func(ctx context.Context) error { return serveRESTSocket(ctx, &cfg, s, as) })
 	}

@@ -12,8 +12,8 @@ import (
 	"dev.muster/agent/server"
 )
 
-// The status page and the metrics have a port of their own, without TLS: browsers and scrapers have no certificate of the
-// cluster. What is done from the page is done by sessions that the local socket has opened.
+// The status page and the metrics have a port of their own: browsers and scrapers have no certificate of the
+// cluster. What is done from the page is done by sessions that the local socket, a provider or a password has opened.
 const (
 	// DefaultWebPort is that of the page.
 	DefaultWebPort = "7480"
@@ -71,8 +71,8 @@ func webServer(ctx context.Context, pages http.Handler, log *slog.Logger) *http.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
-// serveWeb serves pages until ctx ends. shown is told where they are.
-func serveWeb(ctx context.Context, cfg *Config, n *network, shown func(url string), pages http.Handler) error {
+// serveWeb serves pages until ctx ends. The server is told where they are.
+func serveWeb(ctx context.Context, cfg *Config, n *network, s *server.Server, pages http.Handler) error {
 	addr, asked := cfg.web()
 	if addr == "" {
 		return nil
@@ -86,13 +86,15 @@ func serveWeb(ctx context.Context, cfg *Config, n *network, shown func(url strin
 		cfg.Log.Warn("no status page here", "err", err)
 		return nil
 	}
-	srv := webServer(ctx, pages, cfg.Log)
+	secret := newWebTLS(s, n, cfg.Log)
+	srv := webServer(ctx, secret.secured(pages), cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	url := pageURL(ln.Addr(), n)
-	shown(url)
+	s.ShowsPage(url)
 	cfg.Log.Info("status page", "url", url)
-	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	go secret.redirect(ctx, ln.Addr())
+	if err := srv.Serve(secret.listen(ctx, ln)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil

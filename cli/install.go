@@ -322,7 +322,8 @@ func printFirstSteps(servers []api.Server, andClient bool) {
 		job = "srun hostname"
 	}
 	fmt.Printf(`
-page         http://%s/ shows jobs, users and nodes to all who reach that port (PrivateData hides them)
+page         http://%s/ shows jobs, users and nodes to all who reach that port
+             (StatusPage=login in /etc/muster/muster.conf asks for a login; TLS: docs/page.md)
 log in there muster ui prints a link
 first job    %s
 how it is    muster status; journalctl -u muster-server has the log

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -87,14 +88,14 @@ var lintRules = [...]lintRule{
 
 // runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing where there is nothing to say.
 func runLint(s *front.Sys, args []string) int {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files")
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "-" {
+		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files; - is the standard input")
 	}
 	nodes, config := lintCluster(s)
 	books := lintBooks(s)
 	code := 0
 	for _, file := range args {
-		text, err := front.ReadFileLimited(file, submit.MaxScript)
+		text, err := lintText(s, file)
 		if err != nil {
 			code = s.Fail("%s: %v", file, err)
 			continue
@@ -116,6 +117,14 @@ func runLint(s *front.Sys, args []string) int {
 		}
 	}
 	return code
+}
+
+// lintText reads a file, or what is typed.
+func lintText(s *front.Sys, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(s.Stdin, submit.MaxScript))
+	}
+	return front.ReadFileLimited(file, submit.MaxScript)
 }
 
 func lintPlace(file string, line int) string {
@@ -194,7 +203,11 @@ func readJobScript(s *front.Sys, file string, text []byte) *jobScript {
 	if !path.IsAbs(file) {
 		file = "./" + file
 	}
-	req, err := submit.ParseSbatch([]string{file}, &sys)
+	argv := []string{file}
+	if sc.path == "-" {
+		argv, sys.Stdin = nil, bytes.NewReader(text)
+	}
+	req, err := submit.ParseSbatch(argv, &sys)
 	if err != nil {
 		sc.refused = strings.TrimPrefix(strings.TrimPrefix(strings.Split(err.Error(), "\n")[0], "sbatch: "), "error: ")
 		return sc

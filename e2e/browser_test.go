@@ -55,7 +55,7 @@ func startBrowser(t *testing.T, dir string) *browser {
 		return nil
 	}
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
-		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir="+filepath.Join(dir, "browser"))
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost", "--user-data-dir="+filepath.Join(dir, "browser"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -122,6 +122,9 @@ func (b *browser) call(method string, params map[string]any, result any) {
 		m := b.next(method)
 		if m.ID != b.id {
 			continue
+		}
+		if m.Error != nil && strings.Contains(m.Error.Message, "navigated") { // the page went while it was asked
+			return
 		}
 		if m.Error != nil {
 			b.t.Fatalf("%s: %s", method, m.Error.Message)
@@ -196,6 +199,15 @@ func (b *browser) run(script string) (list []string) {
 		b.t.Fatalf("%s", r.ExceptionDetails)
 	}
 	return r.Result.Value
+}
+
+// seen evaluates a script that gives one text; "" while the browser goes from one page to the next.
+func (b *browser) seen(script string) string {
+	b.t.Helper()
+	if list := b.run("[" + script + "]"); len(list) > 0 {
+		return list[0]
+	}
+	return ""
 }
 
 // picture takes a picture of what is seen, with 256 colours at most.

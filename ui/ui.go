@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 )
 
@@ -37,17 +39,30 @@ type Page struct {
 	Operator   bool
 	View       any
 	Path       string // of the view
+	Asked      string // the path and what was asked of it
 }
 
 // Nav lists the views that every page leads to.
 func (p Page) Nav() (out []Link) {
 	for _, l := range []Link{{"Overview", "/", false}, {"Jobs", "/queue", false}, {"Plan", "/plan", false},
 		{"Nodes", "/map", false},
-		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false}} {
+		{"Accounts", "/accounts", false}, {"Reservations", "/reservations", false}, {"Events", "/events", false},
+		{"Submit", "/submit", false}} {
+		if l.To == "/submit" && p.User == "" {
+			continue
+		}
 		l.Here = l.To == p.Path
 		out = append(out, l)
 	}
 	return out
+}
+
+// LogIn is where one logs in and comes back from.
+func (p Page) LogIn() string {
+	if p.Path == "/login" {
+		return p.Asked
+	}
+	return Login{To: p.Asked}.Goes("/login")
 }
 
 // Link is a choice among views, and whether it is the one that is shown.
@@ -335,9 +350,61 @@ type Ask struct {
 
 // Login is the form that opens a session.
 type Login struct {
-	Once, User string
+	Once, User string // of a link
 	Operator   bool
 	Hours      int
+	Provider   string // whom one can log in by; "": none
+	Password   bool   // or by name and password
+	Plain      bool   // not by password, since it would go over the network for all to read
+	To         string // where one comes to
+	Refusal    string
+	Name       string // that was given
+}
+
+// Goes is the address of a path with where one comes to after it.
+func (l Login) Goes(path string) string { return path + "?to=" + url.QueryEscape(l.To) }
+
+// Submit is the form for a job.
+type Submit struct {
+	Script, Note string
+	Fields       []Field
+	Templates    []Template
+	Partitions   []Allows
+	Answer       *Answer // nil: nothing was asked yet
+}
+
+// Field is one of a form, with what may be chosen.
+type Field struct {
+	Name, Label, Hint, Value string
+	Choices                  []string
+}
+
+// Known reports whether the value is among the choices.
+func (f Field) Known() bool { return slices.Contains(f.Choices, f.Value) }
+
+// Template is a script to begin with.
+type Template struct{ Name, About string }
+
+// Allows is what a partition gives a job.
+type Allows struct {
+	Name        string
+	Default     bool
+	Time, Nodes string
+	CPUs, GPUs  int // of a node
+	Kinds       []string
+}
+
+// Answer is what would become of a job.
+type Answer struct {
+	Refused, Starts        string
+	CPUs, Nodes, Partition string
+	Notes                  []Row
+}
+
+// Shell is the view of a terminal in a job.
+type Shell struct {
+	Job, To, Socket string
+	Nodes           []Link
 }
 
 // Accounts is the view of shares and usage.

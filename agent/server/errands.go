@@ -35,6 +35,8 @@ type Errands struct {
 	Message func(*cluster.Errand, *cluster.Config) any
 	// Socket is where these programs find a server.
 	Socket string
+	// Front is the program that becomes muster's front-ends; "": there is none.
+	Front string
 	// Filter runs the site's script; nil: there is none.
 	Filter JobFilter
 }

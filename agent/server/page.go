@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"dev.muster/agent/forms"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
@@ -53,8 +52,13 @@ type pages struct {
 	stats         *stats
 	watching      atomic.Int64 // pages that follow the cluster
 	sessions      *sessions
-	logOut        func(context.Context, *session) // everywhere
+	logins        *logins
+	submits       *submits
+	shells        *shells
+	token         func(token, named string) (api.Caller, error) // nil: none is taken
+	logOut        func(context.Context, *session)               // everywhere
 	call          CallAs
+	errands       *Errands
 	events        *eventLog
 	hist          History
 	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
@@ -71,15 +75,18 @@ type pages struct {
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
 	s.samples.callAs.Store(&call)
-	p := &pages{name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
+	p := &pages{errands: &s.cfg.Errands, name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
 		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
-		foretell: s.foretell, samples: s.samples}
+		foretell: s.foretell, samples: s.samples,
+		token: func(token, named string) (api.Caller, error) { return TokenCaller(s, token, named) }}
 	return p.handler()
 }
 
 // handler is the table of paths.
 func (s *pages) handler() http.Handler {
+	s.logins, s.submits = newLogins(s), newSubmits(s, s.errands)
+	s.shells = &shells{submits: s.submits, open: forms.NewPerUser(maxShells)}
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
 		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive, "/jobs/{id}/sooner": s.viewSooner,
@@ -111,9 +118,7 @@ func (s *pages) handler() http.Handler {
 		for _, h := range guard {
 			w.Header().Set(h[0], h[1])
 		}
-		if who, _ := s.visitor(r); s.closed(r.URL.Path, who) {
-			s.say(w, r, http.StatusForbidden, "Log in", "PrivateData is set: this is for "+map[bool]string{true: "operators", false: "those who have logged in"}[who.UID != nobody]+
-				". Run muster ui on a login host or a server: it prints a link that opens a session in your name.")
+		if s.logins.closed(w, r) {
 			return
 		}
 		own.ServeHTTP(w, r)
@@ -123,19 +128,6 @@ func (s *pages) handler() http.Handler {
 // with makes a handler of a function of pages.
 func (s *pages) with(do func(*pages, http.ResponseWriter, *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { do(s, w, r) }
-}
-
-// openPaths need no login whatever PrivateData says.
-var openPaths = []string{"/livez", "/readyz", "/healthz", "/login", "/static/"}
-
-// closed reports whether PrivateData keeps a path from somebody: all from those without a login, sums over all jobs from
-// all but operators. What views leave out besides, they know.
-func (s *pages) closed(path string, who api.Caller) bool {
-	if slices.ContainsFunc(openPaths, func(p string) bool { return strings.HasPrefix(path, p) }) {
-		return false
-	}
-	snap := s.snapshot()
-	return private(snap.Config()) && (who.UID == nobody || strings.HasPrefix(path, "/metrics") && !visibilityOf(snap, who).all)
 }
 
 // page renders a view of the present snapshot; for those who follow without a session, of the moment that they all see.
@@ -155,7 +147,7 @@ func (s *pages) page(v view) http.HandlerFunc {
 			}
 			s.render(w, r, in, http.StatusOK, name, title, data)
 		}
-		if in == nil && r.Header.Get("X-Part") != "" {
+		if who.UID == nobody && r.Header.Get("X-Part") != "" {
 			s.moment.view(w, r, s.snapshot, show)
 			return
 		}

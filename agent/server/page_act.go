@@ -34,6 +34,11 @@ func (s *pages) visitor(r *http.Request) (api.Caller, *session) {
 			return who.caller(), who
 		}
 	}
+	if token := bearer(r); token != "" && s.token != nil { // a program that looks
+		if who, err := s.token(token, ""); err == nil {
+			return who, nil
+		}
+	}
 	return stranger, nil
 }
 
@@ -187,6 +192,9 @@ func offeredTo(sees visibility, kind, object string, j *cluster.Job, n *cluster.
 
 // did words what a redirect says was done; only words of the table are shown.
 func did(r *http.Request, kind, object string) string {
+	if kind == "jobs" && r.URL.Query().Get("did") == "submit" {
+		return "Job " + object + " was submitted."
+	}
 	for _, a := range actions() {
 		if a.kind == kind && a.name == r.URL.Query().Get("did") {
 			return fmt.Sprintf(a.done, object)
@@ -197,8 +205,9 @@ func did(r *http.Request, kind, object string) string {
 
 // actionRoutes registers logging in and out and every action.
 func (s *pages) actionRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /login", s.askLogin)
-	mux.HandleFunc("POST /login", s.login)
+	s.logins.routes(mux)
+	s.submits.routes(mux)
+	s.shells.routes(mux)
 	mux.HandleFunc("POST /logout", s.form(s.logout))
 	mux.HandleFunc("GET /queue/act", s.with(askBulk))
 	mux.HandleFunc("POST /queue/act", s.form(func(w http.ResponseWriter, r *http.Request, in *session) {
@@ -210,7 +219,7 @@ func (s *pages) actionRoutes(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			who, in := s.visitor(r)
 			if in == nil {
-				s.askLogin(w, r)
+				s.logins.send(w, r)
 				return
 			}
 			s.askAction(w, r, &a, who, in, http.StatusOK, "")
@@ -221,8 +230,14 @@ func (s *pages) actionRoutes(mux *http.ServeMux) {
 
 // form lets only forms of the visitor's own session through: it must come from this page, with its token.
 func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
+	return s.formOf(maxForm, do)
+}
+
+// formOf is form, of so many bytes at most.
+func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !readForm(w, r) {
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		if !parsed(w, r) {
 			return
 		}
 		_, in := s.visitor(r)
@@ -241,6 +256,11 @@ func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session)) http
 // readForm reads a form of at most maxForm bytes; it answers where there is none.
 func readForm(w http.ResponseWriter, r *http.Request) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return parsed(w, r)
+}
+
+// parsed reads a form; it answers where there is none.
+func parsed(w http.ResponseWriter, r *http.Request) bool {
 	if err := r.ParseForm(); err != nil {
 		code := http.StatusBadRequest
 		if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
@@ -305,40 +325,6 @@ func (s *pages) act(w http.ResponseWriter, r *http.Request, a *pageAction, in *s
 	http.Redirect(w, r, "/"+a.kind+"/"+url.PathEscape(object)+"?did="+a.name, http.StatusSeeOther)
 }
 
-// askLogin shows the form that opens a session, or says how to get one. A link is used up by the form alone: programs that
-// look at links beforehand do no harm.
-func (s *pages) askLogin(w http.ResponseWriter, r *http.Request) {
-	once := r.URL.Query().Get("once")
-	who, ok := s.sessions.invited(once, time.Now())
-	switch {
-	case ok:
-		s.render(w, r, nil, http.StatusOK, "login", "Log in", ui.Login{Once: once, User: who.User, Operator: who.UID == 0 || who.Admin, Hours: int(sessionLife / time.Hour)})
-	case once != "":
-		s.say(w, r, http.StatusGone, "The link is not good any more", "It was opened before, is older than five minutes, or was made by another server. muster ui prints a new one.")
-	default:
-		s.say(w, r, http.StatusForbidden, "Log in", "Run muster ui on a login host or a server: it prints a link that opens a session in your name.")
-	}
-}
-
-func (s *pages) login(w http.ResponseWriter, r *http.Request) {
-	if !readForm(w, r) {
-		return
-	}
-	who, ok := s.sessions.open(r.PostForm.Get("once"), time.Now())
-	if !ok {
-		s.say(w, r, http.StatusGone, "The link is not good any more", "It was opened before or is older than five minutes. muster ui prints a new one.")
-		return
-	}
-	value, err := s.sessions.seal(&who)
-	if err != nil {
-		http.Error(w, "the session could not be made", http.StatusInternalServerError)
-		return
-	}
-	s.log.Info("session opened", "user", who.User, "uid", who.UID, "from", r.RemoteAddr)
-	setCookie(w, r, value)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
 func (s *pages) logout(w http.ResponseWriter, r *http.Request, in *session) {
 	s.logOut(r.Context(), in)
 	s.log.Info("session ended", "user", in.User, "uid", in.UID)
@@ -379,7 +365,8 @@ func packed(out *bytes.Buffer) {
 // render writes a view around which the page is.
 func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session, code int, name, title string, data any) {
 	snap := s.snapshot()
-	p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name, Now: time.Now(), Index: snap.Index, View: data, Path: r.URL.Path}
+	p := ui.Page{Title: title, Cluster: cmp.Or(snap.Config().ClusterName, "cluster"), Version: s.version, Server: s.name, Now: time.Now(), Index: snap.Index, View: data, Path: r.URL.Path,
+		Asked: r.URL.RequestURI()}
 	if in != nil {
 		p.User, p.CSRF, p.Operator = in.User, s.sessions.csrf(in), in.UID == 0 || in.Admin
 	}

@@ -34,7 +34,7 @@ func bulkOf(r *http.Request) (a pageAction, jobs []string, ok bool) {
 func askBulk(s *pages, w http.ResponseWriter, r *http.Request) {
 	who, in := s.visitor(r)
 	if in == nil {
-		s.askLogin(w, r)
+		s.logins.send(w, r)
 		return
 	}
 	_ = r.ParseForm() // what can not be read is not there

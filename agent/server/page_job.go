@@ -37,7 +37,7 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	v := ui.JobPage{Job: jobRow(sees.snap, j, now), Did: did(r, "jobs", n.text), Owner: owns(sees, j)}
 	v.Timeline = s.timeline(j, now)
 	if n.lives {
-		v.Actions = offered(sees, j, nil)
+		v.Actions = append(offered(sees, j, nil), s.shells.link(sees, j)...)
 	} else {
 		v.Note = "This is from history: the job has left the queue."
 	}
@@ -53,6 +53,9 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	}
 	if v.Owner && j.Spec.Kind == cluster.Batch && showsNothing(j) == "" {
 		v.Log = jobPath(j) + "/log"
+	}
+	if v.Owner && j.Spec.Kind == cluster.Batch {
+		v.Actions = append(v.Actions, again(j))
 	}
 	if j.ArrayID != 0 {
 		strip := stripOf(sees, j.ArrayID, nil)
@@ -280,6 +283,9 @@ func viewArray(s *pages, sees visibility, r *http.Request, n *named, now time.Ti
 	if waiting.Phase == cluster.Pending {
 		waits(&v.Waits, sees, waiting, now)
 		v.Priority = priorityRows(sees.snap, waiting, now)
+	}
+	if v.Owner && n.job.Spec.Kind == cluster.Batch {
+		v.Actions = append(v.Actions, again(n.job))
 	}
 	v.Asked, v.Files, v.Depends = askedRows(sees.snap, n.job), fileRows(n.job), dependRows(sees, n.job)
 	if a := n.job.Spec.Array; a != nil && a.Limit > 0 {

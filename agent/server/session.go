@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/login"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -126,32 +127,47 @@ func (s *sessions) open(secret string, now time.Time) (session, bool) {
 		return session{}, false
 	}
 	delete(s.links, k)
+	return begun(who, now), true
+}
+
+// begun is a new session of somebody.
+func begun(who session, now time.Time) session {
 	who.ID, who.Until = randomText(), now.Add(sessionLife)
-	return who, true
+	return who
 }
 
 // seal is the cookie's value of a session.
 func (s *sessions) seal(who *session) (string, error) {
-	text, err := wire.Marshal(who)
+	return s.sign("session", who)
+}
+
+// sign makes a text of a value that only a server of this cluster can make, for one purpose.
+func (s *sessions) sign(purpose string, value any) (string, error) {
+	text, err := wire.Marshal(value)
 	if err != nil {
 		return "", err
 	}
 	enc := base64.RawURLEncoding
 	left := enc.EncodeToString(text)
-	return left + "." + enc.EncodeToString(s.mac("session", left)), nil
+	return left + "." + enc.EncodeToString(s.mac(purpose, left)), nil
+}
+
+// signed reads what sign has made, and reports whether it is that.
+func (s *sessions) signed(purpose, text string, value any) bool {
+	left, right, _ := strings.Cut(text, ".")
+	enc := base64.RawURLEncoding
+	sum, err := enc.DecodeString(right)
+	if err != nil || !hmac.Equal(sum, s.mac(purpose, left)) {
+		return false
+	}
+	plain, err := enc.DecodeString(left)
+	return err == nil && wire.Unmarshal(plain, value) == nil
 }
 
 // read is the session of a cookie's value, nil if it is none or is over.
 func (s *sessions) read(value string, now time.Time) *session {
-	left, right, _ := strings.Cut(value, ".")
-	enc := base64.RawURLEncoding
-	sum, err := enc.DecodeString(right)
-	if err != nil || !hmac.Equal(sum, s.mac("session", left)) {
-		return nil
-	}
-	text, err := enc.DecodeString(left)
 	var who session
-	if err != nil || wire.Unmarshal(text, &who) != nil || now.After(who.Until) {
+	if !s.signed("session", value, &who) || now.After(who.Until) {
 		return nil
 	}
 	s.mu.Lock()
@@ -217,7 +233,14 @@ func (s *Server) createLogin(_ context.Context, who api.Caller, _ api.Empty) (ap
 		return api.LoginResponse{}, err
 	}
 	s.slog.Info("login link made", "user", who.User, "uid", who.UID)
-	return api.LoginResponse{URL: *at + "login?once=" + secret, Expires: until}, nil
+	url, set := *at, login.Read(s.Snapshot().Config().Keys)
+	switch {
+	case set.URL != "" && len(s.servers()) == 1: // elsewhere it may lead to another server, which does not know the link
+		url = set.URL + "/"
+	case set.TLS():
+		url = strings.Replace(url, "http:", "https:", 1)
+	}
+	return api.LoginResponse{URL: url + "login?once=" + secret, Expires: until}, nil
 }
 
 // ShowsPage tells where browsers find this server's page, http://HOST:PORT/.

@@ -58,6 +58,7 @@ var besides = [...]struct {
 	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
 	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
 	{submitScript, nil, readScript}, {cliScript, nil, readScript},
+	{musterFile, musterLine, nil},
 }
 
 // plugstack tells that the plugins of a plugstack.conf have no effect.
@@ -91,8 +92,8 @@ func Beside(name string) bool {
 const secretKeys = " accountingstoragepass jobcomppass storagepass "
 
 // Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf,
-// slurmdbd.conf, plugstack.conf, job_submit.lua and cli_filter.lua if they are there. The notes say what was not
-// understood or has no effect.
+// slurmdbd.conf, plugstack.conf, muster.conf, job_submit.lua and cli_filter.lua if they are there. The notes
+// say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
 	return cfg, notes, err
@@ -124,6 +125,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		}
 	}
 	r.finish()
+	settleMuster(r)
 	if err := errors.Join(r.refused...); err != nil {
 		return nil, nil, nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // File is one of the files of a configuration.
 type File struct {
-	Name  string // slurm.conf, topology.conf, gres.conf, cgroup.conf, job_container.conf or slurmdbd.conf
+	Name  string // slurm.conf, or that of a file beside it
 	Lines []string
 }
 
@@ -32,6 +32,7 @@ func Write(cfg *cluster.Config) (out []File) {
 		{"cgroup.conf", cgroupLines(&cfg.Constrain)},
 		{"job_container.conf", containerLines(cfg.PrivateDirs)},
 		{"slurmdbd.conf", retentionLines(&cfg.Retention)},
+		{musterFile, musterLines(cfg)},
 	} {
 		if f.Name == "slurm.conf" || len(f.Lines) > 0 {
 			out = append(out, f)
@@ -64,7 +65,7 @@ func keyLines(cfg *cluster.Config) (out []string) {
 	if cfg.Keys == nil {
 		return []string{"# no slurm.conf was put in force yet: muster's own defaults"}
 	}
-	keys := slices.Sorted(maps.Keys(cfg.Keys))
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Keys)), OfMuster)
 	for _, m := range memKeys {
 		i, k := slices.Index(keys, m.cpu), slices.Index(keys, m.node)
 		if i >= 0 && k >= 0 && (m.of(cfg).Per == cluster.MemPerCPU) == (i < k) {

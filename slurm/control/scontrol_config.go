@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/conf"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
@@ -160,6 +161,9 @@ func ConfigText(r *api.ClusterResponse) map[string]string {
 	lines["AccountingStorageTRES"] = withTRES("")
 	forms := valueForms()
 	for k, v := range r.Config.Keys {
+		if conf.OfMuster(k) { // no keys of Slurm's
+			continue
+		}
 		key := spelt(k)
 		if form := forms[key]; form != nil {
 			v = form(v)

@@ -4,7 +4,7 @@ const main = document.getElementById("main"), live = document.getElementById("li
 let busy = false, again = false;
 
 // still: a question stays as it is until it is answered, as does what is dear to find out, and what somebody is about to choose.
-const still = () => main.querySelector("form.ask, [data-still], .bulk input:checked") || main.contains(document.activeElement) && document.activeElement.matches("input, select");
+const still = () => main.querySelector("form.ask, [data-still], .bulk input:checked") || main.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
 
 async function renew() {
   if (still()) return;
@@ -35,10 +35,10 @@ function replace(text) {
 }
 document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; renew(); } });
 
-const source = new EventSource("/live");
+const source = main.querySelector("[data-alone]") ? {} : new EventSource("/live"); // a login tells of nothing
 let lost = false; // after a break another server may answer, and what it tells counts; else a page may know more than followers are told
 source.onopen = () => { live.textContent = "live"; };
-source.onerror = () => { live.textContent = "the server does not answer; trying again"; lost = true; };
+source.onerror = () => { live.textContent = source.readyState === 2 ? "not followed; reload to see more" : "the server does not answer; trying again"; lost = true; };
 source.onmessage = (e) => {
   const news = lost ? e.data !== main.dataset.index : Number(e.data) > Number(main.dataset.index);
   lost = false;
@@ -81,6 +81,23 @@ if (last) fetch(last.dataset.lines).then((r) => r.ok ? r.text() : "").then((text
   pre.textContent = all ? all.textContent.trimEnd().split("\n").slice(-20).join("\n") || "nothing yet" : note.textContent;
   last.replaceChildren(pre);
 });
+
+// What a job that is being written would come to is told beside it.
+const form = document.getElementById("submit");
+if (form) {
+  let wait, asks;
+  const check = async () => {
+    asks?.abort();
+    asks = new AbortController();
+    try {
+      const reply = await fetch("/submit/check", { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "1" }, signal: asks.signal });
+      const box = document.getElementById("check");
+      if (reply.ok) box.innerHTML = await reply.text(); else box.textContent = "This is not checked: the session may be over. Reload the page.";
+    } catch { /* a later one asks */ }
+  };
+  form.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(check, 600); });
+  check();
+}
 
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select, textarea")) return;

@@ -1,0 +1,77 @@
+package forms
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWords: what was filled in becomes options, each in one word whatever it has; what was not is left out.
+func TestWords(t *testing.T) {
+	values := map[string]string{"name": "a b", "nodes": " 2 ", "time": "--hold", "qos": "", "other": "x"}
+	got := Words(func(name string) string { return values[name] })
+	if want := []string{"--job-name=a b", "--nodes=2", "--time=--hold"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Script("#!/bin/sh\r\ntrue"); got != "#!/bin/sh\ntrue\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCommands: what sbatch and lint say is told apart; of a submission the number alone is waited for.
+func TestCommands(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "muster")
+	text := `#!/bin/sh
+case "$1 $2" in
+"sbatch --test-only")
+	case $4 in
+	--time=0) echo "sbatch: error: oh no" >&2; echo "sbatch: why: so" >&2; exit 1;;
+	esac
+	echo "sbatch: Job 7 to start at 2026-11-25T14:20:00 using 8 processors on nodes n[1-2] in partition p" >&2
+	echo "sbatch: a note" >&2;;
+"lint -") cat >/dev/null; echo "-:3: late"; echo "-: use --time"; echo "-: sbatch refuses it: oh no";;
+"sbatch --parsable") echo "12;east"; exec sleep 1000;;
+esac
+`
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, me := NewCommands(program, "/s"), User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	a := c.Try(context.Background(), me, []string{"--time=1"}, "x")
+	if a.Starts.Format("15:04") != "14:20" || a.CPUs != 8 || a.Nodes != "n[1-2]" || a.Partition != "p" || a.Refused != "" {
+		t.Errorf("%+v", a)
+	}
+	if want := []Note{{0, "a note"}, {3, "late"}, {0, "sbatch refuses it: oh no"}}; !slices.Equal(a.Notes, want) {
+		t.Errorf("%+v, want %+v", a.Notes, want)
+	}
+	a = c.Try(context.Background(), me, []string{"--time=0"}, "x")
+	if want := []Note{{3, "late"}}; a.Refused != "oh no\nwhy: so" || !a.Starts.IsZero() || !slices.Equal(a.Notes, want) {
+		t.Errorf("%+v", a)
+	}
+	if a := c.Submit(context.Background(), me, nil, "x"); a.Job != "12" || a.Refused != "" {
+		t.Errorf("%+v", a)
+	}
+	c.Program = "/nonexistent"
+	if a := c.Submit(context.Background(), me, nil, "x"); a.Job != "" || !strings.Contains(a.Refused, "can not be run") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestPerUser: each user has so many at a time, and others are not kept back by that.
+func TestPerUser(t *testing.T) {
+	p := NewPerUser(2)
+	_, _ = p.Enter(1)
+	leave, ok := p.Enter(1)
+	if _, more := p.Enter(1); !ok || more {
+		t.Error("a user has not two of them")
+	}
+	if _, other := p.Enter(2); !other {
+		t.Error("another user has none")
+	}
+	if leave(); p.has[1] != 1 {
+		t.Errorf("%v are left", p.has)
+	}
+}

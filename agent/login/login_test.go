@@ -1,0 +1,97 @@
+package login
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTries: five attempts are free, then one waits, longer each time; a right password makes an end of it, and others'
+// failures from elsewhere do not lock a user out for long.
+func TestTries(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "check")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nread -r p\n[ \"$p\" = right ]\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, s := NewPasswords(), &Settings{Password: program}
+	now := time.Now()
+	for range freeTries - 1 {
+		p.failed(countedOf("c", ""), now)
+	}
+	for range freeTries + 20 {
+		p.failed(countedOf("a", "10.0.0.1"), now)
+	}
+	for of, want := range map[[2]string]time.Duration{{"a", ""}: userWait, {"b", "10.0.0.1"}: addressWait,
+		{"b", "10.0.0.2"}: 0, {"b", ""}: 0, {"c", ""}: 0} {
+		if got := p.wait(countedOf(of[0], of[1]), now); got != want {
+			t.Errorf("%s waits %v, want %v", of, got, want)
+		}
+	}
+	if err := p.Check(context.Background(), s, "a", "right", "10.0.0.2"); err == nil ||
+		!strings.Contains(err.Error(), "try again in 1m") {
+		t.Errorf("an early attempt: %v", err)
+	}
+	if err := p.Check(context.Background(), s, "b", "right", "10.0.0.2"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	if err := p.Check(context.Background(), s, "-b", "right", "10.0.0.2"); err != ErrPassword {
+		t.Errorf("an option as a name: %v", err)
+	}
+	p.failed(countedOf("d", ""), now.Add(2*forgetAfter))
+	if len(p.tries) != 1 {
+		t.Errorf("%d are remembered, of which one is fresh", len(p.tries))
+	}
+}
+
+// TestOnce: an answer of a provider is good once, soon, and for the browser that began.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, now := NewProviders(), time.Now()
+		f := &Flow{State: "s", Until: now.Add(FlowLife)}
+		if !p.once(f, now) || p.once(f, now) {
+			t.Error("a state is not good once")
+		}
+		late := now.Add(FlowLife + time.Second)
+		if _, err := p.Finish(context.Background(), &Settings{}, f, nil, late); err == nil ||
+			!strings.Contains(err.Error(), "more than ten minutes") {
+			t.Errorf("late: %v", err)
+		}
+		if p.once(&Flow{State: "t", Until: late.Add(FlowLife)}, late); len(p.used) != 1 {
+			t.Errorf("%d states are remembered", len(p.used))
+		}
+	})
+}
+
+// TestLevel: the groups of a provider decide on the level where they are named.
+func TestLevel(t *testing.T) {
+	s := Read(map[string]string{"oidcoperators": "ops, more", "oidcadministrators": "admins", "statuspage": "Login",
+		"pagepassword": "PAM", "pagecertificate": "no"})
+	if !s.Closed || s.Password != "pam" || s.TLS() {
+		t.Errorf("%+v", s)
+	}
+	for groups, want := range map[string]string{"more": "Operator", "ops admins": "Administrator", "users": ""} {
+		v := Visitor{Groups: strings.Fields(groups)}
+		if level, decides := v.Level(&s); level != want || !decides {
+			t.Errorf("%s: %q, %v", groups, level, decides)
+		}
+	}
+	if _, decides := (&Visitor{}).Level(&Settings{}); decides {
+		t.Error("groups decide though none is named")
+	}
+}
+
+// TestClaims: the name is taken from the claim that is named, an e-mail address if it was verified.
+func TestClaims(t *testing.T) {
+	o := &OIDC{UserClaim: "email", GroupClaim: "g"}
+	if _, err := (claims{"email": "a@b"}).visitor(o); err == nil {
+		t.Error("an address that was not verified is taken")
+	}
+	v, err := claims{"email": "a", "email_verified": true, "g": []any{"x", "y"}}.visitor(o)
+	if err != nil || v.User != "a" || strings.Join(v.Groups, " ") != "x y" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -1,0 +1,168 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// muster.conf has what Slurm has no keys for: how the page is reached, and who may look at it. It is a file of its
+// own so that Slurm's commands still read the slurm.conf beside it. The keys are kept as they were read; the servers
+// look at them where they are asked for.
+
+// musterFile is its name.
+const musterFile = "muster.conf"
+
+// musterKey is one of its keys; check says what is wrong with a value.
+type musterKey struct {
+	key   string
+	check func(value string) error
+}
+
+// musterKeys are all; not a variable, as each front-end would make it as it starts.
+func musterKeys() []musterKey {
+	return []musterKey{
+		{"StatusPage", oneOf("public", "login")},
+		{"PageURL", pageAddress},
+		{"PageCertificate", fileOr("cluster", "no")},
+		{"PageKey", fileOr()},
+		{"PageRedirect", listenAddress},
+		{"PagePassword", fileOr("no", "pam")},
+		{"PageShell", oneOf("yes", "no")},
+		{"SubmitTemplates", fileOr()},
+		{"OIDCIssuer", webAddress},
+		{"OIDCClientID", anyText},
+		{"OIDCSecretFile", fileOr()},
+		{"OIDCAuthority", fileOr()},
+		{"OIDCScopes", anyText},
+		{"OIDCUserClaim", anyText},
+		{"OIDCGroupClaim", anyText},
+		{"OIDCOperators", anyText},
+		{"OIDCAdministrators", anyText},
+	}
+}
+
+func anyText(string) error { return nil }
+
+// listenAddress takes [ADDRESS]:PORT.
+func listenAddress(value string) error {
+	i := strings.LastIndexByte(value, ':')
+	if _, err := strconv.ParseUint(value[i+1:], 10, 16); i < 0 || err != nil {
+		return errors.New("want [ADDRESS]:PORT, as :80")
+	}
+	return nil
+}
+
+// oneOf takes one of some words.
+func oneOf(words ...string) func(string) error {
+	return func(value string) error {
+		if slices.Contains(words, strings.ToLower(value)) {
+			return nil
+		}
+		return fmt.Errorf("want %s", strings.Join(words, " or "))
+	}
+}
+
+// fileOr takes the path of a file, or one of some words.
+func fileOr(words ...string) func(string) error {
+	return func(value string) error {
+		if strings.HasPrefix(value, "/") || slices.Contains(words, strings.ToLower(value)) {
+			return nil
+		}
+		return fmt.Errorf("want %s", strings.Join(append(words, "the whole path of a file, from /"), ", or "))
+	}
+}
+
+// webAddress takes an address of the web. Without TLS it may be on this machine alone. (No net/url: it would have
+// front-ends start after the libraries of daemons.)
+func webAddress(value string) error {
+	scheme, rest, _ := strings.Cut(value, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if host == "" || strings.ContainsAny(value, " @?#") {
+		return errors.New("want https://HOST[:PORT]")
+	}
+	here := false
+	for _, name := range []string{"127.0.0.1", "[::1]", "localhost"} {
+		here = here || host == name || strings.HasPrefix(host, name+":")
+	}
+	if scheme != "https" && (scheme != "http" || !here) {
+		return errors.New("want https:// (http:// is for this machine itself alone)")
+	}
+	return nil
+}
+
+// pageAddress takes an address of a host: the page is not below a path.
+func pageAddress(value string) error {
+	if _, rest, _ := strings.Cut(value, "://"); strings.Contains(strings.TrimSuffix(rest, "/"), "/") {
+		return errors.New("want https://HOST[:PORT], without a path")
+	}
+	return webAddress(value)
+}
+
+// musterLine reads a line of muster.conf. What is mistyped there may open the page to others than it was meant for,
+// so it is refused.
+func musterLine(r *reader, file string, n int, ps []pair) {
+	keys := musterKeys()
+	for _, p := range ps {
+		i := slices.IndexFunc(keys, func(k musterKey) bool { return strings.EqualFold(k.key, p.key) })
+		err := error(nil)
+		if i < 0 {
+			err = fmt.Errorf("there is no such key: %s", strings.Join(musterNames(), " "))
+		} else {
+			err = keys[i].check(p.value)
+		}
+		if err != nil {
+			r.refused = append(r.refused, fmt.Errorf("%s:%d: %s=%s: %w", file, n, p.key, p.value, err))
+			continue
+		}
+		r.cfg.Keys[p.key] = p.value
+	}
+}
+
+func musterNames() (out []string) {
+	for _, k := range musterKeys() {
+		out = append(out, k.key)
+	}
+	return out
+}
+
+// OfMuster reports whether a key stands in muster.conf.
+func OfMuster(key string) bool {
+	return slices.ContainsFunc(musterNames(), func(name string) bool { return strings.EqualFold(name, key) })
+}
+
+// musterLines are the keys of muster.conf as they were read, in alphabetical order.
+func musterLines(cfg *cluster.Config) (out []string) {
+	for _, key := range slices.Sorted(maps.Keys(cfg.Keys)) {
+		for _, name := range musterNames() {
+			if strings.EqualFold(name, key) {
+				out = append(out, name+"="+quoted(cfg.Keys[key]))
+			}
+		}
+	}
+	return out
+}
+
+// settleMuster looks at what only goes together.
+func settleMuster(r *reader) {
+	has := func(key string) bool { return r.cfg.Keys[strings.ToLower(key)] != "" }
+	refuse := func(text string) { r.refused = append(r.refused, fmt.Errorf("%s: %s", musterFile, text)) }
+	certificate := r.cfg.Keys["pagecertificate"]
+	if strings.HasPrefix(certificate, "/") != has("PageKey") {
+		refuse("PageCertificate=FILE and PageKey=FILE go together")
+	}
+	if has("OIDCIssuer") != has("OIDCClientID") {
+		refuse("OIDCIssuer and OIDCClientID go together: the provider gives the second")
+	}
+	if has("OIDCIssuer") && !has("PageURL") {
+		refuse("OIDCIssuer needs PageURL=https://HOST[:PORT]: that is where the provider sends visitors back to")
+	}
+	if (has("OIDCOperators") || has("OIDCAdministrators")) && !has("OIDCGroupClaim") {
+		refuse("OIDCOperators and OIDCAdministrators need OIDCGroupClaim, the claim that lists groups")
+	}
+}
