@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"dev.muster/agent/server"
-	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -45,11 +44,15 @@ type rest struct {
 }
 
 // withREST puts the interface before the pages.
-func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, pages http.Handler) http.Handler {
-	x := newREST(ctx, cfg, s, as)
+func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pages http.Handler) http.Handler {
+	x := newREST(cfg, s, as, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == server.PeerHelloPath || r.URL.Path == server.PeerCallPath {
+		switch r.URL.Path {
+		case server.PeerHelloPath, server.PeerCallPath:
 			servePeers(x, s, w, r)
+			return
+		case api.TokenCallPath:
+			x.callByToken(w, r)
 			return
 		}
 		for _, p := range restPaths {
@@ -62,20 +65,12 @@ func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, p
 	})
 }
 
-func newREST(ctx context.Context, cfg *Config, s *server.Server, as *handler) *rest {
-	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index },
-		conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
+func newREST(cfg *Config, s *server.Server, as *handler, inner *innerConns) *rest {
+	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index }, conns: inner}
 	x.unchanged = func(since time.Time) bool {
 		return s.Age() == 0 && s.Snapshot().Now.Add(changeMargin).Before(since)
 	}
 	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
-	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, callerKey{}, c.(*innerConn).who)
-		}}
-	context.AfterFunc(ctx, func() { srv.Close() })
-	go func() { _ = srv.Serve(x.conns) }() // ends with ctx
 	return x
 }
 
@@ -194,7 +189,7 @@ func (x *rest) tag(r *http.Request, who api.Caller) string {
 }
 
 // serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
-func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler) error {
+func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler, inner *innerConns) error {
 	if cfg.REST == nil || cfg.RESTSocket == "" {
 		return nil
 	}
@@ -202,7 +197,7 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	if err != nil {
 		return err
 	}
-	x := newREST(ctx, cfg, s, as)
+	x := newREST(cfg, s, as, inner)
 	srv := webServer(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x.serve(w, r,
 			bySocket)
@@ -221,50 +216,3 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	}
 	return nil
 }
-
-// innerConns are connections within this process.
-type innerConns struct {
-	conns chan net.Conn
-	done  <-chan struct{}
-}
-
-// innerConn is one, of a caller.
-type innerConn struct {
-	net.Conn
-	who caller
-}
-
-func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
-	near, far := net.Pipe()
-	if !p.put(&innerConn{far, caller{Caller: who, peer: trust.Peer{}}}) {
-		return nil, net.ErrClosed
-	}
-	return near, nil
-}
-
-// put has a connection served; it is closed, and false returned, where nobody serves any more.
-func (p *innerConns) put(c *innerConn) bool {
-	select {
-	case p.conns <- c:
-		return true
-	case <-p.done:
-		c.Close()
-		return false
-	}
-}
-
-// Accept is for net/http.
-func (p *innerConns) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close is for net/http.
-func (p *innerConns) Close() error { return nil }
-
-// Addr is for net/http.
-func (p *innerConns) Addr() net.Addr { return &net.UnixAddr{Name: "rest", Net: "unix"} }

@@ -47,6 +47,7 @@ type Sys struct {
 	// Again runs the command for another cluster; nil: it can not be.
 	Again func(*Sys) int
 
+	token   bool    // all calls go by one
 	cluster string  // that was named and is asked; "": the own one
 	remote  bool    // it is another one
 	later   bool    // others were asked before
