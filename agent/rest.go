@@ -34,11 +34,12 @@ const changeMargin = 2 * server.StaleAfter
 
 // rest serves the interface.
 type rest struct {
-	cfg   *Config
-	as    *handler
-	token func(token, named string) (api.Caller, error)
-	conns *innerConns
-	state func() uint64 // the index of the log that this server's answers are of
+	cfg     *Config
+	as      *handler
+	token   func(token, named string) (api.Caller, error)
+	conns   *innerConns
+	cluster func() string // its name
+	state   func() uint64 // the index of the log that this server's answers are of
 	// unchanged reports whether surely no entry of the log is of a time or of one after it.
 	unchanged func(since time.Time) bool
 }
@@ -67,6 +68,7 @@ func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pag
 
 func newREST(cfg *Config, s *server.Server, as *handler, inner *innerConns) *rest {
 	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index }, conns: inner}
+	x.cluster = func() string { return s.Snapshot().Config().ClusterName }
 	x.unchanged = func(since time.Time) bool {
 		return s.Age() == 0 && s.Snapshot().Now.Add(changeMargin).Before(since)
 	}
@@ -129,7 +131,7 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		Host:   cmp.Or(host, "localhost"),
 		YAML:   wantsYAML(r),
 		Dial:   func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
-		Direct: x.as.direct(who), Unchanged: x.unchanged}
+		Direct: x.as.direct(who), Unchanged: x.unchanged, Cluster: x.cluster()}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
 	x.cfg.REST(q, func(status int, mime string) io.Writer {
@@ -146,23 +148,6 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	})
 	if zip != nil {
 		_ = zip.Close()
-	}
-}
-
-// direct answers the calls of a caller that list jobs from this server's state, if that is fresh: what would be
-// written, read and made anew for a connection is most of the time of a long list. Whatever fails is asked again by
-// a connection, which knows what to do then.
-func (h *handler) direct(who api.Caller) api.Direct {
-	return func(ctx context.Context, method, path string, body []byte) (any, bool, error) {
-		route, ok := h.mux.Lookup(method, path)
-		if !ok || path != api.ListJobs.Path || route.Access != api.User {
-			return nil, false, nil
-		}
-		if h.gateway != nil && h.gateway.server != nil && h.gateway.server.Age() > 0 {
-			return nil, false, nil
-		}
-		v, err := route.Handle(ctx, who, body)
-		return v, err == nil, nil
 	}
 }
 

@@ -97,13 +97,15 @@ type DialectRequest struct {
 	Dial func(context.Context) (Conn, error)
 	// Unchanged reports whether surely nothing has changed since a time; nil: nobody knows.
 	Unchanged func(since time.Time) bool
-	// Direct answers a call that reads, without a connection: with the value that would travel, which others read
-	// too and nobody may change. known is false where the call must travel. It may be nil.
+	// Direct answers calls without a connection. It may be nil.
 	Direct Direct
+	// Cluster is the name of the cluster, if it is known.
+	Cluster string
 }
 
-// Direct answers calls of this process that read.
-type Direct func(ctx context.Context, method, path string, body []byte) (v any, known bool, err error)
+// Direct answers calls of this process with the value that would travel, which others read too and nobody may change.
+// known is false where the call must travel.
+type Direct func(ctx context.Context, method, path string, q any) (v any, known bool, err error)
 
 // Dialect answers requests in the words of another program's REST interface: begin is called once, with the status
 // and the type of what follows.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -224,9 +225,59 @@ func claimOf(token, name string) (string, error) {
 	return user, nil
 }
 
-// read checks a token and what it claims.
-func (k tokens) read(token string) (claims tokenClaims, err error) {
-	_, err = jwt.ParseWithClaims(token, &claims, k.keyOf, jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+// readTokens are those whose signatures were found good lately, with what they were signed by: a client shows the same
+// token again and again. Whether it still counts is asked each time.
+type readTokens struct {
+	mu   sync.Mutex
+	kept map[string]readToken
+}
+
+type readToken struct {
+	claims tokenClaims
+	kid    string
+	field  string // the claim that says whose it is
+	secret []byte
+}
+
+// maxReadTokens bounds how many are kept.
+const maxReadTokens = 1024
+
+func (r *readTokens) get(token string) (readToken, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, ok := r.kept[token]
+	return t, ok
+}
+
+func (r *readTokens) put(token string, t readToken) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.kept) >= maxReadTokens || r.kept == nil {
+		r.kept = map[string]readToken{}
+	}
+	r.kept[token] = t
+}
+
+// read says what a token claims, if it is good now.
+func (k tokens) read(token string) (tokenClaims, error) {
+	if t, ok := k.sessions.users.get(token); ok {
+		secret, err := k.secretOf(t.kid)
+		field, _ := k.authAlt("userclaimfield")
+		same := err == nil && field == t.field && subtle.ConstantTimeCompare(secret, t.secret) == 1
+		if same && time.Now().Before(t.claims.ExpiresAt.Time) && !k.over(&t.claims) {
+			return t.claims, nil
+		}
+	}
+	return k.check(token)
+}
+
+func (k tokens) over(c *tokenClaims) bool {
+	return k.Snapshot().UserTokens().Over(c.User, c.ID, c.made())
+}
+
+// check checks a token and what it claims.
+func (k tokens) check(token string) (claims tokenClaims, err error) {
+	parsed, err := jwt.ParseWithClaims(token, &claims, k.keyOf, jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg(), jwt.SigningMethodRS256.Alg()}))
 	field, named := k.authAlt("userclaimfield")
 	if err == nil && named {
@@ -236,8 +287,13 @@ func (k tokens) read(token string) (claims tokenClaims, err error) {
 	case err != nil:
 	case claims.User == "":
 		err = errors.New("no claim says whose it is")
-	case k.Snapshot().UserTokens().Over(claims.User, claims.ID, claims.made()):
+	case k.over(&claims):
 		err = errors.New("it was ended")
+	case parsed.Method.Alg() == jwt.SigningMethodHS256.Alg():
+		kid, _ := parsed.Header["kid"].(string)
+		if secret, err := k.secretOf(kid); err == nil {
+			k.sessions.users.put(token, readToken{claims, kid, field, secret})
+		}
 	}
 	return claims, err
 }

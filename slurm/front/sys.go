@@ -32,6 +32,7 @@ type Sys struct {
 	Dial           func(context.Context) (api.Conn, error) // the local daemon
 	Now            func() time.Time
 	UID, GID       uint32
+	User           string // name of UID; "": it is to be looked up
 	Umask          uint32
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
