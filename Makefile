@@ -144,6 +144,11 @@ bench-group: build
 compare: build
 	e2e/compare/run.sh
 
+# A client is generated from the document of the REST interface, and reads every answer strictly (a minute).
+.PHONY: restclient
+restclient: build
+	$(GO) test -count=1 -run TestRESTClient -v -timeout 10m ./e2e -restclient
+
 # How jobs live and die, beside a real Slurm: signals, times, ends, records (ten minutes). COMPARE_ONLY=TEXT: only these cells.
 .PHONY: compare-life
 compare-life: build
@@ -263,7 +268,7 @@ fuzz:
 	echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x $$dir </dev/null; done; done
 
 # All that takes minutes and must hold before a release.
-long: sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
+long: restclient sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

@@ -41,6 +41,7 @@ func programs() []program {
 		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
 		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
+		{"reach", func(w []string) bool { return len(w) == 1 }, cli.Reach},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},
 	}
 }

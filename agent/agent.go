@@ -156,10 +156,11 @@ func Run(ctx context.Context, cfg Config) error {
 		peerRoutes(mux, s)
 		run("server", s.Run)
 		as := &handler{mux: mux, log: cfg.Log, ctx: ctx, gateway: n.way()}
+		inner := serveInner(ctx, as, s)
 		run("page", func(ctx context.Context) error {
-			return serveWeb(ctx, &cfg, n, s, withREST(ctx, &cfg, s, as, s.Pages(as.callAs)))
+			return serveWeb(ctx, &cfg, n, s, withREST(&cfg, s, as, inner, s.Pages(as.callAs)))
 		})
-		run("REST", func(ctx context.Context) error { return serveRESTSocket(ctx, &cfg, s, as) })
+		run("REST", func(ctx context.Context) error { return serveRESTSocket(ctx, &cfg, s, as, inner) })
 	}
 	if cfg.Client {
 		c, err := newClient(ctx, cfg, n)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"dev.muster/agent/server"
-	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -147,7 +146,7 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 		conn.Close()
 		return
 	}
-	x.conns.put(&innerConn{&bufferedConn{conn, buf.Reader}, caller{Caller: who, peer: trust.Peer{}}})
+	x.conns.put(&innerConn{&bufferedConn{conn, buf.Reader}, caller{Caller: who, token: true}})
 }
 
 // admitPeer has the leader write down what a peer has told.

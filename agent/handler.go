@@ -54,6 +54,7 @@ type caller struct {
 	api.Caller
 	peer  trust.Peer  // of a member's connection
 	beats *memberConn // its connection, if it wants to see that a call is worked on
+	token bool        // a token or another cluster says who it is: it does not do what only machines of the cluster may
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -150,8 +151,10 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 		return c.from.Caller, nil
 	case c.from.Member != "":
 		return h.gateway.authorise(c)
-	case access != api.User && !c.from.Operator():
+	case access != api.User && (c.from.token || !c.from.Operator()):
 		return deny("members of the cluster")
+	case c.from.token && c.r.URL.Path == api.SaveCluster: // it holds all keys
+		return deny("users of a server itself, not by a token")
 	}
 	return c.from.Caller, nil
 }

@@ -93,6 +93,7 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 	if !cfg.Server {
 		new(server.Server).Routes(n.gateway.remote)
 		peerRoutes(n.gateway.remote, nil)
+		tokenRoutes(n.gateway.remote, nil, nil)
 	}
 	if !cfg.Client {
 		new(client.Client).Routes(n.gateway.remote)

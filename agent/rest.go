@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"dev.muster/agent/server"
-	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -35,21 +34,26 @@ const changeMargin = 2 * server.StaleAfter
 
 // rest serves the interface.
 type rest struct {
-	cfg   *Config
-	as    *handler
-	token func(token, named string) (api.Caller, error)
-	conns *innerConns
-	state func() uint64 // the index of the log that this server's answers are of
+	cfg     *Config
+	as      *handler
+	token   func(token, named string) (api.Caller, error)
+	conns   *innerConns
+	cluster func() string // its name
+	state   func() uint64 // the index of the log that this server's answers are of
 	// unchanged reports whether surely no entry of the log is of a time or of one after it.
 	unchanged func(since time.Time) bool
 }
 
 // withREST puts the interface before the pages.
-func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, pages http.Handler) http.Handler {
-	x := newREST(ctx, cfg, s, as)
+func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pages http.Handler) http.Handler {
+	x := newREST(cfg, s, as, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == server.PeerHelloPath || r.URL.Path == server.PeerCallPath {
+		switch r.URL.Path {
+		case server.PeerHelloPath, server.PeerCallPath:
 			servePeers(x, s, w, r)
+			return
+		case api.TokenCallPath:
+			x.callByToken(w, r)
 			return
 		}
 		for _, p := range restPaths {
@@ -62,20 +66,13 @@ func withREST(ctx context.Context, cfg *Config, s *server.Server, as *handler, p
 	})
 }
 
-func newREST(ctx context.Context, cfg *Config, s *server.Server, as *handler) *rest {
-	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index },
-		conns: &innerConns{conns: make(chan net.Conn), done: ctx.Done()}}
+func newREST(cfg *Config, s *server.Server, as *handler, inner *innerConns) *rest {
+	x := &rest{cfg: cfg, as: as, state: func() uint64 { return s.Snapshot().Index }, conns: inner}
+	x.cluster = func() string { return s.Snapshot().Config().ClusterName }
 	x.unchanged = func(since time.Time) bool {
 		return s.Age() == 0 && s.Snapshot().Now.Add(changeMargin).Before(since)
 	}
 	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
-	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, callerKey{}, c.(*innerConn).who)
-		}}
-	context.AfterFunc(ctx, func() { srv.Close() })
-	go func() { _ = srv.Serve(x.conns) }() // ends with ctx
 	return x
 }
 
@@ -134,7 +131,7 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		Host:   cmp.Or(host, "localhost"),
 		YAML:   wantsYAML(r),
 		Dial:   func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
-		Direct: x.as.direct(who), Unchanged: x.unchanged}
+		Direct: x.as.direct(who), Unchanged: x.unchanged, Cluster: x.cluster()}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
 	x.cfg.REST(q, func(status int, mime string) io.Writer {
@@ -151,23 +148,6 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	})
 	if zip != nil {
 		_ = zip.Close()
-	}
-}
-
-// direct answers the calls of a caller that list jobs from this server's state, if that is fresh: what would be
-// written, read and made anew for a connection is most of the time of a long list. Whatever fails is asked again by
-// a connection, which knows what to do then.
-func (h *handler) direct(who api.Caller) api.Direct {
-	return func(ctx context.Context, method, path string, body []byte) (any, bool, error) {
-		route, ok := h.mux.Lookup(method, path)
-		if !ok || path != api.ListJobs.Path || route.Access != api.User {
-			return nil, false, nil
-		}
-		if h.gateway != nil && h.gateway.server != nil && h.gateway.server.Age() > 0 {
-			return nil, false, nil
-		}
-		v, err := route.Handle(ctx, who, body)
-		return v, err == nil, nil
 	}
 }
 
@@ -194,7 +174,7 @@ func (x *rest) tag(r *http.Request, who api.Caller) string {
 }
 
 // serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
-func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler) error {
+func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler, inner *innerConns) error {
 	if cfg.REST == nil || cfg.RESTSocket == "" {
 		return nil
 	}
@@ -202,7 +182,7 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	if err != nil {
 		return err
 	}
-	x := newREST(ctx, cfg, s, as)
+	x := newREST(cfg, s, as, inner)
 	srv := webServer(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x.serve(w, r,
 			bySocket)
@@ -221,50 +201,3 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	}
 	return nil
 }
-
-// innerConns are connections within this process.
-type innerConns struct {
-	conns chan net.Conn
-	done  <-chan struct{}
-}
-
-// innerConn is one, of a caller.
-type innerConn struct {
-	net.Conn
-	who caller
-}
-
-func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
-	near, far := net.Pipe()
-	if !p.put(&innerConn{far, caller{Caller: who, peer: trust.Peer{}}}) {
-		return nil, net.ErrClosed
-	}
-	return near, nil
-}
-
-// put has a connection served; it is closed, and false returned, where nobody serves any more.
-func (p *innerConns) put(c *innerConn) bool {
-	select {
-	case p.conns <- c:
-		return true
-	case <-p.done:
-		c.Close()
-		return false
-	}
-}
-
-// Accept is for net/http.
-func (p *innerConns) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close is for net/http.
-func (p *innerConns) Close() error { return nil }
-
-// Addr is for net/http.
-func (p *innerConns) Addr() net.Addr { return &net.UnixAddr{Name: "rest", Net: "unix"} }

@@ -55,10 +55,15 @@ func (e Endpoint[Req, Resp]) read(body []byte) (q Req, err error) {
 	if err := wire.Unmarshal(body, &q); err != nil {
 		return q, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
 	}
+	return q, e.check(q)
+}
+
+// check looks at the texts in what users ask.
+func (e Endpoint[Req, Resp]) check(q Req) error {
 	if e.Access != User {
-		return q, nil
+		return nil
 	}
-	return q, checkTexts(q)
+	return checkTexts(q)
 }
 
 // Caller is who called, as the transport proved it.
@@ -91,6 +96,8 @@ type Route struct {
 	Leader bool
 	Rights Rights
 	Handle Handler
+	// Direct is Handle of a request of this process; known is false if it is of another type.
+	Direct func(ctx context.Context, who Caller, q any) (v any, known bool, err error)
 	Tunnel TunnelHandler
 	Stream StreamHandler
 	// MaxBody bounds the body of a request, in bytes; 0: as for all.
@@ -125,6 +132,17 @@ func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, 
 				return nil, err
 			}
 			return f(ctx, who, q)
+		},
+		Direct: func(ctx context.Context, who Caller, asked any) (any, bool, error) {
+			q, ok := asked.(Q)
+			if !ok {
+				return nil, false, nil
+			}
+			if err := e.check(q); err != nil {
+				return nil, true, err
+			}
+			v, err := f(ctx, who, q)
+			return v, true, err
 		}}
 }
 

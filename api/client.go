@@ -164,7 +164,7 @@ func (c *Client) Forward(ctx context.Context, q Request) (Reply, error) {
 	for {
 		conn, fresh, err := c.conn(ctx)
 		if err != nil {
-			return Reply{}, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
+			return Reply{}, notReached(err)
 		}
 		conn.watch(ctx)
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -186,6 +186,15 @@ func (c *Client) Forward(ctx context.Context, q Request) (Reply, error) {
 		c.release(conn, keep)
 		return reply, nil
 	}
+}
+
+// notReached is why a connection could not be made. That a token is not taken is an answer.
+func notReached(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Kind == cluster.ErrToken {
+		return e
+	}
+	return fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
 }
 
 func (c *Client) conn(ctx context.Context) (conn *clientConn, fresh bool, err error) {
@@ -437,7 +446,7 @@ func vouchLine(vouch string) string {
 func (c *Client) open(ctx context.Context, method, path, extra string, body []byte, want int) (Conn, error) {
 	raw, err := c.Dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w: %w", ErrUnreachable, ErrNotSent, err)
+		return nil, notReached(err)
 	}
 	conn := newClientConn(raw)
 	conn.watch(ctx)

@@ -39,6 +39,8 @@ func app() *cli.App {
 			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
 				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
 			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
+			{Name: "jwt", Usage: "tokens of users (scontrol token): list and rotate their keys, revoke them",
+				Subcommands: jwtCommands()},
 			{Name: "peer", Usage: "other clusters that are asked by -M: invite, add, list and remove them",
 				Subcommands: peerCommands()},
 			{Name: "snapshot", Usage: "the whole cluster in a file: save, look at and restore it", Subcommands: snapshotCommands()},

@@ -20,8 +20,8 @@ func groups() []group {
 	return []group{
 		{"use the cluster", []string{"logs", "why", "samples", "lint"}},
 		{"look at it", []string{"status", "top", "health", "idle", "sql", "ui"}},
-		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "peer", "config", "snapshot",
-			"burnin", "image", "gpu", "debug"}},
+		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
+			"snapshot", "burnin", "image", "gpu", "debug"}},
 		{"plan one", []string{"sim"}},
 		{"for other programs", []string{"slurmd", "pam-adopt"}},
 		{"as in Slurm", slurm.FrontEnds()},

@@ -198,6 +198,8 @@ type books struct {
 	crontabs *btree.Map[uint32, *Crontab] // of users, by number
 	clusters *btree.Map[string, *PeerCluster]
 
+	tokensOfUsers *UserTokens // nil: no key was made yet
+
 	byOwner *btree.Map[owner, *AssocID]
 }
 
@@ -216,7 +218,7 @@ func newBooks() books {
 
 func (b *books) copyBooks() books {
 	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
-		b.byOwner.Copy()}
+		b.tokensOfUsers, b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

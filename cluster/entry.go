@@ -151,6 +151,8 @@ var commands = [...]struct {
 	{"cron_next", 3, func() Command { return &CronNext{} }},
 	{"peer_put", 3, func() Command { return &PeerPut{} }},
 	{"peer_drop", 3, func() Command { return &PeerDrop{} }},
+	{"jwt_key", LevelTokens, func() Command { return &JWTKey{} }},
+	{"jwt_end", LevelTokens, func() Command { return &JWTEnd{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

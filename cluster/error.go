@@ -71,7 +71,8 @@ const (
 	ErrResvSkip      ErrKind = "resv_skip"
 	ErrMultiProg     ErrKind = "multi_prog"
 	ErrNoChange      ErrKind = "no_change"
-	ErrCron          ErrKind = "cron" // a job of a crontab
+	ErrToken         ErrKind = "token" // it is not taken
+	ErrCron          ErrKind = "cron"  // a job of a crontab
 	ErrBeginTime     ErrKind = "begin_time"
 	ErrLicense       ErrKind = "license"
 	ErrReservation   ErrKind = "reservation"

@@ -238,7 +238,17 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenPreemptSet(w)
 	goldenCron(w)
 	goldenPeers(w)
+	goldenTokens(w)
 	return w.log
+}
+
+// goldenTokens is a key of users' tokens that was rotated, and tokens that were ended.
+func goldenTokens(w *world) {
+	w.ok(sys, &JWTKey{Key: UserKey{ID: "a", Secret: make([]byte, userKeyBytes)}, First: true})
+	w.ok(root, &JWTKey{Key: UserKey{ID: "b", Secret: make([]byte, userKeyBytes)}, Cut: true})
+	w.ok(root, &JWTKey{Key: UserKey{ID: "c", Secret: make([]byte, userKeyBytes)}})
+	w.ok(root, &JWTEnd{User: "alice"})
+	w.ok(root, &JWTEnd{User: "bob", Token: "t", Until: w.now.Add(time.Hour)})
 }
 
 // goldenPeers is a cluster that is made a peer, and one that was.

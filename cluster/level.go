@@ -27,8 +27,10 @@ const (
 	LevelLaunch = 2
 	// LevelCron: users have crontabs, whose jobs run again and again.
 	LevelCron = 3
+	// LevelTokens: the keys of users' tokens are in the log, and tokens that were ended before their time.
+	LevelTokens = 4
 	// Newest is the level that this program knows.
-	Newest = LevelCron
+	Newest = LevelTokens
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

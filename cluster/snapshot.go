@@ -57,6 +57,7 @@ type snapshotRecord struct {
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
 	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
+	UserTokens  *UserTokens  `json:"user_tokens,omitempty" since:"4"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
@@ -97,6 +98,9 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
 	s.crontabs.Scan(func(_ uint32, c *Crontab) bool { return put(&snapshotRecord{Crontab: c}) })
 	s.clusters.Scan(func(_ string, p *PeerCluster) bool { return put(&snapshotRecord{Peer: p}) })
+	if s.tokensOfUsers != nil {
+		put(&snapshotRecord{UserTokens: s.tokensOfUsers})
+	}
 	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
 }
@@ -193,6 +197,8 @@ func (t *tables) regainRecord(rec *snapshotRecord) {
 		t.crontabs.Set(rec.Crontab.UID, rec.Crontab)
 	case rec.Peer != nil:
 		t.clusters.Set(strings.ToLower(rec.Peer.Name), rec.Peer)
+	case rec.UserTokens != nil:
+		t.tokensOfUsers = rec.UserTokens
 	case rec.Spent != nil:
 		t.spent.Set(rec.Spent)
 	case rec.Step != nil:

@@ -107,6 +107,11 @@ for i in $(seq "$rounds"); do
 		echo "bench: round $i of $who done, load $(cut -d' ' -f1 /proc/loadavg)" >&2
 	done
 done
+# The REST interface: submissions on one kept connection and on eight, and the list of 10,000 jobs.
+end_muster
+for i in $(seq "$rounds"); do
+	"${GO:-go}" test -count=1 -run 'TestBenchREST$' -v -timeout 10m ./e2e -bench-rest=$((n * 2)) 2>>"$dir/errors" | sed -n 's/^\(rest_[a-z0-9_]*=\)/muster \1/p' >>"$out"
+done
 [ -n "${BENCH_RAW:-}" ] && cp "$out" "$BENCH_RAW"
 [ -s "$dir/errors" ] && sort "$dir/errors" | uniq -c | sort -rn | head -5 >&2
 awk '
@@ -135,6 +140,11 @@ END {
 	row("squeue, all pending", "squeue_ms", "ms", "squeue_cpu_ms", "<", 80)
 	row("squeue -t R", "squeue_run_ms", "ms", "squeue_run_cpu_ms", "<", 8)
 	row("sacct -j", "sacct_j_ms", "ms", "sacct_j_cpu_ms", "<", 10)
+	row("REST submit, one connection", "rest_1_per_s", "1/s", "", ">", 3000)
+	row("REST submit, 8 connections", "rest_8_per_s", "1/s", "", ">", 10000)
+	row("disk: 4 KiB to stay", "rest_sync_ms", "ms", "", "<", "")
+	row("REST list of 10,000 jobs", "rest_list_ms", "ms", "", "<", 80)
+	row("REST list, first byte", "rest_first_ms", "ms", "", "<", 5)
 	row("idle memory", "idle_rss_mb", "MB", "", "<", 60)
 	row("idle CPU", "idle_cpu_ms_per_s", "ms/s", "", "<", 1)
 	row("nothing to first job done", "first_job_ms", "ms", "", "<", 1000)

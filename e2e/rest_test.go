@@ -239,7 +239,8 @@ func TestRESTDocs(t *testing.T) {
 	for _, c := range []struct {
 		kind, want string
 		argv       []string
-	}{{"sh", `"job_id":1,`, []string{"sh", "-c"}}, {"python", "2 root\n", []string{"python3", "-c"}}} {
+	}{{"sh", `"job_id":1,`, []string{"sh", "-c"}}, {"python", " root\n", []string{"python3", "-c"}},
+		{"go", " root\n", []string{"go", "run"}}} {
 		if _, err := exec.LookPath(c.argv[0]); err != nil {
 			t.Log(err)
 			continue
@@ -254,6 +255,13 @@ func TestRESTDocs(t *testing.T) {
 				t.Log(err)
 				continue
 			}
+		}
+		if c.kind == "go" {
+			file := filepath.Join(t.TempDir(), "main.go")
+			if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			code = file
 		}
 		cmd := exec.Command(c.argv[0], c.argv[1], code)
 		cmd.Env = environ

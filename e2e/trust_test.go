@@ -110,6 +110,7 @@ func TestTrust(t *testing.T) {
 	g.wait("both to run", func() bool { return strings.Count(g.must("s1", "squeue", "-h", "-t", "R"), "\n") == 1 })
 
 	t.Run("calls", func(t *testing.T) { refusedCalls(t, g, other) })
+	t.Run("tokens", func(t *testing.T) { tokensEverywhere(t, g) })
 	t.Run("users", func(t *testing.T) { refusedUsers(t, g, mine) })
 	t.Run("joins", func(t *testing.T) { refusedJoins(t, g) })
 	t.Run("revoked", func(t *testing.T) { revokedMember(t, g) })

@@ -98,7 +98,7 @@ func (s *Server) Routes(m *api.Mux) {
 
 // tokenRoutes are those of the tokens by which members join and users ask.
 func tokenRoutes(s *Server, m *api.Mux) {
-	handle(s, m, api.MakeUserToken, tokens{s}.makeUserToken)
+	tokens{s}.routes(m)
 	handle(s, m, api.CreateToken, s.createToken)
 	handle(s, m, api.ListTokens, s.listTokens)
 	write(m, s, api.RevokeToken)

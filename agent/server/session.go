@@ -54,6 +54,8 @@ type sessions struct {
 	authority func() *cluster.CA // nil: the cluster is this process
 	own       [32]byte           // the secret then
 
+	users readTokens // tokens of users that were shown
+
 	mu    sync.Mutex
 	links map[[sha256.Size]byte]link // by hash: what is kept opens nothing
 	ended map[string]time.Time       // sessions that were logged out, until when they would have lasted

@@ -3,8 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/rsa"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"math/big"
@@ -20,9 +20,10 @@ import (
 	"dev.muster/wire"
 )
 
-// Tokens of users are JSON web tokens as Slurm's are: HS256, with the claims sun, iat and exp. Their key is
-// derived from the cluster's authority, so that every server takes the tokens of every other; jwt_key and jwks in
-// AuthAltParameters name keys that somebody else has made.
+// Tokens of users are JSON web tokens as Slurm's are: HS256, with the claims sun, iat and exp. Their keys are in the
+// state (cluster/jwt.go), so that every server takes the tokens of every other; a token names its key by kid. What
+// names none was signed before there were any, by a key that is derived from the cluster's authority. jwt_key and
+// jwks in AuthAltParameters name keys that somebody else has made.
 
 // Bounds of tokens.
 const (
@@ -35,18 +36,32 @@ const (
 // tokenClaims are those of a user's token.
 type tokenClaims struct {
 	User string `json:"sun"`
+	// Milli is when it was made, in milliseconds since 1970: iat has seconds, and one may be ended and another one be
+	// made within a second.
+	Milli int64 `json:"iat_ms,omitempty"`
 	jwt.RegisteredClaims
+}
+
+// made is when a token was made.
+func (c *tokenClaims) made() time.Time {
+	switch {
+	case c.Milli > 0:
+		return time.UnixMilli(c.Milli)
+	case c.IssuedAt != nil:
+		return c.IssuedAt.Time
+	}
+	return time.Time{}
 }
 
 // tokens makes and checks them for a server.
 type tokens struct{ *Server }
 
 // errToken refuses a token; why is told to the log alone.
-var errToken = cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+var errToken = cluster.Errorf(cluster.Denied, cluster.ErrToken,
 	"the token is not one that this cluster takes, or it has expired")
 
 // makeUserToken makes a token for the caller, or for somebody else if an operator asks.
-func (k tokens) makeUserToken(_ context.Context, who api.Caller,
+func (k tokens) makeUserToken(ctx context.Context, who api.Caller,
 	q api.UserTokenRequest) (none api.UserTokenResponse, _ error) {
 	own, err := k.userOf(who, who.UID)
 	if err != nil {
@@ -59,26 +74,41 @@ func (k tokens) makeUserToken(_ context.Context, who api.Caller,
 		}
 		name = q.User
 	}
+	key, err := k.signer(ctx)
+	if err != nil {
+		return none, err
+	}
 	now := time.Now()
+	milli := now.UnixMilli()
+	// another server's clock may have said from when on tokens are good
+	if since := k.Snapshot().UserTokens().Since(name); !since.IsZero() {
+		milli = max(milli, since.UnixMilli()+1)
+	}
 	life := q.Lifespan
 	if life <= 0 {
 		life = userTokenLife
+	}
+	if err := k.mayMake(who, &life); err != nil {
+		return none, err
 	}
 	if who.Role == cluster.RoleNode { // which speaks for whoever runs a job there, and only as long
 		life = min(life, userTokenLife)
 	}
 	expires := now.Add(min(life, userTokenMost))
-	claims := tokenClaims{User: name, RegisteredClaims: jwt.RegisteredClaims{IssuedAt: jwt.NewNumericDate(now),
-		ExpiresAt: jwt.NewNumericDate(expires)}}
-	key, err := k.hmacKey()
+	id := rand.Text()
+	claims := jwt.MapClaims{"sun": name, "iat": now.Unix(), "iat_ms": milli, "exp": expires.Unix(), "jti": id}
+	if field, ok := k.authAlt("userclaimfield"); ok {
+		claims[field] = name
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
+	if key.ID != "" {
+		token.Header["kid"] = key.ID
+	}
+	text, err := token.SignedString(key.Secret)
 	if err != nil {
 		return none, err
 	}
-	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(key)
-	if err != nil {
-		return none, err
-	}
-	k.slog.Info("token made", "user", name, "by", who.UID, "expires", expires)
+	k.slog.Info("token made", "user", name, "by", who.UID, "id", id, "key", key.ID, "expires", expires)
 	return api.UserTokenResponse{Token: text, Expires: expires}, nil
 }
 
@@ -104,31 +134,14 @@ func (k tokens) mayMakeFor(who api.Caller, name string) error {
 	return nil
 }
 
-// authAlt is a value of AuthAltParameters, "" if it is not set.
-func (k tokens) authAlt(name string) string {
+// authAlt is a value of AuthAltParameters, and whether the word is there.
+func (k tokens) authAlt(name string) (value string, ok bool) {
 	for word := range strings.SplitSeq(k.Snapshot().Config().Keys["authaltparameters"], ",") {
 		if key, value, _ := strings.Cut(strings.TrimSpace(word), "="); strings.EqualFold(key, name) {
-			return value
+			return value, true
 		}
 	}
-	return ""
-}
-
-// hmacKey is the key of HS256: the file that the configuration names, or the cluster's own.
-func (k tokens) hmacKey() ([]byte, error) {
-	file := k.authAlt("jwt_key")
-	if file == "" {
-		return k.sessions.mac("token", ""), nil
-	}
-	key, err := readKeys(file)
-	if err == nil && len(key) < 32 {
-		err = errors.New("it has less than 32 bytes")
-	}
-	if err != nil {
-		return nil, cluster.Errorf(cluster.Unavailable, "",
-			"the key of tokens (AuthAltParameters=jwt_key) can not be used: %v", err)
-	}
-	return key, nil
+	return "", false
 }
 
 func readKeys(file string) ([]byte, error) {
@@ -140,23 +153,6 @@ func readKeys(file string) ([]byte, error) {
 		return nil, errors.New("it is too large")
 	}
 	return os.ReadFile(file)
-}
-
-// keyOf finds the key that a token says it is signed with.
-func (k tokens) keyOf(t *jwt.Token) (any, error) {
-	if t.Method.Alg() == jwt.SigningMethodHS256.Alg() {
-		return k.hmacKey()
-	}
-	file := k.authAlt("jwks")
-	if file == "" {
-		return nil, errors.New("AuthAltParameters names no jwks")
-	}
-	text, err := readKeys(file)
-	if err != nil {
-		return nil, err
-	}
-	kid, _ := t.Header["kid"].(string)
-	return rsaKey(text, kid)
 }
 
 // rsaKey finds a key by its id in a JSON web key set.
@@ -189,39 +185,13 @@ func rsaKey(text []byte, kid string) (*rsa.PublicKey, error) {
 	return nil, errors.New("jwks has no such key")
 }
 
-// TokenCaller says as whom a token lets somebody act. Who is root may name another user.
-func TokenCaller(s *Server, token, named string) (api.Caller, error) {
-	if len(token) > maxToken {
-		return api.Caller{}, errToken
-	}
-	var claims tokenClaims
-	_, err := jwt.ParseWithClaims(token, &claims, tokens{s}.keyOf, jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg(), jwt.SigningMethodRS256.Alg()}))
-	if err == nil && claims.User == "" {
-		err = errors.New("no claim sun")
-	}
-	if err != nil {
-		s.slog.Info("token refused", "err", err)
-		return api.Caller{}, errToken
-	}
-	if named != "" && subtle.ConstantTimeCompare([]byte(named), []byte(claims.User)) == 0 {
-		if claims.User != "root" {
-			s.slog.Info("token refused", "user", claims.User, "named", named)
-			return api.Caller{}, errToken
-		}
-		claims.User = named
-	}
-	return userCaller(claims.User)
-}
-
 // userCaller is a user of this server as a caller.
 func userCaller(name string) (api.Caller, error) {
-	u, err := user.Lookup(name)
+	uid, err := userIDs.get(name)
 	if err != nil {
 		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrUser,
 			"user %s does not exist on this server", name)
 	}
-	uid := number(u.Uid)
 	a, err := users.get(uid)
 	return api.Caller{Groups: a.groups, Identity: cluster.Identity{UID: uid, GID: a.gid, User: a.name,
 		Admin: uid == uint32(os.Getuid())}}, err

@@ -48,7 +48,14 @@ func (m *memory[K, V]) get(key K) (V, error) {
 }
 
 var (
-	users      = memory[uint32, account]{look: findUser}
+	users   = memory[uint32, account]{look: findUser}
+	userIDs = memory[string, uint32]{look: func(name string) (uint32, error) {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return 0, err
+		}
+		return number(u.Uid), nil
+	}}
 	groupNames = memory[uint32, string]{look: func(gid uint32) (string, error) {
 		g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
 		if err != nil {

@@ -89,12 +89,15 @@ func scriptFiles(cfg *cluster.Config) (out []File) {
 	return out
 }
 
+// tokenWords are the parameters of tokens that servers read.
+var tokenWords = []string{"jwt_key", "jwks", "disable_token_creation", "max_token_lifespan", "userclaimfield"}
+
 // tokenKeys tells what of AuthAltParameters has no effect.
 func tokenKeys(r *reader, file string, n int, p pair) {
 	for word := range strings.SplitSeq(p.value, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(word), "=")
-		if name = strings.ToLower(name); name != "" && name != "jwt_key" && name != "jwks" {
-			r.note(file, n, "AuthAltParameters: %s has no effect; jwt_key and jwks have", name)
+		if name = strings.ToLower(name); name != "" && !slices.Contains(tokenWords, name) {
+			r.note(file, n, "AuthAltParameters: %s has no effect; these have: %s", name, strings.Join(tokenWords, ", "))
 		}
 	}
 }

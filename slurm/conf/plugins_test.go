@@ -55,15 +55,15 @@ func TestPlugins(t *testing.T) {
 // TestTokenKeys: the keys of tokens are taken without a word, what else is said of tokens is told.
 func TestTokenKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "slurm.conf")
-	text := "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/k,jwks=/j,disable_token_creation\n"
+	text := "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/k,jwks=/j,disable_token_creation,use_client_ids\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cfg, notes, err := Load(file)
-	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "disable_token_creation has no effect") {
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "use_client_ids has no effect") {
 		t.Errorf("%q %v", notes, err)
 	}
-	if got := cfg.Keys["authaltparameters"]; got != "jwt_key=/k,jwks=/j,disable_token_creation" {
+	if got := cfg.Keys["authaltparameters"]; got != "jwt_key=/k,jwks=/j,disable_token_creation,use_client_ids" {
 		t.Errorf("kept: %q", got)
 	}
 }

@@ -215,7 +215,7 @@ type entity struct {
 
 func entities() []entity {
 	return []entity{
-		{"config", 3, (*control).showConfig, false},
+		{"config", 3, (*control).showConfig, true},
 		{"hostlist", 5, func(c *control, a string) int { return c.hosts(a, hostlist.Compress) }, false},
 		{"hostlistsorted", 9, func(c *control, a string) int { return c.hosts(a, hostlist.CompressSorted) }, false},
 		{"hostnames", 5, func(c *control, a string) int {

@@ -190,6 +190,9 @@ func (c *control) showConfig(string) int {
 	if err != nil {
 		return show.LoadFailed(c.sys, "slurm_load_ctl_conf error", err)
 	}
+	if c.data.On {
+		return configData(c, r)
+	}
 	lines := ConfigText(r)
 	place := func(key string) string {
 		if key == "PreemptExemptTime" { // in Slurm's list, not where the alphabet has it

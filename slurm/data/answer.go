@@ -145,7 +145,11 @@ func Own(part Part) Part {
 
 // Write writes the answer. Nothing is held back: a long list leaves as it is made.
 func (a *Answer) Write(out io.Writer, parts ...Part) error {
-	p := &printer{out: out, yaml: a.YAML, compact: a.Compact, buf: make([]byte, 0, bufferSize+bufferSize/4)}
+	p := &printer{out: out, yaml: a.YAML, compact: a.Compact}
+	if used, ok := buffers.Get().(*[]byte); ok {
+		p.buf = (*used)[:0]
+	}
+	defer func() { buffers.Put(&p.buf) }()
 	p.print([]byte{'{'})
 	a.Meta.parser = a.Schemas.Name()
 	parts = append(parts[:len(parts):len(parts)], One("meta", "openapi_meta", Record(&metaTable, &a.Meta)),

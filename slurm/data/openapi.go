@@ -146,7 +146,7 @@ func (s *Schemas) appendType(b []byte, t *Type) []byte {
 		b = s.appendFields(b, t)
 	default:
 		if t.Width != "" {
-			b = appendText(append(b, `,"format":`...), t.Width)
+			b = appendText(append(b, `,"format":`...), published(t.Width))
 		}
 		if len(t.Words) > 0 {
 			b = appendEnum(b, t.Words)
@@ -173,4 +173,13 @@ func (s *Schemas) appendFields(b []byte, t *Type) []byte {
 		b = append(b, strings.Replace(string(appendEnum(nil, required)), `,"enum"`, `,"required"`, 1)...)
 	}
 	return b
+}
+
+// published is the width of a number as the document says it. Slurm's says int32 of numbers that need one bit more,
+// priorities and ids among them, and clients that are generated from it stop at those.
+func published(width string) string {
+	if width == "int32" {
+		return "int64"
+	}
+	return width
 }

@@ -3,10 +3,14 @@ package data
 import (
 	"io"
 	"strings"
+	"sync"
 )
 
 // bufferSize is how much is written at a time.
 const bufferSize = 32 << 10
+
+// buffers were written, and are used again: most answers are short.
+var buffers sync.Pool
 
 // printer writes JSON that comes in pieces, each of whole tokens and without blanks: as it is, for the eyes, or as
 // YAML in the manner of Slurm, with the type before each value.

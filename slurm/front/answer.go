@@ -36,9 +36,7 @@ func (s *Sys) Answer(k *data.Ask, out *bufio.Writer, cluster string, parts ...da
 func (s *Sys) AnswerWith(k *data.Ask, out *bufio.Writer, cluster string, warned []data.Problem,
 	parts ...data.Part) int {
 	m := data.Meta{Cluster: cluster, Command: s.Args}
-	if u, ok := UserByID(s.UID); ok {
-		m.User = u.Name
-	}
+	m.User = s.NameOf(s.UID)
 	if name, ok := GroupByID(s.GID); ok {
 		m.Group = name
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dev.muster/api"
-	"dev.muster/wire"
 )
 
 // Client reaches the local daemon.
@@ -50,14 +49,10 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 
 // direct has a call answered in this process, where it can be.
 func direct[Q, R any](ctx context.Context, s *Sys, e api.Endpoint[Q, R], q Q) (r R, known bool, err error) {
-	if s.Direct == nil || e.Method != "GET" {
+	if s.Direct == nil {
 		return r, false, nil
 	}
-	body, err := wire.Marshal(q)
-	if err != nil {
-		return r, false, nil // api.Call says so
-	}
-	v, known, err := s.Direct(ctx, e.Method, e.Path, body)
+	v, known, err := s.Direct(ctx, e.Method, e.Path, q)
 	if known && err == nil {
 		r, known = v.(R)
 	}

@@ -202,5 +202,8 @@ func (s *Sys) WhyUnanswered() string {
 	if s.remote {
 		return "no server of cluster " + s.cluster + " answers: muster peer ls shows where it is asked"
 	}
+	if s.token {
+		return s.whyNoToken()
+	}
 	return NoDaemon(s.Getenv)
 }

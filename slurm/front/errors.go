@@ -75,6 +75,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrHetPart, 2108, "Operation not permitted on individual component of heterogeneous job"},
 	{cluster.ErrHetLeader, 2109, "Job not heterogeneous job leader"},
 	{cluster.ErrCron, 0, "Cannot cancel scrontab jobs without --cron flag."},
+	{cluster.ErrToken, 1007, "Protocol authentication error"},
 	{cluster.ErrQueueFull, 2035, "Slurm temporarily unable to accept job, sleeping and retrying"},
 }
 

@@ -32,6 +32,7 @@ type Sys struct {
 	Dial           func(context.Context) (api.Conn, error) // the local daemon
 	Now            func() time.Time
 	UID, GID       uint32
+	User           string // name of UID; "": it is to be looked up
 	Umask          uint32
 	Rlimits        func() []cluster.Rlimit
 	Hostname       func() (string, error)
@@ -47,6 +48,7 @@ type Sys struct {
 	// Again runs the command for another cluster; nil: it can not be.
 	Again func(*Sys) int
 
+	token   bool    // all calls go by one
 	cluster string  // that was named and is asked; "": the own one
 	remote  bool    // it is another one
 	later   bool    // others were asked before

@@ -80,6 +80,15 @@ func Record(database, key string) (string, bool) {
 // maxGetent bounds the names that one call of getent is given.
 const maxGetent = 1000
 
+// NameOf is a user's name, "" if there is none.
+func (s *Sys) NameOf(uid uint32) string {
+	if s.User != "" && uid == s.UID {
+		return s.User
+	}
+	u, _ := UserByID(uid)
+	return u.Name
+}
+
 // accounts returns the lines of a database whose names or numbers are keys, by key. A name counts before a number.
 func accounts(database string, keys []string) map[string]string {
 	found, wanted := map[string]string{}, map[string]bool{}

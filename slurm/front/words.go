@@ -1,9 +1,13 @@
 package front
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode"
 
 	"dev.muster/cluster"
@@ -131,4 +135,12 @@ func NodeNames(names []string) []cluster.NodeName {
 // SplitList cuts a comma list, without empty words.
 func SplitList(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' })
+}
+
+// made counts what Unique has made.
+var made atomic.Uint32
+
+// Unique is a word that no other process of this host makes, nor this one again: a server makes many at once.
+func Unique() string {
+	return fmt.Sprintf("%d.%d.%d", os.Getpid(), time.Now().UnixNano(), made.Add(1))
 }

@@ -21,7 +21,7 @@ func BenchmarkListJobs(b *testing.B) {
 	}
 	q := &api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.44/jobs", Query: map[string][]string{}, Host: "here",
 		Who: api.Caller{Identity: cluster.Identity{User: "root"}}, Dial: f.Dial(b),
-		Direct: func(context.Context, string, string, []byte) (any, bool, error) {
+		Direct: func(context.Context, string, string, any) (any, bool, error) {
 			v, err := f.ListJobs(context.Background(), api.Caller{}, api.JobQuery{})
 			return v, err == nil, err
 		}}

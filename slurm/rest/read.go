@@ -74,16 +74,19 @@ func reading() map[string]func(*request) {
 			x.orElse(422, "Unable to find reservation "+x.vars["reservation_name"], badQuery, badQuery9)
 			x.show("scontrol", control.Scontrol, "show", "reservation", x.vars["reservation_name"])
 		},
-		"GET /slurm/licenses":    scontrol("show", "licenses"),
-		"GET /slurm/ping":        scontrol("ping"),
-		"GET /slurm/diag":        func(x *request) { x.show("sdiag", report.Sdiag) },
-		"GET /slurm/shares":      shares,
-		"GET /slurmdb/jobs":      pastJobs,
-		"GET /slurmdb/diag":      books("stats"),
-		"GET /slurmdb/ping":      bookPing,
-		"GET /slurmdb/tres":      books("tres"),
-		"GET /slurmdb/qos":       books("qos", "name=name", "id=id"),
-		"GET /slurmdb/qos/{qos}": books("qos", "qos=name"),
+		"GET /slurm/licenses":           scontrol("show", "licenses"),
+		"GET /slurm/ping":               scontrol("ping"),
+		"GET /slurm/diag":               func(x *request) { x.show("sdiag", report.Sdiag) },
+		"GET /slurm/shares":             shares,
+		"GET /slurm/conf":               scontrol("show", "config"),
+		"GET /slurm/resources/{job_id}": resources,
+		"GET /slurmdb/conf":             books("configuration"),
+		"GET /slurmdb/jobs":             pastJobs,
+		"GET /slurmdb/diag":             books("stats"),
+		"GET /slurmdb/ping":             bookPing,
+		"GET /slurmdb/tres":             books("tres"),
+		"GET /slurmdb/qos":              books("qos", "name=name", "id=id"),
+		"GET /slurmdb/qos/{qos}":        books("qos", "qos=name"),
 		"GET /slurmdb/job/{job_id}": func(x *request) {
 			if x.jobID() {
 				x.show("sacct", report.Sacct, "-a", "-D", "-j", x.vars["job_id"])

@@ -6,6 +6,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -212,7 +213,7 @@ func (x *request) answer() *data.Answer {
 }
 
 func (x *request) clusterName() string {
-	if x.cluster == "" {
+	if x.cluster = cmp.Or(x.cluster, x.Cluster); x.cluster == "" {
 		resp, err := front.Call(x.sys("slurmrestd", nil, nil), api.ShowCluster, api.Empty{})
 		if err == nil {
 			x.cluster = resp.Config.ClusterName
@@ -238,7 +239,7 @@ func (x *request) mime() string {
 func (x *request) sys(prog string, out, errs io.Writer) *front.Sys {
 	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial,
 		Direct: x.Direct,
-		UID:    x.Who.UID, GID: x.Who.GID,
+		UID:    x.Who.UID, GID: x.Who.GID, User: x.Who.User,
 		Now: time.Now, Umask: 0o022, Getwd: func() (string, error) { return "/", nil }, Hostname: func() (string,
 			error) {
 			return x.Host, nil

@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -74,11 +75,9 @@ func TestReading(t *testing.T) {
 
 // TestServed counts the paths that nothing answers.
 func TestServed(t *testing.T) {
-	known := map[string]bool{"GET /slurm/resources/{job_id}": true, "GET /slurm/conf": true,
-		"GET /slurmdb/conf": true}
 	for v := data.Oldest; v <= data.Newest; v++ {
 		for _, p := range data.Load(v).Paths() {
-			if name := p.Method + " " + p.Path; routes()[name] == nil && !known[name] {
+			if name := p.Method + " " + p.Path; routes()[name] == nil {
 				t.Errorf("nothing answers %s of v0.0.%d", name, v)
 			}
 		}
@@ -94,6 +93,88 @@ func TestServed(t *testing.T) {
 		if !there {
 			t.Errorf("no version has %s", name)
 		}
+	}
+}
+
+// TestRefusedPaths lists the paths of all versions that are there, and always refused: each says why.
+func TestRefusedPaths(t *testing.T) {
+	f := fixed()
+	want := map[string]string{
+		"POST /slurmdb/tres":                     "are those of the configuration",
+		"POST /slurmdb/clusters":                 "are those of the configuration",
+		"DELETE /slurmdb/cluster/{cluster_name}": "There is one cluster, which can not be deleted",
+	}
+	bodies := map[string]string{"POST /slurmdb/tres": `{"TRES":[{"type":"gres","name":"x"}]}`,
+		"POST /slurmdb/clusters": `{"clusters":[{"name":"x"}]}`}
+	for v := data.Oldest; v <= data.Newest; v++ {
+		s := data.Load(v)
+		for _, p := range s.Paths() {
+			kind, rest, _ := strings.Cut(p.Path[1:], "/")
+			name := p.Method + " " + p.Path
+			_, _, text := ask(t, f, p.Method, "/"+kind+"/"+s.Name()+"/"+fill.Replace(rest), bodies[name])
+			refused := strings.Contains(text, `"error_number":1010`)
+			if reason, known := want[name]; known != refused || !strings.Contains(text, reason) {
+				t.Errorf("%s of v0.0.%d: %.300s", name, v, text)
+			}
+		}
+	}
+}
+
+// TestResources: what a running job has, told to its user; of others, and of jobs that have nothing, Slurm's errors.
+func TestResources(t *testing.T) {
+	f := fixed()
+	asked := func(uid uint32, id string) (status int, text string) {
+		var out bytes.Buffer
+		q := &api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.45/resources/" + id, Host: "here", Dial: f.Dial(t),
+			Who: api.Caller{Identity: cluster.Identity{UID: uid, User: "x"}}}
+		Answer(q, func(s int, _ string) io.Writer {
+			status = s
+			return &out
+		})
+		return status, out.String()
+	}
+	var running, pending string
+	for _, j := range f.Jobs {
+		id := fmt.Sprint(j.ID)
+		switch {
+		case j.Alloc != nil && j.Phase == cluster.Running && len(j.Alloc.Shares) > 0:
+			running = id
+		case j.Phase == cluster.Pending && j.Spec.Array == nil:
+			pending = id
+		}
+	}
+	for _, c := range []struct {
+		uid    uint32
+		id     string
+		status int
+		says   string
+	}{
+		{0, running, 200, `"core_bitmap":"0x`},
+		{0, running, 200, `"sockets_per_node":`},
+		{4711, running, 422, `"error_number":2010`},
+		{0, "99999", 404, `"error_number":2017`},
+		{0, pending, 422, `"error_number":2085`},
+		{0, "abc", 422, "RFC7320"},
+	} {
+		if status, text := asked(c.uid, c.id); status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("job %s asked by %d: %d %s, want %d with %s", c.id, c.uid, status, text, c.status, c.says)
+		}
+	}
+}
+
+// TestConf: the configuration has what scontrol and sacctmgr show, by the types of the schema.
+func TestConf(t *testing.T) {
+	f := fixed()
+	status, _, text := ask(t, f, "GET", "/slurm/v0.0.45/conf", "")
+	for _, want := range []string{`"ClusterName":"`, `"MaxArraySize":`, `"controllers":[{"address":`,
+		`"SLURM_VERSION":"26.05.3"`, `"TCPTimeout":`, `"JobRequeue":`} {
+		if status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%d, no %s in %s", status, want, text)
+		}
+	}
+	if status, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/conf", ""); status != 200 ||
+		!strings.Contains(text, `"PurgeJobAfter":{"set":false,"hours":0,`) {
+		t.Errorf("%d %s", status, text)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/control"
+	"dev.muster/slurm/data"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
@@ -109,4 +110,47 @@ func (m *manager) reservations(q *mgrQuery) int {
 		{Name: "UnusedWall", Head: "UnusedWall", Width: 10, Of: func(s *R) string { return report.SixDigits(unusedWall(s, now.Unix())) }},
 	}
 	return showTable(m, q, cols, "Cluster,Name%15,TRES%30,Start,End,UnusedWall", rows)
+}
+
+// keepRule is how long records of a kind are kept.
+type keepRule = cluster.RetainRule
+
+var purgeTable = data.Table[keepRule]{Schema: "slurmdb_purge_units", Members: []data.Member[keepRule]{
+	{Path: "set", Of: func(r *keepRule) data.Value { return data.Bool(r.Age.N > 0) }},
+	{Path: "hours", By: ageIn, Arg: string(cluster.AgeHours)},
+	{Path: "days", By: ageIn, Arg: string(cluster.AgeDays)},
+	{Path: "months", By: ageIn, Arg: string(cluster.AgeMonths)},
+	{Path: "archive", Of: func(r *keepRule) data.Value { return data.Bool(r.Archive) }},
+}}
+
+func ageIn(r *keepRule, unit string) data.Value {
+	if string(r.Age.Unit) != unit {
+		return data.Num(0)
+	}
+	return data.Num(r.Age.N)
+}
+
+// configList is the configuration of accounting in JSON and YAML.
+func configList(m *manager, _ *mgrQuery) (data.Part, error) {
+	resp, err := front.Call(m.sys, api.ShowCluster, api.Empty{})
+	if err != nil {
+		return data.Part{}, err
+	}
+	keep := resp.Config.Retention
+	lines := control.ConfigText(&resp)
+	own := map[string]data.Value{"ArchiveDir": data.Text(keep.Dir), "ArchiveScript": data.Text(keep.Script)}
+	for i := range archiveKeys {
+		rule := keepRule{}
+		k := slices.IndexFunc(keep.Rules, func(r keepRule) bool { return r.Kind == archiveKeys[i].kind })
+		if k >= 0 {
+			rule = keep.Rules[k]
+		}
+		own[archiveKeys[i].purge] = data.Record(&purgeTable, &rule)
+	}
+	return data.Settings("slurmdbd_conf", "slurmdbd_conf", own, func(key string) string {
+		if key != "TrackWCKey" {
+			return "" // of slurmdbd.conf alone: there is none
+		}
+		return lines[key]
+	}), nil
 }

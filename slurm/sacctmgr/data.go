@@ -401,6 +401,7 @@ type entityList struct {
 }
 
 var entityLists = [...]entityList{
+	{"configuration", configList},
 	{"account", accountList}, {"user", userList}, {"association", assocList}, {"qos", qosList}, {"wckey", wckeyList},
 	{"tres", func(m *manager, _ *mgrQuery) (data.Part, error) {
 		return data.Each("TRES", &show.TRESTable, trackedRows(m.books)), nil

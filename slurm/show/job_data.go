@@ -481,9 +481,7 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 		return data.Text(format.GRES(s.AskedOf().PerSocket))
 	}},
 	{Path: "tres.per.task", Of: func(s *StepRow) data.Value { return data.Text(s.PerTask()) }},
-	{Path: "tres.allocation", Of: func(s *StepRow) data.Value {
-		return data.Text("cpu=" + strconv.Itoa(s.CPUs()) + ",node=" + strconv.Itoa(len(s.Shares)))
-	}},
+	{Path: "tres.allocation", Of: func(s *StepRow) data.Value { return data.Text(s.tres()) }},
 	{Path: "tres.binding", Of: func(s *StepRow) data.Value { return data.Text(s.TRESBind()) }},
 	{Path: "name", Of: func(s *StepRow) data.Value { return data.Text(s.Name) }},
 	{Path: "nodes", Of: func(s *StepRow) data.Value { return data.Text(front.NodeText(s.NodeNames())) }},
@@ -508,6 +506,26 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 		return data.Text(front.Choose(s.User == "", s.Job.Spec.User, s.User))
 	}},
 }}
+
+// tres is what a step got; its script and the external step have nothing of their own.
+func (s *StepRow) tres() string {
+	if s.ID.Step < 0 {
+		return ""
+	}
+	mem, gpus := cluster.MemMB(0), int64(0)
+	for i := range s.Shares {
+		mem += s.Shares[i].MemMB
+		gpus += int64(s.Shares[i].GPUs.Len())
+	}
+	types := map[string]int64{}
+	for name := range s.Job.gpuTypes() {
+		types[name] = gpus
+	}
+	if len(types) > 1 { // which of them these are the job's nodes know
+		types = nil
+	}
+	return AlphaTRES(s.CPUs(), len(s.Shares), s.Job.View.Mem(mem), gpus, types, 0)
+}
 
 // noTask is how Slurm writes that a step's job is no task of an array.
 const noTask = 4294967294

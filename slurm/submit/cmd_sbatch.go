@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -201,7 +200,7 @@ func hetRequest(s *front.Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 // requestKey names one request of this process, in a word.
 func requestKey(s *front.Sys) string {
 	host, _ := s.Hostname()
-	return fmt.Sprintf("%s.%d.%d", host, os.Getpid(), time.Now().UnixNano())
+	return host + "." + front.Unique()
 }
 
 // sayNotes says what parsing remarked, unless -Q.

@@ -15,6 +15,9 @@ import (
 // ofJobsGPUs are what shows a batch script the GPUs of its job; a step's own are set where it has some.
 const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
 
+// ofSubmission is what names a submission and who makes it, and not those that the job makes.
+const ofSubmission = " " + submitKeyEnv + " SLURM_JWT "
+
 // ofStep is a job's environment without what shows the job's GPUs.
 func ofStep(environ []string) []string {
 	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_GPUS=") }) {
@@ -43,7 +46,7 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 	}
 	for _, e := range environ {
 		name, _, ok := strings.Cut(e, "=")
-		if name == submitKeyEnv { // it names this submission, not those that the job makes
+		if strings.Contains(ofSubmission, " "+name+" ") {
 			continue
 		}
 		if ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {

@@ -256,9 +256,7 @@ func (r *Request) defaultName() string {
 
 // mailDefaults makes the submitting user the one who is sent mail.
 func (r *Request) mailDefaults() {
-	if u, ok := front.UserByID(r.Job.UID); ok {
-		r.Job.User = u.Name
-	}
+	r.Job.User = r.sys.NameOf(r.Job.UID)
 	if len(r.Job.MailType) > 0 && r.Job.MailUser == "" {
 		r.Job.MailUser = r.Job.User
 	}
