@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -270,3 +271,53 @@ func limit(s string) (time.Duration, bool) {
 	}
 	return d, true
 }
+
+func (r *reader) partitionLine(file string, n int, ps []pair) {
+	if strings.EqualFold(ps[0].value, "DEFAULT") {
+		r.partDef = append(r.partDef, ps[1:]...)
+		return
+	}
+	for _, name := range strings.Split(ps[0].value, ",") {
+		p := cluster.Partition{Name: name, State: cluster.PartitionUp, PriorityTier: 1, PriorityJobFactor: 1}
+		for _, kv := range append(slices.Clone(r.partDef), ps[1:]...) {
+			r.tiered = r.tiered || kv.key == "prioritytier" || kv.key == "priority"
+			if why := holdsNothing(kv); why != "" {
+				r.refused = append(r.refused, fmt.Errorf("%s:%d: PartitionName=%s: %s", file, n, name, why))
+			}
+			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
+				r.note(file, n, "PartitionName=%s: %v", name, err)
+			}
+		}
+		r.partitions = append(r.partitions, partitionLineAt{file, n, len(r.cfg.Partitions)})
+		r.cfg.Partitions = append(r.cfg.Partitions, p)
+	}
+}
+
+// checkPartitions tells of nodes of partitions that no NodeName line speaks of, where there are such lines.
+func (r *reader) checkPartitions() {
+	if len(r.cfg.Declared) == 0 {
+		return
+	}
+	declared := map[cluster.NodeName]bool{}
+	for i := range r.cfg.Declared {
+		declared[r.cfg.Declared[i].Name] = true
+	}
+	for _, at := range r.partitions {
+		p := at.of(r.cfg)
+		for _, name := range p.Nodes {
+			if !declared[name] {
+				r.note(at.file, at.line, "PartitionName=%s: no NodeName line speaks of node %s", p.Name, name)
+				break // one is enough
+			}
+		}
+	}
+}
+
+// partitionLineAt is where a partition stands.
+type partitionLineAt struct {
+	file  string
+	line  int
+	index int // in the configuration
+}
+
+func (at partitionLineAt) of(c *cluster.Config) *cluster.Partition { return &c.Partitions[at.index] }

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/wire"
+)
+
+// CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
+// as eight bytes, the most significant first, and the file.
+const CopyHistory = "/v1/history/copy"
+
+// HistoryQuery selects ended and living jobs of the past.
+type HistoryQuery struct {
+	Refs       []cluster.Ref      `json:"refs,omitempty"`
+	Users      []uint32           `json:"users,omitempty"`
+	Accounts   []string           `json:"accounts,omitempty"`
+	Partitions []string           `json:"partitions,omitempty"`
+	Names      []string           `json:"names,omitempty"`
+	QOS        []string           `json:"qos,omitempty"`
+	Nodes      []cluster.NodeName `json:"nodes,omitempty"`
+	States     []HistoryState     `json:"states,omitempty"`
+	From       time.Time          `json:"from,omitzero"`
+	To         time.Time          `json:"to,omitzero"`
+	Duplicates bool               `json:"duplicates,omitempty"`
+	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
+	Brief      bool               `json:"brief,omitempty"` // without what only the full record shows, as of JobQuery
+	cluster.HistoryFilter
+	After uint64 `json:"after,omitempty"`
+}
+
+// ChangesQuery asks for the changes of the books in a time.
+type ChangesQuery struct {
+	Time cluster.Span `json:"time"`
+}
+
+// ChangesResponse lists them, oldest first.
+type ChangesResponse struct {
+	Changes []cluster.Transaction `json:"changes"`
+}
+
+// SQLRequest is a question in SQL about history, for operators.
+type SQLRequest struct {
+	Query string `json:"query,omitempty" text:"65536,lines"`
+	// Tables asks for what there is to ask about instead: table, column and meaning.
+	Tables bool `json:"tables,omitempty"`
+}
+
+// SQLResponse is the answer. A cell is JSON: a number, a text or null.
+type SQLResponse struct {
+	Columns []string            `json:"columns"`
+	Rows    [][]wire.RawMessage `json:"rows"`
+	// More says that there were more rows than one answer has.
+	More bool `json:"more,omitempty"`
+}
+
+// HistoryState is a phase, for ended jobs with an outcome.
+type HistoryState struct {
+	Phase   cluster.Phase   `json:"phase"`
+	Outcome cluster.Outcome `json:"outcome,omitempty"`
+}
+
+// HistoryResponse lists jobs in the order they entered history.
+type HistoryResponse struct {
+	Now     time.Time    `json:"now"`
+	Records []JobHistory `json:"records"`
+	Brief   bool         `json:"brief,omitempty"` // the jobs travel as brief ones
+}
+
+// AppendJSON writes the answer.
+func (r *HistoryResponse) AppendJSON(b []byte) ([]byte, error) {
+	type plain HistoryResponse
+	if !r.Brief {
+		return wire.Append(b, (*plain)(r))
+	}
+	return wire.Append(b, &struct {
+		plain
+		Records briefHistory `json:"records"`
+	}{plain(*r), r.Records})
+}
+
+// briefHistory is written as briefJobs are.
+type briefHistory []JobHistory
+
+// AppendJSON writes a list of records of brief jobs.
+func (l briefHistory) AppendJSON(b []byte) (_ []byte, err error) {
+	brief := cluster.Job{Spec: &cluster.JobSpec{}}
+	b = append(b, '[')
+	for i, r := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		r.Job.Brief(&brief)
+		if b, err = wire.Append(b, &JobHistory{Job: &brief, Steps: r.Steps}); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// JobHistory is one attempt of one job with its steps.
+type JobHistory struct {
+	Job   *cluster.Job    `json:"job"`
+	Steps []*cluster.Step `json:"steps,omitempty"`
+}
