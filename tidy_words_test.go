@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// retiredWords reads the end of docs/words.md: room → old word → what says it now. A word that is retired for one thing alone,
-// with that in brackets, may name another.
+// retiredWords reads the end of docs/words.md: room → old word → what says it now. A word that is retired for one
+// thing alone, with that in brackets, may name another.
 func retiredWords(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("docs/words.md")

@@ -62,8 +62,8 @@ func all(t *testing.T, d *DB, q Query) (out []Record) {
 	return out
 }
 
-// TestWindow: a state with a window is what a job was in at some time of it. The table is 22.05's answer, for a job that was
-// submitted at -8 s, began at 0 and ended at 6.
+// TestWindow: a state with a window is what a job was in at some time of it. The table is 22.05's answer, for a job
+// that was submitted at -8 s, began at 0 and ended at 6.
 func TestWindow(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	j := job(1, cluster.Ended, cluster.Completed)
@@ -432,8 +432,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestArrayQueue: of the tasks of an array that wait, the first and the last record are queued, however many start between
-// them; the last is stored, in the order of the first.
+// TestArrayQueue: of the tasks of an array that wait, the first and the last record are queued, however many start
+// between them; the last is stored, in the order of the first.
 func TestArrayQueue(t *testing.T) {
 	d, err := Open(t.TempDir(), quiet)
 	if err != nil {

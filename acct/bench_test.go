@@ -89,8 +89,9 @@ func BenchmarkMonth(b *testing.B) {
 	}
 }
 
-// BenchmarkCompletions measures how many jobs a second go into a history that has a month already, with all that happens to each: it is
-// submitted, starts, runs a step and ends, while thousands of others do. Nothing is queued for long: the log would wait.
+// BenchmarkCompletions measures how many jobs a second go into a history that has a month already, with all that
+// happens to each: it is submitted, starts, runs a step and ends, while thousands of others do. Nothing is queued
+// for long: the log would wait.
 func BenchmarkCompletions(b *testing.B) {
 	const atOnce, perIndex = 2000, 50 // jobs between submission and end; events of one entry of the log
 	d := benchMonth(b)

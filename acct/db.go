@@ -104,7 +104,8 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 	return open(path, log)
 }
 
-// sound checks the file for damage. One that can not be read in checkTime is taken as it is: a server must not be away for that.
+// sound checks the file for damage. One that can not be read in checkTime is taken as it is: a server must not be
+// away for that.
 func (d *DB) sound() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
@@ -218,9 +219,9 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 	poke(d.more)
 }
 
-// newest returns the events of a batch that joins the queue, and takes out of it what was told between the first and these of
-// the tasks of an array that wait: each start tells of them anew, of an array of a million they are a bit each, and the last
-// record of a job is what is stored. Called with mu held.
+// newest returns the events of a batch that joins the queue, and takes out of it what was told between the first
+// and these of the tasks of an array that wait: each start tells of them anew, of an array of a million they are a
+// bit each, and the last record of a job is what is stored. Called with mu held.
 func (d *DB) newest(events []cluster.Event) []cluster.Event {
 	own, here := false, d.gone+len(d.queue)
 	for i := range events {
@@ -276,8 +277,8 @@ func (d *DB) Flush(ctx context.Context) error {
 	}
 }
 
-// Sync returns once everything applied before is on the disk for good: a commit whose synchronous is FULL waits for it and for
-// all commits before it (https://www.sqlite.org/pragma.html#pragma_synchronous).
+// Sync returns once everything applied before is on the disk for good: a commit whose synchronous is FULL waits for
+// it and for all commits before it (https://www.sqlite.org/pragma.html#pragma_synchronous).
 func (d *DB) Sync(ctx context.Context) error {
 	if err := d.Flush(ctx); err != nil {
 		return err

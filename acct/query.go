@@ -291,8 +291,8 @@ func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*clus
 	return out, rows.Err()
 }
 
-// stepsOf are those of an attempt's steps that belong to this record of it: one that waits again has none, and one of a job that has
-// changed its size those that began while it had this one.
+// stepsOf are those of an attempt's steps that belong to this record of it: one that waits again has none, and one
+// of a job that has changed its size those that began while it had this one.
 func stepsOf(j *cluster.Job, all []*cluster.Step) (out []*cluster.Step) {
 	if j.Started.IsZero() {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestResize: a job that gave nodes back has a record for each size, with the steps that began in it, and usage of both.
+// TestResize: a job that gave nodes back has a record for each size, with the steps that began in it, and usage of
+// both.
 func TestResize(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()

@@ -14,15 +14,15 @@ import (
 	"dev.muster/wire"
 )
 
-// Old records go as events say. An event only stores how far a kind is forgotten (meta "forget ..."); the rows go behind
-// that, some thousands at a time between other work, until "swept ..." has come up to it. Both are in the file, so that a
-// restart goes on, and a copy for another server goes on there.
+// Old records go as events say. An event only stores how far a kind is forgotten (meta "forget ..."); the rows go
+// behind that, some thousands at a time between other work, until "swept ..." has come up to it. Both are in the
+// file, so that a restart goes on, and a copy for another server goes on there.
 
 // sweepRows bounds how many rows go in one transaction.
 const sweepRows = 2000
 
-// keeping is how records of a kind are read, in the order in which they entered history, and how they go: those that ended
-// before a time, at most so many; rows says how many went.
+// keeping is how records of a kind are read, in the order in which they entered history, and how they go: those
+// that ended before a time, at most so many; rows says how many went.
 type keeping struct {
 	kind cluster.RecordKind
 	old  string                                                       // number and data of those before ?1, Unix nanoseconds; empty: none is read
@@ -227,8 +227,8 @@ func (d *DB) Swept(ctx context.Context) error {
 	}
 }
 
-// load puts an archived record back, unless it is there. What was used by the job is in the sums still, if they have its run;
-// so is how long it waited, if it never ran.
+// load puts an archived record back, unless it is there. What was used by the job is in the sums still, if they
+// have its run; so is how long it waited, if it never ran.
 func (u *usage) load(a *cluster.Archived) error {
 	switch {
 	case a.Step != nil:
@@ -297,8 +297,8 @@ func (u *usage) amend(a *cluster.AmendedJob) error {
 	return u.putJob(&j)
 }
 
-// restore gives a row of reports its record back. Without the row, which went with the usage, it stays away: it would be
-// all that reports had of that time.
+// restore gives a row of reports its record back. Without the row, which went with the usage, it stays away: it
+// would be all that reports had of that time.
 func (u *usage) restore(update string, record any, name any, started int64) error {
 	data, err := wire.Marshal(record)
 	if err != nil {
@@ -307,8 +307,8 @@ func (u *usage) restore(update string, record any, name any, started int64) erro
 	return u.exec(update, data, name, started)
 }
 
-// takeLoaded puts archived records back. Whether they are counted still only the past knows: while that is on its way here
-// they wait for it.
+// takeLoaded puts archived records back. Whether they are counted still only the past knows: while that is on its
+// way here they wait for it.
 func (u *usage) takeLoaded(list []cluster.Archived) error {
 	lacks, err := u.meta("lacks")
 	if err != nil || lacks == 0 {
@@ -387,7 +387,8 @@ func (u *usage) loadAll(list []cluster.Archived) error {
 	return nil
 }
 
-// Old yields the records that a cutoff would take, in the order in which they entered history. An error ends the sequence.
+// Old yields the records that a cutoff would take, in the order in which they entered history. An error ends the
+// sequence.
 func (d *DB) Old(ctx context.Context, c cluster.Cutoff) iter.Seq2[cluster.Archived, error] {
 	return func(yield func(cluster.Archived, error) bool) {
 		d.files.RLock()

@@ -51,8 +51,8 @@ func old(t *testing.T, d *DB, kind cluster.RecordKind, before time.Time) (out []
 	return out
 }
 
-// TestForget: old jobs go with their steps and sums stay; archived ones come back as they were and are not counted twice;
-// then the sums go too.
+// TestForget: old jobs go with their steps and sums stay; archived ones come back as they were and are not counted
+// twice; then the sums go too.
 func TestForget(t *testing.T) {
 	dir := t.TempDir()
 	d := openDB(t, dir)
@@ -149,8 +149,8 @@ func TestForgetAll(t *testing.T) {
 	}
 }
 
-// TestForgetRest: why a node was down, for whom a reservation was and who changed the books goes and comes back; for how
-// long stays in reports.
+// TestForgetRest: why a node was down, for whom a reservation was and who changed the books goes and comes back;
+// for how long stays in reports.
 func TestForgetRest(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()
@@ -221,8 +221,8 @@ func TestForgetRest(t *testing.T) {
 	}
 }
 
-// TestLoadWhileFetching: an archive that is loaded while the past is on its way to a late server is counted once there too,
-// also if it goes again before that has come.
+// TestLoadWhileFetching: an archive that is loaded while the past is on its way to a late server is counted once
+// there too, also if it goes again before that has come.
 func TestLoadWhileFetching(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
@@ -278,8 +278,8 @@ func TestLoadWhileFetching(t *testing.T) {
 	}
 }
 
-// TestAmend: what is said of a job afterwards changes its record and moves its use to another wckey; a record of somebody else's stays.
-// On a late server it waits for the past, and comes out the same.
+// TestAmend: what is said of a job afterwards changes its record and moves its use to another wckey; a record of
+// somebody else's stays. On a late server it waits for the past, and comes out the same.
 func TestAmend(t *testing.T) {
 	whole, late := openDB(t, t.TempDir()), openDB(t, t.TempDir())
 	job := ranJob(1, cluster.Completed)

@@ -193,9 +193,9 @@ func SQLTables() Table {
 	return t
 }
 
-// SQL answers a question that reads: one SELECT over the views (SQLTables). It takes at most sqlTime, and as many rows and
-// bytes as a Table has. What is wrong with the question is a cluster.Error. The file is opened such that nothing can be
-// written, nor any other file be reached.
+// SQL answers a question that reads: one SELECT over the views (SQLTables). It takes at most sqlTime, and as many
+// rows and bytes as a Table has. What is wrong with the question is a cluster.Error. The file is opened such that
+// nothing can be written, nor any other file be reached.
 func (d *DB) SQL(ctx context.Context, query string) (Table, error) {
 	if err := checkSQL(query); err != nil {
 		return Table{}, err

@@ -16,8 +16,9 @@ import (
 // of each class, only what ended after the report's beginning. load has the step functions of Utilization: how
 // much of a resource runs, or is waited for, over time. A step of n at second s is kept in s's hour as n, and as n
 // times the seconds of the hour that were over: with what was before, that gives the hour's sum.
-// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a reservation was. loaded
-// has archived records that are to come back, and what is to be changed of jobs, once the past is here.
+// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a
+// reservation was. loaded has archived records that are to come back, and what is to be changed of jobs, once the
+// past is here.
 const usageSchema = `
 CREATE TABLE IF NOT EXISTS class (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS run (
@@ -83,7 +84,8 @@ func (u *usage) exec(query string, args ...any) error {
 	return err
 }
 
-// insert adds a row and returns its number, 0 if there is such a one. (RETURNING would have SQLite keep a journal of each statement.)
+// insert adds a row and returns its number, 0 if there is such a one. (RETURNING would have SQLite keep a journal
+// of each statement.)
 func (u *usage) insert(query string, args ...any) (id int64, err error) {
 	s, err := u.stmt(query)
 	if err != nil {
@@ -148,7 +150,8 @@ func (u *usage) updateJob(j *cluster.Job, data []byte) (seq int64, err error) {
 	return seq, u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
 }
 
-// insertJob stores the record of a job, data on the wire, by a number, or with 0 by the next one, and returns that; 0 if the job has one.
+// insertJob stores the record of a job, data on the wire, by a number, or with 0 by the next one, and returns that;
+// 0 if the job has one.
 func (u *usage) insertJob(j *cluster.Job, data []byte, seq int64) (int64, error) {
 	const columns = "INSERT INTO job (seq, job, submitted, array, uid, phase, started, ended, data) VALUES "
 	values := []any{j.ID, unix(j.Submitted), j.ArrayID, j.Spec.UID, j.Phase, unix(j.Started), unix(j.Ended), data}

@@ -77,8 +77,8 @@ type Config struct {
 	Errands  Errands
 	PIDEnv   string
 	MountEnv string // see client.Config
-	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
-	// machine's NUMA nodes.
+	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa
+	// is the machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	Program  client.Program // this program, as tasks meet it
 	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.

@@ -12,8 +12,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestPortBeats: a member whose call is held sees that it is worked on; one of an older version, that does not know of beats,
-// gets its answer all the same.
+// TestPortBeats: a member whose call is held sees that it is worked on; one of an older version, that does not know
+// of beats, gets its answer all the same.
 func TestPortBeats(t *testing.T) {
 	for name, offers := range map[string][]string{"a member of this version": nil, "an older one": {trust.ProtoAPI}} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +84,8 @@ type namedConn struct {
 
 func (c *namedConn) Close() error { c.closed = true; return nil }
 
-// TestFleetDial: a server that accepts and says no more does not keep a member from the next one, and one that is only slow is
-// not given up.
+// TestFleetDial: a server that accepts and says no more does not keep a member from the next one, and one that is
+// only slow is not given up.
 func TestFleetDial(t *testing.T) {
 	const never = time.Hour
 	for _, c := range []struct {

@@ -16,7 +16,8 @@ const (
 	bodyTime = time.Minute
 	// bodiesOfUser bounds the bytes of all calls of one user that are under way. Root has no bound.
 	bodiesOfUser = 128 << 20
-	// bodyStep is how much of a body is read, and counted, at a time: memory grows with what arrives, not with what is claimed.
+	// bodyStep is how much of a body is read, and counted, at a time: memory grows with what arrives, not with what
+	// is claimed.
 	bodyStep = 64 << 10
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// DebugSuffix is behind the path of the local socket in that of the one for profiles (net/http/pprof), which root and the user of the
-// daemon alone may call.
+// DebugSuffix is behind the path of the local socket in that of the one for profiles (net/http/pprof), which root
+// and the user of the daemon alone may call.
 const DebugSuffix = ".debug"
 
 // serveDebug answers with profiles of this process. One that can not listen does its work all the same.

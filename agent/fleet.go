@@ -58,8 +58,9 @@ type attempt struct {
 	err  error
 }
 
-// dial connects to whichever server is there first. One that is stopped accepts connections all the same and says no more,
-// and one that has much to do says it late: so none is given up for another, but all are tried, one after the other.
+// dial connects to whichever server is there first. One that is stopped accepts connections all the same and says
+// no more, and one that has much to do says it late: so none is given up for another, but all are tried, one after
+// the other.
 func (f *fleet) dial(ctx context.Context, connect func(context.Context, string) (api.Conn, error)) (api.Conn, error) {
 	list := f.list()
 	if len(list) == 0 {

@@ -22,9 +22,11 @@ const (
 	retryPause = 20 * time.Millisecond
 	// memberTime is how long a member's call waits for a leader: about as long as an election takes.
 	memberTime = 500 * time.Millisecond
-	// lateAnswer is how long the answer of a server is waited for that leads no more: it may have done the call as its last.
+	// lateAnswer is how long the answer of a server is waited for that leads no more: it may have done the call as
+	// its last.
 	lateAnswer = 300 * time.Millisecond
-	// ownWriteTime is how long a read waits for what was written by the same server, and looks whether anybody leads then.
+	// ownWriteTime is how long a read waits for what was written by the same server, and looks whether anybody
+	// leads then.
 	ownWriteTime = time.Second
 	ownWriteMost = 5 * time.Second
 )
@@ -232,8 +234,8 @@ func whileLeading(ctx context.Context, moved <-chan struct{}) (context.Context, 
 	return out, cancel
 }
 
-// lost words the error of a call that was carried on: of one that changes something, and that was sent, nobody knows whether
-// it is done. A context of its own ends when the lead moves.
+// lost words the error of a call that was carried on: of one that changes something, and that was sent, nobody
+// knows whether it is done. A context of its own ends when the lead moves.
 func (c *call) lost(own context.Context, err error) error {
 	switch {
 	case errors.Is(err, api.ErrNotSent) && c.ctx.Err() != nil:
@@ -260,8 +262,8 @@ func (d *gateway) noteWrite(reply []byte) {
 	}
 }
 
-// ownWrites waits until this server has what was written through it, or through the daemon that calls. Where no leader is known
-// it does not for long; what is there is answered then, and how old it is.
+// ownWrites waits until this server has what was written through it, or through the daemon that calls. Where no
+// leader is known it does not for long; what is there is answered then, and how old it is.
 func (d *gateway) ownWrites(ctx context.Context, seen uint64) {
 	if d == nil || d.server == nil || d.leads() {
 		return
@@ -277,8 +279,8 @@ func (d *gateway) ownWrites(ctx context.Context, seen uint64) {
 	}
 }
 
-// after is the index of the log that the caller has seen: of a daemon without a server what was written through it, by whom it may
-// have been, and what another daemon that passes the call on says.
+// after is the index of the log that the caller has seen: of a daemon without a server what was written through it,
+// by whom it may have been, and what another daemon that passes the call on says.
 func (c *call) after() uint64 {
 	if c.r.Method != http.MethodGet || c.gateway == nil {
 		return 0

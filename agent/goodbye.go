@@ -13,9 +13,10 @@ import (
 	"dev.muster/wire"
 )
 
-// An srun that has all it wants says goodbye at the end of each stream. One whose connection ends without that has died:
-// its step is killed then, and the job that it had made for the step is cancelled, as Slurm does. Only the daemon that srun
-// itself calls can tell, since the kernel closes its end for it; a connection that a restarted daemon has lost is made again.
+// An srun that has all it wants says goodbye at the end of each stream. One whose connection ends without that has
+// died: its step is killed then, and the job that it had made for the step is cancelled, as Slurm does. Only the
+// daemon that srun itself calls can tell, since the kernel closes its end for it; a connection that a restarted
+// daemon has lost is made again.
 
 // byeReader reads what a caller sends on a tunnel, and knows at the end whether the caller said goodbye.
 type byeReader struct {

@@ -210,8 +210,8 @@ func (c *call) patience() time.Duration {
 	return retryTime
 }
 
-// repeatable reports whether the call does no harm when it is done twice: it reads, is a submission, which names itself by
-// a key, or tells of a node what is so until it tells something else, or by a number.
+// repeatable reports whether the call does no harm when it is done twice: it reads, is a submission, which names
+// itself by a key, or tells of a node what is so until it tells something else, or by a number.
 func (c *call) repeatable() bool {
 	switch c.r.URL.Path {
 	case api.SubmitJob.Path, api.SubmitHet.Path:
@@ -244,8 +244,8 @@ func inDoubt(err error) bool {
 	return errors.Is(err, api.ErrUnreachable) && !errors.Is(err, api.ErrNotSent)
 }
 
-// verdict is the last error of a call that may have been done by an earlier try: that it is refused now is what is so, but not
-// that nothing was done.
+// verdict is the last error of a call that may have been done by an earlier try: that it is refused now is what is
+// so, but not that nothing was done.
 func (c *call) verdict(err error, doubt bool) error {
 	var e *api.Error
 	told := errors.As(err, &e)
@@ -278,8 +278,8 @@ func (c *call) handle() (api.Reply, error) {
 	return out, err
 }
 
-// reads is the server of this process if its state is what the call is about; nil if the call changes something, or the leader
-// alone can answer it.
+// reads is the server of this process if its state is what the call is about; nil if the call changes something, or
+// the leader alone can answer it.
 func (c *call) reads() *server.Server {
 	if c.gateway == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
 		return nil

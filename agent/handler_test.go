@@ -15,7 +15,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestFailureLogged: a call that fails for a reason of its own is an error in the log, one whose caller has gone is not.
+// TestFailureLogged: a call that fails for a reason of its own is an error in the log, one whose caller has gone is
+// not.
 func TestFailureLogged(t *testing.T) {
 	for name, gone := range map[string]bool{"it failed": false, "the caller has gone": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// Leave has a compute node or login host whose data folder this is leave its cluster: its name is free for another machine
-// afterwards, and its certificate worth nothing. A machine that is no member leaves nothing.
+// Leave has a compute node or login host whose data folder this is leave its cluster: its name is free for another
+// machine afterwards, and its certificate worth nothing. A machine that is no member leaves nothing.
 func Leave(ctx context.Context, dir string) error {
 	folder := filepath.Join(dir, trustDir)
 	creds, err := trust.Load(folder)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// How much garbage a server or a simulation may let lie before it is collected, in per cent of what is in use, by how much that
-// is: a small heap may grow to four times its size, a large one by leastGC.
+// How much garbage a server or a simulation may let lie before it is collected, in per cent of what is in use, by
+// how much that is: a small heap may grow to four times its size, a large one by leastGC.
 const (
 	roomyGC    = 300
 	leastGC    = 40
@@ -18,14 +18,15 @@ const (
 	mostOfMem  = 2        // the part of the machine's memory, 1/n, near which the collector runs as often as it must
 )
 
-// When nothing has been collected for quietTime, the system gets back what is not in use, if that is as much as worthBytes.
+// When nothing has been collected for quietTime, the system gets back what is not in use, if that is as much as
+// worthBytes.
 const (
 	quietTime  = 15 * time.Second
 	worthBytes = 16 << 20
 )
 
-// SpendMemory has the garbage collector run seldom while little is in use, and give memory back after a burst. $GOGC and
-// $GOMEMLIMIT have precedence.
+// SpendMemory has the garbage collector run seldom while little is in use, and give memory back after a burst.
+// $GOGC and $GOMEMLIMIT have precedence.
 func SpendMemory() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -87,7 +88,8 @@ func (t *thrift) giveBack() {
 	}
 }
 
-// measure tells how many bytes were in use when the collector was last through, and how many the heap holds. Called with mu held.
+// measure tells how many bytes were in use when the collector was last through, and how many the heap holds. Called
+// with mu held.
 func (t *thrift) measure() (live, held uint64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

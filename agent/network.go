@@ -291,8 +291,8 @@ func Membership(dir string) (string, cluster.Role, error) {
 	return c.Name, c.Role, nil
 }
 
-// Join makes this machine a member by a token, and starts nothing. It reports whether it was none before; a member is left as
-// it is.
+// Join makes this machine a member by a token, and starts nothing. It reports whether it was none before; a member
+// is left as it is.
 func Join(ctx context.Context, cfg Config) (fresh bool, err error) {
 	dir := filepath.Join(cfg.Dir, trustDir)
 	if _, err := trust.Load(dir); !errors.Is(err, trust.ErrNone) {
@@ -382,7 +382,8 @@ func (n *network) enrol(ctx context.Context) {
 	}
 }
 
-// gravity is how a failed call is logged that is made again and again: what is refused stays so until somebody does something.
+// gravity is how a failed call is logged that is made again and again: what is refused stays so until somebody does
+// something.
 func gravity(err error) slog.Level {
 	var refused *api.Error
 	if errors.As(err, &refused) && refused.Code == cluster.Conflict {

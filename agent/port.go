@@ -292,8 +292,8 @@ type calledConn struct {
 // Beats reports whether the member shows that it is there while it works on a call (api.Beating).
 func (c *calledConn) Beats() bool { return c.ConnectionState().NegotiatedProtocol == trust.ProtoBeat }
 
-// Dead reports whether the member has hung up while nothing was asked of it: a server that was started again, say. It never
-// says anything by itself, so what there is to read is its end.
+// Dead reports whether the member has hung up while nothing was asked of it: a server that was started again, say.
+// It never says anything by itself, so what there is to read is its end.
 func (c *calledConn) Dead() bool {
 	tcp, ok := c.NetConn().(syscall.Conn)
 	if !ok {

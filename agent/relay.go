@@ -55,7 +55,8 @@ func jobOf(body []byte) cluster.JobID {
 	return max(q.Job, q.ID.Job)
 }
 
-// to is the client of the job's first node, nil if it is this process. Where it was is found for past jobs only if asked for.
+// to is the client of the job's first node, nil if it is this process. Where it was is found for past jobs only if
+// asked for.
 func (r *relay) to(ctx context.Context, id cluster.JobID, past bool) (*api.Client, error) {
 	if r == nil || id == 0 || r.local(id) {
 		return nil, nil

@@ -16,7 +16,8 @@ import (
 // stallTime is how long the caller of a stream may take for one write; then it is cut off.
 const stallTime = 15 * time.Second
 
-// requestOf reads the request of a GET call: the JSON of parameter q, or, for people with curl, each parameter is a field.
+// requestOf reads the request of a GET call: the JSON of parameter q, or, for people with curl, each parameter is a
+// field.
 func requestOf(params url.Values) ([]byte, error) {
 	if q := params.Get("q"); q != "" {
 		return []byte(q), nil

@@ -38,8 +38,8 @@ func (cfg *Config) web() (addr string, asked bool) {
 	return net.JoinHostPort(host, DefaultWebPort), false
 }
 
-// pageURL is where others find what listens at an address: at the host by which members know this machine, if it listens
-// on all of them.
+// pageURL is where others find what listens at an address: at the host by which members know this machine, if it
+// listens on all of them.
 func pageURL(ln net.Addr, n *network) string {
 	host, port, err := net.SplitHostPort(ln.String())
 	if err != nil {

@@ -113,8 +113,8 @@ func (v *browser) user() string {
 	return m[1]
 }
 
-// TestWebLogin: a link opens one session, once and soon; the cookie is out of reach of scripts and other sites, ends with
-// its time or by logging out, and is nothing when it was changed.
+// TestWebLogin: a link opens one session, once and soon; the cookie is out of reach of scripts and other sites,
+// ends with its time or by logging out, and is nothing when it was changed.
 func TestWebLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", time.Hour)
@@ -171,8 +171,8 @@ func TestWebLogin(t *testing.T) {
 	})
 }
 
-// TestWebActions: what a session may do is what its user may do by the commands; forms of others do nothing; refusals are
-// said in words.
+// TestWebActions: what a session may do is what its user may do by the commands; forms of others do nothing;
+// refusals are said in words.
 func TestWebActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", 100*time.Hour)

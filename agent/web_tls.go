@@ -213,8 +213,8 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	}
 }
 
-// plainPaths are answered without TLS too: load balancers have no certificate, and who is to trust the authority can not
-// yet.
+// plainPaths are answered without TLS too: load balancers have no certificate, and who is to trust the authority
+// can not yet.
 var plainPaths = []string{"/livez", "/readyz", "/healthz", authorityPath}
 
 // secured sends who comes without TLS to where there is. Programs that have sent a token are told, not sent on: it has

@@ -86,8 +86,8 @@ type Handler func(ctx context.Context, who Caller, body []byte) (any, error)
 // TunnelHandler takes over a connection after its request was read.
 type TunnelHandler func(ctx context.Context, who Caller, req []byte, conn Conn) error
 
-// StreamHandler answers one call with lines of JSON until ctx ends, the caller has gone or does not keep up. send writes
-// lines that belong together at once; its error ends the stream.
+// StreamHandler answers one call with lines of JSON until ctx ends, the caller has gone or does not keep up. send
+// writes lines that belong together at once; its error ends the stream.
 type StreamHandler func(ctx context.Context, who Caller, req []byte, send func(lines []byte) error) error
 
 // Route is a registered endpoint.
@@ -165,8 +165,8 @@ func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte)
 	m.routes["POST "+path] = Route{Access: access, Check: check, Tunnel: f}
 }
 
-// HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is called
-// with batches of them to send. An error before anything was sent is the answer.
+// HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is
+// called with batches of them to send. An error before anything was sent is the answer.
 func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R], f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
 	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {

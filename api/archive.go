@@ -5,7 +5,8 @@ import (
 	"dev.muster/wire"
 )
 
-// ArchiveFormat is the version of files of archived history: this head in a line, and a cluster.Archived in each further one.
+// ArchiveFormat is the version of files of archived history: this head in a line, and a cluster.Archived in each
+// further one.
 const ArchiveFormat = 1
 
 // HistoryArchive is the head of a file of archived history.

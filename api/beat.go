@@ -8,8 +8,8 @@ import (
 )
 
 // A call may be held for a minute, and all this time nothing would tell a server that thinks from one that is stopped,
-// swapped out or behind a broken network. So a member that is called beats: while it works on a call it sends an interim
-// answer (status 102) again and again. Of one that has missed two, nothing more is expected.
+// swapped out or behind a broken network. So a member that is called beats: while it works on a call it sends an
+// interim answer (status 102) again and again. Of one that has missed two, nothing more is expected.
 const (
 	BeatEvery = time.Second
 	beatLimit = 2*BeatEvery + 500*time.Millisecond

@@ -138,8 +138,8 @@ type usedConn struct {
 
 func (c usedConn) Dead() bool { return *c.dead }
 
-// TestSentOnce: a request that may have been read is not sent again by itself: not one that changes something, nor one with an
-// assertion, which is good for one use. One on a connection that had been closed before is.
+// TestSentOnce: a request that may have been read is not sent again by itself: not one that changes something, nor
+// one with an assertion, which is good for one use. One on a connection that had been closed before is.
 func TestSentOnce(t *testing.T) {
 	for _, c := range []struct {
 		name          string

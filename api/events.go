@@ -19,7 +19,8 @@ type EventQuery struct {
 type EventKind string
 
 // The kinds. A stream begins with EventBegin; EventBeat comes when it is quiet. EventStartOver says that what happened
-// since the index that was asked for is not known any more: list again what you follow, the stream goes on from its index.
+// since the index that was asked for is not known any more: list again what you follow, the stream goes on from its
+// index.
 const (
 	EventBegin       EventKind = "begin"
 	EventBeat        EventKind = "beat"
@@ -47,8 +48,9 @@ type Event struct {
 	Record      *cluster.Job      `json:"record,omitempty"`
 }
 
-// JobEvent is a job as it is now. State is one of pending, starting, running, suspended, ending, or how it ended: completed,
-// failed, cancelled, timed_out, node_failed, preempted, out_of_memory, deadline, ended; and purged once it is forgotten.
+// JobEvent is a job as it is now. State is one of pending, starting, running, suspended, ending, or how it ended:
+// completed, failed, cancelled, timed_out, node_failed, preempted, out_of_memory, deadline, ended; and purged once
+// it is forgotten.
 type JobEvent struct {
 	ID        cluster.JobID `json:"id"`
 	Array     cluster.JobID `json:"array,omitempty"`

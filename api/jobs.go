@@ -133,7 +133,8 @@ type HetRequest struct {
 type SubmitResponse struct {
 	Job   cluster.JobID `json:"job"`
 	Index uint64        `json:"index"`
-	// Ignored names what was asked for that the site does not allow, by the JSON names of the spec: core_spec, thread_spec.
+	// Ignored names what was asked for that the site does not allow, by the JSON names of the spec: core_spec,
+	// thread_spec.
 	Ignored []string `json:"ignored,omitempty"`
 	Said    []string `json:"said,omitempty"` // by the site's script
 }
@@ -266,7 +267,8 @@ type WhyResponse struct {
 	Holders []Holder `json:"holders,omitempty"`
 	// Changes are single changes with which it would start sooner, soonest first.
 	Changes []Change `json:"changes,omitempty"`
-	// Others are further records that were asked for and wait, each for reasons of its own: the first tasks; More: and how many after them.
+	// Others are further records that were asked for and wait, each for reasons of its own: the first tasks; More:
+	// and how many after them.
 	Others []*cluster.Job `json:"others,omitempty"`
 	More   int            `json:"more,omitempty"`
 }

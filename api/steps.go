@@ -6,8 +6,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// AdoptSession puts a process of a session into the newest job of its user on this node. Answered by the node's own client, to
-// its root only.
+// AdoptSession puts a process of a session into the newest job of its user on this node. Answered by the node's own
+// client, to its root only.
 var AdoptSession = Endpoint[AdoptRequest, AdoptResponse]{"POST", "/v1/sessions/adopt", User, false, 0}
 
 // AdoptRequest names a process that somebody else than muster has started.
@@ -166,7 +166,8 @@ type TailResponse struct {
 	End   int64  `json:"end,omitempty"`
 }
 
-// MeasureResponse has the steps with their usage, in the order of their numbers, and those nodes that could not be asked.
+// MeasureResponse has the steps with their usage, in the order of their numbers, and those nodes that could not be
+// asked.
 type MeasureResponse struct {
 	Steps   []StepUsage   `json:"steps"`
 	Missing []MissingNode `json:"missing,omitempty"`

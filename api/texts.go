@@ -9,15 +9,15 @@ import (
 	"dev.muster/cluster"
 )
 
-// maxText bounds a text in a call of a user, in bytes, where its field says nothing else: as Slurm bounds accounts, names,
-// features and their like.
+// maxText bounds a text in a call of a user, in bytes, where its field says nothing else: as Slurm bounds accounts,
+// names, features and their like.
 const maxText = 1024
 
-// checkTexts refuses a request in which a text is too long, or has a byte in it that ends texts elsewhere: in environments,
-// arguments and file names (NUL), and in lists that scripts read (line ends).
+// checkTexts refuses a request in which a text is too long, or has a byte in it that ends texts elsewhere: in
+// environments, arguments and file names (NUL), and in lists that scripts read (line ends).
 //
-// A field says otherwise by a tag: text:"4096" for another bound, text:"4096,lines" where line ends may be part of it, and
-// text:"-" where only operators may say anything at all.
+// A field says otherwise by a tag: text:"4096" for another bound, text:"4096,lines" where line ends may be part of
+// it, and text:"-" where only operators may say anything at all.
 func checkTexts(request any) error {
 	return textsOf(reflect.TypeOf(request)).check(reflect.ValueOf(request), textRule{max: maxText}, "")
 }

@@ -73,7 +73,8 @@ type ConfigQuery struct {
 	At *int `json:"at,omitempty"` // its number; nil: the one in force
 }
 
-// ConfigResponse is a configuration, and the changes that are remembered, the oldest first, without what was before them.
+// ConfigResponse is a configuration, and the changes that are remembered, the oldest first, without what was before
+// them.
 type ConfigResponse struct {
 	Config  *cluster.Config        `json:"config"`
 	Changes []cluster.ConfigChange `json:"changes,omitempty"`

@@ -9,8 +9,8 @@ import (
 // UsageRequest asks for sums over history, as sreport shows them. The time is cut at the present.
 type UsageRequest struct {
 	cluster.UsageQuery
-	// Utilization: where all of the cluster's time went; Reservations: those of the time, up to now; Ahead: also those to come;
-	// NodeSpans how nodes were.
+	// Utilization: where all of the cluster's time went; Reservations: those of the time, up to now; Ahead: also
+	// those to come; NodeSpans how nodes were.
 	Utilization  bool   `json:"utilization,omitempty"`
 	Reservations bool   `json:"reservations,omitempty"`
 	Ahead        bool   `json:"ahead,omitempty"`
@@ -26,7 +26,8 @@ type UsageResponse struct {
 	Utilization  []cluster.Utilization `json:"utilization,omitempty"`
 	Reservations []cluster.ResvSpan    `json:"reservations,omitempty"`
 	Nodes        []cluster.NodeSpan    `json:"nodes,omitempty"`
-	// KeptSince is the Unix second before which records of use are gone, 0 if none are; the sums begin there at the earliest.
+	// KeptSince is the Unix second before which records of use are gone, 0 if none are; the sums begin there at the
+	// earliest.
 	KeptSince int64 `json:"kept_since,omitempty"`
 }
 

@@ -34,8 +34,8 @@ type RegisterResponse struct {
 	Config cluster.Config `json:"config"`
 	// GPUs are the devices of nodes whose driver has other numbers for them than jobs have.
 	GPUs map[cluster.NodeName][]cluster.GPU `json:"gpus,omitempty"`
-	// Ask are the attempts that nodes are taken to run by servers whose state was brought back from a file: they register once
-	// more, and say what became of them.
+	// Ask are the attempts that nodes are taken to run by servers whose state was brought back from a file: they
+	// register once more, and say what became of them.
 	Ask map[cluster.NodeName][]cluster.Held `json:"ask,omitempty"`
 	// Anew are nodes that have seen a log which is not the servers' any more: they ask for all of their work.
 	Anew []cluster.NodeName `json:"anew,omitempty"`
@@ -83,7 +83,8 @@ type NodeWork struct {
 	JobCPUs int `json:"job_cpus,omitempty"`
 	// Peers are the other clients' nodes of those jobs: all of them for a job led here, else the first.
 	Peers []NodePeer `json:"peers,omitempty"`
-	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones the leader.
+	// Sisters are other components of heterogeneous jobs: for the leader's first node all, for others' first ones
+	// the leader.
 	Sisters []*cluster.Job `json:"sisters,omitempty"`
 	// Reboot is the restart of the node's machine that is due.
 	Reboot *Reboot `json:"reboot,omitempty"`
@@ -95,8 +96,9 @@ type Reboot struct {
 	Issued  time.Time `json:"issued"`
 }
 
-// A job has a share for each of its nodes, and each of them is told of it: what a large one costs would grow with the square of its
-// nodes. So it comes once for all nodes of a client, and shares that differ in nothing but their node come as one.
+// A job has a share for each of its nodes, and each of them is told of it: what a large one costs would grow with
+// the square of its nodes. So it comes once for all nodes of a client, and shares that differ in nothing but their
+// node come as one.
 
 // GatheredJob is a job without the shares of its allocation and the nodes that it waits for, and these.
 type GatheredJob struct {

@@ -1,6 +1,6 @@
-// Package burnin is an acceptance test of the machine that it runs on: it puts load on GPUs, CPUs, memory and disk, watches the
-// GPUs meanwhile, and says of each part whether it passed, with the evidence. What needs a program that is not installed is
-// told as not tested.
+// Package burnin is an acceptance test of the machine that it runs on: it puts load on GPUs, CPUs, memory and disk,
+// watches the GPUs meanwhile, and says of each part whether it passed, with the evidence. What needs a program that
+// is not installed is told as not tested.
 package burnin
 
 import (

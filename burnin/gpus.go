@@ -40,8 +40,8 @@ type tool struct {
 	blames bool
 }
 
-// tools are the programs that are looked for, as NVIDIA's documents (dcgmi diag, nvbandwidth, nccl-tests) and gpu-burn's say how
-// they are called and what they print.
+// tools are the programs that are looked for, as NVIDIA's documents (dcgmi diag, nvbandwidth, nccl-tests) and
+// gpu-burn's say how they are called and what they print.
 var tools = []tool{
 	{names: []string{"dcgmi"}, args: func(time.Duration, int) []string { return []string{"diag", "-r", "2"} },
 		bad: regexp.MustCompile(`(?m)^\|.*\|\s*(Fail.*?)\s*\|\s*$`)},

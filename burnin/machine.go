@@ -27,7 +27,8 @@ const (
 	diskRoom = 4        // the disk must have so many times what is written
 )
 
-// cpus has every CPU that this process may use compute the same over and over: a CPU that is broken gives another result.
+// cpus has every CPU that this process may use compute the same over and over: a CPU that is broken gives another
+// result.
 func (t *test) cpus(ctx context.Context) cluster.TestedPart {
 	p := t.part("cpu", cpuModel())
 	var set unix.CPUSet
@@ -106,8 +107,8 @@ func cpuModel() string {
 	return runtime.GOARCH
 }
 
-// memory writes a pattern to as much memory as is free, or as fits into the time, and reads it again; and it compares the
-// kernel's counts of memory errors before and after (EDAC).
+// memory writes a pattern to as much memory as is free, or as fits into the time, and reads it again; and it
+// compares the kernel's counts of memory errors before and after (EDAC).
 func (t *test) memory(ctx context.Context) cluster.TestedPart {
 	p := t.part("memory", "")
 	size := int64(t.MemMB) << 20

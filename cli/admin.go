@@ -189,7 +189,8 @@ func memberCommands() []*cli.Command {
 	}
 }
 
-// reclaim is muster node reclaim NODES: what a hook calls that hears of the end of a spot machine, on a server or on the machine.
+// reclaim is muster node reclaim NODES: what a hook calls that hears of the end of a spot machine, on a server or
+// on the machine.
 func reclaim(c *cli.Context) error {
 	names, err := hostlist.Expand(c.Args().First())
 	if err != nil || len(names) == 0 || c.NArg() != 1 || c.Duration("in") < 0 {

@@ -49,8 +49,9 @@ func parseAdopt(argv []string) (map[string]string, error) {
 	return set, nil
 }
 
-// runAdopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of the newest job of
-// the user on this node. Its exit code is the answer: 0 lets the user in. Texts on its output are for the user.
+// runAdopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of
+// the newest job of the user on this node. Its exit code is the answer: 0 lets the user in. Texts on its output are
+// for the user.
 func runAdopt(sys *front.Sys, argv []string) int {
 	const denied = 1
 	set, err := parseAdopt(argv)

@@ -25,8 +25,8 @@ const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB
 // burninLimit is the time limit of a test's job, in minutes.
 const burninLimit = "120"
 
-// runBurnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …). It returns the exit
-// code: 1 if a part that is shown has failed.
+// runBurnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …).
+// It returns the exit code: 1 if a part that is shown has failed.
 func runBurnin(sys *front.Sys, argv []string) int {
 	wrong := func() int {
 		fmt.Fprintln(sys.Stderr, burninUsage)

@@ -118,8 +118,8 @@ func flagNames(c *cli.Command) (names []string) {
 	return names
 }
 
-// optionsFirst puts the options of each command before its arguments, as the library wants them. What stands behind -- stays
-// there, and commands that read their options themselves get all as it is.
+// optionsFirst puts the options of each command before its arguments, as the library wants them. What stands behind
+// -- stays there, and commands that read their options themselves get all as it is.
 func optionsFirst(known []*cli.Command, args []string) []string {
 	var flags []cli.Flag
 	var out []string

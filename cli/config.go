@@ -19,7 +19,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// configCommand looks at configuration files, and puts them in force: the configuration is one value, the same on all servers.
+// configCommand looks at configuration files, and puts them in force: the configuration is one value, the same on
+// all servers.
 func configCommand() *cli.Command {
 	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "say what would change, and change nothing"}
 	return &cli.Command{Name: "config", Usage: "the configuration: check and compare files, put one in force, see and undo changes", Subcommands: []*cli.Command{

@@ -330,8 +330,9 @@ how it is    muster status; journalctl -u muster-server has the log
 `, net.JoinHostPort(host, agent.DefaultWebPort), job)
 }
 
-// printInstall prints the command that installs muster and joins by a token. It holds the SHA-256 of the script that the server
-// gives out, and that the one of the program: whoever copies the command need not trust the network.
+// printInstall prints the command that installs muster and joins by a token. It holds the SHA-256 of the script
+// that the server gives out, and that the one of the program: whoever copies the command need not trust the
+// network.
 func printInstall(ctx context.Context, w io.Writer, r api.TokenResponse, words string) error {
 	var last error = errors.New("no server is known")
 	for _, s := range r.Servers {
@@ -348,7 +349,8 @@ func printInstall(ctx context.Context, w io.Writer, r api.TokenResponse, words s
 	return fmt.Errorf("no server gives out the install script: %w", last)
 }
 
-// fetchScript reads the install script that this server gives out at its address. It is asked on this machine, not over a network.
+// fetchScript reads the install script that this server gives out at its address. It is asked on this machine, not
+// over a network.
 func fetchScript(ctx context.Context, addr string) (string, error) {
 	if !ownAddress(addr) {
 		return "", fmt.Errorf("%s is another machine", addr)

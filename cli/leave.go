@@ -86,8 +86,8 @@ func checkPort(bind string) error {
 // leaveTime bounds what is asked of the cluster before muster is removed.
 const leaveTime = 20 * time.Second
 
-// mayLeave refuses to remove muster from a member of a group of servers, and from a node that jobs have. With purge the machine
-// leaves its cluster, so that its name is free.
+// mayLeave refuses to remove muster from a member of a group of servers, and from a node that jobs have. With purge
+// the machine leaves its cluster, so that its name is free.
 func mayLeave(ctx context.Context, purge, dry bool) error {
 	name, role, err := agent.Membership(packaging.StateDir)
 	if err != nil || name == "" {

@@ -86,7 +86,8 @@ var lintRules = [...]lintRule{
 	{"shebang", lintShebang},
 }
 
-// runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing where there is nothing to say.
+// runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing
+// where there is nothing to say.
 func runLint(s *front.Sys, args []string) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "-" {
 		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files; - is the standard input")
@@ -516,7 +517,8 @@ func lintArray(s *jobScript) (lintNote, bool) {
 	return lintNote{s.directiveLine("array", "-a"), fmt.Sprintf("%d tasks may all run at once: --array=%s%%50 keeps some of the cluster for others", a.Tasks.Len(), a.Text)}, a.Tasks.Len() > wideArray && a.Limit == 0
 }
 
-// lintTime finds jobs that get their partition's limit, unless that has a default, or they get their options by the command line.
+// lintTime finds jobs that get their partition's limit, unless that has a default, or they get their options by the
+// command line.
 func lintTime(s *jobScript) (lintNote, bool) {
 	if s.req == nil || !s.options || s.req.Job.Limit != 0 {
 		return lintNote{}, false

@@ -11,7 +11,8 @@ import (
 	"dev.muster/slurm/slurmtest"
 )
 
-// lintOf are the notes on a script of this name and text, without its path; the cluster of the fake server answers if wanted.
+// lintOf are the notes on a script of this name and text, without its path; the cluster of the fake server answers
+// if wanted.
 func lintOf(t *testing.T, name, text string, answers bool) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +38,8 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 	return strings.Split(out, "\n")
 }
 
-// lintCases has, for each rule, scripts that it speaks of, and ones that it leaves alone. All have #! and --time in front.
+// lintCases has, for each rule, scripts that it speaks of, and ones that it leaves alone. All have #! and --time in
+// front.
 var lintCases = []struct {
 	rule, text string
 	want       string // the notes, from the beginning; empty: none

@@ -169,8 +169,9 @@ type QOS struct {
 	PreemptExempt  time.Duration `json:"preempt_exempt,omitempty"`
 	Flags          []string      `json:"flags,omitempty"` // as Slurm writes them: DenyOnLimit …
 	Limits         Limits        `json:"limits,omitempty"`
-	// UsageReset is how often the usage of the QOS is set to zero. With a period of its own it neither fades nor is set to
-	// zero with the cluster's: GrpTRESMins is a budget of that period. Without one it does as the cluster's does.
+	// UsageReset is how often the usage of the QOS is set to zero. With a period of its own it neither fades nor is
+	// set to zero with the cluster's: GrpTRESMins is a budget of that period. Without one it does as the cluster's
+	// does.
 	UsageReset Period `json:"usage_reset,omitempty"`
 	Spent      Spent  `json:"spent,omitzero"` // only Apply changes it
 }
@@ -286,7 +287,8 @@ func (b *books) AllowedQOS(id AssocID) []string {
 	return nil
 }
 
-// DefaultQOS is what jobs that ask for no QOS get: the default one, else the only one that is allowed, else normal, allowed or not.
+// DefaultQOS is what jobs that ask for no QOS get: the default one, else the only one that is allowed, else normal,
+// allowed or not.
 func (b *books) DefaultQOS(id AssocID) string {
 	for a := range b.Line(id) {
 		if a.DefaultQOS != "" {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What users and the site say of jobs afterwards. A job that the state still has is changed there; of one that it has forgotten
-// an event tells history, whose record it is.
+// What users and the site say of jobs afterwards. A job that the state still has is changed there; of one that it
+// has forgotten an event tells history, whose record it is.
 
 // JobRecord names a record of history and whose it is; a job that went back into the queue has several.
 type JobRecord struct {
@@ -80,8 +80,8 @@ type AmendedJob struct {
 	Amendment
 }
 
-// AmendJobs says something of jobs, all or nothing. Users may speak of their own. That a job which the state has forgotten is its
-// user's history checks: it leaves a record alone that is another user's.
+// AmendJobs says something of jobs, all or nothing. Users may speak of their own. That a job which the state has
+// forgotten is its user's history checks: it leaves a record alone that is another user's.
 type AmendJobs struct {
 	Jobs []JobRecord `json:"jobs"`
 	Amendment

@@ -16,8 +16,8 @@ func goldenAmend(w *world) {
 	w.ok(root, &AmendJobs{Jobs: []JobRecord{{id, j.Submitted, j.Spec.UID}}, Amendment: Amendment{AdminComment: &text, SystemComment: &text, WCKey: &text}})
 }
 
-// TestAmendJobs: a job that the state has is changed there, of one that it has forgotten history is told, each with a transaction;
-// users speak of their own, and not of what is reserved to operators.
+// TestAmendJobs: a job that the state has is changed there, of one that it has forgotten history is told, each with
+// a transaction; users speak of their own, and not of what is reserved to operators.
 func TestAmendJobs(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.submit(nil)

@@ -1,7 +1,8 @@
 package cluster
 
-// arrayCount counts the records of an array and knows how its tasks ended: an array may have a hundred thousand, and each that
-// ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any record of the array is left.
+// arrayCount counts the records of an array and knows how its tasks ended: an array may have a hundred thousand,
+// and each that ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any
+// record of the array is left.
 type arrayCount struct {
 	pending, live, ended int // records
 	all                  IDSet
@@ -9,7 +10,8 @@ type arrayCount struct {
 	gone                 *GoneTasks // nil: no record has left
 }
 
-// GoneTasks is what is kept of the tasks of an array whose records have left live state while others are left. It is never changed.
+// GoneTasks is what is kept of the tasks of an array whose records have left live state while others are left. It
+// is never changed.
 type GoneTasks struct {
 	Array JobID `json:"array"`
 	// OK and Failed are the tasks that have ended, those with records included.

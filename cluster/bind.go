@@ -14,8 +14,8 @@ type Binding struct {
 	Masks   []IDSet
 }
 
-// Bind works out --cpu-bind for a share of a step. Without a word, tasks are bound to sockets if several are meant for each,
-// to cores if they use all CPUs of the share, to sockets if there is a task for each socket of the whole
+// Bind works out --cpu-bind for a share of a step. Without a word, tasks are bound to sockets if several are meant
+// for each, to cores if they use all CPUs of the share, to sockets if there is a task for each socket of the whole
 // node, and else to all CPUs of the share, as Slurm's automatic binding does. A locality domain (ldom) is a socket.
 func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	b := Binding{Kind: "mask_cpu"}
@@ -201,8 +201,9 @@ func bySocket(sh Share, inv *Inventory) (out []IDSet) {
 	return out
 }
 
-// byCore gives each task CPUs of its own, as the second word of -m says: those of the sockets in turn, one after the other
-// (block), or each CPU of a task from the next socket (fcyclic). With -m plane=N so many tasks at a time share a socket.
+// byCore gives each task CPUs of its own, as the second word of -m says: those of the sockets in turn, one after
+// the other (block), or each CPU of a task from the next socket (fcyclic). With -m plane=N so many tasks at a time
+// share a socket.
 func byCore(s *StepSpec, sh Share, inv *Inventory, per int) []IDSet {
 	switch {
 	case BlockSockets(s.Distribution):

@@ -16,8 +16,8 @@ func (w *world) qosSpent(name, tres string) float64 {
 	return amountOf(q.Spent.TRES, tres)
 }
 
-// TestBudget: the usage of a QOS with a period of its own does not fade, stops jobs at GrpTRESMins and begins at zero with
-// the next period; nothing else does.
+// TestBudget: the usage of a QOS with a period of its own does not fade, stops jobs at GrpTRESMins and begins at
+// zero with the next period; nothing else does.
 func TestBudget(t *testing.T) {
 	w := ranked(t, func(cfg *Config) {
 		cfg.Enforce.Limits, cfg.Enforce.Associations = true, true

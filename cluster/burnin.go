@@ -45,7 +45,8 @@ type PartTest struct {
 	Figures []Figure      `json:"figures,omitempty"`
 }
 
-// TestedPart is a part of a machine with its tests. It is known by its own number, so that its tests go with it to another node.
+// TestedPart is a part of a machine with its tests. It is known by its own number, so that its tests go with it to
+// another node.
 type TestedPart struct {
 	ID     string `json:"id"`   // UUID of a GPU; NODE/memory, NODE/disk …: of what has no number of its own
 	Kind   string `json:"kind"` // gpu, cpu, memory, disk, links
@@ -131,8 +132,8 @@ func (p *TestedPart) fault(evidence string) Fault {
 	return f
 }
 
-// Tested lists the parts whose last test was on one of some nodes, or that are named themselves by id or serial number; all if
-// nothing is named.
+// Tested lists the parts whose last test was on one of some nodes, or that are named themselves by id or serial
+// number; all if nothing is named.
 func (t *tables) Tested(names []string) (out []*TestedPart) {
 	for p := range valuesOf(t.tested) {
 		if len(names) == 0 || slices.Contains(names, p.ID) || slices.Contains(names, string(p.Tests[0].Node)) || p.Serial != "" && slices.Contains(names, p.Serial) {

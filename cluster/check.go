@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would refuse mean
-// what they meant.
+// What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would
+// refuse mean what they meant.
 
 // Check refuses a command that would leave the cluster in a state that its user can not have meant.
 func Check(s *Snapshot, cmd Command) error {
@@ -142,8 +142,8 @@ func idsOf(terms []Depend) (out []JobID) {
 	return out
 }
 
-// CheckEntry refuses a job that one of its partitions is closed to: a job of root's (DisableRootJobs), and one without a
-// reservation (ReqResv).
+// CheckEntry refuses a job that one of its partitions is closed to: a job of root's (DisableRootJobs), and one
+// without a reservation (ReqResv).
 func CheckEntry(s *Snapshot, spec *JobSpec) error {
 	names := spec.Partitions
 	if p := s.DefaultPartition(); len(names) == 0 && p != nil {
@@ -176,8 +176,8 @@ func CheckTimes(now time.Time, spec *JobSpec) error {
 		"give a shorter --time-min", spec.LimitMin, left.Round(time.Second))
 }
 
-// LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for beyond
-// comes with more CPUs. It refuses one that asks for more than MaxMemPerNode.
+// LimitMemory keeps a job within MaxMemPerCPU, of its partition or of the cluster, as Slurm does: what it asks for
+// beyond comes with more CPUs. It refuses one that asks for more than MaxMemPerNode.
 func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	p := s.DefaultPartition()
 	if len(spec.Partitions) > 0 {

@@ -43,7 +43,8 @@ func kindOf(err error) ErrKind {
 	return e.Kind
 }
 
-// TestCheckEntry: partitions that are closed to root, or to jobs without a reservation, and a cluster that is closed to root.
+// TestCheckEntry: partitions that are closed to root, or to jobs without a reservation, and a cluster that is
+// closed to root.
 func TestCheckEntry(t *testing.T) {
 	w := newWorld(t, 2)
 	w.ok(root, &PartitionSet{Partition: Partition{Name: "users", All: true, State: PartitionUp, DisableRootJobs: true}})

@@ -11,7 +11,8 @@ import (
 )
 
 // The configuration's history: for each change who made it, and what of the configuration was another before. So an
-// earlier one is found by going back from the one in force, and a change of one partition costs no more than that partition.
+// earlier one is found by going back from the one in force, and a change of one partition costs no more than that
+// partition.
 
 // Bounds of the history; the oldest changes are forgotten first.
 const (
@@ -24,7 +25,8 @@ type ConfigChange struct {
 	N  int       `json:"n"` // from 1 on
 	At time.Time `json:"at"`
 	By string    `json:"by"`
-	// How it was made: apply, undo, file (a server's, when it began to lead), reconfigure, or the kind of another command.
+	// How it was made: apply, undo, file (a server's, when it began to lead), reconfigure, or the kind of another
+	// command.
 	How string `json:"how"`
 	// Was is what the fields that changed were before, by their names in JSON.
 	Was map[string]Splice `json:"was,omitempty"`

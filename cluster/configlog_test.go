@@ -93,7 +93,8 @@ func TestConfigHistory(t *testing.T) {
 	}
 }
 
-// TestConfigOnto refuses a change that was made with another configuration in view, and one that changes nothing is no change.
+// TestConfigOnto refuses a change that was made with another configuration in view, and one that changes nothing is
+// no change.
 func TestConfigOnto(t *testing.T) {
 	w := newWorld(t, 0)
 	first, second := *w.s.Config(), *w.s.Config()

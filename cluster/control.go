@@ -67,7 +67,8 @@ func (t *tx) recordsOf(r Ref, owner ErrKind) ([]*Job, error) {
 	return out, nil
 }
 
-// split makes tasks of an array record records of their own with fresh ids; the last task that remains keeps the array's.
+// split makes tasks of an array record records of their own with fresh ids; the last task that remains keeps the
+// array's.
 func (t *tx) split(id JobID, tasks IDSet) (out []*Job) {
 	rest, _ := t.jobs.Get(id)
 	left := *rest

@@ -6,9 +6,9 @@ import (
 )
 
 // Jobs may say themselves how much of their nodes they leave for the system, in place of what the node keeps from jobs
-// (CoreSpecCount, CpuSpecList): --core-spec and --thread-spec, where the site allows it (AllowSpecResourcesUsage). Such a
-// job has whole nodes. It is charged for the CPUs that any job could have there, its share's CPUs; Usable are those that its
-// tasks run on, more or fewer.
+// (CoreSpecCount, CpuSpecList): --core-spec and --thread-spec, where the site allows it (AllowSpecResourcesUsage).
+// Such a job has whole nodes. It is charged for the CPUs that any job could have there, its share's CPUs; Usable
+// are those that its tasks run on, more or fewer.
 
 // JobCPUs are the CPUs of a node that it does not keep from jobs.
 func (inv *Inventory) JobCPUs() IDSet { return RangeIDSet(0, inv.CPUs-1).Minus(inv.SpecCPUs) }

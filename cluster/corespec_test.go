@@ -2,7 +2,8 @@ package cluster
 
 import "testing"
 
-// TestUsableBy tells which CPUs are left to a job; the figures are Slurm's, but that Slurm says nothing of single threads.
+// TestUsableBy tells which CPUs are left to a job; the figures are Slurm's, but that Slurm says nothing of single
+// threads.
 func TestUsableBy(t *testing.T) {
 	flat := Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, CPUs: 16}
 	last, first := flat, flat
@@ -31,7 +32,8 @@ func TestUsableBy(t *testing.T) {
 	}
 }
 
-// TestLeaves changes what a job leaves of its nodes: operators may where the site allows it, and it has them whole from then on.
+// TestLeaves changes what a job leaves of its nodes: operators may where the site allows it, and it has them whole
+// from then on.
 func TestLeaves(t *testing.T) {
 	n := func(k int) *int { return &k }
 	w := newWorld(t, 1)

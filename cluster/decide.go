@@ -24,8 +24,8 @@ type Decision struct {
 	Partition   string  `json:"partition,omitempty"`
 	Reservation string  `json:"reservation,omitempty"`
 	Resume      bool    `json:"resume,omitempty"`
-	// With is the same for the other components of a heterogeneous job, by offset: all of it starts or nothing does, and
-	// others leave for all of it.
+	// With is the same for the other components of a heterogeneous job, by offset: all of it starts or nothing
+	// does, and others leave for all of it.
 	With []Decision `json:"with,omitempty"`
 }
 

@@ -116,7 +116,8 @@ func (t *tables) parents(d Depend) (out []*Job) {
 	return out
 }
 
-// Counterpart is the task that a term of a record speaks of, TaskAny for whole jobs: of aftercorr the one of its own number.
+// Counterpart is the task that a term of a record speaks of, TaskAny for whole jobs: of aftercorr the one of its
+// own number.
 func (t *tables) Counterpart(j *Job, d Depend) int {
 	if d.Type == AfterCorr && d.Task == TaskAny && t.isArray(d.Job) {
 		return j.Task
@@ -124,8 +125,8 @@ func (t *tables) Counterpart(j *Job, d Depend) int {
 	return d.Task
 }
 
-// Awaited lists the records that a term speaks of, and the tasks whose records have left live state: those that ended well, and
-// the others.
+// Awaited lists the records that a term speaks of, and the tasks whose records have left live state: those that
+// ended well, and the others.
 func (t *tables) Awaited(d Depend) (list []*Job, ok, failed IDSet) {
 	list = t.parents(d)
 	if c, is := t.arrays.Get(d.Job); is && c.gone != nil {
@@ -151,8 +152,8 @@ func (t *tables) judgeSingleton(j *Job) termState {
 	return met
 }
 
-// Namesakes yields the older jobs of the same user and name that are not over, but for tasks of its array and components of its
-// heterogeneous job.
+// Namesakes yields the older jobs of the same user and name that are not over, but for tasks of its array and
+// components of its heterogeneous job.
 func (t *tables) Namesakes(j *Job) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		t.names.Ascend(nameKey{uid: j.Spec.UID, name: j.Spec.Name}, func(k nameKey) bool {

@@ -54,7 +54,8 @@ type Applied struct {
 	Result any
 	Err    *Error
 	Events []Event
-	// Panic is a defect of muster with its stack, "" if there was none. All servers meet it alike and go on, without the command.
+	// Panic is a defect of muster with its stack, "" if there was none. All servers meet it alike and go on,
+	// without the command.
 	Panic string
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // Errand is something that is to be done once outside of the state: a program that the leader runs, a message that it
-// sends. It stays in the state until the leader has told what came of it, so that a leader that dies leaves it to the next
-// one: an errand is done once, or in that moment twice, and never not at all.
+// sends. It stays in the state until the leader has told what came of it, so that a leader that dies leaves it to
+// the next one: an errand is done once, or in that moment twice, and never not at all.
 type Errand struct {
 	ID   uint64     `json:"id"`
 	Kind ErrandKind `json:"kind"`
@@ -102,8 +102,8 @@ type ArraySum struct {
 	MaxSignal int     `json:"max_signal,omitempty"`
 }
 
-// maxErrands bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs depend on are
-// not bounded; there are never more of them than jobs.
+// maxErrands bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs
+// depend on are not bounded; there are never more of them than jobs.
 const maxErrands = 10_000
 
 // Errands yields what is to be done, oldest first.
@@ -368,7 +368,8 @@ func (t *tx) prepared(e *Errand, failed string) {
 	}
 }
 
-// ServerPrologError is the note of a job whose PrologSlurmctld failed; prologPause is how long it waits then, as in Slurm.
+// ServerPrologError is the note of a job whose PrologSlurmctld failed; prologPause is how long it waits then, as in
+// Slurm.
 const (
 	ServerPrologError = "PrologSlurmctld failed"
 	prologPause       = 2 * time.Minute

@@ -166,8 +166,8 @@ func TestErrandsAreBounded(t *testing.T) {
 	}
 }
 
-// TestServerProlog: a job whose prolog runs at the server is not begun, nor late; it begins when that succeeds, and goes
-// back into the queue, or ends, when it fails.
+// TestServerProlog: a job whose prolog runs at the server is not begun, nor late; it begins when that succeeds, and
+// goes back into the queue, or ends, when it fails.
 func TestServerProlog(t *testing.T) {
 	w := newWorld(t, 1)
 	cfg := *w.s.Config()

@@ -69,8 +69,9 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// level are those who share what an account has: its users and accounts, and in place of an account with the parent's shares those
-// below it. stand says where each of them stands among the level's shares, and each account so passed over.
+// level are those who share what an account has: its users and accounts, and in place of an account with the
+// parent's shares those below it. stand says where each of them stands among the level's shares, and each account
+// so passed over.
 func (b *shareBranch) level(stand func(c *shareBranch, shares int)) (in []*shareBranch) {
 	var passed []*shareBranch
 	var add func(*shareBranch)
@@ -93,7 +94,8 @@ func (b *shareBranch) level(stand func(c *shareBranch, shares int)) (in []*share
 	return in
 }
 
-// fairTree is the level of Fair Tree: shares and usage count among siblings. Who has the parent's shares shows those of the parent.
+// fairTree is the level of Fair Tree: shares and usage count among siblings. Who has the parent's shares shows
+// those of the parent.
 func (b *shareBranch) fairTree() []*shareBranch {
 	return b.level(func(c *shareBranch, shares int) {
 		s := c.stand

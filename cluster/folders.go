@@ -9,8 +9,8 @@ import (
 // PrivateDirs are folders that every job has for itself alone on some nodes.
 type PrivateDirs struct {
 	Nodes []NodeName `json:"nodes,omitempty"` // none: all that no other row names
-	// Base is the folder below which their content is kept; %n in it is the node's name, %h the first part of its host's. Empty:
-	// jobs there share the machine's folders.
+	// Base is the folder below which their content is kept; %n in it is the node's name, %h the first part of its
+	// host's. Empty: jobs there share the machine's folders.
 	Base   string   `json:"base,omitempty"`
 	Make   bool     `json:"make,omitempty"`   // make Base if it is not there
 	Dirs   []string `json:"dirs,omitempty"`   // absolute paths

@@ -197,6 +197,7 @@ type ResvSpan struct {
 	Accounts []string   `json:"accounts,omitempty"`
 	TRES     []Amount   `json:"tres"` // what its nodes have
 	Used     []Amount   `json:"used"` // by its jobs, TRES-seconds; filled in for a report
-	// Forgotten says that the record is gone (PurgeResvAfter): where and for whom it was, but for how much and how long.
+	// Forgotten says that the record is gone (PurgeResvAfter): where and for whom it was, but for how much and how
+	// long.
 	Forgotten bool `json:"forgotten,omitempty"`
 }

@@ -123,7 +123,8 @@ func (s IDSet) runs() iter.Seq2[int, int] {
 	}
 }
 
-// next is the first number from at on whose membership is not what the bits of like say; behind the last word if there is none.
+// next is the first number from at on whose membership is not what the bits of like say; behind the last word if
+// there is none.
 func (s IDSet) next(at int, like uint64) int {
 	for i := at / 64; i < len(s.w); i++ {
 		w := s.w[i] ^ like

@@ -232,8 +232,8 @@ func TestPlaceStep(t *testing.T) {
 	}
 }
 
-// TestStepsOfWholeNodes: a step of a job that has its nodes' GPUs all has those that the job asked for, a shell in it all. The cases
-// are Slurm's.
+// TestStepsOfWholeNodes: a step of a job that has its nodes' GPUs all has those that the job asked for, a shell in
+// it all. The cases are Slurm's.
 func TestStepsOfWholeNodes(t *testing.T) {
 	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
 	for i := range 8 {

@@ -2,9 +2,9 @@ package cluster
 
 import "dev.muster/wire"
 
-// interned keeps parts of specs that many jobs have in common, by their JSON, so that each is in memory once: a shape, a user's
-// groups and limits; and names, by themselves. It is no part of the state, and copies of that have none: what is forgotten is
-// merely there twice.
+// interned keeps parts of specs that many jobs have in common, by their JSON, so that each is in memory once: a
+// shape, a user's groups and limits; and names, by themselves. It is no part of the state, and copies of that have
+// none: what is forgotten is merely there twice.
 type interned struct {
 	parts map[string]any
 	names map[string]string

@@ -22,8 +22,8 @@ const (
 )
 
 // edges lists the moves a job may make, from each value that a Phase can have. Pending is reached
-// again only by a requeue, and left for Running by what nodes know after a restore (NodeTell). An array, not a map: it costs
-// nothing at start.
+// again only by a requeue, and left for Running by what nodes know after a restore (NodeTell). An array, not a map:
+// it costs nothing at start.
 var edges = [256][]Phase{
 	Pending:   {Starting, Running, Suspended, Ended},
 	Starting:  {Running, Suspended, Ending, Ended, Pending},
@@ -227,7 +227,8 @@ type Job struct {
 	Noticed uint8 `json:"noticed,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.
 	Contain bool `json:"contain,omitempty"`
-	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made room for it.
+	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made
+	// room for it.
 	Preempt *Preemption `json:"preempt,omitempty"`
 	Evicted Evictions   `json:"evicted,omitzero"`
 	// Prelude: PrologSlurmctld runs before its nodes hear of it, or has run.

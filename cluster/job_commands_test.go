@@ -76,7 +76,8 @@ func TestSubmitRefusals(t *testing.T) {
 	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID}}, ErrQueueFull)
 }
 
-// TestAnyPartLimits: with EnforcePartLimits=ANY one partition is enough, and where there is none the refusal is the last one's.
+// TestAnyPartLimits: with EnforcePartLimits=ANY one partition is enough, and where there is none the refusal is the
+// last one's.
 func TestAnyPartLimits(t *testing.T) {
 	w := newWorld(t, 1)
 	cfg := DefaultConfig()
@@ -696,7 +697,8 @@ func TestTimeMin(t *testing.T) {
 	}
 }
 
-// TestSilentNode: the reason of a drained node outlives its silence; one without a reason has its own, until it is back.
+// TestSilentNode: the reason of a drained node outlives its silence; one without a reason has its own, until it is
+// back.
 func TestSilentNode(t *testing.T) {
 	w := newWorld(t, 3)
 	reason := "nr"

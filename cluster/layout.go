@@ -230,8 +230,8 @@ func (n *stepChoice) enoughCPUs(s *StepSpec) bool {
 	return s.Tasks > 0 && s.Tasks*s.CPUsPerTask <= have
 }
 
-// squeeze gives a node that has fewer CPUs than a task wants room for one all the same, as Slurm does where the job's nodes
-// have enough of them in all.
+// squeeze gives a node that has fewer CPUs than a task wants room for one all the same, as Slurm does where the
+// job's nodes have enough of them in all.
 func (n *stepChoice) squeeze(room []stepRoom) {
 	for i := range room {
 		if room[i].cpus == 0 && room[i].some {
@@ -304,8 +304,8 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 	return n, nil
 }
 
-// fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room for. srun's
-// own job was made for one a node, unless it has whole nodes.
+// fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room
+// for. srun's own job was made for one a node, unless it has whole nodes.
 func fillsNodes(j *Job, s *StepSpec) bool {
 	if s.CPUsPerTask == 0 || s.Tasks > 0 || s.TasksPerNode > 0 || s.Overcommit {
 		return false
@@ -467,9 +467,9 @@ func gpuRequests(list []GRES) []GRES {
 	return slices.DeleteFunc(slices.Clone(list), func(g GRES) bool { return g.Name != "gpu" })
 }
 
-// stepGPUs picks a step's devices on one node: all that the job asked for unless the step asks for a number, and all that the job
-// has for a shell in it. With --gres=none or a number of zero it has none. Where it asks in several ways it has what the
-// largest of them needs.
+// stepGPUs picks a step's devices on one node: all that the job asked for unless the step asks for a number, and
+// all that the job has for a shell in it. With --gres=none or a number of zero it has none. Where it asks in
+// several ways it has what the largest of them needs.
 func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *Error) {
 	if s.withoutGPUs() {
 		return IDSet{}, nil
@@ -553,8 +553,8 @@ type GPUBinding struct {
 	Notes   []string // what of --gpu-bind could not be met, and what was done instead
 }
 
-// BindGPUs works out --gpu-bind: with a number per task its own devices in rank order, with a word what that says, else all
-// of them. As every step is fenced, maps and masks count from the first device that the step has.
+// BindGPUs works out --gpu-bind: with a number per task its own devices in rank order, with a word what that says,
+// else all of them. As every step is fenced, maps and masks count from the first device that the step has.
 func BindGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) GPUBinding {
 	bind, verbose := strings.CutPrefix(strings.TrimPrefix(s.GPUBind, "gpu:"), "verbose,")
 	b := GPUBinding{GPUs: gpus, Verbose: verbose}

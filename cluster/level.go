@@ -9,18 +9,20 @@ import (
 	"dev.muster/wire"
 )
 
-// Servers of two versions hold one state while a cluster is upgraded, so all of them must read an entry of the log alike. The
-// state has a level. What a version adds to the log begins at a level: kinds of commands (the column since of commands), their
-// fields and those of records (the tag since), and what Apply does otherwise (tables.level). The leader raises the level once
-// all servers of the group have said that they know it; until then nothing of above it is proposed.
+// Servers of two versions hold one state while a cluster is upgraded, so all of them must read an entry of the log
+// alike. The state has a level. What a version adds to the log begins at a level: kinds of commands (the column
+// since of commands), their fields and those of records (the tag since), and what Apply does otherwise
+// (tables.level). The leader raises the level once all servers of the group have said that they know it; until then
+// nothing of above it is proposed.
 //
 //	since:"2"           a command that has this field is refused below level 2
 //	since:"2,optional"  so far the field is left out
 //
 // Such fields must be omitempty. A new value of an old field needs a level as well: propose it at its level only.
 const (
-	// LevelReconcile: administrators' holds and held running jobs outlive a requeue, keys of submissions a purge; users choose
-	// their own default account; machines installed anew take the place of a silent node; nodes tell what a restored state lacks.
+	// LevelReconcile: administrators' holds and held running jobs outlive a requeue, keys of submissions a purge;
+	// users choose their own default account; machines installed anew take the place of a silent node; nodes tell
+	// what a restored state lacks.
 	LevelReconcile = 1
 	// LevelLaunch: the configuration names the process manager of MPI programs, and batch scripts may
 	// run in containers.

@@ -16,8 +16,8 @@ import (
 	"dev.muster/wire"
 )
 
-// testdata/fields.N lists what the log and snapshots of level N may hold: kinds of commands and of records, and their fields. The
-// list of a level that was once released never changes; -update writes that of the newest.
+// testdata/fields.N lists what the log and snapshots of level N may hold: kinds of commands and of records, and
+// their fields. The list of a level that was once released never changes; -update writes that of the newest.
 func fieldsFile(level int) string { return fmt.Sprintf("testdata/fields.%d", level) }
 
 func readFields(t *testing.T, level int) map[string]bool {
@@ -95,8 +95,8 @@ func (f formats) upTo(level int) map[string]bool {
 	return out
 }
 
-// TestLevels: whatever is added to the log or to snapshots begins at a level of its own, so that servers which do not know it are
-// never sent it.
+// TestLevels: whatever is added to the log or to snapshots begins at a level of its own, so that servers which do
+// not know it are never sent it.
 func TestLevels(t *testing.T) {
 	all := allFormats(t)
 	if *update {
@@ -141,8 +141,8 @@ func paths(at string, v any, known map[string]int, out map[string]bool) {
 	}
 }
 
-// TestAtLevel fills commands with all that they may say: what a server of an older level is sent of it has nothing in it that
-// the level does not know, and what can not be left out is refused.
+// TestAtLevel fills commands with all that they may say: what a server of an older level is sent of it has nothing
+// in it that the level does not know, and what can not be left out is refused.
 func TestAtLevel(t *testing.T) {
 	all := allFormats(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -234,7 +234,8 @@ func fillSome(r *rand.Rand, v reflect.Value, depth int) {
 	}
 }
 
-// TestNewerLevel: a log or a snapshot of a level that this program does not know ends with a sentence, and changes nothing.
+// TestNewerLevel: a log or a snapshot of a level that this program does not know ends with a sentence, and changes
+// nothing.
 func TestNewerLevel(t *testing.T) {
 	line, err := EncodeEntry(Entry{At: epoch, Cmd: &RaiseLevel{Level: Newest + 1}})
 	if err != nil {

@@ -403,8 +403,9 @@ func (m *Meter) always(g *Gate) Reason {
 	return NoReason
 }
 
-// Regardless is why limits keep a job from starting in a partition whatever it asks for: those on jobs, on time and on fair
-// share; NoReason if they do not. Slurm looks at them before it asks whether the partition takes the account and the QOS.
+// Regardless is why limits keep a job from starting in a partition whatever it asks for: those on jobs, on time and
+// on fair share; NoReason if they do not. Slurm looks at them before it asks whether the partition takes the
+// account and the QOS.
 func (m *Meter) Regardless(j *Job, part string) Reason {
 	if m.Off() {
 		return NoReason
@@ -481,7 +482,8 @@ func (m *Meter) exceeds(b *limitBound, used float64, limit time.Duration, ask *a
 // endless is how long a job without a limit counts: Slurm's year.
 const endless = 365 * 24 * time.Hour
 
-// takes is what a job of this time limit comes to by itself: jobs; amounts of a resource; minutes of them; seconds of time.
+// takes is what a job of this time limit comes to by itself: jobs; amounts of a resource; minutes of them; seconds
+// of time.
 func (b *limitBound) takes(limit time.Duration, ask *asking) float64 {
 	switch b.what {
 	case ofWall:
@@ -544,8 +546,8 @@ func (m *Meter) runMins(b *limitBound) float64 {
 	return amountOf(m.minutes[b.scope], b.tres)
 }
 
-// Start counts a job that the pass has started in a partition: with its allocation, or where there is none yet with what it
-// asks for.
+// Start counts a job that the pass has started in a partition: with its allocation, or where there is none yet with
+// what it asks for.
 func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	if m.Off() {
 		return

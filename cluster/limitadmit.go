@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// admitLimits refuses a job whose submission a limit on submitted jobs forbids, or that alone goes over another one where its
-// QOS denies that (DenyOnLimit).
+// admitLimits refuses a job whose submission a limit on submitted jobs forbids, or that alone goes over another one
+// where its QOS denies that (DenyOnLimit).
 func (t *tables) admitLimits(j *Job) error {
 	if !t.config.counting() {
 		return nil
@@ -18,9 +18,9 @@ func (t *tables) admitLimits(j *Job) error {
 	return m.deny([]*Job{j})
 }
 
-// admitMove holds a job that its user moves to another QOS or association to the limits on submitted jobs there, and to those that
-// the new QOS denies; of these to the time limit only if that is new too: as in Slurm it may be put right by another update.
-// Operators may move any job; it waits for the limits then.
+// admitMove holds a job that its user moves to another QOS or association to the limits on submitted jobs there,
+// and to those that the new QOS denies; of these to the time limit only if that is new too: as in Slurm it may be
+// put right by another update. Operators may move any job; it waits for the limits then.
 func (t *tx) admitMove(was, j *Job, limit bool) error {
 	if t.by.Operator() || !t.config.counting() || was.Spec.QOS == j.Spec.QOS && was.Assoc == j.Assoc {
 		return nil
@@ -54,9 +54,9 @@ func refusal(b *limitBound, j *Job) *Error {
 	return e
 }
 
-// deny refuses jobs that start at one instant or not at all, a job alone or the components of a heterogeneous one, if they go
-// over a limit though nothing else runs, and the QOS of one for which the limit holds denies that. Slurm, too, holds the sum
-// of the components to the limits for each job.
+// deny refuses jobs that start at one instant or not at all, a job alone or the components of a heterogeneous one,
+// if they go over a limit though nothing else runs, and the QOS of one for which the limit holds denies that.
+// Slurm, too, holds the sum of the components to the limits for each job.
 func (m *Meter) deny(jobs []*Job) error {
 	if m.Off() {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bounded is a world with limits: alice is in team-a and, where nobody may have two jobs, in team-b; QOS strict denies what a job of
-// more than 4 CPUs, 20000 MB or half an hour asks for, few has two jobs at most.
+// bounded is a world with limits: alice is in team-a and, where nobody may have two jobs, in team-b; QOS strict
+// denies what a job of more than 4 CPUs, 20000 MB or half an hour asks for, few has two jobs at most.
 func bounded(t *testing.T) *world {
 	w := ranked(t, func(cfg *Config) {
 		cfg.Enforce.Limits, cfg.Enforce.Associations, cfg.Enforce.QOS = true, true, true
@@ -23,8 +23,8 @@ func bounded(t *testing.T) *world {
 	return w
 }
 
-// TestUpdateLimits: a job that its user moves to another QOS or account must keep the limits there, as in a real Slurm 22.05; an
-// operator may move it all the same, and whatever else changes the job waits for its limits.
+// TestUpdateLimits: a job that its user moves to another QOS or account must keep the limits there, as in a real
+// Slurm 22.05; an operator may move it all the same, and whatever else changes the job waits for its limits.
 func TestUpdateLimits(t *testing.T) {
 	const minute = time.Minute
 	qos := func(q string) Patch { return Patch{QOS: &q} }
@@ -75,8 +75,8 @@ func TestUpdateLimits(t *testing.T) {
 	}
 }
 
-// TestUpdateNumbers: counts below one are refused, nodes have a task each, users do not raise a time limit above the partition's, and
-// priority zero is a hold.
+// TestUpdateNumbers: counts below one are refused, nodes have a task each, users do not raise a time limit above
+// the partition's, and priority zero is a hold.
 func TestUpdateNumbers(t *testing.T) {
 	w := bounded(t)
 	id := w.submit(func(s *JobSpec) { s.Limit, s.Tasks = time.Hour, 1 })

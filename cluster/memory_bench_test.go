@@ -77,8 +77,8 @@ func inUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// TestJobSize holds the records of a pending job to what is allocated for them: blocks of 768 bytes, of which eight are the
-// allocator's. The next larger ones are of 896.
+// TestJobSize holds the records of a pending job to what is allocated for them: blocks of 768 bytes, of which eight
+// are the allocator's. The next larger ones are of 896.
 func TestJobSize(t *testing.T) {
 	const most = 768 - 8
 	if job, spec := unsafe.Sizeof(Job{}), unsafe.Sizeof(JobSpec{}); job > most || spec > most {

@@ -2,11 +2,12 @@ package cluster
 
 import "time"
 
-// A meter that goes on from pass to pass knows which gates jobs are held to, and which of these may let others pass than
-// before: those that look at what runs where a job has started or ended since, and those for which time makes a difference.
+// A meter that goes on from pass to pass knows which gates jobs are held to, and which of these may let others pass
+// than before: those that look at what runs where a job has started or ended since, and those for which time makes
+// a difference.
 
-// GoOn is the meter of a later pass, over a snapshot of the same state since which the configuration and the books are what
-// they were. What passes have started in the meantime counts only as far as the snapshot has it.
+// GoOn is the meter of a later pass, over a snapshot of the same state since which the configuration and the books
+// are what they were. What passes have started in the meantime counts only as far as the snapshot has it.
 func (m *Meter) GoOn(s *Snapshot, now time.Time) {
 	m.t, m.now, m.minutes = &s.tables, now, nil
 	clear(m.started)
@@ -46,8 +47,8 @@ func (m *Meter) Stir(j *Job, alloc *Alloc) {
 	}
 }
 
-// Stirred lists the gates that may let others pass than when it was last asked; restless ones only if they are asked for: time
-// has gone by.
+// Stirred lists the gates that may let others pass than when it was last asked; restless ones only if they are
+// asked for: time has gone by.
 func (m *Meter) Stirred(restless bool) []*Gate {
 	out := make([]*Gate, 0, len(m.stirred))
 	for g := range m.stirred {

@@ -35,8 +35,8 @@ type GPU struct {
 	// with the same one (an NVL72 rack, say) are one.
 	Fabric string `json:"fabric,omitempty"`
 	MIG    *MIG   `json:"mig,omitempty"` // set if this is a slice of a GPU
-	// Env are the variables that show the device to jobs, by their flags of gres.conf(5): nvidia_gpu_env, amd_gpu_env …;
-	// empty: those that suit its make.
+	// Env are the variables that show the device to jobs, by their flags of gres.conf(5): nvidia_gpu_env,
+	// amd_gpu_env …; empty: those that suit its make.
 	Env []string `json:"env,omitempty"`
 	// Missing marks a device that was here and is not found any more.
 	Missing bool `json:"missing,omitempty"`
@@ -294,8 +294,9 @@ type Partition struct {
 
 // PartitionPower is when nodes of a partition are switched off and on.
 type PartitionPower struct {
-	// Of the partition's nodes, in place of the cluster's: Config.Power.After (Unlimited: never), Config.Power.Leaving and Config.ResumeTimeout;
-	// nil: the cluster's. Of a node's partitions the longest time counts.
+	// Of the partition's nodes, in place of the cluster's: Config.Power.After (Unlimited: never),
+	// Config.Power.Leaving and Config.ResumeTimeout; nil: the cluster's. Of a node's partitions the longest time
+	// counts.
 	SuspendTime    *time.Duration `json:"suspend_time,omitempty"`
 	SuspendTimeout *time.Duration `json:"suspend_timeout,omitempty"`
 	ResumeTimeout  *time.Duration `json:"resume_timeout,omitempty"`
@@ -369,8 +370,9 @@ type Config struct {
 	NoRootJobs      bool   `json:"no_root_jobs,omitempty"`       // root may not run jobs (DisableRootJobs)
 	SpecUse         bool   `json:"spec_use,omitempty"`           // jobs may say what they leave of their nodes for the system (AllowSpecResourcesUsage)
 	AppendOutput    bool   `json:"append_output,omitempty"`      // batch jobs add to output files that there are (JobFileAppend)
-	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's first
-	// node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins where salloc is.
+	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's
+	// first node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins
+	// where salloc is.
 	InteractiveStep   string        `json:"interactive_step,omitempty"`
 	MaxArraySize      int           `json:"max_array_size"`
 	MaxJobCount       int           `json:"max_job_count"`
@@ -438,13 +440,15 @@ type Config struct {
 	StrictOrder bool `json:"strict_order,omitempty"`
 	// ShortestFirst tries jobs by their limits where it is neither that order nor that of priorities.
 	ShortestFirst bool `json:"shortest_first,omitempty"`
-	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is usual, see
-	// package sched.
+	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is
+	// usual, see package sched.
 	BestFit   bool `json:"best_fit,omitempty"`
 	NoBestFit bool `json:"no_best_fit,omitempty" since:"1,optional"`
-	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them beside.
+	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them
+	// beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
-	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit gives them.
+	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit
+	// gives them.
 	Gradient bool `json:"gradient,omitempty"`
 	// Power is how nodes are switched on and off.
 	Power PowerConfig `json:"power,omitzero"`
@@ -457,7 +461,8 @@ type Config struct {
 	LimitStop bool `json:"limit_stop,omitempty"`
 	// ReservePriority is the least priority of a job for which nodes are kept free (bf_min_prio_reserve).
 	ReservePriority uint32 `json:"reserve_priority,omitempty"`
-	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package sched says.
+	// ReserveAge is how long a job waits before nodes are kept free for it (bf_min_age_reserve); nil: as package
+	// sched says.
 	ReserveAge *time.Duration `json:"reserve_age,omitempty"`
 	TRES       []string       `json:"tres,omitempty"` // tracked besides Slurm's own
 	GRES       []GRESLine     `json:"gres,omitempty"` // gres.conf
@@ -468,13 +473,15 @@ type Config struct {
 	SampleEvery time.Duration `json:"sample_every,omitempty"`
 	// Source names the file's content that this came from.
 	Source string `json:"source,omitempty"`
-	// Applied says that this is not a server's own file: servers do not put theirs in its place when they begin to lead.
+	// Applied says that this is not a server's own file: servers do not put theirs in its place when they begin to
+	// lead.
 	Applied bool `json:"applied,omitempty"`
 	// NCCLEnv is --nccl-env for all jobs (LaunchParameters=nccl_env).
 	NCCLEnv bool `json:"nccl_env,omitempty"`
 	// PrivateDirs are the folders that jobs have for themselves (job_container.conf).
 	PrivateDirs []PrivateDirs `json:"private_dirs,omitempty"`
-	// RemoveIPC has nodes remove what a user left in their memory after the last of the user's jobs there (LaunchParameters=remove_ipc).
+	// RemoveIPC has nodes remove what a user left in their memory after the last of the user's jobs there
+	// (LaunchParameters=remove_ipc).
 	RemoveIPC bool `json:"remove_ipc,omitempty"`
 	// JobComp is how ends of jobs are recorded besides history.
 	JobComp JobComp `json:"job_comp,omitzero"`

@@ -7,11 +7,12 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Nodes are listed, chosen and numbered in jobs by their names, however they came: n2 before n10, a-2-9 before a-10-1. Node.Order is
-// the order in which they became known, in which snapshots have them. Slurm sorts host lists by another rule, see hostlist.Less.
+// Nodes are listed, chosen and numbered in jobs by their names, however they came: n2 before n10, a-2-9 before
+// a-10-1. Node.Order is the order in which they became known, in which snapshots have them. Slurm sorts host lists
+// by another rule, see hostlist.Less.
 
-// CompareNodes compares two names as Slurm orders its nodes: numbers in them by value, those that begin with a zero as the digits
-// after a point (as in strverscmp(3)).
+// CompareNodes compares two names as Slurm orders its nodes: numbers in them by value, those that begin with a zero
+// as the digits after a point (as in strverscmp(3)).
 func CompareNodes(a, b NodeName) int {
 	x, y := string(a), string(b)
 	for x != "" && y != "" {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Partitions, switches and blocks may be told by what nodes bring: by a feature (NodeSet=NAME Feature=F in slurm.conf, the
-// set's name standing where names of nodes do), switches and blocks by their own name, too (Topology=NAME of a node). Their
-// lists then have the nodes that are named, and others for as long as they bring it: these are in Joined, too.
+// Partitions, switches and blocks may be told by what nodes bring: by a feature (NodeSet=NAME Feature=F in
+// slurm.conf, the set's name standing where names of nodes do), switches and blocks by their own name, too
+// (Topology=NAME of a node). Their lists then have the nodes that are named, and others for as long as they bring
+// it: these are in Joined, too.
 
 // NodeGroup is a name for nodes (NodeSet=): those that are named, and those that have one of the features.
 type NodeGroup struct {
@@ -89,8 +90,9 @@ func (c *Config) ResolveSets() {
 	}
 }
 
-// joins lists the rosters, by their places, that a node gets into by what it brings. Of the topology that is one at most: the one
-// that it asks for, else the first with a feature of its; none if a name puts it somewhere, which inTopology reports.
+// joins lists the rosters, by their places, that a node gets into by what it brings. Of the topology that is one at
+// most: the one that it asks for, else the first with a feature of its; none if a name puts it somewhere, which
+// inTopology reports.
 func joins(list []memberList, n *Node, inTopology func(NodeName) bool) (out []int) {
 	if n == nil {
 		return nil

@@ -29,8 +29,9 @@ func bringing(features, topology string) Inventory {
 	return inv
 }
 
-// TestRosters: nodes get into partitions and below switches by a feature or by what they ask for, stay where a name puts them,
-// move when they bring something else and leave when they are gone; a snapshot and a new configuration keep that.
+// TestRosters: nodes get into partitions and below switches by a feature or by what they ask for, stay where a name
+// puts them, move when they bring something else and leave when they are gone; a snapshot and a new configuration
+// keep that.
 func TestRosters(t *testing.T) {
 	w := newWorld(t, 0)
 	cfg := DefaultConfig()

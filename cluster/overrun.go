@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Overrun is a limit that keeps a job from starting, with its figures: numbers of jobs or of a resource (of memory MB); where
-// Minutes says so, minutes of it; where Seconds does, a time.
+// Overrun is a limit that keeps a job from starting, with its figures: numbers of jobs or of a resource (of memory
+// MB); where Minutes says so, minutes of it; where Seconds does, a time.
 type Overrun struct {
 	Reason  Reason
 	Limit   string  // as sacctmgr or slurm.conf name it, as in GrpTRES=cpu
@@ -32,8 +32,9 @@ type Holder struct {
 	N   float64
 }
 
-// Overruns tells of all limits that keep a job from starting in a partition, with what it asks for or with an allocation, in
-// the order in which they are looked at; of a component of a heterogeneous job those that it is held to by itself.
+// Overruns tells of all limits that keep a job from starting in a partition, with what it asks for or with an
+// allocation, in the order in which they are looked at; of a component of a heterogeneous job those that it is held
+// to by itself.
 func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 	if m.Off() {
 		return nil
@@ -62,7 +63,8 @@ type Claim struct {
 	Alloc *Alloc
 }
 
-// Jointly tells of all limits on what runs or was used up that keep the components of a heterogeneous job from starting together.
+// Jointly tells of all limits on what runs or was used up that keep the components of a heterogeneous job from
+// starting together.
 func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 	if m.Off() {
 		return nil

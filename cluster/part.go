@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// GPUPart is a part of one GPU of a node: so many of its shards, or of its MPS shares. All that a job has on a node is of
-// one GPU; a GPU of which parts are given out is given to nobody as a whole.
+// GPUPart is a part of one GPU of a node: so many of its shards, or of its MPS shares. All that a job has on a node
+// is of one GPU; a GPU of which parts are given out is given to nobody as a whole.
 type GPUPart struct {
 	Name  string `json:"name"` // shard or mps
 	GPU   int    `json:"gpu"`  // device index on the node

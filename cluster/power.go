@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Nodes that come and go with the queue (Slurm's power saving): a node that is off may be given to jobs; the leader then runs
-// the site's ResumeProgram, and the job begins when all its nodes have registered. A node that was idle for SuspendTime is
-// given back by SuspendProgram. A node that does not come is down for a while, longer each time.
+// Nodes that come and go with the queue (Slurm's power saving): a node that is off may be given to jobs; the leader
+// then runs the site's ResumeProgram, and the job begins when all its nodes have registered. A node that was idle
+// for SuspendTime is given back by SuspendProgram. A node that does not come is down for a while, longer each time.
 
 // PowerState is where a node stands between off and on; a node that is simply on has no Power.
 type PowerState string
@@ -412,7 +412,8 @@ func (t *tables) powerDue(now time.Time) (c *NodePower, next time.Time) {
 // reclaimReason is said of nodes that their provider takes back.
 const reclaimReason = "reclaimed by its provider"
 
-// reclaimed keeps new jobs off a node that will be gone soon. If it can come again, it is switched off when its jobs have left.
+// reclaimed keeps new jobs off a node that will be gone soon. If it can come again, it is switched off when its
+// jobs have left.
 func (n *Node) reclaimed(t *tx) {
 	if n.Power == nil && t.config.Power.Resume != "" && n.Expected == ExpectedCloud {
 		n.Power = &Power{State: PowerEmpty, Since: t.at}
@@ -423,8 +424,8 @@ func (n *Node) reclaimed(t *tx) {
 	}
 }
 
-// reclaim has the jobs of a node leave it: they are warned by the signal that they asked for (--signal), or as one that is
-// preempted, and go back into the queue when the grace is over, if they may.
+// reclaim has the jobs of a node leave it: they are warned by the signal that they asked for (--signal), or as one
+// that is preempted, and go back into the queue when the grace is over, if they may.
 func (t *tx) reclaim(node *Node, grace time.Duration) {
 	for _, id := range slices.Clone(t.Load(node.Name).Jobs) {
 		j, ok := t.jobs.Get(id)

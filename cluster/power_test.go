@@ -174,7 +174,8 @@ func TestPowerByHand(t *testing.T) {
 	w.refused(root, set(NodePowerUp, "c1"), ErrNodeState)
 }
 
-// TestReclaim: the jobs of a node that its provider takes back are warned, and leave it in time; a node of the cloud may come again.
+// TestReclaim: the jobs of a node that its provider takes back are warned, and leave it in time; a node of the
+// cloud may come again.
 func TestReclaim(t *testing.T) {
 	w := cloud(t)
 	w.ok(root, &NodeSet{Nodes: []NodeName{"c0"}, Action: NodePowerUp})
@@ -236,7 +237,8 @@ func TestResumeRate(t *testing.T) {
 	w.errand(ErrandResume, "", "c1")
 }
 
-// TestKeepOn: of a set as many idle nodes stay on as it says, and partitions have a time of their own, of which the longest counts.
+// TestKeepOn: of a set as many idle nodes stay on as it says, and partitions have a time of their own, of which the
+// longest counts.
 func TestKeepOn(t *testing.T) {
 	w := newWorld(t, 5)
 	cfg := *w.s.Config()

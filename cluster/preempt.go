@@ -40,7 +40,8 @@ type PreemptConfig struct {
 	Reorders int `json:"reorders,omitempty"`
 	// TurnLength is how long a turn of jobs on the same CPUs is (SchedulerTimeSlice); 0: 30 s.
 	TurnLength time.Duration `json:"turn_length,omitempty"`
-	// SuspendGrace is how long a job that is to be suspended goes on after SIGTSTP (suspend_grace_time); 0: 2 s, negative: not at all.
+	// SuspendGrace is how long a job that is to be suspended goes on after SIGTSTP (suspend_grace_time); 0: 2 s,
+	// negative: not at all.
 	SuspendGrace time.Duration `json:"suspend_grace,omitempty"`
 }
 
@@ -188,8 +189,8 @@ func (j *Job) occupies() bool { return j.Phase >= Starting && j.Phase <= Suspend
 var mildest = []PreemptMode{PreemptSuspend, PreemptRequeue, PreemptCancel}
 
 // Preempts tells what a job that would run in a partition, and in a reservation if it has one, may do to another one:
-// PreemptOff if nothing. A heterogeneous job leaves as a whole, if each of its components may be made to, in the mildest of
-// their modes.
+// PreemptOff if nothing. A heterogeneous job leaves as a whole, if each of its components may be made to, in the
+// mildest of their modes.
 func (t *tables) Preempts(j *Job, part *Partition, own *Reservation, v *Job, now time.Time) PreemptMode {
 	if v.ID == j.ID || v.partnerOf(j) || !v.occupies() || !v.Preempt.until().IsZero() {
 		return PreemptOff
@@ -238,7 +239,8 @@ func (t *tables) preempts(j *Job, part *Partition, v *Job, now time.Time) Preemp
 	return mode
 }
 
-// swept is the mode of a job that has what is of a reservation until it is wanted: whether jobs preempt each other or not, it leaves.
+// swept is the mode of a job that has what is of a reservation until it is wanted: whether jobs preempt each other
+// or not, it leaves.
 func (t *tables) swept(v *Job) PreemptMode {
 	own, _ := t.Partition(v.Alloc.Partition)
 	if mode, _ := t.preemptMode(v, own); mode == PreemptCancel {
@@ -309,8 +311,8 @@ func (t *tables) grace(v *Job) time.Duration {
 	return 0
 }
 
-// preempt carries out a decision that makes jobs leave, for a job or for all components of a heterogeneous one. All of it
-// is judged again: if only one of them may stay now, nothing happens.
+// preempt carries out a decision that makes jobs leave, for a job or for all components of a heterogeneous one. All
+// of it is judged again: if only one of them may stay now, nothing happens.
 func (t *tx) preempt(d Decision) error {
 	all, err := t.together(d)
 	if err != nil {
@@ -336,7 +338,8 @@ func (t *tx) preempt(d Decision) error {
 	return nil
 }
 
-// vacate makes those leave that a decision names, for a record that must be ready, and adds them to those that have left.
+// vacate makes those leave that a decision names, for a record that must be ready, and adds them to those that have
+// left.
 func (t *tx) vacate(d Decision, by JobID, left []*Job) ([]*Job, error) {
 	j, ok := t.jobs.Get(d.Job)
 	if !ok || j.Phase != Pending {

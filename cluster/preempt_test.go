@@ -268,8 +268,8 @@ func TestPreemptResume(t *testing.T) {
 	}
 }
 
-// TestPreemptResumeSet has a heterogeneous job suspended to make room for one node's sake, and go on as a whole once the CPUs of
-// all its components are free; also if another mode than SUSPEND is that of one of them.
+// TestPreemptResumeSet has a heterogeneous job suspended to make room for one node's sake, and go on as a whole
+// once the CPUs of all its components are free; also if another mode than SUSPEND is that of one of them.
 func TestPreemptResumeSet(t *testing.T) {
 	for _, part := range []string{"main", "kept"} {
 		w := preemptWorld(t, PreemptSuspend, time.Minute)

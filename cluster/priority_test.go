@@ -221,8 +221,8 @@ func TestPriorityFlags(t *testing.T) {
 	}
 }
 
-// TestPrioritySize has 22.05's figures (sprio %j and %J): a limit of more than a year counts as it is, none as 2³²-1 minutes, and named nodes
-// are asked for.
+// TestPrioritySize has 22.05's figures (sprio %j and %J): a limit of more than a year counts as it is, none as
+// 2³²-1 minutes, and named nodes are asked for.
 func TestPrioritySize(t *testing.T) {
 	for _, c := range []struct {
 		weight   float64

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// reasonRow explains a word that squeue and scontrol show as a job's reason. test produces it: FILE/TITLE is a scenario of
-// sched/testdata/scenarios, PACKAGE.TestNAME a test.
+// reasonRow explains a word that squeue and scontrol show as a job's reason. test produces it: FILE/TITLE is a
+// scenario of sched/testdata/scenarios, PACKAGE.TestNAME a test.
 type reasonRow struct {
 	word         Reason
 	what, do     string

@@ -597,7 +597,8 @@ type Configure struct {
 	Config *Config `json:"config" text:"-"`
 	// How it came to that, for the history of the configuration: see ConfigChange.
 	How string `json:"how,omitempty"`
-	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0: whatever is there.
+	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0:
+	// whatever is there.
 	Onto int `json:"onto,omitempty"`
 }
 

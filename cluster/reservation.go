@@ -38,7 +38,8 @@ type Reservation struct {
 	PurgeAfter time.Duration `json:"purge_after,omitempty"`
 	UsedAt     time.Time     `json:"used_at,omitzero"` // when its last job ended
 	Begun      bool          `json:"begun,omitempty"`  // ResvProlog was asked for, of this time
-	// FloatsFrom is the moment at which one with ResvTimeFloat has this start; as time goes on it moves along, and never begins.
+	// FloatsFrom is the moment at which one with ResvTimeFloat has this start; as time goes on it moves along, and
+	// never begins.
 	FloatsFrom time.Time `json:"floats_from,omitzero"`
 }
 
@@ -441,7 +442,8 @@ func (t *tables) nextResv(now time.Time) (at time.Time) {
 	return at
 }
 
-// entered is the reservation in which a job is to start, nil for none; an error if it can not start in it now, or asks for another.
+// entered is the reservation in which a job is to start, nil for none; an error if it can not start in it now, or
+// asks for another.
 func (t *tx) entered(j *Job, name string) (*Reservation, error) {
 	own, ok := t.resvs.Get(name)
 	switch {
@@ -557,7 +559,8 @@ func (c *ReservationNodes) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// Replaces reports whether nodes that fail are replaced by others: those of a reservation that asked for a number of them.
+// Replaces reports whether nodes that fail are replaced by others: those of a reservation that asked for a number
+// of them.
 func (r *Reservation) Replaces() bool {
 	return r.Count > 0 && len(r.Cores) == 0 && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
 }

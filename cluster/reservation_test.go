@@ -31,8 +31,8 @@ func TestTimeFloat(t *testing.T) {
 	}
 }
 
-// TestResvPrograms: the site's programs are called once when a reservation begins, and when its time is over; of one that repeats
-// each time, of one that was deleted not.
+// TestResvPrograms: the site's programs are called once when a reservation begins, and when its time is over; of
+// one that repeats each time, of one that was deleted not.
 func TestResvPrograms(t *testing.T) {
 	w := newWorld(t, 1)
 	cfg := DefaultConfig()
@@ -126,8 +126,8 @@ func TestResvAllNodes(t *testing.T) {
 	}
 }
 
-// TestResvCores: reservations of cores share a node if they have different ones; they leave the others to jobs, and stay what
-// they are.
+// TestResvCores: reservations of cores share a node if they have different ones; they leave the others to jobs, and
+// stay what they are.
 func TestResvCores(t *testing.T) {
 	w := newWorld(t, 2)
 	put := func(name string, change func(*Reservation)) *ReservationPut {

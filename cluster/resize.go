@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A running job may give nodes back. They are free for others once they are clean of it; until then the job holds its share
-// there. What it is charged, its limits and history follow the new size at once: history has a record for each.
+// A running job may give nodes back. They are free for others once they are clean of it; until then the job holds
+// its share there. What it is charged, its limits and history follow the new size at once: history has a record for
+// each.
 
 // Shrunk is when a job last gave nodes back, and what it still holds of those that are not clean of it.
 type Shrunk struct {
@@ -148,8 +149,8 @@ func (j *Job) leaves(n NodeName) bool {
 	return slices.ContainsFunc(j.Leaving(), func(sh Share) bool { return sh.Node == n })
 }
 
-// HeldShares lists the shares that are still the job's: where it ends, those on nodes that are not clean, and what it has given back
-// on such nodes.
+// HeldShares lists the shares that are still the job's: where it ends, those on nodes that are not clean, and what
+// it has given back on such nodes.
 func (j *Job) HeldShares() []Share {
 	shares := j.Alloc.Shares
 	if j.Phase == Ending && len(j.Waiting) < len(shares) {

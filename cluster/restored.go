@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A state that was brought back from a file is older than what nodes have seen. What they know goes before it: jobs that ended
-// since, jobs that were started since and run, and how far numbers had come. Until a node has told that, nothing new is started
-// there; and numbers that may have been given since are left out, for what no node has seen.
+// A state that was brought back from a file is older than what nodes have seen. What they know goes before it: jobs
+// that ended since, jobs that were started since and run, and how far numbers had come. Until a node has told that,
+// nothing new is started there; and numbers that may have been given since are left out, for what no node has seen.
 const (
 	idGap      = 10_000 // numbers of jobs that are left out
 	attemptGap = 1_000  // an attempt that is begun after it is told from any that was begun before
@@ -60,7 +60,8 @@ func (t *tables) Unsure() (names []NodeName) {
 	return names
 }
 
-// Hearsay reports whether a job is known by the word of a node alone: it was submitted after the save, and before the restore.
+// Hearsay reports whether a job is known by the word of a node alone: it was submitted after the save, and before
+// the restore.
 func (t *tables) Hearsay(j *Job) bool {
 	r := t.restored
 	return r != nil && j.Submitted.After(r.Saved) && j.Submitted.Before(r.At)
@@ -114,7 +115,8 @@ func (c *NodeTell) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// toldEnds takes what became of the jobs that are taken for running on a node, first of all: their place may be others' by now.
+// toldEnds takes what became of the jobs that are taken for running on a node, first of all: their place may be
+// others' by now.
 func (t *tx) toldEnds(c *NodeTell) {
 	for _, id := range slices.Clone(t.Load(c.Node).Jobs) {
 		j, _ := t.jobs.Get(id)
@@ -203,7 +205,8 @@ func (t *tx) told(j *Job, node NodeName) {
 	}
 }
 
-// confirmedOn has a job's node be ready: it told that once, of which neither the file nor what nodes were sent may know.
+// confirmedOn has a job's node be ready: it told that once, of which neither the file nor what nodes were sent may
+// know.
 func (t *tx) confirmedOn(j *Job, node NodeName) {
 	t.update(j, node, Update{Kind: NodeReady, Job: j.ID, Attempt: j.Attempt, At: t.at})
 }
@@ -211,7 +214,8 @@ func (t *tx) confirmedOn(j *Job, node NodeName) {
 // lostText stands for a script that was stored after the file was saved.
 const lostText = "#!/bin/sh\n# What this job ran is not known any more: the cluster was restored from a file that is older.\n"
 
-// adopt takes a job into the state as a node knows it. The node is believed of itself: see hearsay for what only it knows.
+// adopt takes a job into the state as a node knows it. The node is believed of itself: see hearsay for what only it
+// knows.
 func (t *tx) adopt(j *Job, node NodeName) error {
 	switch {
 	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:

@@ -49,8 +49,8 @@ func (w *world) differs() (out []string) {
 	return out
 }
 
-// TestRestored: jobs that were begun after the save and run are taken into the restored state as the nodes know them; of those
-// that ended it is known that they did, and no number is given twice.
+// TestRestored: jobs that were begun after the save and run are taken into the restored state as the nodes know
+// them; of those that ended it is known that they did, and no number is given twice.
 func TestRestored(t *testing.T) {
 	w := newWorld(t, 2)
 	runs := w.submit(func(*JobSpec) {})
@@ -118,8 +118,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredConflict: what can not be taken in is ended, and known as that; an attempt that was begun before the save is never
-// taken for one that was begun after.
+// TestRestoredConflict: what can not be taken in is ended, and known as that; an attempt that was begun before the
+// save is never taken for one that was begun after.
 func TestRestoredConflict(t *testing.T) {
 	w := newWorld(t, 2)
 	waits := w.submit(func(*JobSpec) {})
@@ -163,7 +163,8 @@ func newQueue(t *testing.T, id JobID) *world {
 	return w
 }
 
-// TestRestoredDown: a node that was down when the file was saved, and one that the file does not name, have run jobs since.
+// TestRestoredDown: a node that was down when the file was saved, and one that the file does not name, have run
+// jobs since.
 func TestRestoredDown(t *testing.T) {
 	w := newWorld(t, 2)
 	waits := w.submit(func(*JobSpec) {})
@@ -189,8 +190,8 @@ func TestRestoredDown(t *testing.T) {
 	}
 }
 
-// TestRestoredGang: nodes that had confirmed a job do not so again. What they were sent of it last may be older than that, as
-// may the file.
+// TestRestoredGang: nodes that had confirmed a job do not so again. What they were sent of it last may be older
+// than that, as may the file.
 func TestRestoredGang(t *testing.T) {
 	w := newWorld(t, 2)
 	saved := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 0, "n0", "n1")
@@ -204,8 +205,9 @@ func TestRestoredGang(t *testing.T) {
 	r.want(later, Running)
 }
 
-// TestRestoredBelieved: a node is believed of itself, and no further: what the file does not know is taken in only where it is on the
-// machine that tells of it, and is no job of root's; and it gives the machine no right to speak for the job's user.
+// TestRestoredBelieved: a node is believed of itself, and no further: what the file does not know is taken in only
+// where it is on the machine that tells of it, and is no job of root's; and it gives the machine no right to speak
+// for the job's user.
 func TestRestoredBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// How long history is kept. The leader looks at the clock and makes an errand: to write what is too old into files, if the
-// site wants that, which comes first. When the errand is done, an event tells every server's history up to where its records
-// go, so that all of them, and one that comes late and copies another's, forget the same.
+// How long history is kept. The leader looks at the clock and makes an errand: to write what is too old into files,
+// if the site wants that, which comes first. When the errand is done, an event tells every server's history up to
+// where its records go, so that all of them, and one that comes late and copies another's, forget the same.
 
 // RecordKind is a kind of records of history that have an age of their own.
 type RecordKind string
 
-// The kinds. Usage is what reports sum up: of nodes, reservations and of jobs whose own records may be gone. Events tell why
-// a node was down or drained and who said so, reservations for whom they were; how long goes with the usage.
+// The kinds. Usage is what reports sum up: of nodes, reservations and of jobs whose own records may be gone. Events
+// tell why a node was down or drained and who said so, reservations for whom they were; how long goes with the
+// usage.
 const (
 	EventRecords RecordKind = "event"
 	JobRecords   RecordKind = "job"
@@ -111,7 +112,8 @@ type Forgetting struct {
 // Retained is how far history was forgotten.
 type Retained struct {
 	Cutoffs []Cutoff `json:"cutoffs,omitempty"`
-	// Errand is the one under way, 0 for none; Tried is when the last one was made, and Failed why it failed, if it did.
+	// Errand is the one under way, 0 for none; Tried is when the last one was made, and Failed why it failed, if it
+	// did.
 	Errand uint64    `json:"errand,omitempty"`
 	Tried  time.Time `json:"tried,omitzero"`
 	Failed string    `json:"failed,omitempty"`
@@ -161,8 +163,8 @@ func (t *tables) retainDue(now time.Time) (c Command, next time.Time) {
 	return &Retain{}, next
 }
 
-// Retain has old records of history archived and forgotten: by the configuration, or once by rules of its own, for which
-// only what the configuration left is considered.
+// Retain has old records of history archived and forgotten: by the configuration, or once by rules of its own, for
+// which only what the configuration left is considered.
 type Retain struct {
 	Retention
 }

@@ -21,8 +21,8 @@ func forgotten(a Applied) (out []Cutoff) {
 	return out
 }
 
-// TestRetain: with each new day and month an errand is made for what is too old; records go when it is done, and one that
-// failed is tried again an hour later.
+// TestRetain: with each new day and month an errand is made for what is too old; records go when it is done, and
+// one that failed is tried again an hour later.
 func TestRetain(t *testing.T) {
 	w := newWorld(t, 1)
 	w.now = time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)

@@ -29,8 +29,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestAdminHoldStays: a job that an administrator holds is not made one that its owner holds, whatever the owner asks for; nor is a
-// hold of a running job forgotten when it is requeued.
+// TestAdminHoldStays: a job that an administrator holds is not made one that its owner holds, whatever the owner
+// asks for; nor is a hold of a running job forgotten when it is requeued.
 func TestAdminHoldStays(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.submit(nil)

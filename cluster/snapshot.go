@@ -105,8 +105,8 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	return errors.Join(err, buf.Flush())
 }
 
-// Decode reads what Encode wrote and derives the rest. What is derived trusts the records: where they do not fit together, as in a
-// file that was written over in part, that is an error too.
+// Decode reads what Encode wrote and derives the rest. What is derived trusts the records: where they do not fit
+// together, as in a file that was written over in part, that is an error too.
 func Decode(r io.Reader) (_ *State, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -10,7 +10,8 @@ import (
 // KeyLife is for how long after a submission its key names the job that it made, even if that has been purged.
 const KeyLife = 5 * time.Minute
 
-// SpentKey is the key of a submission whose job has left live state: made again, the submission must not become another job.
+// SpentKey is the key of a submission whose job has left live state: made again, the submission must not become
+// another job.
 type SpentKey struct {
 	UID uint32    `json:"uid"`
 	Key string    `json:"key"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSpentKey: a submission that is made again names the job that it made, also when that has run and been purged; a while
-// later it is another one. The names of different users are different ones.
+// TestSpentKey: a submission that is made again names the job that it made, also when that has run and been purged;
+// a while later it is another one. The names of different users are different ones.
 func TestSpentKey(t *testing.T) {
 	for name, array := range map[string]*ArraySpec{"job": nil, "array": {Tasks: NewIDSet(0, 1)}} {
 		t.Run(name, func(t *testing.T) {

@@ -177,7 +177,8 @@ func NewState() *State { return &State{newTables()} }
 // Snapshot copies the state in time independent of its size.
 func (s *State) Snapshot() *Snapshot { return &Snapshot{s.copy()} }
 
-// Trial is a state of its own that is as this one is now: what is applied to it shows what would be, and changes nothing here.
+// Trial is a state of its own that is as this one is now: what is applied to it shows what would be, and changes
+// nothing here.
 func (s *State) Trial() *State {
 	c := &State{s.copy()}
 	c.trail = trail{state: new(origin)} // the list of changes is shared by snapshots, which add nothing to it

@@ -232,8 +232,8 @@ func (t *tables) partitionTime(s *JobSpec) (most time.Duration) {
 	return most
 }
 
-// longest is for how long limits let a job of no time limit of its own run at most: MaxWall, and where its QOS denies what is
-// above MaxTRESMins, as long as that is enough for what it asks for.
+// longest is for how long limits let a job of no time limit of its own run at most: MaxWall, and where its QOS
+// denies what is above MaxTRESMins, as long as that is enough for what it asks for.
 func (t *tables) longest(s *JobSpec, part string) time.Duration {
 	if !t.config.Enforce.Limits {
 		return Unlimited
@@ -516,7 +516,8 @@ func (t *tables) closed(names []string) error {
 }
 
 // admitPartLimits refuses what the partitions can never run: with EnforcePartLimits=ALL if one of them can
-// not, for what the first of these lacks, with ANY if none of them can, for what the last one lacks, as Slurm does. Otherwise such jobs wait.
+// not, for what the first of these lacks, with ANY if none of them can, for what the last one lacks, as Slurm does.
+// Otherwise such jobs wait.
 func admitPartLimits(s *Snapshot, spec *JobSpec) (err error) {
 	must := strings.ToUpper(s.config.EnforcePartLimits)
 	if must == "" || must == "NO" {
@@ -578,8 +579,8 @@ func (t *tables) fits(p *Partition, spec *JobSpec) error {
 	return nil
 }
 
-// perGPU fills in what the site gives jobs with GPUs for each that do not say what they need: CPUs where neither those of
-// a task nor of a GPU are asked for, and no whole nodes; memory where none is.
+// perGPU fills in what the site gives jobs with GPUs for each that do not say what they need: CPUs where neither
+// those of a task nor of a GPU are asked for, and no whole nodes; memory where none is.
 func (s *JobSpec) perGPU(c *Config) {
 	if !s.HasGPUs() {
 		return

@@ -232,7 +232,8 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// silentNode reports whether a member is a compute node that does not answer: a machine that was installed anew may take its name.
+// silentNode reports whether a member is a compute node that does not answer: a machine that was installed anew may
+// take its name.
 func (t *tables) silentNode(m *Member) bool {
 	n, ok := t.nodes.Get(NodeName(m.Name))
 	return t.level >= LevelReconcile && m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up

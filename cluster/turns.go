@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Jobs that are on each other's CPUs take turns there, where PreemptMode has GANG: those of one turn run, the others are
-// stopped. Turns end everywhere at once, so that a job of several nodes gets its turn on all of them.
+// Jobs that are on each other's CPUs take turns there, where PreemptMode has GANG: those of one turn run, the
+// others are stopped. Turns end everywhere at once, so that a job of several nodes gets its turn on all of them.
 
 // Turn is how a job shares the time of its CPUs.
 type Turn struct {
@@ -64,8 +64,8 @@ func (t *tables) takesTurns(j *Job) bool {
 // turnOf numbers the turns of all time.
 func (t *tables) turnOf(at time.Time) int64 { return at.UnixNano() / int64(t.config.TurnLength()) }
 
-// turns lists the jobs that are to stop and to go on. First come those whose turn it is, then those that wait, the longest
-// first, then those whose turn is over; a job runs if none before it has one of its CPUs.
+// turns lists the jobs that are to stop and to go on. First come those whose turn it is, then those that wait, the
+// longest first, then those whose turn is over; a job runs if none before it has one of its CPUs.
 func (t *tables) turns(now time.Time) (stop, run []*Job) {
 	const (
 		inTurn = iota

@@ -65,8 +65,8 @@ type UpdateJob struct {
 
 	Ref   Ref   `json:"ref"`
 	Patch Patch `json:"patch"`
-	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more nodes at least than at
-	// most. Logs of before have neither.
+	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more
+	// nodes at least than at most. Logs of before have neither.
 	Runs bool `json:"runs,omitempty"`
 }
 

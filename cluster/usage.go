@@ -105,8 +105,8 @@ func (t *tx) charge(j *Job) bool {
 	return true
 }
 
-// Owed is for how many seconds of a job's run it is charged, less what has faded: at its association and those above, and at
-// its QOS.
+// Owed is for how many seconds of a job's run it is charged, less what has faded: at its association and those
+// above, and at its QOS.
 type Owed struct {
 	Assoc float64 `json:"assoc"`
 	QOS   float64 `json:"qos"`

@@ -23,8 +23,8 @@ type TaskEnd struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Before reports whether a failure came before another, and is its cause rather than the other way round: what could not
-// be started, and what ran out of memory, count first.
+// Before reports whether a failure came before another, and is its cause rather than the other way round: what
+// could not be started, and what ran out of memory, count first.
 func (e *TaskEnd) Before(o *TaskEnd) bool {
 	switch {
 	case o == nil:

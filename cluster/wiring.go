@@ -17,8 +17,8 @@ type Wiring struct {
 	Found      bool  // by the nodes
 }
 
-// What is found has one switch above all leaves: which of these are nearer to each other is not known, and no job is to wait
-// for that. Nodes of which no leaf or no NVLink domain is known are together.
+// What is found has one switch above all leaves: which of these are nearer to each other is not known, and no job
+// is to wait for that. Nodes of which no leaf or no NVLink domain is known are together.
 const (
 	foundTop     = "fabric"
 	foundUnknown = "unknown"
@@ -41,8 +41,8 @@ func newGroups() *btree.BTreeG[groupKey] {
 	return btree.NewBTreeGOptions(groupLess, btree.Options{NoLocks: true, Degree: 32})
 }
 
-// Leaves names the leaf switches of a machine's ports, each once, in order: of its InfiniBand ports if any leaf of theirs is
-// known. A machine with one port on each rail has as many.
+// Leaves names the leaf switches of a machine's ports, each once, in order: of its InfiniBand ports if any leaf of
+// theirs is known. A machine with one port on each rail has as many.
 func (inv *Inventory) Leaves() (names []string) {
 	for _, link := range []string{"InfiniBand", ""} {
 		for i := range inv.NICs {
@@ -68,7 +68,8 @@ func (inv *Inventory) Clique() string {
 	return ""
 }
 
-// ports names the set of leaves that the ports lead to: nodes with the same one are under the same switch, or on the same rails.
+// ports names the set of leaves that the ports lead to: nodes with the same one are under the same switch, or on
+// the same rails.
 func (inv *Inventory) ports() string { return strings.Join(inv.Leaves(), "+") }
 
 // leafGroup is the leaf that the node says it is under, or the set of them that its ports lead to.
@@ -119,8 +120,8 @@ func (t *tables) treeFound() bool {
 	return ok && k.group != "" && (p == "" || p == "topology/tree")
 }
 
-// Wiring is how the nodes hang together: by topology.conf if there is one, else by what they found, unless TopologyPlugin
-// forbids it (topology/flat, default or none). Blocks are found only with topology/block.
+// Wiring is how the nodes hang together: by topology.conf if there is one, else by what they found, unless
+// TopologyPlugin forbids it (topology/flat, default or none). Blocks are found only with topology/block.
 func (t *tables) Wiring() Wiring {
 	switch {
 	case len(t.config.Topology)+len(t.config.Blocks) > 0:
@@ -171,8 +172,9 @@ func groups(in *btree.BTreeG[groupKey], each func(name string, nodes []NodeName)
 	}
 }
 
-// Misplaced says of each node what it says of its place that topology.conf contradicts: its ports lead to a switch that is there under
-// another name, or elsewhere than those of most of the nodes on its switch, or it asks for a switch or block that is not there.
+// Misplaced says of each node what it says of its place that topology.conf contradicts: its ports lead to a switch
+// that is there under another name, or elsewhere than those of most of the nodes on its switch, or it asks for a
+// switch or block that is not there.
 func (t *tables) Misplaced() map[NodeName]string {
 	out := map[NodeName]string{}
 	t.askElsewhere(out)

@@ -28,8 +28,8 @@ func plan(w Wiring) string {
 	return strings.Join(out, " ")
 }
 
-// TestWiring: nodes that share their leaves are below one switch, all switches below one; it follows the nodes, outlives a
-// snapshot and yields to topology.conf and TopologyPlugin.
+// TestWiring: nodes that share their leaves are below one switch, all switches below one; it follows the nodes,
+// outlives a snapshot and yields to topology.conf and TopologyPlugin.
 func TestWiring(t *testing.T) {
 	w := newWorld(t, 0)
 	is := func(want string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The log is compacted by its bytes, too: raft counts entries, of which one may hold a thousand proposals, and a server that
-// starts reads all since the last snapshot.
+// The log is compacted by its bytes, too: raft counts entries, of which one may hold a thousand proposals, and a
+// server that starts reads all since the last snapshot.
 const (
 	mostLog   = 32 << 20 // and as much as the last snapshot has, at least: that is written anew
 	quietLog  = 1 << 20  // while nothing is written for quietTime

@@ -17,8 +17,8 @@ import (
 // ErrDamaged says that what this server keeps of the log can not be read.
 var ErrDamaged = errors.New("the log of this server is damaged")
 
-// ErrLost says that this server has had a log, which is gone. With an empty one it might vote for a leader that lacks what
-// it has helped to acknowledge; so it must not take part under its old identity.
+// ErrLost says that this server has had a log, which is gone. With an empty one it might vote for a leader that
+// lacks what it has helped to acknowledge; so it must not take part under its old identity.
 var ErrLost = errors.New("the log of this server is gone")
 
 // diskStore is the file of a log.
@@ -27,7 +27,8 @@ type diskStore interface {
 	raft.StableStore
 }
 
-// guarded ends this server in order when its file turns out to be damaged: bbolt and raft panic, in goroutines of their own.
+// guarded ends this server in order when its file turns out to be damaged: bbolt and raft panic, in goroutines of
+// their own.
 type guarded struct {
 	store  diskStore
 	path   string
@@ -203,8 +204,8 @@ func damaged(dir string, r any) error {
 	panic(r)
 }
 
-// checkSnapshots looks whether the state can be had: by the log from its beginning, or by a snapshot that reaches where it begins.
-// Raft leaves out snapshots that it can not read, and finds only later that there is nothing else.
+// checkSnapshots looks whether the state can be had: by the log from its beginning, or by a snapshot that reaches
+// where it begins. Raft leaves out snapshots that it can not read, and finds only later that there is nothing else.
 func checkSnapshots(dir string, log raft.LogStore, snaps raft.SnapshotStore) error {
 	first, err := log.FirstIndex()
 	if err != nil {

@@ -41,8 +41,8 @@ func (s *stopwatch) hangs() bool {
 	return at != 0 && time.Since(s.base)-time.Duration(at) > writeLimit
 }
 
-// Verify asks a majority of the servers whether this one still leads. The channel has the answer once it is known, which
-// may be never; alone it is known at once.
+// Verify asks a majority of the servers whether this one still leads. The channel has the answer once it is known,
+// which may be never; alone it is known at once.
 func (l *Log) Verify() <-chan error {
 	answer := make(chan error, 1)
 	if l.alone() {

@@ -60,7 +60,8 @@ type Config struct {
 	Timeout time.Duration
 	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
 	SnapshotEvery uint64
-	// Mark is a file that is made when the log begins. Where it is and the log is not, that was lost (ErrLost); empty: nobody looks.
+	// Mark is a file that is made when the log begins. Where it is and the log is not, that was lost (ErrLost);
+	// empty: nobody looks.
 	Mark string
 	// Fatal is told why this server can not go on, and does not return; nil: it panics.
 	Fatal func(error)
@@ -318,8 +319,8 @@ func decode(data []byte) [][]byte {
 	return lines[:len(lines)-1]
 }
 
-// deliver answers the proposals of an entry. What Apply returned is taken away from the future: raft's cache of the latest
-// entries points into their futures, and would keep it for as long.
+// deliver answers the proposals of an entry. What Apply returned is taken away from the future: raft's cache of the
+// latest entries points into their futures, and would keep it for as long.
 func deliver(batch []proposal, future raft.ApplyFuture) {
 	err := future.Error()
 	var values []any

@@ -69,7 +69,8 @@ func (s *retaining) StoreLogs(list []*raft.Log) error {
 	return nil
 }
 
-// thrifty is a cache of a log's latest entries that leaves out large ones: with scripts of megabytes it would hold gigabytes.
+// thrifty is a cache of a log's latest entries that leaves out large ones: with scripts of megabytes it would hold
+// gigabytes.
 type thrifty struct {
 	raft.LogStore // the cache, before the disk
 	disk          raft.LogStore

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAppliance makes a cluster of bare machines by the README, each with a real systemd, and then does with it what people do.
+// TestAppliance makes a cluster of bare machines by the README, each with a real systemd, and then does with it
+// what people do.
 func TestAppliance(t *testing.T) {
 	image := makeImage(t)
 	names := []string{"s1", "s2", "s3", "c1", "c2"}
@@ -203,8 +204,8 @@ func checkUpgrade(t *testing.T, at map[string]*machine, vars []string) {
 
 var previousProgram = flag.String("previous", "", "a program built from an older commit: TestApplianceUpgrade upgrades a cluster from it")
 
-// TestApplianceUpgrade upgrades a cluster from the program of an older commit while jobs run and wait, and reboots a machine
-// with jobs: it comes back by itself, its jobs are requeued or failed for that.
+// TestApplianceUpgrade upgrades a cluster from the program of an older commit while jobs run and wait, and reboots
+// a machine with jobs: it comes back by itself, its jobs are requeued or failed for that.
 func TestApplianceUpgrade(t *testing.T) {
 	image := makeImage(t)
 	if *previousProgram == "" {

@@ -151,7 +151,8 @@ func TestBooksFile(t *testing.T) {
 	}
 }
 
-// TestBooksClean: load with clean has the books be as the file is: what came since goes, what was changed or moved is as it was.
+// TestBooksClean: load with clean has the books be as the file is: what came since goes, what was changed or moved
+// is as it was.
 func TestBooksClean(t *testing.T) {
 	d := startLedger(t)
 	for _, line := range []string{"add account deep parent=science grptres=cpu=5 maxwall=1:00:00", "add user nobody account=deep fairshare=3", "add user nobody account=art",

@@ -25,7 +25,8 @@ import (
 // browserTime is how long one command to the browser may take.
 const browserTime = time.Minute
 
-// browser is a Chromium without a screen, driven over two pipes (the DevTools protocol, messages that end with a zero byte).
+// browser is a Chromium without a screen, driven over two pipes (the DevTools protocol, messages that end with a
+// zero byte).
 type browser struct {
 	t       *testing.T
 	in      io.Writer
@@ -262,8 +263,9 @@ func paletted(m image.Image) *image.Paletted {
 	return out
 }
 
-// faults is a script that lists what people who can not see well, use no mouse or hold a phone would stumble over: inputs
-// without a label, pictures without a text, tables without heads, text of little contrast, pages wider than the screen.
+// faults is a script that lists what people who can not see well, use no mouse or hold a phone would stumble over:
+// inputs without a label, pictures without a text, tables without heads, text of little contrast, pages wider than
+// the screen.
 const faults = `(() => {
   const out = [], lum = (c) => { const f = (v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]); };
   const rgb = (s) => { const srgb = /color\(srgb/.test(s), n = (s.match(/[\d.]+/g) || []).map(Number); return srgb ? [n[0] * 255, n[1] * 255, n[2] * 255, n[3] ?? 1] : [n[0], n[1], n[2], n[3] ?? 1]; };

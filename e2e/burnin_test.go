@@ -36,8 +36,8 @@ func row(table string, words ...string) string {
 	return ""
 }
 
-// TestBurnin: a test of a node is a job of the whole node; it says what it could not test, keeps its results by UUID, and drains the
-// node for a part that fails until that passes.
+// TestBurnin: a test of a node is a job of the whole node; it says what it could not test, keeps its results by
+// UUID, and drains the node for a part that fails until that passes.
 func TestBurnin(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContainerDriver: what the node's file of the Container Device Interface says is in each container: the driver's files,
-// links by which programs find them, and variables.
+// TestContainerDriver: what the node's file of the Container Device Interface says is in each container: the
+// driver's files, links by which programs find them, and variables.
 func TestContainerDriver(t *testing.T) {
 	needsContainers(t)
 	h := startHub(t)

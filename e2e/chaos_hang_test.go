@@ -120,7 +120,8 @@ func (c *chaos) diskSlow(name string) {
 	}
 }
 
-// well waits until all servers follow one leader, all nodes are heard of, and a job has run; it tells how long that took.
+// well waits until all servers follow one leader, all nodes are heard of, and a job has run; it tells how long that
+// took.
 func (c *chaos) well() time.Duration {
 	begin := time.Now()
 	c.wait("three servers that agree", func() bool {
@@ -138,8 +139,9 @@ func (c *chaos) well() time.Duration {
 	return time.Since(begin)
 }
 
-// TestClockLaunch sets the leader's clock back, has it start a job whose node is slow to confirm, and sets the clock right: by
-// the wall clock the launch timeout is over, but the node has not had it. The job runs once. See make chaos-hang.
+// TestClockLaunch sets the leader's clock back, has it start a job whose node is slow to confirm, and sets the
+// clock right: by the wall clock the launch timeout is over, but the node has not had it. The job runs once. See
+// make chaos-hang.
 func TestClockLaunch(t *testing.T) {
 	if !*setClocks {
 		t.Skip("see make chaos-hang")

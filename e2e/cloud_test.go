@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCloudNodes: nodes of the cloud come when jobs want them and go when they have been idle, by the site's own programs;
-// a provider that fails is a reason of the node, not a loop. The test is the provider.
+// TestCloudNodes: nodes of the cloud come when jobs want them and go when they have been idle, by the site's own
+// programs; a provider that fails is a reason of the node, not a loop. The test is the provider.
 func TestCloudNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -34,7 +34,8 @@ F: cluster c, 0 nodes declared, partitions main new; 4 notes`)
 	expect(t, "the same file", d.must("muster", "config", "diff", writeFile(t, "same.conf", text+"KillWait=20\n")), "nothing would change")
 }
 
-// TestConfigApply: the configuration is put in force, shown, and undone; only operators may, and what is shown reads as the same.
+// TestConfigApply: the configuration is put in force, shown, and undone; only operators may, and what is shown
+// reads as the same.
 func TestConfigApply(t *testing.T) {
 	t.Parallel()
 	const text = "ClusterName=c\nPartitionName=main Nodes=ALL Default=YES\n"
@@ -79,7 +80,8 @@ func TestConfigApply(t *testing.T) {
 	expect(t, "an older one", d.must("muster", "config", "show", "1"), "ClusterName=c\nKillWait=20\nPartitionName=main Nodes=ALL Default=YES")
 }
 
-// TestConfigWins: what was applied stays through changes of leader and restarts, whatever the servers' files say, until somebody has them read.
+// TestConfigWins: what was applied stays through changes of leader and restarts, whatever the servers' files say,
+// until somebody has them read.
 func TestConfigWins(t *testing.T) {
 	t.Parallel()
 	const text = "ClusterName=c\nPartitionName=main Nodes=ALL Default=YES "

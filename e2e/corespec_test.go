@@ -11,7 +11,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestCoreSpec has jobs say themselves what they leave of their nodes, where the site allows it. The figures are Slurm's.
+// TestCoreSpec has jobs say themselves what they leave of their nodes, where the site allows it. The figures are
+// Slurm's.
 func TestCoreSpec(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "1x16c8g", "--hollow-exec", "--conf", confFile(t, `

@@ -48,8 +48,8 @@ func TestPerGPU(t *testing.T) {
 	d.wait("21 tasks on two nodes", func() bool { return d.must("squeue", "-h", "-j", id, "-t", "R", "-o", "%D") == "2" })
 }
 
-// TestInteractiveStep: with use_interactive_step the shell of salloc begins on the job's first node, in a step that takes
-// nothing from others; its counts are the job's.
+// TestInteractiveStep: with use_interactive_step the shell of salloc begins on the job's first node, in a step that
+// takes nothing from others; its counts are the job's.
 func TestInteractiveStep(t *testing.T) {
 	t.Parallel()
 	conf := writeFile(t, "slurm.conf", "ClusterName=c\nLaunchParameters=use_interactive_step\nMaxStepCount=2\nJobFileAppend=1\nPartitionName=main Nodes=ALL Default=YES\n")

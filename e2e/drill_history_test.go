@@ -18,7 +18,8 @@ import (
 
 var drillHistory = flag.Int("drill-history", 10, "how often TestDrillHistory kills the server")
 
-// historyLoad submits arrays of three tasks, which exit with their numbers, the first after a second, until it is stopped.
+// historyLoad submits arrays of three tasks, which exit with their numbers, the first after a second, until it is
+// stopped.
 type historyLoad struct {
 	mu    sync.Mutex
 	acked []string      // job IDs that sbatch printed
@@ -91,9 +92,9 @@ func (d *dev) missing(ids []string) (n int) {
 	return n
 }
 
-// TestDrillHistory kills the server again and again just after it acknowledged jobs, when the log has them and the file of
-// history has not. At the end each of them is in sacct once, with its state and its steps, and what sreport and sshare
-// sum up is what the rows have.
+// TestDrillHistory kills the server again and again just after it acknowledged jobs, when the log has them and the
+// file of history has not. At the end each of them is in sacct once, with its state and its steps, and what sreport
+// and sshare sum up is what the rows have.
 func TestDrillHistory(t *testing.T) {
 	file := confFile(t, "ClusterName=drill", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01", "AccountingStorageEnforce=associations",
 		"PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")
@@ -130,7 +131,8 @@ func TestDrillHistory(t *testing.T) {
 	}
 }
 
-// checkRecords wants three tasks of each array in sacct, once, with the states their exit codes give and a batch step each.
+// checkRecords wants three tasks of each array in sacct, once, with the states their exit codes give and a batch
+// step each.
 func checkRecords(t *testing.T, d *dev, arrays []string) {
 	t.Helper()
 	rows := map[string][]string{}

@@ -61,7 +61,8 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestNotify: a job's URL is called with what has happened, again if the other side can not take it, and not within the server.
+// TestNotify: a job's URL is called with what has happened, again if the other side can not take it, and not within
+// the server.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -123,8 +124,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestServerScripts: PrologSlurmctld runs before a job's nodes begin, EpilogSlurmctld when it has ended; a job whose prolog
-// fails goes back into the queue, and srun ends.
+// TestServerScripts: PrologSlurmctld runs before a job's nodes begin, EpilogSlurmctld when it has ended; a job
+// whose prolog fails goes back into the queue, and srun ends.
 func TestServerScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -157,8 +158,8 @@ func TestServerScripts(t *testing.T) {
 	expect(t, "srun", fmt.Sprint(code, " ", errs), "1 srun: PrologSlurmctld failed, job killed\nsrun: error: Nodes node-001 are still not ready\nsrun: error: Something is wrong with the boot of the nodes.\n")
 }
 
-// TestJobComp: each job that has ended is in the file of jobcomp/filetxt once, also when it did while no server was there to
-// write it; a script gets it as well.
+// TestJobComp: each job that has ended is in the file of jobcomp/filetxt once, also when it did while no server was
+// there to write it; a script gets it as well.
 func TestJobComp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,8 +201,8 @@ func TestJobComp(t *testing.T) {
 	d.wait("the script", func() bool { return textOf(dir+"/told") == next+" FAILED node-001 1 2:0\n" })
 }
 
-// TestServerPrograms: the programs of a server that begins to lead and of reservations are called as the reference calls them,
-// also by a server that leads later.
+// TestServerPrograms: the programs of a server that begins to lead and of reservations are called as the reference
+// calls them, also by a server that leads later.
 func TestServerPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -236,7 +237,8 @@ func TestServerPrograms(t *testing.T) {
 	})
 }
 
-// TestUnkillable: a job whose processes outlive SIGKILL drains its node until they are gone, and the site's program is called.
+// TestUnkillable: a job whose processes outlive SIGKILL drains its node until they are gone, and the site's program
+// is called.
 func TestUnkillable(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/sys/fs/cgroup/freezer/cgroup.procs"); err != nil || os.Getuid() != 0 {

@@ -16,8 +16,8 @@ type sysfs struct {
 	dir string
 }
 
-// adapters makes a tree of so many adapters mlx5_0 …, each below one PCI switch with the GPU of the same number that h100
-// tells of; half of them are on each socket.
+// adapters makes a tree of so many adapters mlx5_0 …, each below one PCI switch with the GPU of the same number
+// that h100 tells of; half of them are on each socket.
 func adapters(t *testing.T, n int) *sysfs {
 	t.Helper()
 	s := &sysfs{t, t.TempDir()}
@@ -73,8 +73,8 @@ func (s *sysfs) port(device, name, value string) {
 	s.set("class/infiniband/"+device+"/ports/1/"+name, value)
 }
 
-// TestPorts: a port that goes down drains the node with its name and since when, and the node comes back by itself; errors
-// are a note.
+// TestPorts: a port that goes down drains the node with its name and since when, and the node comes back by itself;
+// errors are a note.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	s := adapters(t, 4)
@@ -129,8 +129,8 @@ func TestNCCL(t *testing.T) {
 	}
 }
 
-// TestLeaves: a node asks for the leaf switches of its ports; scontrol shows the topology that was found, and muster why where
-// topology.conf contradicts it.
+// TestLeaves: a node asks for the leaf switches of its ports; scontrol shows the topology that was found, and
+// muster why where topology.conf contradicts it.
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	s := adapters(t, 2)

@@ -34,8 +34,8 @@ func (g *group) joinNode(name string, n int) *testNode {
 	return m
 }
 
-// TestFaultDrill: a GPU dies under a gang of four nodes, and a moment later the job runs on four others; all is written down. A
-// node whose port flaps is avoided by the next gang.
+// TestFaultDrill: a GPU dies under a gang of four nodes, and a moment later the job runs on four others; all is
+// written down. A node whose port flaps is avoided by the next gang.
 func TestFaultDrill(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t)

@@ -17,8 +17,8 @@ import (
 // eats is a process with more than 100 MB.
 const eats = `x=$(head -c 100000000 /dev/zero | tr "\0" a); echo ${#x}`
 
-// TestFence: each component of a heterogeneous job has a fence of its own; what needs more memory than the job has is killed,
-// and all commands say so.
+// TestFence: each component of a heterogeneous job has a fence of its own; what needs more memory than the job has
+// is killed, and all commands say so.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -60,8 +60,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// fences is a daemon on this machine. Where the stand-in for NVIDIA's library can be built it has two GPUs, whose device
-// files have no driver.
+// fences is a daemon on this machine. Where the stand-in for NVIDIA's library can be built it has two GPUs, whose
+// device files have no driver.
 type fences struct {
 	*dev
 	scripts  string   // the folder of programs and what they note
@@ -146,8 +146,8 @@ func (f *fences) notes(name string) []string {
 	return all[:len(all)-1]
 }
 
-// inside tells what is wrong with a note of a process that belongs in the fence of a job with a CPU, 100 MB and one of the
-// GPUs: "" if nothing.
+// inside tells what is wrong with a note of a process that belongs in the fence of a job with a CPU, 100 MB and one
+// of the GPUs: "" if nothing.
 func (f *fences) inside(note string) string {
 	if !strings.Contains(note, "/job_") {
 		return "in no job's group"
@@ -180,9 +180,9 @@ func (f *fences) bounded(line string) (string, error) {
 	return string(out), err
 }
 
-// TestFenceOfEveryPath: whichever way a process of a user is started, it is in its job's fence from the first instruction,
-// with the job's limits and none of the others' GPUs. What runs where the user is, is in no job's; what is root's has its
-// own group and no limits.
+// TestFenceOfEveryPath: whichever way a process of a user is started, it is in its job's fence from the first
+// instruction, with the job's limits and none of the others' GPUs. What runs where the user is, is in no job's;
+// what is root's has its own group and no limits.
 func TestFenceOfEveryPath(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -19,8 +19,8 @@ var fenceKernel = flag.String("fence-vm", "", "kernel image that TestFenceVM boo
 // fenceTests are what must pass there, and not be left out, on each kind of machine.
 var fenceTests = []string{"TestMemoryFence", "TestCPUFence", "TestPIDFence", "TestDeviceFence/as_the_machine_has_it", "TestFenceFromTheStart", "TestNoFenceNoLaunch", "TestFence", "TestFenceOfEveryPath", "TestSession"}
 
-// TestFenceVM runs the tests of fences on machines of their own, with all controllers in cgroup v2, with those of v1 beside v2, and with
-// v1 alone. Their only file system is made of busybox, the product and its tests.
+// TestFenceVM runs the tests of fences on machines of their own, with all controllers in cgroup v2, with those of
+// v1 beside v2, and with v1 alone. Their only file system is made of busybox, the product and its tests.
 func TestFenceVM(t *testing.T) {
 	if *fenceKernel == "" {
 		t.Skip("no -fence-vm given; make fence-vm does")
@@ -69,8 +69,8 @@ func TestFenceVM(t *testing.T) {
 	}
 }
 
-// writeArchive writes files as an archive for the kernel's first file system (cpio, newc format), with links to what is named like
-// them before.
+// writeArchive writes files as an archive for the kernel's first file system (cpio, newc format), with links to
+// what is named like them before.
 func writeArchive(path string, files map[string]string) error {
 	var b bytes.Buffer
 	zip := gzip.NewWriter(&b)

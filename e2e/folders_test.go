@@ -38,8 +38,8 @@ func startPrivate(t *testing.T, slurm string, args ...string) (d *dev, base stri
 	return d, base
 }
 
-// TestPrivateFolders: whichever way a process is started, it sees its job's /tmp and /dev/shm and nobody else's; with the job they
-// are gone.
+// TestPrivateFolders: whichever way a process is started, it sees its job's /tmp and /dev/shm and nobody else's;
+// with the job they are gone.
 func TestPrivateFolders(t *testing.T) {
 	t.Parallel()
 	d, base := startPrivate(t, "LaunchParameters=remove_ipc\n")

@@ -48,8 +48,8 @@ func next(t *testing.T, c <-chan string) string {
 	return ""
 }
 
-// TestFollow: squeue --follow prints the table, each change of state once, and ends with the last job; the same over the
-// death of the leader.
+// TestFollow: squeue --follow prints the table, each change of state once, and ends with the last job; the same
+// over the death of the leader.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 1)

@@ -19,8 +19,8 @@ func settled() string {
 	return b.String()
 }
 
-// TestGPUSettings: what a job sets of its GPUs is put back when it is over, also by another daemon than the one under which it
-// began; what can not be put back drains the node until it can.
+// TestGPUSettings: what a job sets of its GPUs is put back when it is over, also by another daemon than the one
+// under which it began; what can not be put back drains the node until it can.
 func TestGPUSettings(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, settled())
@@ -56,7 +56,8 @@ func TestGPUSettings(t *testing.T) {
 	expect(t, "what a job sets that sets nothing", g.read("gpus"), settled()+"gpu 1 compute_mode 3\ngpu 1 compute_mode 0\n")
 }
 
-// TestGPUSliceLeft: what a job leaves in a slice of a GPU drains its node, by that slice; what runs in another slice is no matter.
+// TestGPUSliceLeft: what a job leaves in a slice of a GPU drains its node, by that slice; what runs in another
+// slice is no matter.
 func TestGPUSliceLeft(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// gpuProduct is a folder with the product as make build makes it with a C compiler, muster, and the stand-in for NVIDIA's
-// library, libnvidia-ml.so.1. Without a compiler there is neither, and why is told.
+// gpuProduct is a folder with the product as make build makes it with a C compiler, muster, and the stand-in for
+// NVIDIA's library, libnvidia-ml.so.1. Without a compiler there is neither, and why is told.
 var gpuProduct = sync.OnceValues(func() (string, error) {
 	cc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -176,8 +176,8 @@ func (g *gpus) table() string {
 	return string(out)
 }
 
-// TestGPUOldDriver: a library that lacks nearly every function, which would kill the process that calls one, tells what it
-// can.
+// TestGPUOldDriver: a library that lacks nearly every function, which would kill the process that calls one, tells
+// what it can.
 func TestGPUOldDriver(t *testing.T) {
 	t.Parallel()
 	product, err := gpuProduct()
@@ -261,8 +261,8 @@ func (g *gpus) helpers() (pids []string) {
 	return pids
 }
 
-// TestGPUHang: a library that hangs holds up nobody: the daemon serves on, the helper is killed, and the node drains until
-// the GPUs answer again.
+// TestGPUHang: a library that hangs holds up nobody: the daemon serves on, the helper is killed, and the node
+// drains until the GPUs answer again.
 func TestGPUHang(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, h100(2))
@@ -328,8 +328,8 @@ func TestGPUDeclared(t *testing.T) {
 	expect(t, "a job", g.must("srun", "--gpus=1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "GPU-00000002-1111-2222-3333-444455556666")
 }
 
-// TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. What stays drains the node with its GPU and
-// process id until it is gone; what has got out of a user's job is killed.
+// TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. What stays drains the node
+// with its GPU and process id until it is gone; what has got out of a user's job is killed.
 func TestGPULeft(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -114,8 +114,8 @@ func TestHetLife(t *testing.T) {
 	}
 }
 
-// TestHetAcross: components whose nodes are of different clients, and steps started from anywhere. Not by root, for whom
-// nodes may not speak to each other.
+// TestHetAcross: components whose nodes are of different clients, and steps started from anywhere. Not by root, for
+// whom nodes may not speak to each other.
 func TestHetAcross(t *testing.T) {
 	g := fullGroup(t, 2)
 	out := g.must("s1", "srun", "-l", "-w", "c1-002", "hostname", ":", "-n2", "-N2", "-w", "c2-001,c2-002", "sh", "-c", "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_NODEID")
@@ -144,8 +144,8 @@ func TestHetAcross(t *testing.T) {
 	g.drained("s1")
 }
 
-// TestHetSuspended: a heterogeneous job is stopped as a whole to make room on one of its nodes, goes on as a whole, and has
-// another one stopped for it.
+// TestHetSuspended: a heterogeneous job is stopped as a whole to make room on one of its nodes, goes on as a whole,
+// and has another one stopped for it.
 func TestHetSuspended(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
 	text := "ClusterName=c\nPreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\nSelectTypeParameters=CR_Core_Memory\n" +

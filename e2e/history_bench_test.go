@@ -159,8 +159,8 @@ func median(times []time.Duration) float64 {
 	return float64(times[len(times)/2]) / float64(time.Millisecond)
 }
 
-// TestBenchHistory measures what the same month of jobs costs in muster's history and in slurmdbd's MariaDB, in turn, as
-// users ask: whole commands. make bench-history runs it.
+// TestBenchHistory measures what the same month of jobs costs in muster's history and in slurmdbd's MariaDB, in
+// turn, as users ask: whole commands. make bench-history runs it.
 func TestBenchHistory(t *testing.T) {
 	if *benchHistory == 0 {
 		t.Skip("only with -bench-history=JOBS")

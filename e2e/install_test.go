@@ -30,8 +30,8 @@ func fetch(t *testing.T, url string) (int, string) {
 	return r.StatusCode, string(body)
 }
 
-// TestInstallScript installs from a server's port into a folder, by the script that the server gives out, and finds nothing else
-// there without TLS.
+// TestInstallScript installs from a server's port into a folder, by the script that the server gives out, and finds
+// nothing else there without TLS.
 func TestInstallScript(t *testing.T) {
 	g := newGroup(t)
 	g.join("c1", "s1", "--hollow", "1x8c16g", "--hollow-prefix", "c1-")

@@ -389,8 +389,8 @@ func TestExternStep(t *testing.T) {
 	}
 }
 
-// TestScancelMany: many jobs are ended together; what there is to say comes in the order of the jobs, and who is asked is
-// asked for each.
+// TestScancelMany: many jobs are ended together; what there is to say comes in the order of the jobs, and who is
+// asked is asked for each.
 func TestScancelMany(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)

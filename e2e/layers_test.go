@@ -172,8 +172,8 @@ func imageNodes(t *testing.T, nodes int, img v1.Image) (*group, *hubOn) {
 	return g, hub
 }
 
-// TestImageTravels: an image that several nodes want at once comes from its registry once, and a node that wants it later has
-// it from the others while the registry answers no more than whether it may.
+// TestImageTravels: an image that several nodes want at once comes from its registry once, and a node that wants it
+// later has it from the others while the registry answers no more than whether it may.
 func TestImageTravels(t *testing.T) {
 	const nodes, size = 4, 4 << 20
 	img := bigImage(t, 2, size)

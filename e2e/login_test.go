@@ -464,8 +464,8 @@ func shotName(scheme string, width int) string {
 	return map[string]string{"dark": "-dark"}[scheme] + map[bool]string{true: "-phone"}[width < 600]
 }
 
-// TestPageLoginBrowser: in a browser one comes from what one asked for to the provider, on another site, and back with a
-// session; the forms are fit for narrow screens and for those who do not see well.
+// TestPageLoginBrowser: in a browser one comes from what one asked for to the provider, on another site, and back
+// with a session; the forms are fit for narrow screens and for those who do not see well.
 func TestPageLoginBrowser(t *testing.T) {
 	t.Parallel()
 	addr, dir := freeAddr(t), t.TempDir()
@@ -501,8 +501,9 @@ func TestPageLoginBrowser(t *testing.T) {
 	d.wait("the map", func() bool { return at() == "/map" })
 }
 
-// TestPageGroup: with several servers each has a certificate of the cluster's authority; a login that one has sent to the
-// provider is ended by another, the session is good on all, and followers take jobs and change levels through the leader.
+// TestPageGroup: with several servers each has a certificate of the cluster's authority; a login that one has sent
+// to the provider is ended by another, the session is good on all, and followers take jobs and change levels
+// through the leader.
 func TestPageGroup(t *testing.T) {
 	t.Parallel()
 	i := startIssuer(t, "daemon")

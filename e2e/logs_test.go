@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLogs: muster logs shows what a job's script writes from a machine that runs none of it: whole, its last lines, its
-// errors, of a task of an array, as it is written, and of a job that has to wait first.
+// TestLogs: muster logs shows what a job's script writes from a machine that runs none of it: whole, its last
+// lines, its errors, of a task of an array, as it is written, and of a job that has to wait first.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 1)

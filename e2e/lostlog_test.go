@@ -55,8 +55,8 @@ func (g *group) saysWayOut(what, said string, words ...string) {
 	}
 }
 
-// TestLostLogVotesNot: a server that has lost its log, while another one is behind and the leader down, does not help to elect one
-// that knows nothing of what was acknowledged. It is replaced, and all is there.
+// TestLostLogVotesNot: a server that has lost its log, while another one is behind and the leader down, does not
+// help to elect one that knows nothing of what was acknowledged. It is replaced, and all is there.
 func TestLostLogVotesNot(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 0)

@@ -17,7 +17,8 @@ const (
 	groupMemoryRest = 250 // a minute after: 100 and 3 kB for each kept record
 )
 
-// TestGroupMemory measures what three servers have resident while a large array runs, and a minute after. See make memory.
+// TestGroupMemory measures what three servers have resident while a large array runs, and a minute after. See make
+// memory.
 func TestGroupMemory(t *testing.T) {
 	if *memoryTasks == 0 {
 		t.Skip("see make memory")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMgrReservations: sacctmgr shows the reservations of a time from history: those of today unless it is told otherwise.
+// TestMgrReservations: sacctmgr shows the reservations of a time from history: those of today unless it is told
+// otherwise.
 func TestMgrReservations(t *testing.T) {
 	d := startLedger(t)
 	d.must("scontrol", "create", "reservation", "reservationname=maint", "starttime=now", "duration=60", "users=daemon", "nodes=ALL")
@@ -98,7 +99,8 @@ func TestMgrSession(t *testing.T) {
 	}
 }
 
-// TestMgrJobs: sacctmgr modify job says something of jobs, also of those that are history only; users speak of their own.
+// TestMgrJobs: sacctmgr modify job says something of jobs, also of those that are history only; users speak of
+// their own.
 func TestMgrJobs(t *testing.T) {
 	d := startLedger(t, "MinJobAge=2", "TrackWCKey=yes")
 	past, other, held := d.submitAs(daemonUID, "--wrap", "exit 3"), d.submitAs(binUID, "--wrap", "true"), d.submitAs(daemonUID, "-H", "--wrap", "true")

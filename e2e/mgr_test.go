@@ -116,8 +116,9 @@ func TestWCKeys(t *testing.T) {
 	said("daemon|proj2", "-nP", "show", "user", "daemon", "format=user,defaultwckey")
 }
 
-// TestMgrLevels: operators do with jobs, reservations and the books what root does, but for the levels of users; administrators do
-// that, and change nodes, partitions and the configuration too; both lose it with their level. So it is in Slurm.
+// TestMgrLevels: operators do with jobs, reservations and the books what root does, but for the levels of users;
+// administrators do that, and change nodes, partitions and the configuration too; both lose it with their level. So
+// it is in Slurm.
 func TestMgrLevels(t *testing.T) {
 	d := startLedger(t)
 	d.must("sacctmgr", "-i", "add", "user", "nobody", "account=art")

@@ -126,7 +126,8 @@ func TestMPICH(t *testing.T) {
 	expect(t, "mpiexec", d.must("salloc", "-Q", "-N2", "-n4", "mpiexec.mpich", program, "all"), "world of 4")
 }
 
-// TestOpenMPI: programs of Debian's Open MPI, started by srun through its libpmix; those of its own mpirun go on to work.
+// TestOpenMPI: programs of Debian's Open MPI, started by srun through its libpmix; those of its own mpirun go on to
+// work.
 func TestOpenMPI(t *testing.T) {
 	t.Parallel()
 	program := compileMPI(t, "mpicc.openmpi", "libopenmpi-dev openmpi-bin")

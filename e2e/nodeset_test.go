@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNodeSet: a node is in the partitions that are told by a feature which it has: as configured, from the moment that it joins
-// with it, and while an operator leaves it so; jobs run on it there.
+// TestNodeSet: a node is in the partitions that are told by a feature which it has: as configured, from the moment
+// that it joins with it, and while an operator leaves it so; jobs run on it there.
 func TestNodeSet(t *testing.T) {
 	t.Parallel()
 	d := &dev{t: t, dir: t.TempDir()}
@@ -30,7 +30,8 @@ func TestNodeSet(t *testing.T) {
 	expect(t, "as configured", nodes("fast"), "n[1-2]")
 }
 
-// TestNodeSetJoin: a node that joins with a feature is in the partitions of its NodeSet, and a job that waits for it begins.
+// TestNodeSetJoin: a node that joins with a feature is in the partitions of its NodeSet, and a job that waits for
+// it begins.
 func TestNodeSetJoin(t *testing.T) {
 	t.Parallel()
 	conf := &dev{t: t, dir: t.TempDir()}

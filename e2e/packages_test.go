@@ -25,8 +25,8 @@ func made(t *testing.T, pattern string) string {
 	return list[0]
 }
 
-// TestPackages installs the .deb on machines that become a cluster, upgrades it under a job and removes it; and a server from the
-// bundle, which gives muster to machines of the other architecture too.
+// TestPackages installs the .deb on machines that become a cluster, upgrades it under a job and removes it; and a
+// server from the bundle, which gives muster to machines of the other architecture too.
 func TestPackages(t *testing.T) {
 	deb, bundle := made(t, "muster_*_"+runtime.GOARCH+".deb"), made(t, "muster-bundle-*.tar.gz")
 	image := makeImage(t)
@@ -97,7 +97,8 @@ func checkBundle(t *testing.T, at map[string]*machine, bundle string) {
 	}
 }
 
-// TestRPM installs and removes the .rpm in the files of a machine that does not run, as the image is no distribution of rpm's.
+// TestRPM installs and removes the .rpm in the files of a machine that does not run, as the image is no
+// distribution of rpm's.
 func TestRPM(t *testing.T) {
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	rpm, image := made(t, "muster-*."+arch+".rpm"), makeImage(t)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestPage: a server shows its page where it is told to, and it follows the cluster; in a browser, if there is one, each
-// view comes up without an error and asks no other host.
+// TestPage: a server shows its page where it is told to, and it follows the cluster; in a browser, if there is one,
+// each view comes up without an error and asks no other host.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)

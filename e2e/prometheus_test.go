@@ -106,8 +106,8 @@ func (p *prometheus) firing() map[string]bool {
 	return names
 }
 
-// TestPrometheus: a real Prometheus asks three servers by the files that are shipped; every panel of the dashboards has data,
-// and the alerts come when nodes and servers go, and not before.
+// TestPrometheus: a real Prometheus asks three servers by the files that are shipped; every panel of the dashboards
+// has data, and the alerts come when nodes and servers go, and not before.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t)

@@ -32,10 +32,10 @@ const (
 	queueOpen  = 64                    // callers of which each submits when it is due
 )
 
-// TestBenchQueue measures submissions to the leader of three servers with many nodes, all of them busy, while its cycles go on: with
-// nothing in the queue, with ten thousand jobs, and with fifty thousand. How many it takes at most is told by callers of which
-// each submits again when it was answered; how long an answer takes by some that submit at fixed times, whether the last answer
-// has come or not, from those times on. See make bench-queue.
+// TestBenchQueue measures submissions to the leader of three servers with many nodes, all of them busy, while its
+// cycles go on: with nothing in the queue, with ten thousand jobs, and with fifty thousand. How many it takes at
+// most is told by callers of which each submits again when it was answered; how long an answer takes by some that
+// submit at fixed times, whether the last answer has come or not, from those times on. See make bench-queue.
 func TestBenchQueue(t *testing.T) {
 	if *benchQueue == 0 {
 		t.Skip("see make bench-queue")
@@ -81,8 +81,9 @@ func (g *group) awaitAll(state string, nodes int) {
 	}
 }
 
-// awaitCalm waits until the servers and this process, which is all nodes, have little to do: what ten thousand starts have to report
-// takes its time, and members that were late for lack of a processor are taken for lost and found again.
+// awaitCalm waits until the servers and this process, which is all nodes, have little to do: what ten thousand
+// starts have to report takes its time, and members that were late for lack of a processor are taken for lost and
+// found again.
 func (g *group) awaitCalm() {
 	g.t.Helper()
 	own := func() time.Duration {

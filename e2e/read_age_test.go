@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestReadsTellAge: a server that is cut off from the others answers with what it has, and says how old that is; one that is dead is
-// told as silent. When it is back both end.
+// TestReadsTellAge: a server that is cut off from the others answers with what it has, and says how old that is;
+// one that is dead is told as silent. When it is back both end.
 func TestReadsTellAge(t *testing.T) {
 	t.Parallel()
 	h, err := newHosts(t, 4)

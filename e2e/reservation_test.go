@@ -97,7 +97,8 @@ func TestReservations(t *testing.T) {
 	control("No reservations in the system", "show", "res")
 }
 
-// TestReservedCores: a reservation has cores of a node; its jobs use these alone, and others the rest; reports count them.
+// TestReservedCores: a reservation has cores of a node; its jobs use these alone, and others the rest; reports
+// count them.
 func TestReservedCores(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "2x16c64g", "--hollow-exec")
@@ -153,8 +154,8 @@ func TestReservedCores(t *testing.T) {
 	control("", "delete", "reservationname=e")
 }
 
-// TestReservedLicenses: licenses are reserved as Slurm does it; a time of a reservation that repeats is skipped; a node that
-// fails is replaced.
+// TestReservedLicenses: licenses are reserved as Slurm does it; a time of a reservation that repeats is skipped; a
+// node that fails is replaced.
 func TestReservedLicenses(t *testing.T) {
 	t.Parallel()
 	conf := writeFile(t, "slurm.conf", "ClusterName=c\nLicenses=lic:10\nPartitionName=train Nodes=ALL Default=YES\n")
@@ -211,8 +212,8 @@ func TestReservedLicenses(t *testing.T) {
 	})
 }
 
-// TestMaxStartDelay: a job that asks for a warning has reserved nodes until a job of the reservation wants them, gets its signal then, and
-// comes back afterwards.
+// TestMaxStartDelay: a job that asks for a warning has reserved nodes until a job of the reservation wants them,
+// gets its signal then, and comes back afterwards.
 func TestMaxStartDelay(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestResize has a job of two clients' nodes give three of four back: what runs there is killed, others start there, steps on
-// what it keeps go on, and history has a record for each size.
+// TestResize has a job of two clients' nodes give three of four back: what runs there is killed, others start
+// there, steps on what it keeps go on, and history has a record for each size.
 func TestResize(t *testing.T) {
 	g := fullGroup(t, 2)
 	id := g.must("s1", "sbatch", "--parsable", "-N4", "--exclusive", "-o", "resize.out", "--wrap", `

@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestRestoreReconciles: a cluster is brought back from a file that is older than what its nodes have seen. Jobs that ended since
-// end as their nodes tell; what was started since runs on, once, and is shown; no number is given twice; and muster health lists
-// what differed. A node's word alone does not make a job of root's: that one is ended, and told.
+// TestRestoreReconciles: a cluster is brought back from a file that is older than what its nodes have seen. Jobs
+// that ended since end as their nodes tell; what was started since runs on, once, and is shown; no number is given
+// twice; and muster health lists what differed. A node's word alone does not make a job of root's: that one is
+// ended, and told.
 func TestRestoreReconciles(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -31,7 +31,8 @@ func oldArchive(t *testing.T) string {
 	return file
 }
 
-// TestArchive: what is too old goes into a file and out of sacct, while reports have it still; load brings it back, once.
+// TestArchive: what is too old goes into a file and out of sacct, while reports have it still; load brings it back,
+// once.
 func TestArchive(t *testing.T) {
 	d := startLedger(t)
 	fresh := d.submitAs(binUID, "-t5", "--wrap", "true")
@@ -105,7 +106,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestArchiveScript: a script of the site's is told what goes and archives it; if it fails nothing goes. Changes of the books go too.
+// TestArchiveScript: a script of the site's is told what goes and archives it; if it fails nothing goes. Changes of
+// the books go too.
 func TestArchiveScript(t *testing.T) {
 	d := startLedger(t)
 	dir := t.TempDir()

@@ -121,7 +121,8 @@ func TestHealthCheckOfKeptCPUs(t *testing.T) {
 	}
 }
 
-// TestNodeTellsOfItself: root of a compute node may take that node out of service, as health checks do, and no other one.
+// TestNodeTellsOfItself: root of a compute node may take that node out of service, as health checks do, and no
+// other one.
 func TestNodeTellsOfItself(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it acts as root of a node")

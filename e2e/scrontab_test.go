@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestScrontab has a job of a crontab wait for its time, begin under one number again after it has run, and be commented out
-// once it is ended.
+// TestScrontab has a job of a crontab wait for its time, begin under one number again after it has run, and be
+// commented out once it is ended.
 func TestScrontab(t *testing.T) {
 	off := startDev(t, "--hollow", "1x4c8g", "--hollow-exec")
 	if _, errs, code := off.run("scrontab", "-l"); code != 1 || slurmWords(errs) != "scrontab: fatal: scrontab is disabled on this cluster\n" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSessionPAM: the same through PAM itself, where pamtester is installed: pam_exec calls the helper, and the process that asked
-// PAM is the one that becomes part of the job.
+// TestSessionPAM: the same through PAM itself, where pamtester is installed: pam_exec calls the helper, and the
+// process that asked PAM is the one that becomes part of the job.
 func TestSessionPAM(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("pamtester"); err != nil || os.Getuid() != 0 {

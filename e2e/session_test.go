@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// session is a process as sshd has one for each login: it calls the helper as pam_exec does, says what that answered, and is
-// then the user's shell.
+// session is a process as sshd has one for each login: it calls the helper as pam_exec does, says what that
+// answered, and is then the user's shell.
 const session = `PAM_TYPE=account "$0" pam-adopt $OPTIONS; echo "code $?"; exec sleep 600`
 
-// TestSession: a login on a node becomes part of the user's newest job there and ends with it; without a job there is none.
+// TestSession: a login on a node becomes part of the user's newest job there and ends with it; without a job there
+// is none.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestGrace: tasks of a script's srun that save on SIGTERM have the time for it when their job is cancelled, and the step has completed.
+// TestGrace: tasks of a script's srun that save on SIGTERM have the time for it when their job is cancelled, and
+// the step has completed.
 func TestGrace(t *testing.T) {
 	d := startDev(t)
 	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap",
@@ -25,7 +26,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestSignalsGoToTasks: a signal for a step, and one that srun passes on, is for its tasks and not for what they have started.
+// TestSignalsGoToTasks: a signal for a step, and one that srun passes on, is for its tasks and not for what they
+// have started.
 func TestSignalsGoToTasks(t *testing.T) {
 	d := startDev(t)
 	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n1", "-o", "out", "--wrap",

@@ -133,8 +133,8 @@ func (r *wideStep) signal(sig os.Signal) {
 	}
 }
 
-// interrupt is a user who wants srun to end by Ctrl-C: a second one counts within a second of the first, which a busy machine may
-// miss, and a third would force the end. So each waits for what srun says of the one before.
+// interrupt is a user who wants srun to end by Ctrl-C: a second one counts within a second of the first, which a
+// busy machine may miss, and a third would force the end. So each waits for what srun says of the one before.
 func (r *wideStep) interrupt() {
 	const first, second = "one more within 1 sec to abort", "sending Ctrl-C to StepId="
 	for !strings.Contains(r.said(), second) {

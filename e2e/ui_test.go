@@ -102,7 +102,8 @@ func TestUI(t *testing.T) {
 	}
 }
 
-// TestUILive: the output of a job and what it uses while it runs are shown to its user, as far as the user may read them.
+// TestUILive: the output of a job and what it uses while it runs are shown to its user, as far as the user may read
+// them.
 func TestUILive(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)

@@ -80,14 +80,15 @@ func (s *submitter) end() []string {
 	return s.taken
 }
 
-// TestRollingUpgrade replaces the program of a whole cluster while it works: two followers, the leader, then the compute nodes.
+// TestRollingUpgrade replaces the program of a whole cluster while it works: two followers, the leader, then the
+// compute nodes.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	rollingUpgrade(t, "", "FFLcc")
 }
 
-// TestUpgradeOrders upgrades a cluster from an older program, in each order of servers and clients: servers of both versions have
-// the same state at each moment, and what only the newer knows is refused until all have it.
+// TestUpgradeOrders upgrades a cluster from an older program, in each order of servers and clients: servers of both
+// versions have the same state at each moment, and what only the newer knows is refused until all have it.
 func TestUpgradeOrders(t *testing.T) {
 	if *previousProgram == "" {
 		t.Skip("give -previous=FILE, a program built from an older commit; see make upgrade")
@@ -97,8 +98,8 @@ func TestUpgradeOrders(t *testing.T) {
 	}
 }
 
-// inOrder are the members of a group of three servers and two clients, in an order: of F each is a server that follows when all have
-// the old program, L the one that leads, and c a client.
+// inOrder are the members of a group of three servers and two clients, in an order: of F each is a server that
+// follows when all have the old program, L the one that leads, and c a client.
 func (g *group) inOrder(order string) (out []string) {
 	leader, clients := g.awaitLeader("s1"), []string{"c1", "c2"}
 	followers := g.others(leader)
@@ -157,8 +158,9 @@ func (g *group) saved(at string) (head server.ArchiveHead) {
 	return head
 }
 
-// checkLevel tries something that began at the first level: mixed says that some servers have the older program, of whose
-// level was is. Until all have the newer one it is refused, where it is above that, and people are told of the upgrade.
+// checkLevel tries something that began at the first level: mixed says that some servers have the older program, of
+// whose level was is. Until all have the newer one it is refused, where it is above that, and people are told of
+// the upgrade.
 func (g *group) checkLevel(was int, mixed bool) {
 	g.t.Helper()
 	leader := g.awaitLeader("s1")
@@ -210,8 +212,9 @@ func someServer(members []string) bool {
 	return slices.ContainsFunc(members, func(m string) bool { return m[0] == 's' })
 }
 
-// rollingUpgrade replaces the programs of a cluster's members in an order; old is the program that it has first, "" for this one.
-// What runs goes on under the same supervisors, what is submitted meanwhile runs once, and at each moment one sees who runs what.
+// rollingUpgrade replaces the programs of a cluster's members in an order; old is the program that it has first, ""
+// for this one. What runs goes on under the same supervisors, what is submitted meanwhile runs once, and at each
+// moment one sees who runs what.
 func rollingUpgrade(t *testing.T, old, orderOf string) {
 	g := newGroupOf(t, old, nil).fill(2)
 	next := filepath.Join(g.dir, "next")

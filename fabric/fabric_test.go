@@ -14,8 +14,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// machine is a /sys tree with so many adapters mlx5_0 …, two below each PCI switch with two GPUs, one root complex for each
-// four adapters.
+// machine is a /sys tree with so many adapters mlx5_0 …, two below each PCI switch with two GPUs, one root complex
+// for each four adapters.
 func machine(n int) fstest.MapFS {
 	sys := fstest.MapFS{}
 	for i := range n {

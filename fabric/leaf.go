@@ -30,8 +30,9 @@ func Tool(ctx context.Context, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Leaves asks for the leaf switches of active ports, by DEVICE/PORT: of InfiniBand ports by smpquery (infiniband-diags), one
-// hop away, of RoCE ports by lldpcli (lldpd). Where neither is installed, or a switch does not answer, nothing is known.
+// Leaves asks for the leaf switches of active ports, by DEVICE/PORT: of InfiniBand ports by smpquery
+// (infiniband-diags), one hop away, of RoCE ports by lldpcli (lldpd). Where neither is installed, or a switch does
+// not answer, nothing is known.
 func Leaves(ctx context.Context, run Run, nics []cluster.NIC) map[string]Leaf {
 	out := map[string]Leaf{}
 	var neighbours map[string]Leaf
@@ -87,8 +88,8 @@ func dotted(text, name string) string {
 	return ""
 }
 
-// leafName makes a name of a switch's description: MF0;leaf12:MQM9700/U1 of a managed one is leaf12. One that only tells
-// the make, in several words, is named by its GUID.
+// leafName makes a name of a switch's description: MF0;leaf12:MQM9700/U1 of a managed one is leaf12. One that only
+// tells the make, in several words, is named by its GUID.
 func leafName(text, guid string) string {
 	if _, rest, ok := strings.Cut(text, ";"); ok {
 		text, _, _ = strings.Cut(rest, ":")

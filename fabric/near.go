@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// devicePath is the path of the PCI device below which a class device lies, as in devices/pci0000:15/0000:15:01.0/0000:16:00.0;
-// "" if it is on no PCI bus.
+// devicePath is the path of the PCI device below which a class device lies, as in
+// devices/pci0000:15/0000:15:01.0/0000:16:00.0; "" if it is on no PCI bus.
 func devicePath(sysfs fs.FS, dir string) string {
 	if to, err := fs.ReadLink(sysfs, dir); err == nil { // class/infiniband/mlx5_0 → ../../devices/pci…/infiniband/mlx5_0
 		return pciPath(path.Join(path.Dir(dir), to, "../.."))

@@ -31,8 +31,9 @@ type Watch struct {
 	last  Found
 }
 
-// NewWatch watches the ports below a /sys tree. What a port was is remembered in a file, so that one that does not come up
-// after a reboot is missed; "" keeps nothing. A file that can not be read is an error; removed, all ports are taken as new.
+// NewWatch watches the ports below a /sys tree. What a port was is remembered in a file, so that one that does not
+// come up after a reboot is missed; "" keeps nothing. A file that can not be read is an error; removed, all ports
+// are taken as new.
 func NewWatch(sysfs fs.FS, file string) (*Watch, error) {
 	w := &Watch{sysfs: sysfs, file: file, ports: map[string]*history{}}
 	b, err := os.ReadFile(file)
@@ -48,8 +49,8 @@ func NewWatch(sysfs fs.FS, file string) (*Watch, error) {
 	return w, nil
 }
 
-// Look is one look at a time. With an error, because the ports could not be read or what they were not be written down, it
-// returns what is known nevertheless.
+// Look is one look at a time. With an error, because the ports could not be read or what they were not be written
+// down, it returns what is known nevertheless.
 func (w *Watch) Look(at time.Time) (Found, error) {
 	readings, err := Look(w.sysfs)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAMDLoads: what runs on AMD's GPUs, and how they are, is read from the driver's files; what is not there is not told.
+// TestAMDLoads: what runs on AMD's GPUs, and how they are, is read from the driver's files; what is not there is
+// not told.
 func TestAMDLoads(t *testing.T) {
 	const dev = "sys/class/drm/renderD128/device/"
 	root := tree(map[string]string{

@@ -27,7 +27,8 @@ type Source interface {
 }
 
 // answer is one line that the helper writes: exactly one field is set. The Hello comes first, before any library is
-// loaded; a Scan follows each line that the helper reads, Loads the line "sample", Kept one of setLine; an Event comes by itself.
+// loaded; a Scan follows each line that the helper reads, Loads the line "sample", Kept one of setLine; an Event
+// comes by itself.
 type answer struct {
 	Hello bool    `json:"hello,omitempty"`
 	Scan  *Scan   `json:"scan,omitempty"`

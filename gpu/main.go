@@ -13,7 +13,8 @@ import (
 const plainFlag = "--plain"
 
 // HelperMain is the helper process, muster internal gpu-helper [--plain]. A program that was built without NVML (open
-// is nil) becomes the one with it that it carries, if it carries one and that runs here; see docs/adr/0007-gpu-helper.md.
+// is nil) becomes the one with it that it carries, if it carries one and that runs here; see
+// docs/adr/0007-gpu-helper.md.
 func HelperMain(args []string, open func() Source) int {
 	Serve(context.Background(), os.Stdin, os.Stdout, library(args, open))
 	return 0

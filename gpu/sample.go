@@ -32,8 +32,8 @@ type Load struct {
 // sampleLine asks the helper for a sample; any other line, but one of setLine, for a look.
 const sampleLine = "sample"
 
-// Sample asks through the helper what runs on the GPUs now, and on their slices; where there are none it is empty. Run has to
-// be under way: it is asked between its looks. An answer that does not come ends the helper.
+// Sample asks through the helper what runs on the GPUs now, and on their slices; where there are none it is empty.
+// Run has to be under way: it is asked between its looks. An answer that does not come ends the helper.
 func (w *Watcher) Sample(ctx context.Context) ([]Load, error) {
 	a, err := w.request(ctx, sampleLine)
 	if err != nil || a.Loads == nil {

@@ -9,8 +9,8 @@ import (
 	"dev.muster/wire"
 )
 
-// Settings are what a GPU is set to and a job can change, by name: its compute mode, persistence mode, power limit (mW) and
-// application clocks (memory and graphics, MHz). What the driver does not tell is not there.
+// Settings are what a GPU is set to and a job can change, by name: its compute mode, persistence mode, power limit
+// (mW) and application clocks (memory and graphics, MHz). What the driver does not tell is not there.
 type Settings map[string][]int
 
 // Same reports whether a GPU is set to all that these say.
@@ -38,7 +38,8 @@ type Kept struct {
 // setLine is what a request to set something begins with; what is wanted follows as JSON.
 const setLine = "set "
 
-// Set sets GPUs through the helper to what is wanted where they are not; it tells what could not be set. Run has to be under way.
+// Set sets GPUs through the helper to what is wanted where they are not; it tells what could not be set. Run has to
+// be under way.
 func (w *Watcher) Set(ctx context.Context, want []Want) ([]Kept, error) {
 	text, err := wire.Marshal(want)
 	if err != nil {

@@ -66,8 +66,8 @@ type Installer struct {
 	Joins string
 	// Ready waits until the daemon serves and its machine is in the cluster.
 	Ready func(ctx context.Context) error
-	// MayLeave refuses to remove what others still need: a member of a group of servers, a node that jobs have. With purge it
-	// has the machine leave its cluster.
+	// MayLeave refuses to remove what others still need: a member of a group of servers, a node that jobs have.
+	// With purge it has the machine leave its cluster.
 	MayLeave func(ctx context.Context, purge bool) error
 	// Check looks, before anything is written, for what would keep the machine from becoming a member.
 	Check func() error
@@ -266,7 +266,8 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 	return append(list, more...), err
 }
 
-// environment is the action that writes the daemon's options into their file, nil if that is to stay as somebody has edited it.
+// environment is the action that writes the daemon's options into their file, nil if that is to stay as somebody
+// has edited it.
 func (i *Installer) environment(p string) (*action, error) {
 	d, options := disk{i.Root}, i.Options
 	untouched, err := Environment("")

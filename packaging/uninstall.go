@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Uninstall takes away what Install has put here; with purge also the configuration and the data folder, which make this
-// machine a member. It refuses while jobs run, unless purge.
+// Uninstall takes away what Install has put here; with purge also the configuration and the data folder, which make
+// this machine a member. It refuses while jobs run, unless purge.
 func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	i.changed, i.count = map[string]bool{}, 0
 	d := disk{i.Root}

@@ -317,7 +317,8 @@ type classFit struct {
 	tasksByClass []int32    // plus one; 0: not worked out yet
 	suitsModel   []int8     // by model: 1 the job may use it, -1 it may not, 0 not worked out yet
 	needs        capability // what a node must have at least
-	// byNumbers: how many tasks fit is the same on all nodes of a class. Sockets and devices near them are not in the key.
+	// byNumbers: how many tasks fit is the same on all nodes of a class. Sockets and devices near them are not in
+	// the key.
 	byNumbers bool
 	ratedFor  *workload // what ratings were worked out for
 	ratings   []rating  // by class, where they are the demand's own, see knownRatings

@@ -46,7 +46,8 @@ type queuedJob struct {
 	at    int
 	score float64
 	share float64
-	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the queue.
+	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the
+	// queue.
 	queueWait time.Duration
 }
 

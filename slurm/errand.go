@@ -89,8 +89,8 @@ func archiveEnv(f *cluster.Forgetting) (list []string) {
 	return append(list, "PATH=/bin:/usr/bin")
 }
 
-// resumeFile is what ResumeProgram finds in the file SLURM_RESUME_FILE: which nodes are wanted by which jobs. It has the
-// keys of 22.05 and those of later versions.
+// resumeFile is what ResumeProgram finds in the file SLURM_RESUME_FILE: which nodes are wanted by which jobs. It
+// has the keys of 22.05 and those of later versions.
 func resumeFile(e *cluster.Errand) []byte {
 	type job struct {
 		ID        uint64 `json:"job_id"`

@@ -13,8 +13,8 @@ import (
 
 // FuzzFrontEnds: no line of arguments makes a front-end panic, whatever it finds in the cluster.
 //
-// Lines are words with blanks between; a word itself has none. Left out are what waits or repeats for good, what runs programs, and
-// what writes files that the line names.
+// Lines are words with blanks between; a word itself has none. Left out are what waits or repeats for good, what
+// runs programs, and what writes files that the line names.
 func FuzzFrontEnds(f *testing.F) {
 	for _, g := range goldens {
 		for _, line := range g.lines {

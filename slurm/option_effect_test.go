@@ -17,7 +17,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// onlyShown are the fields that do nothing but to be told again: by squeue, scontrol and sacct, or to programs of the site.
+// onlyShown are the fields that do nothing but to be told again: by squeue, scontrol and sacct, or to programs of
+// the site.
 var onlyShown = map[string]string{
 	"JobSpec.AllocSid":     "of the submitting shell",
 	"JobSpec.MCSLabel":     "a label; --exclusive=mcs is refused",
@@ -34,7 +35,8 @@ var onlyShown = map[string]string{
 	"Association.Comment":  "a comment",
 }
 
-// settersAndShows are how the files begin whose reading of a field does not count: they read options and configurations, or show them.
+// settersAndShows are how the files begin whose reading of a field does not count: they read options and
+// configurations, or show them.
 var settersAndShows = []string{
 	"slurm/submit/options_", "slurm/submit/setters.go", "slurm/values/", "slurm/submit/finish", "slurm/conf/",
 	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
@@ -51,8 +53,8 @@ var setByUsers = []any{
 	cluster.Association{}, cluster.QOS{},
 }
 
-// TestFieldsAreRead: whatever an option, a key of the configuration or a field of scontrol and sacctmgr sets is read by something
-// that acts, or only told again and known to be.
+// TestFieldsAreRead: whatever an option, a key of the configuration or a field of scontrol and sacctmgr sets is
+// read by something that acts, or only told again and known to be.
 func TestFieldsAreRead(t *testing.T) {
 	readers := fieldReaders(t)
 	for _, of := range setByUsers {

@@ -9,8 +9,8 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// TestOutcomesShown takes every phase and outcome through what prints them: each has a state with Slurm's two words, and
-// no table lacks a row.
+// TestOutcomesShown takes every phase and outcome through what prints them: each has a state with Slurm's two
+// words, and no table lacks a row.
 func TestOutcomesShown(t *testing.T) {
 	short := map[string]cluster.Outcome{}
 	for _, o := range cluster.Outcomes() {

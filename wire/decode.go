@@ -398,8 +398,8 @@ func (s *structure) decode(d *decoder, v reflect.Value) error {
 	}
 }
 
-// unknown passes over a member that the type has no field for. Where decoding is strict only those may be there that the
-// type once had.
+// unknown passes over a member that the type has no field for. Where decoding is strict only those may be there
+// that the type once had.
 func (d *decoder) unknown(s *structure, name []byte) error {
 	if d.strict && !slices.Contains(s.retired, string(name)) {
 		return &Error{Offset: d.at, Text: strconv.Quote(string(name)) + ": ", Err: ErrUnknown}

@@ -96,8 +96,8 @@ func UnmarshalStrict(in []byte, v any) error {
 	return d.value(in, v)
 }
 
-// Decoder decodes texts that resemble each other, one after the other: a shared field of one gets the pointer of an equal one
-// before it. The zero value is ready for use, by one caller at a time.
+// Decoder decodes texts that resemble each other, one after the other: a shared field of one gets the pointer of an
+// equal one before it. The zero value is ready for use, by one caller at a time.
 type Decoder struct{ d decoder }
 
 // DecodeStrict is Decode for what must be understood whole, as UnmarshalStrict.

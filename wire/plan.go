@@ -131,7 +131,8 @@ type structure struct {
 	behind  int      // which field is an embedded pointer, -1: none
 }
 
-// behindOf is the struct that the embedded pointer of v leads to. Where there is none yet, v gets one if it is to be filled.
+// behindOf is the struct that the embedded pointer of v leads to. Where there is none yet, v gets one if it is to
+// be filled.
 func (s *structure) behindOf(v reflect.Value, fill bool) reflect.Value {
 	if s.behind < 0 {
 		return v

@@ -544,7 +544,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestDecoder: texts that come one after the other in the same memory share what is equal, and one that is wrong harms no other.
+// TestDecoder: texts that come one after the other in the same memory share what is equal, and one that is wrong
+// harms no other.
 func TestDecoder(t *testing.T) {
 	var d wire.Decoder
 	buf := make([]byte, 0, 1<<10)
@@ -570,7 +571,8 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// TestDecoderStrict: one decoder for many texts refuses what it has no field for, as UnmarshalStrict does, and only when asked to.
+// TestDecoderStrict: one decoder for many texts refuses what it has no field for, as UnmarshalStrict does, and only
+// when asked to.
 func TestDecoderStrict(t *testing.T) {
 	var d wire.Decoder
 	var v struct{ A int }

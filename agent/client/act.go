@@ -192,8 +192,8 @@ func (c *Client) allOf(h *jobHere) map[step.ID]*step.Status {
 	return out
 }
 
-// signalTasks signals the job's tasks and its script, and not what they have started: that is theirs to end. Sessions that were put
-// into the job have no task of their own; all of theirs hear it.
+// signalTasks signals the job's tasks and its script, and not what they have started: that is theirs to end.
+// Sessions that were put into the job have no task of their own; all of theirs hear it.
 func (c *Client) signalTasks(h *jobHere, sig syscall.Signal) {
 	for id, st := range c.stepsOf(h) {
 		scope := step.Leaders
@@ -226,7 +226,8 @@ func (c *Client) killAll(h *jobHere) {
 	}
 }
 
-// forget drops what is known of a job that is over here: the batch step; numbered steps are dropped when their output was taken.
+// forget drops what is known of a job that is over here: the batch step; numbered steps are dropped when their
+// output was taken.
 func (c *Client) forget(h *jobHere) {
 	c.leave(h)
 	var ids []step.ID

@@ -112,8 +112,8 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 	return api.Empty{}, nil
 }
 
-// scriptTime is how long it may take until it is known that a script has ended: the sruns that die with it do not end their steps,
-// which have the time that the job's end gives them.
+// scriptTime is how long it may take until it is known that a script has ended: the sruns that die with it do not
+// end their steps, which have the time that the job's end gives them.
 const scriptTime = time.Second
 
 // maxStepWait bounds how long one call waits for a step's end.
@@ -169,7 +169,8 @@ func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
 	ls.killAt = time.Now().Add(c.config.KillWait)
 }
 
-// sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called with mu held.
+// sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called
+// with mu held.
 func (c *Client) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
 	first := ls.ids[0]
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]

@@ -7,8 +7,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// The site's own health check (HealthCheckProgram): a program that looks at a node as root, now and then, and drains it by
-// scontrol if it finds something. Its exit code is only told of in the log.
+// The site's own health check (HealthCheckProgram): a program that looks at a node as root, now and then, and
+// drains it by scontrol if it finds something. Its exit code is only told of in the log.
 const (
 	checkPace  = 5 * time.Second  // how often it is looked whether one is due
 	checkLimit = 60 * time.Second // how long one may run, as in Slurm

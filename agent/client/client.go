@@ -55,8 +55,8 @@ type Config struct {
 	OOMNote func(id cluster.StepID, n cluster.NodeName) string
 	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
 	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
-	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa is the
-	// machine's NUMA nodes.
+	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa
+	// is the machine's NUMA nodes.
 	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	Images   string // the folder of unpacked images
 	// ImageDisk is how many bytes those may take; 0: half of their file system.

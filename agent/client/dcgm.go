@@ -14,8 +14,9 @@ import (
 	"dev.muster/gpu"
 )
 
-// What other tools want to know of the jobs on this machine's GPUs: dcgm-exporter reads a folder with a file for each GPU, and where it
-// does not run the GPUs' load is shown by the names that it has, so that its dashboards work.
+// What other tools want to know of the jobs on this machine's GPUs: dcgm-exporter reads a folder with a file for
+// each GPU, and where it does not run the GPUs' load is shown by the names that it has, so that its dashboards
+// work.
 
 // gpuJobs are the jobs of each GPU of this machine, by the driver's number; a slice counts for the GPU that it is of.
 func (c *Client) gpuJobs() map[int][]cluster.JobID {
@@ -110,8 +111,8 @@ func busID(pci string) string {
 	return strings.Repeat("0", 8-len(domain)) + domain + ":" + rest
 }
 
-// GPUMetrics are the last look at this machine's GPUs in the text format of Prometheus: a sample for each job of a GPU, with
-// its number in hpc_job, or one without where there is none.
+// GPUMetrics are the last look at this machine's GPUs in the text format of Prometheus: a sample for each job of a
+// GPU, with its number in hpc_job, or one without where there is none.
 func (c *Client) GPUMetrics() string {
 	if c.cfg.GPUs == nil {
 		return ""

@@ -118,9 +118,8 @@ func capability(file string) (minor string, ok bool) {
 	return "", false
 }
 
-// Where device files are, and where the driver tells which of them grant what of a GPU that is cut into slices (NVIDIA's
-// MIG user guide, "Device Nodes and Capabilities").
-// And where the kernel lists what draws.
+// Where device files are, and where the driver tells which of them grant what of a GPU that is cut into slices
+// (NVIDIA's MIG user guide, "Device Nodes and Capabilities"). And where the kernel lists what draws.
 var devices, capabilities, renderers = "/dev", "/proc/driver/nvidia/capabilities", "/sys/class/drm"
 
 // entries are the names of the files that a pattern matches.
@@ -132,8 +131,8 @@ func entries(pattern string) (names []string) {
 	return names
 }
 
-// device is the file through which programs use a GPU. All of AMD's share /dev/kfd, which everybody may open: its driver asks the
-// kernel for each GPU whether the process may use that one's own file.
+// device is the file through which programs use a GPU. All of AMD's share /dev/kfd, which everybody may open: its
+// driver asks the kernel for each GPU whether the process may use that one's own file.
 func device(g *cluster.GPU) (step.Device, bool) {
 	if g.AMD() {
 		return step.DeviceAt(fmt.Sprintf("%s/dri/renderD%d", devices, g.Minor))

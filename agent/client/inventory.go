@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detect finds out what this machine is, except for its GPUs and ports, which a gpu.Watcher and a Machine look at. What can not be read is left at one CPU or nothing.
+// Detect finds out what this machine is, except for its GPUs and ports, which a gpu.Watcher and a Machine look at.
+// What can not be read is left at one CPU or nothing.
 func Detect(tmp string) (cluster.Inventory, error) {
 	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
 	inv.OS, inv.Arch = kernel()
@@ -40,8 +41,8 @@ func Detect(tmp string) (cluster.Inventory, error) {
 	return inv, nil
 }
 
-// Interface is the network interface that has an address, HOST:PORT; "" if none has, or it is given by a name that is not
-// known here.
+// Interface is the network interface that has an address, HOST:PORT; "" if none has, or it is given by a name that
+// is not known here.
 func Interface(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

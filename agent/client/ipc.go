@@ -66,8 +66,8 @@ func ipcOf(table, id string, uid uint32) (ids []int) {
 	return ids
 }
 
-// removeIPC removes what a user has left in the machine's memory: shared memory, queues and semaphores of System V, and files
-// in /dev/shm. Those of root and the system's own users are left alone, as by systemd's RemoveIPC.
+// removeIPC removes what a user has left in the machine's memory: shared memory, queues and semaphores of System V,
+// and files in /dev/shm. Those of root and the system's own users are left alone, as by systemd's RemoveIPC.
 func (c *Client) removeIPC(uid uint32) {
 	if uid < firstUser || os.Geteuid() != 0 {
 		return

@@ -13,11 +13,12 @@ import (
 	"dev.muster/wire"
 )
 
-// maxJournal is the size at which a journal begins anew. The one before is kept, so that some ten thousand jobs are remembered.
+// maxJournal is the size at which a journal begins anew. The one before is kept, so that some ten thousand jobs are
+// remembered.
 const maxJournal = 8 << 20
 
-// journal remembers how attempts ended here after the servers have been told: if their state is brought back from an older file
-// they ask for it again.
+// journal remembers how attempts ended here after the servers have been told: if their state is brought back from
+// an older file they ask for it again.
 type journal struct {
 	mu   sync.Mutex
 	path string

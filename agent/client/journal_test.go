@@ -9,8 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestJournal: what was told of attempts that ended is known after a restart and when the file has begun anew once, in its order;
-// a line that a crash cut off does no harm.
+// TestJournal: what was told of attempts that ended is known after a restart and when the file has begun anew once,
+// in its order; a line that a crash cut off does no harm.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *journal {

@@ -14,8 +14,9 @@ import (
 	"dev.muster/gpu"
 )
 
-// A job that is over leaves its GPUs as it found them: its node is only done when no process that began with the job computes
-// there any more and their memory is free. What does not go keeps new jobs off the node, until it is gone.
+// A job that is over leaves its GPUs as it found them: its node is only done when no process that began with the
+// job computes there any more and their memory is free. What does not go keeps new jobs off the node, until it is
+// gone.
 const (
 	leftTime  = 5 * time.Second // for a driver to free what a killed process had
 	leftPause = 200 * time.Millisecond
@@ -110,8 +111,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tellFaults puts what the client itself has found on a node into its record, in place of what it had found of the same cause,
-// before anything else of the node is told.
+// tellFaults puts what the client itself has found on a node into its record, in place of what it had found of the
+// same cause, before anything else of the node is told.
 func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause string, faults []cluster.Fault) {
 	if c.cfg.Machine != nil {
 		c.cfg.Machine.found(cause, faults)
@@ -157,8 +158,8 @@ func (c *Client) watchLeft(ctx context.Context) {
 	}
 }
 
-// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are put back. It is not known
-// where the GPUs do not answer, of which the watch of the GPUs tells.
+// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are
+// put back. It is not known where the GPUs do not answer, of which the watch of the GPUs tells.
 func (c *Client) judgeLeft(ctx context.Context, list []leakedGPU, kill bool) (out []cluster.Fault, known bool) {
 	loads, err := c.cfg.GPUs.Sample(ctx)
 	if err != nil {

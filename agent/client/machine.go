@@ -23,7 +23,8 @@ const lookGap = 50 * time.Millisecond
 // countersEvery is how often counters of ports that have risen are told, if nothing else has changed.
 const countersEvery = 10 * time.Minute
 
-// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports, file systems and clock.
+// Machine looks at the parts of this machine other than its GPUs: its InfiniBand and RoCE ports, file systems and
+// clock.
 type Machine struct {
 	Sysfs fs.FS // the kernel's /sys
 	Ports *fabric.Watch
@@ -41,8 +42,8 @@ type Machine struct {
 	relink chan struct{}              // others are now
 }
 
-// NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its ports were is
-// remembered in a file.
+// NewMachine prepares to look at the machine below a /sys tree, of which a folder is the client's own; what its
+// ports were is remembered in a file.
 func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, error) {
 	ports, err := fabric.NewWatch(sysfs, file)
 	if err != nil {
@@ -51,8 +52,8 @@ func NewMachine(sysfs fs.FS, own, file string, every time.Duration) (*Machine, e
 	return &Machine{Sysfs: sysfs, Ports: ports, Every: max(every, lookGap), Tool: fabric.Tool, system: newSystem(own), leaves: map[string]fabric.Leaf{}, others: map[string][]cluster.Fault{}, relink: make(chan struct{}, 1)}, nil
 }
 
-// Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known nevertheless: a disk
-// may be full.
+// Look puts what is found at a time into the inventory, in which the GPUs are; with an error what is known
+// nevertheless: a disk may be full.
 func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	found, err := m.Ports.Look(at)
 	if err != nil {
@@ -72,7 +73,8 @@ func (m *Machine) Look(inv *cluster.Inventory, at time.Time) error {
 	return err
 }
 
-// found has the next look tell of faults of the machine that the client has found otherwise, in place of those of the same look before.
+// found has the next look tell of faults of the machine that the client has found otherwise, in place of those of
+// the same look before.
 func (m *Machine) found(what string, faults []cluster.Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -109,7 +109,8 @@ func TestReadOn(t *testing.T) {
 	}
 }
 
-// TestOwnFolderOver: a job that is clean is kept until the servers take it away, but the folders it had for itself are gone.
+// TestOwnFolderOver: a job that is clean is kept until the servers take it away, but the folders it had for itself
+// are gone.
 func TestOwnFolderOver(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("jobs have folders of their own only where the client is root's")

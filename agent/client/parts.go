@@ -18,8 +18,8 @@ import (
 
 // A step of a job whose nodes belong to several clients is managed by the client of the first node.
 // It has each other client get that one's parts ready, in a tree, and once all are, begin them; those
-// tell it when their parts have ended, until it has heard. Signals of the job itself and its end need none of this: every client
-// hears of them from the servers.
+// tell it when their parts have ended, until it has heard. Signals of the job itself and its end need none of this:
+// every client hears of them from the servers.
 
 const (
 	partsAway  = 3 * time.Second // how long a client that restarts is waited for

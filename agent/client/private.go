@@ -51,7 +51,8 @@ func (c *Client) private(n *node, id step.ID, l *cluster.Launch) *step.Private {
 	return out
 }
 
-// tellHindrances makes it known where jobs do not have the folders of their own that they should have. Called with mu held.
+// tellHindrances makes it known where jobs do not have the folders of their own that they should have. Called with
+// mu held.
 func (c *Client) tellHindrances() {
 	var faults []cluster.Fault
 	for _, name := range c.order {

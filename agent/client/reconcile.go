@@ -174,7 +174,8 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	return out
 }
 
-// suspension is what to do for a job to be suspended as it should be, or when. Its tasks are told a while before they are stopped.
+// suspension is what to do for a job to be suspended as it should be, or when. Its tasks are told a while before
+// they are stopped.
 func suspension(h *jobHere, cfg *cluster.Config, now time.Time) (k actionKind, at time.Time) {
 	suspended := h.job.Phase == cluster.Suspended
 	switch {

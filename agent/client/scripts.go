@@ -11,9 +11,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// A node runs the cluster's prolog before anything of a job begins there, and its epilog when nothing of the job is left:
-// each as a step of root, with a number that no user's step has, so that the supervisor keeps it over the death of the
-// daemon. A job is confirmed only once its prolog has succeeded, so that a gang begins when all nodes are prepared.
+// A node runs the cluster's prolog before anything of a job begins there, and its epilog when nothing of the job is
+// left: each as a step of root, with a number that no user's step has, so that the supervisor keeps it over the
+// death of the daemon. A job is confirmed only once its prolog has succeeded, so that a gang begins when all nodes
+// are prepared.
 const (
 	prologStep = -20
 	epilogStep = -21

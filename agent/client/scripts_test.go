@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestScripts: what a job's prolog and epilog ask for at each point of their lives; one that could not even be started has
-// failed.
+// TestScripts: what a job's prolog and epilog ask for at each point of their lives; one that could not even be
+// started has failed.
 func TestScripts(t *testing.T) {
 	now := time.Now()
 	cfg := &cluster.Config{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute}

@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// What a client knows may go before what the servers know: their state may have been brought back from a file that is older. So
-// it tells when it registers what it has heard and what runs here.
+// What a client knows may go before what the servers know: their state may have been brought back from a file that
+// is older. So it tells when it registers what it has heard and what runs here.
 
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
 func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
@@ -49,8 +49,8 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 	return out
 }
 
-// beginAnew has nodes ask for all of their work: the servers' numbers are others than those that they have seen. Called with mu
-// held.
+// beginAnew has nodes ask for all of their work: the servers' numbers are others than those that they have seen.
+// Called with mu held.
 func (c *Client) beginAnew(names []cluster.NodeName) {
 	for _, name := range names {
 		c.nodes[name].index = 0
@@ -60,8 +60,8 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 	}
 }
 
-// tellAgain tells once more how attempts ended that the servers take for running: they knew it, and their state is older than
-// that. Called with mu held.
+// tellAgain tells once more how attempts ended that the servers take for running: they knew it, and their state is
+// older than that. Called with mu held.
 func (c *Client) tellAgain(n *node) {
 	for id, h := range n.jobs {
 		key := runKey{id, h.job.Attempt, n.Name}

@@ -76,8 +76,8 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 	return api.AdoptResponse{Job: j.ID}, nil
 }
 
-// sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue, know of what they
-// have just given a moment before its node does.
+// sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue,
+// know of what they have just given a moment before its node does.
 const sessionWait = 2 * time.Second
 
 // awaitJob waits until a user has a job here, or should have.
@@ -113,7 +113,8 @@ func (h *jobHere) takesSessions() bool {
 	return false
 }
 
-// newest is the job of a user that began last on this client's nodes, nil if there is none, and whether there are several. Called with mu held.
+// newest is the job of a user that began last on this client's nodes, nil if there is none, and whether there are
+// several. Called with mu held.
 func (c *Client) newest(user string) (best *jobHere, several bool) {
 	for _, name := range c.order {
 		for _, h := range c.nodes[name].jobs {

@@ -63,7 +63,8 @@ func TestSessionAwaitsJob(t *testing.T) {
 	}
 }
 
-// A job takes sessions in as soon as this client has confirmed it: users see that it runs before this client is told so.
+// A job takes sessions in as soon as this client has confirmed it: users see that it runs before this client is
+// told so.
 func TestNewest(t *testing.T) {
 	job := func(id cluster.JobID, phase cluster.Phase, confirmed bool) *jobHere {
 		h := here(phase, self)
@@ -102,7 +103,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestAdoptOrder: the step that a session is put into is known before it begins, so that a job that ends meanwhile ends it too.
+// TestAdoptOrder: the step that a session is put into is known before it begins, so that a job that ends meanwhile
+// ends it too.
 func TestAdoptOrder(t *testing.T) {
 	id := step.ID{Job: 1, Attempt: 1, Step: cluster.ExternStep, Node: self}
 	for _, c := range []struct {

@@ -12,8 +12,9 @@ import (
 	"dev.muster/wire"
 )
 
-// What a job changes of its GPUs (their compute mode, clocks …) is put back when it is over. So what they were set to is asked for
-// when a job comes, and kept in a file until the GPU is free: the daemon may be another one by then.
+// What a job changes of its GPUs (their compute mode, clocks …) is put back when it is over. So what they were set
+// to is asked for when a job comes, and kept in a file until the GPU is free: the daemon may be another one by
+// then.
 
 // settingsFile has what GPUs with jobs were set to before, by UUID.
 const settingsFile = "gpu-settings"
@@ -68,7 +69,8 @@ func (c *Client) saveSettings() {
 	}
 }
 
-// noteSettings asks what the GPUs of jobs that have just come are set to. It is short of what a job needs to change them.
+// noteSettings asks what the GPUs of jobs that have just come are set to. It is short of what a job needs to change
+// them.
 func (c *Client) noteSettings(ctx context.Context, fresh []string) {
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// statuses are the parts of steps that a client knows of, by node: one that is many hollow nodes looks at each by itself.
+// statuses are the parts of steps that a client knows of, by node: one that is many hollow nodes looks at each by
+// itself.
 type statuses map[cluster.NodeName]map[step.ID]*step.Status
 
 // get is what is known of a part, nil if nothing is.

@@ -189,7 +189,8 @@ func (c *Client) killOrphan(ls *liveStep) {
 	c.signalStepNow(ls, syscall.SIGKILL)
 }
 
-// stepExpires is when a step's own time limit is over, zero: it has none, or is ending. The limit of srun's own job is the job's.
+// stepExpires is when a step's own time limit is over, zero: it has none, or is ending. The limit of srun's own job
+// is the job's.
 func (c *Client) stepExpires(ls *liveStep) time.Time {
 	rec := &ls.record
 	h := c.nodes[ls.lead].jobs[rec.ID.Job]
@@ -202,7 +203,8 @@ func (c *Client) stepExpires(ls *liveStep) time.Time {
 	return rec.Started.Add(rec.Limit)
 }
 
-// keepRecord has the parts here carry what a step's record is now, for a daemon that comes after this one. Called with mu held.
+// keepRecord has the parts here carry what a step's record is now, for a daemon that comes after this one. Called
+// with mu held.
 func (c *Client) keepRecord(ls *liveStep) {
 	memo, err := ls.memo()
 	if err != nil {

@@ -343,8 +343,8 @@ func (c *Client) stream(s *cluster.StepSpec, mode string, rank int, l *cluster.L
 	return file
 }
 
-// takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up, though nobody
-// came for its output. Called with mu held.
+// takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up,
+// though nobody came for its output. Called with mu held.
 func (c *Client) takenBefore(h *jobHere, number int) bool {
 	ls := c.steps[cluster.StepID{Job: h.job.ID, Step: number}]
 	if ls == nil || ls.endedAt.IsZero() || ls.record.Attempt == h.job.Attempt {

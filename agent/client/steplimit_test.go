@@ -25,8 +25,8 @@ func (r *toldRunner) Signal(_ step.ID, sig syscall.Signal, scope step.Scope) err
 
 func (r *toldRunner) Say(step.ID, string, bool) error { return nil }
 
-// TestStepExpires: at its limit a step's tasks get TERM and CONT, KillWait later all that is left gets KILL, and it has timed out. srun's
-// own job has the limit itself, and a job that ends gives its steps their time.
+// TestStepExpires: at its limit a step's tasks get TERM and CONT, KillWait later all that is left gets KILL, and it
+// has timed out. srun's own job has the limit itself, and a job that ends gives its steps their time.
 func TestStepExpires(t *testing.T) {
 	began := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

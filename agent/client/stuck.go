@@ -17,15 +17,16 @@ import (
 	"dev.muster/cluster"
 )
 
-// Processes that outlive SIGKILL (they wait in the kernel, mostly for a file system) keep their job from ending and its CPUs
-// from others. After UnkillableStepTimeout the node is drained for that, until they are gone, and UnkillableStepProgram runs.
+// Processes that outlive SIGKILL (they wait in the kernel, mostly for a file system) keep their job from ending and
+// its CPUs from others. After UnkillableStepTimeout the node is drained for that, until they are gone, and
+// UnkillableStepProgram runs.
 const (
 	stuckCause = "unkillable"
 	stuckLimit = time.Minute // one run of the program
 )
 
-// tellStuck puts into the node's record which of its jobs can not be killed, and runs the site's program for those steps of
-// this job, unless it is over.
+// tellStuck puts into the node's record which of its jobs can not be killed, and runs the site's program for those
+// steps of this job, unless it is over.
 func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 	c.stuckMu.Lock()
 	c.mu.Lock()
@@ -55,7 +56,8 @@ func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 	}
 }
 
-// siteProgram runs a program of the site's beside the daemon, as root and with the front-ends at hand. Only the log tells that it failed.
+// siteProgram runs a program of the site's beside the daemon, as root and with the front-ends at hand. Only the log
+// tells that it failed.
 func (c *Client) siteProgram(ctx context.Context, program string, limit time.Duration, environ ...string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

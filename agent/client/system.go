@@ -66,8 +66,8 @@ func (s *system) disks() (out []disk) {
 	return out
 }
 
-// judge says what is wrong with the file systems and the clock, which is so much ahead of a server's. A file system that was
-// read-only from the beginning is meant to be.
+// judge says what is wrong with the file systems and the clock, which is so much ahead of a server's. A file system
+// that was read-only from the beginning is meant to be.
 func (s *system) judge(disks []disk, ahead time.Duration) (out []cluster.Fault) {
 	add := func(part, cause, text string, action cluster.FaultAction) {
 		out = append(out, cluster.Fault{Kind: cluster.FaultSystem, Part: part, Cause: cause, Text: text, Action: action, Passing: true})

@@ -8,9 +8,9 @@ import (
 	"dev.muster/api"
 )
 
-// A server answers reads from what it has. How old that is it can not tell by itself: it may hear the leader's heartbeats and
-// still lack entries. So every server asks the others each second how far they are; what it has is as of the last time at which
-// the leader had no more than that.
+// A server answers reads from what it has. How old that is it can not tell by itself: it may hear the leader's
+// heartbeats and still lack entries. So every server asks the others each second how far they are; what it has is
+// as of the last time at which the leader had no more than that.
 const (
 	listenEvery = time.Second
 	// StaleAfter is how old an answer may be without saying so.
@@ -91,7 +91,8 @@ func (o *others) leads(s progress) {
 	}
 }
 
-// asOf is the last time at which the leader had no more than an index; zero if none is known. What is older is forgotten.
+// asOf is the last time at which the leader had no more than an index; zero if none is known. What is older is
+// forgotten.
 func (o *others) asOf(index uint64) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -123,7 +123,8 @@ func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) 
 	return out
 }
 
-// errand does one errand and says why it failed, if it did. It may be one that an earlier leader has done and not told of.
+// errand does one errand and says why it failed, if it did. It may be one that an earlier leader has done and not
+// told of.
 func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config, again bool) string {
 	var err error
 	switch e.Kind {
@@ -210,8 +211,8 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	return err
 }
 
-// appendLine adds a line to a file in one piece, making the file if need be; of one that may have been added before, the end
-// of the file is looked through first.
+// appendLine adds a line to a file in one piece, making the file if need be; of one that may have been added
+// before, the end of the file is looked through first.
 func appendLine(file, line string, again bool) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {

@@ -44,8 +44,8 @@ func appendLogged(list []loggedEvent, index uint64, at time.Time, events []clust
 	return list
 }
 
-// eventLog is the latest events, oldest first. Those who follow it hold no place in it but the index up to which they have
-// read, so nothing is kept for the slow ones.
+// eventLog is the latest events, oldest first. Those who follow it hold no place in it but the index up to which
+// they have read, so nothing is kept for the slow ones.
 type eventLog struct {
 	size int
 
@@ -82,8 +82,8 @@ func (f *eventLog) append(events []loggedEvent) {
 	f.moved = make(chan struct{})
 }
 
-// supersede forgets what was told last of the tasks of an array that wait, if the new record differs in these alone: each start
-// tells of them anew, and of an array of a million they are a bit each. Called with mu held.
+// supersede forgets what was told last of the tasks of an array that wait, if the new record differs in these
+// alone: each start tells of them anew, and of an array of a million they are a bit each. Called with mu held.
 func (f *eventLog) supersede(j *cluster.Job) {
 	if j == nil || j.Phase != cluster.Pending || j.Tasks.Empty() {
 		return
@@ -108,8 +108,8 @@ func (f *eventLog) restart(index uint64) {
 	f.moved = make(chan struct{})
 }
 
-// after returns what happened since an index, as much as makes a batch, and a channel that is closed when there is more;
-// ok is false if some of it is forgotten.
+// after returns what happened since an index, as much as makes a batch, and a channel that is closed when there is
+// more; ok is false if some of it is forgotten.
 func (f *eventLog) after(index uint64) (events []loggedEvent, more <-chan struct{}, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

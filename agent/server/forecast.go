@@ -12,7 +12,8 @@ import (
 // forecastAge is how old a forecast for lists may be: it costs as much as a cycle, and many may ask.
 const forecastAge = 10 * time.Second
 
-// forecasts are what is foretold to users: one at a time, since trying on a snapshot marks it, and scheduling goes first.
+// forecasts are what is foretold to users: one at a time, since trying on a snapshot marks it, and scheduling goes
+// first.
 type forecasts struct {
 	mu     sync.Mutex // held while the future is looked at
 	starts map[cluster.JobID]sched.Start

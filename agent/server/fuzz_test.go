@@ -57,8 +57,8 @@ type stillHistory struct{ noHistory }
 
 func (stillHistory) Sync(context.Context) error { return nil }
 
-// FuzzJoin: whatever a machine that is no member says, it becomes one only with the proof that it has a token, only as what the token
-// is for, and nothing that it says is a fault of the server.
+// FuzzJoin: whatever a machine that is no member says, it becomes one only with the proof that it has a token, only
+// as what the token is for, and nothing that it says is a fault of the server.
 func FuzzJoin(f *testing.F) {
 	s, tok := joinHouse(f)
 	key, err := trust.NewApplicant()

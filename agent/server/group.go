@@ -46,7 +46,8 @@ func (s *Server) servers() []api.Server {
 	return out
 }
 
-// beginTerm marks that this server leads, as a majority said after a time; calls that live as long as its term end with it.
+// beginTerm marks that this server leads, as a majority said after a time; calls that live as long as its term end
+// with it.
 func (s *Server) beginTerm(ctx context.Context, asked time.Time) context.Context {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()

@@ -183,8 +183,8 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&asked, &spec), Said: done.said}, nil
 }
 
-// submitted finds what a submission with this key has made, when it is made again: before it is looked at whether the job
-// would be taken now, since that may have changed. What was recorded as never to run is refused anew.
+// submitted finds what a submission with this key has made, when it is made again: before it is looked at whether
+// the job would be taken now, since that may have changed. What was recorded as never to run is refused anew.
 func (s *Server) submitted(who api.Caller, uid uint32, key string) (api.SubmitResponse, bool) {
 	if uid != who.UID && !who.Operator() {
 		return api.SubmitResponse{}, false
@@ -285,8 +285,9 @@ func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	return s.admitGroups(who, spec)
 }
 
-// admitGroups refuses a job all of whose partitions are for other groups (AllowGroups), with EnforcePartLimits=ALL one of which one is. Groups are known to
-// the system's database alone, so this is not part of the cluster's state; root may use every partition.
+// admitGroups refuses a job all of whose partitions are for other groups (AllowGroups), with EnforcePartLimits=ALL
+// one of which one is. Groups are known to the system's database alone, so this is not part of the cluster's state;
+// root may use every partition.
 func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 	snap := s.Snapshot()
 	in := func(p *cluster.Partition) bool { return who.UID == 0 || inGroups(p, spec) }

@@ -11,7 +11,8 @@ import (
 // quietAfter is how long after its last call a node counts as not responding.
 const quietAfter = 500 * time.Millisecond
 
-// Leases say which nodes have been heard of. They are the leader's memory only. A node that is not among them is left alone.
+// Leases say which nodes have been heard of. They are the leader's memory only. A node that is not among them is
+// left alone.
 type Leases map[cluster.NodeName]Lease
 
 // Lease is how long a node is trusted.
@@ -38,8 +39,8 @@ type Heartbeats struct {
 	loose map[cluster.NodeName]*nodeContact
 }
 
-// wholeChecks is how often the leases of all nodes are made. In a large cluster there is always a node of which something may be
-// said; to look for it among all of them each time costs more than all else that a cycle does.
+// wholeChecks is how often the leases of all nodes are made. In a large cluster there is always a node of which
+// something may be said; to look for it among all of them each time costs more than all else that a cycle does.
 const wholeChecks = 10 * time.Second
 
 type nodeContact struct {
@@ -63,7 +64,8 @@ func NewHeartbeats() *Heartbeats {
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
 // lease of a node that has not called this leader begins anew with each other node that does: a large
 // fleet takes its time to come over, and as long as it does nobody is given up who may be on his way. And it begins
-// when the node's host is found (paths.go): who can not be reached can not come either, so that is waited for, for a while.
+// when the node's host is found (paths.go): who can not be reached can not come either, so that is waited for, for
+// a while.
 func (p *Heartbeats) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +120,8 @@ func (p *Heartbeats) Open(nodes []cluster.NodeName, hold time.Duration, now time
 	return func(now time.Time) { mark(-1, now) }
 }
 
-// Hear notes another sign of life of these nodes' client: one that has much to report may take its time to ask for work.
+// Hear notes another sign of life of these nodes' client: one that has much to report may take its time to ask for
+// work.
 func (p *Heartbeats) Hear(nodes []cluster.NodeName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +146,8 @@ func (p *Heartbeats) Due(now time.Time) bool {
 	return p.news || len(p.loose) > 0 && now.Sub(p.looked) >= leaseChecks
 }
 
-// A leader that sleeps hears nobody. It is seen to be awake every tickEvery; what goes beyond stall is not held against nodes.
+// A leader that sleeps hears nobody. It is seen to be awake every tickEvery; what goes beyond stall is not held
+// against nodes.
 const (
 	tickEvery = 500 * time.Millisecond
 	stall     = 3 * tickEvery
@@ -173,8 +177,8 @@ func (p *Heartbeats) Tick(now time.Time) {
 	p.ticked = now
 }
 
-// wake leaves out of every silence the time for which the leader has not been awake: a machine that stood still, or a process that
-// did not get to run, must not give up all nodes before it has looked what they have sent meanwhile.
+// wake leaves out of every silence the time for which the leader has not been awake: a machine that stood still, or
+// a process that did not get to run, must not give up all nodes before it has looked what they have sent meanwhile.
 func (p *Heartbeats) wake(now time.Time) {
 	slept := now.Sub(p.ticked)
 	if p.ticked.IsZero() || slept < stall {
@@ -191,8 +195,8 @@ func (p *Heartbeats) wake(now time.Time) {
 	}
 }
 
-// Leases are those of the nodes of which something may follow: that are loose, or that the state says are quiet. At times they are
-// those of all nodes heard of, and always while a job waits for nodes that do not confirm it.
+// Leases are those of the nodes of which something may follow: that are loose, or that the state says are quiet. At
+// times they are those of all nodes heard of, and always while a job waits for nodes that do not confirm it.
 func (p *Heartbeats) Leases(s *cluster.Snapshot, now time.Time) Leases {
 	p.mu.Lock()
 	defer p.mu.Unlock()

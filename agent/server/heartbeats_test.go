@@ -34,8 +34,8 @@ func TestGraceWhileNodesCome(t *testing.T) {
 	}
 }
 
-// A new leader's time for a node that does not come begins when its host is found; one that is not found has longer, and not
-// for ever.
+// A new leader's time for a node that does not come begins when its host is found; one that is not found has
+// longer, and not for ever.
 func TestGraceFromPath(t *testing.T) {
 	f := newField(t, "a", "b", "c")
 	timeout := f.Snapshot().Config().NodeTimeout
@@ -200,8 +200,8 @@ func fleet(t testing.TB, nodes int) (s *cluster.State, p *Heartbeats, now time.T
 	return s, p, now
 }
 
-// Between two looks at all nodes those are found that have fallen silent, that the state takes for quiet though they are
-// there, and whose time is over; a call that never ends is found by the look at all.
+// Between two looks at all nodes those are found that have fallen silent, that the state takes for quiet though
+// they are there, and whose time is over; a call that never ends is found by the look at all.
 func TestLeasesBetweenLooks(t *testing.T) {
 	s, p, now := fleet(t, 5)
 	timeout := s.Config().NodeTimeout
@@ -231,7 +231,8 @@ func TestLeasesBetweenLooks(t *testing.T) {
 	expect(1, &cluster.NodeDown{Nodes: []cluster.NodeName{"n00000", "n00001", "n00002", "n00003", "n00004"}, Why: "Not responding", Keep: true})
 }
 
-// BenchmarkSilences is a look for nodes of which something is to be said, among 10,000 of which one is between two calls.
+// BenchmarkSilences is a look for nodes of which something is to be said, among 10,000 of which one is between two
+// calls.
 func BenchmarkSilences(b *testing.B) {
 	s, p, now := fleet(b, 10_000)
 	p.Open([]cluster.NodeName{"n00000"}, time.Minute, now)
@@ -243,8 +244,8 @@ func BenchmarkSilences(b *testing.B) {
 	}
 }
 
-// TestClockSet: the leader's clock is set back, a launch is written down by it, and it is set right again: the launch has
-// its time by the clock that is never set.
+// TestClockSet: the leader's clock is set back, a launch is written down by it, and it is set right again: the
+// launch has its time by the clock that is never set.
 func TestClockSet(t *testing.T) {
 	wall, passed := time.Date(2026, 11, 24, 22, 10, 0, 0, time.UTC), time.Duration(0)
 	var w wallClock
@@ -263,7 +264,8 @@ func TestClockSet(t *testing.T) {
 	}
 }
 
-// TestGiveTime: after the clock was set a node has the whole launch timeout again, one that never called has what it had.
+// TestGiveTime: after the clock was set a node has the whole launch timeout again, one that never called has what
+// it had.
 func TestGiveTime(t *testing.T) {
 	began := time.Now()
 	p := NewHeartbeats()

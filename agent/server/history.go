@@ -17,8 +17,8 @@ import (
 )
 
 // History is where events go and where the past is asked for; acct.DB in the product. Apply only
-// queues; Flush returns once everything applied so far can be asked for, Sync once a loss of power leaves it. Restored, Export, Adopt and GiveUp
-// bring the past to a server whose state came in one piece.
+// queues; Flush returns once everything applied so far can be asked for, Sync once a loss of power leaves it.
+// Restored, Export, Adopt and GiveUp bring the past to a server whose state came in one piece.
 type History interface {
 	Apply(index uint64, events []cluster.Event)
 	Flush(context.Context) error

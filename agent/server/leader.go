@@ -22,8 +22,8 @@ const (
 )
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock. Without leases nobody's
-// silence is looked at, and without a scheduler nothing is started. What that remembers of its last cycle makes it quicker, and
-// changes nothing else.
+// silence is looked at, and without a scheduler nothing is started. What that remembers of its last cycle makes it
+// quicker, and changes nothing else.
 func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
 	var out []cluster.Command
 	if leases != nil {

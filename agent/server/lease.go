@@ -8,10 +8,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// A leader that stood still, lost the others or waits for its disk may have been replaced without knowing it. So it asks
-// a majority again and again whether it still leads, and what they say counts for a while only: calls that are open here
-// and go on for long end when it is over, so that their callers turn to another server, and nobody is given up by a
-// leader that is not sure of itself.
+// A leader that stood still, lost the others or waits for its disk may have been replaced without knowing it. So it
+// asks a majority again and again whether it still leads, and what they say counts for a while only: calls that are
+// open here and go on for long end when it is over, so that their callers turn to another server, and nobody is
+// given up by a leader that is not sure of itself.
 const (
 	confirmEvery = 250 * time.Millisecond
 	leaseTime    = 2 * time.Second
@@ -108,8 +108,8 @@ func (s *Server) lapse() {
 	}
 }
 
-// underReign is a context that ends with the caller's, and when this server is not sure any more that it leads; there is
-// none if it is not by now. A server that takes the lead just now is bound by nothing yet.
+// underReign is a context that ends with the caller's, and when this server is not sure any more that it leads;
+// there is none if it is not by now. A server that takes the lead just now is bound by nothing yet.
 func (s *Server) underReign(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	s.termMu.Lock()
 	defer s.termMu.Unlock()

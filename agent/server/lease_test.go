@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestLease: a leader that does not hear of its majority for a while is none: held calls end, nothing is proposed. When it is
-// heard of again, nodes begin anew.
+// TestLease: a leader that does not hear of its majority for a while is none: held calls end, nothing is proposed.
+// When it is heard of again, nodes begin anew.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newField(t, "a")

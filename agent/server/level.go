@@ -27,7 +27,8 @@ func (o *others) level(name string, now time.Time) (level int, ok bool) {
 	return level, said && now.Sub(o.heard[name]) < levelLife
 }
 
-// commonLevel is the highest that all servers of the group know, or the log's as long as one has not said what it knows.
+// commonLevel is the highest that all servers of the group know, or the log's as long as one has not said what it
+// knows.
 func (s *Server) commonLevel(now time.Time) (int, error) {
 	group, err := s.log.Group()
 	if err != nil {
@@ -62,7 +63,8 @@ func (s *Server) raiseLevel(ctx context.Context) error {
 	return err
 }
 
-// atLevel is a command as all servers of the group read it. The command that raises the level comes before what uses it.
+// atLevel is a command as all servers of the group read it. The command that raises the level comes before what
+// uses it.
 func (s *Server) atLevel(cmd cluster.Command) (cluster.Command, error) {
 	if _, raises := cmd.(*cluster.RaiseLevel); raises || s.level.Load() >= cluster.Newest {
 		return cmd, nil

@@ -159,8 +159,8 @@ func (l *logins) refuse(w http.ResponseWriter, r *http.Request, v ui.Login, by s
 	l.offer(w, r, http.StatusForbidden, v)
 }
 
-// sessionOf is the session of a user of this server's system. Root, and who runs the servers, come by a link alone: what
-// they may do is not left to a provider or a password.
+// sessionOf is the session of a user of this server's system. Root, and who runs the servers, come by a link alone:
+// what they may do is not left to a provider or a password.
 func sessionOf(name string) (none session, err error) {
 	who, err := userCaller(name)
 	if err != nil {
@@ -173,8 +173,8 @@ func sessionOf(name string) (none session, err error) {
 	return begun(session{UID: who.UID, GID: who.GID, User: who.User, Groups: who.Groups}, time.Now()), nil
 }
 
-// safePlace refuses what would go over a network for all to read: passwords, and what is typed in a shell. The address is "" where a proxy hides
-// it.
+// safePlace refuses what would go over a network for all to read: passwords, and what is typed in a shell. The
+// address is "" where a proxy hides it.
 func safePlace(r *http.Request) (address string, err error) {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	proxied := r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Forwarded-Proto") != ""

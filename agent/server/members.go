@@ -237,8 +237,8 @@ func (s *Server) revoke(ctx context.Context, who api.Caller, q cluster.MemberRev
 	return api.WriteResponse{Index: index}, err
 }
 
-// leaveMember lets the member that calls go: nobody else can be meant. Its node goes with it, unless a configuration speaks of
-// that or jobs have it.
+// leaveMember lets the member that calls go: nobody else can be meant. Its node goes with it, unless a
+// configuration speaks of that or jobs have it.
 func (s *Server) leaveMember(ctx context.Context, who api.Caller, _ api.Empty) (api.WriteResponse, error) {
 	if who.Member == "" || who.Role == cluster.RoleServer {
 		return api.WriteResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,

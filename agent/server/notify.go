@@ -17,7 +17,8 @@ import (
 )
 
 // Calls to the URLs of jobs' --notify. The URL is a user's, the caller is a server: it reaches no address of the server
-// itself or of its link alone (where clouds keep their metadata), unless the site allows that, and follows no redirection.
+// itself or of its link alone (where clouds keep their metadata), unless the site allows that, and follows no
+// redirection.
 const (
 	callLimit  = 10 * time.Second // one try
 	callGiveUp = 15 * time.Minute // after the event
@@ -77,7 +78,8 @@ func (e errOwnAddress) Error() string {
 	return fmt.Sprintf("%s is an address of a server of the cluster; CommunicationParameters=notify_local allows calls there", e.ip)
 }
 
-// reachable refuses addresses that users must not have a server call: those of servers, and of no network but the machine's own.
+// reachable refuses addresses that users must not have a server call: those of servers, and of no network but the
+// machine's own.
 func (s *Server) reachable(local bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

@@ -18,8 +18,8 @@ import (
 // The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
 // (page_act.go). Nothing of users' scripts and environments is in it.
 
-// pace is how often a page that follows the cluster is told of a change, at most; pageBeat how often a quiet connection is
-// written to, so that both sides notice when the other has gone.
+// pace is how often a page that follows the cluster is told of a change, at most; pageBeat how often a quiet
+// connection is written to, so that both sides notice when the other has gone.
 const (
 	pace     = time.Second
 	pageBeat = 15 * time.Second

@@ -161,7 +161,8 @@ func TestCurvesWait(t *testing.T) {
 	}
 }
 
-// largeHardware is pages of 1,000 nodes and 12,000 jobs, a day of samples of a node, of a job on it and of one on 32 nodes.
+// largeHardware is pages of 1,000 nodes and 12,000 jobs, a day of samples of a node, of a job on it and of one on
+// 32 nodes.
 func largeHardware(t testing.TB) *pages {
 	s, state := pageServer(t, 1000, 12_000)
 	snap := state.Snapshot()

@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// momentAge is how often the state is looked at for those who follow it without a session: all of them see the same moment, so
-// that what one of them is shown needs not be made anew for each.
+// momentAge is how often the state is looked at for those who follow it without a session: all of them see the same
+// moment, so that what one of them is shown needs not be made anew for each.
 const momentAge = 500 * time.Millisecond
 
 // maxKept bounds the views that are kept of a moment.

@@ -12,8 +12,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestMoment: what follows without a session is made once for all of them, anew for the next moment, and never for who has
-// logged in or opens a page.
+// TestMoment: what follows without a session is made once for all of them, anew for the next moment, and never for
+// who has logged in or opens a page.
 func TestMoment(t *testing.T) {
 	s, state := pageServer(t, 2, 3)
 	var made atomic.Int64

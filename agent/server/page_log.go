@@ -197,7 +197,8 @@ func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// outdated is the error of a node whose client reads only the end of a file: it was built before parts could be asked for.
+// outdated is the error of a node whose client reads only the end of a file: it was built before parts could be
+// asked for.
 func outdated(part api.TailResponse) error {
 	if part.Text == "" || part.End > 0 {
 		return nil

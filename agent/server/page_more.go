@@ -313,8 +313,8 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 	return t
 }
 
-// viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out takes as long as
-// many passes, so it is not done anew whenever the cluster changes.
+// viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out
+// takes as long as many passes, so it is not done anew whenever the cluster changes.
 func (s *pages) viewSooner(sees visibility, r *http.Request) (string, string, any, error) {
 	n, err := s.find(r.Context(), sees, r.PathValue("id"))
 	if err != nil {

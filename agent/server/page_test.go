@@ -140,8 +140,8 @@ func (h *onePast) Jobs(_ context.Context, q acct.Query) iter.Seq2[acct.Record, e
 	}
 }
 
-// TestPastJob: a job that has left the queue is shown from history, with its steps and the verdict, to those who may see it, and
-// nothing can be done to it.
+// TestPastJob: a job that has left the queue is shown from history, with its steps and the verdict, to those who
+// may see it, and nothing can be done to it.
 func TestPastJob(t *testing.T) {
 	s, state := pageServer(t, 1, 1)
 	began := time.Now().Add(-time.Hour)

@@ -9,10 +9,10 @@ import (
 	"dev.muster/cluster"
 )
 
-// A node that hangs on a leader which stood still, or was cut off, takes a while to notice and to find the next one. So a
-// new leader looks by itself for the hosts of nodes that have not called it: only from when it finds one does the time run
-// in which that node must call. A host that is not found may be gone with the old leader, but a broken network looks the
-// same from here; its nodes have longer.
+// A node that hangs on a leader which stood still, or was cut off, takes a while to notice and to find the next
+// one. So a new leader looks by itself for the hosts of nodes that have not called it: only from when it finds one
+// does the time run in which that node must call. A host that is not found may be gone with the old leader, but a
+// broken network looks the same from here; its nodes have longer.
 const (
 	pathDelay = time.Second      // most nodes come by themselves
 	pathEvery = time.Second      // between two looks

@@ -184,8 +184,8 @@ func PeerOfToken(s *Server, name string, r *http.Request) (*cluster.PeerCluster,
 	return p, nil
 }
 
-// PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, the user who runs the
-// daemons, and those whom the books name as operators, only of a peer that was given that right.
+// PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, the user who
+// runs the daemons, and those whom the books name as operators, only of a peer that was given that right.
 func PeerCaller(s *Server, p *cluster.PeerCluster, name string) (api.Caller, error) {
 	who, err := userCaller(name)
 	if err != nil {

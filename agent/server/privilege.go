@@ -5,10 +5,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// The levels of users that the books name (AdminLevel), and what they may do: an operator with jobs, reservations, the books and history
-// what root does, but for making operators; an administrator all that, and with nodes, partitions and the configuration too. The entry
-// in the log says it, so that it means the same later. A call that a compute node vouches for has no rank: nodes speak for whoever
-// runs jobs there, and no more than that is trusted to them.
+// The levels of users that the books name (AdminLevel), and what they may do: an operator with jobs, reservations,
+// the books and history what root does, but for making operators; an administrator all that, and with nodes,
+// partitions and the configuration too. The entry in the log says it, so that it means the same later. A call that
+// a compute node vouches for has no rank: nodes speak for whoever runs jobs there, and no more than that is trusted
+// to them.
 
 // privilege is the level that the books give a caller, "" for none.
 func (s *Server) privilege(who api.Caller) string {
@@ -22,8 +23,8 @@ func (s *Server) privilege(who api.Caller) string {
 	return u.AdminLevel
 }
 
-// actor is as whom a caller's command is logged: with the name, and with what the level adds to the rights, where the endpoint
-// has a column for that.
+// actor is as whom a caller's command is logged: with the name, and with what the level adds to the rights, where
+// the endpoint has a column for that.
 func (s *Server) actor(who api.Caller, rights api.Rights) cluster.Identity {
 	id := who.Identity
 	if rights.Has(api.Named) {

@@ -9,7 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestJobPages: the first page of an answer and the ranges that it names of the rest have every job once, whatever is asked.
+// TestJobPages: the first page of an answer and the ranges that it names of the rest have every job once, whatever
+// is asked.
 func TestJobPages(t *testing.T) {
 	const tasks = 3*api.PageJobs + api.FirstJobs + 7
 	s := cluster.NewState()

@@ -7,11 +7,12 @@ import (
 	"dev.muster/cluster"
 )
 
-// settleTime is how long a leader whose state was brought back from a file waits for its nodes to tell what they know, before it
-// takes and starts jobs without them.
+// settleTime is how long a leader whose state was brought back from a file waits for its nodes to tell what they
+// know, before it takes and starts jobs without them.
 const settleTime = 15 * time.Second
 
-// unsure are those of some nodes that have not told yet what they know: one that is new here may have run jobs after the save.
+// unsure are those of some nodes that have not told yet what they know: one that is new here may have run jobs
+// after the save.
 func (s *Server) unsure(names []cluster.NodeName) (out []cluster.NodeName) {
 	snap := s.Snapshot()
 	if snap.Restored() == nil {
@@ -34,7 +35,8 @@ func tellOf(name cluster.NodeName, seen *api.Seen) *cluster.NodeTell {
 	return c
 }
 
-// asks is what nodes are to be asked before they tell what they know: what they are taken to run. One of an older version is not.
+// asks is what nodes are to be asked before they tell what they know: what they are taken to run. One of an older
+// version is not.
 func (s *Server) asks(q *api.RegisterRequest, anew []cluster.NodeName) map[cluster.NodeName][]cluster.Held {
 	out := map[cluster.NodeName][]cluster.Held{}
 	for _, name := range anew {
@@ -45,8 +47,8 @@ func (s *Server) asks(q *api.RegisterRequest, anew []cluster.NodeName) map[clust
 	return out
 }
 
-// unsettled is how many nodes are still waited for: what they run might be started elsewhere, and numbers that they have seen be
-// given again.
+// unsettled is how many nodes are still waited for: what they run might be started elsewhere, and numbers that they
+// have seen be given again.
 func (s *Server) unsettled(snap *cluster.Snapshot, now time.Time) int {
 	since := s.tookOver.Load()
 	if snap.Restored() == nil || since == nil || now.Sub(*since) >= settleTime {
@@ -55,8 +57,8 @@ func (s *Server) unsettled(snap *cluster.Snapshot, now time.Time) int {
 	return len(snap.Unsure())
 }
 
-// settled refuses submissions and reports for as long as nodes are waited for; they are tried again meanwhile. A report may be of
-// a job that another node will tell of.
+// settled refuses submissions and reports for as long as nodes are waited for; they are tried again meanwhile. A
+// report may be of a job that another node will tell of.
 func (s *Server) settled() error {
 	n := s.unsettled(s.Snapshot(), time.Now())
 	if n == 0 {

@@ -10,8 +10,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestReportsWait: for as long as nodes are waited for after a restore no report is taken: it may be of a job that another node
-// will tell of, and what is told of a job that is not known is forgotten.
+// TestReportsWait: for as long as nodes are waited for after a restore no report is taken: it may be of a job that
+// another node will tell of, and what is told of a job that is not known is forgotten.
 func TestReportsWait(t *testing.T) {
 	state, index := cluster.NewState(), uint64(0)
 	apply := func(cmd cluster.Command) {

@@ -39,7 +39,8 @@ func (s *Server) forgetOld(ctx context.Context, e *cluster.Errand, cfg *cluster.
 	return nil
 }
 
-// archive writes the records that a cutoff takes into a file, which is whole once it has its name. Without any there is none.
+// archive writes the records that a cutoff takes into a file, which is whole once it has its name. Without any
+// there is none.
 func (s *Server) archive(ctx context.Context, c cluster.Cutoff, dir, name string) (file string, n int, err error) {
 	f, err := os.CreateTemp(dir, ".archive-*")
 	if err != nil {

@@ -33,7 +33,8 @@ func (h *samples) tell(minute []api.NodeSample) {
 	h.unkept = h.unkept[:0]
 }
 
-// TestSamplesHeld: the latest samples are held for other servers, within bounds, and those that are gone take no memory.
+// TestSamplesHeld: the latest samples are held for other servers, within bounds, and those that are gone take no
+// memory.
 func TestSamplesHeld(t *testing.T) {
 	h, minute := fullSamples()
 	for range 100 {

@@ -204,8 +204,9 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	return out, index, first
 }
 
-// proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as often as they
-// like, so that is no reason to write to the log of all servers. What it says counts for this moment; Apply decides.
+// proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as
+// often as they like, so that is no reason to write to the log of all servers. What it says counts for this moment;
+// Apply decides.
 func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster.Command) ([]any, uint64, error) {
 	cmd, err := s.atLevel(cmd)
 	if err != nil {
@@ -315,7 +316,8 @@ func (s *Server) noteWork(index uint64, events []cluster.Event) {
 	}
 }
 
-// Snapshot has history on disk before the state is: what the log forgets after a snapshot, history could never be told again.
+// Snapshot has history on disk before the state is: what the log forgets after a snapshot, history could never be
+// told again.
 func (m machine) Snapshot() (func(io.Writer) error, error) {
 	snap := m.s.committed()
 	return func(w io.Writer) error {

@@ -9,8 +9,8 @@ import (
 	"dev.muster/wire"
 )
 
-// askHistory answers a question in SQL. History has what every user did, so that only operators and administrators may ask,
-// whatever PrivateData says.
+// askHistory answers a question in SQL. History has what every user did, so that only operators and administrators
+// may ask, whatever PrivateData says.
 func (s *Server) askHistory(ctx context.Context, who api.Caller, q api.SQLRequest) (api.SQLResponse, error) {
 	if q.Tables {
 		return sqlResponse(acct.SQLTables())

@@ -14,7 +14,8 @@ const nobody = 65534
 // stranger is a caller of whom nothing is known.
 var stranger = api.Caller{Identity: cluster.Identity{UID: nobody, GID: nobody}}
 
-// visibility is what a caller may see of a snapshot: all, but for what PrivateData keeps to operators and to whom it concerns.
+// visibility is what a caller may see of a snapshot: all, but for what PrivateData keeps to operators and to whom
+// it concerns.
 type visibility struct {
 	snap *cluster.Snapshot
 	who  api.Caller

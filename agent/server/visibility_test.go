@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestVisibility: PrivateData keeps others' jobs, nodes and reservations from users, and nothing from operators, coordinators
-// and owners.
+// TestVisibility: PrivateData keeps others' jobs, nodes and reservations from users, and nothing from operators,
+// coordinators and owners.
 func TestVisibility(t *testing.T) {
 	_, state := pageServer(t, 1, 0)
 	n := uint64(100)

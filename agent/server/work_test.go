@@ -28,8 +28,8 @@ type slowHistory struct {
 
 func (h slowHistory) Sync(context.Context) error { return <-h.disk }
 
-// TestSnapshotWaits: a snapshot, after which the log forgets, is written once history is on the disk, and not if it can not be; the state
-// goes on meanwhile, and is not in it.
+// TestSnapshotWaits: a snapshot, after which the log forgets, is written once history is on the disk, and not if it
+// can not be; the state goes on meanwhile, and is not in it.
 func TestSnapshotWaits(t *testing.T) {
 	h := slowHistory{disk: make(chan error, 2)}
 	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: h, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),
@@ -57,8 +57,8 @@ func TestSnapshotWaits(t *testing.T) {
 	}
 }
 
-// TestWorkAsOf: work that is told as of an index of the log has every job that was started up to it, however much is started
-// meanwhile: clients do not ask for it again.
+// TestWorkAsOf: work that is told as of an index of the log has every job that was started up to it, however much
+// is started meanwhile: clients do not ask for it again.
 func TestWorkAsOf(t *testing.T) {
 	const nodes = 300
 	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: noHistory{}, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),

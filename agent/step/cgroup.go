@@ -69,8 +69,8 @@ func unifiedRoots() (roots []string) {
 	return roots
 }
 
-// unifiedDir is where the unified hierarchy is mounted on a machine that has those of cgroup v1 alone: by it processes are kept
-// together and killed, while the others' controllers limit them.
+// unifiedDir is where the unified hierarchy is mounted on a machine that has those of cgroup v1 alone: by it
+// processes are kept together and killed, while the others' controllers limit them.
 const unifiedDir = "/run/muster-cgroup"
 
 // mountUnified mounts the unified hierarchy; without the right to do so, or before Linux 4.5, there is none.

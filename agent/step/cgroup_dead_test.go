@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestGroupsOfTheDead: a supervisor removes the empty groups that others left when they were killed, and nothing of those
-// that live.
+// TestGroupsOfTheDead: a supervisor removes the empty groups that others left when they were killed, and nothing of
+// those that live.
 func TestGroupsOfTheDead(t *testing.T) {
 	needControl(t, memoryControl)
 	id := ID{Job: 7, Attempt: 1, Node: "n1"}

@@ -103,8 +103,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestScriptOfNextAttempt: what an attempt leaves is taken away without the script of the next one, which may run already: a
-// node that comes back after a silence ends the one and begins the other.
+// TestScriptOfNextAttempt: what an attempt leaves is taken away without the script of the next one, which may run
+// already: a node that comes back after a silence ends the one and begins the other.
 func TestScriptOfNextAttempt(t *testing.T) {
 	g := newRig(t)
 	first := g.spec("")

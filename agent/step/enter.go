@@ -17,8 +17,8 @@ type adoptRequest struct {
 	PID int `json:"pid"`
 }
 
-// takeIn puts a process that others have started into a step, once that is begun: what it starts from now on is the step's, is
-// held to the job's share and ends with it.
+// takeIn puts a process that others have started into a step, once that is begun: what it starts from now on is the
+// step's, is held to the job's share and ends with it.
 func (s *supervisor) takeIn(id ID, pid int) error {
 	s.mu.Lock()
 	r := s.steps[id]

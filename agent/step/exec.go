@@ -81,8 +81,8 @@ func getenv(env []string, name string) string {
 	return ""
 }
 
-// lookPath finds a bare program name as execvp does, with this thread's rights, and if it is nowhere in the path, in the
-// working directory, as Slurm does.
+// lookPath finds a bare program name as execvp does, with this thread's rights, and if it is nowhere in the path,
+// in the working directory, as Slurm does.
 func lookPath(name, path string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -112,8 +112,8 @@ func lookPath(name, path string) (string, error) {
 	return "", &os.PathError{Op: "execve", Path: name, Err: err}
 }
 
-// Credential is how a child of root becomes a user. Where groups can not be set, it keeps those that it has: so it is in a
-// user namespace that an ordinary user has made (user_namespaces(7)).
+// Credential is how a child of root becomes a user. Where groups can not be set, it keeps those that it has: so it
+// is in a user namespace that an ordinary user has made (user_namespaces(7)).
 func Credential(uid, gid uint32, groups []uint32) *syscall.Credential {
 	return &syscall.Credential{Uid: uid, Gid: gid, Groups: groups, NoSetGroups: groupsFixed()}
 }

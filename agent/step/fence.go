@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fence is what the processes of a job may use on this node. All steps of the job there have the same, but for what a step has
-// named as its own memory.
+// Fence is what the processes of a job may use on this node. All steps of the job there have the same, but for what
+// a step has named as its own memory.
 type Fence struct {
 	MemMB  cluster.MemMB `json:"mem_mb,omitempty"` // memory, without swap; 0: no limit
 	CPUs   cluster.IDSet `json:"cpus,omitzero"`    // by real number; empty: all

@@ -110,8 +110,8 @@ func TestPIDFence(t *testing.T) {
 	}
 }
 
-// TestDeviceFence: a job can not open devices that are not its own: the kernel refuses (EPERM), where without a fence it
-// would look for a driver and find none (ENXIO). With both kinds of fence.
+// TestDeviceFence: a job can not open devices that are not its own: the kernel refuses (EPERM), where without a
+// fence it would look for a driver and find none (ENXIO). With both kinds of fence.
 func TestDeviceFence(t *testing.T) {
 	c := needControl(t, devicesControl)
 	kinds := map[string]string{"as the machine has it": ""}
@@ -171,7 +171,8 @@ func noGroupsLeft(t *testing.T, g *rig, job string) {
 	}
 }
 
-// TestFenceFromTheStart: a task's first instruction runs inside, and nothing of the groups is left when the job is over.
+// TestFenceFromTheStart: a task's first instruction runs inside, and nothing of the groups is left when the job is
+// over.
 func TestFenceFromTheStart(t *testing.T) {
 	needControl(t, memoryControl, devicesControl)
 	g := newRig(t)
@@ -213,8 +214,8 @@ func BenchmarkFence(b *testing.B) {
 	}
 }
 
-// TestNoFenceNoLaunch: where a job's fence can not be made nothing of it runs, it is told as the node's fault, and nothing
-// of the groups is left.
+// TestNoFenceNoLaunch: where a job's fence can not be made nothing of it runs, it is told as the node's fault, and
+// nothing of the groups is left.
 func TestNoFenceNoLaunch(t *testing.T) {
 	needControl(t, cpusetControl)
 	g := newRig(t)
@@ -232,7 +233,8 @@ func TestNoFenceNoLaunch(t *testing.T) {
 	noGroupsLeft(t, g, job)
 }
 
-// TestIsolation tells what the machine has, for whoever reads the test's output, and that groups are there where it says so.
+// TestIsolation tells what the machine has, for whoever reads the test's output, and that groups are there where it
+// says so.
 func TestIsolation(t *testing.T) {
 	needRoot(t)
 	kind := Isolation()

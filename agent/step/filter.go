@@ -13,7 +13,8 @@ import (
 // The device filter is a program of a dozen instructions, written out here: the library for such programs brings what
 // reads debug information, whose initialisation every command would wait for.
 
-// Operations of the kernel's virtual machine (Documentation/bpf/standardization/instruction-set.rst) and the registers used.
+// Operations of the kernel's virtual machine (Documentation/bpf/standardization/instruction-set.rst) and the
+// registers used.
 const (
 	loadWord = 0x61 // dst = *(u32 *)(src + offset)
 	andValue = 0x57

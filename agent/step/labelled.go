@@ -10,8 +10,8 @@ import (
 // longestLine bounds what is kept of a line that does not end, in bytes; beyond it a line is cut in two.
 const longestLine = 1 << 20
 
-// labelledFile is an output file into which the supervisor writes a task's whole lines, each with a label before it: what
-// srun -l promises, where the file lies at the node.
+// labelledFile is an output file into which the supervisor writes a task's whole lines, each with a label before
+// it: what srun -l promises, where the file lies at the node.
 type labelledFile struct {
 	f     *os.File // O_APPEND; tasks of the same file have it open each for itself
 	label string

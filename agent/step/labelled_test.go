@@ -8,8 +8,8 @@ import (
 	"dev.muster/api/stream"
 )
 
-// TestLabelledFile: tasks that share a file write whole lines into it, each with its label, though the supervisor is replaced
-// in the middle of one; a line without an end gets one.
+// TestLabelledFile: tasks that share a file write whole lines into it, each with its label, though the supervisor
+// is replaced in the middle of one; a line without an end gets one.
 func TestLabelledFile(t *testing.T) {
 	g := newRig(t)
 	in := g.fifo("in")

@@ -542,8 +542,8 @@ func (j *job) openOnce(path string, flags int) (int, error) {
 	return fd, nil
 }
 
-// openOutput opens a file to write to without waiting for anybody. A named pipe that nobody reads yet is opened for reading, too:
-// so its task begins, waits when the pipe is full, and can be killed then.
+// openOutput opens a file to write to without waiting for anybody. A named pipe that nobody reads yet is opened for
+// reading, too: so its task begins, waits when the pipe is full, and can be killed then.
 func openOutput(path string, flags int) (int, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
 	if err == unix.ENXIO {

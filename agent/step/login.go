@@ -37,8 +37,8 @@ func self(ctx context.Context) (person, error) {
 	return person{f[0], f[5], shell}, nil
 }
 
-// loginEnv is the environment that the person's login shell starts programs with. It is asked as that user, in the place
-// of the task: what login files start is the job's.
+// loginEnv is the environment that the person's login shell starts programs with. It is asked as that user, in the
+// place of the task: what login files start is the job's.
 func (p person) loginEnv(ctx context.Context) ([]string, error) {
 	const mark = "muster-env-begins"
 	cmd := exec.CommandContext(ctx, p.shell, "-c", "printf '%s\\0' "+mark+"; exec env -0")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestLoginEnv: a login shell reads the user's files, what they print is no part of the answer, and the job's own variables win.
+// TestLoginEnv: a login shell reads the user's files, what they print is no part of the answer, and the job's own
+// variables win.
 func TestLoginEnv(t *testing.T) {
 	home := t.TempDir()
 	profile := "echo welcome; export FROM_PROFILE='two\nlines' BOTH=profile\n"

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is where a task's memory comes from; the empty one is the kernel's own rule: near the CPU that asks, else anywhere.
+// Memory is where a task's memory comes from; the empty one is the kernel's own rule: near the CPU that asks, else
+// anywhere.
 type Memory struct {
 	Nodes  cluster.IDSet `json:"nodes"`            // NUMA nodes
 	Prefer bool          `json:"prefer,omitempty"` // others serve when they are full
@@ -59,7 +60,8 @@ func NUMANodes() cluster.IDSet {
 	return cluster.NewIDSet(0)
 }
 
-// BindMemory is what --mem-bind means for a node's task number local: nil for the kernel's rule; or why it can not be met.
+// BindMemory is what --mem-bind means for a node's task number local: nil for the kernel's rule; or why it can not
+// be met.
 func BindMemory(b cluster.MemBinding, local int) (m *Memory, refused string) {
 	nodes, whole := b.Of(local)
 	if whole {

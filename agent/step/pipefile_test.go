@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOutputPipe: a task whose output is a named pipe that nobody reads begins, and can be killed; who reads later has its output.
+// TestOutputPipe: a task whose output is a named pipe that nobody reads begins, and can be killed; who reads later
+// has its output.
 func TestOutputPipe(t *testing.T) {
 	g := newRig(t)
 	pipe := filepath.Join(g.own, "pipe")
@@ -44,8 +45,8 @@ func TestOutputPipe(t *testing.T) {
 	g.await(later.ID, isEnded)
 }
 
-// TestInputPipe: a task whose input is a named pipe waits some seconds for somebody who writes into it, however late the first
-// line comes, and then says why it does not begin.
+// TestInputPipe: a task whose input is a named pipe waits some seconds for somebody who writes into it, however
+// late the first line comes, and then says why it does not begin.
 func TestInputPipe(t *testing.T) {
 	g := newRig(t)
 	pipe := filepath.Join(g.own, "pipe")

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Private says which folders of the machine a job has for itself alone: a mount namespace of its own, made before its first
-// process and joined by every other one.
+// Private says which folders of the machine a job has for itself alone: a mount namespace of its own, made before
+// its first process and joined by every other one.
 type Private struct {
 	Base   string   `json:"base"`             // what the job's folders hold lies below Base/ID.JobName()
 	Make   bool     `json:"make,omitempty"`   // make Base if it is not there
@@ -193,7 +193,8 @@ func seenAs(top, dir string) string {
 	return filepath.Join(top, strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))
 }
 
-// Holder is the innermost of the job's own folders that a path lies in, and where that is on the machine; "" if it is in memory.
+// Holder is the innermost of the job's own folders that a path lies in, and where that is on the machine; "" if it
+// is in memory.
 func (p *Private) Holder(id ID, path string) (dir, at string) {
 	for _, d := range p.Dirs {
 		if strings.HasPrefix(path, d+"/") && len(d) > len(dir) {
@@ -206,8 +207,8 @@ func (p *Private) Holder(id ID, path string) (dir, at string) {
 	return dir, seenAs(filepath.Join(p.Base, id.JobName()), dir)
 }
 
-// folders makes what is to be seen in place of each folder. Nobody but root gets to it by its own name, so that each may be
-// as open as /tmp is.
+// folders makes what is to be seen in place of each folder. Nobody but root gets to it by its own name, so that
+// each may be as open as /tmp is.
 func (p *Private) folders(top string) (fds []int, err error) {
 	if p.Make {
 		if err := os.MkdirAll(p.Base, 0o755); err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPrivate: the steps of a job share folders that nobody else sees, also after the supervisor was killed; what other jobs
-// and the machine have there stays out of sight.
+// TestPrivate: the steps of a job share folders that nobody else sees, also after the supervisor was killed; what
+// other jobs and the machine have there stays out of sight.
 func TestPrivate(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("folders of a job's own need root")

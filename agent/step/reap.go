@@ -88,8 +88,8 @@ func (s *supervisor) taskExit(t *task, e earlyWait) {
 	t.ended(st)
 }
 
-// ownPeak is the most memory that this process has had, in bytes. A child counts from it: the kernel adds what a process had
-// before its exec, and until then a child shares this one's memory.
+// ownPeak is the most memory that this process has had, in bytes. A child counts from it: the kernel adds what a
+// process had before its exec, and until then a child shares this one's memory.
 func ownPeak() int64 {
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
@@ -98,8 +98,8 @@ func ownPeak() int64 {
 	return ru.Maxrss * 1024
 }
 
-// goingDown reports whether the machine is on its way down: systemd is its own shutdown program by then, which ends all that is
-// left and waits for it.
+// goingDown reports whether the machine is on its way down: systemd is its own shutdown program by then, which ends
+// all that is left and waits for it.
 func goingDown() bool {
 	name, err := os.ReadFile("/proc/1/comm") // at most 15 letters
 	return err == nil && strings.HasPrefix(string(name), "systemd-shutdow")

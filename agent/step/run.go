@@ -363,8 +363,8 @@ func (s *supervisor) launchDone(r *run) {
 	}
 }
 
-// removeScript removes the script of a step that is forgotten, unless the job's next attempt has put its own there: then the
-// folder is that one's to remove. mu is held.
+// removeScript removes the script of a step that is forgotten, unless the job's next attempt has put its own there:
+// then the folder is that one's to remove. mu is held.
 func (s *supervisor) removeScript(r *run) {
 	if r.spec.ScriptPath == "" {
 		return

@@ -238,8 +238,8 @@ func (s *Sampler) add(r *sampleRow, of lead) {
 	o.Procs = append(o.Procs, SampledProc{r.pid, of.task})
 }
 
-// frequency is that of a CPU now, in kHz, as its driver tells it (cpufreq). On a machine without one it stays as /proc/cpuinfo
-// tells: that file makes the kernel ask all CPUs, and is read once.
+// frequency is that of a CPU now, in kHz, as its driver tells it (cpufreq). On a machine without one it stays as
+// /proc/cpuinfo tells: that file makes the kernel ask all CPUs, and is read once.
 func (s *Sampler) frequency(cpu int) int64 {
 	if cpu < 0 {
 		return 0

@@ -139,7 +139,8 @@ func TestSampleStep(t *testing.T) {
 	}
 }
 
-// BenchmarkSample is a pass over 128 tasks of two processes each on a machine with 1000 more; without groups, the dear way.
+// BenchmarkSample is a pass over 128 tasks of two processes each on a machine with 1000 more; without groups, the
+// dear way.
 func BenchmarkSample(b *testing.B) {
 	root := b.TempDir()
 	for i := range 1000 {

@@ -56,7 +56,8 @@ type toServer struct{ to *stream.Stream }
 
 func (w toServer) Write(b []byte) (int, error) { return len(b), w.to.Input(stream.StepServer, b) }
 
-// TestServer: the tasks of a step find each other by its server; a supervisor that is upgraded between two fences changes nothing.
+// TestServer: the tasks of a step find each other by its server; a supervisor that is upgraded between two fences
+// changes nothing.
 func TestServer(t *testing.T) {
 	for _, upgrade := range []bool{false, true} {
 		t.Run(map[bool]string{true: "upgraded", false: "plain"}[upgrade], func(t *testing.T) {

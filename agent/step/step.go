@@ -167,7 +167,8 @@ type Runner interface {
 	Freeze(id ID, stop bool) error
 	// SetNote replaces the caller's own record of a step, Spec.Note.
 	SetNote(id ID, note []byte) error
-	// Say writes a line of the node's own to the standard error of the step's first task; ends: that tells of the step's end.
+	// Say writes a line of the node's own to the standard error of the step's first task; ends: that tells of the
+	// step's end.
 	Say(id ID, text string, ends bool) error
 	// Instance names what holds the steps: as long as it is the same, no step was lost. "" if unknown.
 	Instance() string
@@ -179,7 +180,8 @@ type Runner interface {
 	Forget(ids ...ID) error
 	// Adopt puts a process that others have started, and so what it starts from then on, into a step.
 	Adopt(id ID, pid int) error
-	// Release lets go of what a job's steps had in common, once the job is over on its node: of id, job, attempt and node count.
+	// Release lets go of what a job's steps had in common, once the job is over on its node: of id, job, attempt
+	// and node count.
 	Release(id ID) error
 	// Attach opens the step's stream connection (see DESIGN.md of this package).
 	Attach(id ID) (net.Conn, error)

@@ -247,7 +247,8 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// TestMemoryPolicy: a task's memory is bound to its NUMA nodes, the next one's is not, and a node that is not there is told.
+// TestMemoryPolicy: a task's memory is bound to its NUMA nodes, the next one's is not, and a node that is not there
+// is told.
 func TestMemoryPolicy(t *testing.T) {
 	if _, err := os.Stat("/proc/self/numa_maps"); err != nil {
 		t.Skip("the kernel tells nothing of NUMA nodes")

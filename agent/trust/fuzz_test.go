@@ -44,8 +44,8 @@ func lastPart(token string) string {
 	return token[strings.LastIndex(token, ".")+1:]
 }
 
-// FuzzIssue: whatever a machine hands in for a certificate request, it gets one only for a key with which it has signed, and only for
-// the role and the name that were granted.
+// FuzzIssue: whatever a machine hands in for a certificate request, it gets one only for a key with which it has
+// signed, and only for the role and the name that were granted.
 func FuzzIssue(f *testing.F) {
 	ca, err := NewCA(begin)
 	if err != nil {

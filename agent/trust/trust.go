@@ -25,8 +25,8 @@ import (
 	"dev.muster/durable"
 )
 
-// Lifetimes of certificates: LeafLife is a member's. A member renews at two thirds; one that slept longer still can, as long
-// as it has its key and was not revoked.
+// Lifetimes of certificates: LeafLife is a member's. A member renews at two thirds; one that slept longer still
+// can, as long as it has its key and was not revoked.
 const (
 	caLife   = 20 * 365 * 24 * time.Hour
 	LeafLife = 7 * 24 * time.Hour

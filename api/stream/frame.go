@@ -39,7 +39,8 @@ const (
 // AllTasks as a frame's Task means every task of the step on this node.
 const AllTasks = -1
 
-// OfNode as a Stderr frame's Task means a line of the node's own. With AllTasks there such a line says that the step is being ended.
+// OfNode as a Stderr frame's Task means a line of the node's own. With AllTasks there such a line says that the
+// step is being ended.
 const OfNode = -2
 
 // StepServer as a frame's Task means the step's server on this node: Stdout and Stdin are what it and

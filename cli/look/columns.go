@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Columns are lines of cells, printed under each other. (text/tabwriter would have packages initialised before a front-end
-// starts that it does not need.)
+// Columns are lines of cells, printed under each other. (text/tabwriter would have packages initialised before a
+// front-end starts that it does not need.)
 type Columns struct{ lines [][]string }
 
 // Line adds a line.

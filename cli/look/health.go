@@ -83,7 +83,8 @@ func found(f *cluster.Fault) finding {
 	return out
 }
 
-// healthOf judges a node by its record. A node that an operator has drained or set down is well, if nothing else is wrong.
+// healthOf judges a node by its record. A node that an operator has drained or set down is well, if nothing else is
+// wrong.
 func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	state := show.NodeState(n)
 	h := nodeHealth{Node: n.Name, State: show.StateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now), Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
@@ -127,8 +128,8 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	return h
 }
 
-// Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the exit code: 1 if
-// some do.
+// Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the
+// exit code: 1 if some do.
 func Health(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {

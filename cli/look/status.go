@@ -42,7 +42,8 @@ type clusterStatus struct {
 	wait      time.Duration // of the oldest pending job
 }
 
-// nodeCounts are numbers of nodes: Up may be used, those that are Off too, once they are switched on, Down and Drained not.
+// nodeCounts are numbers of nodes: Up may be used, those that are Off too, once they are switched on, Down and
+// Drained not.
 type nodeCounts struct {
 	Total   int         `json:"total"`
 	Up      int         `json:"up"`
@@ -103,8 +104,8 @@ func Status(sys *front.Sys, json bool) int {
 	return 0
 }
 
-// WatchStatus prints how the cluster is again whenever something changes, on a terminal in the same place. It ends with ctx
-// or an interrupt.
+// WatchStatus prints how the cluster is again whenever something changes, on a terminal in the same place. It ends
+// with ctx or an interrupt.
 func WatchStatus(ctx context.Context, sys *front.Sys, json bool) int {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -14,8 +14,8 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json] JOB|NODE). It
-// returns the exit code.
+// Why prints everything that keeps a job from starting, with numbers, or what holds a node (muster why [--json]
+// JOB|NODE). It returns the exit code.
 func Why(sys *front.Sys, argv []string) int {
 	json := len(argv) > 0 && argv[0] == "--json"
 	if json {

@@ -39,8 +39,9 @@ const (
 	maxStream = 20 << 20
 )
 
-// vetter looks at what other members send before memberlist does, which trusts those who have the key: it ends the process where
-// counts in a message are not true, and unpacks what is compressed without a bound. None of us compresses or sends messages of users.
+// vetter looks at what other members send before memberlist does, which trusts those who have the key: it ends the
+// process where counts in a message are not true, and unpacks what is compressed without a bound. None of us
+// compresses or sends messages of users.
 type vetter struct {
 	label string
 	keys  func() [][]byte

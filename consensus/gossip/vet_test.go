@@ -157,8 +157,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLengths: what a message says of its lengths is looked at before memory is taken for them, in fields that are known, in
-// others, and in what is nested.
+// TestLengths: what a message says of its lengths is looked at before memory is taken for them, in fields that are
+// known, in others, and in what is nested.
 func TestLengths(t *testing.T) {
 	g, a := alone(t)
 	for name, text := range map[string]string{

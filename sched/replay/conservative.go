@@ -25,8 +25,9 @@ func (a span) with(b span) span { return span{min(a.from, b.from), max(a.to, b.t
 // end at once, each gets the earliest start that delays nobody, in order of submission, if that is earlier than its own
 // (compression). The jobs behind old are new.
 //
-// When a job was last looked at there was no start before its own. If there is one now, the job would run in what was given back
-// since, for a part of its time at least: by early ends, by those before it in this round, and by those behind it in the last one.
+// When a job was last looked at there was no start before its own. If there is one now, the job would run in what
+// was given back since, for a part of its time at least: by early ends, by those before it in this round, and by
+// those behind it in the last one.
 func (s *textbook) conservative(old int, early []*running) {
 	p := s.plan
 	p.advance(s.now)
@@ -64,7 +65,8 @@ func (s *textbook) round(queue []*waiting, freed span) {
 	}
 }
 
-// compress gives a job the earliest start that the others leave, if that is before its own, and tells what it left for that.
+// compress gives a job the earliest start that the others leave, if that is before its own, and tells what it left
+// for that.
 func (s *textbook) compress(w *waiting, news span) (left span, moved bool) {
 	p := s.plan
 	from, before := max(s.now, news.from-w.Limit+1), min(news.to, w.start)
@@ -147,8 +149,8 @@ func (p *profile) add(from, to int64, pieces []piece, sign int) {
 	p.changed(a)
 }
 
-// could finds the first moment of a range from which on so many are free, wherever, for as long as a waiting job runs at most.
-// What the job itself holds counts as free.
+// could finds the first moment of a range from which on so many are free, wherever, for as long as a waiting job
+// runs at most. What the job itself holds counts as free.
 func (p *profile) could(units int, w *waiting, from, before int64) (k int, ok bool) {
 	if from >= before {
 		return 0, false
@@ -201,8 +203,8 @@ func (p *profile) block(b int) int {
 // changed has the blocks of the moments from k on looked at again.
 func (p *profile) changed(k int) { p.most = p.most[:min(len(p.most), k/blockSize)] }
 
-// earliest finds the first start, from the kth moment on and before some time, at which the job fits until its limit; no place says
-// that there is none.
+// earliest finds the first start, from the kth moment on and before some time, at which the job fits until its
+// limit; no place says that there is none.
 func (s *textbook) earliest(p *profile, j *Job, k int, before int64) (int64, []piece) {
 	units := s.units(j)
 	parts, part := s.parts(units, j.Nodes)

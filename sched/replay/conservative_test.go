@@ -16,8 +16,8 @@ type promise struct {
 	turn  int // how many have started before it
 }
 
-// dumb replays a trace under the conservative policy as docs/simulator.md puts it, with nothing remembered but the promises: second by
-// second, and each look for a place sums up all others at all moments.
+// dumb replays a trace under the conservative policy as docs/simulator.md puts it, with nothing remembered but the
+// promises: second by second, and each look for a place sums up all others at all moments.
 func dumb(m *machine, jobs []Job, better Placement) map[string]*promise {
 	out := map[string]*promise{}
 	var held []*promise // in order of submission
@@ -90,8 +90,8 @@ func endingNow(held []*promise, now int64) (over []*promise) {
 	return over
 }
 
-// TestConservative: what the quick plan decides is what the dumb one does, job for job, on machines of one node and of several, where
-// most jobs end early and dozens wait.
+// TestConservative: what the quick plan decides is what the dumb one does, job for job, on machines of one node and
+// of several, where most jobs end early and dozens wait.
 func TestConservative(t *testing.T) {
 	moved := 0
 	for seed := range uint64(150) {

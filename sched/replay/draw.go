@@ -134,7 +134,8 @@ func (p *plot) inUse(n int) {
 	}
 }
 
-// curves draws how many units are between two moments of their jobs, over time; most is all that there can be, 0 what is found.
+// curves draws how many units are between two moments of their jobs, over time; most is all that there can be, 0
+// what is found.
 func (p *plot) curves(n int, label string, most float64, from, to func(Run) int64) {
 	units, _ := p.units()
 	at := func(k int) int64 { return p.begin + (p.end-p.begin)*int64(k)/plotPoints } // where span k begins
@@ -232,7 +233,8 @@ func (t *Trace) waitsBySize(runs []Run) (waits map[int]float64, jobs map[int]int
 	return waits, jobs
 }
 
-// curve is how many units are between from and to in the mean of each span of the plot; span k is from at(k) to at(k+1).
+// curve is how many units are between from and to in the mean of each span of the plot; span k is from at(k) to
+// at(k+1).
 func curve(runs []Run, units func(*Job) int, at func(int) int64, from, to func(Run) int64) []float64 {
 	type change struct {
 		at int64

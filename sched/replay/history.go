@@ -9,8 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// History makes a trace of what a cluster's accounting has: its jobs that ran and ended, as if submitted when they could
-// first start. nodes is a file with a table of nodes, or empty for those that the cluster has now.
+// History makes a trace of what a cluster's accounting has: its jobs that ran and ended, as if submitted when they
+// could first start. nodes is a file with a table of nodes, or empty for those that the cluster has now.
 func History(jobs []*cluster.Job, nodes string, now []*cluster.Node, parts []cluster.Partition) (*Trace, error) {
 	t := &Trace{}
 	if err := t.nodeTable(nodes); err != nil {

@@ -9,7 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestHistory replays a small accounting store: a job on both nodes, one behind it, one that still runs, one that never ran.
+// TestHistory replays a small accounting store: a job on both nodes, one behind it, one that still runs, one that
+// never ran.
 func TestHistory(t *testing.T) {
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }

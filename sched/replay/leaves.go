@@ -54,8 +54,8 @@ func (r *real) wire(cfg *cluster.Config) {
 	}
 }
 
-// spread counts the jobs on several nodes, and of these the ones on more leaves than so many nodes of the partition need. Nodes
-// that no switch names count as one leaf.
+// spread counts the jobs on several nodes, and of these the ones on more leaves than so many nodes of the partition
+// need. Nodes that no switch names count as one leaf.
 func (t *Trace) spread(runs []Run) (gangs, wide int) {
 	parts := t.parts()
 	sizes := map[*part][]int{}

@@ -14,7 +14,8 @@ type Summary struct {
 	Makespan                   int64
 	// Fairness is Jain's index over the users' mean bounded slowdowns: 1 when all are treated alike, 1/n at worst.
 	Fairness float64
-	// Gangs are the jobs on several nodes, and Spread those of them on more leaf switches than they need; -1: nobody knows.
+	// Gangs are the jobs on several nodes, and Spread those of them on more leaf switches than they need; -1:
+	// nobody knows.
 	Gangs, Spread int
 	WorstUser     float64 // the mean wait of the user who waits longest
 }

@@ -47,8 +47,9 @@ func mean(list []figures) (out figures) {
 	return out
 }
 
-// TestOrderOnLoads holds the default order to its aims on workloads that it was not made on: less slowdown than with EASY even
-// where more is asked for than there is, for weeks; and nobody pays for that with waits out of proportion.
+// TestOrderOnLoads holds the default order to its aims on workloads that it was not made on: less slowdown than
+// with EASY even where more is asked for than there is, for weeks; and nobody pays for that with waits out of
+// proportion.
 func TestOrderOnLoads(t *testing.T) {
 	for kind, most := range map[string]float64{"overloaded": 0.97, "bursty": 0.75, "gangs": 0.75} {
 		t.Run(kind, func(t *testing.T) {

@@ -14,9 +14,10 @@ import (
 
 var orders = flag.Int("orders", 1, "over how many random orders of its tasks TestPacking takes the mean")
 
-// TestPacking fills the nodes of the Alibaba trace with its tasks in random order until they ask for as many GPUs as there
-// are, and for 1.3 times as many; many ask for a part of one, and none ever leaves. An independent simulator gives out 86.7 and
-// 87.9 % of the GPUs at random, 93.0 and 93.2 by best fit, and 94.3 and 94.5 where the least is spoiled.
+// TestPacking fills the nodes of the Alibaba trace with its tasks in random order until they ask for as many GPUs
+// as there are, and for 1.3 times as many; many ask for a part of one, and none ever leaves. An independent
+// simulator gives out 86.7 and 87.9 % of the GPUs at random, 93.0 and 93.2 by best fit, and 94.3 and 94.5 where the
+// least is spoiled.
 func TestPacking(t *testing.T) {
 	if *traces == "" {
 		t.Skip("no -traces folder given")

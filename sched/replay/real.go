@@ -12,7 +12,8 @@ import (
 	"dev.muster/sched"
 )
 
-// Names of muster's own scheduler among the policies: in the order that its configuration says, and in that of the queue.
+// Names of muster's own scheduler among the policies: in the order that its configuration says, and in that of the
+// queue.
 const (
 	Real   = "muster"
 	Strict = "strict"

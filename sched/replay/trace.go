@@ -115,8 +115,8 @@ func open(path string) (io.ReadCloser, error) {
 
 // Load reads a trace: SWF by the ending .swf, else a table with a header line (README of the format: job_id,
 // submit, nodes, cpus, gpus, mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli). A table
-// needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given. Changes are made to each job that is read,
-// before any is left out.
+// needs a table of nodes; SWF takes its machine from MaxProcs unless nodes are given. Changes are made to each job
+// that is read, before any is left out.
 func Load(path, nodes string, changes ...func(*Job)) (*Trace, error) {
 	t := &Trace{}
 	if err := t.nodeTable(nodes); err != nil {

@@ -232,7 +232,8 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 	}
 }
 
-// lineMeant is the kind of line that one of several words was meant to be, whose first word is mistyped; "" if it is none.
+// lineMeant is the kind of line that one of several words was meant to be, whose first word is mistyped; "" if it
+// is none.
 func lineMeant(ps []pair) string {
 	if len(ps) < 2 {
 		return ""

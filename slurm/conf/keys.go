@@ -191,7 +191,8 @@ func (r *reader) inactiveLimit(file string, n int, p pair) {
 	r.cfg.InactiveLimit = time.Duration(v) * time.Second
 }
 
-// simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports whether it is one.
+// simple reads a key whose value is kept as it stands, or is about the order and the rank of jobs, and reports
+// whether it is one.
 func (r *reader) simple(file string, n int, p pair) bool {
 	c := r.cfg
 	switch p.key {

@@ -53,8 +53,9 @@ var keysOfFiles = []struct{ file, before, after, words string }{
 	{"topology.conf", "BlockName=b1 Nodes=n[0-1]\n", "\n", "BlockSizes=1"},
 }
 
-// TestKeysTell: each key of Slurm's configuration files (slurm.conf(5), gres.conf(5), cgroup.conf(5), topology.conf(5) of 22.05
-// and later) changes the configuration, or something is said of it: that it has no effect, needs no setting or is refused.
+// TestKeysTell: each key of Slurm's configuration files (slurm.conf(5), gres.conf(5), cgroup.conf(5),
+// topology.conf(5) of 22.05 and later) changes the configuration, or something is said of it: that it has no
+// effect, needs no setting or is refused.
 func TestKeysTell(t *testing.T) {
 	base := "ClusterName=c\nNodeName=n[0-3] CPUs=16\n"
 	for _, key := range knownKeys() {

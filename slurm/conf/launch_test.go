@@ -22,7 +22,8 @@ func TestLaunchParameters(t *testing.T) {
 	}
 }
 
-// TestInteractiveStep: with use_interactive_step salloc begins its shell by srun, with options of the site's or Slurm's.
+// TestInteractiveStep: with use_interactive_step salloc begins its shell by srun, with options of the site's or
+// Slurm's.
 func TestInteractiveStep(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "",

@@ -43,7 +43,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// FuzzLoad: whatever the files hold, reading them ends with notes, and what was read is written so that it is read again.
+// FuzzLoad: whatever the files hold, reading them ends with notes, and what was read is written so that it is read
+// again.
 func FuzzLoad(f *testing.F) {
 	f.Add("ClusterName=c\nNodeName=n[1-4] Gres=gpu:2 State=DOWN\nNodeSet=s Feature=a\nPartitionName=p Nodes=s\nDownNodes=n1\n", "SwitchName=a Nodes=n[1-2]\nBlockName=b\nBlockSizes=1", "- topology: t\n  tree:\n    switches:\n      - switch: a\n        nodes: n1\n")
 	f.Add("Include slurm.conf\n\\\n=\n\"", "SwitchName= Switches=a:b", "topology:\n- block_sizes: [0, x]\n- topology: a\n  block:\n")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestMistypedLines: a line whose first word is mistyped is told of once, and so is a partition of nodes that no line speaks of.
+// TestMistypedLines: a line whose first word is mistyped is told of once, and so is a partition of nodes that no
+// line speaks of.
 func TestMistypedLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"NodNam=foo CPUs=4\n":                                               "F:1: nodnam is no key of slurm.conf: do you mean NodeName? The line is ignored",

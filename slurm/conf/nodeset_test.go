@@ -30,7 +30,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestSetsInTopology: a switch or block may name a set, or nobody; what is told of by a set is not said to hang nowhere.
+// TestSetsInTopology: a switch or block may name a set, or nobody; what is told of by a set is not said to hang
+// nowhere.
 func TestSetsInTopology(t *testing.T) {
 	for _, files := range []map[string]string{
 		{"slurm.conf": "TopologyPlugin=topology/tree\nNodeName=n1 Feature=a\nNodeName=n2 Topology=y\nNodeSet=s Feature=a\n", "topology.conf": "SwitchName=x Nodes=s\nSwitchName=y\nSwitchName=t Switches=x,y\n"},

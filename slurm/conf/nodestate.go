@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// nodeStates are the states that a line gives to nodes which are not known yet; UNKNOWN and IDLE leave them to themselves. What a
-// cluster knows of a node already counts more.
+// nodeStates are the states that a line gives to nodes which are not known yet; UNKNOWN and IDLE leave them to
+// themselves. What a cluster knows of a node already counts more.
 var nodeStates = [...]struct {
 	word string
 	set  func(n *cluster.Node)

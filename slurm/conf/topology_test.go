@@ -141,8 +141,8 @@ func TestCgroupConf(t *testing.T) {
 	}
 }
 
-// TestTopologyYAML: topology.yaml is read like the lines of topology.conf that say the same, one topology of it; what is not
-// understood is told by its line.
+// TestTopologyYAML: topology.yaml is read like the lines of topology.conf that say the same, one topology of it;
+// what is not understood is told by its line.
 func TestTopologyYAML(t *testing.T) {
 	nodes := "NodeName=n[1-8]\n"
 	tree := "---\n# racks\n- topology: t1\n  cluster_default: true\n  tree:\n    switches:\n      - switch: spine\n        children: leaf[1-2]\n" +

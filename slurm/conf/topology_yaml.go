@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// topology.yaml lists topologies in the place of topology.conf and TopologyPlugin. Of YAML it needs lists of maps in block style,
-// whose keys say by themselves where they belong:
+// topology.yaml lists topologies in the place of topology.conf and TopologyPlugin. Of YAML it needs lists of maps
+// in block style, whose keys say by themselves where they belong:
 //
 //   - topology: t1
 //     cluster_default: true

@@ -7,8 +7,8 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// elsewhere are the keys of Slurm that change nothing here because what they are for is done in another way, and asks for
-// nothing. Only a check of a configuration tells of them.
+// elsewhere are the keys of Slurm that change nothing here because what they are for is done in another way, and
+// asks for nothing. Only a check of a configuration tells of them.
 var elsewhere = [...]struct{ why, keys string }{
 	{"members know each other by certificates, there is no munge", "AuthType AuthInfo CredType CryptoType " +
 		"JobCredentialPrivateKey JobCredentialPublicCertificate"},
@@ -60,8 +60,8 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins",
 	"AuthAltParameters"}
 
-// unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be. A key
-// that is none of Slurm's has the ones that it resembles.
+// unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be.
+// A key that is none of Slurm's has the ones that it resembles.
 func unread(key string) (why string, fine bool) {
 	has := func(keys string) bool {
 		return slices.ContainsFunc(strings.Fields(keys), func(k string) bool { return strings.EqualFold(k, key) })

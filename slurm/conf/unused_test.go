@@ -24,7 +24,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// TestClosedToRoot: DisableRootJobs of the cluster is in force, and what would leave a partition open that is to be closed is refused.
+// TestClosedToRoot: DisableRootJobs of the cluster is in force, and what would leave a partition open that is to be
+// closed is refused.
 func TestClosedToRoot(t *testing.T) {
 	cfg, notes := load(t, "DisableRootJobs=YES\n")
 	if !cfg.NoRootJobs || len(notes) > 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// paramWord is a word of one of Slurm's keys of many words that sets nothing here: what stands in its place, or what is not
-// done. needless ones ask for what is so anyway, and only a check of all tells of them.
+// paramWord is a word of one of Slurm's keys of many words that sets nothing here: what stands in its place, or
+// what is not done. needless ones ask for what is so anyway, and only a check of all tells of them.
 type paramWord struct {
 	word     string
 	why      string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestParamWords: of a key of many words each is told of alone, by what it would mean; what is so anyway only if one asks for all.
+// TestParamWords: of a key of many words each is told of alone, by what it would mean; what is so anyway only if
+// one asks for all.
 func TestParamWords(t *testing.T) {
 	cfg, notes := load(t, "LaunchParameters=nccl_env,test_exec,enable_nss_slurm\nTaskPluginParam=Cores\nSlurmctldParameters=power_save_interval=30,blue\nSchedulerParameters=defer,spec_cores_first\n")
 	want := []string{"LaunchParameters=test_exec has no effect: srun does not look for the program", "SchedulerParameters: not needed", "SchedulerParameters=spec_cores_first has no effect: it would",

@@ -23,7 +23,8 @@ type File struct {
 // Text is the file's content.
 func (f *File) Text() string { return strings.Join(f.Lines, "\n") + "\n" }
 
-// Write is a configuration as files, slurm.conf first: Check reads the same from them. Files that would be empty are left out.
+// Write is a configuration as files, slurm.conf first: Check reads the same from them. Files that would be empty
+// are left out.
 func Write(cfg *cluster.Config) (out []File) {
 	for _, f := range []File{
 		{"slurm.conf", slices.Concat(keyLines(cfg), nodeLines(cfg.Declared), nodeSetLines(cfg.NodeSets), partitionLines(cfg.Partitions))},

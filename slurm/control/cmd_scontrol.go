@@ -464,7 +464,8 @@ func (c *control) failed(err error, id, what string) int {
 
 const holdError = "slurm_suspend error"
 
-// refs reads a list of jobs: ids with commas or blanks between, some components of a heterogeneous one (42+[0-2]), or names.
+// refs reads a list of jobs: ids with commas or blanks between, some components of a heterogeneous one (42+[0-2]),
+// or names.
 func (c *control) refs(args []string) (list []front.Target, words []string, bad string) {
 	for _, a := range args {
 		a = strings.TrimPrefix(strings.TrimPrefix(a, "jobid="), "JobId=")

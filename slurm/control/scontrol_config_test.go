@@ -10,8 +10,8 @@ import (
 	"dev.muster/slurm/conf"
 )
 
-// TestConfigValues: show config prints values as Slurm does, whatever way they are written in the file: those here are what
-// scontrol of Slurm 22.05 prints of the same lines.
+// TestConfigValues: show config prints values as Slurm does, whatever way they are written in the file: those here
+// are what scontrol of Slurm 22.05 prints of the same lines.
 func TestConfigValues(t *testing.T) {
 	tests := []struct{ key, line, want string }{
 		{"AccountingStorageEnforce", "", "none"},

@@ -13,8 +13,8 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// unset is what Slurm prints of keys that the file does not have, where that holds here too: what is not done, and what is
-// done by default.
+// unset is what Slurm prints of keys that the file does not have, where that holds here too: what is not done, and
+// what is done by default.
 const unset = `AcctGatherEnergyType=acct_gather_energy/none
 AcctGatherFilesystemType=acct_gather_filesystem/none
 AcctGatherInterconnectType=acct_gather_interconnect/none

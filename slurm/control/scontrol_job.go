@@ -95,8 +95,8 @@ type said struct {
 	tasks cluster.IDSet
 }
 
-// updateTasks changes tasks of an array, whose records are given: those that wait at once and the others at once, and where some
-// are refused record by record.
+// updateTasks changes tasks of an array, whose records are given: those that wait at once and the others at once,
+// and where some are refused record by record.
 func updateTasks(ref cluster.Ref, jobs []*cluster.Job, update func(cluster.Ref) error) (all []said) {
 	say := func(text string, tasks cluster.IDSet) {
 		i := slices.IndexFunc(all, func(s said) bool { return s.text == text })

@@ -145,8 +145,8 @@ func (e *resvEdit) setCount(value, bad string) string {
 	return ""
 }
 
-// counted settles NODES= and NODECNT= in one command, in whichever order: nodes by name make a new reservation; of one that
-// there is, the number says how many of its nodes stay, or how many it gets.
+// counted settles NODES= and NODECNT= in one command, in whichever order: nodes by name make a new reservation; of
+// one that there is, the number says how many of its nodes stay, or how many it gets.
 func (e *resvEdit) counted() {
 	if e.count > 0 && (e.exists || len(e.Nodes) == 0) {
 		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^(cluster.ResvAllNodes|cluster.ResvPartNodes)

@@ -250,7 +250,8 @@ func (c *control) jobFiles(o *record, r *show.JobRow) {
 	}
 }
 
-// bindingKept tells whether a job's GPUs must be near its CPUs, if --gres-flags said so; 22.05 leaves no blank behind it.
+// bindingKept tells whether a job's GPUs must be near its CPUs, if --gres-flags said so; 22.05 leaves no blank
+// behind it.
 func bindingKept(flags string) string {
 	switch {
 	case strings.Contains(flags, "enforce-binding"):

@@ -406,7 +406,8 @@ func listOf(v string) *[]string {
 	return &list
 }
 
-// featuresOf sets which features nodes have, and which of them are active; false: these are more than what is available.
+// featuresOf sets which features nodes have, and which of them are active; false: these are more than what is
+// available.
 func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) bool {
 	set.Features, set.Active = available, active
 	if active == nil {
@@ -427,7 +428,8 @@ func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) 
 	return true
 }
 
-// setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says that some were not.
+// setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says
+// that some were not.
 func (c *control) setNodes(set cluster.NodeSet) error {
 	_, err := front.Call(c.sys, api.SetNodes, set)
 	if set.Action != cluster.NodeResume || len(set.Nodes) < 2 || !front.IsKind(err, cluster.ErrNodeState) {

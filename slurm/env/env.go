@@ -233,7 +233,8 @@ func (e *list) asked(s *cluster.JobSpec) {
 	}
 }
 
-// distribution writes --distribution as Slurm tells it: in small letters, the default of nodes by its name, a plane without its size.
+// distribution writes --distribution as Slurm tells it: in small letters, the default of nodes by its name, a plane
+// without its size.
 func distribution(typed string) string {
 	s, _, _ := strings.Cut(strings.ToLower(typed), "=")
 	if strings.HasPrefix(s, "*,") || strings.HasPrefix(s, "*:") {
@@ -265,8 +266,8 @@ func (e *list) batch(l *cluster.Launch) {
 	e.set("SLURM_GTIDS", "0")
 }
 
-// usedCPUs counts the CPUs of a job's share that its tasks use: one of each core if they want no more threads of it. Its nodes
-// have as many as this one.
+// usedCPUs counts the CPUs of a job's share that its tasks use: one of each core if they want no more threads of
+// it. Its nodes have as many as this one.
 func usedCPUs(l *cluster.Launch) func(cluster.Share) int {
 	threads := 1
 	if l.Job.Spec.ThreadsPerCore == 1 && l.Config.CoreAlloc && l.Inventory != nil {
@@ -481,7 +482,8 @@ func EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string 
 		at.Format("2006-01-02T15:04:05"), why)
 }
 
-// OOMNote is the line that tells a step's readers that %d of its processes were killed because the job's memory was used up.
+// OOMNote is the line that tells a step's readers that %d of its processes were killed because the job's memory was
+// used up.
 func OOMNote(id cluster.StepID, n cluster.NodeName) string {
 	name := fmt.Sprintf("%d.%d", id.Job, id.Step)
 	if id.Step == cluster.BatchStep {

@@ -88,8 +88,8 @@ var gpuVariables = []struct{ name, flag string }{
 	{"GPU_DEVICE_ORDINAL", "opencl_env"},
 }
 
-// shownBy reports whether a variable shows some of the devices: those that their gres.conf line names, for AMD's its own
-// (ROCm takes CUDA_VISIBLE_DEVICES for numbers among those), else all.
+// shownBy reports whether a variable shows some of the devices: those that their gres.conf line names, for AMD's
+// its own (ROCm takes CUDA_VISIBLE_DEVICES for numbers among those), else all.
 func shownBy(s cluster.IDSet, inv *cluster.Inventory, flag string) bool {
 	for i := range s.All() {
 		if inv == nil || i >= len(inv.GPUs) {

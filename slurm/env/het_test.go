@@ -8,8 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestHetAllocation: a heterogeneous allocation tells of tasks in all where some were asked for: else each step says how
-// many.
+// TestHetAllocation: a heterogeneous allocation tells of tasks in all where some were asked for: else each step
+// says how many.
 func TestHetAllocation(t *testing.T) {
 	part := func(tasks int, mem cluster.Mem) *cluster.Job {
 		return &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Tasks: tasks, Mem: mem}},

@@ -42,8 +42,8 @@ func ncclHints(gpus cluster.IDSet, inv *cluster.Inventory) (out []ncclHint) {
 	return out
 }
 
-// nearestPorts lists the active ports of the fastest kind that are nearest to some GPUs, as DEVICE:PORT, and the greatest
-// of the distances. Where places on the PCI buses are not known there are none.
+// nearestPorts lists the active ports of the fastest kind that are nearest to some GPUs, as DEVICE:PORT, and the
+// greatest of the distances. Where places on the PCI buses are not known there are none.
 func nearestPorts(gpus cluster.IDSet, inv *cluster.Inventory) (ports []string, distance string) {
 	usable := fastest(inv.NICs)
 	if !slices.ContainsFunc(usable, func(n *cluster.NIC) bool { return len(n.Near) > 0 }) {

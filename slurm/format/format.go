@@ -83,8 +83,8 @@ func FindLong[T any](cols []Column[T], name string) *Column[T] {
 }
 
 // Parse reads a format string of -o: text, and fields %[[.]WIDTH]LETTER with text behind them. all
-// is the format that %all stands for. bad lists the letters that are no columns, "" where there is none; they are shown as
-// they were written.
+// is the format that %all stands for. bad lists the letters that are no columns, "" where there is none; they are
+// shown as they were written.
 func Parse[T any](cols []Column[T], spec, all string) (f Format[T], bad []string) {
 	f.prefix, spec, _ = strings.Cut(spec, "%")
 	for token := range strings.SplitSeq(spec, "%") {

@@ -21,8 +21,8 @@ const peerTime = 10 * time.Second
 // singly are the commands that Slurm lets act on one cluster alone.
 var singly = []string{"scontrol", "sdiag", "sprio", "sshare"}
 
-// OwnCluster has a command act on the clusters that -M or its variable names. A code of 0 or more ends the command: it was
-// run for each of them. Else it goes on, with the cluster's name where one was named.
+// OwnCluster has a command act on the clusters that -M or its variable names. A code of 0 or more ends the command:
+// it was run for each of them. Else it goes on, with the cluster's name where one was named.
 func (s *Sys) OwnCluster(names string) (own string, code int) {
 	if s.cluster != "" || names == "" {
 		return s.cluster, -1
@@ -47,8 +47,8 @@ func (s *Sys) OwnCluster(names string) (own string, code int) {
 	return "", code
 }
 
-// PickCluster chooses, of the clusters that -M or its variable names, the one where a job starts first, and sends all calls
-// from now on there. starts says when it would start there.
+// PickCluster chooses, of the clusters that -M or its variable names, the one where a job starts first, and sends
+// all calls from now on there. starts says when it would start there.
 func (s *Sys) PickCluster(names string, starts func(*Sys) (time.Time, error)) (own string, code int) {
 	if names == "" {
 		return "", 0

@@ -35,8 +35,8 @@ func (s *Sys) Failed(err error) int {
 	return s.Fail("%v", err)
 }
 
-// ErrorExit is the exit code of an error that is not the command line's nor a task's: 1, or what SLURM_EXIT_ERROR says to
-// the programs that submit.
+// ErrorExit is the exit code of an error that is not the command line's nor a task's: 1, or what SLURM_EXIT_ERROR
+// says to the programs that submit.
 func (s *Sys) ErrorExit() int {
 	if s.Prog != "sbatch" && s.Prog != "salloc" && s.Prog != "srun" {
 		return 1

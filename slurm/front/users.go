@@ -59,8 +59,8 @@ func GroupByID(gid uint32) (string, bool) {
 	return name, ok
 }
 
-// LookupUsers finds users by name or number, as LookupUser does, in one go: a name service may be slow, and so is starting
-// a program for each.
+// LookupUsers finds users by name or number, as LookupUser does, in one go: a name service may be slow, and so is
+// starting a program for each.
 func LookupUsers(keys []string) map[string]User {
 	out := map[string]User{}
 	for key, line := range accounts("passwd", keys) {

@@ -24,8 +24,8 @@ func Meant(typed string, words []string) string {
 	return ""
 }
 
-// distance is how many letters have to be put in, left out, changed or swapped with their neighbour to make one word of another
-// (optimal string alignment), or most.
+// distance is how many letters have to be put in, left out, changed or swapped with their neighbour to make one
+// word of another (optimal string alignment), or most.
 func distance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most {
 		return most

@@ -112,7 +112,8 @@ func StatTime(t time.Time) string {
 	return fmt.Sprintf("%s (%d)", t.Local().Format("Mon Jan 02 15:04:05 2006"), t.Unix())
 }
 
-// PrintCalls writes who called what how often, and how long it took, in microseconds; widths are those of users' names and numbers.
+// PrintCalls writes who called what how often, and how long it took, in microseconds; widths are those of users'
+// names and numbers.
 func PrintCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
 	counts := func(x *api.CallCount) string {
 		return fmt.Sprintf("count:%-6d ave_time:%-6d total_time:%d\n", x.N, mean(x.Time, x.N), int64(x.Time/time.Microsecond))

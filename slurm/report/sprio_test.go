@@ -27,8 +27,8 @@ func TestHetPriorities(t *testing.T) {
 	}
 }
 
-// TestSprioRounding has the figures of Slurm 22.05 (sprio -o): each factor is rounded, a half to the even number; the sum of
-// them all is cut, and so is what %y shows, to 14 places, of the sum with its fraction.
+// TestSprioRounding has the figures of Slurm 22.05 (sprio -o): each factor is rounded, a half to the even number;
+// the sum of them all is cut, and so is what %y shows, to 14 places, of the sum with its fraction.
 func TestSprioRounding(t *testing.T) {
 	weights := cluster.PriorityWeights{Age: 123457, Assoc: 555, FairShare: 1001, Size: 1003, Partition: 777, QOS: 333}
 	for _, c := range []struct {
@@ -52,8 +52,9 @@ func TestSprioRounding(t *testing.T) {
 	}
 }
 
-// prioMux answers with three jobs, as the 22.05 did that printed testdata/sprio.txt: PriorityWeightJobSize=1000, -Partition=10, the
-// resources below, eight nodes of 16 CPUs and 8 GPUs, partitions train and big with PriorityJobFactor 1 and 4.
+// prioMux answers with three jobs, as the 22.05 did that printed testdata/sprio.txt: PriorityWeightJobSize=1000,
+// -Partition=10, the resources below, eight nodes of 16 CPUs and 8 GPUs, partitions train and big with
+// PriorityJobFactor 1 and 4.
 func prioMux() *api.Mux {
 	m := api.NewMux()
 	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
@@ -76,7 +77,8 @@ func prioMux() *api.Mux {
 	return m
 }
 
-// TestSprioGolden prints each line of testdata/sprio.txt, which a Slurm 22.05 printed of the same jobs (other numbers and users).
+// TestSprioGolden prints each line of testdata/sprio.txt, which a Slurm 22.05 printed of the same jobs (other
+// numbers and users).
 func TestSprioGolden(t *testing.T) {
 	text, err := os.ReadFile("testdata/sprio.txt")
 	if err != nil {

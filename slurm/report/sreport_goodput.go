@@ -16,7 +16,8 @@ type goodputRow struct {
 	jobs              int64
 }
 
-// lostTo says what attempts were lost to, and that their users were given back what they were charged; "" if to nothing.
+// lostTo says what attempts were lost to, and that their users were given back what they were charged; "" if to
+// nothing.
 func lostTo(u *cluster.UsageRow) (cause string) {
 	switch {
 	case u.Outcome == cluster.Requeued:

@@ -18,7 +18,8 @@ import (
 	"dev.muster/slurm/slurmtest"
 )
 
-// treeRows are the associations of rows that sshare printed: what they are below, their shares and usage; the standing is not read.
+// treeRows are the associations of rows that sshare printed: what they are below, their shares and usage; the
+// standing is not read.
 func treeRows(t *testing.T, rows []string) (all []*cluster.Association) {
 	t.Helper()
 	var path []*cluster.Association // the accounts above

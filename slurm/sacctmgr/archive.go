@@ -26,7 +26,8 @@ func (m *manager) archive(args []string) int {
 	return m.wrong("No valid entity in archive command", `Input line must include, "Dump", or "load"`)
 }
 
-// ArchiveKind is what archive dump calls a kind of records: word has it written into a file, "purge"+purge says how old it becomes.
+// ArchiveKind is what archive dump calls a kind of records: word has it written into a file, "purge"+purge says how
+// old it becomes.
 type ArchiveKind struct {
 	Kind        cluster.RecordKind
 	Word, purge string

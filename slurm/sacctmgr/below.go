@@ -40,8 +40,8 @@ func lineageOf(b *show.Books, a *cluster.Association) lineage {
 	return out
 }
 
-// below places the associations of users below an account for which what they inherit is another than in the books of before,
-// deeper accounts first.
+// below places the associations of users below an account for which what they inherit is another than in the books
+// of before, deeper accounts first.
 func (m *manager) below(top *cluster.Association, after *show.Books) (places []string) {
 	var own []string
 	for _, t := range show.TreeOf(after.Assocs) {
@@ -56,8 +56,8 @@ func (m *manager) below(top *cluster.Association, after *show.Books) (places []s
 	return append(places, own...)
 }
 
-// noAccess tells, in Slurm's words, of associations that would have a default QOS without being allowed to use it: those that
-// changes are about and those below them. It reports whether there are any.
+// noAccess tells, in Slurm's words, of associations that would have a default QOS without being allowed to use it:
+// those that changes are about and those below them. It reports whether there are any.
 func (m *manager) noAccess(changes []cluster.Change) bool {
 	after := withChanges(m.books, changes)
 	var lines []string

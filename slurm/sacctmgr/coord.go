@@ -132,7 +132,8 @@ func problemColumns() []front.Column[problem] {
 	}
 }
 
-// problems are accounts without users, users without associations, and those whom this machine does not know, as Slurm looks for them.
+// problems are accounts without users, users without associations, and those whom this machine does not know, as
+// Slurm looks for them.
 func (m *manager) problems() (rows []problem) {
 	for _, a := range m.books.Accounts {
 		used := slices.ContainsFunc(m.books.Assocs, func(x *cluster.Association) bool {

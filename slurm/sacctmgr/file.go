@@ -161,14 +161,16 @@ type loader struct {
 	told    []string
 	made    map[string]bool // accounts and users that the file makes
 	coords  map[string][]string
-	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their number.
+	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their
+	// number.
 	clean    bool
 	accounts map[string]bool
 	users    map[string]cluster.User // as far as the file has told of them
 	assocs   map[cluster.AssocID]bool
 }
 
-// load makes what a file has and the books lack, and changes what differs. With clean it takes away what the file lacks.
+// load makes what a file has and the books lack, and changes what differs. With clean it takes away what the file
+// lacks.
 func (m *manager) load(args []string) int {
 	file, clean := "", false
 	for _, w := range args {

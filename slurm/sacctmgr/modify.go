@@ -316,7 +316,8 @@ func (m *manager) remove(args []string) int {
 	return m.announced(" Deleting "+what+"...\n"+strings.Join(names, "\n"), changes, "deleting records")
 }
 
-// forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is nobody's.
+// forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is
+// nobody's.
 func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
 	gone := func(name string) bool { return q.has("qos", name) }
 	for _, a := range m.books.Assocs {

@@ -247,8 +247,8 @@ func (r *JobRow) ShownID() string {
 	return format.ArrayID(r.ArrayID, r.Tasks, r.Throttle())
 }
 
-// lastTask reports whether the record stands for the last of an array's tasks that others have been split off, which Slurm
-// writes as it writes those.
+// lastTask reports whether the record stands for the last of an array's tasks that others have been split off,
+// which Slurm writes as it writes those.
 func (r *JobRow) lastTask() bool {
 	a := r.Spec.Array
 	return r.Tasks.Len() == 1 && a != nil && a.Tasks.Len() > 1
@@ -587,7 +587,8 @@ func ExitText(e cluster.ExitStatus) string {
 	return strconv.Itoa(e.Code) + ":" + strconv.Itoa(e.Signal)
 }
 
-// ShownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the signal.
+// ShownExit is the exit code that scontrol shows: a job cancelled while it ran, or because it made room, shows the
+// signal.
 func ShownExit(r *JobRow) cluster.ExitStatus {
 	if r.Phase == cluster.Ended && (r.Outcome == cluster.Cancelled || r.Outcome == cluster.Preempted) && !r.Started.IsZero() && r.Exit == (cluster.ExitStatus{}) {
 		return cluster.ExitStatus{Signal: 15}

@@ -8,7 +8,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// NICText is a line of a node's ports: mlx5_0:400Gb:active:leaf1, the port's number behind the device where it is not the first.
+// NICText is a line of a node's ports: mlx5_0:400Gb:active:leaf1, the port's number behind the device where it is
+// not the first.
 func NICText(inv *cluster.Inventory) string {
 	var out []string
 	for i := range inv.NICs {

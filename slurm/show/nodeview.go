@@ -104,8 +104,8 @@ func powerFlag(p cluster.PowerState) int {
 	return flagPoweringUp
 }
 
-// Hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the cloud, and not
-// because it could not be had from there.
+// Hidden reports whether lists leave a node out that is not asked for: it has not come yet, or has gone to the
+// cloud, and not because it could not be had from there.
 func Hidden(s int) bool {
 	base := s & stateBaseMask
 	return base == baseFuture || s&flagPoweredDown != 0 && s&flagCloud != 0 && base != baseDown

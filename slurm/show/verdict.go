@@ -11,8 +11,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// Verdict is why a job has ended that did not end well: whose doing it was, what is known of it, and the node that has to do
-// with it. All are empty for a job that lives, or has ended well.
+// Verdict is why a job has ended that did not end well: whose doing it was, what is known of it, and the node that
+// has to do with it. All are empty for a job that lives, or has ended well.
 type Verdict struct {
 	Kind string // platform, memory, limit, program, user, policy
 	Text string

@@ -99,14 +99,16 @@ func isOpen(f *os.File) bool {
 	return err == nil
 }
 
-// salloc ends with its command, unless the allocation was taken away before (revoked) or its terminal has gone (hungUp).
+// salloc ends with its command, unless the allocation was taken away before (revoked) or its terminal has gone
+// (hungUp).
 const (
 	ended = iota
 	revoked
 	hungUp
 )
 
-// allocEnders are the signals that end the allocation where there is no terminal that has sent them to the command, too.
+// allocEnders are the signals that end the allocation where there is no terminal that has sent them to the command,
+// too.
 var allocEnders = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // runHere runs the command with the allocation in its environment. If the allocation is taken

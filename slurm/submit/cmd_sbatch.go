@@ -250,7 +250,8 @@ func settleRequest(s *front.Sys, r *Request) {
 	}
 }
 
-// beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what nodes lack.
+// beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what
+// nodes lack.
 func beforeRefusal(s *front.Sys, err error, r *Request) {
 	var e *api.Error
 	switch {

@@ -63,8 +63,8 @@ func (f *flaky) dial(context.Context) (api.Conn, error) {
 
 func isAPI(v any) bool { _, ok := v.(*api.Error); return ok }
 
-// TestSubmitDoubt: sbatch submits again, under the same key, when an answer was lost, and if it never learns what became of the
-// job it says so, and how to find out. A refusal that is sure is told as one.
+// TestSubmitDoubt: sbatch submits again, under the same key, when an answer was lost, and if it never learns what
+// became of the job it says so, and how to find out. A refusal that is sure is told as one.
 func TestSubmitDoubt(t *testing.T) {
 	made, gone := api.SubmitResponse{Job: 7}, errors.New("nobody listens")
 	uncertain := cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost")

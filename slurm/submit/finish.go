@@ -71,8 +71,8 @@ func (r *Request) finish() error {
 	return notQuiet(r)
 }
 
-// checkPerNode leaves --ntasks-per-node out where as many tasks as are asked for do not come to that many on each node; what the job's
-// environment says of it only where they are more.
+// checkPerNode leaves --ntasks-per-node out where as many tasks as are asked for do not come to that many on each
+// node; what the job's environment says of it only where they are more.
 func (r *Request) checkPerNode() {
 	j := &r.Job
 	if j.TasksPerNode == 0 || j.MinNodes == 0 || j.Tasks <= j.MinNodes {
@@ -97,8 +97,8 @@ func (r *Request) nearerSpec() {
 	}
 }
 
-// checkDeadline refuses a deadline before the job may begin. A job that names no limit of its own has what is left until its
-// deadline, a minute at least.
+// checkDeadline refuses a deadline before the job may begin. A job that names no limit of its own has what is left
+// until its deadline, a minute at least.
 func (r *Request) checkDeadline() error {
 	j := &r.Job
 	if j.Deadline.IsZero() {
@@ -113,8 +113,8 @@ func (r *Request) checkDeadline() error {
 	return nil
 }
 
-// namedNodes makes a task for each line of a host file with -m arbitrary, and otherwise has srun leave out what -w names
-// beyond the largest number of nodes.
+// namedNodes makes a task for each line of a host file with -m arbitrary, and otherwise has srun leave out what -w
+// names beyond the largest number of nodes.
 func (r *Request) namedNodes() {
 	j := &r.Job
 	named := len(j.NodeList)
@@ -130,7 +130,8 @@ func (r *Request) namedNodes() {
 	}
 }
 
-// tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are counted.
+// tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are
+// counted.
 func (r *Request) tasksOfMake() {
 	j := &r.Job
 	if r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
@@ -138,7 +139,8 @@ func (r *Request) tasksOfMake() {
 	}
 }
 
-// hinted asks of cores what --hint stands for, unless options say it in detail: then it counts for nothing, as in Slurm.
+// hinted asks of cores what --hint stands for, unless options say it in detail: then it counts for nothing, as in
+// Slurm.
 func (r *Request) hinted() error {
 	j := &r.Job
 	if j.ThreadsPerCore > 0 || j.TasksPerCore > 0 {

@@ -27,8 +27,8 @@ func (r *Request) asksGPUs() asksGPUs {
 	}
 }
 
-// lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they are the
-// step's then. How many each task has stays, as in Slurm, where there are enough for that.
+// lineFirst forgets what the job's environment says of GPUs where srun's own line asks for some, or for none: they
+// are the step's then. How many each task has stays, as in Slurm, where there are enough for that.
 func (r *Request) lineFirst() {
 	j := &r.Job
 	asks := []struct {
@@ -56,7 +56,8 @@ func (r *Request) lineFirst() {
 	r.noGPUs = own && some == 0
 }
 
-// enoughForTasks reports whether the GPUs that are asked for otherwise come to as many for each task as --gpus-per-task says.
+// enoughForTasks reports whether the GPUs that are asked for otherwise come to as many for each task as
+// --gpus-per-task says.
 func (r *Request) enoughForTasks() bool {
 	j, a := &r.Job, r.asksGPUs()
 	nodes := max(j.MinNodes, 1)
@@ -70,8 +71,8 @@ func (r *Request) enoughForTasks() bool {
 	return a.job == 0 || a.task*int64(j.Tasks) <= a.job
 }
 
-// mergePerNode makes one list of what nodes have. --gres and --gpus-per-node are two words for the same GPUs: the nearer
-// source counts, and of two on one line --gres, as in Slurm.
+// mergePerNode makes one list of what nodes have. --gres and --gpus-per-node are two words for the same GPUs: the
+// nearer source counts, and of two on one line --gres, as in Slurm.
 func (r *Request) mergePerNode() {
 	isGPU := func(g cluster.GRES) bool { return g.Name == "gpu" }
 	if slices.ContainsFunc(r.gres, isGPU) && len(r.gpusPerNode) > 0 {
@@ -98,7 +99,8 @@ func (a asksGPUs) known(j *cluster.JobSpec) bool {
 	return j.Tasks > 0 || a.job > 0 || a.fixed || j.MinNodes == 0 && j.TasksPerNode > 0
 }
 
-// tasksOfGPUs works out what options of GPUs and tasks leave open: of so many tasks how many GPUs they need, of GPUs how many tasks.
+// tasksOfGPUs works out what options of GPUs and tasks leave open: of so many tasks how many GPUs they need, of
+// GPUs how many tasks.
 func (r *Request) tasksOfGPUs() {
 	j, a := &r.Job, r.asksGPUs()
 	nodes, each := max(j.MinNodes, 1), int64(j.TasksPerGPU)
@@ -123,7 +125,8 @@ func (r *Request) tasksOfGPUs() {
 // multiple reports whether n is a multiple of each; it is if one of them was not given.
 func multiple(n, each int64) bool { return n == 0 || each == 0 || n%each == 0 }
 
-// checkGPUs refuses options of GPUs that say different things, in Slurm's words, which are not always of the options meant.
+// checkGPUs refuses options of GPUs that say different things, in Slurm's words, which are not always of the
+// options meant.
 func (r *Request) checkGPUs(given func(string) bool) error {
 	j, a := &r.Job, r.asksGPUs()
 	nodes := int64(j.MinNodes)

@@ -190,8 +190,8 @@ func addedTo(a, b string) string {
 	return strconv.FormatInt(x+y, 10)
 }
 
-// pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=[TYPE:]N and properties, which
-// are read over. Numbers of several chunks are added up, as in Slurm.
+// pbsNodes reads chunks joined by +: COUNT or NAME, then :ppn=N, :ncpus=N, :mpiprocs=N, :gpus=[TYPE:]N and
+// properties, which are read over. Numbers of several chunks are added up, as in Slurm.
 func (r *Request) pbsNodes(v string) error {
 	count := int64(0)
 	var names []string

@@ -106,8 +106,8 @@ func (r *Request) complete(env []opt.Found[Request], lines [][]opt.Found[Request
 	return nil
 }
 
-// waitTogether has components that were not told what to wait for wait for the same as the next one: those after it have
-// inherited it.
+// waitTogether has components that were not told what to wait for wait for the same as the next one: those after it
+// have inherited it.
 func (r *Request) waitTogether() {
 	for i, all := len(r.Parts), r.all(); i > 0; i-- {
 		j, next := &all[i-1].Job, &all[i].Job

@@ -43,8 +43,8 @@ type Request struct {
 	Script []byte  // the batch script
 	Argv   []string
 	Notes  []string // to be said on stderr, without the program's name; -Q silences them
-	// Parts are the other components of a heterogeneous job, or of a step of several of them; Group is the number of the
-	// component in its allocation.
+	// Parts are the other components of a heterogeneous job, or of a step of several of them; Group is the number
+	// of the component in its allocation.
 	Parts []*Request
 	Group int
 
@@ -281,7 +281,8 @@ func (r *Request) checkMPI() error {
 	return nil
 }
 
-// cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and the way out.
+// cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and
+// the way out.
 func (r *Request) cannot(option, otherwise, wayOut string) error {
 	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})

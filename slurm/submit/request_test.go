@@ -344,7 +344,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestLeaves: a job says what it leaves of its nodes; that it has them whole then is for the server, where the site allows it.
+// TestLeaves: a job says what it leaves of its nodes; that it has them whole then is for the server, where the site
+// allows it.
 func TestLeaves(t *testing.T) {
 	for arg, want := range map[string][2]string{"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"}} {
 		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir()))
@@ -359,7 +360,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestTasksPerNode: srun leaves it out, and says so, where it does not match the numbers of tasks and nodes. The cases are Slurm's.
+// TestTasksPerNode: srun leaves it out, and says so, where it does not match the numbers of tasks and nodes. The
+// cases are Slurm's.
 func TestTasksPerNode(t *testing.T) {
 	for _, c := range []struct {
 		args, env   string
@@ -464,8 +466,8 @@ func TestJobEnviron(t *testing.T) {
 	}
 }
 
-// TestStepEnviron: what shows a batch script its job's GPUs is not passed on to steps, which have their own or none; what a user sets where
-// the job has no GPUs is.
+// TestStepEnviron: what shows a batch script its job's GPUs is not passed on to steps, which have their own or
+// none; what a user sets where the job has no GPUs is.
 func TestStepEnviron(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2", "A=1|SLURM_JOB_GPUS=0,1"},
@@ -504,7 +506,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestHints: what nodes lack is said of a job that is submitted; of one that is only tested, only of limits and partitions.
+// TestHints: what nodes lack is said of a job that is submitted; of one that is only tested, only of limits and
+// partitions.
 func TestHints(t *testing.T) {
 	hinted := func(k cluster.ErrKind, hint string) error {
 		e := cluster.Errorf(cluster.Invalid, k, "refused")

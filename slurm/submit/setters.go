@@ -192,8 +192,8 @@ func setExportFile(r *Request, v string) error {
 	return nil
 }
 
-// setNodeInfo reads S[:C[:T]]; * leaves a level open, as one that is not given, whatever an option before it said, and of a range
-// the least counts.
+// setNodeInfo reads S[:C[:T]]; * leaves a level open, as one that is not given, whatever an option before it said,
+// and of a range the least counts.
 func setNodeInfo(r *Request, v string) error {
 	nth := [...]string{"first", "second", "third"}
 	dst := [...]*int{&r.Job.SocketsPerNode, &r.Job.CoresPerSocket, &r.Job.ThreadsPerCore}

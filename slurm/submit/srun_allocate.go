@@ -105,8 +105,8 @@ type allocationWait struct {
 	hold            time.Duration // how long the next call may stay open
 }
 
-// stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is waited for no
-// longer, else -1.
+// stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is
+// waited for no longer, else -1.
 func stillWaits(s *front.Sys, r *Request, id cluster.JobID, w *allocationWait) int {
 	never, preparing := false, false
 	if !w.told {

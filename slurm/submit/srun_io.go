@@ -328,8 +328,8 @@ func (o *stepIO) feed(streams []*stream.Stream, resp api.StepResponse) {
 // backgroundPause is how often an srun in the background looks whether it is in the foreground again.
 const backgroundPause = 200 * time.Millisecond
 
-// inBackground reports whether a read failed because srun runs in the background of its terminal: there is no input then, until it is
-// brought to the foreground. SIGTTIN, which would stop it, is ignored.
+// inBackground reports whether a read failed because srun runs in the background of its terminal: there is no input
+// then, until it is brought to the foreground. SIGTTIN, which would stop it, is ignored.
 func (o *stepIO) inBackground(err error) bool {
 	f, ok := o.in.(*os.File)
 	return ok && errors.Is(err, syscall.EIO) && front.IsTerminal(f) && !front.InForeground(f)

@@ -9,8 +9,8 @@ import (
 	"dev.muster/api/stream"
 )
 
-// TestLinesStayWhole: what two tasks write in parts comes out line by line, and with -u as it came. A line is kept up to 1024 bytes,
-// as Slurm does.
+// TestLinesStayWhole: what two tasks write in parts comes out line by line, and with -u as it came. A line is kept
+// up to 1024 bytes, as Slurm does.
 func TestLinesStayWhole(t *testing.T) {
 	long := strings.Repeat("x", 2500)
 	for name, c := range map[string]struct {
@@ -47,7 +47,8 @@ func TestLinesStayWhole(t *testing.T) {
 	}
 }
 
-// TestComponentsWriteApart: the output of a component goes where that component says, that of one that says nothing to the first's.
+// TestComponentsWriteApart: the output of a component goes where that component says, that of one that says nothing
+// to the first's.
 func TestComponentsWriteApart(t *testing.T) {
 	var a, b bytes.Buffer
 	o := &stepIO{req: &Request{}, begun: map[streamKey][]byte{}, parts: []*partIO{{out: &a, err: &a}, {first: 2, out: &b, err: &b}}}

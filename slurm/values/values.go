@@ -39,7 +39,8 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 	return d, ok
 }
 
-// ParseSpan reads a time that something takes, as a time limit is written: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, to the second.
+// ParseSpan reads a time that something takes, as a time limit is written: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, to
+// the second.
 func ParseSpan(s string) (time.Duration, bool) {
 	dayText, clock, hasDays := strings.Cut(s, "-")
 	var days int64

@@ -12,7 +12,8 @@ func ParseWhen(s string, now time.Time) (t time.Time, pos int, ok bool) {
 	return parseTime(s, now, false)
 }
 
-// ParsePast reads one as questions about the past take it: a time of day is today's, a date without a year the last such.
+// ParsePast reads one as questions about the past take it: a time of day is today's, a date without a year the last
+// such.
 func ParsePast(s string, now time.Time) (t time.Time, pos int, ok bool) {
 	return parseTime(s, now, true)
 }

@@ -202,7 +202,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\x00|\^@`), ""},                                                          // as a terminal shows it
 }
 
-// replaceVarying takes the job's number, nodes and times out of a text, and sorts its lines, each once: several processes write it.
+// replaceVarying takes the job's number, nodes and times out of a text, and sorts its lines, each once: several
+// processes write it.
 func replaceVarying(text, id string) string {
 	if n, err := strconv.Atoi(id); err == nil {
 		for k := 2; k >= 0; k-- { // an array's records, or components

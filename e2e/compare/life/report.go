@@ -72,8 +72,8 @@ func differences(a, b life, racing bool) (out []string) {
 	return out
 }
 
-// racingLines are what the srun of a script tells about an end that is its own, too: how many of them it still writes is left to
-// chance, on both sides.
+// racingLines are what the srun of a script tells about an end that is its own, too: how many of them it still
+// writes is left to chance, on both sides.
 var racingLines = regexp.MustCompile(`\*\*\* STEP |srun: (Job step aborted|Force Terminated|error: node: TASKS: (Killed|Terminated))`)
 
 func withoutRacing(text string) string {
