@@ -98,8 +98,9 @@ func TestForecastHolds(t *testing.T) {
 				continue
 			}
 			starts++
+			lead, _ := snap.Job(leaderOf(j)) // by whom all of a heterogeneous job is looked at
 			for _, sh := range st.Alloc.Shares {
-				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(j), slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }), sh})
+				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(lead), slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }), sh})
 			}
 		}
 		for name, list := range on {
