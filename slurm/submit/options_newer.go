@@ -53,3 +53,13 @@ var optionsNewer = []opt.Option[Request]{
 	{Long: "accept-preempt", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
 }
+
+// optionsOwn are options that Slurm does not have.
+var optionsOwn = []opt.Option[Request]{
+	{Long: "nccl-env", On: opt.All, Env: "NCCL_ENV", Newer: true, Group: opt.GPU,
+		Help: "tell NCCL the ports nearest to each task's GPUs",
+		Set: func(r *Request, _ string) error {
+			r.Job.NCCLEnv = true
+			return nil
+		}},
+}
