@@ -25,7 +25,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var benchImage = flag.Int("bench-image", 0, "how many nodes TestBenchImage fetches an image on; 0: none")
+var (
+	benchImage     = flag.Int("bench-image", 0, "how many nodes TestBenchImage fetches an image on; 0: none")
+	benchImageSize = flag.Int("bench-image-mib", 128, "the image's size")
+	benchImageRate = flag.String("bench-image-rate", "80mbit", "of each node's link, as tc writes it")
+)
 
 // hubOn is a registry on a host of its own, and counts what it sends.
 type hubOn struct {
@@ -204,12 +208,12 @@ func TestBenchImage(t *testing.T) {
 	if *benchImage == 0 {
 		t.Skip("see make bench-image")
 	}
-	const layers, size, rate = 4, 32 << 20, "80mbit"
-	img := bigImage(t, layers, size)
+	const layers = 4
+	img := bigImage(t, layers, *benchImageSize<<20/layers)
 	measure := func(nodes int) (time.Duration, float64) {
 		g, hub := imageNodes(t, nodes, img)
 		for i := range nodes + 2 {
-			if err := g.hosts.limit(i+1, rate); err != nil {
+			if err := g.hosts.limit(i+1, *benchImageRate); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,5 +226,5 @@ func TestBenchImage(t *testing.T) {
 	one, _ := measure(1)
 	many, sent := measure(*benchImage)
 	t.Logf("an image of %d MiB over links of %s: one node %v, %d nodes %v, ratio %.2f; the registry has sent it %.2f times",
-		layers*size>>20, rate, one.Round(time.Millisecond), *benchImage, many.Round(time.Millisecond), float64(many)/float64(one), sent)
+		*benchImageSize, *benchImageRate, one.Round(time.Millisecond), *benchImage, many.Round(time.Millisecond), float64(many)/float64(one), sent)
 }
