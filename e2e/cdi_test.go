@@ -51,9 +51,9 @@ containerEdits:
 		{"a program", tiny + "nvidia-smi", "8 GPUs\n", ""},
 		{"the loader finds it", tiny + "sh -c 'echo $LD_LIBRARY_PATH $DRIVER_IS'", "/opt/lib here\n", ""},
 		{"read-only", tiny + "--container-writable sh -c 'echo x >/opt/lib/libcuda.so.1'", "", "Read-only file system"},
-		{"a step that joins", "salloc -Q sh -c '" + tiny + "--container-name=n sh -c \"touch /tmp/on; sleep 60\" & " +
-			"for i in $(seq 100); do srun --overlap --container-name=n:exec test -e /tmp/on && break; sleep .1; done; " +
-			"srun --overlap --container-name=n:exec sh -c \"echo \\$LD_LIBRARY_PATH \\$DRIVER_IS\"; scancel $SLURM_JOB_ID'", "/opt/lib here\n", "*"},
+		{"a step that joins", "salloc -Q sh -c '" + tiny + "--container-name=n sh -c \"touch /tmp/on; until [ -e /tmp/off ]; do sleep .1; done\" & " +
+			"for i in $(seq 100); do srun --overlap --container-name=n:exec ls /tmp/on >/dev/null 2>&1 && break; sleep .1; done; " +
+			"srun --overlap --container-name=n:exec sh -c \"echo \\$LD_LIBRARY_PATH \\$DRIVER_IS; touch /tmp/off\"; wait'", "/opt/lib here\n", "*"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			out, errs, code := d.line(1, c.line)
