@@ -136,17 +136,12 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 		http.Error(w, "this path is a tunnel for peers", http.StatusBadRequest)
 		return
 	}
-	conn, buf, err := http.NewResponseController(w).Hijack()
+	conn, err := upgrade(w, api.PeerProtocol)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, upgraded(api.PeerProtocol)); err != nil {
-		conn.Close()
-		return
-	}
-	x.conns.put(&innerConn{&bufferedConn{conn, buf.Reader}, caller{Caller: who, token: true}})
+	x.conns.put(&innerConn{conn, caller{Caller: who, token: true}})
 }
 
 // admitPeer has the leader write down what a peer has told.
@@ -179,17 +174,11 @@ func (c *call) carryTunnel() {
 		c.fail(c.w, c.r, err)
 		return
 	}
-	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	conn, err := upgrade(c.w, c.r.Header.Get("Upgrade"))
 	if err != nil {
 		far.Close()
 		c.fail(c.w, c.r, err)
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
-		far.Close()
-		conn.Close()
-		return
-	}
-	api.Splice(c.ctx, &bufferedConn{conn, buf.Reader}, far)
+	api.Splice(c.ctx, conn, far)
 }

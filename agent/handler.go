@@ -323,18 +323,14 @@ func (c *call) tunnel() {
 			return
 		}
 	}
-	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	conn, err := upgrade(c.w, c.r.Header.Get("Upgrade"))
 	if err != nil {
 		c.fail(c.w, c.r, err)
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, upgraded(c.r.Header.Get("Upgrade"))); err != nil {
-		return
-	}
-	caller := &byeReader{Reader: buf.Reader}
-	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn, caller}); err != nil {
+	caller := &byeReader{Reader: conn.r}
+	if err := c.route.Tunnel(c.ctx, c.who, c.body, &bufferedConn{conn.Conn, caller}); err != nil {
 		c.log.Debug("tunnel ended", "path", c.r.URL.Path, "err", err)
 	}
 	c.srunEnded(caller)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"dev.muster/agent/server"
 	"dev.muster/api"
@@ -145,15 +144,10 @@ func (x *rest) callByToken(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this path is a tunnel for muster's commands", http.StatusBadRequest)
 		return
 	}
-	conn, buf, err := http.NewResponseController(w).Hijack()
+	conn, err := upgrade(w, api.TokenProtocol)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, upgraded(api.TokenProtocol)); err != nil {
-		conn.Close()
-		return
-	}
-	_ = x.conns.take(&bufferedConn{conn, buf.Reader}, who) // else it is closed
+	_ = x.conns.take(conn, who) // else it is closed
 }

@@ -160,33 +160,28 @@ func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch str
 		c.fail(c.w, c.r, c.away(id, err))
 		return
 	}
-	defer far.Close()
-	conn, buf, err := http.NewResponseController(c.w).Hijack()
+	conn, err := upgrade(c.w, protocol)
 	if err != nil {
+		far.Close()
 		c.fail(c.w, c.r, err)
 		return
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Time{})
-	if _, err := io.WriteString(conn, upgraded(protocol)); err != nil {
-		return
-	}
-	stop := context.AfterFunc(c.ctx, func() { far.Close(); conn.Close() })
-	defer stop()
-	caller, done := &byeReader{Reader: buf.Reader}, make(chan struct{})
-	go func() { // ends when either connection is closed, below at the latest
-		defer close(done)
-		_, _ = io.Copy(far, caller)
-		far.Close()
-		conn.Close()
-	}()
-	_, _ = io.Copy(conn, far)
-	far.Close()
-	conn.Close()
-	<-done
+	caller := &byeReader{Reader: conn.r}
+	api.Splice(c.ctx, &bufferedConn{conn.Conn, caller}, far)
 	c.srunEnded(caller)
 }
 
-func upgraded(protocol string) string {
-	return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+// upgrade takes a call's connection over for a tunnel, and tells the caller that it is one.
+func upgrade(w http.ResponseWriter, protocol string) (*bufferedConn, error) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &bufferedConn{conn, buf.Reader}, nil
 }
