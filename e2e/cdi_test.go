@@ -46,14 +46,17 @@ containerEdits:
 		t.Fatal(err)
 	}
 	tiny := "srun --container-image=" + h.host + "#lab/tiny:1 "
+	const inside = "srun --overlap --container-name=n:exec "
+	joins := "salloc -Q sh -c '" + tiny + "--container-name=n " +
+		"sh -c \"touch /tmp/on; until [ -e /tmp/off ]; do sleep .1; done\" & " +
+		"for i in $(seq 100); do " + inside + "ls /tmp/on >/dev/null 2>&1 && break; sleep .1; done; " +
+		inside + "sh -c \"echo \\$LD_LIBRARY_PATH \\$DRIVER_IS; touch /tmp/off\"; wait'"
 	for _, c := range []struct{ what, line, out, errs string }{
 		{"a library by its link", tiny + "cat /opt/lib/libcuda.so.1", "the driver\n", ""},
 		{"a program", tiny + "nvidia-smi", "8 GPUs\n", ""},
 		{"the loader finds it", tiny + "sh -c 'echo $LD_LIBRARY_PATH $DRIVER_IS'", "/opt/lib here\n", ""},
 		{"read-only", tiny + "--container-writable sh -c 'echo x >/opt/lib/libcuda.so.1'", "", "Read-only file system"},
-		{"a step that joins", "salloc -Q sh -c '" + tiny + "--container-name=n sh -c \"touch /tmp/on; until [ -e /tmp/off ]; do sleep .1; done\" & " +
-			"for i in $(seq 100); do srun --overlap --container-name=n:exec ls /tmp/on >/dev/null 2>&1 && break; sleep .1; done; " +
-			"srun --overlap --container-name=n:exec sh -c \"echo \\$LD_LIBRARY_PATH \\$DRIVER_IS; touch /tmp/off\"; wait'", "/opt/lib here\n", "*"},
+		{"a step that joins", joins, "/opt/lib here\n", "*"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			out, errs, code := d.line(1, c.line)
@@ -65,7 +68,8 @@ containerEdits:
 	if err := os.Remove(d.dir + "/driver/smi"); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := d.line(1, tiny+"true"); code != 1 || !strings.Contains(errs, "the driver, as /etc/cdi and /var/run/cdi have it: open "+d.dir) {
+	want := "the driver, as /etc/cdi and /var/run/cdi have it: open " + d.dir
+	if _, errs, code := d.line(1, tiny+"true"); code != 1 || !strings.Contains(errs, want) {
 		t.Errorf("a file that is not there: %d %s", code, errs)
 	}
 }

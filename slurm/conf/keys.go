@@ -120,7 +120,8 @@ func (r *reader) key(file string, n int, p pair) {
 		r.suspend(file, n, p)
 	case "communicationparameters", "prologflags", "scronparameters":
 		r.wordKey(file, n, p)
-	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults", "jobfileappend", "allowspecresourcesusage", "disablerootjobs":
+	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults",
+		"jobfileappend", "allowspecresourcesusage", "disablerootjobs":
 		r.launchKey(file, n, p)
 	case "enforcepartlimits":
 		c.EnforcePartLimits = strings.ToUpper(p.value)
@@ -186,7 +187,8 @@ func (r *reader) wordKey(file string, n int, p pair) {
 func (r *reader) inactiveLimit(file string, n int, p pair) {
 	v := 0
 	if r.number(file, n, p, &v); v > 0 {
-		r.note(file, n, "InactiveLimit=%s has no effect: a job whose srun is gone ends at once, one whose salloc is gone keeps its nodes up to its time limit", p.value)
+		r.note(file, n, "InactiveLimit=%s has no effect: a job whose srun is gone ends at once, "+
+			"one whose salloc is gone keeps its nodes up to its time limit", p.value)
 	}
 	r.cfg.InactiveLimit = time.Duration(v) * time.Second
 }
@@ -236,7 +238,8 @@ func (r *reader) simple(file string, n int, p pair) bool {
 func (r *reader) sampling(file string, n int, value string) {
 	every, ok := cluster.ParseSampling(value)
 	if r.cfg.SampleEvery = every; !ok {
-		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, joined by commas to energy=, network= and filesystem=; ignored", value)
+		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, "+
+			"joined by commas to energy=, network= and filesystem=; ignored", value)
 	}
 }
 
@@ -251,7 +254,8 @@ func holdsNothing(p pair) string {
 	case p.key == "maxnodes" && p.value == "0":
 		return "MaxNodes=0 would leave it open: close it by State=DRAIN, or State=DOWN"
 	case p.key == "maxcpuspernode" && !strings.EqualFold(p.value, "UNLIMITED"):
-		return "MaxCPUsPerNode=" + p.value + " can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own"
+		return "MaxCPUsPerNode=" + p.value +
+			" can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own"
 	}
 	return ""
 }
@@ -373,7 +377,9 @@ func (r *reader) launchKey(file string, n int, p pair) {
 	var err error
 	switch p.key {
 	case "launchparameters":
-		c.NCCLEnv, r.interactive, c.RemoveIPC = hasAny(words, "nccl_env"), hasAny(words, "use_interactive_step"), hasAny(words, "remove_ipc")
+		c.NCCLEnv = hasAny(words, "nccl_env")
+		r.interactive = hasAny(words, "use_interactive_step")
+		c.RemoveIPC = hasAny(words, "remove_ipc")
 		r.params(file, n, p)
 	case "interactivestepoptions":
 		r.interactiveOptions = p.value
