@@ -256,6 +256,7 @@ func (c *Purge) apply(t *tx) (any, error) {
 			}
 		}
 		t.purge(j)
+		t.dropTriggers(id)
 		t.events = append(t.events, Event{Purged: id})
 	}
 	for _, h := range c.Blobs {
@@ -335,6 +336,9 @@ func Due(s *Snapshot, now time.Time) []Command {
 		out = append(out, c)
 	}
 	if c := s.turnsDue(now); c != nil {
+		out = append(out, c)
+	}
+	if c, _ := s.triggersDue(now); c != nil {
 		out = append(out, c)
 	}
 	if at := s.decayDue(); !at.IsZero() && !at.After(now) {

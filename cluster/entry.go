@@ -154,6 +154,10 @@ var commands = [...]struct {
 	{"peer_drop", 3, func() Command { return &PeerDrop{} }},
 	{"jwt_key", LevelTokens, func() Command { return &JWTKey{} }},
 	{"jwt_end", LevelTokens, func() Command { return &JWTEnd{} }},
+	{"trigger_set", LevelTriggers, func() Command { return &TriggerSet{} }},
+	{"trigger_clear", LevelTriggers, func() Command { return &TriggerClear{} }},
+	{"trigger_server", LevelTriggers, func() Command { return &TriggerServer{} }},
+	{"triggers_due", LevelTriggers, func() Command { return &TriggersDue{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

@@ -24,6 +24,8 @@ type Errand struct {
 	Reservation string `json:"reservation,omitempty"`
 	// Retain is what of history is to be archived and to go.
 	Retain *Forgetting `json:"retain,omitempty"`
+	// Trigger is the program of a trigger.
+	Trigger *TriggerRun `json:"trigger,omitempty" since:"5,optional"`
 	// Array sums up the tasks of the job's array, if the errand is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -64,6 +66,8 @@ const (
 	ErrandJobComp ErrandKind = "job_comp"
 
 	ErrandRetain ErrandKind = "retain" // archive old records of history, which go when it is done
+
+	ErrandTrigger ErrandKind = "trigger" // run the program of a trigger
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -143,6 +147,7 @@ func (t *tx) announce(old, j *Job) {
 	if old == nil || j == nil {
 		return
 	}
+	t.watchJob(old, j)
 	if j.Phase == Ending && old.Preparing() {
 		t.unheard = append(t.unheard, j.ID)
 	}

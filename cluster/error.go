@@ -71,8 +71,10 @@ const (
 	ErrResvSkip      ErrKind = "resv_skip"
 	ErrMultiProg     ErrKind = "multi_prog"
 	ErrNoChange      ErrKind = "no_change"
-	ErrToken         ErrKind = "token" // it is not taken
-	ErrCron          ErrKind = "cron"  // a job of a crontab
+	ErrToken         ErrKind = "token"      // it is not taken
+	ErrCron          ErrKind = "cron"       // a job of a crontab
+	ErrTrigger       ErrKind = "trigger"    // there is such a one
+	ErrNoTrigger     ErrKind = "no_trigger" // there is none
 	ErrBeginTime     ErrKind = "begin_time"
 	ErrLicense       ErrKind = "license"
 	ErrReservation   ErrKind = "reservation"

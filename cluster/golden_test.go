@@ -239,7 +239,25 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenCron(w)
 	goldenPeers(w)
 	goldenTokens(w)
+	goldenTriggers(w)
 	return w.log
+}
+
+// goldenTriggers is a trigger of each kind: one was met and its program is to be run, one is met and not due yet.
+func goldenTriggers(w *world) {
+	set := func(g Trigger) { w.ok(root, &TriggerSet{Trigger: g}) }
+	set(Trigger{Events: []TriggerEvent{TriggerDown, TriggerFail}, Nodes: []NodeName{"n0"}, Program: "/a", Permanent: true})
+	set(Trigger{Events: []TriggerEvent{TriggerIdle}, Offset: time.Hour, Program: "/b x"})
+	set(Trigger{Events: []TriggerEvent{TriggerLeaderLost}, Program: "/c"})
+	set(Trigger{Events: []TriggerEvent{TriggerReconfig}, Program: "/d"})
+	set(Trigger{Events: []TriggerEvent{TriggerFini}, Job: w.submit(nil), Program: "/e"})
+	w.ok(root, &TriggerClear{ID: 4})
+	w.ok(sys, &TriggerServer{Events: []TriggerEvent{TriggerLeaderLost}})
+	why := "why"
+	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeSetDown, Reason: &why})
+	w.ok(sys, &TriggersDue{})
+	w.pass(triggerGather)
+	w.ok(sys, &TriggersDue{})
 }
 
 // goldenTokens is a key of users' tokens that was rotated, and tokens that were ended.

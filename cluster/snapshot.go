@@ -58,6 +58,7 @@ type snapshotRecord struct {
 	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
 	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
 	UserTokens  *UserTokens  `json:"user_tokens,omitempty" since:"4"`
+	Triggers    *Triggers    `json:"triggers,omitempty" since:"5"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
@@ -100,6 +101,9 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.clusters.Scan(func(_ string, p *PeerCluster) bool { return put(&snapshotRecord{Peer: p}) })
 	if s.tokensOfUsers != nil {
 		put(&snapshotRecord{UserTokens: s.tokensOfUsers})
+	}
+	if s.triggers != nil {
+		put(&snapshotRecord{Triggers: s.triggers})
 	}
 	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
@@ -199,6 +203,8 @@ func (t *tables) regainRecord(rec *snapshotRecord) {
 		t.clusters.Set(strings.ToLower(rec.Peer.Name), rec.Peer)
 	case rec.UserTokens != nil:
 		t.tokensOfUsers = rec.UserTokens
+	case rec.Triggers != nil:
+		t.triggers = rec.Triggers
 	case rec.Spent != nil:
 		t.spent.Set(rec.Spent)
 	case rec.Step != nil:

@@ -101,9 +101,10 @@ type tables struct {
 	joined *btree.Map[string, *Member]
 	resvs  *btree.Map[string, *Reservation]
 
-	errands *btree.Map[uint64, *Errand]
-	tested  *btree.Map[string, *TestedPart]
-	spent   *btree.BTreeG[*SpentKey]
+	errands  *btree.Map[uint64, *Errand]
+	triggers *Triggers // nil: there was never one
+	tested   *btree.Map[string, *TestedPart]
+	spent    *btree.BTreeG[*SpentKey]
 
 	queue    *btree.BTreeG[queueKey]
 	queueAt  *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -329,6 +330,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		at = x
 	}
 	if x := t.nextSettled(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
+		at = x
+	}
+	if _, x := t.triggersDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
 		at = x
 	}
 	for n := range valuesOf(t.reboots) {

@@ -1,0 +1,522 @@
+package cluster
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A trigger has the leader run a program when something happens: once, or each time if it is permanent (strigger).
+// What happened to nodes within triggerGather is told in one call, so that a lost switch runs one program.
+
+// TriggerEvent is what a trigger waits for.
+type TriggerEvent string
+
+// The events, in Slurm's words: of nodes, of jobs, of the servers and of what muster has none of.
+const (
+	TriggerDown     TriggerEvent = "down"
+	TriggerUp       TriggerEvent = "up"
+	TriggerDrained  TriggerEvent = "drained"
+	TriggerDraining TriggerEvent = "draining"
+	TriggerResume   TriggerEvent = "resume"
+	TriggerFail     TriggerEvent = "fail"
+	TriggerIdle     TriggerEvent = "idle"
+	TriggerReconfig TriggerEvent = "reconfig"
+	TriggerTime     TriggerEvent = "time"
+	TriggerFini     TriggerEvent = "fini"
+
+	TriggerLeaderLost    TriggerEvent = "primary_slurmctld_failure"
+	TriggerLeaderBegins  TriggerEvent = "primary_slurmctld_resumed_operation"
+	TriggerLeaderTakes   TriggerEvent = "primary_slurmctld_resumed_control"
+	TriggerAnotherLeads  TriggerEvent = "backup_slurmctld_assumed_control"
+	TriggerAcctFull      TriggerEvent = "primary_slurmctld_acct_buffer_full"
+	TriggerDbdLost       TriggerEvent = "primary_slurmdbd_failure"
+	TriggerDbdBack       TriggerEvent = "primary_slurmdbd_resumed_operation"
+	TriggerDatabaseLost  TriggerEvent = "primary_database_failure"
+	TriggerDatabaseBack  TriggerEvent = "primary_database_resumed_operation"
+	TriggerBurstBuffer   TriggerEvent = "burst_buffer"
+	TriggerFollowerLost  TriggerEvent = "backup_slurmctld_failure"
+	TriggerFollowerBegan TriggerEvent = "backup_slurmctld_resumed_operation"
+)
+
+// TriggerKind is what an event is of.
+type TriggerKind string
+
+// The kinds, by Slurm's names.
+const (
+	OfNodes    TriggerKind = "node"
+	OfJob      TriggerKind = "job"
+	OfServers  TriggerKind = "slurmctld"
+	OfDbd      TriggerKind = "slurmdbd"
+	OfDatabase TriggerKind = "database"
+	OfOther    TriggerKind = "other"
+)
+
+// triggerKinds says what each event is of; of the last ones muster has nothing, so they never come.
+var triggerKinds = map[TriggerEvent]TriggerKind{
+	TriggerDown: OfNodes, TriggerUp: OfNodes, TriggerDrained: OfNodes, TriggerDraining: OfNodes,
+	TriggerResume: OfNodes, TriggerFail: OfNodes, TriggerIdle: OfNodes, TriggerReconfig: OfNodes,
+	TriggerTime: OfJob, TriggerFini: OfJob,
+	TriggerLeaderLost: OfServers, TriggerLeaderBegins: OfServers, TriggerLeaderTakes: OfServers,
+	TriggerAnotherLeads: OfServers, TriggerFollowerLost: OfServers, TriggerFollowerBegan: OfServers,
+	TriggerAcctFull: OfServers, TriggerDbdLost: OfDbd, TriggerDbdBack: OfDbd,
+	TriggerDatabaseLost: OfDatabase, TriggerDatabaseBack: OfDatabase, TriggerBurstBuffer: OfOther,
+}
+
+// Bounds of triggers.
+const (
+	// triggerGather is how long a program waits for more of what it is run for.
+	triggerGather = 2 * time.Second
+	maxTriggers   = 1000
+	maxProgram    = 4096
+)
+
+// Trigger is one.
+type Trigger struct {
+	ID     uint32         `json:"id"`
+	UID    uint32         `json:"uid"` // who has set it, and as whom the program runs
+	Events []TriggerEvent `json:"events"`
+	Job    JobID          `json:"job,omitempty"`   // it is about this job, or about its nodes
+	Nodes  []NodeName     `json:"nodes,omitempty"` // it is about these; none: all, or those of the job
+	// Offset is how long after the event the program runs; before it, if that is negative and the event is a job's
+	// time limit. Of idle it is how long a node has been so.
+	Offset    time.Duration `json:"offset,omitempty"`
+	Program   string        `json:"program"` // a path and arguments, parted by blanks
+	Permanent bool          `json:"permanent,omitempty"`
+	Ran       time.Time     `json:"ran,omitzero"` // when it was run last
+
+	// Due is when the program is to be run, for the nodes Hit; zero: nothing has happened yet.
+	Due time.Time  `json:"due,omitzero"`
+	Hit []NodeName `json:"hit,omitempty"`
+}
+
+// Triggers are those that there are, and the number of the last one. They are replaced, never changed.
+type Triggers struct {
+	Last uint32    `json:"last"`
+	List []Trigger `json:"list,omitempty"`
+}
+
+// TriggerRun is the program of a trigger that was met.
+type TriggerRun struct {
+	ID      uint32 `json:"id"`
+	UID     uint32 `json:"uid"`
+	Program string `json:"program"`
+	// Job, or else Nodes of the errand, or else Event is what it is told.
+	Job   JobID        `json:"job,omitempty"`
+	Event TriggerEvent `json:"event,omitempty"`
+}
+
+// Triggers yields the triggers by number.
+func (t *tables) Triggers() iter.Seq[*Trigger] {
+	return func(yield func(*Trigger) bool) {
+		if t.triggers == nil {
+			return
+		}
+		for i := range t.triggers.List {
+			if !yield(&t.triggers.List[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Kind is what the trigger is about.
+func (g *Trigger) Kind() TriggerKind {
+	if g.Job != 0 {
+		return OfJob
+	}
+	return triggerKinds[g.Events[0]]
+}
+
+func (g *Trigger) awaits(e TriggerEvent) bool { return slices.Contains(g.Events, e) }
+
+// TriggersOfUsers reports whether the site lets users set triggers: their programs run on the servers.
+func (c *Config) TriggersOfUsers() bool {
+	words := strings.Split(strings.ToLower(c.Keys["slurmctldparameters"]), ",")
+	return slices.Contains(words, "allow_user_triggers")
+}
+
+func putTriggers(t *tx, next *Triggers) {
+	old := t.triggers
+	t.triggers = next
+	t.onUndo(func() { t.triggers = old })
+}
+
+// changeTriggers replaces each trigger by what f makes of it, or drops it where f says so. f must not change what it
+// is given.
+func (t *tx) changeTriggers(f func(g Trigger) (next Trigger, keep bool)) {
+	if t.triggers == nil {
+		return
+	}
+	next := Triggers{Last: t.triggers.Last}
+	for _, g := range t.triggers.List {
+		if g, keep := f(g); keep {
+			next.List = append(next.List, g)
+		}
+	}
+	putTriggers(t, &next)
+}
+
+// TriggerSet makes a trigger. Result: its number.
+type TriggerSet struct {
+	Trigger Trigger `json:"trigger"`
+}
+
+func (*TriggerSet) kind() string { return "trigger_set" }
+
+func (c *TriggerSet) apply(t *tx) (any, error) {
+	g := c.Trigger
+	if err := t.mayTrigger(); err != nil {
+		return nil, err
+	}
+	if err := t.checkTrigger(&g); err != nil {
+		return nil, err
+	}
+	next := Triggers{}
+	if t.triggers != nil {
+		next.Last, next.List = t.triggers.Last, slices.Clone(t.triggers.List)
+	}
+	next.Last++
+	g.ID, g.UID = next.Last, t.by.UID
+	g.Due, g.Hit, g.Ran = time.Time{}, nil, time.Time{}
+	next.List = append(next.List, g)
+	putTriggers(t, &next)
+	return g.ID, nil
+}
+
+// mayTrigger refuses triggers of those whose programs may not run on the servers.
+func (t *tx) mayTrigger() error {
+	if t.by.UID == 0 && t.by.Node == "" || t.by.Admin || t.config.TriggersOfUsers() && !t.by.NodeRoot {
+		return nil
+	}
+	return Errorf(Denied, ErrAccess,
+		"only root and SlurmUser set triggers, unless SlurmctldParameters has allow_user_triggers")
+}
+
+func (t *tx) checkTrigger(g *Trigger) error {
+	if len(g.Events) == 0 || len(g.Program) > maxProgram || !strings.HasPrefix(g.Program, "/") {
+		return Errorf(Invalid, "", "a trigger has an event, and a program with its whole path (%d bytes at most)", maxProgram)
+	}
+	for _, e := range g.Events {
+		kind, ok := triggerKinds[e]
+		switch {
+		case !ok:
+			return Errorf(Invalid, "", "there is no event %q", e)
+		case kind != triggerKinds[g.Events[0]]:
+			return Errorf(Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0])
+		case kind == OfJob && g.Job == 0:
+			return Errorf(Invalid, ErrJobID, "the event %s is of a job", e)
+		case g.Job != 0 && kind != OfJob && (kind != OfNodes || e == TriggerReconfig || e == TriggerIdle):
+			return Errorf(Invalid, ErrJobID, "the event %s is of no job", e)
+		}
+	}
+	if g.Job != 0 && !t.goesOn(g.Job) {
+		return Errorf(NotFound, ErrJobID, "there is no job %d that goes on", g.Job)
+	}
+	if j, ok := t.jobs.Get(g.Job); ok && j.Spec.UID != t.by.UID && !t.by.Operator() {
+		return Errorf(Denied, ErrUser, "job %d is another user's", g.Job)
+	}
+	for _, n := range g.Nodes {
+		if _, ok := t.nodes.Get(n); !ok {
+			return Errorf(NotFound, ErrNodeName, "there is no node %s", n)
+		}
+	}
+	if t.triggers == nil {
+		return nil
+	}
+	if len(t.triggers.List) >= maxTriggers {
+		return Errorf(Conflict, "", "there are %d triggers, and no more may be: clear some", maxTriggers)
+	}
+	if slices.ContainsFunc(t.triggers.List, g.same) {
+		return Errorf(Conflict, ErrTrigger, "there is such a trigger")
+	}
+	return nil
+}
+
+// goesOn reports whether there is such a job, or array, and it has not ended.
+func (t *tables) goesOn(id JobID) bool {
+	if j, ok := t.jobs.Get(id); ok && j.Phase != Ended {
+		return true
+	}
+	for m := range t.Members(id) {
+		if m.Phase != Ended {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether two triggers want the same.
+func (g *Trigger) same(o Trigger) bool {
+	return slices.Equal(g.Events, o.Events) && g.Job == o.Job && slices.Equal(g.Nodes, o.Nodes) &&
+		g.Offset == o.Offset && g.Program == o.Program
+}
+
+// TriggerClear takes triggers away: by number, of a job, of a user. What is empty does not matter. Result: how many.
+type TriggerClear struct {
+	ID  uint32  `json:"id,omitempty"`
+	Job JobID   `json:"job,omitempty"`
+	UID *uint32 `json:"uid,omitempty"`
+}
+
+func (*TriggerClear) kind() string { return "trigger_clear" }
+
+// wants reports whether the trigger is one of those that are meant.
+func (c *TriggerClear) wants(g *Trigger) bool {
+	return (c.ID == 0 || c.ID == g.ID) && (c.Job == 0 || c.Job == g.Job) && (c.UID == nil || *c.UID == g.UID)
+}
+
+func (c *TriggerClear) apply(t *tx) (any, error) {
+	if c.ID == 0 && c.Job == 0 && c.UID == nil {
+		return nil, Errorf(Invalid, "", "say which triggers are cleared: by number, job or user")
+	}
+	gone := 0
+	for g := range t.Triggers() {
+		if !c.wants(g) {
+			continue
+		}
+		if g.UID != t.by.UID && !t.by.Operator() {
+			return nil, Errorf(Denied, ErrAccess, "trigger %d is another user's", g.ID)
+		}
+		gone++
+	}
+	if gone == 0 {
+		return nil, Errorf(NotFound, ErrNoTrigger, "there is no such trigger")
+	}
+	t.changeTriggers(func(g Trigger) (Trigger, bool) { return g, !c.wants(&g) })
+	return gone, nil
+}
+
+// TriggerServer says that one of the events of servers has happened.
+type TriggerServer struct {
+	Events []TriggerEvent `json:"events"`
+}
+
+func (*TriggerServer) kind() string { return "trigger_server" }
+
+func (c *TriggerServer) apply(t *tx) (any, error) {
+	if !t.by.System {
+		return nil, Errorf(Denied, ErrUser, "the leader says what happens to servers")
+	}
+	for _, e := range c.Events {
+		if triggerKinds[e] == OfServers {
+			t.happened(e)
+		}
+	}
+	return nil, nil
+}
+
+// happened meets the triggers that wait for an event of the whole cluster.
+func (t *tx) happened(e TriggerEvent) {
+	t.meet(func(g *Trigger) bool { return g.awaits(e) }, nil, e)
+}
+
+// meet meets the triggers that f picks: they are due after their offset, those of nodes a moment later.
+func (t *tx) meet(f func(*Trigger) bool, node *Node, e TriggerEvent) {
+	var met bool
+	for g := range t.Triggers() {
+		met = met || f(g)
+	}
+	if !met {
+		return
+	}
+	t.changeTriggers(func(g Trigger) (Trigger, bool) {
+		if !f(&g) {
+			return g, true
+		}
+		wait := max(g.Offset, 0)
+		if node != nil && g.Job == 0 {
+			wait = max(wait, triggerGather)
+			g.Hit = union(g.Hit, node.Name)
+		}
+		if wait == 0 {
+			t.runTrigger(&g, e)
+			return g, g.Permanent
+		}
+		if g.Due.IsZero() {
+			g.Due = t.at.Add(wait)
+		}
+		return g, true
+	})
+}
+
+// union is a list of nodes with one more, if that is not in it.
+func union(list []NodeName, name NodeName) []NodeName {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(slices.Clone(list), name)
+}
+
+// runTrigger sends the errand of a trigger, which waits from now on for what comes next.
+func (t *tx) runTrigger(g *Trigger, e TriggerEvent) {
+	run := &TriggerRun{ID: g.ID, UID: g.UID, Program: g.Program, Job: g.Job}
+	if g.Job == 0 && len(g.Hit) == 0 {
+		run.Event = e
+	}
+	t.send(Errand{Kind: ErrandTrigger, Trigger: run, Nodes: g.Hit})
+	g.Due, g.Hit, g.Ran = time.Time{}, nil, t.at
+}
+
+// watchNode meets the triggers of what has become of a node.
+func (t *tx) watchNode(old, n *Node) {
+	if t.triggers == nil || old == nil || n == nil {
+		return
+	}
+	busy := len(t.Load(n.Name).Jobs) > 0
+	for _, w := range nodeEvents {
+		if w.is(n, busy) && !w.is(old, busy) {
+			t.hitNode(n, w.event)
+		}
+	}
+}
+
+// hitNode meets the triggers that wait for an event of a node, or of the nodes of a job.
+func (t *tx) hitNode(n *Node, e TriggerEvent) {
+	t.meet(func(g *Trigger) bool {
+		if !g.awaits(e) {
+			return false
+		}
+		if j, ok := t.jobs.Get(g.Job); g.Job != 0 {
+			return ok && slices.Contains(j.AllocNodes(), n.Name)
+		}
+		return len(g.Nodes) == 0 || slices.Contains(g.Nodes, n.Name)
+	}, n, e)
+}
+
+// nodeEvents are the states of nodes of which the begin is an event.
+var nodeEvents = [...]struct {
+	event TriggerEvent
+	is    func(n *Node, busy bool) bool
+}{
+	{TriggerDown, func(n *Node, _ bool) bool { return n.lostOrDown() }},
+	{TriggerUp, func(n *Node, _ bool) bool { return n.Up && !n.Down }},
+	{TriggerDraining, func(n *Node, busy bool) bool { return n.Drain && busy }},
+	{TriggerDrained, func(n *Node, busy bool) bool { return n.Drain && !busy }},
+	{TriggerResume, func(n *Node, _ bool) bool { return !n.Drain && (!n.Down || n.Silent) }},
+	{TriggerFail, func(n *Node, _ bool) bool { return n.Failing }},
+}
+
+// lostOrDown reports whether a node that should be there is not: set down, or not heard of.
+func (n *Node) lostOrDown() bool {
+	return n.Down || !n.Up && !n.Off() && !n.Reboot.Issued()
+}
+
+// watchEmptied meets the triggers of nodes that were drained while jobs were on them, and have none any more.
+func (t *tx) watchEmptied() {
+	if t.triggers == nil {
+		return
+	}
+	for _, name := range t.emptied {
+		if n, ok := t.nodes.Get(name); ok && n.Drain {
+			t.hitNode(n, TriggerDrained)
+		}
+	}
+}
+
+// watchJob meets the triggers of a job that ends, or has reached its time limit. Of an array the first number stands
+// for all of its tasks.
+func (t *tx) watchJob(old, j *Job) {
+	if t.triggers == nil {
+		return
+	}
+	if j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut {
+		t.meet(func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
+	}
+	if !endsNow(old, j) {
+		return
+	}
+	whole := JobID(0)
+	if j.ArrayID != 0 && t.TasksOver(j.ArrayID) {
+		whole = j.ArrayID
+	}
+	t.meet(func(g *Trigger) bool {
+		of := g.Job == j.ID && j.ArrayID == 0 || g.Job == whole && whole != 0 || g.Job == j.ID && g.Job != j.ArrayID
+		return of && g.awaits(TriggerFini)
+	}, nil, TriggerFini)
+}
+
+// dropTriggers takes away the triggers of a job that nobody knows any more.
+func (t *tx) dropTriggers(id JobID) {
+	of := func(g *Trigger) bool { return g.Job == id && g.Due.IsZero() }
+	for g := range t.Triggers() {
+		if of(g) {
+			t.changeTriggers(func(g Trigger) (Trigger, bool) { return g, !of(&g) })
+			return
+		}
+	}
+}
+
+// TriggersDue runs the programs whose time has come.
+type TriggersDue struct{}
+
+func (*TriggersDue) kind() string { return "triggers_due" }
+
+func (*TriggersDue) apply(t *tx) (any, error) {
+	if !t.by.System {
+		return nil, Errorf(Denied, ErrUser, "the leader says when programs are run")
+	}
+	t.changeTriggers(func(g Trigger) (Trigger, bool) {
+		at, hit := t.triggerAt(&g, t.at)
+		if at.IsZero() || at.After(t.at) {
+			return g, true
+		}
+		g.Hit = hit
+		t.runTrigger(&g, g.Events[0])
+		return g, g.Permanent && g.Job == 0
+	})
+	return nil, nil
+}
+
+// triggersDue is what runs the programs that are due at now, nil if none is, and when the next one is.
+func (t *tables) triggersDue(now time.Time) (c *TriggersDue, next time.Time) {
+	for g := range t.Triggers() {
+		at, _ := t.triggerAt(g, now)
+		switch {
+		case at.IsZero():
+		case at.After(now):
+			next = sooner(next, at)
+		default:
+			c = &TriggersDue{}
+		}
+	}
+	return c, next
+}
+
+// triggerAt is when a trigger's program is to be run, zero if that is not known yet, and for which nodes.
+func (t *tables) triggerAt(g *Trigger, now time.Time) (at time.Time, hit []NodeName) {
+	switch {
+	case !g.Due.IsZero():
+		return g.Due, g.Hit
+	case g.awaits(TriggerTime):
+		if j, ok := t.jobs.Get(g.Job); ok && j.Phase == Running {
+			if end := j.EndLimit(t.config); !end.IsZero() {
+				return end.Add(g.Offset), nil
+			}
+		}
+	case g.awaits(TriggerIdle):
+		return t.idleFor(g, now)
+	}
+	return time.Time{}, nil
+}
+
+// idleFor is when the first node will have been idle for a trigger's offset since its program was last run; if that
+// is over, hit are all of which it is true.
+func (t *tables) idleFor(g *Trigger, now time.Time) (at time.Time, hit []NodeName) {
+	for n := range t.Nodes() {
+		if len(t.Load(n.Name).Jobs) > 0 || !n.Usable() || len(g.Nodes) > 0 && !slices.Contains(g.Nodes, n.Name) {
+			continue
+		}
+		since := later(later(n.LastBusy, n.Registered), n.ReasonAt)
+		end := since.Add(max(g.Offset, 0))
+		if !end.After(g.Ran) { // it was told of
+			continue
+		}
+		if !end.After(now) {
+			hit = append(hit, n.Name)
+		}
+		at = sooner(at, end)
+	}
+	return at, hit
+}
