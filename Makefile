@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
 export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm/front.Version=$(VERSION)
-FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat sbcast sgather sattach scrontab
+FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat sbcast sgather sattach scrontab strigger
 
 .PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs limits
 

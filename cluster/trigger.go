@@ -26,18 +26,16 @@ const (
 	TriggerTime     TriggerEvent = "time"
 	TriggerFini     TriggerEvent = "fini"
 
-	TriggerLeaderLost    TriggerEvent = "primary_slurmctld_failure"
-	TriggerLeaderBegins  TriggerEvent = "primary_slurmctld_resumed_operation"
-	TriggerLeaderTakes   TriggerEvent = "primary_slurmctld_resumed_control"
-	TriggerAnotherLeads  TriggerEvent = "backup_slurmctld_assumed_control"
-	TriggerAcctFull      TriggerEvent = "primary_slurmctld_acct_buffer_full"
-	TriggerDbdLost       TriggerEvent = "primary_slurmdbd_failure"
-	TriggerDbdBack       TriggerEvent = "primary_slurmdbd_resumed_operation"
-	TriggerDatabaseLost  TriggerEvent = "primary_database_failure"
-	TriggerDatabaseBack  TriggerEvent = "primary_database_resumed_operation"
-	TriggerBurstBuffer   TriggerEvent = "burst_buffer"
-	TriggerFollowerLost  TriggerEvent = "backup_slurmctld_failure"
-	TriggerFollowerBegan TriggerEvent = "backup_slurmctld_resumed_operation"
+	TriggerLeaderLost   TriggerEvent = "primary_slurmctld_failure"
+	TriggerLeaderBegins TriggerEvent = "primary_slurmctld_resumed_operation"
+	TriggerLeaderTakes  TriggerEvent = "primary_slurmctld_resumed_control"
+	TriggerAnotherLeads TriggerEvent = "backup_slurmctld_assumed_control"
+	TriggerAcctFull     TriggerEvent = "primary_slurmctld_acct_buffer_full"
+	TriggerDbdLost      TriggerEvent = "primary_slurmdbd_failure"
+	TriggerDbdBack      TriggerEvent = "primary_slurmdbd_resumed_operation"
+	TriggerDatabaseLost TriggerEvent = "primary_database_failure"
+	TriggerDatabaseBack TriggerEvent = "primary_database_resumed_operation"
+	TriggerBurstBuffer  TriggerEvent = "burst_buffer"
 )
 
 // TriggerKind is what an event is of.
@@ -59,8 +57,8 @@ var triggerKinds = map[TriggerEvent]TriggerKind{
 	TriggerResume: OfNodes, TriggerFail: OfNodes, TriggerIdle: OfNodes, TriggerReconfig: OfNodes,
 	TriggerTime: OfJob, TriggerFini: OfJob,
 	TriggerLeaderLost: OfServers, TriggerLeaderBegins: OfServers, TriggerLeaderTakes: OfServers,
-	TriggerAnotherLeads: OfServers, TriggerFollowerLost: OfServers, TriggerFollowerBegan: OfServers,
-	TriggerAcctFull: OfServers, TriggerDbdLost: OfDbd, TriggerDbdBack: OfDbd,
+	TriggerAnotherLeads: OfServers,
+	TriggerAcctFull:     OfServers, TriggerDbdLost: OfDbd, TriggerDbdBack: OfDbd,
 	TriggerDatabaseLost: OfDatabase, TriggerDatabaseBack: OfDatabase, TriggerBurstBuffer: OfOther,
 }
 
@@ -187,7 +185,8 @@ func (c *TriggerSet) apply(t *tx) (any, error) {
 
 // mayTrigger refuses triggers of those whose programs may not run on the servers.
 func (t *tx) mayTrigger() error {
-	if t.by.UID == 0 && t.by.Node == "" || t.by.Admin || t.config.TriggersOfUsers() && !t.by.NodeRoot {
+	ours := t.by.UID == 0 || t.by.Admin || t.config.ServerUser != "" && t.by.User == t.config.ServerUser
+	if !t.by.NodeRoot && (ours || t.config.TriggersOfUsers()) {
 		return nil
 	}
 	return Errorf(Denied, ErrAccess,

@@ -23,7 +23,7 @@ import (
 )
 
 // frontEnds are the names under which the binary is called.
-var frontEnds = []string{"muster", "sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach", "scrontab"}
+var frontEnds = []string{"muster", "sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach", "scrontab", "strigger"}
 
 // bin is a folder with the binary and its links, made once.
 var bin string

@@ -61,6 +61,8 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{cfg.FollowProgram}, env.Switch(cfg)
 	case cluster.ErrandJobComp:
 		p = jobComp(e.Job, cfg)
+	case cluster.ErrandTrigger:
+		p.Argv, p.Environ = triggerArgv(e), env.Switch(cfg)
 	case cluster.ErrandRetain:
 		p.Argv, p.Environ = []string{e.Retain.Script}, archiveEnv(e.Retain)
 	case cluster.ErrandMail:
@@ -74,6 +76,19 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 		p.Argv, p.Environ = []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
 	}
 	return p
+}
+
+// triggerArgv is the program of a trigger, and what it is told: a job, a list of nodes, or what has happened. As in
+// Slurm no quotes are heeded.
+func triggerArgv(e *cluster.Errand) []string {
+	argv := strings.Fields(e.Trigger.Program)
+	switch {
+	case e.Trigger.Job != 0:
+		return append(argv, strconv.FormatUint(uint64(e.Trigger.Job), 10))
+	case len(e.Nodes) > 0:
+		return append(argv, front.NodeText(e.Nodes))
+	}
+	return append(argv, string(e.Trigger.Event))
 }
 
 // archiveEnv tells ArchiveScript what goes and is to be archived, and up to where, Unix seconds.

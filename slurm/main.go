@@ -47,6 +47,7 @@ func frontEnds() []frontEnd {
 		{"sgather", "fetch a file from the nodes of a job", stage.Sgather},
 		{"sattach", "show what a running step prints, and type for it", stage.Sattach},
 		{"scrontab", "list and change a crontab, whose lines are jobs", cron.Scrontab},
+		{"strigger", "run programs when something happens to jobs, nodes or servers", control.Strigger},
 	}
 }
 

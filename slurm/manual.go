@@ -76,6 +76,8 @@ func described(name string) (operands string, options []opt.Entry) {
 		return queryPage(opt.Sgather, stage.SgatherOptions)
 	case "sstat":
 		return queryPage(opt.Sstat, report.SstatOptions)
+	case "strigger":
+		return queryPage(opt.Strigger, control.StriggerOptions)
 	case "scrontab":
 		return queryPage(opt.Scrontab, cron.ScrontabOptions)
 	}

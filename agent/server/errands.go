@@ -24,6 +24,7 @@ const (
 	errandsAtOnce = 64
 	mailLimit     = time.Minute           // one run of MailProg, or of the script of JobCompLoc
 	errandSays    = 1 << 10               // bytes of a program's output that are told of
+	triggerLimit  = 5 * time.Minute       // of a trigger's program, as in Slurm
 	errandGather  = 20 * time.Millisecond // what ends within this is told in one entry
 )
 
@@ -179,6 +180,8 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	limit := cfg.PrologTimeout
 	switch e.Kind {
+	case cluster.ErrandTrigger:
+		limit = triggerLimit
 	case cluster.ErrandMail, cluster.ErrandJobComp, cluster.ErrandLead, cluster.ErrandFollow:
 		limit = mailLimit
 	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
@@ -198,7 +201,12 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := runAs(cmd.SysProcAttr, cfg.ServerUser); err != nil {
+	if e.Trigger != nil {
+		err = runAsUser(cmd.SysProcAttr, e.Trigger.UID)
+	} else {
+		err = runAs(cmd.SysProcAttr, cfg.ServerUser)
+	}
+	if err != nil {
 		return err
 	}
 	out, err := cmd.CombinedOutput()
@@ -270,6 +278,19 @@ func ownFirst(environ []string) []string {
 		}
 	}
 	return out
+}
+
+// runAsUser makes a process run as the user of a trigger, with the user's groups.
+func runAsUser(attr *syscall.SysProcAttr, uid uint32) error {
+	if os.Getuid() != 0 || uid == 0 {
+		return nil
+	}
+	_, gid, groups, err := LookupUser(uid)
+	if err != nil {
+		return err
+	}
+	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}
+	return nil
 }
 
 // runAs makes a process run as a user, if that is not who runs already.

@@ -128,13 +128,14 @@ func (s *Server) lead(ctx context.Context) {
 				timer.Reset(100 * time.Millisecond)
 				continue
 			}
-			term := s.beginTerm(ctx, asked)
+			term, followed := s.beginTerm(ctx, asked), opened
 			tending.Go(func() { s.confirm(term) })
 			tending.Go(func() { s.findPaths(term) })
 			tending.Go(func() { s.heartbeats.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
 			tending.Go(func() { s.errands(term) })
+			tending.Go(func() { tellLead(term, s, followed) })
 			tending.Go(func() { enforceIdle(term, s) })
 			turn(cluster.ErrandLead)
 		}

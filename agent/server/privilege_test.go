@@ -33,6 +33,8 @@ func TestRightsOfEndpoints(t *testing.T) {
 		"POST /v1/history/archive":   api.Named | api.ForDeputies,
 		"POST /v1/history/load":      api.Named | api.ForDeputies,
 		"GET /v1/crontab":            api.Named | api.ForOperators,
+		"POST /v1/triggers/set":      api.Named,
+		"POST /v1/triggers/clear":    api.Named | api.ForOperators,
 		"POST /v1/servers/log-level": api.Named | api.ForAdministrators,
 		"POST /v1/burnins/record":    api.ForNodeRoot,
 	}

@@ -60,8 +60,7 @@ var paramKeys = [...]paramKey{
 		{"cloud", "nodes of clouds are shown, also while they are off", true},
 		{"partitions", "all users see the partitions; Hidden=YES leaves one out of lists", false},
 	}},
-	{"SlurmctldParameters", "", []paramWord{
-		{"allow_user_triggers", "there is no strigger: --notify calls a URL at events of jobs", false},
+	{"SlurmctldParameters", "allow_user_triggers", []paramWord{
 		{"cloud_dns", "nodes tell their addresses when they come", true},
 		{"cloud_reg_addrs", "nodes tell their addresses when they come", true},
 		{"enable_configless", "nodes get the configuration from the servers, always", true},

@@ -68,6 +68,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrResvCoreCount, 0, "Core count for reservation node list is not consistent!"},
 	{cluster.ErrCPUCount, 0, "CPU count specification invalid"},
 	{cluster.ErrResvAccess, 2069, "Access denied to requested reservation"},
+	{cluster.ErrTrigger, 2089, "Duplicate event trigger"},
+	{cluster.ErrNoTrigger, 3, "No such process"},
 	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
 	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
 	{cluster.ErrNoChange, 2181, "No changes specified"},

@@ -89,6 +89,8 @@ func Operands(prog opt.Prog) string {
 		return "[options] <jobid.stepid>"
 	case opt.Scrontab:
 		return "[-u user] [-e | -l | -r | file]"
+	case opt.Strigger:
+		return "[--set | --get | --clear] [OPTIONS]"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:

@@ -42,13 +42,14 @@ const (
 	Sgather
 	Sattach
 	Scrontab
+	Strigger
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
 var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat",
-	"sbcast", "sgather", "sattach", "scrontab"}
+	"sbcast", "sgather", "sattach", "scrontab", "strigger"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {
