@@ -106,8 +106,11 @@ about-test:
 	@echo "make test: installs what is missing, builds, checks the house rules, then runs the tests of all packages and of the built"; \
 	echo "program. On two cores it takes 8 to 10 minutes, more where nothing is compiled yet; each package says so when it is through."
 
+# Tests of clusters wait more than they compute: two for each core.
+TESTS_AT_ONCE = $(shell echo $$((2 * $$(nproc))))
+
 test: about-test parts build lint
-	$(GO) test -timeout 15m $(TESTFLAGS) ./...
+	$(GO) test -timeout 15m -parallel $(TESTS_AT_ONCE) $(TESTFLAGS) ./...
 
 e2e: parts build
 	$(GO) test -count=1 ./e2e/...

@@ -200,6 +200,7 @@ type books struct {
 	clusters *btree.Map[string, *PeerCluster]
 
 	tokensOfUsers *UserTokens // nil: no key was made yet
+	triggers      *Triggers   // nil: there was never one
 
 	byOwner *btree.Map[owner, *AssocID]
 }
@@ -219,7 +220,7 @@ func newBooks() books {
 
 func (b *books) copyBooks() books {
 	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
-		b.tokensOfUsers, b.byOwner.Copy()}
+		b.tokensOfUsers, b.triggers, b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

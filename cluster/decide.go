@@ -256,7 +256,7 @@ func (c *Purge) apply(t *tx) (any, error) {
 			}
 		}
 		t.purge(j)
-		t.dropTriggers(id)
+		dropTriggers(t, id)
 		t.events = append(t.events, Event{Purged: id})
 	}
 	for _, h := range c.Blobs {
@@ -323,22 +323,16 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if purge != nil || idle != nil {
 		out = append(out, &Purge{Jobs: purge, Blobs: idle})
 	}
-	if c := s.resvsDue(now); c != nil {
-		out = append(out, c)
-	}
-	if c := s.rebootsDue(now); c != nil {
-		out = append(out, c)
+	programs, _ := triggersDue(&s.tables, now)
+	for _, c := range []Command{s.resvsDue(now), s.rebootsDue(now), s.turnsDue(now), programs} {
+		if c != nil {
+			out = append(out, c)
+		}
 	}
 	if c, _ := s.powerDue(now); c != nil {
 		out = append(out, c)
 	}
 	if c, _ := s.retainDue(now); c != nil {
-		out = append(out, c)
-	}
-	if c := s.turnsDue(now); c != nil {
-		out = append(out, c)
-	}
-	if c, _ := s.triggersDue(now); c != nil {
 		out = append(out, c)
 	}
 	if at := s.decayDue(); !at.IsZero() && !at.After(now) {

@@ -147,7 +147,7 @@ func (t *tx) announce(old, j *Job) {
 	if old == nil || j == nil {
 		return
 	}
-	t.watchJob(old, j)
+	watchJob(t, old, j)
 	if j.Phase == Ending && old.Preparing() {
 		t.unheard = append(t.unheard, j.ID)
 	}

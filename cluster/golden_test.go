@@ -246,7 +246,7 @@ func goldenStory(t *testing.T) [][]byte {
 // goldenTriggers is a trigger of each kind: one was met and its program is to be run, one is met and not due yet.
 func goldenTriggers(w *world) {
 	set := func(g Trigger) { w.ok(root, &TriggerSet{Trigger: g}) }
-	set(Trigger{Events: []TriggerEvent{TriggerDown, TriggerFail}, Nodes: []NodeName{"n0"}, Program: "/a", Permanent: true})
+	set(Trigger{Program: "/a", Permanent: true, Events: []TriggerEvent{TriggerDown, TriggerFail}, Nodes: []NodeName{"n0"}})
 	set(Trigger{Events: []TriggerEvent{TriggerIdle}, Offset: time.Hour, Program: "/b x"})
 	set(Trigger{Events: []TriggerEvent{TriggerLeaderLost}, Program: "/c"})
 	set(Trigger{Events: []TriggerEvent{TriggerReconfig}, Program: "/d"})

@@ -648,6 +648,6 @@ func (c *Configure) apply(t *tx) (any, error) {
 		t.putNode(&n)
 	}
 	t.powerDeclared()
-	t.happened(TriggerReconfig)
+	happened(t, TriggerReconfig)
 	return nil, nil
 }

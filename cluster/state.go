@@ -101,10 +101,9 @@ type tables struct {
 	joined *btree.Map[string, *Member]
 	resvs  *btree.Map[string, *Reservation]
 
-	errands  *btree.Map[uint64, *Errand]
-	triggers *Triggers // nil: there was never one
-	tested   *btree.Map[string, *TestedPart]
-	spent    *btree.BTreeG[*SpentKey]
+	errands *btree.Map[uint64, *Errand]
+	tested  *btree.Map[string, *TestedPart]
+	spent   *btree.BTreeG[*SpentKey]
 
 	queue    *btree.BTreeG[queueKey]
 	queueAt  *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -309,36 +308,26 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		at = k.at
 		return false
 	})
+	next := func(x time.Time) {
+		if x.After(now) && (at.IsZero() || x.Before(at)) {
+			at = x
+		}
+	}
 	if _, b, ok := t.idle.Min(); ok {
-		if x := b.Added.Add(idleBlobAge); x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
+		next(b.Added.Add(idleBlobAge))
 	}
-	if x := t.nextResv(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if x := t.nextTurn(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if x := t.decayDue(); x.After(now) && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if _, x := t.retainDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if _, x := t.powerDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if x := t.nextSettled(now); !x.IsZero() && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
-	if _, x := t.triggersDue(now); x.After(now) && (at.IsZero() || x.Before(at)) {
-		at = x
-	}
+	next(t.nextResv(now))
+	next(t.nextTurn(now))
+	next(t.decayDue())
+	_, retain := t.retainDue(now)
+	next(retain)
+	_, power := t.powerDue(now)
+	next(power)
+	_, trigger := triggersDue(t, now)
+	next(trigger)
+	next(t.nextSettled(now))
 	for n := range valuesOf(t.reboots) {
-		if x := t.rebootEnd(n); x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
+		next(t.rebootEnd(n))
 	}
 	return at
 }

@@ -106,13 +106,13 @@ type TriggerRun struct {
 }
 
 // Triggers yields the triggers by number.
-func (t *tables) Triggers() iter.Seq[*Trigger] {
+func (b *books) Triggers() iter.Seq[*Trigger] {
 	return func(yield func(*Trigger) bool) {
-		if t.triggers == nil {
+		if b.triggers == nil {
 			return
 		}
-		for i := range t.triggers.List {
-			if !yield(&t.triggers.List[i]) {
+		for i := range b.triggers.List {
+			if !yield(&b.triggers.List[i]) {
 				return
 			}
 		}
@@ -143,7 +143,7 @@ func putTriggers(t *tx, next *Triggers) {
 
 // changeTriggers replaces each trigger by what f makes of it, or drops it where f says so. f must not change what it
 // is given.
-func (t *tx) changeTriggers(f func(g Trigger) (next Trigger, keep bool)) {
+func changeTriggers(t *tx, f func(g Trigger) (next Trigger, keep bool)) {
 	if t.triggers == nil {
 		return
 	}
@@ -165,10 +165,10 @@ func (*TriggerSet) kind() string { return "trigger_set" }
 
 func (c *TriggerSet) apply(t *tx) (any, error) {
 	g := c.Trigger
-	if err := t.mayTrigger(); err != nil {
+	if err := mayTrigger(t); err != nil {
 		return nil, err
 	}
-	if err := t.checkTrigger(&g); err != nil {
+	if err := g.check(t); err != nil {
 		return nil, err
 	}
 	next := Triggers{}
@@ -184,57 +184,78 @@ func (c *TriggerSet) apply(t *tx) (any, error) {
 }
 
 // mayTrigger refuses triggers of those whose programs may not run on the servers.
-func (t *tx) mayTrigger() error {
-	ours := t.by.UID == 0 || t.by.Admin || t.config.ServerUser != "" && t.by.User == t.config.ServerUser
-	if !t.by.NodeRoot && (ours || t.config.TriggersOfUsers()) {
+func mayTrigger(t *tx) error {
+	slurmUser := t.config.ServerUser
+	switch {
+	case t.by.NodeRoot:
+	case t.by.UID == 0, t.by.Admin, slurmUser != "" && t.by.User == slurmUser, t.config.TriggersOfUsers():
 		return nil
 	}
 	return Errorf(Denied, ErrAccess,
 		"only root and SlurmUser set triggers, unless SlurmctldParameters has allow_user_triggers")
 }
 
-func (t *tx) checkTrigger(g *Trigger) error {
+// check refuses what is no trigger, and more of them than may be.
+func (g *Trigger) check(t *tx) error {
 	if len(g.Events) == 0 || len(g.Program) > maxProgram || !strings.HasPrefix(g.Program, "/") {
-		return Errorf(Invalid, "", "a trigger has an event, and a program with its whole path (%d bytes at most)", maxProgram)
+		return Errorf(Invalid, "", "a trigger has an event, and a program with its whole path (%d bytes at most)",
+			maxProgram)
 	}
 	for _, e := range g.Events {
-		kind, ok := triggerKinds[e]
-		switch {
-		case !ok:
-			return Errorf(Invalid, "", "there is no event %q", e)
-		case kind != triggerKinds[g.Events[0]]:
-			return Errorf(Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0])
-		case kind == OfJob && g.Job == 0:
-			return Errorf(Invalid, ErrJobID, "the event %s is of a job", e)
-		case g.Job != 0 && kind != OfJob && (kind != OfNodes || e == TriggerReconfig || e == TriggerIdle):
-			return Errorf(Invalid, ErrJobID, "the event %s is of no job", e)
+		if err := g.checkEvent(e); err != nil {
+			return err
 		}
 	}
-	if g.Job != 0 && !t.goesOn(g.Job) {
-		return Errorf(NotFound, ErrJobID, "there is no job %d that goes on", g.Job)
-	}
-	if j, ok := t.jobs.Get(g.Job); ok && j.Spec.UID != t.by.UID && !t.by.Operator() {
-		return Errorf(Denied, ErrUser, "job %d is another user's", g.Job)
+	if err := g.checkJob(t); err != nil {
+		return err
 	}
 	for _, n := range g.Nodes {
 		if _, ok := t.nodes.Get(n); !ok {
 			return Errorf(NotFound, ErrNodeName, "there is no node %s", n)
 		}
 	}
-	if t.triggers == nil {
-		return nil
-	}
-	if len(t.triggers.List) >= maxTriggers {
+	switch {
+	case t.triggers == nil:
+	case len(t.triggers.List) >= maxTriggers:
 		return Errorf(Conflict, "", "there are %d triggers, and no more may be: clear some", maxTriggers)
-	}
-	if slices.ContainsFunc(t.triggers.List, g.same) {
+	case slices.ContainsFunc(t.triggers.List, g.same):
 		return Errorf(Conflict, ErrTrigger, "there is such a trigger")
 	}
 	return nil
 }
 
-// goesOn reports whether there is such a job, or array, and it has not ended.
-func (t *tables) goesOn(id JobID) bool {
+func (g *Trigger) checkEvent(e TriggerEvent) error {
+	kind, ok := triggerKinds[e]
+	switch {
+	case !ok:
+		return Errorf(Invalid, "", "there is no event %q", e)
+	case kind != triggerKinds[g.Events[0]]:
+		return Errorf(Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0])
+	case g.Job == 0 && kind == OfJob:
+		return Errorf(Invalid, ErrJobID, "the event %s is of a job", e)
+	case g.Job == 0 || kind == OfJob:
+		return nil
+	case kind != OfNodes || e == TriggerReconfig || e == TriggerIdle:
+		return Errorf(Invalid, ErrJobID, "the event %s is of no job", e)
+	}
+	return nil
+}
+
+func (g *Trigger) checkJob(t *tx) error {
+	if g.Job == 0 {
+		return nil
+	}
+	if !anyGoesOn(t.tables, g.Job) {
+		return Errorf(NotFound, ErrJobID, "there is no job %d that goes on", g.Job)
+	}
+	if j, ok := t.jobs.Get(g.Job); ok && j.Spec.UID != t.by.UID && !t.by.Operator() {
+		return Errorf(Denied, ErrUser, "job %d is another user's", g.Job)
+	}
+	return nil
+}
+
+// anyGoesOn reports whether there is such a job, or array, and it has not ended.
+func anyGoesOn(t *tables, id JobID) bool {
 	if j, ok := t.jobs.Get(id); ok && j.Phase != Ended {
 		return true
 	}
@@ -248,8 +269,10 @@ func (t *tables) goesOn(id JobID) bool {
 
 // same reports whether two triggers want the same.
 func (g *Trigger) same(o Trigger) bool {
-	return slices.Equal(g.Events, o.Events) && g.Job == o.Job && slices.Equal(g.Nodes, o.Nodes) &&
-		g.Offset == o.Offset && g.Program == o.Program
+	if g.Job != o.Job || g.Offset != o.Offset || g.Program != o.Program {
+		return false
+	}
+	return slices.Equal(g.Events, o.Events) && slices.Equal(g.Nodes, o.Nodes)
 }
 
 // TriggerClear takes triggers away: by number, of a job, of a user. What is empty does not matter. Result: how many.
@@ -263,7 +286,11 @@ func (*TriggerClear) kind() string { return "trigger_clear" }
 
 // wants reports whether the trigger is one of those that are meant.
 func (c *TriggerClear) wants(g *Trigger) bool {
-	return (c.ID == 0 || c.ID == g.ID) && (c.Job == 0 || c.Job == g.Job) && (c.UID == nil || *c.UID == g.UID)
+	switch {
+	case c.ID != 0 && c.ID != g.ID, c.Job != 0 && c.Job != g.Job:
+		return false
+	}
+	return c.UID == nil || *c.UID == g.UID
 }
 
 func (c *TriggerClear) apply(t *tx) (any, error) {
@@ -283,7 +310,7 @@ func (c *TriggerClear) apply(t *tx) (any, error) {
 	if gone == 0 {
 		return nil, Errorf(NotFound, ErrNoTrigger, "there is no such trigger")
 	}
-	t.changeTriggers(func(g Trigger) (Trigger, bool) { return g, !c.wants(&g) })
+	changeTriggers(t, func(g Trigger) (Trigger, bool) { return g, !c.wants(&g) })
 	return gone, nil
 }
 
@@ -300,19 +327,19 @@ func (c *TriggerServer) apply(t *tx) (any, error) {
 	}
 	for _, e := range c.Events {
 		if triggerKinds[e] == OfServers {
-			t.happened(e)
+			happened(t, e)
 		}
 	}
 	return nil, nil
 }
 
 // happened meets the triggers that wait for an event of the whole cluster.
-func (t *tx) happened(e TriggerEvent) {
-	t.meet(func(g *Trigger) bool { return g.awaits(e) }, nil, e)
+func happened(t *tx, e TriggerEvent) {
+	meet(t, func(g *Trigger) bool { return g.awaits(e) }, nil, e)
 }
 
 // meet meets the triggers that f picks: they are due after their offset, those of nodes a moment later.
-func (t *tx) meet(f func(*Trigger) bool, node *Node, e TriggerEvent) {
+func meet(t *tx, f func(*Trigger) bool, node *Node, e TriggerEvent) {
 	var met bool
 	for g := range t.Triggers() {
 		met = met || f(g)
@@ -320,7 +347,7 @@ func (t *tx) meet(f func(*Trigger) bool, node *Node, e TriggerEvent) {
 	if !met {
 		return
 	}
-	t.changeTriggers(func(g Trigger) (Trigger, bool) {
+	changeTriggers(t, func(g Trigger) (Trigger, bool) {
 		if !f(&g) {
 			return g, true
 		}
@@ -330,7 +357,7 @@ func (t *tx) meet(f func(*Trigger) bool, node *Node, e TriggerEvent) {
 			g.Hit = union(g.Hit, node.Name)
 		}
 		if wait == 0 {
-			t.runTrigger(&g, e)
+			runTrigger(t, &g, e)
 			return g, g.Permanent
 		}
 		if g.Due.IsZero() {
@@ -349,7 +376,7 @@ func union(list []NodeName, name NodeName) []NodeName {
 }
 
 // runTrigger sends the errand of a trigger, which waits from now on for what comes next.
-func (t *tx) runTrigger(g *Trigger, e TriggerEvent) {
+func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
 	run := &TriggerRun{ID: g.ID, UID: g.UID, Program: g.Program, Job: g.Job}
 	if g.Job == 0 && len(g.Hit) == 0 {
 		run.Event = e
@@ -359,21 +386,21 @@ func (t *tx) runTrigger(g *Trigger, e TriggerEvent) {
 }
 
 // watchNode meets the triggers of what has become of a node.
-func (t *tx) watchNode(old, n *Node) {
+func watchNode(t *tx, old, n *Node) {
 	if t.triggers == nil || old == nil || n == nil {
 		return
 	}
 	busy := len(t.Load(n.Name).Jobs) > 0
 	for _, w := range nodeEvents {
 		if w.is(n, busy) && !w.is(old, busy) {
-			t.hitNode(n, w.event)
+			hitNode(t, n, w.event)
 		}
 	}
 }
 
 // hitNode meets the triggers that wait for an event of a node, or of the nodes of a job.
-func (t *tx) hitNode(n *Node, e TriggerEvent) {
-	t.meet(func(g *Trigger) bool {
+func hitNode(t *tx, n *Node, e TriggerEvent) {
+	meet(t, func(g *Trigger) bool {
 		if !g.awaits(e) {
 			return false
 		}
@@ -403,45 +430,46 @@ func (n *Node) lostOrDown() bool {
 }
 
 // watchEmptied meets the triggers of nodes that were drained while jobs were on them, and have none any more.
-func (t *tx) watchEmptied() {
+func watchEmptied(t *tx) {
 	if t.triggers == nil {
 		return
 	}
 	for _, name := range t.emptied {
 		if n, ok := t.nodes.Get(name); ok && n.Drain {
-			t.hitNode(n, TriggerDrained)
+			hitNode(t, n, TriggerDrained)
 		}
 	}
 }
 
 // watchJob meets the triggers of a job that ends, or has reached its time limit. Of an array the first number stands
 // for all of its tasks.
-func (t *tx) watchJob(old, j *Job) {
+func watchJob(t *tx, old, j *Job) {
 	if t.triggers == nil {
 		return
 	}
 	if j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut {
-		t.meet(func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
+		meet(t, func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
 	}
 	if !endsNow(old, j) {
 		return
 	}
-	whole := JobID(0)
-	if j.ArrayID != 0 && t.TasksOver(j.ArrayID) {
-		whole = j.ArrayID
+	over := []JobID{j.ID}
+	switch {
+	case j.ArrayID == 0:
+	case t.TasksOver(j.ArrayID):
+		over = append(over, j.ArrayID)
+	case j.ID == j.ArrayID: // a task of it
+		return
 	}
-	t.meet(func(g *Trigger) bool {
-		of := g.Job == j.ID && j.ArrayID == 0 || g.Job == whole && whole != 0 || g.Job == j.ID && g.Job != j.ArrayID
-		return of && g.awaits(TriggerFini)
-	}, nil, TriggerFini)
+	meet(t, func(g *Trigger) bool { return slices.Contains(over, g.Job) && g.awaits(TriggerFini) }, nil, TriggerFini)
 }
 
 // dropTriggers takes away the triggers of a job that nobody knows any more.
-func (t *tx) dropTriggers(id JobID) {
+func dropTriggers(t *tx, id JobID) {
 	of := func(g *Trigger) bool { return g.Job == id && g.Due.IsZero() }
 	for g := range t.Triggers() {
 		if of(g) {
-			t.changeTriggers(func(g Trigger) (Trigger, bool) { return g, !of(&g) })
+			changeTriggers(t, func(g Trigger) (Trigger, bool) { return g, !of(&g) })
 			return
 		}
 	}
@@ -456,22 +484,22 @@ func (*TriggersDue) apply(t *tx) (any, error) {
 	if !t.by.System {
 		return nil, Errorf(Denied, ErrUser, "the leader says when programs are run")
 	}
-	t.changeTriggers(func(g Trigger) (Trigger, bool) {
-		at, hit := t.triggerAt(&g, t.at)
+	changeTriggers(t, func(g Trigger) (Trigger, bool) {
+		at, hit := g.dueAt(t.tables, t.at)
 		if at.IsZero() || at.After(t.at) {
 			return g, true
 		}
 		g.Hit = hit
-		t.runTrigger(&g, g.Events[0])
+		runTrigger(t, &g, g.Events[0])
 		return g, g.Permanent && g.Job == 0
 	})
 	return nil, nil
 }
 
 // triggersDue is what runs the programs that are due at now, nil if none is, and when the next one is.
-func (t *tables) triggersDue(now time.Time) (c *TriggersDue, next time.Time) {
+func triggersDue(t *tables, now time.Time) (c Command, next time.Time) {
 	for g := range t.Triggers() {
-		at, _ := t.triggerAt(g, now)
+		at, _ := g.dueAt(t, now)
 		switch {
 		case at.IsZero():
 		case at.After(now):
@@ -483,8 +511,8 @@ func (t *tables) triggersDue(now time.Time) (c *TriggersDue, next time.Time) {
 	return c, next
 }
 
-// triggerAt is when a trigger's program is to be run, zero if that is not known yet, and for which nodes.
-func (t *tables) triggerAt(g *Trigger, now time.Time) (at time.Time, hit []NodeName) {
+// dueAt is when a trigger's program is to be run, zero if that is not known yet, and for which nodes.
+func (g *Trigger) dueAt(t *tables, now time.Time) (at time.Time, hit []NodeName) {
 	switch {
 	case !g.Due.IsZero():
 		return g.Due, g.Hit
@@ -495,14 +523,14 @@ func (t *tables) triggerAt(g *Trigger, now time.Time) (at time.Time, hit []NodeN
 			}
 		}
 	case g.awaits(TriggerIdle):
-		return t.idleFor(g, now)
+		return g.idleFor(t, now)
 	}
 	return time.Time{}, nil
 }
 
 // idleFor is when the first node will have been idle for a trigger's offset since its program was last run; if that
 // is over, hit are all of which it is true.
-func (t *tables) idleFor(g *Trigger, now time.Time) (at time.Time, hit []NodeName) {
+func (g *Trigger) idleFor(t *tables, now time.Time) (at time.Time, hit []NodeName) {
 	for n := range t.Nodes() {
 		if len(t.Load(n.Name).Jobs) > 0 || !n.Usable() || len(g.Nodes) > 0 && !slices.Contains(g.Nodes, n.Name) {
 			continue

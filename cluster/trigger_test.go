@@ -179,7 +179,8 @@ func TestTriggerRights(t *testing.T) {
 	w.refused(root, &TriggerSet{Trigger{Events: []TriggerEvent{TriggerDown, TriggerFini}, Program: "/x"}}, "")
 	w.refused(root, &TriggerSet{Trigger{Events: []TriggerEvent{TriggerFini}, Program: "/x"}}, ErrJobID)
 	w.refused(root, &TriggerSet{Trigger{Events: []TriggerEvent{TriggerFini}, Job: 99, Program: "/x"}}, ErrJobID)
-	w.refused(root, &TriggerSet{Trigger{Events: []TriggerEvent{TriggerUp}, Nodes: []NodeName{"n9"}, Program: "/x"}}, ErrNodeName)
+	w.refused(root, &TriggerSet{Trigger{
+		Events: []TriggerEvent{TriggerUp}, Nodes: []NodeName{"n9"}, Program: "/x"}}, ErrNodeName)
 	first := w.trigger(down)
 	w.refused(root, &TriggerSet{Trigger: down}, ErrTrigger)
 	cfg := DefaultConfig()

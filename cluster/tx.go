@@ -45,7 +45,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 		return Applied{Err: ce}
 	}
 	t.endUnheard()
-	t.watchEmptied()
+	watchEmptied(t)
 	t.dateEvents()
 	return Applied{Result: result, Events: t.events}
 }
@@ -282,7 +282,7 @@ func (t *tx) putNode(n *Node) {
 	t.setNode(old, n)
 	t.onUndo(func() { t.setNode(n, old) })
 	t.regather(old, n)
-	t.watchNode(old, n)
+	watchNode(t, old, n)
 }
 
 func (t *tables) setNode(old, n *Node) {

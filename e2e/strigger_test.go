@@ -52,7 +52,8 @@ func TestStrigger(t *testing.T) {
 	d.must("strigger", "--set", "--idle", "--offset=3600", "-p", program+" IDLE")
 	d.must("strigger", "--set", "--primary_slurmctld_failure", "--program="+program)
 	want := "TRIG_ID RES_TYPE   RES_ID TYPE                                OFFSET USER     FLAGS PROGRAM\n" +
-		"      1 node            * down                                     0 root     PERM  " + program + " DOWN 'two words'\n" +
+		"      1 node            * down                                     0 root     PERM  " +
+		program + " DOWN 'two words'\n" +
 		"      2 node      " + nodes[1] + " up                                       0 root           " + program + " UP\n" +
 		"      3 node            * reconfig                                 0 root           " + program + " CONF\n" +
 		"      4 node            * idle                                  3600 root           " + program + " IDLE\n" +
@@ -89,7 +90,7 @@ func TestStrigger(t *testing.T) {
 		args string
 		want string
 	}{
-		{"--set --node --down --flags=PERM --offset=0 --program=/nosuch", "strigger: error: Invalid --program value, file not found\n"},
+		{"--set --down --program=/nosuch", "strigger: error: Invalid --program value, file not found\n"},
 		{"--set --down --program=/bin", "strigger: error: Invalid --program value, not regular file\n"},
 		{"--set --down --program=rel", `strigger: error: The --program value must start with "/"` + "\n"},
 		{"--set --down", "strigger: error: You must specify a --program value\n"},

@@ -10,6 +10,7 @@ import (
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/cron"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/show"
@@ -22,32 +23,53 @@ import (
 type frontEnd struct {
 	name, summary string
 	run           func(sys *front.Sys, argv []string) int
+	page          func() (operands string, options []opt.Entry) // of its manual
 }
 
 // frontEnds lists the commands. It is a function: a table of functions that refer to each other
 // can not be laid out by the compiler.
 func frontEnds() []frontEnd {
 	return []frontEnd{
-		{"sbatch", "submit a batch script", submit.Sbatch},
-		{"srun", "run a step, allocating for it if need be", submit.Srun},
-		{"salloc", "allocate nodes and run a command", submit.Salloc},
-		{"scontrol", "show and change jobs, nodes and partitions", control.Scontrol},
-		{"sinfo", "list partitions and nodes", show.Sinfo},
-		{"squeue", "list jobs and steps", show.Squeue},
-		{"scancel", "end jobs and steps or send them signals", control.Scancel},
-		{"sacct", "show history", report.Sacct},
-		{"sacctmgr", "show and change accounts, users, QOS and their limits", sacctmgr.Run},
-		{"sprio", "show what the priorities of pending jobs are made of", report.Sprio},
-		{"sshare", "show shares and usage of accounts and users", report.Sshare},
-		{"sreport", "sum up what was used", report.Sreport},
-		{"sdiag", "show what the server has done", report.Sdiag},
-		{"seff", "show how well a job used its CPUs and memory", report.Seff},
-		{"sstat", "show what running steps use", report.Sstat},
-		{"sbcast", "put a file on the nodes of a job", stage.Sbcast},
-		{"sgather", "fetch a file from the nodes of a job", stage.Sgather},
-		{"sattach", "show what a running step prints, and type for it", stage.Sattach},
-		{"scrontab", "list and change a crontab, whose lines are jobs", cron.Scrontab},
-		{"strigger", "run programs when something happens to jobs, nodes or servers", control.Strigger},
+		{"sbatch", "submit a batch script",
+			submit.Sbatch, submitPage(opt.Sbatch)},
+		{"srun", "run a step, allocating for it if need be",
+			submit.Srun, submitPage(opt.Srun)},
+		{"salloc", "allocate nodes and run a command",
+			submit.Salloc, submitPage(opt.Salloc)},
+		{"scontrol", "show and change jobs, nodes and partitions",
+			control.Scontrol, queryPage(opt.Scontrol, control.ScontrolOptions)},
+		{"sinfo", "list partitions and nodes",
+			show.Sinfo, queryPage(opt.Sinfo, show.SinfoOptions)},
+		{"squeue", "list jobs and steps",
+			show.Squeue, queryPage(opt.Squeue, show.SqueueOptions)},
+		{"scancel", "end jobs and steps or send them signals",
+			control.Scancel, queryPage(opt.Scancel, control.ScancelOptions)},
+		{"sacct", "show history",
+			report.Sacct, queryPage(opt.Sacct, report.SacctOptions)},
+		{"sacctmgr", "show and change accounts, users, QOS and their limits",
+			sacctmgr.Run, queryPage(opt.Sacctmgr, sacctmgr.Options)},
+		{"sprio", "show what the priorities of pending jobs are made of",
+			report.Sprio, queryPage(opt.Sprio, report.SprioOptions)},
+		{"sshare", "show shares and usage of accounts and users",
+			report.Sshare, queryPage(opt.Sshare, report.SshareOptions)},
+		{"sreport", "sum up what was used",
+			report.Sreport, queryPage(opt.Sreport, report.SreportOptions)},
+		{"sdiag", "show what the server has done",
+			report.Sdiag, queryPage(opt.Sdiag, report.SdiagOptions)},
+		{"seff", "show how well a job used its CPUs and memory",
+			report.Seff, queryPage(opt.Seff, report.SeffOptions)},
+		{"sstat", "show what running steps use",
+			report.Sstat, queryPage(opt.Sstat, report.SstatOptions)},
+		{"sbcast", "put a file on the nodes of a job",
+			stage.Sbcast, queryPage(opt.Sbcast, stage.SbcastOptions)},
+		{"sgather", "fetch a file from the nodes of a job",
+			stage.Sgather, queryPage(opt.Sgather, stage.SgatherOptions)},
+		{"sattach", "show what a running step prints, and type for it",
+			stage.Sattach, queryPage(opt.Sattach, stage.SattachOptions)},
+		{"scrontab", "list and change a crontab, whose lines are jobs",
+			cron.Scrontab, queryPage(opt.Scrontab, cron.ScrontabOptions)},
+		{"strigger", "run programs when something happens to jobs, nodes or servers",
+			control.Strigger, queryPage(opt.Strigger, control.StriggerOptions)},
 	}
 }
 
@@ -100,7 +122,7 @@ func Summary(name string) string {
 func Main(argv []string, sys *front.Sys) int {
 	all := frontEnds()
 	for _, w := range wrap.Commands() {
-		all = append(all, frontEnd{w.Name, w.Summary, w.Call})
+		all = append(all, frontEnd{name: w.Name, summary: w.Summary, run: w.Call})
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {

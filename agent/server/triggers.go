@@ -8,6 +8,13 @@ import (
 	"dev.muster/cluster"
 )
 
+// triggerRoutes are those of strigger.
+func triggerRoutes(s *Server, m *api.Mux) {
+	handle(s, m, api.ListTriggers, listTriggers(s))
+	handle(s, m, api.SetTrigger, setTrigger(s))
+	handle(s, m, api.ClearTriggers, clearTriggers(s))
+}
+
 // listTriggers answers with all triggers: who sees that there is one may not clear it.
 func listTriggers(s *Server) func(context.Context, api.Caller, api.Empty) (api.TriggersResponse, error) {
 	return func(context.Context, api.Caller, api.Empty) (out api.TriggersResponse, _ error) {
@@ -23,7 +30,8 @@ func listTriggers(s *Server) func(context.Context, api.Caller, api.Empty) (api.T
 // setTrigger makes a trigger.
 func setTrigger(s *Server) func(context.Context, api.Caller, api.TriggerRequest) (api.TriggerResponse, error) {
 	return func(ctx context.Context, who api.Caller, q api.TriggerRequest) (out api.TriggerResponse, err error) {
-		g := cluster.Trigger{Events: q.Events, Nodes: q.Nodes, Offset: q.Offset, Program: q.Program, Permanent: q.Permanent}
+		g := cluster.Trigger{Events: q.Events, Nodes: q.Nodes, Offset: q.Offset, Program: q.Program,
+			Permanent: q.Permanent}
 		if g.Job, err = triggerJob(s.Snapshot(), q.Ref); err != nil {
 			return out, err
 		}
@@ -79,7 +87,8 @@ func tellLead(term context.Context, s *Server, followed bool) {
 	}
 	wanted := false
 	for g := range s.Snapshot().Triggers() {
-		wanted = wanted || slices.ContainsFunc(events, func(e cluster.TriggerEvent) bool { return slices.Contains(g.Events, e) })
+		of := func(e cluster.TriggerEvent) bool { return slices.Contains(g.Events, e) }
+		wanted = wanted || slices.ContainsFunc(events, of)
 	}
 	if !wanted {
 		return

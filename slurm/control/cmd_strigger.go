@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -70,12 +71,15 @@ var StriggerOptions = []triggerOption{
 		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerTime) }},
 	{Long: "fini", Short: 'f', On: opt.Strigger, Help: "a job has ended",
 		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerFini) }},
-	{Long: "primary_slurmctld_failure", Short: 'a', On: opt.Strigger, Help: "the server that led does not lead any more",
-		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderLost) }},
-	{Long: "primary_slurmctld_resumed_operation", Short: 'A', On: opt.Strigger, Help: "a server was started and leads",
-		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderBegins) }},
-	{Long: "primary_slurmctld_resumed_control", Short: 'b', On: opt.Strigger, Help: "a server that led before leads again",
-		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderTakes) }},
+	{Long: "primary_slurmctld_failure", Short: 'a', On: opt.Strigger,
+		Help: "the server that led does not lead any more",
+		Set:  func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderLost) }},
+	{Long: "primary_slurmctld_resumed_operation", Short: 'A', On: opt.Strigger,
+		Help: "a server was started and leads",
+		Set:  func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderBegins) }},
+	{Long: "primary_slurmctld_resumed_control", Short: 'b', On: opt.Strigger,
+		Help: "a server that led before leads again",
+		Set:  func(o *triggerLine, _ string) error { return o.event(cluster.TriggerLeaderTakes) }},
 	{Long: "backup_slurmctld_assumed_control", Short: 'C', On: opt.Strigger, Help: "another server leads",
 		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerAnotherLeads) }},
 	{Long: "backup_slurmctld_failure", Short: 'B', On: opt.Strigger, Hidden: true, Set: equals},
@@ -92,18 +96,21 @@ var StriggerOptions = []triggerOption{
 		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerDatabaseBack) }},
 	{Long: "burst_buffer", On: opt.Strigger, Help: never,
 		Set: func(o *triggerLine, _ string) error { return o.event(cluster.TriggerBurstBuffer) }},
-	{Long: "flags", Arg: opt.Required, On: opt.Strigger, Meta: "flag", Help: "PERM: the trigger stays when it was met",
-		Set: setTriggerFlags},
+	{Long: "flags", Arg: opt.Required, On: opt.Strigger, Meta: "flag",
+		Help: "PERM: the trigger stays when it was met",
+		Set:  setTriggerFlags},
 	{Long: "id", Short: 'i', Arg: opt.Required, On: opt.Strigger, Meta: "id", Help: "a trigger's number",
 		Set: setTriggerID},
 	{Long: "jobid", Short: 'j', Arg: opt.Required, On: opt.Strigger, Meta: "id", Help: "the job that it is about",
 		Set: setTriggerJob},
-	{Long: "node", Short: 'n', Arg: opt.Optional, On: opt.Strigger, Meta: "host", Help: "the nodes that it is about: all",
-		Set: func(o *triggerLine, v string) error { o.nodes = &v; return front.SetNodes(&o.ask.Nodes, v) }},
+	{Long: "node", Short: 'n', Arg: opt.Optional, On: opt.Strigger, Meta: "host",
+		Help: "the nodes that it is about: all",
+		Set:  func(o *triggerLine, v string) error { o.nodes = &v; return front.SetNodes(&o.ask.Nodes, v) }},
 	{Long: "offset", Short: 'o', Arg: opt.Required, On: opt.Strigger, Meta: "seconds",
 		Help: "how long after the event the program runs, before it if negative", Set: setTriggerOffset},
-	{Long: "program", Short: 'p', Arg: opt.Required, On: opt.Strigger, Meta: "path", Help: "what is run, on the server that leads",
-		Set: func(o *triggerLine, v string) error { o.ask.Program = v; return nil }},
+	{Long: "program", Short: 'p', Arg: opt.Required, On: opt.Strigger, Meta: "path",
+		Help: "what is run, on the server that leads",
+		Set:  func(o *triggerLine, v string) error { o.ask.Program = v; return nil }},
 	{Long: "user", Arg: opt.Required, On: opt.Strigger, Meta: "user", Help: "only triggers of this user",
 		Set: func(o *triggerLine, v string) error { o.user = v; return nil }},
 	{Long: "noheader", Short: 'N', On: opt.Strigger, Help: "no heading",
@@ -293,13 +300,14 @@ func (o *triggerLine) wants(g *api.TriggerRow, uid *uint32) bool {
 	case g.Kind != cluster.OfNodes:
 		return false
 	}
-	return len(o.ask.Nodes) == 0 || len(g.Nodes) == 0 || slices.ContainsFunc(o.ask.Nodes, func(n cluster.NodeName) bool {
-		return slices.Contains(g.Nodes, n)
-	})
+	of := func(n cluster.NodeName) bool { return slices.Contains(g.Nodes, n) }
+	return len(o.ask.Nodes) == 0 || len(g.Nodes) == 0 || slices.ContainsFunc(o.ask.Nodes, of)
 }
 
-// triggerColumns are the widths of what --get prints.
-const triggerColumns = "%7s %-9s %7s %-35s %6s %-8s %-5s %s\n"
+// printTrigger prints a line of --get: number, kind, what it is about, events, offset, user, flags, program.
+func printTrigger(w io.Writer, columns ...any) {
+	fmt.Fprintf(w, "%7v %-9v %7v %-35v %6v %-8v %-5v %v\n", columns...)
+}
 
 func showTriggers(sys *front.Sys, o *triggerLine) int {
 	uid, code := o.userOf(sys)
@@ -321,10 +329,10 @@ func showTriggers(sys *front.Sys, o *triggerLine) int {
 		}
 		if head {
 			head = false
-			fmt.Fprintf(sys.Stdout, triggerColumns, "TRIG_ID", "RES_TYPE", "RES_ID", "TYPE", "OFFSET", "USER", "FLAGS", "PROGRAM")
+			printTrigger(sys.Stdout, "TRIG_ID", "RES_TYPE", "RES_ID", "TYPE", "OFFSET", "USER", "FLAGS", "PROGRAM")
 		}
-		fmt.Fprintf(sys.Stdout, triggerColumns, strconv.FormatUint(uint64(g.ID), 10), g.Kind, aboutText(g), eventsText(g.Events),
-			strconv.FormatInt(int64(g.Offset/time.Second), 10), userText(g.UID), flagsText(g), g.Program)
+		printTrigger(sys.Stdout, g.ID, g.Kind, aboutText(g), eventsText(g.Events), int64(g.Offset/time.Second),
+			userText(g.UID), flagsText(g), g.Program)
 	}
 	return 0
 }
