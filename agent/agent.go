@@ -27,8 +27,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Errands is how the dialect has servers do errands.
-type Errands = server.Errands
+// Hooks is how the dialect has servers run hooks.
+type Hooks = server.Hooks
 
 // LogLevel is what this process logs; scontrol setdebug changes it.
 var LogLevel = server.LogLevel
@@ -74,7 +74,7 @@ type Config struct {
 	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
 	ScriptEnv func(*cluster.Launch, bool) []string
 	Words
-	Errands  Errands
+	Hooks    Hooks
 	PIDEnv   string
 	MountEnv string // see client.Config
 	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa
@@ -211,7 +211,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Errands: cfg.Errands, Verdict: cfg.Verdict,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Hooks: cfg.Hooks, Verdict: cfg.Verdict,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }

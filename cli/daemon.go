@@ -160,14 +160,14 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 			Names: slurm.FrontEnds(), Account: accountOf},
 		Words: agent.Words{OOMNote: env.OOMNote, Verdict: show.VerdictText,
 			REST: rest.Answer, RESTSocket: c.String("rest-socket")},
-		Errands: agent.Errands{Program: slurm.Errand, Message: slurm.CallOf, Socket: c.String("socket"),
+		Hooks: agent.Hooks{Program: slurm.Hook, Message: slurm.CallOf, Socket: c.String("socket"),
 			Front: self},
 		PIDEnv: "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
 			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
 		Sysfs: c.String("sysfs"), SampleSpan: c.Duration("sample-span"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
-	cfg.Errands.Filter = &lua.Filter{Log: cfg.Log}
+	cfg.Hooks.Filter = &lua.Filter{Log: cfg.Log}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)

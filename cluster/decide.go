@@ -147,7 +147,7 @@ func (t *tx) startOne(d Decision) error {
 		n.Prelude = &Prelude{Prolog: prolog, Nodes: away}
 	}
 	if t.config.PrologServer != "" {
-		t.send(Errand{Kind: ErrandProlog, Job: &n})
+		t.send(Hook{Kind: HookProlog, Job: &n})
 	}
 	t.putJob(&n)
 	t.tell(&n)

@@ -142,7 +142,7 @@ var commands = [...]struct {
 	{"member_move", 0, func() Command { return &MemberMove{} }},
 	{"gossip_rotate", 0, func() Command { return &GossipRotate{} }},
 	{"remind", 0, func() Command { return &Remind{} }},
-	{"errands_done", 0, func() Command { return &ErrandsDone{} }},
+	{"errands_done", 0, func() Command { return &HooksDone{} }},
 	{"retain", 0, func() Command { return &Retain{} }},
 	{"load_history", 0, func() Command { return &LoadHistory{} }},
 	{"node_power", 0, func() Command { return &NodePower{} }},

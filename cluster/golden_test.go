@@ -224,7 +224,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenTrust(w)
 	goldenResize(w)
 	goldenHet(w)
-	goldenErrands(w)
+	goldenHooks(w)
 	goldenPower(w)
 	goldenRetain(w)
 	goldenJobs(w)
@@ -554,8 +554,8 @@ func goldenHet(w *world) {
 	w.ok(alice, &HoldJobs{Ref: Ref{Job: lead, Part: 2}, Hold: HeldUser})
 }
 
-// goldenErrands has programs run at the server, and messages that wait or were sent.
-func goldenErrands(w *world) {
+// goldenHooks has programs run at the server, and messages that wait or were sent.
+func goldenHooks(w *world) {
 	cfg := *w.s.Config()
 	cfg.PrologServer, cfg.EpilogServer, cfg.MailProg, cfg.MailDomain, cfg.ServerUser = "/etc/prolog", "/etc/epilog", "/bin/mail", "x.org", "slurm"
 	w.ok(root, &Configure{Config: &cfg})
@@ -563,16 +563,16 @@ func goldenErrands(w *world) {
 	id := w.start(w.submit(func(s *JobSpec) {
 		s.MailType, s.MailUser, s.Notify, s.Limit = []string{"BEGIN", "TIME_LIMIT_50"}, "alice@x.org", "https://x.org/a", 10*time.Minute
 	}), TaskAny, 6, node)
-	for e := range w.s.Errands() {
-		if e.Kind == ErrandProlog {
-			w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
+	for e := range w.s.Hooks() {
+		if e.Kind == HookProlog {
+			w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: e.ID}}})
 		}
 	}
 	w.report(node, id, NodeReady)
 	w.pass(6 * time.Minute)
 	w.ok(sys, &Remind{Jobs: []JobID{id}})
 	w.over(id, 1)
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand - 1, Failed: "exit status 1"}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: w.s.LastHook - 1, Failed: "exit status 1"}}})
 }
 
 // goldenPower has nodes of the cloud that come, do not come, and go.
@@ -606,7 +606,7 @@ func goldenRetain(w *world) {
 	w.ok(root, &Configure{Config: &cfg})
 	w.ok(alice, &Cancel{Ref: Ref{Job: w.submit(nil)}})
 	w.ok(sys, &Retain{})
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: w.s.LastErrand}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: w.s.LastHook}}})
 	j := w.job(w.submit(nil))
 	ended := *j
 	ended.Phase, ended.Outcome, ended.Ended = Ended, Completed, w.now

@@ -215,13 +215,13 @@ func (c *NodePower) apply(t *tx) (any, error) {
 		t.switchNode(name, PowerOff, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerOff && !n.Power.Retry.After(t.at) })
 	}
 	if on != nil {
-		t.send(Errand{Kind: ErrandResume, Nodes: on, Jobs: t.waitFor(on)})
+		t.send(Hook{Kind: HookResume, Nodes: on, Jobs: t.waitFor(on)})
 	}
 	if off != nil && t.config.Power.Suspend != "" {
-		t.send(Errand{Kind: ErrandSuspend, Nodes: off})
+		t.send(Hook{Kind: HookSuspend, Nodes: off})
 	}
 	if c.Late != nil && t.config.Power.ResumeFail != "" {
-		t.send(Errand{Kind: ErrandResumeFail, Nodes: c.Late})
+		t.send(Hook{Kind: HookResumeFail, Nodes: c.Late})
 	}
 	return nil, nil
 }

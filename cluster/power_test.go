@@ -30,14 +30,14 @@ func (w *world) wantPower(name NodeName, state PowerState, usable bool) *Node {
 	return n
 }
 
-// errand takes the only errand there is.
-func (w *world) errand(kind ErrandKind, failed string, nodes ...NodeName) *Errand {
+// hook takes the only hook there is.
+func (w *world) hook(kind HookKind, failed string, nodes ...NodeName) *Hook {
 	w.t.Helper()
-	all := slices.Collect(w.s.Errands())
+	all := slices.Collect(w.s.Hooks())
 	if len(all) != 1 || all[0].Kind != kind || !slices.Equal(all[0].Nodes, nodes) {
-		w.t.Fatalf("errands %+v, want %s of %v", all, kind, nodes)
+		w.t.Fatalf("hooks %+v, want %s of %v", all, kind, nodes)
 	}
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: all[0].ID, Failed: failed}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: all[0].ID, Failed: failed}}})
 	return all[0]
 }
 
@@ -59,7 +59,7 @@ func TestCloud(t *testing.T) {
 	}
 	w.wantPower("c0", PowerAsked, true)
 	w.due()
-	if e := w.errand(ErrandResume, "", "c0", "c1"); len(e.Jobs) != 1 || e.Jobs[0].ID != id {
+	if e := w.hook(HookResume, "", "c0", "c1"); len(e.Jobs) != 1 || e.Jobs[0].ID != id {
 		t.Errorf("for jobs %+v", e.Jobs)
 	}
 	w.wantPower("c0", PowerUp, true)
@@ -86,7 +86,7 @@ func TestCloud(t *testing.T) {
 	}
 	w.pass(5 * time.Minute)
 	w.due()
-	w.errand(ErrandSuspend, "", "c0", "c1")
+	w.hook(HookSuspend, "", "c0", "c1")
 	w.wantPower("c0", PowerDown, false)
 	w.wantPower("n0", "", true)
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"c0"}})
@@ -110,7 +110,7 @@ func TestCloudFails(t *testing.T) {
 		if i == 1 {
 			why = ""
 		}
-		w.errand(ErrandResume, why, "c0")
+		w.hook(HookResume, why, "c0")
 		if i == 1 {
 			w.pass(10 * time.Minute)
 			w.due()
@@ -137,7 +137,7 @@ func TestCloudFails(t *testing.T) {
 	id := w.submit(nil)
 	w.start(id, TaskAny, 0, "c0")
 	w.due()
-	w.errand(ErrandResume, "", "c0")
+	w.hook(HookResume, "", "c0")
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
 	w.want(id, Ended) // at once: no node has heard of it
 	w.comes("c0")
@@ -152,7 +152,7 @@ func TestPowerByHand(t *testing.T) {
 	w.refused(root, set(NodePowerUp, "n0"), ErrNodeState)
 	w.ok(root, set(NodePowerUp, "c0"))
 	w.due()
-	w.errand(ErrandResume, "", "c0")
+	w.hook(HookResume, "", "c0")
 	w.comes("c0")
 	id := w.run(w.submit(nil), 0, "c0")
 	w.ok(root, set(NodePowerDown, "c0"))
@@ -161,12 +161,12 @@ func TestPowerByHand(t *testing.T) {
 	w.wantPower("c0", PowerEmpty, false)
 	w.over(id, 0)
 	w.due()
-	w.errand(ErrandSuspend, "", "c0")
+	w.hook(HookSuspend, "", "c0")
 	w.wantPower("c0", PowerDown, false)
 	w.run(w.submit(nil), 0, "n0")
 	w.ok(root, set(NodePowerDownForce, "n0"))
 	w.due()
-	w.errand(ErrandSuspend, "", "n0")
+	w.hook(HookSuspend, "", "n0")
 	cfg := *w.s.Config()
 	cfg.Power = PowerConfig{}
 	w.ok(root, &Configure{Config: &cfg})
@@ -180,7 +180,7 @@ func TestReclaim(t *testing.T) {
 	w := cloud(t)
 	w.ok(root, &NodeSet{Nodes: []NodeName{"c0"}, Action: NodePowerUp})
 	w.due()
-	w.errand(ErrandResume, "", "c0")
+	w.hook(HookResume, "", "c0")
 	w.comes("c0")
 	yes := true
 	own := w.run(w.submit(func(s *JobSpec) {
@@ -209,7 +209,7 @@ func TestReclaim(t *testing.T) {
 		t.Errorf("an srun on it: %+v", j)
 	}
 	w.due()
-	w.errand(ErrandSuspend, "", "c0")
+	w.hook(HookSuspend, "", "c0")
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"c0"}})
 	w.pass(time.Minute)
 	w.due()
@@ -228,13 +228,13 @@ func TestResumeRate(t *testing.T) {
 	w.ok(root, &Configure{Config: &cfg})
 	w.start(w.submit(nil), TaskAny, 0, "c0", "c1")
 	w.due()
-	w.errand(ErrandResume, "", "c0")
+	w.hook(HookResume, "", "c0")
 	w.pass(30 * time.Second)
 	w.due()
 	w.wantPower("c1", PowerAsked, true)
 	w.pass(31 * time.Second)
 	w.due()
-	w.errand(ErrandResume, "", "c1")
+	w.hook(HookResume, "", "c1")
 }
 
 // TestKeepOn: of a set as many idle nodes stay on as it says, and partitions have a time of their own, of which the
@@ -257,10 +257,10 @@ func TestKeepOn(t *testing.T) {
 	w.due()
 	w.wantPower("n1", "", true)
 	w.wantPower("n2", "", true)
-	w.errand(ErrandSuspend, "", "n3")
+	w.hook(HookSuspend, "", "n3")
 	w.pass(5 * time.Minute)
 	w.due()
-	w.errand(ErrandSuspend, "", "n2")
+	w.hook(HookSuspend, "", "n2")
 	w.pass(9 * time.Minute)
 	w.due()
 	w.wantPower("n2", PowerDown, false) // the SuspendTimeout of a

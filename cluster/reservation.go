@@ -332,12 +332,12 @@ func (c *ReservationsDue) apply(t *tx) (any, error) {
 			if t.begins(old, t.at) {
 				r.Begun = true
 				t.putReservation(name, &r)
-				t.send(Errand{Kind: ErrandResvProlog, Reservation: name})
+				t.send(Hook{Kind: HookResvProlog, Reservation: name})
 			}
 			continue
 		}
 		if t.config.ResvEpilog != "" {
-			t.send(Errand{Kind: ErrandResvEpilog, Reservation: name})
+			t.send(Hook{Kind: HookResvEpilog, Reservation: name})
 		}
 		over := old.Flags&resvRepeats == 0 || old.End.After(t.at)
 		for _, j := range slices.Collect(t.Jobs()) {

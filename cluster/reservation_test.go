@@ -47,10 +47,10 @@ func TestResvPrograms(t *testing.T) {
 		w.due()
 		w.due()
 		var out []string
-		var done ErrandsDone
-		for e := range w.s.Errands() {
+		var done HooksDone
+		for e := range w.s.Hooks() {
 			out = append(out, string(e.Kind)+" "+e.Reservation)
-			done.Ends = append(done.Ends, ErrandEnd{ID: e.ID})
+			done.Ends = append(done.Ends, HookEnd{ID: e.ID})
 		}
 		if got := strings.Join(out, ", "); got != want {
 			t.Errorf("%s: %q, want %q", when, got, want)

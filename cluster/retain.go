@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How long history is kept. The leader looks at the clock and makes an errand: to write what is too old into files,
-// if the site wants that, which comes first. When the errand is done, an event tells every server's history up to
+// How long history is kept. The leader looks at the clock and makes a hook: to write what is too old into files,
+// if the site wants that, which comes first. When the hook is done, an event tells every server's history up to
 // where its records go, so that all of them, and one that comes late and copies another's, forget the same.
 
 // RecordKind is a kind of records of history that have an age of their own.
@@ -102,7 +102,7 @@ type Cutoff struct {
 	Archive bool       `json:"archive,omitempty"`
 }
 
-// Forgetting is what an errand about old records does.
+// Forgetting is what a hook about old records does.
 type Forgetting struct {
 	Cutoffs []Cutoff `json:"cutoffs"`
 	Dir     string   `json:"dir,omitempty"`
@@ -112,14 +112,14 @@ type Forgetting struct {
 // Retained is how far history was forgotten.
 type Retained struct {
 	Cutoffs []Cutoff `json:"cutoffs,omitempty"`
-	// Errand is the one under way, 0 for none; Tried is when the last one was made, and Failed why it failed, if it
+	// Hook is the one under way, 0 for none; Tried is when the last one was made, and Failed why it failed, if it
 	// did.
-	Errand uint64    `json:"errand,omitempty"`
+	Hook   uint64    `json:"errand,omitempty"`
 	Tried  time.Time `json:"tried,omitzero"`
 	Failed string    `json:"failed,omitempty"`
 }
 
-// retainRetry is how long a failed errand about old records waits for another try.
+// retainRetry is how long a failed hook about old records waits for another try.
 const retainRetry = time.Hour
 
 // cutoff is up to where records of a kind went.
@@ -154,7 +154,7 @@ func (t *tables) retainDue(now time.Time) (c Command, next time.Time) {
 		}
 	}
 	r := &t.Retained
-	if r.Errand != 0 || r.overdue(rules, now) == nil {
+	if r.Hook != 0 || r.overdue(rules, now) == nil {
 		return nil, next
 	}
 	if again := r.Tried.Add(retainRetry); r.Failed != "" && again.After(now) {
@@ -178,7 +178,7 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if c.Script != "" && !t.by.Operator() {
 		return nil, Errorf(Denied, ErrAccess, "only operators may name a script that a server runs: have it set as ArchiveScript")
 	}
-	if t.Retained.Errand != 0 {
+	if t.Retained.Hook != 0 {
 		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
 	}
 	rules, dir := c.Rules, c.Dir
@@ -201,9 +201,9 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if cutoffs == nil {
 		return uint64(0), nil
 	}
-	t.send(Errand{Kind: ErrandRetain, Retain: &Forgetting{Cutoffs: cutoffs, Dir: dir, Script: script}})
-	t.setRetained(Retained{Cutoffs: t.Retained.Cutoffs, Errand: t.LastErrand, Tried: t.at})
-	return t.LastErrand, nil
+	t.send(Hook{Kind: HookRetain, Retain: &Forgetting{Cutoffs: cutoffs, Dir: dir, Script: script}})
+	t.setRetained(Retained{Cutoffs: t.Retained.Cutoffs, Hook: t.LastHook, Tried: t.at})
+	return t.LastHook, nil
 }
 
 func (t *tx) setRetained(r Retained) {
@@ -212,8 +212,8 @@ func (t *tx) setRetained(r Retained) {
 	t.Retained = r
 }
 
-// retained ends an errand about old records: if all was archived they go.
-func (t *tx) retained(e *Errand, failed string) {
+// retained ends a hook about old records: if all was archived they go.
+func (t *tx) retained(e *Hook, failed string) {
 	r := Retained{Cutoffs: slices.Clone(t.Retained.Cutoffs), Tried: t.Retained.Tried, Failed: failed}
 	if failed == "" {
 		for _, c := range e.Retain.Cutoffs {

@@ -21,7 +21,7 @@ func forgotten(a Applied) (out []Cutoff) {
 	return out
 }
 
-// TestRetain: with each new day and month an errand is made for what is too old; records go when it is done, and
+// TestRetain: with each new day and month a hook is made for what is too old; records go when it is done, and
 // one that failed is tried again an hour later.
 func TestRetain(t *testing.T) {
 	w := newWorld(t, 1)
@@ -30,25 +30,25 @@ func TestRetain(t *testing.T) {
 	cfg.Retention = Retention{Dir: "/archive", Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {StepRecords, Age{10, AgeDays}, false}}}
 	w.ok(root, &Configure{Config: &cfg})
 	unix := func(text string) int64 { x, _ := time.Parse(time.DateOnly, text); return x.Unix() }
-	errand := func() *Errand {
+	hook := func() *Hook {
 		t.Helper()
-		for e := range w.s.Errands() {
+		for e := range w.s.Hooks() {
 			return e
 		}
 		return nil
 	}
 	done := func(failed string) []Cutoff {
 		t.Helper()
-		e := errand()
+		e := hook()
 		if e == nil {
-			t.Fatal("there is no errand")
+			t.Fatal("there is no hook")
 		}
-		return forgotten(w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID, Failed: failed}}}))
+		return forgotten(w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: e.ID, Failed: failed}}}))
 	}
 	w.due()
-	if e := errand(); e == nil || e.Kind != ErrandRetain || e.Retain.Dir != "/archive" || len(e.Retain.Cutoffs) != 2 || e.Retain.Cutoffs[0] != (Cutoff{JobRecords, unix("2026-01-01"), true}) ||
+	if e := hook(); e == nil || e.Kind != HookRetain || e.Retain.Dir != "/archive" || len(e.Retain.Cutoffs) != 2 || e.Retain.Cutoffs[0] != (Cutoff{JobRecords, unix("2026-01-01"), true}) ||
 		e.Retain.Cutoffs[1] != (Cutoff{StepRecords, unix("2026-03-21"), false}) {
-		t.Fatalf("errand %+v", e)
+		t.Fatalf("hook %+v", e)
 	}
 	w.due() // one is under way
 	w.refused(root, &Retain{}, ErrNoChange)
@@ -56,8 +56,8 @@ func TestRetain(t *testing.T) {
 		t.Errorf("after a failure %v goes", got)
 	}
 	w.due()
-	if e := errand(); e != nil {
-		t.Error("a failed errand is tried again at once")
+	if e := hook(); e != nil {
+		t.Error("a failed hook is tried again at once")
 	}
 	if at := w.s.NextTimer(w.now); !at.Equal(w.now.Add(retainRetry)) {
 		t.Errorf("the next try is at %v", at)
@@ -68,7 +68,7 @@ func TestRetain(t *testing.T) {
 		t.Errorf("%v goes, want jobs and steps", got)
 	}
 	w.due()
-	if e := errand(); e != nil {
+	if e := hook(); e != nil {
 		t.Errorf("what has gone goes again: %+v", e.Retain)
 	}
 	if at := w.s.NextTimer(w.now); at.Unix() != unix("2026-04-01") {

@@ -27,8 +27,8 @@ type snapshotHead struct {
 	NextAssoc AssocID   `json:"next_assoc,omitempty"`
 	Decayed   time.Time `json:"decayed,omitzero"`
 
-	LastErrand uint64   `json:"last_errand,omitempty"`
-	Retained   Retained `json:"retained,omitzero"`
+	LastHook uint64   `json:"last_errand,omitempty"`
+	Retained Retained `json:"retained,omitzero"`
 
 	Restored *Restored `json:"restored,omitempty" since:"1"`
 
@@ -53,7 +53,7 @@ type snapshotRecord struct {
 	Member *Member `json:"member,omitempty"`
 
 	Reservation *Reservation `json:"reservation,omitempty"`
-	Errand      *Errand      `json:"errand,omitempty"`
+	Hook        *Hook        `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
 	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
@@ -79,7 +79,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		return err == nil
 	}
 	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
-		LastErrand: s.LastErrand, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
+		LastHook: s.LastHook, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
 		put(&snapshotRecord{CA: s.ca})
 	}
@@ -95,7 +95,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&snapshotRecord{Job: j}) })
 	s.arrays.Scan(func(id JobID, c arrayCount) bool { return c.gone == nil || put(&snapshotRecord{Gone: s.Gone(id)}) })
 	s.steps.Scan(func(st *Step) bool { return put(&snapshotRecord{Step: st}) })
-	s.errands.Scan(func(_ uint64, e *Errand) bool { return put(&snapshotRecord{Errand: e}) })
+	s.hooks.Scan(func(_ uint64, e *Hook) bool { return put(&snapshotRecord{Hook: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
 	s.crontabs.Scan(func(_ uint32, c *Crontab) bool { return put(&snapshotRecord{Crontab: c}) })
 	s.clusters.Scan(func(_ string, p *PeerCluster) bool { return put(&snapshotRecord{Peer: p}) })
@@ -132,7 +132,7 @@ func Decode(r io.Reader) (_ *State, err error) {
 	}
 	s := NewState()
 	s.level, s.Index, s.Now, s.NextID, s.config = head.Level, head.Index, head.Now, head.NextID, head.Config
-	s.NextAssoc, s.Decayed, s.LastErrand, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastErrand, head.Retained, head.Configs
+	s.NextAssoc, s.Decayed, s.LastHook, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastHook, head.Retained, head.Configs
 	s.restored = head.Restored
 	var jobs []*Job
 	var dec wire.Decoder // many jobs have the same specification
@@ -190,8 +190,8 @@ func (t *tables) regainRecord(rec *snapshotRecord) {
 		t.setNode(nil, rec.Node)
 	case rec.Blob != nil:
 		t.setBlob(rec.Blob)
-	case rec.Errand != nil:
-		t.errands.Set(rec.Errand.ID, rec.Errand)
+	case rec.Hook != nil:
+		t.hooks.Set(rec.Hook.ID, rec.Hook)
 	case rec.Gone != nil:
 		g := rec.Gone
 		t.arrays.Set(g.Array, arrayCount{ok: g.OK, failed: g.Failed, gone: g})

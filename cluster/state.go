@@ -80,14 +80,14 @@ type tables struct {
 	Now    time.Time // its time
 	NextID JobID
 	// NextAssoc is the last number given to an association; Decayed is up to when usage has faded.
-	NextAssoc  AssocID
-	Decayed    time.Time
-	LastErrand uint64
-	Retained   Retained
-	restored   *Restored
-	level      int
-	configs    []ConfigChange // never changed in place
-	config     *Config
+	NextAssoc AssocID
+	Decayed   time.Time
+	LastHook  uint64
+	Retained  Retained
+	restored  *Restored
+	level     int
+	configs   []ConfigChange // never changed in place
+	config    *Config
 	books
 
 	jobs  *btree.Map[JobID, *Job]
@@ -101,9 +101,9 @@ type tables struct {
 	joined *btree.Map[string, *Member]
 	resvs  *btree.Map[string, *Reservation]
 
-	errands *btree.Map[uint64, *Errand]
-	tested  *btree.Map[string, *TestedPart]
-	spent   *btree.BTreeG[*SpentKey]
+	hooks  *btree.Map[uint64, *Hook]
+	tested *btree.Map[string, *TestedPart]
+	spent  *btree.BTreeG[*SpentKey]
 
 	queue    *btree.BTreeG[queueKey]
 	queueAt  *btree.Map[JobID, queueKey] // each pending record's key in queue
@@ -146,7 +146,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), errands: btree.NewMap[uint64, *Errand](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, interned: newInterned(),
+		resvs: btree.NewMap[string, *Reservation](32), hooks: btree.NewMap[uint64, *Hook](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, interned: newInterned(),
 	}
 }
 
@@ -160,7 +160,7 @@ func (t *tables) copy() tables {
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
 	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
-	c.errands, c.powers, c.mute, c.tested = t.errands.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
+	c.hooks, c.powers, c.mute, c.tested = t.hooks.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.interned = t.leaves.Copy(), t.cliques.Copy(), nil
 	return c
 }

@@ -100,7 +100,7 @@ type TriggerRun struct {
 	ID      uint32 `json:"id"`
 	UID     uint32 `json:"uid"`
 	Program string `json:"program"`
-	// Job, or else Nodes of the errand, or else Event is what it is told.
+	// Job, or else Nodes of the hook, or else Event is what it is told.
 	Job   JobID        `json:"job,omitempty"`
 	Event TriggerEvent `json:"event,omitempty"`
 }
@@ -375,13 +375,13 @@ func union(list []NodeName, name NodeName) []NodeName {
 	return append(slices.Clone(list), name)
 }
 
-// runTrigger sends the errand of a trigger, which waits from now on for what comes next.
+// runTrigger sends the hook of a trigger, which waits from now on for what comes next.
 func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
 	run := &TriggerRun{ID: g.ID, UID: g.UID, Program: g.Program, Job: g.Job}
 	if g.Job == 0 && len(g.Hit) == 0 {
 		run.Event = e
 	}
-	t.send(Errand{Kind: ErrandTrigger, Trigger: run, Nodes: g.Hit})
+	t.send(Hook{Kind: HookTrigger, Trigger: run, Nodes: g.Hit})
 	g.Due, g.Hit, g.Ran = time.Time{}, nil, t.at
 }
 

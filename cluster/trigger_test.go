@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// ran takes the errands of triggers, each in words, in the order in which they were sent.
+// ran takes the hooks of triggers, each in words, in the order in which they were sent.
 func (w *world) ran() (list []string) {
 	w.t.Helper()
-	var ends []ErrandEnd
-	for e := range w.s.Errands() {
-		if e.Kind != ErrandTrigger {
+	var ends []HookEnd
+	for e := range w.s.Hooks() {
+		if e.Kind != HookTrigger {
 			continue
 		}
 		r := e.Trigger
 		list = append(list, fmt.Sprintf("%s %d%v%s", r.Program, r.Job, e.Nodes, r.Event))
-		ends = append(ends, ErrandEnd{ID: e.ID})
+		ends = append(ends, HookEnd{ID: e.ID})
 	}
 	if ends != nil {
-		w.ok(sys, &ErrandsDone{Ends: ends})
+		w.ok(sys, &HooksDone{Ends: ends})
 	}
 	return list
 }

@@ -78,22 +78,22 @@ func plugin(ctx context.Context, s *Server, name string, q *api.SubmitRequest, p
 			return nil, cluster.Errorf(cluster.Invalid, "", "Time limit specification required, but not provided")
 		}
 	case pluginScript:
-		if s.cfg.Errands.Filter == nil {
+		if s.cfg.Hooks.Filter == nil {
 			return nil, cluster.Errorf(cluster.Unavailable, "", "this server can not run the site's script")
 		}
 		at := api.FilterScene{Snap: snap, By: q.Spec.UID, Open: openTo(snap, &q.Spec)}
-		return s.cfg.Errands.Filter.Submit(ctx, at, q, part)
+		return s.cfg.Hooks.Filter.Submit(ctx, at, q, part)
 	}
 	return nil, nil
 }
 
 // checkScripts refuses a configuration with a script that can not be read: the old one stays in force.
 func checkScripts(s *Server, cfg *cluster.Config) error {
-	if s.cfg.Errands.Filter == nil {
+	if s.cfg.Hooks.Filter == nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Scripts)) {
-		if err := s.cfg.Errands.Filter.Check(name, cfg.Scripts[name]); err != nil {
+		if err := s.cfg.Hooks.Filter.Check(name, cfg.Scripts[name]); err != nil {
 			return cluster.Errorf(cluster.Invalid, "", "%v", err)
 		}
 	}
@@ -159,7 +159,7 @@ func filterUpdate(ctx context.Context, s *Server, who api.Caller, c *cluster.Upd
 	site *cluster.Patch, said []string, err error,
 ) {
 	snap := s.Snapshot()
-	if _, ok := snap.Config().Scripts[scriptFile]; !ok || s.cfg.Errands.Filter == nil {
+	if _, ok := snap.Config().Scripts[scriptFile]; !ok || s.cfg.Hooks.Filter == nil {
 		return nil, nil, nil
 	}
 	jobs := snap.Find(c.Ref)
@@ -168,7 +168,7 @@ func filterUpdate(ctx context.Context, s *Server, who api.Caller, c *cluster.Upd
 	}
 	j := jobs[0]
 	at := api.FilterScene{Snap: snap, By: who.UID, Open: openTo(snap, j.Spec)}
-	said, site, err = s.cfg.Errands.Filter.Update(ctx, at, j, &c.Patch)
+	said, site, err = s.cfg.Hooks.Filter.Update(ctx, at, j, &c.Patch)
 	return site, said, saying(err, said)
 }
 

@@ -99,12 +99,12 @@ func (s *Server) lead(ctx context.Context) {
 	defer tending.Wait()
 	defer s.endTerm()
 	leading, opened := false, false
-	turns := make(chan cluster.ErrandKind, maxTurns)
+	turns := make(chan cluster.HookKind, maxTurns)
 	defer close(turns)
-	if s.cfg.Errands.Program != nil {
+	if s.cfg.Hooks.Program != nil {
 		tending.Go(func() { s.runTurns(ctx, turns) })
 	}
-	turn := func(kind cluster.ErrandKind) {
+	turn := func(kind cluster.HookKind) {
 		select {
 		case turns <- kind:
 		default:
@@ -134,14 +134,14 @@ func (s *Server) lead(ctx context.Context) {
 			tending.Go(func() { s.heartbeats.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.listen(term) })
-			tending.Go(func() { s.errands(term) })
+			tending.Go(func() { s.hooks(term) })
 			tending.Go(func() { tellLead(term, s, followed) })
 			tending.Go(func() { enforceIdle(term, s) })
-			turn(cluster.ErrandLead)
+			turn(cluster.HookLead)
 		}
 		if !self && leading {
 			s.slog.Info("no longer leading")
-			turn(cluster.ErrandFollow)
+			turn(cluster.HookFollow)
 			now := time.Now()
 			s.led.Store(&now)
 			s.endTerm()

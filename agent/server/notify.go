@@ -28,8 +28,8 @@ const (
 var callPauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
 // call sends an event to a job's URL, again and again if need be.
-func (s *Server) call(term context.Context, e *cluster.Errand, cfg *cluster.Config) error {
-	body, err := wire.Marshal(s.cfg.Errands.Message(e, cfg))
+func (s *Server) call(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
+	body, err := wire.Marshal(s.cfg.Hooks.Message(e, cfg))
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type pages struct {
 	token         func(token, named string) (api.Caller, error) // nil: none is taken
 	logOut        func(context.Context, *session)               // everywhere
 	call          CallAs
-	errands       *Errands
+	hooks         *Hooks
 	events        *eventLog
 	hist          History
 	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
@@ -75,7 +75,7 @@ type pages struct {
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
 func (s *Server) Pages(call CallAs) http.Handler {
 	s.samples.callAs.Store(&call)
-	p := &pages{errands: &s.cfg.Errands, name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
+	p := &pages{hooks: &s.cfg.Hooks, name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
 		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
 		foretell: s.foretell, samples: s.samples,
@@ -85,7 +85,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 
 // handler is the table of paths.
 func (s *pages) handler() http.Handler {
-	s.logins, s.submits = newLogins(s), newSubmits(s, s.errands)
+	s.logins, s.submits = newLogins(s), newSubmits(s, s.hooks)
 	s.shells = &shells{submits: s.submits, open: forms.NewPerUser(maxShells)}
 	mux := http.NewServeMux()
 	for path, v := range map[string]view{"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,

@@ -27,7 +27,7 @@ type submits struct {
 }
 
 // newSubmits is the form of a server that can run muster's commands.
-func newSubmits(s *pages, e *Errands) *submits {
+func newSubmits(s *pages, e *Hooks) *submits {
 	f := &submits{pages: s}
 	if e != nil && e.Front != "" {
 		f.commands = forms.NewCommands(e.Front, e.Socket)

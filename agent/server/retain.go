@@ -15,8 +15,8 @@ import (
 	"dev.muster/wire"
 )
 
-// forgetOld writes what of history is to go into files, as the errand says. Doing it again writes the same files.
-func (s *Server) forgetOld(ctx context.Context, e *cluster.Errand, cfg *cluster.Config) error {
+// forgetOld writes what of history is to go into files, as the hook says. Doing it again writes the same files.
+func (s *Server) forgetOld(ctx context.Context, e *cluster.Hook, cfg *cluster.Config) error {
 	if !s.hist.Whole() {
 		return errors.New("the history of this server is not whole yet")
 	}
@@ -24,7 +24,7 @@ func (s *Server) forgetOld(ctx context.Context, e *cluster.Errand, cfg *cluster.
 		return err
 	}
 	if e.Retain.Script != "" {
-		return s.runErrand(ctx, e, cfg, false)
+		return s.runHook(ctx, e, cfg, false)
 	}
 	for _, c := range e.Retain.Cutoffs {
 		if !c.Archive || c.Kind == cluster.UsageRecords {
@@ -91,7 +91,7 @@ func (s *Server) archiveHistory(ctx context.Context, who api.Caller, c cluster.R
 	for id != 0 {
 		moved := s.wakeups.await(topicAny)
 		snap := s.committed()
-		if index = snap.Index; snap.Retained.Errand != id {
+		if index = snap.Index; snap.Retained.Hook != id {
 			if snap.Retained.Failed != "" {
 				return api.WriteResponse{Index: index}, cluster.Errorf(cluster.Conflict, "", "%s; nothing was taken out of history", snap.Retained.Failed)
 			}

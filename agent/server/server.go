@@ -34,8 +34,8 @@ type Config struct {
 	// Peer calls another server, by address; nil where there can be none.
 	Peer func(addr string) *api.Client
 	// Reach tells whether a machine answers at an address; nil where there is no gossip.
-	Reach   func(ctx context.Context, addr string) Answer
-	Errands Errands
+	Reach func(ctx context.Context, addr string) Answer
+	Hooks Hooks
 	// Verdict words why a job has ended, from its record and its steps'; "" if it ended well. nil: pages do not say it.
 	Verdict func(*cluster.Job, []*cluster.Step) string
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
@@ -267,13 +267,13 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.snap = nil
 	s.noteWork(index, events)
 	s.events.append(news) // under the lock: who knows the index finds what happened at it
-	errands, _ := s.state.ErrandCount()
+	hooks, _ := s.state.HookCount()
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.wakeups.wakeFor(events)
 	s.stats.note(events)
-	if errands > 0 {
-		s.wakeups.wake(topicErrands)
+	if hooks > 0 {
+		s.wakeups.wake(topicHooks)
 	}
 	if configured {
 		s.wakeups.wakeAll()

@@ -37,35 +37,35 @@ func eventWord(e cluster.JobEvent) string {
 	return string(e)
 }
 
-// Errand is the program by which the leader does an errand; none if it is not done by a program.
-func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
+// Hook is the program by which the leader does a hook; none if it is not done by a program.
+func Hook(e *cluster.Hook, cfg *cluster.Config) (p cluster.Program) {
 	switch e.Kind {
-	case cluster.ErrandProlog:
+	case cluster.HookProlog:
 		p.Argv, p.Environ = []string{cfg.PrologServer}, env.Server(e.Job, cfg, "prolog_slurmctld")
-	case cluster.ErrandEpilog:
+	case cluster.HookEpilog:
 		p.Argv, p.Environ = []string{cfg.EpilogServer}, env.Server(e.Job, cfg, "epilog_slurmctld")
-	case cluster.ErrandResume:
+	case cluster.HookResume:
 		p.FileVar, p.File = "SLURM_RESUME_FILE", resumeFile(e)
 		p.Argv, p.Environ = []string{cfg.Power.Resume, front.NodeText(e.Nodes)}, env.Switch(cfg)
-	case cluster.ErrandResumeFail:
+	case cluster.HookResumeFail:
 		p.Argv, p.Environ = []string{cfg.Power.ResumeFail, front.NodeText(e.Nodes)}, env.Switch(cfg)
-	case cluster.ErrandSuspend:
+	case cluster.HookSuspend:
 		p.Argv, p.Environ = []string{cfg.Power.Suspend, front.NodeText(e.Nodes)}, env.Switch(cfg)
-	case cluster.ErrandResvProlog:
+	case cluster.HookResvProlog:
 		p.Argv, p.Environ = []string{cfg.ResvProlog, e.Reservation}, env.Switch(cfg)
-	case cluster.ErrandResvEpilog:
+	case cluster.HookResvEpilog:
 		p.Argv, p.Environ = []string{cfg.ResvEpilog, e.Reservation}, env.Switch(cfg)
-	case cluster.ErrandLead:
+	case cluster.HookLead:
 		p.Argv, p.Environ = []string{cfg.LeadProgram}, env.Switch(cfg)
-	case cluster.ErrandFollow:
+	case cluster.HookFollow:
 		p.Argv, p.Environ = []string{cfg.FollowProgram}, env.Switch(cfg)
-	case cluster.ErrandJobComp:
+	case cluster.HookJobComp:
 		p = jobComp(e.Job, cfg)
-	case cluster.ErrandTrigger:
+	case cluster.HookTrigger:
 		p.Argv, p.Environ = triggerArgv(e), env.Switch(cfg)
-	case cluster.ErrandRetain:
+	case cluster.HookRetain:
 		p.Argv, p.Environ = []string{e.Retain.Script}, archiveEnv(e.Retain)
-	case cluster.ErrandMail:
+	case cluster.HookMail:
 		prog := cfg.MailProg
 		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {
 			prog = otherMailProg
@@ -80,7 +80,7 @@ func Errand(e *cluster.Errand, cfg *cluster.Config) (p cluster.Program) {
 
 // triggerArgv is the program of a trigger, and what it is told: a job, a list of nodes, or what has happened. As in
 // Slurm no quotes are heeded.
-func triggerArgv(e *cluster.Errand) []string {
+func triggerArgv(e *cluster.Hook) []string {
 	argv := strings.Fields(e.Trigger.Program)
 	switch {
 	case e.Trigger.Job != 0:
@@ -106,7 +106,7 @@ func archiveEnv(f *cluster.Forgetting) (list []string) {
 
 // resumeFile is what ResumeProgram finds in the file SLURM_RESUME_FILE: which nodes are wanted by which jobs. It
 // has the keys of 22.05 and those of later versions.
-func resumeFile(e *cluster.Errand) []byte {
+func resumeFile(e *cluster.Hook) []byte {
 	type job struct {
 		ID        uint64 `json:"job_id"`
 		Nodes     string `json:"nodes"`
@@ -150,8 +150,8 @@ func mailAddress(s *cluster.JobSpec, cfg *cluster.Config) string {
 	return to
 }
 
-// Subject words what an errand tells of, as the subject of Slurm's mails.
-func Subject(e *cluster.Errand) string {
+// Subject words what a hook tells of, as the subject of Slurm's mails.
+func Subject(e *cluster.Hook) string {
 	j, what, id := e.Job, "Job_id", strconv.Itoa(int(e.Job.ID))
 	switch {
 	case e.Array != nil:
@@ -183,8 +183,8 @@ func arrayState(a *cluster.ArraySum) string {
 
 func queuedTime(j *cluster.Job) time.Duration { return max(j.Started.Sub(j.Submitted), 0) }
 
-// runTime is how long the job of an errand had run then.
-func runTime(e *cluster.Errand) time.Duration {
+// runTime is how long the job of a hook had run then.
+func runTime(e *cluster.Hook) time.Duration {
 	j := e.Job
 	if j.Started.IsZero() {
 		return 0
@@ -197,7 +197,7 @@ func runTime(e *cluster.Errand) time.Duration {
 }
 
 // mailEnv is what MailProg is told besides the job.
-func mailEnv(e *cluster.Errand) []string {
+func mailEnv(e *cluster.Hook) []string {
 	j, state := e.Job, show.StateOf(e.Job).Long
 	if e.Event == cluster.EventRequeue {
 		state = "PENDING"
@@ -241,8 +241,8 @@ type Call struct {
 	End      time.Time `json:"end_time,omitzero"`
 }
 
-// CallOf is what an errand sends.
-func CallOf(e *cluster.Errand, cfg *cluster.Config) any {
+// CallOf is what a hook sends.
+func CallOf(e *cluster.Hook, cfg *cluster.Config) any {
 	j := e.Job
 	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
 		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: show.StateOf(j).Long, ExitCode: j.Exit.Code, Why: show.VerdictOf(j, nil).String(),

@@ -12,14 +12,14 @@ import (
 func (w *world) told() string {
 	w.t.Helper()
 	var out []string
-	var done ErrandsDone
-	for e := range w.s.Errands() {
+	var done HooksDone
+	for e := range w.s.Hooks() {
 		text := fmt.Sprint(e.Kind, " ", e.Event, " ", e.Job.ID)
 		if a := e.Array; a != nil {
 			text += fmt.Sprintf(" all [%d-%d] %d", a.MinExit, a.MaxExit, a.Outcome)
 		}
 		out = append(out, text)
-		done.Ends = append(done.Ends, ErrandEnd{ID: e.ID})
+		done.Ends = append(done.Ends, HookEnd{ID: e.ID})
 	}
 	w.ok(sys, &done)
 	return strings.Join(out, ", ")
@@ -81,7 +81,7 @@ func TestMailEvents(t *testing.T) {
 	id = w.submit(mailed(allEvents...))
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
 	w.wantTold("without a mail program", "")
-	w.refused(alice, &ErrandsDone{Ends: []ErrandEnd{{ID: 1}}}, ErrUser)
+	w.refused(alice, &HooksDone{Ends: []HookEnd{{ID: 1}}}, ErrUser)
 }
 
 // TestMailOfArrays: an array is told of as a whole, unless its tasks are asked for.
@@ -149,20 +149,20 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestErrandsAreBounded: messages are left out where too many wait, and what jobs depend on is not.
-func TestErrandsAreBounded(t *testing.T) {
+// TestHooksAreBounded: messages are left out where too many wait, and what jobs depend on is not.
+func TestHooksAreBounded(t *testing.T) {
 	w := newWorld(t, 1)
 	tx := &tx{tables: &w.s.tables, at: w.now, by: sys}
 	j := &Job{ID: 1, Spec: &JobSpec{Layout: &Layout{}, MailType: allEvents}}
-	for range maxErrands + 5 {
+	for range maxHooks + 5 {
 		tx.inform(EventEnd, j, nil)
 	}
-	if n, full := w.s.ErrandCount(); n != maxErrands || !full {
+	if n, full := w.s.HookCount(); n != maxHooks || !full {
 		t.Errorf("%d messages wait, full is %v", n, full)
 	}
-	tx.send(Errand{Kind: ErrandEpilog, Job: j})
-	if n, _ := w.s.ErrandCount(); n != maxErrands+1 {
-		t.Errorf("an epilog was left out: %d errands", n)
+	tx.send(Hook{Kind: HookEpilog, Job: j})
+	if n, _ := w.s.HookCount(); n != maxHooks+1 {
+		t.Errorf("an epilog was left out: %d hooks", n)
 	}
 }
 
@@ -173,43 +173,43 @@ func TestServerProlog(t *testing.T) {
 	cfg := *w.s.Config()
 	cfg.PrologServer, cfg.EpilogServer = "/x", "/y"
 	w.ok(root, &Configure{Config: &cfg})
-	first := func() *Errand {
-		all := slices.Collect(w.s.Errands())
+	first := func() *Hook {
+		all := slices.Collect(w.s.Hooks())
 		if len(all) != 1 {
-			t.Fatalf("%d errands, want one", len(all))
+			t.Fatalf("%d hooks, want one", len(all))
 		}
 		return all[0]
 	}
 	id := w.start(w.submit(nil), TaskAny, 0, "n0")
 	e := first()
-	if e.Kind != ErrandProlog || e.Job.ID != id || !w.job(id).Preparing() {
-		t.Fatalf("errand %+v", e)
+	if e.Kind != HookProlog || e.Job.ID != id || !w.job(id).Preparing() {
+		t.Fatalf("hook %+v", e)
 	}
 	w.pass(time.Hour)
 	for range w.s.Unconfirmed(w.now) {
 		t.Error("a job is late that its nodes have not heard of")
 	}
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: e.ID}}})
 	if w.job(id).Preparing() || !w.job(id).LaunchLimit(w.s.Config()).After(w.now) {
 		t.Errorf("after the prolog: %+v, launch until %v", w.job(id).Prelude, w.job(id).LaunchLimit(w.s.Config()))
 	}
 	w.report("n0", id, NodeReady)
 	w.want(id, Running)
 	w.over(id, 0)
-	if e = first(); e.Kind != ErrandEpilog || e.Job.ID != id || e.Job.Phase != Ended {
-		t.Errorf("errand at the end: %+v", e)
+	if e = first(); e.Kind != HookEpilog || e.Job.ID != id || e.Job.Phase != Ended {
+		t.Errorf("hook at the end: %+v", e)
 	}
 	w.told()
 
 	id = w.start(w.submit(func(s *JobSpec) { s.Kind = Batch }), TaskAny, 0, "n0")
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: first().ID, Failed: "exit status 1"}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: first().ID, Failed: "exit status 1"}}})
 	if j := w.want(id, Pending); j.Held != NotHeld || j.Restarts != 1 || !j.Eligible.Equal(w.now.Add(prologPause)) {
 		t.Errorf("a batch job whose prolog failed: %+v", j)
 	}
 	w.told()
 	id = w.start(w.submit(func(s *JobSpec) { s.Kind = SrunJob }), TaskAny, 0, "n0")
 	prolog := first().ID
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: prolog, Failed: "exit status 1"}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: prolog, Failed: "exit status 1"}}})
 	if j := w.want(id, Ended); j.Outcome != Cancelled || j.WaitNote != ServerPrologError {
 		t.Errorf("an srun whose prolog failed: %+v", j)
 	}
@@ -218,7 +218,7 @@ func TestServerProlog(t *testing.T) {
 	e = first()
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
 	w.want(id, Ended)
-	w.ok(sys, &ErrandsDone{Ends: []ErrandEnd{{ID: e.ID}}})
+	w.ok(sys, &HooksDone{Ends: []HookEnd{{ID: e.ID}}})
 	w.want(id, Ended)
 }
 

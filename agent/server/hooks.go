@@ -21,19 +21,19 @@ import (
 
 // Bounds of what the leader does outside of the state.
 const (
-	errandsAtOnce = 64
-	mailLimit     = time.Minute           // one run of MailProg, or of the script of JobCompLoc
-	errandSays    = 1 << 10               // bytes of a program's output that are told of
-	triggerLimit  = 5 * time.Minute       // of a trigger's program, as in Slurm
-	errandGather  = 20 * time.Millisecond // what ends within this is told in one entry
+	hooksAtOnce  = 64
+	mailLimit    = time.Minute           // one run of MailProg, or of the script of JobCompLoc
+	hookSays     = 1 << 10               // bytes of a program's output that are told of
+	triggerLimit = 5 * time.Minute       // of a trigger's program, as in Slurm
+	hookGather   = 20 * time.Millisecond // what ends within this is told in one entry
 )
 
-// Errands is how a server does errands: the dialect says what is run and sent.
-type Errands struct {
-	// Program is how an errand is done.
-	Program func(*cluster.Errand, *cluster.Config) cluster.Program
+// Hooks is how a server runs hooks: the dialect says what is run and sent.
+type Hooks struct {
+	// Program is what a hook runs.
+	Program func(*cluster.Hook, *cluster.Config) cluster.Program
 	// Message is what a call sends, as JSON.
-	Message func(*cluster.Errand, *cluster.Config) any
+	Message func(*cluster.Hook, *cluster.Config) any
 	// Socket is where these programs find a server.
 	Socket string
 	// Front is the program that becomes muster's front-ends; "": there is none.
@@ -42,16 +42,16 @@ type Errands struct {
 	Filter JobFilter
 }
 
-// topicErrands is that there is something to be done outside.
-const topicErrands = "errands"
+// topicHooks is that there is something to be done outside.
+const topicHooks = "hooks"
 
-// errands does for one term what the state says is to be done outside, and tells what came of it.
-func (s *Server) errands(term context.Context) {
-	if s.cfg.Errands.Program == nil {
+// hooks does for one term what the state says is to be done outside, and tells what came of it.
+func (s *Server) hooks(term context.Context) {
+	if s.cfg.Hooks.Program == nil {
 		return
 	}
 	busy := map[uint64]bool{}
-	ends, began := make(chan cluster.ErrandEnd), time.Now()
+	ends, began := make(chan cluster.HookEnd), time.Now()
 	running := 0
 	defer func() {
 		for ; running > 0; running-- {
@@ -59,13 +59,13 @@ func (s *Server) errands(term context.Context) {
 		}
 	}()
 	for {
-		moved := s.wakeups.await(topicErrands)
+		moved := s.wakeups.await(topicHooks)
 		snap := s.committed()
-		if _, full := snap.ErrandCount(); full {
+		if _, full := snap.HookCount(); full {
 			s.slog.Warn("messages about jobs are left out: too many wait to be sent")
 		}
-		for e := range snap.Errands() {
-			if running == errandsAtOnce {
+		for e := range snap.Hooks() {
+			if running == hooksAtOnce {
 				break
 			}
 			if busy[e.ID] {
@@ -74,7 +74,7 @@ func (s *Server) errands(term context.Context) {
 			busy[e.ID] = true
 			running++
 			go func() {
-				ends <- cluster.ErrandEnd{ID: e.ID, Failed: s.errand(term, e, snap.Config(), e.At.Before(began))}
+				ends <- cluster.HookEnd{ID: e.ID, Failed: s.hook(term, e, snap.Config(), e.At.Before(began))}
 			}()
 		}
 		select {
@@ -95,14 +95,14 @@ func (s *Server) errands(term context.Context) {
 	}
 }
 
-// tellEnds tells what came of errands, until that is written down or the term ends.
-func (s *Server) tellEnds(term context.Context, over []cluster.ErrandEnd) {
+// tellEnds tells what came of hooks, until that is written down or the term ends.
+func (s *Server) tellEnds(term context.Context, over []cluster.HookEnd) {
 	for {
-		_, _, err := s.propose(term, cluster.Identity{System: true}, &cluster.ErrandsDone{Ends: over})
+		_, _, err := s.propose(term, cluster.Identity{System: true}, &cluster.HooksDone{Ends: over})
 		if err == nil || term.Err() != nil {
 			return
 		}
-		s.slog.Warn("ends of errands were not taken", "err", err)
+		s.slog.Warn("ends of hooks were not taken", "err", err)
 		select {
 		case <-term.Done():
 		case <-time.After(time.Second):
@@ -111,9 +111,9 @@ func (s *Server) tellEnds(term context.Context, over []cluster.ErrandEnd) {
 }
 
 // gather waits a little for more ends.
-func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) []cluster.ErrandEnd {
-	out := []cluster.ErrandEnd{first}
-	for limit := time.After(errandGather); len(out) < errandsAtOnce; {
+func (s *Server) gather(ends <-chan cluster.HookEnd, first cluster.HookEnd) []cluster.HookEnd {
+	out := []cluster.HookEnd{first}
+	for limit := time.After(hookGather); len(out) < hooksAtOnce; {
 		select {
 		case e := <-ends:
 			out = append(out, e)
@@ -124,17 +124,17 @@ func (s *Server) gather(ends <-chan cluster.ErrandEnd, first cluster.ErrandEnd) 
 	return out
 }
 
-// errand does one errand and says why it failed, if it did. It may be one that an earlier leader has done and not
+// hook runs one hook and says why it failed, if it did. It may be one that an earlier leader has done and not
 // told of.
-func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Config, again bool) string {
+func (s *Server) hook(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) string {
 	var err error
 	switch e.Kind {
-	case cluster.ErrandCall:
+	case cluster.HookCall:
 		err = s.call(term, e, cfg)
-	case cluster.ErrandRetain:
+	case cluster.HookRetain:
 		err = s.forgetOld(term, e, cfg)
 	default:
-		err = s.runErrand(term, e, cfg, again)
+		err = s.runHook(term, e, cfg, again)
 	}
 	if err == nil {
 		return ""
@@ -146,7 +146,7 @@ func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Co
 		} else if e.Reservation != "" {
 			about = slog.Any("reservation", e.Reservation)
 		}
-		s.slog.Warn("an errand failed", "kind", e.Kind, about, "err", err)
+		s.slog.Warn("a hook failed", "kind", e.Kind, about, "err", err)
 	}
 	return err.Error()
 }
@@ -155,24 +155,24 @@ func (s *Server) errand(term context.Context, e *cluster.Errand, cfg *cluster.Co
 const maxTurns = 64
 
 // runTurns runs the programs of a server that begins to lead, or leads no longer, one after the other.
-func (s *Server) runTurns(ctx context.Context, turns <-chan cluster.ErrandKind) {
+func (s *Server) runTurns(ctx context.Context, turns <-chan cluster.HookKind) {
 	for kind := range turns {
-		e := &cluster.Errand{Kind: kind}
-		if cfg := s.Snapshot().Config(); kind == cluster.ErrandLead && cfg.LeadProgram != "" || kind == cluster.ErrandFollow && cfg.FollowProgram != "" {
-			s.errand(ctx, e, cfg, false)
+		e := &cluster.Hook{Kind: kind}
+		if cfg := s.Snapshot().Config(); kind == cluster.HookLead && cfg.LeadProgram != "" || kind == cluster.HookFollow && cfg.FollowProgram != "" {
+			s.hook(ctx, e, cfg, false)
 		}
 	}
 }
 
-// runErrand runs an errand's program to its end.
-func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster.Config, again bool) error {
-	p := s.cfg.Errands.Program(e, cfg)
+// runHook runs a hook's program to its end.
+func (s *Server) runHook(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) error {
+	p := s.cfg.Hooks.Program(e, cfg)
 	if p.Append != "" {
 		return appendLine(p.Append, p.Line, again)
 	}
 	argv := p.Argv
 	if len(argv) == 0 || argv[0] == "" {
-		return fmt.Errorf("no program is configured for an errand of kind %s any more", e.Kind)
+		return fmt.Errorf("no program is configured for a hook of kind %s any more", e.Kind)
 	}
 	file, err := textFile(p.File)
 	if err != nil {
@@ -180,11 +180,11 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	limit := cfg.PrologTimeout
 	switch e.Kind {
-	case cluster.ErrandTrigger:
+	case cluster.HookTrigger:
 		limit = triggerLimit
-	case cluster.ErrandMail, cluster.ErrandJobComp, cluster.ErrandLead, cluster.ErrandFollow:
+	case cluster.HookMail, cluster.HookJobComp, cluster.HookLead, cluster.HookFollow:
 		limit = mailLimit
-	case cluster.ErrandResume, cluster.ErrandResumeFail, cluster.ErrandSuspend:
+	case cluster.HookResume, cluster.HookResumeFail, cluster.HookSuspend:
 		limit = cfg.LongestSwitch()
 	}
 	ctx, cancel := term, context.CancelFunc(func() {})
@@ -193,7 +193,7 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 	}
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = "/", append(ownFirst(p.Environ), "MUSTER_SOCKET="+s.cfg.Errands.Socket)
+	cmd.Dir, cmd.Env = "/", append(ownFirst(p.Environ), "MUSTER_SOCKET="+s.cfg.Hooks.Socket)
 	if file != "" {
 		defer os.Remove(file)
 		cmd.Env = append(cmd.Env, p.FileVar+"="+file)
@@ -210,7 +210,7 @@ func (s *Server) runErrand(term context.Context, e *cluster.Errand, cfg *cluster
 		return err
 	}
 	out, err := cmd.CombinedOutput()
-	if text := strings.TrimSpace(string(out[:min(len(out), errandSays)])); err != nil && text != "" {
+	if text := strings.TrimSpace(string(out[:min(len(out), hookSays)])); err != nil && text != "" {
 		return fmt.Errorf("%s: %w: %s", argv[0], err, text)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) { // a program that it left behind holds its output
@@ -236,7 +236,7 @@ func appendLine(file, line string, again bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// fileEnd is how much of a file's end is looked through for a line: those of errandsAtOnce errands fit many times.
+// fileEnd is how much of a file's end is looked through for a line: those of hooksAtOnce hooks fit many times.
 const fileEnd = 1 << 20
 
 // endsWith reports whether a line is at the end of a file.

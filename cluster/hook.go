@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Errand is something that is to be done once outside of the state: a program that the leader runs, a message that it
+// Hook is something that is to be done once outside of the state: a program that the leader runs, a message that it
 // sends. It stays in the state until the leader has told what came of it, so that a leader that dies leaves it to
-// the next one: an errand is done once, or in that moment twice, and never not at all.
-type Errand struct {
-	ID   uint64     `json:"id"`
-	Kind ErrandKind `json:"kind"`
+// the next one: a hook is done once, or in that moment twice, and never not at all.
+type Hook struct {
+	ID   uint64   `json:"id"`
+	Kind HookKind `json:"kind"`
 	// Event is what a mail or call tells of.
 	Event JobEvent `json:"event,omitempty"`
-	// Job is the job as it was then, for a requeue before that; nil if the errand is about nodes.
+	// Job is the job as it was then, for a requeue before that; nil if the hook is about nodes.
 	Job *Job      `json:"job,omitempty"`
 	At  time.Time `json:"at"`
 	// Nodes are to be switched; Jobs wait for them.
@@ -26,11 +26,11 @@ type Errand struct {
 	Retain *Forgetting `json:"retain,omitempty"`
 	// Trigger is the program of a trigger.
 	Trigger *TriggerRun `json:"trigger,omitempty" since:"5,optional"`
-	// Array sums up the tasks of the job's array, if the errand is about all of them.
+	// Array sums up the tasks of the job's array, if the hook is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
 
-// Program is how an errand is done by a program.
+// Program is what a hook runs.
 type Program struct {
 	Argv    []string // none: it can not be done
 	Environ []string // all of it
@@ -41,33 +41,33 @@ type Program struct {
 	Append, Line string
 }
 
-// ErrandKind is what an errand consists in.
-type ErrandKind string
+// HookKind is what a hook consists in.
+type HookKind string
 
 // The kinds.
 const (
-	ErrandMail   ErrandKind = "mail"   // run the site's MailProg
-	ErrandCall   ErrandKind = "call"   // send the job's event to its URL
-	ErrandProlog ErrandKind = "prolog" // run PrologSlurmctld; the job begins when it has succeeded
-	ErrandEpilog ErrandKind = "epilog" // run EpilogSlurmctld
+	HookMail   HookKind = "mail"   // run the site's MailProg
+	HookCall   HookKind = "call"   // send the job's event to its URL
+	HookProlog HookKind = "prolog" // run PrologSlurmctld; the job begins when it has succeeded
+	HookEpilog HookKind = "epilog" // run EpilogSlurmctld
 
-	ErrandResume     ErrandKind = "resume"      // run ResumeProgram
-	ErrandResumeFail ErrandKind = "resume_fail" // run ResumeFailProgram
-	ErrandSuspend    ErrandKind = "suspend"     // run SuspendProgram
+	HookResume     HookKind = "resume"      // run ResumeProgram
+	HookResumeFail HookKind = "resume_fail" // run ResumeFailProgram
+	HookSuspend    HookKind = "suspend"     // run SuspendProgram
 
-	ErrandResvProlog ErrandKind = "resv_prolog" // run ResvProlog
-	ErrandResvEpilog ErrandKind = "resv_epilog" // run ResvEpilog
+	HookResvProlog HookKind = "resv_prolog" // run ResvProlog
+	HookResvEpilog HookKind = "resv_epilog" // run ResvEpilog
 
 	// These two are no part of the state: a server does them of itself.
-	ErrandLead   ErrandKind = "lead"   // run SlurmctldPrimaryOnProg
-	ErrandFollow ErrandKind = "follow" // run SlurmctldPrimaryOffProg
+	HookLead   HookKind = "lead"   // run SlurmctldPrimaryOnProg
+	HookFollow HookKind = "follow" // run SlurmctldPrimaryOffProg
 
-	// ErrandJobComp records that a job has ended, as JobCompType says.
-	ErrandJobComp ErrandKind = "job_comp"
+	// HookJobComp records that a job has ended, as JobCompType says.
+	HookJobComp HookKind = "job_comp"
 
-	ErrandRetain ErrandKind = "retain" // archive old records of history, which go when it is done
+	HookRetain HookKind = "retain" // archive old records of history, which go when it is done
 
-	ErrandTrigger ErrandKind = "trigger" // run the program of a trigger
+	HookTrigger HookKind = "trigger" // run the program of a trigger
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -106,16 +106,16 @@ type ArraySum struct {
 	MaxSignal int     `json:"max_signal,omitempty"`
 }
 
-// maxErrands bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs
+// maxHooks bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs
 // depend on are not bounded; there are never more of them than jobs.
-const maxErrands = 10_000
+const maxHooks = 10_000
 
-// Errands yields what is to be done, oldest first.
-func (t *tables) Errands() iter.Seq[*Errand] { return valuesOf(t.errands) }
+// Hooks yields what is to be done, oldest first.
+func (t *tables) Hooks() iter.Seq[*Hook] { return valuesOf(t.hooks) }
 
-// ErrandCount is how many errands there are, and whether messages have to be left out.
-func (t *tables) ErrandCount() (n int, full bool) {
-	return t.errands.Len(), t.errands.Len() >= maxErrands
+// HookCount is how many hooks there are, and whether messages have to be left out.
+func (t *tables) HookCount() (n int, full bool) {
+	return t.hooks.Len(), t.hooks.Len() >= maxHooks
 }
 
 // wants reports whether the job's user wants to be told of an event.
@@ -130,19 +130,19 @@ func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
 // tells reports whether anybody wants to hear of anything that happens to the job.
 func (s *JobSpec) tells() bool { return len(s.MailType) > 0 || s.Notify != "" }
 
-// send makes an errand.
-func (t *tx) send(e Errand) {
-	last := t.LastErrand
-	t.LastErrand++
-	e.ID, e.At = t.LastErrand, t.at
-	t.errands.Set(e.ID, &e)
+// send makes a hook.
+func (t *tx) send(e Hook) {
+	last := t.LastHook
+	t.LastHook++
+	e.ID, e.At = t.LastHook, t.at
+	t.hooks.Set(e.ID, &e)
 	t.onUndo(func() {
-		t.errands.Delete(e.ID)
-		t.LastErrand = last
+		t.hooks.Delete(e.ID)
+		t.LastHook = last
 	})
 }
 
-// announce makes the errands that follow from a job's change.
+// announce makes the hooks that follow from a job's change.
 func (t *tx) announce(old, j *Job) {
 	if old == nil || j == nil {
 		return
@@ -152,11 +152,11 @@ func (t *tx) announce(old, j *Job) {
 		t.unheard = append(t.unheard, j.ID)
 	}
 	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
-		t.send(Errand{Kind: ErrandEpilog, Job: j})
+		t.send(Hook{Kind: HookEpilog, Job: j})
 	}
 	over := endsNow(old, j)
-	if _, full := t.ErrandCount(); over && t.config.JobComp.Kind != "" && !full {
-		t.send(Errand{Kind: ErrandJobComp, Job: j})
+	if _, full := t.HookCount(); over && t.config.JobComp.Kind != "" && !full {
+		t.send(Hook{Kind: HookJobComp, Job: j})
 	}
 	if !j.Spec.tells() || j.Follows() {
 		return
@@ -237,17 +237,17 @@ func (t *tx) announceEnd(j *Job) {
 	t.inform(event(ok), first, &sum)
 }
 
-// inform makes the errands of an event, for those who want to hear of it.
+// inform makes the hooks of an event, for those who want to hear of it.
 func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
-	if _, full := t.ErrandCount(); full {
+	if _, full := t.HookCount(); full {
 		return
 	}
 	mail, call := j.Spec.wants(e)
 	if mail && t.config.MailProg != "" {
-		t.send(Errand{Kind: ErrandMail, Event: e, Job: j, Array: array})
+		t.send(Hook{Kind: HookMail, Event: e, Job: j, Array: array})
 	}
 	if call {
-		t.send(Errand{Kind: ErrandCall, Event: e, Job: j, Array: array})
+		t.send(Hook{Kind: HookCall, Event: e, Job: j, Array: array})
 	}
 }
 
@@ -298,37 +298,37 @@ func (c *Remind) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// ErrandEnd is what came of an errand.
-type ErrandEnd struct {
+// HookEnd is what came of a hook.
+type HookEnd struct {
 	ID uint64 `json:"id"`
 	// Failed says why it could not be done, or that its program failed; empty if all is well.
 	Failed string `json:"failed,omitempty"`
 }
 
-// ErrandsDone tells what came of errands.
-type ErrandsDone struct {
-	Ends []ErrandEnd `json:"ends"`
+// HooksDone tells what came of hooks.
+type HooksDone struct {
+	Ends []HookEnd `json:"ends"`
 }
 
-func (*ErrandsDone) kind() string { return "errands_done" }
+func (*HooksDone) kind() string { return "errands_done" }
 
-func (c *ErrandsDone) apply(t *tx) (any, error) {
+func (c *HooksDone) apply(t *tx) (any, error) {
 	if !t.by.System {
-		return nil, Errorf(Denied, ErrUser, "the leader runs errands")
+		return nil, Errorf(Denied, ErrUser, "the leader runs hooks")
 	}
 	for _, end := range c.Ends {
-		e, ok := t.errands.Get(end.ID)
+		e, ok := t.hooks.Get(end.ID)
 		if !ok {
 			continue
 		}
-		t.errands.Delete(e.ID)
-		t.onUndo(func() { t.errands.Set(e.ID, e) })
+		t.hooks.Delete(e.ID)
+		t.onUndo(func() { t.hooks.Set(e.ID, e) })
 		switch {
-		case e.Kind == ErrandProlog:
+		case e.Kind == HookProlog:
 			t.prepared(e, end.Failed)
-		case e.Kind == ErrandRetain:
+		case e.Kind == HookRetain:
 			t.retained(e, end.Failed)
-		case e.Kind == ErrandResume && end.Failed != "":
+		case e.Kind == HookResume && end.Failed != "":
 			for _, name := range e.Nodes {
 				t.notCome(name, resumeFailed+": "+end.Failed)
 			}
@@ -350,7 +350,7 @@ func (p *Prelude) waits() bool { return p != nil && p.Over.IsZero() }
 func (j *Job) Preparing() bool { return j.Phase == Starting && j.Prelude.waits() }
 
 // prepared goes on with a job whose PrologSlurmctld has ended, or takes the job's start back.
-func (t *tx) prepared(e *Errand, failed string) {
+func (t *tx) prepared(e *Hook, failed string) {
 	j, ok := t.jobs.Get(e.Job.ID)
 	if !ok || j.Attempt != e.Job.Attempt || !j.Preparing() {
 		return
