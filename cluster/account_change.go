@@ -63,7 +63,7 @@ func (c *ChangeAccounts) apply(t *tx) (any, error) {
 		x.Gone = t.gone
 		t.events = append(t.events, Event{Change: x})
 	}
-	t.trail.note(Touch{Book: true})
+	t.changes.add(StateChange{Book: true})
 	t.freshScale()
 	t.settleShares()
 	return nil, nil

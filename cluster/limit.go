@@ -285,19 +285,19 @@ type Meter struct {
 	minutes map[scope][]Amount // nil until it is asked for
 
 	watched  map[scope][]*Gate // those that look at what runs there
-	restless []*Gate           // those for which time alone makes a difference, or what was used up
-	stirred  map[*Gate]bool    // since it was last asked
+	unsteady []*Gate           // those for which time alone makes a difference, or what was used up
+	reopened map[*Gate]bool    // since it was last asked
 }
 
 // Meter makes one for a pass at a time.
 func (t *tables) Meter(now time.Time) *Meter {
-	return &Meter{t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{}, watched: map[scope][]*Gate{}, stirred: map[*Gate]bool{}}
+	return &Meter{t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{}, watched: map[scope][]*Gate{}, reopened: map[*Gate]bool{}}
 }
 
 // Fork is a meter that counts on from here by itself: to try what several starts would come to.
 func (m *Meter) Fork() *Meter {
 	f := *m
-	f.started, f.minutes, f.stirred = maps.Clone(m.started), maps.Clone(m.minutes), maps.Clone(m.stirred)
+	f.started, f.minutes, f.reopened = maps.Clone(m.started), maps.Clone(m.minutes), maps.Clone(m.reopened)
 	return &f
 }
 
@@ -555,7 +555,7 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	ask := m.t.askingOf(j, part, alloc)
 	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part, alloc: alloc}
 	for _, s := range m.t.scopes(c) {
-		m.stir(s)
+		m.reopen(s)
 		m.started[s] = m.tally(s).plus(c, ask.tres, 1)
 		if m.minutes != nil {
 			m.minutes[s] = Spent{TRES: m.minutes[s]}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES

@@ -350,7 +350,7 @@ func (t *tx) rankAll() {
 // replaceRank is replaceJob for a record of which nothing but the priority changes: of what is derived from
 // it, only its place in the queue moves. At 100,000 pending jobs that matters.
 func (t *tables) replaceRank(old, j *Job) {
-	t.trail.note(Touch{Job: j.ID})
+	t.changes.add(StateChange{Job: j.ID})
 	t.jobs.Set(j.ID, j)
 	if j.holds() {
 		t.live.Set(j.ID, j)

@@ -125,7 +125,7 @@ type tables struct {
 	leaves   *btree.BTreeG[groupKey]         // nodes by their leaf switches
 	cliques  *btree.BTreeG[groupKey]         // and by their NVLink domains
 	scale    *Scale                          // nil: to be made
-	trail    trail
+	changes  changeLog
 	interned *interned
 }
 
@@ -146,7 +146,7 @@ func newTables() tables {
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
 		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), hooks: btree.NewMap[uint64, *Hook](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), trail: trail{state: new(origin)}, interned: newInterned(),
+		resvs: btree.NewMap[string, *Reservation](32), hooks: btree.NewMap[uint64, *Hook](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), changes: changeLog{state: new(origin)}, interned: newInterned(),
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *State) Snapshot() *Snapshot { return &Snapshot{s.copy()} }
 // nothing here.
 func (s *State) Trial() *State {
 	c := &State{s.copy()}
-	c.trail = trail{state: new(origin)} // the list of changes is shared by snapshots, which add nothing to it
+	c.changes = changeLog{state: new(origin)} // the list of changes is shared by snapshots, which add nothing to it
 	return c
 }
 

@@ -126,7 +126,7 @@ func (t *tx) deleteJob(j *Job) {
 
 // replaceJob is the only place where the job table and what derives from it change.
 func (t *tables) replaceJob(old, j *Job) {
-	t.trail.note(Touch{Job: cmp.Or(old, j).ID})
+	t.changes.add(StateChange{Job: cmp.Or(old, j).ID})
 	if old != nil {
 		t.unindex(old)
 		if old.Phase == Ended && j != nil && j.Phase != Ended && j.ArrayID != 0 {
@@ -290,7 +290,7 @@ func (t *tables) setNode(old, n *Node) {
 		t.scale = nil
 	}
 	if old == nil || n == nil || !n.hosts(old) {
-		t.trail.note(Touch{Node: cmp.Or(old, n).Name})
+		t.changes.add(StateChange{Node: cmp.Or(old, n).Name})
 	}
 	t.regroup(old, n)
 	if old != nil {
@@ -334,12 +334,12 @@ func (t *tx) deleteNode(n *Node) {
 
 func (t *tx) putLoad(l *Load) {
 	old, had := t.loads.Set(l.Node, l)
-	t.trail.note(Touch{Load: l.Node})
+	t.changes.add(StateChange{Load: l.Node})
 	if len(l.Jobs) == 0 && had && len(old.Jobs) > 0 {
 		t.emptied = append(t.emptied, l.Node)
 	}
 	t.onUndo(func() {
-		t.trail.note(Touch{Load: l.Node})
+		t.changes.add(StateChange{Load: l.Node})
 		if had {
 			t.loads.Set(l.Node, old)
 		} else {

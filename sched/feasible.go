@@ -94,7 +94,7 @@ func (u *Judge) whole(s *cluster.Snapshot) *freeSet {
 	same := u.of != nil && u.of.Config() == s.Config()
 	if same {
 		touched, known := s.Since(u.of.Moment())
-		same = known && !slices.ContainsFunc(touched, func(t cluster.Touch) bool { return t.Node != "" })
+		same = known && !slices.ContainsFunc(touched, func(t cluster.StateChange) bool { return t.Node != "" })
 	}
 	if !same {
 		u.all = newUnloadedSet(s)

@@ -169,7 +169,7 @@ func (c *cycle) goOn(s *cluster.Snapshot, now time.Time) error {
 }
 
 // checkReach finds what has changed, or why that reaches too far.
-func (ip *incrementalPass) checkReach(s *cluster.Snapshot, now time.Time) ([]cluster.Touch, error) {
+func (ip *incrementalPass) checkReach(s *cluster.Snapshot, now time.Time) ([]cluster.StateChange, error) {
 	touched, known := s.Since(ip.old.Moment())
 	switch {
 	case !known:
@@ -200,7 +200,7 @@ func (ip *incrementalPass) takeDecisions() (said map[cluster.JobID]*cluster.Deci
 				nodes[sh.Node] = true
 			}
 			if j, ok := ip.old.Job(d.Job); ok {
-				ip.meter.Stir(j, d.Start)
+				ip.meter.Reopen(j, d.Start)
 			}
 		}
 		said[d.Job] = d
@@ -222,7 +222,7 @@ func (ip *incrementalPass) moveTo(s *cluster.Snapshot, now time.Time) {
 }
 
 // takeChanges adds the jobs and nodes that the state says have changed.
-func (ip *incrementalPass) takeChanges(touched []cluster.Touch, nodes map[cluster.NodeName]bool) error {
+func (ip *incrementalPass) takeChanges(touched []cluster.StateChange, nodes map[cluster.NodeName]bool) error {
 	for _, t := range touched {
 		switch {
 		case t.Node != "":
@@ -312,7 +312,7 @@ func (ip *incrementalPass) noteRunning(was, is *cluster.Job) {
 	ip.markReleases(is)
 	for _, j := range [...]*cluster.Job{was, is} {
 		if occupiesNodes(j) {
-			ip.meter.Stir(j, j.Alloc)
+			ip.meter.Reopen(j, j.Alloc)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Limits hold back jobs whatever fits. Of each member of a shape it is known why limits hold it back, if they do.
-// Members are filed by what limits them (a gate of the meter), and compared again only where a gate has stirred, that
+// Members are filed by what limits them (a gate of the meter), and compared again only where a gate has reopened, that
 // is where its limits or what counts against them have changed. Jobs of which that makes a difference get a turn of
 // their own.
 
@@ -72,8 +72,8 @@ func (ip *incrementalPass) recheckLaterLimits(ch *candidateHeap, started *candid
 
 // eachLimitChange calls a function with each member of which limits say something else than is known. Void members
 // are dropped.
-func (ip *incrementalPass) eachLimitChange(restless bool, f func(*shapeMember, cluster.Reason)) {
-	for _, gate := range ip.meter.Stirred(restless) {
+func (ip *incrementalPass) eachLimitChange(unsteady bool, f func(*shapeMember, cluster.Reason)) {
+	for _, gate := range ip.meter.Reopened(unsteady) {
 		now := ip.meter.Fill(gate)
 		for shape, list := range ip.book.byGate[gate] {
 			why := now.Verdict(0, &shape.asking)

@@ -97,7 +97,7 @@ func TestLostNodeIsTold(t *testing.T) {
 	before := b.s.Snapshot()
 	b.apply(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
 	touched, ok := b.s.Snapshot().Since(before.Moment())
-	told := slices.ContainsFunc(touched, func(c cluster.Touch) bool { return c.Node == "n001" })
+	told := slices.ContainsFunc(touched, func(c cluster.StateChange) bool { return c.Node == "n001" })
 	if !ok || !told {
 		t.Errorf("what has changed is %+v (%t), want node n001", touched, ok)
 	}

@@ -251,8 +251,8 @@ func (p *Heartbeats) firstCall(b *nodeContact, timeout time.Duration) time.Time 
 	return end
 }
 
-// Astir reports whether some node has no call open, or a host that is silent.
-func (p *Heartbeats) Astir() bool {
+// AnySilent reports whether some node has no call open, or a host that is silent.
+func (p *Heartbeats) AnySilent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.loose) > 0

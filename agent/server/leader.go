@@ -244,7 +244,7 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 	if at := snap.NextTimer(began); !at.IsZero() {
 		sleep = min(sleep, max(time.Until(at), time.Millisecond))
 	}
-	if s.heartbeats.Astir() {
+	if s.heartbeats.AnySilent() {
 		sleep = min(sleep, leaseChecks)
 	}
 	return sleep

@@ -15,48 +15,48 @@ func (m *Meter) GoOn(s *Snapshot, now time.Time) {
 
 // watch notes what a new gate looks at.
 func (m *Meter) watch(g *Gate) {
-	restless := len(g.least) > 0
+	unsteady := len(g.least) > 0
 	for i := range g.bounds {
 		switch b := &g.bounds[i]; b.what {
 		case ofRunning, ofHeld:
 			m.watched[b.scope] = append(m.watched[b.scope], g)
 		case ofRunMins:
-			m.watched[b.scope], restless = append(m.watched[b.scope], g), true
+			m.watched[b.scope], unsteady = append(m.watched[b.scope], g), true
 		case ofSpentMins, ofSpentWall:
-			restless = true
+			unsteady = true
 		}
 	}
-	if restless {
-		m.restless = append(m.restless, g)
+	if unsteady {
+		m.unsteady = append(m.unsteady, g)
 	}
 }
 
-func (m *Meter) stir(s scope) {
+func (m *Meter) reopen(s scope) {
 	for _, g := range m.watched[s] {
-		m.stirred[g] = true
+		m.reopened[g] = true
 	}
 }
 
-// Stir notes that a job runs that did not, or no more, or with something else.
-func (m *Meter) Stir(j *Job, alloc *Alloc) {
+// Reopen notes that a job runs that did not, or no more, or with something else.
+func (m *Meter) Reopen(j *Job, alloc *Alloc) {
 	if m.Off() || alloc == nil {
 		return
 	}
 	for _, s := range m.t.scopes(counted{assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition}) {
-		m.stir(s)
+		m.reopen(s)
 	}
 }
 
-// Stirred lists the gates that may let others pass than when it was last asked; restless ones only if they are
+// Reopened lists the gates that may let others pass than when it was last asked; unsteady ones only if they are
 // asked for: time has gone by.
-func (m *Meter) Stirred(restless bool) []*Gate {
-	out := make([]*Gate, 0, len(m.stirred))
-	for g := range m.stirred {
+func (m *Meter) Reopened(unsteady bool) []*Gate {
+	out := make([]*Gate, 0, len(m.reopened))
+	for g := range m.reopened {
 		out = append(out, g)
 	}
-	clear(m.stirred)
-	if restless {
-		out = append(out, m.restless...)
+	clear(m.reopened)
+	if unsteady {
+		out = append(out, m.unsteady...)
 	}
 	return out
 }

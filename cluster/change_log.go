@@ -4,32 +4,32 @@ import (
 	"slices"
 )
 
-// Touch tells what of a state has changed: exactly one field is set.
-type Touch struct {
+// StateChange tells what of a state has changed: exactly one field is set.
+type StateChange struct {
 	Job  JobID    // a record
 	Load NodeName // what is given out on a node
 	Node NodeName // a node, in a way that matters to where jobs may run
 	Book bool     // the accounts, users, associations or QOS, and not only what they have used
 }
 
-// trail is the last changes of a state. Whoever has derived something from an older snapshot need look at no more
+// changeLog is the last changes of a state. Whoever has derived something from an older snapshot need look at no more
 // than these. A snapshot shares the list with its state, which only appends to it.
-type trail struct {
+type changeLog struct {
 	state *origin // which state's it is
 	past  int     // changes before the list
-	list  []Touch
+	list  []StateChange
 }
 
 // origin identifies a state among others of this process.
 type origin struct{ _ byte }
 
-// maxTrail is how many changes are kept at least.
-const maxTrail = 1 << 14
+// keptChanges is how many changes are kept at least.
+const keptChanges = 1 << 14
 
-func (t *trail) note(c Touch) {
-	if len(t.list) >= 2*maxTrail {
-		t.past += len(t.list) - maxTrail
-		t.list = slices.Clone(t.list[len(t.list)-maxTrail:])
+func (t *changeLog) add(c StateChange) {
+	if len(t.list) >= 2*keptChanges {
+		t.past += len(t.list) - keptChanges
+		t.list = slices.Clone(t.list[len(t.list)-keptChanges:])
 	}
 	t.list = append(t.list, c)
 }
@@ -41,16 +41,18 @@ type Moment struct {
 }
 
 // Moment tells of which a snapshot is: it may be kept for long, and the snapshot with all that is no more may go.
-func (s *Snapshot) Moment() Moment { return Moment{s.trail.state, s.trail.past + len(s.trail.list)} }
+func (s *Snapshot) Moment() Moment {
+	return Moment{s.changes.state, s.changes.past + len(s.changes.list)}
+}
 
 // Since lists what has changed since an older snapshot besides the configuration; false if that is
 // not known any more. The same may be there several times, and what was undone is there too.
-func (s *Snapshot) Since(m Moment) ([]Touch, bool) {
-	at := m.past - s.trail.past
-	if s.trail.state != m.state || at < 0 || at > len(s.trail.list) {
+func (s *Snapshot) Since(m Moment) ([]StateChange, bool) {
+	at := m.past - s.changes.past
+	if s.changes.state != m.state || at < 0 || at > len(s.changes.list) {
 		return nil, false
 	}
-	return s.trail.list[at:], true
+	return s.changes.list[at:], true
 }
 
 // hosts reports whether a node is to jobs what it was before: they may use it or not, and their
