@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"slurm/sacctmgr":  {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
 	"slurm/rest":      {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/data", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
 	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
-	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
+	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/rest", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
 	"cli/look":        {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/show", "wire"},
 	"cli":             {"cli/look", "durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "telemetry", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/rest", "slurm/show", "slurm/submit", "wire"},
 }

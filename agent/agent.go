@@ -68,19 +68,13 @@ type Config struct {
 	Fatal func(error)
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded func(addr string)
-	// The dialect's functions, so that this package need not know it.
-	Environ   func(*cluster.Launch) []string
-	FileName  func(string, *cluster.Launch) string
-	EndNote   func(*cluster.Job, int, cluster.NodeName, time.Time) string
-	ScriptEnv func(*cluster.Launch, bool) []string
-	Words
-	Hooks    Hooks
-	PIDEnv   string
-	MountEnv string // see client.Config
-	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa
-	// is the machine's NUMA nodes.
-	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	Program  client.Program // this program, as tasks meet it
+	Dialect api.Dialect
+	// RESTSocket is a socket for the REST interface beside the page's port; "": none.
+	RESTSocket string
+	Hooks      Hooks
+	PIDEnv     string
+	MountEnv   string         // see client.Config
+	Program    client.Program // this program, as tasks meet it
 	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
 	Web string
 	// Supervisor is the command that becomes the supervisor.
@@ -90,17 +84,6 @@ type Config struct {
 	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
-}
-
-// Words are more of the dialect's functions.
-type Words struct {
-	OOMNote func(cluster.StepID, cluster.NodeName) string
-	// Verdict words why a job has ended; see server.Config.
-	Verdict func(*cluster.Job, []*cluster.Step) string
-	// REST answers the requests of the REST interface; nil: there is none. RESTSocket is a socket for it
-	// beside the page's port; "": none.
-	REST       api.Dialect
-	RESTSocket string
 }
 
 // GPUConfig says how a client looks at its GPUs.
@@ -211,7 +194,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Hooks: cfg.Hooks, Verdict: cfg.Verdict,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Hooks: cfg.Hooks, Dialect: cfg.Dialect,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }
@@ -311,8 +294,10 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
 	near := nearby(cfg.Socket)
-	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner, Environ: cfg.Environ,
-		FileName: cfg.FileName, EndNote: cfg.EndNote, OOMNote: cfg.OOMNote, ScriptEnv: cfg.ScriptEnv, Greeting: cfg.Greeting, Program: cfg.Program, Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket, GPUs: gpus, GPUJobs: cfg.GPU.Jobs, Machine: machine, Sampler: sampler, SampleSpan: cfg.SampleSpan}
+	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
+		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
+		Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
+		Machine: machine, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -123,7 +123,7 @@ func newBubbleLog(t *testing.T, nodes string, length time.Duration, log *slog.Lo
 	timers := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return length, cluster.ExitStatus{} })
 	near := &api.Client{Dial: ln.dial}
 	c, err := client.New(client.Config{Dir: t.TempDir(), Nodes: hollow, Server: near, Runner: timers,
-		Environ: func(*cluster.Launch) []string { return nil }, FileName: func(p string, _ *cluster.Launch) string { return p }}, quiet)
+		Dialect: plainDialect{}}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,4 +325,15 @@ func TestBubbleRefusedNotLogged(t *testing.T) {
 			t.Errorf("the job is in phase %d, the log grew by %d", j.Phase, index()-before)
 		}
 	})
+}
+
+// plainDialect is a dialect that adds nothing to what tasks are told.
+type plainDialect struct{ api.Dialect }
+
+func (plainDialect) TaskEnv(*cluster.Launch) []string                              { return nil }
+func (plainDialect) FileName(p string, _ *cluster.Launch) string                   { return p }
+func (plainDialect) OOMNote(cluster.StepID, cluster.NodeName) string               { return "" }
+func (plainDialect) EndNote(*cluster.Job, int, cluster.NodeName, time.Time) string { return "" }
+func (plainDialect) Greeting(*cluster.Launch, cluster.Binding, cluster.MemBinding, cluster.IDSet) string {
+	return ""
 }

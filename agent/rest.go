@@ -19,7 +19,7 @@ import (
 )
 
 // The REST interface speaks another program's dialect, which this package does not know: it finds out who asks, by
-// a token or on a socket of its own by the kernel, and hands the request to cfg.REST with a connection that acts
+// a token or on a socket of its own by the kernel, and hands the request to cfg.Dialect with a connection that acts
 // as that user.
 
 // maxREST bounds the body of a request: a script of 4 MiB and its environment fit.
@@ -57,7 +57,7 @@ func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pag
 			return
 		}
 		for _, p := range restPaths {
-			if cfg.REST != nil && strings.HasPrefix(r.URL.Path, p) {
+			if cfg.Dialect != nil && strings.HasPrefix(r.URL.Path, p) {
 				x.serve(w, r, x.byToken)
 				return
 			}
@@ -127,14 +127,14 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		}
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	q := &api.DialectRequest{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body, Who: who,
+	q := &api.RESTRequest{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body, Who: who,
 		Host:   cmp.Or(host, "localhost"),
 		YAML:   wantsYAML(r),
 		Dial:   func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
 		Direct: x.as.direct(who), Unchanged: x.unchanged, Cluster: x.cluster()}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
-	x.cfg.REST(q, func(status int, mime string) io.Writer {
+	x.cfg.Dialect.ServeREST(q, func(status int, mime string) io.Writer {
 		w.Header().Set("Content-Type", mime)
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			w.Header().Set("Content-Encoding", "gzip")
@@ -175,7 +175,7 @@ func (x *rest) tag(r *http.Request, who api.Caller) string {
 
 // serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
 func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler, inner *innerConns) error {
-	if cfg.REST == nil || cfg.RESTSocket == "" {
+	if cfg.Dialect == nil || cfg.RESTSocket == "" {
 		return nil
 	}
 	ln, err := listen(cfg.RESTSocket)

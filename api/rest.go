@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"dev.muster/cluster"
@@ -85,8 +84,8 @@ type UserTokenResponse struct {
 	Expires time.Time `json:"expires"`
 }
 
-// DialectRequest is a request of the REST interface, whose caller is known.
-type DialectRequest struct {
+// RESTRequest is a request of the REST interface, whose caller is known.
+type RESTRequest struct {
 	Method, Path string
 	Query        map[string][]string
 	Body         []byte
@@ -106,7 +105,3 @@ type DialectRequest struct {
 // Direct answers calls of this process with the value that would travel, which others read too and nobody may change.
 // known is false where the call must travel.
 type Direct func(ctx context.Context, method, path string, q any) (v any, known bool, err error)
-
-// Dialect answers requests in the words of another program's REST interface: begin is called once, with the status
-// and the type of what follows.
-type Dialect func(q *DialectRequest, begin func(status int, mime string) io.Writer)

@@ -20,11 +20,8 @@ import (
 	"dev.muster/packaging"
 	"dev.muster/slurm"
 	"dev.muster/slurm/conf"
-	"dev.muster/slurm/env"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/lua"
-	"dev.muster/slurm/rest"
-	"dev.muster/slurm/show"
 	"github.com/urfave/cli/v2"
 )
 
@@ -153,15 +150,12 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
-		Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, ScriptEnv: env.Scripts,
-		Greeting: env.Greeting, Program: client.Program{
+		Dialect: slurm.Dialect{}, RESTSocket: c.String("rest-socket"),
+		Program: client.Program{
 			Cast:   []string{self, "internal", "cast"},
 			Around: []string{self, "internal", "task"}, Managers: managers(self),
 			Names: slurm.FrontEnds(), Account: accountOf},
-		Words: agent.Words{OOMNote: env.OOMNote, Verdict: show.VerdictText,
-			REST: rest.Answer, RESTSocket: c.String("rest-socket")},
-		Hooks: agent.Hooks{Program: slurm.Hook, Message: slurm.CallOf, Socket: c.String("socket"),
-			Front: self},
+		Hooks:  agent.Hooks{Socket: c.String("socket"), Front: self},
 		PIDEnv: "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
 			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},

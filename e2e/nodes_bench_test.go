@@ -16,7 +16,7 @@ import (
 	"dev.muster/agent"
 	"dev.muster/agent/client"
 	"dev.muster/cluster"
-	"dev.muster/slurm/env"
+	"dev.muster/slurm"
 )
 
 var benchNodes = flag.Int("bench-nodes", 0, "how many hollow nodes TestBenchNodes makes; 0: none")
@@ -137,7 +137,7 @@ func (g *group) fleet(members, each int, jobs time.Duration) {
 		dir := g.dir + "/" + name
 		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name), Hollow: nodes, HollowTime: jobs,
 			Bind: fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250), Join: []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
-			Environ: env.Environ, FileName: env.FileName, EndNote: env.EndNote, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			Dialect: slurm.Dialect{}, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 		cfg.Started = sync.OnceFunc(func() { <-joining })
 		joining <- struct{}{}
 		running.Go(func() {

@@ -533,16 +533,13 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 
 // oomText is the dialect's line about processes that were killed for want of memory.
 func (c *Client) oomText(id step.ID) string {
-	if c.cfg.OOMNote == nil {
-		return ""
-	}
 	return c.cfg.OOMNote(cluster.StepID{Job: id.Job, Step: id.Step}, id.Node)
 }
 
 // environ is what the dialect sets for a task, and a TMPDIR if the user brought none.
 func (c *Client) environ(l *cluster.Launch, own cluster.BlobText) []string {
 	l.Own = own
-	e := c.cfg.Environ(l)
+	e := c.cfg.TaskEnv(l)
 	if !strings.HasPrefix(string(own), "TMPDIR=") && !strings.Contains(string(own), "\x00TMPDIR=") {
 		e = append(e, "TMPDIR=/tmp")
 	}

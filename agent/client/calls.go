@@ -174,7 +174,7 @@ func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
 func (c *Client) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
 	first := ls.ids[0]
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
-	if st := c.have.get(first); h == nil || c.cfg.EndNote == nil || st == nil || st.State == step.Ended {
+	if st := c.have.get(first); h == nil || st == nil || st.State == step.Ended {
 		return
 	}
 	ended := *h.job
@@ -238,9 +238,6 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 
 // announceEnd writes Slurm's line about why a job ends into the output of its steps.
 func (c *Client) announceEnd(h *jobHere, now time.Time) {
-	if c.cfg.EndNote == nil {
-		return
-	}
 	for id, st := range c.stepsOf(h) {
 		if st.State != step.Ended {
 			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {

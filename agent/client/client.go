@@ -44,21 +44,9 @@ type Config struct {
 	Server *api.Client
 	Runner step.Runner
 	// Peer calls the client of another node, by address; nil where there is no network.
-	Peer func(addr string) *api.Client
-	// Environ and FileName are the dialect's: a task's variables and its output names.
-	Environ  func(*cluster.Launch) []string
-	FileName func(pattern string, l *cluster.Launch) string
-	// ScriptEnv is the environment of the prolog, or the epilog, of a job on a node.
-	ScriptEnv func(l *cluster.Launch, epilog bool) []string
-	// OOMNote is the dialect's line for the output of a step of which %d processes were killed because the job's memory
-	// was used up.
-	OOMNote func(id cluster.StepID, n cluster.NodeName) string
-	// EndNote is the dialect's line for the output of a job that is being ended; "" for none.
-	EndNote func(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
-	// Greeting is what a task is told before it starts about what it is bound to, with %d for its process id; numa
-	// is the machine's NUMA nodes.
-	Greeting func(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
-	Images   string // the folder of unpacked images
+	Peer        func(addr string) *api.Client
+	api.Dialect        // what tasks, files and scripts are told
+	Images      string // the folder of unpacked images
 	// ImageDisk is how many bytes those may take; 0: half of their file system.
 	ImageDisk int64
 	Program   Program

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api"
@@ -122,7 +123,7 @@ func TestOwnFolderOver(t *testing.T) {
 		h.job.Spec.Kind, h.job.Spec.Stdout = cluster.Batch, dir+"/out"
 		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self}, nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}},
 			config: cluster.Config{PrivateDirs: []cluster.PrivateDirs{{Base: "/var/lib/own", Dirs: []string{"/tmp", "/dev/shm"}}}},
-			cfg:    Config{FileName: func(p string, _ *cluster.Launch) string { return p }, Sampler: &step.Sampler{}}}
+			cfg:    Config{Dialect: plainDialect{}, Sampler: &step.Sampler{}}}
 		for _, done := range []bool{false, true} {
 			want := runs
 			if h.done = done; done {
@@ -135,3 +136,10 @@ func TestOwnFolderOver(t *testing.T) {
 		}
 	}
 }
+
+// plainDialect adds nothing to what tasks are told, and takes patterns for names.
+type plainDialect struct{ api.Dialect }
+
+func (plainDialect) FileName(p string, _ *cluster.Launch) string                   { return p }
+func (plainDialect) OOMNote(cluster.StepID, cluster.NodeName) string               { return "" }
+func (plainDialect) EndNote(*cluster.Job, int, cluster.NodeName, time.Time) string { return "" }

@@ -129,7 +129,8 @@ func TestAdoptOrder(t *testing.T) {
 			h := here(cluster.Running, self)
 			h.job.Spec.User = "alice"
 			run := &startRunner{}
-			cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run}, slog.New(slog.DiscardHandler))
+			cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -297,9 +297,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 			t.CPUs = bind.Of(local)
 		}
 		t.Memory, t.Refused = step.BindMemory(mem, local)
-		if c.cfg.Greeting != nil {
-			t.Greeting = c.cfg.Greeting(l, bind, mem, step.NUMANodes())
-		}
+		t.Greeting = c.cfg.Greeting(l, bind, mem, step.NUMANodes())
 		if s.PTY == nil || rank == 0 { // the others have no terminal: they read and write nothing
 			c.streams(&t, s, l)
 		}

@@ -42,7 +42,8 @@ func TestStepExpires(t *testing.T) {
 		"the job ends":   {cluster.Batch, cluster.Ending, time.Minute, nil},
 	} {
 		run := &toldRunner{}
-		cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run}, slog.New(slog.DiscardHandler))
+		cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,8 @@ func TestChangedLimitIsKept(t *testing.T) {
 	run := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
 	defer run.Close()
 	open := func() *Client {
-		cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run}, slog.New(slog.DiscardHandler))
+		cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,12 +28,8 @@ const (
 	hookGather   = 20 * time.Millisecond // what ends within this is told in one entry
 )
 
-// Hooks is how a server runs hooks: the dialect says what is run and sent.
+// Hooks is what the programs and scripts of hooks find.
 type Hooks struct {
-	// Program is what a hook runs.
-	Program func(*cluster.Hook, *cluster.Config) cluster.Program
-	// Message is what a call sends, as JSON.
-	Message func(*cluster.Hook, *cluster.Config) any
 	// Socket is where these programs find a server.
 	Socket string
 	// Front is the program that becomes muster's front-ends; "": there is none.
@@ -47,7 +43,7 @@ const topicHooks = "hooks"
 
 // hooks does for one term what the state says is to be done outside, and tells what came of it.
 func (s *Server) hooks(term context.Context) {
-	if s.cfg.Hooks.Program == nil {
+	if s.cfg.Dialect == nil {
 		return
 	}
 	busy := map[uint64]bool{}
@@ -166,7 +162,7 @@ func (s *Server) runTurns(ctx context.Context, turns <-chan cluster.HookKind) {
 
 // runHook runs a hook's program to its end.
 func (s *Server) runHook(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) error {
-	p := s.cfg.Hooks.Program(e, cfg)
+	p := s.cfg.Dialect.HookProgram(e, cfg)
 	if p.Append != "" {
 		return appendLine(p.Append, p.Line, again)
 	}

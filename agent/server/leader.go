@@ -101,7 +101,7 @@ func (s *Server) lead(ctx context.Context) {
 	leading, opened := false, false
 	turns := make(chan cluster.HookKind, maxTurns)
 	defer close(turns)
-	if s.cfg.Hooks.Program != nil {
+	if s.cfg.Dialect != nil {
 		tending.Go(func() { s.runTurns(ctx, turns) })
 	}
 	turn := func(kind cluster.HookKind) {

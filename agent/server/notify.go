@@ -29,7 +29,7 @@ var callPauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second,
 
 // call sends an event to a job's URL, again and again if need be.
 func (s *Server) call(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
-	body, err := wire.Marshal(s.cfg.Hooks.Message(e, cfg))
+	body, err := wire.Marshal(s.cfg.Dialect.HookMessage(e, cfg))
 	if err != nil {
 		return err
 	}

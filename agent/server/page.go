@@ -61,7 +61,7 @@ type pages struct {
 	hooks         *Hooks
 	events        *eventLog
 	hist          History
-	verdict       func(*cluster.Job, []*cluster.Step) string // why a job has ended that did not end well; nil: it is not said
+	dialect       api.Dialect // words why a job has ended; nil: it is not said
 	daily         daily
 	past          pastJobs
 	curves        curves
@@ -77,7 +77,7 @@ func (s *Server) Pages(call CallAs) http.Handler {
 	s.samples.callAs.Store(&call)
 	p := &pages{hooks: &s.cfg.Hooks, name: s.cfg.Name, version: s.cfg.Version, log: s.slog, snapshot: s.Snapshot, servers: s.servers,
 		leads: s.Leads, panics: s.panics.Load, heard: s.heard, stats: s.stats, follow: s.follow, sessions: s.sessions,
-		logOut: s.logOut, call: call, events: s.events, hist: s.hist, verdict: s.cfg.Verdict,
+		logOut: s.logOut, call: call, events: s.events, hist: s.hist, dialect: s.cfg.Dialect,
 		foretell: s.foretell, samples: s.samples,
 		token: func(token, named string) (api.Caller, error) { return TokenCaller(s, token, named) }}
 	return p.handler()

@@ -48,8 +48,8 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	case j.Limit > 0 && j.Limit < cluster.Unlimited && !j.Started.IsZero():
 		v.Bar = &ui.Gauge{Name: "minutes", Used: int(j.RunTime(now).Minutes()), Have: int(j.Limit.Minutes())}
 	}
-	if j.Phase == cluster.Ended && s.verdict != nil {
-		v.Verdict = s.verdict(j, n.steps)
+	if j.Phase == cluster.Ended && s.dialect != nil {
+		v.Verdict = s.dialect.Verdict(j, n.steps)
 	}
 	if v.Owner && j.Spec.Kind == cluster.Batch && showsNothing(j) == "" {
 		v.Log = jobPath(j) + "/log"

@@ -140,6 +140,13 @@ func (h *onePast) Jobs(_ context.Context, q acct.Query) iter.Seq2[acct.Record, e
 	}
 }
 
+// plainVerdict is a dialect that words why jobs have ended, and nothing else.
+type plainVerdict struct{ api.Dialect }
+
+func (plainVerdict) Verdict(j *cluster.Job, steps []*cluster.Step) string {
+	return fmt.Sprintf("program: %d, %d steps", j.Exit.Code, len(steps))
+}
+
 // TestPastJob: a job that has left the queue is shown from history, with its steps and the verdict, to those who
 // may see it, and nothing can be done to it.
 func TestPastJob(t *testing.T) {
@@ -148,9 +155,7 @@ func TestPastJob(t *testing.T) {
 	j := &cluster.Job{ID: 77, Phase: cluster.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}, Submitted: began, Started: began.Add(time.Minute), Ended: began.Add(11 * time.Minute), Limit: time.Hour,
 		Spec: &cluster.JobSpec{Name: "<b>old", UID: 1000, User: "ada", Account: "ml", Kind: cluster.Batch, Layout: &cluster.Layout{}}, Contain: true, Alloc: &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n00000", CPUs: cluster.RangeIDSet(0, 3), Tasks: 1}}}}
 	h := &onePast{job: j, step: &cluster.Step{ID: cluster.StepID{Job: 77}, Name: "train", Tasks: 2, Started: j.Started, Ended: j.Ended, Outcome: cluster.Failed, Exit: cluster.ExitStatus{Code: 3}}}
-	s.hist, s.verdict = h, func(j *cluster.Job, steps []*cluster.Step) string {
-		return fmt.Sprintf("program: %d, %d steps", j.Exit.Code, len(steps))
-	}
+	s.hist, s.dialect = h, plainVerdict{}
 	if w := get(t, s.handler(), "GET", "/jobs/77"); w.Code != 503 || !strings.Contains(w.Body.String(), "history is still on its way") {
 		t.Errorf("before history is whole: %d %s", w.Code, w.Body)
 	}

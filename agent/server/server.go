@@ -36,8 +36,8 @@ type Config struct {
 	// Reach tells whether a machine answers at an address; nil where there is no gossip.
 	Reach func(ctx context.Context, addr string) Answer
 	Hooks Hooks
-	// Verdict words why a job has ended, from its record and its steps'; "" if it ended well. nil: pages do not say it.
-	Verdict func(*cluster.Job, []*cluster.Step) string
+	// Dialect words and runs what goes out; nil: no hooks are run, and pages do not say why a job has ended.
+	Dialect api.Dialect
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
 }

@@ -19,7 +19,7 @@ func BenchmarkListJobs(b *testing.B) {
 		j.ID = cluster.JobID(1000 + len(f.Jobs))
 		f.Jobs = append(f.Jobs, &j)
 	}
-	q := &api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.44/jobs", Query: map[string][]string{}, Host: "here",
+	q := &api.RESTRequest{Method: "GET", Path: "/slurm/v0.0.44/jobs", Query: map[string][]string{}, Host: "here",
 		Who: api.Caller{Identity: cluster.Identity{User: "root"}}, Dial: f.Dial(b),
 		Direct: func(context.Context, string, string, any) (any, bool, error) {
 			v, err := f.ListJobs(context.Background(), api.Caller{}, api.JobQuery{})

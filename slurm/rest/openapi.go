@@ -10,7 +10,7 @@ import (
 )
 
 // openAPI answers with the specification of all paths that are served, made from the schemas.
-func openAPI(q *api.DialectRequest, begin func(int, string) io.Writer) {
+func openAPI(q *api.RESTRequest, begin func(int, string) io.Writer) {
 	if q.Method != "GET" || !slices.Contains([]string{"/openapi", "/openapi/", "/openapi/v3", "/openapi.json",
 		"/openapi.yaml"}, q.Path) {
 		text(begin, 404, unknown)

@@ -32,7 +32,7 @@ const (
 
 // request is one under way.
 type request struct {
-	*api.DialectRequest
+	*api.RESTRequest
 	begin    func(status int, mime string) io.Writer
 	schemas  *data.Schemas
 	path     *data.Path
@@ -46,13 +46,13 @@ type request struct {
 	read     map[string]bool // parameters that were asked for
 }
 
-// Answer answers a request; it is an api.Dialect.
-func Answer(q *api.DialectRequest, begin func(status int, mime string) io.Writer) {
+// Answer answers a request: begin is called once, with the status and the type of what is written then.
+func Answer(q *api.RESTRequest, begin func(status int, mime string) io.Writer) {
 	if strings.HasPrefix(q.Path, "/openapi") {
 		openAPI(q, begin)
 		return
 	}
-	x := &request{DialectRequest: q, begin: begin, vars: map[string]string{}, read: map[string]bool{}}
+	x := &request{RESTRequest: q, begin: begin, vars: map[string]string{}, read: map[string]bool{}}
 	route := x.route()
 	if route == nil {
 		text(begin, 404, unknown)

@@ -21,7 +21,7 @@ func ask(t *testing.T, f *slurmtest.Server, method, path, body string) (status i
 	t.Helper()
 	var out bytes.Buffer
 	path, query, _ := strings.Cut(path, "?")
-	q := &api.DialectRequest{Method: method, Path: path, Query: map[string][]string{}, Body: []byte(body),
+	q := &api.RESTRequest{Method: method, Path: path, Query: map[string][]string{}, Body: []byte(body),
 		Host: "here",
 		Who:  api.Caller{Identity: cluster.Identity{User: "root"}}, Dial: f.Dial(t)}
 	for word := range strings.SplitSeq(query, "&") {
@@ -125,7 +125,7 @@ func TestResources(t *testing.T) {
 	f := fixed()
 	asked := func(uid uint32, id string) (status int, text string) {
 		var out bytes.Buffer
-		q := &api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.45/resources/" + id, Host: "here", Dial: f.Dial(t),
+		q := &api.RESTRequest{Method: "GET", Path: "/slurm/v0.0.45/resources/" + id, Host: "here", Dial: f.Dial(t),
 			Who: api.Caller{Identity: cluster.Identity{UID: uid, User: "x"}}}
 		Answer(q, func(s int, _ string) io.Writer {
 			status = s
@@ -286,7 +286,7 @@ func TestSince(t *testing.T) {
 	} {
 		path, at, _ := strings.Cut(c.path, "?update_time=")
 		status, out := 0, bytes.Buffer{}
-		Answer(&api.DialectRequest{Method: "GET", Path: "/slurm/v0.0.44/" + path, Host: "here", Dial: f.Dial(t),
+		Answer(&api.RESTRequest{Method: "GET", Path: "/slurm/v0.0.44/" + path, Host: "here", Dial: f.Dial(t),
 			Query:     map[string][]string{"update_time": {at}},
 			Who:       api.Caller{Identity: cluster.Identity{User: "root"}},
 			Unchanged: func(since time.Time) bool { return since.Unix() > 150 }},
