@@ -31,8 +31,10 @@ const (
 	LevelCron = 3
 	// LevelTokens: the keys of users' tokens are in the log, and tokens that were ended before their time.
 	LevelTokens = 4
+	// LevelFiles: records of steps tell where the output of their tasks goes.
+	LevelFiles = 5
 	// Newest is the level that this program knows.
-	Newest = LevelTokens
+	Newest = LevelFiles
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.
