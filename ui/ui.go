@@ -538,6 +538,10 @@ type Live struct {
 	Streams                []Link // output and errors
 	Stream                 string
 	File, Tail             string
+	Outputs                []Choice // the script, and steps
+	Task, LastTask         int      // of a step
+	Tasks                  bool     // each has a file of its own
+	Download               string
 	Find                   string
 	More                   string // where the rest of it comes from, as it is written
 	End                    int64
@@ -546,6 +550,12 @@ type Live struct {
 }
 
 // Figures is what a step uses.
+// Choice is one of several that can be chosen.
+type Choice struct {
+	Value, Text string
+	Here        bool
+}
+
 type Figures struct {
 	Step, Name, CPU, Mem, GPU, GPUMem string
 	Tasks                             int
