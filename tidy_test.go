@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	".": {"agent/container/imagehelper", "agent/step", "cast/node", "cli", "early", "gpu",
 		"gpu/nvml", "pmi", "pmi/pmix"},
 	"early":            {"api", "slurm", "slurm/front"},
-	"packaging":        {"durable", "slurm", "slurm/opt"},
+	"packaging":        {"durable", "slurm", "slurm/conf", "slurm/opt"},
 	"wire":             {},
 	"cluster":          {"wire"},
 	"cluster/hostlist": {},

@@ -19,7 +19,8 @@ type Page struct {
 
 // Native is a page of muster's own.
 func Native(name, summary, operands string, options []opt.Entry, commands ...Page) Page {
-	return Page{Page: slurm.Page{Name: name, Summary: summary, Operands: operands, Options: options}, Commands: commands}
+	return Page{Page: slurm.Page{Name: name, Summary: summary, Operands: operands, Options: options},
+		Commands: commands}
 }
 
 // Manuals are the manuals and the completion of muster and of the front-ends, below a prefix.
@@ -35,6 +36,11 @@ func Manuals(muster Page) (list []File) {
 			File{path.Join("share/zsh/site-functions", "_"+p.Name), p.zsh()},
 			File{path.Join("share/fish/vendor_completions.d", p.Name+".fish"), p.fish()})
 	}
+	for _, t := range topics() {
+		p := Page{Page: t.Page}
+		name := fmt.Sprintf("share/man/man%d/%s.%[1]d", t.Chapter, p.Name)
+		list = append(list, File{name, p.manual(t.Chapter, t.About)})
+	}
 	return list
 }
 
@@ -47,21 +53,38 @@ func roff(text string) string {
 	return text
 }
 
-// man is the manual, section 1.
-func (p *Page) man() string {
+// man is the manual of a command, section 1.
+func (p *Page) man() string { return p.manual(1, "User commands") }
+
+// manual is the manual of a section.
+func (p *Page) manual(chapter int, about string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"muster\" \"User commands\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(p.Name), p.Name, roff(p.Summary))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(p.Operands))
-	if len(p.Words) > 0 {
-		fmt.Fprintf(&b, ".SH COMMANDS\n%s\n", roff(strings.Join(p.Words, ", ")))
-	}
-	p.manOptions(&b, "SH")
-	for i := range p.Commands {
-		p.Commands[i].manCommand(&b, p.Name)
+	fmt.Fprintf(&b, ".TH %s %d \"\" \"muster\" \"%s\"\n.SH NAME\n%s \\- %s\n", roff(strings.ToUpper(p.Name)), chapter, about,
+		roff(p.Name), roff(p.Summary))
+	if chapter == 1 {
+		p.manSynopsis(&b)
 	}
 	for i := range p.Sections {
 		manSection(&b, &p.Sections[i])
 	}
+	p.manOthers(&b)
+	return b.String()
+}
+
+// manSynopsis is how a command is called, and its options.
+func (p *Page) manSynopsis(b *strings.Builder) {
+	fmt.Fprintf(b, ".SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(p.Operands))
+	if len(p.Words) > 0 {
+		fmt.Fprintf(b, ".SH COMMANDS\n%s\n", roff(strings.Join(p.Words, ", ")))
+	}
+	p.manOptions(b, "SH")
+	for i := range p.Commands {
+		p.Commands[i].manCommand(b, p.Name)
+	}
+}
+
+// manOthers names the other manuals.
+func (p *Page) manOthers(b *strings.Builder) {
 	b.WriteString(".SH SEE ALSO\n")
 	var others []string
 	for _, n := range append([]string{"muster"}, slurm.FrontEnds()...) {
@@ -69,8 +92,12 @@ func (p *Page) man() string {
 			others = append(others, ".BR "+n+" (1)")
 		}
 	}
+	for _, t := range topics() {
+		if t.Name != p.Name {
+			others = append(others, fmt.Sprintf(".BR %s (%d)", roff(t.Name), t.Chapter))
+		}
+	}
 	b.WriteString(strings.Join(others, ",\n") + "\n")
-	return b.String()
 }
 
 // manSection is a section besides the options.
