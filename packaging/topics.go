@@ -17,10 +17,10 @@ func confTopic() slurm.Topic {
 		"it might open the page to others than was meant."}
 	keys := slurm.Section{Title: "keys"}
 	for _, r := range conf.MusterRows() {
-		keys.Rows = append(keys.Rows, slurm.Row{r.Key, r.Means})
+		keys.Rows = append(keys.Rows, slurm.Row{Word: r.Key, Means: r.Means})
 	}
 	files := slurm.Section{Title: "files", Rows: []slurm.Row{
-		{"/etc/muster/muster.conf", "or beside the slurm.conf that is in force"}}}
+		{Word: "/etc/muster/muster.conf", Means: "or beside the slurm.conf that is in force"}}}
 	return slurm.Topic{Chapter: 5, About: "Configuration", Page: slurm.Page{Name: "muster.conf",
 		Summary:  "the page of a muster cluster: how it is reached, and by whom",
 		Sections: []slurm.Section{about, keys, files}}}
