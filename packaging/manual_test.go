@@ -147,10 +147,17 @@ func TestCompletion(t *testing.T) {
 	}
 	dir := testPages(t)
 	tools := t.TempDir()
-	for name, text := range map[string]string{"sinfo": "case \"$*\" in *%R*) echo debug batch;; *%N*) echo n1 n2;; esac", "squeue": "echo 41 42"} {
-		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	text := `#!/bin/sh
+case "$*" in
+"internal names partitions") echo debug batch;;
+"internal names nodes") echo n1 n2;;
+"internal names accounts") echo physics;;
+"internal names after scancel"*|"internal names after muster why"*) echo 41 42;;
+"internal names after sacctmgr show") echo account user;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(tools, "muster"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
 		"sbatch --parti":           "--partition=",
@@ -159,6 +166,10 @@ func TestCompletion(t *testing.T) {
 		"srun -p b":                "batch",
 		"srun -w ":                 "n1 n2",
 		"scancel ":                 "41 42",
+		"scancel 41 4":             "41 42",
+		"sbatch --account = ":      "physics",
+		"muster why ":              "41 42",
+		"sacctmgr show a":          "account",
 		"scancel --use":            "--user=",
 		"scontrol reconf":          "reconfigure",
 		"sacctmgr mod":             "modify",
