@@ -101,6 +101,7 @@ func TestPage(t *testing.T) {
 				d.wait("its last lines",
 					func() bool { return strings.Contains(b.run("[document.body.innerText]")[0], "epoch 5") })
 			}
+			b.judge(name + ", " + scheme)
 			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
 			b.keepCurves(name, scheme)
 		}
