@@ -88,7 +88,7 @@ func TestPage(t *testing.T) {
 		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle", "array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 390, scheme)
-			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
+			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job", "accounts"}, name) {
 				b.keep(name + "-phone")
 			}
 			b.keepCurves(name, scheme+"-phone")

@@ -492,12 +492,19 @@ type PlanRow struct {
 // Chart is bars over the last days, drawn 1000 wide and 160 high.
 type Chart struct {
 	Unit, Most string // of the highest bar
+	Half       string
 	Bars       []Bar
+	By         []Link // what the parts of bars stand for
+	Legend     []Owner
 }
+
+// Owner is who has used something, by a colour.
+type Owner struct{ Name, Class, Hours, To string }
 
 // Budget is how much may be used in all, and was.
 type Budget struct {
-	Of, TRES, Used, Limit string // in minutes
+	Of, TRES, Used, Limit string // in hours
+	Rate, Lasts           string // a day, and the day on which it is used up
 	Bar                   Gauge
 }
 

@@ -157,32 +157,6 @@ func place(t, from, to time.Time) int {
 	return int(min(max(float64(t.Sub(from))/float64(to.Sub(from)), 0), 1) * 1000)
 }
 
-// budgets lists what associations and QOS may use in all (GrpTRESMins), and have.
-func budgets(sees visibility) (out []ui.Budget) {
-	add := func(of string, limits cluster.Limits, spent cluster.Spent) {
-		for l := range limits.Named("GrpTRESMins") {
-			used := cluster.AmountOf(spent.TRES, l.TRES) / 60
-			if l.TRES == "billing" {
-				used = spent.Raw / 60
-			}
-			what := map[string]string{"gres/gpu": "GPU hours", "cpu": "CPU hours", "node": "node hours"}[l.TRES]
-			out = append(out, ui.Budget{Of: of, TRES: cmp.Or(what, l.TRES+" hours"), Used: hours(used * 60),
-				Limit: hours(float64(l.Max) * 60),
-				Bar:   ui.Gauge{Name: l.TRES + " minutes", Used: int(used), Have: int(l.Max)}})
-		}
-	}
-	for a := range sees.snap.Assocs() {
-		if sees.owner(cluster.PrivateUsage, a.User, a.Account) {
-			add(strings.TrimSpace("account "+a.Account+" "+a.User), a.Limits, a.Spent)
-		}
-	}
-	for q := range sees.snap.QOSes() {
-		add("QOS "+q.Name, q.Limits, q.Spent)
-	}
-	slices.SortStableFunc(out, func(a, b ui.Budget) int { return b.Bar.Percent() - a.Bar.Percent() })
-	return out
-}
-
 // daily is what was used on each of the last days, kept for a while.
 type daily struct {
 	mu   sync.Mutex
@@ -215,39 +189,6 @@ func (d *daily) sums(ctx context.Context, h History, now time.Time) ([]dayUse, e
 	}
 	d.at, d.days = now, days
 	return days, nil
-}
-
-// chart draws GPU hours per day, of what the visitor may see; nil where history is not whole, or nothing was used.
-func (s *pages) chart(ctx context.Context, sees visibility) (*ui.Chart, error) {
-	if s.hist == nil || !s.hist.Whole() {
-		return nil, nil
-	}
-	days, err := s.daily.sums(ctx, s.hist, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	c, hours := &ui.Chart{Unit: "GPU hours"}, make([]float64, len(days))
-	most := 0.0
-	for i, d := range days {
-		for _, r := range sees.onlyOwn(slices.Clone(d.rows)) {
-			hours[i] += cluster.AmountOf(r.Used, "gres/gpu") / 3600
-		}
-		most = max(most, hours[i])
-	}
-	if most == 0 {
-		return nil, nil
-	}
-	for i, d := range days {
-		h := int(hours[i] / most * 150)
-		bar := ui.Bar{X: i * 1000 / chartDays, W: 1000/chartDays - 4, Y: 160 - h, H: h,
-			Title: fmt.Sprintf("%s: %.3g GPU hours", d.day.Format("Jan 2"), hours[i])}
-		if i%5 == 0 {
-			bar.Label = d.day.Format("Jan 2")
-		}
-		c.Bars = append(c.Bars, bar)
-	}
-	c.Most = strconv.FormatFloat(most, 'g', 3, 64)
-	return c, nil
 }
 
 // usageCSV is what was used on each day by each user, for a spreadsheet.
