@@ -37,12 +37,17 @@ func programs() []program {
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
 		{"image", always, imagehelper.Main},
-		{"task", func(w []string) bool { return len(w) > 0 }, func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
+		{"task", func(w []string) bool { return len(w) > 0 },
+			func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
 		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
 		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
+		{"names", func(w []string) bool { return len(w) > 0 }, cli.Names},
 		{"reach", func(w []string) bool { return len(w) == 1 }, cli.Reach},
-		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},
+		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int {
+			return exitOf("muster:",
+				cli.WriteFiles(w[0]))
+		}},
 	}
 }
 

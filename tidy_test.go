@@ -19,11 +19,12 @@ import (
 
 // mayImport is the table of docs/architecture.md: which of our packages each may import.
 var mayImport = map[string][]string{
-	"cast":             {"wire"},
-	"cast/node":        {"cast"},
-	".":                {"agent/container/imagehelper", "agent/step", "cast/node", "cli", "early", "gpu", "gpu/nvml", "pmi", "pmi/pmix"},
+	"cast":      {"wire"},
+	"cast/node": {"cast"},
+	".": {"agent/container/imagehelper", "agent/step", "cast/node", "cli", "early", "gpu",
+		"gpu/nvml", "pmi", "pmi/pmix"},
 	"early":            {"api", "slurm", "slurm/front"},
-	"packaging":        {"durable", "slurm", "slurm/opt"},
+	"packaging":        {"durable", "slurm", "slurm/conf", "slurm/opt"},
 	"wire":             {},
 	"cluster":          {"wire"},
 	"cluster/hostlist": {},
@@ -56,14 +57,18 @@ var mayImport = map[string][]string{
 
 	"agent/step/watch": {"api/stream"},
 
-	"agent/step":      {"agent/container", "agent/step/watch", "cluster", "api/stream", "pmi", "wire"},
-	"agent/client":    {"durable", "api", "cluster", "gpu", "telemetry", "fabric", "agent/container", "agent/container/layers", "agent/step", "pmi", "wire"},
-	"ui":              {},
-	"agent/login":     {},
-	"agent/forms":     {},
-	"agent/shell":     {"agent/forms", "wire"},
-	"agent/server":    {"durable", "agent/forms", "agent/login", "agent/shell", "agent/trust", "api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "telemetry", "ui", "wire"},
-	"agent":           {"durable", "agent/client", "agent/login", "agent/server", "agent/step", "agent/trust", "api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
+	"agent/step": {"agent/container", "agent/step/watch", "cluster", "api/stream", "pmi", "wire"},
+	"agent/client": {"durable", "api", "cluster", "gpu", "telemetry", "fabric", "agent/container",
+		"agent/container/layers", "agent/step", "pmi", "wire"},
+	"ui":            {},
+	"agent/login":   {},
+	"agent/forms":   {},
+	"agent/shell":   {"agent/forms", "wire"},
+	"agent/metrics": {},
+	"agent/server": {"durable", "agent/metrics", "agent/forms", "agent/login", "agent/shell", "agent/trust",
+		"api", "cluster", "cluster/hostlist", "sched", "acct", "consensus", "telemetry", "ui", "wire"},
+	"agent": {"durable", "agent/client", "agent/login", "agent/server", "agent/step", "agent/trust",
+		"api", "consensus", "consensus/gossip", "cluster", "gpu", "acct", "wire"},
 	"slurm/opt":       {},
 	"slurm/data":      {"wire"},
 	"slurm/format":    {"cluster"},
@@ -72,19 +77,31 @@ var mayImport = map[string][]string{
 	"slurm/slurmtest": {"api", "cluster", "slurm/front", "wire"},
 	"slurm/front":     {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},
 	"slurm/values":    {"cluster", "slurm/front", "slurm/opt"},
-	"slurm/show":      {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "wire"},
-	"slurm/submit":    {"api", "api/stream", "cast", "cluster", "cluster/hostlist", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/stage", "slurm/values", "pmi"},
-	"slurm/cron":      {"api", "cluster", "slurm/front", "slurm/opt", "slurm/submit"},
-	"slurm/lua":       {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/values", "wire"},
-	"slurm/stage":     {"api", "api/stream", "cast", "cluster", "slurm/front", "slurm/opt"},
-	"slurm/control":   {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
-	"slurm/report":    {"slurm/data", "api", "cluster", "slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
-	"slurm/sacctmgr":  {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
-	"slurm/rest":      {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/data", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
-	"slurm/wrap":      {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit"},
-	"slurm":           {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env", "slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/rest", "slurm/sacctmgr", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
-	"cli/look":        {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/show", "wire"},
-	"cli":             {"cli/look", "durable", "agent", "agent/client", "agent/step", "agent/trust", "api", "burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm", "telemetry", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt", "slurm/rest", "slurm/show", "slurm/submit", "wire"},
+	"slurm/show": {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/env", "slurm/format",
+		"slurm/front", "slurm/opt", "wire"},
+	"slurm/submit": {"api", "api/stream", "cast", "cluster", "cluster/hostlist", "slurm/env", "slurm/format",
+		"slurm/front", "slurm/opt", "slurm/stage", "slurm/values", "pmi"},
+	"slurm/cron":  {"api", "cluster", "slurm/front", "slurm/opt", "slurm/submit"},
+	"slurm/lua":   {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/values", "wire"},
+	"slurm/stage": {"api", "api/stream", "cast", "cluster", "slurm/front", "slurm/opt"},
+	"slurm/control": {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/conf", "slurm/env",
+		"slurm/format", "slurm/front", "slurm/opt", "slurm/show", "slurm/values"},
+	"slurm/report": {"slurm/data", "api", "cluster", "slurm/format", "slurm/front", "slurm/opt",
+		"slurm/show", "slurm/values"},
+	"slurm/sacctmgr": {"slurm/data", "api", "cluster", "cluster/hostlist", "slurm/control", "slurm/format",
+		"slurm/front", "slurm/opt", "slurm/report", "slurm/show", "slurm/values", "wire"},
+	"slurm/rest": {"api", "cluster", "cluster/hostlist", "slurm/control", "slurm/data", "slurm/front",
+		"slurm/report", "slurm/sacctmgr", "slurm/show", "slurm/submit", "wire"},
+	"slurm/wrap": {"api", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/report",
+		"slurm/sacctmgr", "slurm/show", "slurm/submit"},
+	"slurm": {"slurm/cron", "slurm/wrap", "api", "cluster", "slurm/control", "slurm/env",
+		"slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/rest", "slurm/sacctmgr",
+		"slurm/show", "slurm/stage", "slurm/submit", "wire"},
+	"cli/look": {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/show", "wire"},
+	"cli": {"cli/look", "durable", "agent", "agent/client", "agent/step", "agent/trust", "api",
+		"burnin", "cluster", "cluster/hostlist", "early", "gpu", "packaging", "sched/replay", "slurm",
+		"telemetry", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt",
+		"slurm/rest", "slurm/show", "slurm/submit", "wire"},
 }
 
 // anything may be imported by whole-product tests.
@@ -142,7 +159,8 @@ func TestTidyImports(t *testing.T) {
 		}
 		for _, imp := range f.Imports {
 			name, _ := strconv.Unquote(imp.Path.Value)
-			if rest, ours := strings.CutPrefix(name, module+"/"); ours && !test && !wholeProduct(pkg) && !slices.Contains(may, rest) {
+			if rest, ours := strings.CutPrefix(name, module+"/"); ours && !test && !wholeProduct(pkg) &&
+				!slices.Contains(may, rest) {
 				t.Errorf("%s: %s may not import %s", path, pkg, rest)
 			}
 			if !test && name == "encoding/json" {
@@ -166,7 +184,8 @@ func TestTidyPure(t *testing.T) {
 			case *ast.GoStmt:
 				t.Errorf("%s: goroutine in a pure package", set.Position(n.Pos()))
 			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && (n.Sel.Name == "Now" || n.Sel.Name == "Since" || n.Sel.Name == "Until") {
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && (n.Sel.Name == "Now" ||
+					n.Sel.Name == "Since" || n.Sel.Name == "Until") {
 					t.Errorf("%s: time.%s in a pure package", set.Position(n.Pos()), n.Sel.Name)
 				}
 			}
@@ -290,7 +309,8 @@ const (
 
 // TestTidyInit checks that front-ends run no initialiser of the daemons' libraries, and few others.
 func TestTidyInit(t *testing.T) {
-	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach"} {
+	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct",
+		"sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach"} {
 		bin := filepath.Join("bin", name)
 		if _, err := os.Stat(bin); err != nil {
 			t.Skip(bin + " is not built; make build first")
@@ -298,7 +318,8 @@ func TestTidyInit(t *testing.T) {
 		size, allocs := initCost(t, bin)
 		t.Logf("package initialisation of %s: %d bytes in %d allocations", name, size, allocs)
 		if size > initBytes || allocs > initAllocs {
-			t.Errorf("package initialisation of %s takes %d bytes in %d allocations, more than %d in %d", name, size, allocs, initBytes, initAllocs)
+			t.Errorf("package initialisation of %s takes %d bytes in %d allocations, more than %d in %d", name,
+				size, allocs, initBytes, initAllocs)
 		}
 	}
 }
@@ -317,7 +338,8 @@ func initCost(t *testing.T, bin string) (size, allocs int) {
 		if len(w) < 11 || w[0] != "init" {
 			continue
 		}
-		for _, heavy := range []string{"hashicorp/", "modernc.org/sqlite", "modernc.org/mathutil", "bbolt", "go-nvml", "encoding/gob", "net/http"} {
+		for _, heavy := range []string{"hashicorp/", "modernc.org/sqlite", "modernc.org/mathutil", "bbolt",
+			"go-nvml", "encoding/gob", "net/http"} {
 			if strings.Contains(w[1], heavy) {
 				t.Fatalf("%s initialises %s", bin, w[1])
 			}

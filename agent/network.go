@@ -99,7 +99,7 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 		new(client.Client).Routes(n.gateway.remote)
 	}
 	n.nodes = newPeers(n.gateway.revoked.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
-	n.gateway.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[cluster.JobID]place{}}
+	n.gateway.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[lead]place{}}
 	n.port, err = openPort(cfg.Bind, n.addr, cfg.Plain != nil, n.ring, n.admit, cfg.Log)
 	return n, err
 }

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -35,7 +37,13 @@ type relay struct {
 	nodes *peers
 
 	mu    sync.Mutex
-	known map[cluster.JobID]place
+	known map[lead]place
+}
+
+// lead is a job, and the node of it that answers: "" is its first.
+type lead struct {
+	job  cluster.JobID
+	node cluster.NodeName
 }
 
 type place struct {
@@ -43,22 +51,34 @@ type place struct {
 	at   time.Time
 }
 
-// jobOf reads which job a request about steps is for.
-func jobOf(body []byte) cluster.JobID {
+// String is the node in words.
+func (l lead) String() string {
+	return cmp.Or(string(l.node), fmt.Sprintf("the first node of job %d", l.job))
+}
+
+// leadOf reads which job a request about steps is for, and which of its nodes.
+func leadOf(path string, body []byte) (l lead) {
+	var tail api.TailRequest
+	if tailCall(path) {
+		if wire.Unmarshal(body, &tail) != nil {
+			return l
+		}
+		return lead{tail.Job, tail.Node}
+	}
 	var q struct {
 		Job cluster.JobID  `json:"job"`
 		ID  cluster.StepID `json:"id"`
 	}
 	if wire.Unmarshal(body, &q) != nil {
-		return 0
+		return l
 	}
-	return max(q.Job, q.ID.Job)
+	return lead{job: max(q.Job, q.ID.Job)}
 }
 
-// to is the client of the job's first node, nil if it is this process. Where it was is found for past jobs only if
-// asked for.
-func (r *relay) to(ctx context.Context, id cluster.JobID, past bool) (*api.Client, error) {
-	if r == nil || id == 0 || r.local(id) {
+// to is the client of the job's first node, or of the one that is named, nil if it is this process. Where it was is
+// found for past jobs only if asked for.
+func (r *relay) to(ctx context.Context, id lead, past bool) (*api.Client, error) {
+	if r == nil || id.job == 0 || id.node == "" && r.local(id.job) {
 		return nil, nil
 	}
 	r.mu.Lock()
@@ -67,10 +87,10 @@ func (r *relay) to(ctx context.Context, id cluster.JobID, past bool) (*api.Clien
 	if !ok || time.Since(p.at) > leadAge {
 		addr, err := r.find(ctx, id, past)
 		if err != nil {
-			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d could not be found: %v", id, err)
+			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d could not be found: %v", id.job, err)
 		}
 		if addr == "" {
-			return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d runs nowhere now", id)
+			return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d runs nowhere now", id.job)
 		}
 		p = place{addr, time.Now()}
 		r.mu.Lock()
@@ -88,22 +108,26 @@ func (r *relay) to(ctx context.Context, id cluster.JobID, past bool) (*api.Clien
 	return r.nodes.at(p.addr), nil
 }
 
-func (r *relay) forgets(id cluster.JobID) {
+func (r *relay) forgets(id lead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, id)
 }
 
-func (r *relay) find(ctx context.Context, id cluster.JobID, past bool) (string, error) {
-	jobs, err := api.Call(ctx, r.near, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
+func (r *relay) find(ctx context.Context, id lead, past bool) (string, error) {
+	jobs, err := r.jobs(ctx, cluster.Ref{Job: id.job}, past)
 	if err != nil {
 		return "", err
 	}
-	for _, j := range jobs.Jobs {
-		if j.Het != nil && j.ID != id || j.Phase == cluster.Ended && !past || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+	for _, j := range jobs {
+		if j.Het != nil && j.ID != id.job || j.Phase == cluster.Ended && !past {
 			continue
 		}
-		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{j.Alloc.Shares[0].Node}})
+		if j.Alloc == nil || len(j.Alloc.Shares) == 0 {
+			continue
+		}
+		first := cmp.Or(id.node, j.Alloc.Shares[0].Node)
+		nodes, err := api.Call(ctx, r.near, api.ListNodes, api.NodeQuery{Names: []cluster.NodeName{first}})
 		if err != nil || len(nodes.Nodes) == 0 {
 			return "", err
 		}
@@ -112,13 +136,33 @@ func (r *relay) find(ctx context.Context, id cluster.JobID, past bool) (string, 
 	return "", nil
 }
 
+// jobs are the records of a job, of history if it is asked for and the queue has none.
+func (r *relay) jobs(ctx context.Context, ref cluster.Ref, past bool) ([]*cluster.Job, error) {
+	now, err := api.Call(ctx, r.near, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}})
+	if absent := api.AsError(err); err != nil && absent.Kind != cluster.ErrJobID {
+		return nil, err
+	}
+	if !past || len(now.Jobs) > 0 {
+		return now.Jobs, err
+	}
+	then, err := api.Call(ctx, r.near, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}})
+	if err != nil {
+		return nil, err
+	}
+	var list []*cluster.Job
+	for _, rec := range then.Records {
+		list = append(list, rec.Job)
+	}
+	return list, nil
+}
+
 // relayed carries a call about steps to the job's first node. It reports false if this process has
 // to answer.
 func (c *call) relayed() bool {
 	if c.gateway == nil || c.from.Member != "" || !stepCall(c.r.URL.Path) {
 		return false
 	}
-	id := jobOf(c.body)
+	id := leadOf(c.r.URL.Path, c.body)
 	to, err := c.gateway.relay.to(c.r.Context(), id, tailCall(c.r.URL.Path))
 	if err != nil && !c.known {
 		c.fail(c.w, c.r, err)
@@ -146,15 +190,15 @@ func (c *call) relayed() bool {
 }
 
 // away is the error of a call that did not reach the job's first node: its daemon may come back.
-func (c *call) away(id cluster.JobID, err error) error {
+func (c *call) away(id lead, err error) error {
 	if !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
 	c.gateway.relay.forgets(id)
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d does not answer: %v", id, err)
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "%s does not answer: %v", id, err)
 }
 
-func (c *call) relayTunnel(id cluster.JobID, to *api.Client, protocol, vouch string) {
+func (c *call) relayTunnel(id lead, to *api.Client, protocol, vouch string) {
 	far, err := to.ForwardTunnel(c.ctx, c.r.URL.Path, protocol, vouch, c.body)
 	if err != nil {
 		c.fail(c.w, c.r, c.away(id, err))

@@ -131,14 +131,18 @@ type MeasureRequest struct {
 	Step int           `json:"step"` // or cluster.AllSteps
 }
 
-// LedQuery names a job.
+// LedQuery names a job that the caller's node has led, or that Node, which is the caller's, took part in; and a step
+// of it.
 type LedQuery struct {
-	Job cluster.JobID `json:"job"`
+	Job  cluster.JobID    `json:"job"`
+	Node cluster.NodeName `json:"node,omitempty"`
+	Step *int             `json:"step,omitempty"`
 }
 
-// LedResponse is that job, running or ended.
+// LedResponse is that job, running or ended, and the step.
 type LedResponse struct {
-	Job *cluster.Job `json:"job"`
+	Job  *cluster.Job  `json:"job"`
+	Step *cluster.Step `json:"step,omitempty"`
 }
 
 // NotifyRequest is a line for the errors of a job: of its script, or of the sruns of its steps.
@@ -147,13 +151,18 @@ type NotifyRequest struct {
 	Text string        `json:"text"`
 }
 
-// TailRequest asks for the end of the output of a batch job that runs or has ended, or for 64 KiB from an offset.
+// TailRequest asks for the end of the output of a batch job that runs or has ended, or of a task of a step, or for
+// 64 KiB from an offset.
 type TailRequest struct {
 	Job    cluster.JobID `json:"job"`
 	Errors bool          `json:"errors,omitempty"` // what it writes as errors
 	From   *int64        `json:"from,omitempty"`   // offset; one beyond the end is 0: the file was begun anew
 	Hold   bool          `json:"hold,omitempty"`   // if there is nothing, wait some seconds for more
 	Raw    bool          `json:"raw,omitempty"`    // Bytes instead of Text
+	// Of a step: which one, which task, and the node that is to read the file; empty: the job's first.
+	Step *int             `json:"step,omitempty"`
+	Task int              `json:"task,omitempty"`
+	Node cluster.NodeName `json:"node,omitempty"`
 }
 
 // TailResponse is a part of a file, 64 KiB at most, and where it begins and ends. Nodes of before say only the text.

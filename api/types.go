@@ -226,6 +226,8 @@ type Server struct {
 	Up     bool   `json:"up,omitempty"` // it answers, as far as somebody has just asked (Ping)
 	// Silent is since when it does not answer the server that tells; zero if it does.
 	Silent time.Time `json:"silent,omitzero"`
+	// Behind is how many entries of the log it lacked when it last answered the server that tells.
+	Behind uint64 `json:"behind,omitempty"`
 	// Level is that of the log which it knows, as far as it has said so lately (ListMembers).
 	Level int `json:"level,omitempty"`
 }

@@ -85,20 +85,23 @@ func exit(code int) error {
 func logsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "logs",
-		Usage:     "print what a job's script has written, and follow it (-f), from any machine",
+		Usage:     "print what a job's script, or a task of a step, has written, and follow it (-f), from any machine",
 		ArgsUsage: "JOB",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
 			&cli.BoolFlag{Name: "err", Usage: "standard error, where it is a file of its own"},
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Value: -1, DefaultText: "all",
 				Usage: "only the last lines"},
+			&cli.StringFlag{Name: "step", Usage: "a step of srun, by its `NUMBER`; batch is the script"},
+			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "the first", Usage: "a task of it, by its `RANK`"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return errors.New("logs: say of which job: muster logs JOB")
 			}
-			return exit(look.Logs(frontEnd(), look.LogOptions{Follow: c.Bool("follow"), Errors: c.Bool("err"),
-				Lines: c.Int("lines"), Job: c.Args().First()}))
+			opt := look.LogOptions{Follow: c.Bool("follow"), Errors: c.Bool("err"), Lines: c.Int("lines"),
+				Job: c.Args().First(), Step: c.String("step"), Task: c.Int("task")}
+			return exit(look.Logs(frontEnd(), opt))
 		},
 	}
 }

@@ -347,6 +347,8 @@ type Step struct {
 	Failed *TaskEnd `json:"failed,omitempty"`
 	// Asked is what it asked for of GPUs, and beside them; nil: nothing.
 	Asked *StepAsked `json:"asked,omitempty" since:"1,optional"`
+	// Files are where its tasks write; nil: to their srun alone, or it is not known.
+	Files *StepFiles `json:"files,omitempty" since:"5,optional"`
 }
 
 // StepAsked is what a step asked for of GPUs, and for each task, for lists.
@@ -378,7 +380,7 @@ func askedOf(s *StepSpec) *StepAsked {
 func NewStep(j *Job, number int, s *StepSpec, shares []Share, now time.Time) Step {
 	r := Step{ID: StepID{Job: j.ID, Step: number}, Attempt: j.Attempt, Name: s.Name, User: j.Spec.User, UID: j.Spec.UID,
 		Shares: shares, Distribution: s.Distribution, SubmitLine: s.SubmitLine, CPUFreq: cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
-		SrunHost: s.SrunHost, SrunPID: s.SrunPID, Started: now, Limit: s.Limit, Asked: askedOf(s)}
+		SrunHost: s.SrunHost, SrunPID: s.SrunPID, Started: now, Limit: s.Limit, Asked: askedOf(s), Files: filesOf(s)}
 	for _, sh := range shares {
 		r.Tasks += sh.Tasks
 	}

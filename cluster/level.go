@@ -31,7 +31,8 @@ const (
 	LevelCron = 3
 	// LevelTokens: the keys of users' tokens are in the log, and tokens that were ended before their time.
 	LevelTokens = 4
-	// LevelTriggers: programs are run when something happens to jobs, nodes or servers.
+	// LevelTriggers: programs are run when something happens to jobs, nodes or servers; records of steps tell where
+	// the output of their tasks goes.
 	LevelTriggers = 5
 	// Newest is the level that this program knows.
 	Newest = LevelTriggers

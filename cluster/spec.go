@@ -348,6 +348,9 @@ type StepHelpers struct {
 	Cast       *Cast  `json:"cast,omitempty"`          // files that are put on the step's nodes; nil: none
 	// Save is the file that each node saves the step's container to, at its end.
 	Save string `json:"save,omitempty" text:"4096"`
+	// SrunStdout and SrunStderr are files that srun writes itself, for all tasks, where it runs.
+	SrunStdout string `json:"srun_stdout,omitempty" text:"4096"`
+	SrunStderr string `json:"srun_stderr,omitempty" text:"4096"`
 }
 
 // StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.

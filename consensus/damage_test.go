@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	boltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -19,7 +20,8 @@ func written(t testing.TB, entries int, snapshot bool) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	addr, trans := raft.NewInmemTransport("")
-	l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: true, SnapshotEvery: 4}, &recorder{}, trans, quiet)
+	l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: true, SnapshotEvery: 4},
+		&recorder{}, trans, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,15 +99,26 @@ func TestDamaged(t *testing.T) {
 		spoil    func(t *testing.T, dir string) error
 		whole    bool
 	}{
-		"nothing":              {true, func(*testing.T, string) error { return nil }, true},
-		"noise near the start": {false, func(t *testing.T, dir string) error { noise(t, db(dir), 9000, 60_000); return nil }, false},
-		"noise at the start":   {false, func(t *testing.T, dir string) error { noise(t, db(dir), 0, 60_000); return nil }, false},
+		"nothing": {true, func(*testing.T, string) error { return nil }, true},
+		"noise near the start": {false, func(t *testing.T, dir string) error {
+			noise(t, db(dir), 9000,
+				60_000)
+			return nil
+		}, false},
+		"noise at the start": {false, func(t *testing.T, dir string) error {
+			noise(t, db(dir), 0,
+				60_000)
+			return nil
+		}, false},
 		"cut to a third": { // half of a file may be all that is in use: it is doubled when it is full
 			false, func(t *testing.T, dir string) error {
 				info, err := os.Stat(db(dir))
 				return errors.Join(err, os.Truncate(db(dir), info.Size()/3))
 			}, false},
-		"cut to a few bytes": {false, func(_ *testing.T, dir string) error { return os.Truncate(db(dir), 5000) }, false},
+		"cut to a few bytes": {false, func(_ *testing.T, dir string) error {
+			return os.Truncate(db(dir),
+				5000)
+		}, false},
 		"empty meta.json": {true, func(t *testing.T, dir string) (err error) {
 			for _, f := range snapshots(t, dir, "meta.json") {
 				err = errors.Join(err, os.Truncate(f, 0))
@@ -122,7 +135,10 @@ func TestDamaged(t *testing.T) {
 			}
 			return err
 		}, false},
-		"snapshots gone": {true, func(_ *testing.T, dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) }, false},
+		"snapshots gone": {true, func(_ *testing.T, dir string) error {
+			return os.RemoveAll(filepath.Join(dir,
+				"snapshots"))
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := written(t, 200, c.snapshot)
@@ -146,7 +162,8 @@ func TestLostLog(t *testing.T) {
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "begun")
 	addr, trans := raft.NewInmemTransport("")
 	open := func(bootstrap bool) error {
-		l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: bootstrap, Mark: mark}, &recorder{}, trans, quiet)
+		l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: bootstrap, Mark: mark},
+			&recorder{}, trans, quiet)
 		if err != nil {
 			return err
 		}
@@ -215,12 +232,13 @@ func TestCheckStore(t *testing.T) {
 
 // useStore reads and writes a file as raft does.
 func useStore(path string) (err error) {
-	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true, NoSync: true}})
+	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true,
+		NoSync: true}})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	g := &guarded{store: store, path: path}
+	g := &guarded{store: store, path: path, wrote: func(time.Duration) {}}
 	defer func() {
 		if r := recover(); r != nil {
 			err = damaged(path, r)

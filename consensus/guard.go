@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	boltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -34,7 +35,8 @@ type guarded struct {
 	path   string
 	opened atomic.Bool
 	fatal  func(error)
-	mark   string // a file that says that there is a log; empty: none is kept
+	wrote  func(time.Duration) // entries, in so long
+	mark   string              // a file that says that there is a log; empty: none is kept
 	marked atomic.Bool
 }
 
@@ -135,6 +137,8 @@ func (g *guarded) StoreLogs(list []*raft.Log) error {
 	if err := g.begin(); err != nil {
 		return err
 	}
+	began := time.Now()
+	defer func() { g.wrote(time.Since(began)) }()
 	return g.do("write entries", func() error { return g.store.StoreLogs(list) })
 }
 
@@ -197,7 +201,8 @@ func damaged(dir string, r any) error {
 		panic(r)
 	case error:
 		if errors.Is(r, raft.ErrLogNotFound) {
-			return fmt.Errorf("%w: in %s entries are missing behind the last snapshot that can be read", ErrDamaged, dir)
+			return fmt.Errorf("%w: in %s entries are missing behind the last snapshot that can be read",
+				ErrDamaged, dir)
 		}
 		return fmt.Errorf("%w: in %s: %w", ErrDamaged, dir, r)
 	}

@@ -63,6 +63,8 @@ type Config struct {
 	// Mark is a file that is made when the log begins. Where it is and the log is not, that was lost (ErrLost);
 	// empty: nobody looks.
 	Mark string
+	// Wrote is told how long entries took to be on the disk; nil: nobody is.
+	Wrote func(time.Duration)
 	// Fatal is told why this server can not go on, and does not return; nil: it panics.
 	Fatal func(error)
 	// Memory keeps the log in memory only (tests), and wrap puts something before it.
@@ -98,7 +100,8 @@ type Log struct {
 
 // Open starts this server's raft. Run must be called to serve proposals.
 func Open(cfg Config, m Machine, trans raft.Transport, logger *slog.Logger) (*Log, error) {
-	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), size: newCompaction(), moved: make(chan struct{}), leadMoved: make(chan struct{})}
+	l := &Log{machine: m, log: logger, queue: make(chan proposal, maxWaiting), size: newCompaction(),
+		moved: make(chan struct{}), leadMoved: make(chan struct{})}
 	if err := l.open(cfg, trans); err != nil {
 		return nil, errors.Join(err, l.closeAll())
 	}
@@ -156,7 +159,8 @@ func raftConfig(cfg Config, logger *slog.Logger) *raft.Config {
 }
 
 // bootstrap makes a group of this server alone, unless it has a log.
-func bootstrap(cfg Config, rc *raft.Config, logs raft.LogStore, stable raft.StableStore, snaps raft.SnapshotStore, trans raft.Transport) error {
+func bootstrap(cfg Config, rc *raft.Config, logs raft.LogStore, stable raft.StableStore,
+	snaps raft.SnapshotStore, trans raft.Transport) error {
 	has, err := raft.HasExistingState(logs, stable, snaps)
 	if err != nil {
 		return fmt.Errorf("read raft state in %s: %w", cfg.Dir, err)
@@ -203,12 +207,16 @@ func (l *Log) openStore(cfg Config) (*guarded, error) {
 	if err := checkStore(path); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
-	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true, Timeout: 5 * time.Second}})
+	store, err := boltdb.New(boltdb.Options{Path: path, BoltOptions: &bbolt.Options{NoFreelistSync: true,
+		Timeout: 5 * time.Second}})
 	if err != nil {
 		return nil, fmt.Errorf("open raft store %s: %w", path, err)
 	}
 	l.close = append(l.close, store.Close)
-	g := &guarded{store: store, path: path, mark: cfg.Mark, fatal: cfg.Fatal}
+	g := &guarded{store: store, path: path, mark: cfg.Mark, fatal: cfg.Fatal, wrote: cfg.Wrote}
+	if g.wrote == nil {
+		g.wrote = func(time.Duration) {}
+	}
 	if g.fatal == nil {
 		g.fatal = func(error) {} // it panics then
 	}
@@ -326,7 +334,8 @@ func deliver(batch []proposal, future raft.ApplyFuture) {
 	var values []any
 	if err == nil {
 		values, _ = future.Response().([]any)
-	} else if errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) || errors.Is(err, raft.ErrAbortedByRestore) {
+	} else if errors.Is(err, raft.ErrLeadershipLost) || errors.Is(err, raft.ErrRaftShutdown) ||
+		errors.Is(err, raft.ErrAbortedByRestore) {
 		err = fmt.Errorf("%w (%w)", ErrUncertain, err)
 	} else if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		err = fmt.Errorf("%w (%w)", ErrNotLeader, err)

@@ -55,7 +55,8 @@ func startBrowser(t *testing.T, dir string) *browser {
 		t.Log("no chromium: views are not looked at in a browser")
 		return nil
 	}
-	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost", "--user-data-dir="+filepath.Join(dir, "browser"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	theirIn, in, err := os.Pipe()
@@ -91,7 +92,8 @@ func startBrowser(t *testing.T, dir string) *browser {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 		out.Close()
-		for end := time.Now().Add(browserTime); syscall.Kill(-cmd.Process.Pid, 0) == nil && time.Now().Before(end); { // its children write to dir
+		for end := time.Now().Add(browserTime); syscall.Kill(-cmd.Process.Pid, 0) == nil &&
+			time.Now().Before(end); { // its children write to dir
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
@@ -175,8 +177,10 @@ func (b *browser) next(what string) message {
 // open goes to a page, in a width and a colour scheme.
 func (b *browser) open(url string, width int, scheme string) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800,
+		"deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	b.call("Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	b.loaded = false
 	var went struct{ ErrorText string }
 	b.call("Page.navigate", map[string]any{"url": url}, &went)
@@ -272,7 +276,7 @@ const faults = `(() => {
   const back = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] > 0) return c; } return matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255]; };
   const name = (e) => e.outerHTML.slice(0, 90);
   for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea")) if (!e.labels?.length && !e.ariaLabel) out.push("no label: " + name(e));
-  for (const e of document.querySelectorAll("svg, img")) if (e.getAttribute("aria-hidden") !== "true" && !(e.getAttribute("role") === "img" && e.ariaLabel)) out.push("no text: " + name(e));
+  for (const e of document.querySelectorAll("svg, img")) if (e.getAttribute("aria-hidden") !== "true" && !(/^(img|group)$/.test(e.getAttribute("role")) && e.ariaLabel)) out.push("no text: " + name(e));
   for (const e of document.querySelectorAll("table")) if (!e.querySelector("th[scope]")) out.push("no heads: " + name(e));
   for (const e of document.querySelectorAll("a[href], button")) if (!e.textContent.trim() && !e.ariaLabel) out.push("no name: " + name(e));
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -313,7 +317,8 @@ func TestPageFaults(t *testing.T) {
 	}
 	b.open("data:text/html,<input><svg></svg><table><tr><td>x</td></tr></table><a href=x></a><p style='color:%23999'>pale</p><div style='width:3000px'>wide</div>", 360, "light")
 	found := strings.Join(b.run(faults), "\n")
-	for _, want := range []string{"no label", "no text", "no heads", "no name", "contrast 2.8", "wider than", "no outline"} {
+	for _, want := range []string{"no label", "no text", "no heads", "no name", "contrast 2.8", "wider than",
+		"no outline"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("%q is not among\n%s", want, found)
 		}

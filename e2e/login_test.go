@@ -344,7 +344,8 @@ func TestPageOIDC(t *testing.T) {
 	i.about = "2"
 	i.mu.Unlock()
 	c = webClient(t, "")
-	if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 403 || !strings.Contains(text, "two users at once") {
+	if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 403 || !strings.Contains(text,
+		"two users at once") {
 		t.Errorf("told of another: %d %s", w.StatusCode, text)
 	}
 }
@@ -387,7 +388,8 @@ func TestPagePassword(t *testing.T) {
 			t.Errorf("%s: %d\n%s", name, w.StatusCode, text)
 		}
 	}
-	if _, text := answer(t, webClient(t, ""), "GET", page+"/login", nil, "X-Forwarded-For", "10.0.0.1"); strings.Contains(
+	if _, text := answer(t, webClient(t, ""), "GET", page+"/login", nil, "X-Forwarded-For",
+		"10.0.0.1"); strings.Contains(
 		text, `type="password"`) || !strings.Contains(text, "Passwords are taken by TLS alone") {
 		t.Errorf("the form without TLS: %s", text)
 	}
@@ -472,8 +474,9 @@ func TestPageLoginBrowser(t *testing.T) {
 	i := startIssuer(t, "daemon")
 	i.url = strings.Replace(i.url, "127.0.0.1", "localhost", 1)
 	program := writeProgram(t, dir, "check", "#!/bin/sh\nread -r p\n[ \"$p\" = \"secret of $1\" ]\n")
-	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "StatusPage=login\nPageURL=http://"+
-		addr+"\nOIDCIssuer="+i.url+"\nOIDCClientID="+issuerClient+"\nPagePassword="+program+"\n"))
+	d := startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir,
+		"StatusPage=login\nPageURL=http://"+
+			addr+"\nOIDCIssuer="+i.url+"\nOIDCClientID="+issuerClient+"\nPagePassword="+program+"\n"))
 	b := startBrowser(t, d.dir)
 	if b == nil {
 		return
@@ -482,6 +485,7 @@ func TestPageLoginBrowser(t *testing.T) {
 	for _, width := range []int{1440, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, "/queue?state=pending", width, scheme)
+			b.judge("login, " + scheme)
 			b.keep("login" + shotName(scheme, width))
 		}
 	}
@@ -492,9 +496,12 @@ func TestPageLoginBrowser(t *testing.T) {
 	b.run(`(document.querySelector(".who button").click(), [])`)
 	d.wait("the end of the session", func() bool { return strings.HasPrefix(at(), "/login") })
 	b.open(base+"/login?to=/map", 390, "light")
+	d.wait("the form", func() bool { return b.seen(`document.querySelector("[name=user]")?.name ?? ""`) != "" })
 	b.run(`(document.querySelector("[name=user]").value = "daemon", document.querySelector("[name=password]").value = "x",
 		document.querySelector("form[action='/login/password'] button").click(), [])`)
-	d.wait("the refusal", func() bool { return b.seen(`document.querySelector("[role=alert]")?.textContent ?? ""`) != "" })
+	d.wait("the refusal",
+		func() bool { return b.seen(`document.querySelector("[role=alert]")?.textContent ?? ""`) != "" })
+	b.judge("a login that is refused")
 	b.keep("login-refused")
 	b.run(`(document.querySelector("[name=password]").value = "secret of daemon",
 		document.querySelector("form[action='/login/password'] button").click(), [])`)
@@ -523,7 +530,8 @@ func TestPageGroup(t *testing.T) {
 	flow := w.Header.Get("Set-Cookie")
 	w, _ = answer(t, c, "GET", w.Header.Get("Location"), nil)
 	back := w.Header.Get("Location")
-	if !strings.HasPrefix(back, "https://muster.example/login/oidc/done?") || !strings.Contains(flow, "; Secure; SameSite=Lax") {
+	if !strings.HasPrefix(back, "https://muster.example/login/oidc/done?") || !strings.Contains(flow,
+		"; Secure; SameSite=Lax") {
 		t.Fatalf("back to %s, with %s", back, flow)
 	}
 	cookie := func(set string) string { text, _, _ := strings.Cut(set, ";"); return text }

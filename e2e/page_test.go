@@ -23,8 +23,13 @@ func TestPage(t *testing.T) {
 	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "4x8c16g8gpu:h100", "--hollow-exec", "--http", addr)
 	d.wait("four nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "4" })
-	over := d.must("sbatch", "--parsable", "-n1", "--gpus=0", "-J", "over", "-o", d.dir+"/over-%j.out", "--wrap", "echo epoch 9: saved to model-9.pt")
-	d.wait("a job to be over", func() bool { return d.must("squeue", "-h", "-t", "CD", "-j", over, "-o", "%t") == "CD" })
+	over := d.must("sbatch", "--parsable", "-n2", "--gpus=0", "-J", "over", "-o", d.dir+"/over-%j.out", "--wrap",
+		"cd "+d.dir+"; echo epoch 9: saved to model-9.pt; "+
+			"srun -n2 -J shards -o shards-%t.out sh -c 'echo task $SLURM_PROCID has read its shards'")
+	d.wait("a job to be over", func() bool {
+		return d.must("squeue", "-h", "-t", "CD", "-j", over, "-o",
+			"%t") == "CD"
+	})
 	get := func(path string) string {
 		t.Helper()
 		r, err := http.Get("http://" + addr + path)
@@ -79,22 +84,24 @@ func TestPage(t *testing.T) {
 	for name, path := range map[string]string{"overview": "/", "map": "/map?by=job", "plan": "/plan",
 		"nodes": "/map?by=list",
 		"queue": "/queue", "ended": "/queue?state=ended", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log",
-		"output": "/jobs/" + over + "/log", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
+		"output": "/jobs/" + over + "/log", "step": "/jobs/" + over + "/log?step=0&task=1", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
 		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle", "array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 390, scheme)
-			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job"}, name) {
+			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job", "accounts"}, name) {
 				b.keep(name + "-phone")
 			}
 			b.keepCurves(name, scheme+"-phone")
 			b.look(base, path, 1440, scheme)
-			if text := b.run("[document.body.innerText]"); name == "output" && !strings.Contains(text[0], "saved to model-9.pt") {
-				t.Errorf("the output of an ended job: %s", text)
+			says := map[string]string{"output": "saved to model-9.pt", "step": "task 1 has read its shards"}[name]
+			if text := b.run("[document.body.innerText]"); !strings.Contains(text[0], says) {
+				t.Errorf("%s of an ended job: %s", name, text)
 			}
 			if name == "job" { // its last lines come from its node
 				d.wait("its last lines",
 					func() bool { return strings.Contains(b.run("[document.body.innerText]")[0], "epoch 5") })
 			}
+			b.judge(name + ", " + scheme)
 			b.keep(name + map[string]string{"light": "", "dark": "-dark"}[scheme])
 			b.keepCurves(name, scheme)
 		}
@@ -137,11 +144,14 @@ func inhabit(t *testing.T, d *dev) (array string) {
 	d.must("sacctmgr", "-i", "add", "account", "vision", "Fairshare=3")
 	d.must("sacctmgr", "-i", "add", "account", "language", "Fairshare=5", "GrpTRESMins=gres/gpu=100000")
 	d.must("sacctmgr", "-i", "add", "user", "root", "Account=language,vision")
-	d.must("scontrol", "create", "reservation", "reservationname=maint", "starttime=now+3days", "duration=12:00:00", "nodes=gpu-node-004", "users=root")
-	d.must("scontrol", "create", "reservation", "reservationname=course", "starttime=now+1days", "duration=2:00:00", "nodes=gpu-node-003", "users=root", "flags=daily")
+	d.must("scontrol", "create", "reservation", "reservationname=maint", "starttime=now+3days",
+		"duration=12:00:00", "nodes=gpu-node-004", "users=root")
+	d.must("scontrol", "create", "reservation", "reservationname=course", "starttime=now+1days",
+		"duration=2:00:00", "nodes=gpu-node-003", "users=root", "flags=daily")
 	d.must("scontrol", "update", "nodename=gpu-node-004", "state=drain", "reason=row remapping failed on GPU 3")
 	for i, name := range []string{"pretrain", "finetune", "evaluate", "sweep"} {
-		d.must("sbatch", "-A", []string{"language", "vision"}[i%2], "-J", name, "-N"+strconv.Itoa(1+i), "--gpus-per-node=8", "-t", "12:00:00", "-o", "/dev/null", "--wrap", "exec sleep 10000")
+		d.must("sbatch", "-A", []string{"language", "vision"}[i%2], "-J", name, "-N"+strconv.Itoa(1+i),
+			"--gpus-per-node=8", "-t", "12:00:00", "-o", "/dev/null", "--wrap", "exec sleep 10000")
 	}
 	held := d.must("sbatch", "--parsable", "-H", "-J", "not-yet", "-o", "/dev/null", "--wrap", "true")
 	d.must("scancel", held)
@@ -183,7 +193,8 @@ func pretendPast(t *testing.T, d *dev) {
 	defer db.Close()
 	now, queue := time.Now().Unix()/60*60, 20.0
 	for at := now - 86400; at < now-60; at += 300 {
-		if _, err := db.Exec("INSERT OR IGNORE INTO hardware VALUES ('gpu-node-001', 0, ?, 300, ?)", at, pretended(at)); err != nil {
+		if _, err := db.Exec("INSERT OR IGNORE INTO hardware VALUES ('gpu-node-001', 0, ?, 300, ?)", at,
+			pretended(at)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,8 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	}
 	ship("prometheus.yml", func(s string) string {
 		s = strings.ReplaceAll(s, "15s", "500ms")
-		s = strings.ReplaceAll(s, `"server1:7480", "server2:7480", "server3:7480"`, `"`+strings.Join(targets, `", "`)+`"`)
+		s = strings.ReplaceAll(s, `"server1:7480", "server2:7480", "server3:7480"`, `"`+strings.Join(targets,
+			`", "`)+`"`)
 		return strings.ReplaceAll(s, "server1:7480", targets[0])
 	})
 	ship("alerts.yml", func(s string) string { return regexp.MustCompile(`for: \w+`).ReplaceAllString(s, "for: 1s") })
@@ -47,7 +48,8 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.addr)
+	cmd := exec.Command(program, "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data",
+		"--web.listen-address="+p.addr)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -125,7 +127,7 @@ func TestPrometheus(t *testing.T) {
 	p := startPrometheus(t, targets...)
 	g.wait("three servers that are asked", func() bool { return p.query(`up{job="muster"} == 1`) == 3 })
 	g.wait("the waiting job", func() bool { return p.query(`muster_jobs_waiting{reason="Resources"} == 1`) > 0 })
-	for _, file := range []string{"overview", "users"} {
+	for _, file := range []string{"overview", "users", "scheduler"} {
 		for _, expr := range boardOf(t, file) {
 			g.wait(fmt.Sprintf("data of %q in %s", expr, file), func() bool { return p.query(expr) > 0 })
 		}

@@ -58,6 +58,7 @@ func TestPageShell(t *testing.T) {
 			s.wait("its answer", func() bool {
 				return strings.Contains(strings.ReplaceAll(shows(), "\n", ""), "user daemon in job "+id+" with 0,")
 			})
+			b.judge("shell, " + scheme)
 			b.keep("shell" + shotName(scheme, width))
 			if strings.Contains(shows(), " 80 wide") {
 				t.Errorf("the terminal has not the size of the window: %s", shows())

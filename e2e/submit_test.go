@@ -199,6 +199,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(s.page, "/submit?template=two-gpus.sh", width, scheme)
 			s.wait("the answer", func() bool { return strings.Contains(says(), "starts now") })
+			b.judge("submit, " + scheme)
 			b.keep("submit" + shotName(scheme, width))
 		}
 	}
@@ -209,6 +210,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 	}
 	set("gpus", "5")
 	s.wait("the refusal", func() bool { return strings.Contains(says(), "It would not be taken") })
+	b.judge("a submission that is refused")
 	b.keep("submit-refused")
 	set("gpus", "")
 	set("script", "#!/bin/bash\n#SBATCH --gpu=2\nsleep 1000\n")

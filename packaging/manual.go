@@ -19,7 +19,8 @@ type Page struct {
 
 // Native is a page of muster's own.
 func Native(name, summary, operands string, options []opt.Entry, commands ...Page) Page {
-	return Page{Page: slurm.Page{Name: name, Summary: summary, Operands: operands, Options: options}, Commands: commands}
+	return Page{Page: slurm.Page{Name: name, Summary: summary, Operands: operands, Options: options},
+		Commands: commands}
 }
 
 // Manuals are the manuals and the completion of muster and of the front-ends, below a prefix.
@@ -35,6 +36,11 @@ func Manuals(muster Page) (list []File) {
 			File{path.Join("share/zsh/site-functions", "_"+p.Name), p.zsh()},
 			File{path.Join("share/fish/vendor_completions.d", p.Name+".fish"), p.fish()})
 	}
+	for _, t := range topics() {
+		p := Page{Page: t.Page}
+		name := fmt.Sprintf("share/man/man%d/%s.%[1]d", t.Chapter, p.Name)
+		list = append(list, File{name, p.manual(t.Chapter, t.About)})
+	}
 	return list
 }
 
@@ -47,21 +53,38 @@ func roff(text string) string {
 	return text
 }
 
-// man is the manual, section 1.
-func (p *Page) man() string {
+// man is the manual of a command, section 1.
+func (p *Page) man() string { return p.manual(1, "User commands") }
+
+// manual is the manual of a section.
+func (p *Page) manual(chapter int, about string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"muster\" \"User commands\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(p.Name), p.Name, roff(p.Summary))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(p.Operands))
-	if len(p.Words) > 0 {
-		fmt.Fprintf(&b, ".SH COMMANDS\n%s\n", roff(strings.Join(p.Words, ", ")))
-	}
-	p.manOptions(&b, "SH")
-	for i := range p.Commands {
-		p.Commands[i].manCommand(&b, p.Name)
+	fmt.Fprintf(&b, ".TH %s %d \"\" \"muster\" \"%s\"\n.SH NAME\n%s \\- %s\n", roff(strings.ToUpper(p.Name)), chapter, about,
+		roff(p.Name), roff(p.Summary))
+	if chapter == 1 {
+		p.manSynopsis(&b)
 	}
 	for i := range p.Sections {
 		manSection(&b, &p.Sections[i])
 	}
+	p.manOthers(&b)
+	return b.String()
+}
+
+// manSynopsis is how a command is called, and its options.
+func (p *Page) manSynopsis(b *strings.Builder) {
+	fmt.Fprintf(b, ".SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(p.Operands))
+	if len(p.Words) > 0 {
+		fmt.Fprintf(b, ".SH COMMANDS\n%s\n", roff(strings.Join(p.Words, ", ")))
+	}
+	p.manOptions(b, "SH")
+	for i := range p.Commands {
+		p.Commands[i].manCommand(b, p.Name)
+	}
+}
+
+// manOthers names the other manuals.
+func (p *Page) manOthers(b *strings.Builder) {
 	b.WriteString(".SH SEE ALSO\n")
 	var others []string
 	for _, n := range append([]string{"muster"}, slurm.FrontEnds()...) {
@@ -69,8 +92,12 @@ func (p *Page) man() string {
 			others = append(others, ".BR "+n+" (1)")
 		}
 	}
+	for _, t := range topics() {
+		if t.Name != p.Name {
+			others = append(others, fmt.Sprintf(".BR %s (%d)", roff(t.Name), t.Chapter))
+		}
+	}
 	b.WriteString(strings.Join(others, ",\n") + "\n")
-	return b.String()
 }
 
 // manSection is a section besides the options.
@@ -126,11 +153,24 @@ func helpOf(o opt.Entry) string {
 	return o.Help
 }
 
-// Commands by which a shell finds the values of options and operands.
+// values are the kinds of names that options take (muster internal names KIND).
 var values = map[string]string{
-	"partition": "sinfo -h -o %R", "nodelist": "sinfo -h -N -o %N", "exclude": "sinfo -h -N -o %N",
-	"jobid": "squeue -h --me -o %A", "job": "squeue -h --me -o %A", "jobs": "squeue -h --me -o %A",
+	"partition": "partitions", "nodelist": "nodes", "exclude": "nodes", "jobid": "jobs", "job": "jobs", "jobs": "jobs",
+	"account": "accounts", "accounts": "accounts", "qos": "qos", "reservation": "reservations", "gres": "gres",
+	"gres-per-node": "gres", "constraint": "features", "prefer": "features", "user": "users", "users": "users",
+	"licenses": "licenses", "wckey": "wckeys", "clusters": "clusters", "cluster": "clusters",
 }
+
+// namesOf is the command by which a shell finds the names that an option takes; "": it takes others.
+func namesOf(option string) string {
+	if kind := values[option]; kind != "" {
+		return "muster internal names " + kind
+	}
+	return ""
+}
+
+// followed are the commands after whose words muster internal names after COMMAND WORDS knows what may come.
+var followed = []string{"muster", "sacctmgr", "sattach", "scancel", "scontrol", "seff", "sstat"}
 
 // words are the commands of a command.
 func (p *Page) words() []string {
@@ -141,13 +181,8 @@ func (p *Page) words() []string {
 	return list
 }
 
-// operandValues finds what may follow besides options.
-func (p *Page) operandValues() string {
-	if p.Name == "scancel" {
-		return values["jobs"]
-	}
-	return ""
-}
+// follows reports whether names may follow besides options.
+func (p *Page) follows() bool { return slices.Contains(followed, p.Name) }
 
 // flags are the options as they are typed.
 func (p *Page) flags() (list []string) {
@@ -172,7 +207,7 @@ func (p *Page) bash() string {
 	b.WriteString("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opt\n    COMPREPLY=()\n")
 	b.WriteString("    opt=$prev\n    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then opt=${COMP_WORDS[COMP_CWORD-2]}; fi\n    case $opt in\n")
 	for _, o := range p.Options {
-		if find := values[o.Long]; find != "" && o.Arg == opt.Required {
+		if find := namesOf(o.Long); find != "" && o.Arg == opt.Required {
 			short := ""
 			if o.Short != 0 {
 				short = " | -" + string(o.Short)
@@ -189,6 +224,12 @@ func (p *Page) bash() string {
 // bashCases are the words that may come next: for muster by the command that was typed before.
 func (p *Page) bashCases() string {
 	var b strings.Builder
+	if p.follows() {
+		b.WriteString("    if [[ $cur != -* ]]; then\n")
+		fmt.Fprintf(&b, "        COMPREPLY=($(compgen -W \"$(muster internal names after %s "+
+			"\"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\" -- \"$cur\"))\n", p.Name)
+		b.WriteString("        [[ $COMPREPLY ]] && return\n    fi\n")
+	}
 	if len(p.Commands) > 0 {
 		b.WriteString("    case \"${COMP_WORDS[1]-} ${COMP_WORDS[2]-}\" in\n")
 		for _, c := range p.Commands {
@@ -197,14 +238,14 @@ func (p *Page) bashCases() string {
 			}
 			fmt.Fprintf(&b, "    '%s '*) [[ $COMP_CWORD -gt 1 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n", c.Name, strings.Join(append(c.words(), c.flags()...), " "))
 		}
-		b.WriteString("    esac\n    [[ $COMP_CWORD -gt 1 ]] && return\n")
+		b.WriteString("    esac\n")
+	}
+	if len(p.words()) > 0 {
+		b.WriteString("    [[ $COMP_CWORD -gt 1 && $cur != -* ]] && return\n")
 	}
 	fmt.Fprintf(&b, "    case $cur in\n    -*) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.flags(), " "))
-	switch {
-	case len(p.words()) > 0:
+	if len(p.words()) > 0 {
 		fmt.Fprintf(&b, "    *) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.words(), " "))
-	case p.operandValues() != "":
-		fmt.Fprintf(&b, "    *) COMPREPLY=($(compgen -W \"$(%s 2>/dev/null)\" -- \"$cur\")) ;;\n", p.operandValues())
 	}
 	b.WriteString("    esac\n")
 	return b.String()
@@ -223,7 +264,7 @@ func (p *Page) zsh() string {
 		arg, tail := "", ""
 		if o.Arg != opt.None {
 			find := "_default"
-			if cmd := values[o.Long]; cmd != "" {
+			if cmd := namesOf(o.Long); cmd != "" {
 				find = "{compadd -- $(" + cmd + " 2>/dev/null)}"
 			}
 			arg, tail = "=", ":"+zshText(o.Meta)+":"+find
@@ -244,11 +285,14 @@ func (p *Page) zsh() string {
 			fmt.Fprintf(&b, " \\\n  '-%c%s%s%s'", o.Short, short, help, tail)
 		}
 	}
+	after := "muster internal names after " + p.Name + " $words[2,CURRENT-1] 2>/dev/null"
 	switch {
+	case len(p.words()) > 0 && p.follows():
+		fmt.Fprintf(&b, " \\\n  '1:command:(%s)' '*:name:{compadd -- $(%s)}'\n", strings.Join(p.words(), " "), after)
 	case len(p.words()) > 0:
 		fmt.Fprintf(&b, " \\\n  '1:command:(%s)' '*::: :_default'\n", strings.Join(p.words(), " "))
-	case p.operandValues() != "":
-		fmt.Fprintf(&b, " \\\n  '*:job:{compadd -- $(%s 2>/dev/null)}'\n", p.operandValues())
+	case p.follows():
+		fmt.Fprintf(&b, " \\\n  '*:name:{compadd -- $(%s)}'\n", after)
 	default:
 		b.WriteString(" \\\n  '*::: :_default'\n")
 	}
@@ -268,8 +312,9 @@ func (p *Page) fish() string {
 	if words := p.words(); len(words) > 0 {
 		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s\n", p.Name, fishText(strings.Join(words, " ")))
 	}
-	if find := p.operandValues(); find != "" {
-		fmt.Fprintf(&b, "complete -c %s -f -a %s\n", p.Name, fishText("("+find+" 2>/dev/null)"))
+	if p.follows() {
+		find := "(muster internal names after " + p.Name + " (commandline -opc)[2..-1] 2>/dev/null)"
+		fmt.Fprintf(&b, "complete -c %s -f -a %s\n", p.Name, fishText(find))
 	}
 	for _, c := range p.Commands {
 		when := "__fish_seen_subcommand_from " + c.Name
@@ -296,7 +341,7 @@ func (p *Page) fishOptions(b *strings.Builder, name, when string) {
 		b.WriteString(" -l " + fishText(o.Long))
 		if o.Arg == opt.Required {
 			b.WriteString(" -r")
-			if find := values[o.Long]; find != "" {
+			if find := namesOf(o.Long); find != "" {
 				b.WriteString(" -f -a " + fishText("("+find+" 2>/dev/null)"))
 			}
 		}

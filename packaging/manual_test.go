@@ -16,7 +16,8 @@ func testPages(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	token := []opt.Entry{{Long: "role", Arg: opt.Required, Meta: "role", Help: "what's may join: [server] 'x' \\"}}
-	for _, f := range Manuals(Native("muster", "a workload manager", "COMMAND", nil, Native("token", "join tokens", "", nil, Native("create", "make one", "", token)))) {
+	for _, f := range Manuals(Native("muster", "a workload manager", "COMMAND", nil, Native("token",
+		"join tokens", "", nil, Native("create", "make one", "", token)))) {
 		p := filepath.Join(dir, f.Path)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 			t.Fatal(err)
@@ -35,8 +36,9 @@ func TestManuals(t *testing.T) {
 		if len(p.Options) == 0 || p.Operands == "" || p.Summary == "" {
 			t.Errorf("the page of %s is empty: %+v", p.Name, p)
 		}
-		for file, form := range map[string]string{"share/man/man1/" + p.Name + ".1": `\-\-%s\fR`, "share/bash-completion/completions/" + p.Name: "--%s",
-			"share/zsh/site-functions/_" + p.Name: "'--%s", "share/fish/vendor_completions.d/" + p.Name + ".fish": " -l '%s'"} {
+		for file, form := range map[string]string{"share/man/man1/" + p.Name + ".1": `\-\-%s\fR`,
+			"share/bash-completion/completions/" + p.Name: "--%s",
+			"share/zsh/site-functions/_" + p.Name:         "'--%s", "share/fish/vendor_completions.d/" + p.Name + ".fish": " -l '%s'"} {
 			text, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				t.Fatal(err)
@@ -52,10 +54,18 @@ func TestManuals(t *testing.T) {
 			}
 		}
 	}
-	for pattern, check := range map[string][]string{"share/man/man1/*": {"mandoc", "-Tlint", "-W", "error"}, "share/bash-completion/completions/*": {"bash", "-n"},
+	for pattern, check := range map[string][]string{"share/man/man1/*": {"mandoc", "-Tlint", "-W", "error"},
+		"share/bash-completion/completions/*": {"bash", "-n"},
+		"share/man/man5/*": {"mandoc", "-Tlint", "-W",
+			"error"}, "share/man/man7/*": {"mandoc", "-Tlint", "-W",
+			"error"},
 		"share/zsh/site-functions/*": {"zsh", "-n"}, "share/fish/vendor_completions.d/*": {"fish", "-n"}} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil || len(files) != len(slurm.FrontEnds())+1 {
+		want := len(slurm.FrontEnds()) + 1
+		if chapter, ok := strings.CutPrefix(pattern, "share/man/man"); ok && chapter != "1/*" {
+			want = 1
+		}
+		if err != nil || len(files) != want {
 			t.Errorf("%s: %d files, %v", pattern, len(files), err)
 		}
 		if _, err := exec.LookPath(check[0]); err != nil {
@@ -63,7 +73,8 @@ func TestManuals(t *testing.T) {
 			continue
 		}
 		for _, f := range files {
-			if out, err := exec.Command(check[0], append(check[1:], f)...).CombinedOutput(); err != nil || len(out) > 0 {
+			if out, err := exec.Command(check[0], append(check[1:], f)...).CombinedOutput(); err != nil ||
+				len(out) > 0 {
 				t.Errorf("%s %s: %v %s", check[0], f, err, out)
 			}
 		}
@@ -90,7 +101,11 @@ func TestManualSections(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range slurm.Pages() {
+	pages := slurm.Pages()
+	for _, topic := range topics() {
+		pages = append(pages, topic.Page)
+	}
+	for _, p := range pages {
 		for _, s := range p.Sections {
 			if s.Text == "" && len(s.Rows) == 0 {
 				t.Errorf("%s: section %s is empty", p.Name, s.Title)
@@ -104,6 +119,27 @@ func TestManualSections(t *testing.T) {
 	}
 }
 
+// TestTopics: the manual of reasons has each of them, and that of muster.conf each key.
+func TestTopics(t *testing.T) {
+	dir := testPages(t)
+	for file, words := range map[string][]string{
+		"man7/muster-reasons.7": {"PartitionTimeLimit", "AssocGrpGRES", "QOSMaxWallDurationPerJobLimit",
+			"NonZeroExitCode",
+			"What to do: wait, or scontrol update jobid=N dependency="},
+		"man5/muster.conf.5": {"StatusPage", "PageCertificate", "OIDCAdministrators", "scontrol reconfigure"},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, "share/man", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range words {
+			if !strings.Contains(string(text), word) {
+				t.Errorf("%s says nothing of %s", file, word)
+			}
+		}
+	}
+}
+
 // TestCompletion types words in bash.
 func TestCompletion(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -111,10 +147,17 @@ func TestCompletion(t *testing.T) {
 	}
 	dir := testPages(t)
 	tools := t.TempDir()
-	for name, text := range map[string]string{"sinfo": "case \"$*\" in *%R*) echo debug batch;; *%N*) echo n1 n2;; esac", "squeue": "echo 41 42"} {
-		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	text := `#!/bin/sh
+case "$*" in
+"internal names partitions") echo debug batch;;
+"internal names nodes") echo n1 n2;;
+"internal names accounts") echo physics;;
+"internal names after scancel"*|"internal names after muster why"*) echo 41 42;;
+"internal names after sacctmgr show") echo account user;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(tools, "muster"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
 		"sbatch --parti":           "--partition=",
@@ -123,6 +166,10 @@ func TestCompletion(t *testing.T) {
 		"srun -p b":                "batch",
 		"srun -w ":                 "n1 n2",
 		"scancel ":                 "41 42",
+		"scancel 41 4":             "41 42",
+		"sbatch --account = ":      "physics",
+		"muster why ":              "41 42",
+		"sacctmgr show a":          "account",
 		"scancel --use":            "--user=",
 		"scontrol reconf":          "reconfigure",
 		"sacctmgr mod":             "modify",
@@ -133,7 +180,8 @@ func TestCompletion(t *testing.T) {
 	} {
 		words := strings.Split(line, " ")
 		script := `. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _muster_"$1"; echo "${COMPREPLY[*]}"`
-		cmd := exec.Command("bash", append([]string{"--norc", "-c", script, "bash", filepath.Join(dir, "share/bash-completion/completions", words[0])}, words...)...)
+		cmd := exec.Command("bash", append([]string{"--norc", "-c", script, "bash", filepath.Join(dir,
+			"share/bash-completion/completions", words[0])}, words...)...)
 		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {

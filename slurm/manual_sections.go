@@ -95,7 +95,7 @@ func jobStates() Section {
 
 func reasonsHint() Section {
 	return Section{Title: "reasons", Text: "The words in the column of reasons, and what to do about each, " +
-		"are in docs/reasons.md; muster why JOB tells them with numbers, and what would start the job sooner."}
+		"are in muster-reasons(7); muster why JOB tells them with numbers, and what would start the job sooner."}
 }
 
 func nodeStates() Section {

@@ -492,12 +492,19 @@ type PlanRow struct {
 // Chart is bars over the last days, drawn 1000 wide and 160 high.
 type Chart struct {
 	Unit, Most string // of the highest bar
+	Half       string
 	Bars       []Bar
+	By         []Link // what the parts of bars stand for
+	Legend     []Owner
 }
+
+// Owner is who has used something, by a colour.
+type Owner struct{ Name, Class, Hours, To string }
 
 // Budget is how much may be used in all, and was.
 type Budget struct {
-	Of, TRES, Used, Limit string // in minutes
+	Of, TRES, Used, Limit string // in hours
+	Rate, Lasts           string // a day, and the day on which it is used up
 	Bar                   Gauge
 }
 
@@ -538,6 +545,10 @@ type Live struct {
 	Streams                []Link // output and errors
 	Stream                 string
 	File, Tail             string
+	Outputs                []Choice // the script, and steps
+	Task, LastTask         int      // of a step
+	Tasks                  bool     // each has a file of its own
+	Download               string
 	Find                   string
 	More                   string // where the rest of it comes from, as it is written
 	End                    int64
@@ -546,6 +557,12 @@ type Live struct {
 }
 
 // Figures is what a step uses.
+// Choice is one of several that can be chosen.
+type Choice struct {
+	Value, Text string
+	Here        bool
+}
+
 type Figures struct {
 	Step, Name, CPU, Mem, GPU, GPUMem string
 	Tasks                             int

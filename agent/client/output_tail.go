@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,51 +44,113 @@ type written struct {
 	rest string // of path, below own
 }
 
-// writtenBy finds the output of the script of a job that is led here, or was.
+// writtenBy finds what a job writes that is led here, or was: the output of its script, or of a task of a step.
 func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailRequest) (w written, err error) {
-	job := q.Job
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return w, err
 	}
+	led, here, err := partOf(ctx, c, who, q)
+	if err != nil {
+		return w, err
+	}
+	if q.Step != nil {
+		return w, w.byStep(c, led, q, here)
+	}
+	return w, w.byScript(c, led.Job, q, here)
+}
+
+// partOf finds a job, and its step, that a node here takes part in, or took; here: it has not ended.
+func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (led api.LedResponse, here bool,
+	err error) {
 	c.mu.Lock()
-	h, refused := c.jobKeptHere(job, who)
+	h, refused := jobOnNode(c, who, q)
 	c.mu.Unlock()
-	var j *cluster.Job
 	switch {
-	case refused == nil:
-		j = h.job
-	case refused.Code != cluster.NotFound || who.Role == cluster.RoleNode: // no node speaks for users whose jobs have ended
-		return w, refused
-	default:
-		r, err := api.Call(ctx, c.cfg.Server, api.LedJob, api.LedQuery{Job: job})
-		if err != nil {
-			return w, err
-		}
-		if j = r.Job; who.UID != j.Spec.UID && !who.Operator() {
-			return w, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", job, j.Spec.User)
-		}
+	case refused == nil && q.Step == nil:
+		return api.LedResponse{Job: h.job}, !h.done, nil
+	case refused != nil && (refused.Code != cluster.NotFound || who.Role == cluster.RoleNode):
+		return led, false, refused // no node speaks for users whose jobs have ended
 	}
+	led, err = api.Call(ctx, c.cfg.Server, api.LedJob, api.LedQuery{Job: q.Job, Node: q.Node, Step: q.Step})
+	switch {
+	case err != nil:
+		return led, false, err
+	case who.UID != led.Job.Spec.UID && !who.Operator():
+		return led, false, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job,
+			led.Job.Spec.User)
+	}
+	return led, refused == nil && !h.done, nil
+}
+
+// jobOnNode finds a job on the node that is asked, or on its first. Called with mu held.
+func jobOnNode(c *Client, who api.Caller, q api.TailRequest) (*jobHere, *api.Error) {
+	if q.Node == "" {
+		return c.jobKeptHere(q.Job, who)
+	}
+	if n := c.nodes[q.Node]; n != nil && n.jobs[q.Job] != nil {
+		return jobFor(c, n.jobs[q.Job], who)
+	}
+	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run on %s", q.Job, q.Node)
+}
+
+// byScript is what the script of a job writes.
+func (w *written) byScript(c *Client, j *cluster.Job, q api.TailRequest, here bool) error {
 	if j.Spec.Kind != cluster.Batch || j.Spec.Stdout == "" {
-		return w, cluster.Errorf(cluster.Invalid, cluster.ErrBatchOnly, "job %d has no script, so it writes no file of its own", j.ID)
+		return cluster.Errorf(cluster.Invalid, cluster.ErrBatchOnly,
+			"job %d has no script, so it writes no file of its own; its steps may (--step)", j.ID)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w.spec, w.node = j.Spec, j.Alloc.Shares[0].Node
-	n, ok := c.nodes[w.node]
-	if !ok {
-		return w, cluster.Errorf(cluster.NotFound, "", "node %s, which has led job %d, is no more here", w.node, job)
-	}
-	if n.Inventory.Hollow && c.cfg.Sampler == nil {
-		return w, cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
-	}
-	l := &cluster.Launch{Job: j, Config: &c.config, Inventory: &n.Inventory, Node: w.node}
 	name := j.Spec.Stdout
 	if q.Errors && j.Spec.Stderr != "" {
 		name = j.Spec.Stderr
 	}
-	w.path = filepath.Clean(c.absolute(j.Spec.WorkDir, c.cfg.FileName(name, l)))
+	l := &cluster.Launch{Job: j, Node: j.Alloc.Shares[0].Node}
+	return w.on(c, l, j.Spec.WorkDir, name, here, cluster.BatchStep)
+}
+
+// byStep is what a task of a step writes.
+func (w *written) byStep(c *Client, led api.LedResponse, q api.TailRequest, here bool) error {
+	j, st := led.Job, led.Step
+	if st == nil {
+		return cluster.Errorf(cluster.NotFound, "",
+			"job %d has no step %d, or the servers are of an earlier version", j.ID, *q.Step)
+	}
+	name, all := st.Files.Name(q.Errors)
+	if name == "" {
+		return cluster.Errorf(cluster.Conflict, "", "%s", st.Goes(j))
+	}
+	node, local, ok := st.Task(q.Task)
+	if !ok {
+		return cluster.Errorf(cluster.NotFound, "", "step %d.%d has no task %d", j.ID, *q.Step, q.Task)
+	}
+	l := &cluster.Launch{Job: j, Node: st.Shares[node].Node, NodeID: node, Step: st, Rank: q.Task, LocalRank: local,
+		Ranks: st.Ranks()}
+	if all {
+		l = &cluster.Launch{Job: j, Node: cmp.Or(q.Node, j.Alloc.Shares[0].Node), Step: st}
+	}
+	return w.on(c, l, st.Files.WorkDir, name, here, *q.Step)
+}
+
+// on finds the file of a name on the node of a launch, which is to be one of this client's.
+func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, number int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := l.Job
+	w.spec, w.node = j.Spec, l.Node
+	n, ok := c.nodes[w.node]
+	if !ok {
+		return cluster.Errorf(cluster.NotFound, "", "node %s, which had a part of job %d, is no more here", w.node,
+			j.ID)
+	}
+	if n.Inventory.Hollow && c.cfg.Sampler == nil {
+		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
+	}
+	l.Config, l.Inventory = &c.config, &n.Inventory
+	w.path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
-	return w, w.locate(c.private(n, id, l), refused == nil && !h.done, id)
+	if number >= 0 {
+		id.Step = number
+	}
+	return w.locate(c.private(n, id, l), here, id)
 }
 
 // locate finds a file that lies in one of the folders which the job has, or had, for itself.

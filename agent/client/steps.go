@@ -99,15 +99,22 @@ func (c *Client) jobKeptHere(id cluster.JobID, who api.Caller) (*jobHere, *api.E
 		if !ok || h.job.Alloc.Shares[0].Node != name {
 			continue
 		}
-		if who.UID != h.job.Spec.UID && !who.Operator() {
-			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", id, h.job.Spec.User)
-		}
-		if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
-			return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
-		}
-		return h, nil
+		return jobFor(c, h, who)
 	}
 	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run here", id)
+}
+
+// jobFor refuses a job to those who have no right to it. Called with mu held.
+func jobFor(c *Client, h *jobHere, who api.Caller) (*jobHere, *api.Error) {
+	if who.UID != h.job.Spec.UID && !who.Operator() {
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", h.job.ID,
+			h.job.Spec.User)
+	}
+	if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member,
+			h.job.ID)
+	}
+	return h, nil
 }
 
 // lead looks at a live job that is led here, once the daemon knows what runs and what should: with mu held.

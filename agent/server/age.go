@@ -34,11 +34,14 @@ type others struct {
 	failed map[string]bool      // it did not when it was last asked
 	asked  map[string]bool      // it is being asked
 	levels map[string]int       // of the log, that each knows
+	behind map[string]uint64    // how many entries of the log each lacked
 	lead   []progress           // with rising indexes
 }
 
 func newOthers() *others {
-	return &others{began: time.Now(), heard: map[string]time.Time{}, failed: map[string]bool{}, asked: map[string]bool{}, levels: map[string]int{}}
+	return &others{began: time.Now(), heard: map[string]time.Time{}, failed: map[string]bool{},
+		asked: map[string]bool{}, levels: map[string]int{},
+		behind: map[string]uint64{}}
 }
 
 // hears notes an answer, or that there was none.
@@ -134,11 +137,11 @@ func (s *Server) listenToServers(ctx context.Context) {
 func (s *Server) askHowFar(ctx context.Context, name, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	asked, leads := time.Now(), s.LeaderAddr() == addr
+	asked, leads, here := time.Now(), s.LeaderAddr() == addr, s.log.AppliedIndex()
 	r, err := api.Call(ctx, s.cfg.Peer(addr), api.PingServer, api.Empty{})
 	s.others.hears(name, time.Now(), err == nil)
 	if err == nil {
-		s.others.knowsLevel(name, r.Level)
+		s.others.knows(name, r.Level, here-min(here, r.Applied))
 	}
 	if err == nil && leads && s.LeaderAddr() == addr {
 		s.others.leads(progress{asked, r.Applied})

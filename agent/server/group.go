@@ -30,7 +30,8 @@ func (s *Server) inGroup(name string) (consensus.Voter, error) {
 			return v, nil
 		}
 	}
-	return consensus.Voter{}, cluster.Errorf(cluster.NotFound, "", "there is no server %s; muster server members shows them", name)
+	return consensus.Voter{}, cluster.Errorf(cluster.NotFound, "",
+		"there is no server %s; muster server members shows them", name)
 }
 
 // servers lists the group for others.
@@ -41,7 +42,9 @@ func (s *Server) servers() []api.Server {
 	}
 	var out []api.Server
 	for _, v := range group {
-		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter, Silent: s.others.silent(v.ID)})
+		out = append(out, api.Server{Name: v.ID, Addr: v.Addr, Leader: v.Leader, Voter: v.Voter,
+			Silent: s.others.silent(v.ID),
+			Behind: s.others.lag(v.ID)})
 	}
 	return out
 }
@@ -111,7 +114,8 @@ func (s *Server) tend(term context.Context) {
 			if v.ID == s.cfg.Name {
 				continue
 			}
-			if last, ok := heard[v.ID]; v.Voter && ok && time.Since(last) < dead/4 && time.Since(last) < 10*time.Second {
+			if last, ok := heard[v.ID]; v.Voter && ok && time.Since(last) < dead/4 &&
+				time.Since(last) < 10*time.Second {
 				continue // voters are asked now and then
 			}
 			behind, ok := s.askServer(term, v.Addr)

@@ -301,15 +301,18 @@ func (k tokens) check(token string) (claims tokenClaims, err error) {
 // TokenCaller says as whom a token lets somebody act. Who is root may name another user.
 func TokenCaller(s *Server, token, named string) (api.Caller, error) {
 	if len(token) > maxToken {
+		s.stats.times.RefusedTokens.Add(1)
 		return api.Caller{}, errToken
 	}
 	claims, err := tokens{s}.read(token)
 	if err != nil {
+		s.stats.times.RefusedTokens.Add(1)
 		s.slog.Info("token refused", "err", err)
 		return api.Caller{}, errToken
 	}
 	if named != "" && subtle.ConstantTimeCompare([]byte(named), []byte(claims.User)) == 0 {
 		if claims.User != "root" {
+			s.stats.times.RefusedTokens.Add(1)
 			s.slog.Info("token refused", "user", claims.User, "named", named)
 			return api.Caller{}, errToken
 		}

@@ -12,11 +12,18 @@ import (
 // levelLife is for how long it counts that a server has said which level it knows.
 const levelLife = 5 * time.Second
 
-// knowsLevel notes which level of the log another server knows.
-func (o *others) knowsLevel(name string, level int) {
+// knows notes which level of the log another server knows, and how many entries it lacks.
+func (o *others) knows(name string, level int, behind uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.levels[name] = level
+	o.levels[name], o.behind[name] = level, behind
+}
+
+// lag is how many entries of the log another server lacked when it last answered.
+func (o *others) lag(name string) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.behind[name]
 }
 
 // level is the one that another server knows; ok is false if it has not said so lately.
@@ -78,8 +85,9 @@ func (s *Server) admitLevel(name string, level int) error {
 	if level >= log {
 		return nil
 	}
-	return cluster.Errorf(cluster.Conflict, "", "server %s runs an older muster: the log of this cluster is of level %d, and it knows up to %d; "+
-		"install version %s there, or a later one", name, log, level, s.cfg.Version)
+	return cluster.Errorf(cluster.Conflict, "",
+		"server %s runs an older muster: the log of this cluster is of level %d, and it knows up to %d; "+
+			"install version %s there, or a later one", name, log, level, s.cfg.Version)
 }
 
 // levels tells what each server of a list knows, as far as it has said so.

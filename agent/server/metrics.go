@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/metrics"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -18,6 +19,7 @@ import (
 
 // sample is one value.
 type sample struct {
+	suffix string   // of the name
 	labels []string // name, value, name, value …
 	value  float64
 }
@@ -25,7 +27,7 @@ type sample struct {
 // family is values of one name.
 type family struct {
 	name, help string
-	counter    bool // it only rises
+	kind       string // a counter only rises
 	samples    []sample
 }
 
@@ -37,14 +39,29 @@ type series struct {
 
 func (m *series) put(name, help string, value float64, labels ...string) {
 	f := m.family(name, help)
-	f.samples = append(f.samples, sample{labels, value})
+	f.samples = append(f.samples, sample{"", labels, value})
 }
 
 // count adds a value that only rises while this server runs; its name ends in _total.
 func (m *series) count(name, help string, value float64, labels ...string) {
 	f := m.family(name, help)
-	f.counter = true
-	f.samples = append(f.samples, sample{labels, value})
+	f.kind = "counter"
+	f.samples = append(f.samples, sample{"", labels, value})
+}
+
+// buckets adds what a histogram has counted; its name ends in _seconds.
+func (m *series) buckets(name, help string, h *metrics.Histogram, labels ...string) {
+	f := m.family(name, help)
+	f.kind = "histogram"
+	upTo, sum := h.Read()
+	for i, n := range upTo {
+		le := "+Inf"
+		if i < len(metrics.Bounds) {
+			le = strconv.FormatFloat(metrics.Bounds[i], 'g', -1, 64)
+		}
+		f.samples = append(f.samples, sample{"_bucket", append(slices.Clip(labels), "le", le), float64(n)})
+	}
+	f.samples = append(f.samples, sample{"_sum", labels, sum}, sample{"_count", labels, float64(upTo[len(upTo)-1])})
 }
 
 func (m *series) family(name, help string) *family {
@@ -53,7 +70,7 @@ func (m *series) family(name, help string) *family {
 	}
 	f := m.at[name]
 	if f == nil {
-		f = &family{name: name, help: help}
+		f = &family{name: name, help: help, kind: "gauge"}
 		m.at[name], m.list = f, append(m.list, f)
 	}
 	return f
@@ -65,10 +82,9 @@ var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 func (m *series) text() string {
 	var b strings.Builder
 	for _, f := range m.list {
-		kind := map[bool]string{true: "counter", false: "gauge"}[f.counter]
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, kind)
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, s := range f.samples {
-			b.WriteString(f.name)
+			b.WriteString(f.name + s.suffix)
 			for i := 0; i < len(s.labels); i += 2 {
 				b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
 				b.WriteString(s.labels[i] + `="` + escape.Replace(s.labels[i+1]) + `"`)
@@ -88,7 +104,8 @@ func WriteMetrics(w http.ResponseWriter, r *http.Request, text string) {
 	kind := "text/plain; version=0.0.4; charset=utf-8"
 	if strings.Contains(r.Header.Get("Accept"), "application/openmetrics-text") {
 		kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-		text = strings.ReplaceAll(text, " counter\n", " unknown\n") + "# EOF\n" // counters have names in _total there: DCGM's have not
+		text = strings.ReplaceAll(text, " counter\n",
+			" unknown\n") + "# EOF\n" // counters have names in _total there: DCGM's have not
 	}
 	w.Header().Set("Content-Type", kind)
 	_, _ = w.Write([]byte(text))

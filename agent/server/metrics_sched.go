@@ -2,13 +2,12 @@ package server
 
 import (
 	"maps"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"dev.muster/agent/metrics"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -103,19 +102,37 @@ func seconds(t time.Time) float64 {
 // ownMetrics are those of this server's process, and rates of what it does.
 func (s *pages) ownMetrics(m *series, _ *cluster.Snapshot) {
 	jobs, c, calls, since := s.stats.counted()
-	m.put("muster_build_info", "1; its labels say which program this is", 1, "version", s.version, "go", runtime.Version())
-	m.put("muster_counting_since_seconds", "since when this server counts, in seconds since 1970", seconds(since), "server", s.name)
-	m.put("process_resident_memory_bytes", "memory of this process", resident())
+	m.put("muster_build_info", "1; its labels say which program this is", 1, "version", s.version, "go",
+		runtime.Version())
+	m.put("muster_counting_since_seconds", "since when this server counts, in seconds since 1970",
+		seconds(since), "server", s.name)
+	for _, f := range metrics.Process() {
+		if f.Rises {
+			m.count(f.Name, f.Help, f.Value)
+			continue
+		}
+		m.put(f.Name, f.Help, f.Value)
+	}
 	m.put("go_goroutines", "threads of this server's work", float64(runtime.NumGoroutine()))
 	for _, v := range [...]struct {
 		name string
 		n    int
-	}{{"submitted", jobs.Submitted}, {"started", jobs.Started}, {"completed", jobs.Completed}, {"cancelled", jobs.Canceled},
+	}{{"submitted", jobs.Submitted}, {"started", jobs.Started}, {"completed", jobs.Completed}, {"cancelled",
+		jobs.Canceled},
 		{"failed", jobs.Failed}, {"backfilled", jobs.Backfilled}} {
 		m.count("muster_jobs_"+v.name+"_total", "jobs, since this server counts", float64(v.n), "server", s.name)
 	}
 	m.count("muster_passes_total", "passes of the scheduler at this server", float64(c.Count), "server", s.name)
 	m.count("muster_pass_seconds_total", "how long they took", c.Sum.Seconds(), "server", s.name)
+	t := &s.stats.times
+	m.buckets("muster_log_fsync_seconds", "how long entries take to be on this server's disk", &t.Fsync,
+		"server", s.name)
+	m.buckets("muster_submission_seconds", "how long calls take that submit jobs, at this server",
+		&t.Submission, "server", s.name)
+	m.buckets("muster_pass_seconds", "how long passes of the scheduler take", &t.Pass, "server", s.name)
+	m.count("muster_tokens_refused_total", "users' tokens that were not taken", float64(t.RefusedTokens.Load()),
+		"server", s.name)
+	s.lagMetrics(m)
 	for _, one := range calls {
 		m.count("muster_calls_total", "calls that this server answered", float64(one.N), "call", one.Name)
 	}
@@ -124,18 +141,17 @@ func (s *pages) ownMetrics(m *series, _ *cluster.Snapshot) {
 	}
 }
 
-// resident is how many bytes of memory this process has.
-func resident() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
+// lagMetrics are how many entries of the log each member lacks, as the leader has heard within a second or two.
+func (s *pages) lagMetrics(m *series) {
+	if !s.leads() {
+		return
 	}
-	words := strings.Fields(string(text))
-	if len(words) < 2 {
-		return 0
+	for _, v := range s.servers() {
+		if v.Silent.IsZero() {
+			m.put("muster_raft_lag_entries", "entries of the log that a member lacks, as it last told the leader",
+				float64(v.Behind), "member", v.Name)
+		}
 	}
-	pages, _ := strconv.ParseFloat(words[1], 64)
-	return pages * float64(os.Getpagesize())
 }
 
 // compatMetrics are names of the exporter that most sites run beside Slurm (github.com/vpenso/prometheus-slurm-
@@ -152,7 +168,8 @@ func compatMetrics(m *series, snap *cluster.Snapshot) {
 			blocked += float64(max(1, j.Tasks.Len()))
 		}
 	}
-	for _, word := range [...]string{"pending", "running", "suspended", "cancelled", "completing", "completed", "configuring",
+	for _, word := range [...]string{"pending", "running", "suspended", "cancelled", "completing", "completed",
+		"configuring",
 		"failed", "timeout", "preempted"} {
 		m.put("slurm_queue_"+word, "jobs in this state", jobs.words[word])
 	}
@@ -183,7 +200,8 @@ func compatMetrics(m *series, snap *cluster.Snapshot) {
 }
 
 // compatNodes are that exporter's words for nodes.
-var compatNodes = map[string]string{"alloc": "alloc", "completing": "comp", "down": "down", "drain": "drain", "fail": "fail",
+var compatNodes = map[string]string{"alloc": "alloc", "completing": "comp", "down": "down", "drain": "drain",
+	"fail": "fail",
 	"idle": "idle", "maint": "maint", "mixed": "mix", "resv": "resv"}
 
 // compatOwners are the jobs of accounts or users.

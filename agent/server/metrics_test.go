@@ -59,14 +59,19 @@ func TestMetricMeaning(t *testing.T) {
 		}
 	}
 	own := get(t, h, "GET", "/metrics").Body.String()
-	for _, want := range []string{"# TYPE muster_jobs_submitted_total counter", `muster_build_info{version="v",go="go1.`,
-		"process_resident_memory_bytes "} {
+	for _, want := range []string{"# TYPE muster_jobs_submitted_total counter",
+		`muster_build_info{version="v",go="go1.`,
+		"process_resident_memory_bytes ", "process_cpu_seconds_total ", "process_open_fds ",
+		"# TYPE muster_pass_seconds histogram", `muster_pass_seconds_bucket{server="s1",le="+Inf"} `,
+		`muster_submission_seconds_count{server="s1"} `, `muster_log_fsync_seconds_sum{server="s1"} `,
+		`muster_tokens_refused_total{server="s1"} 0`} {
 		if !strings.Contains(own, want) {
 			t.Errorf("no %q in\n%s", want, own)
 		}
 	}
 	compat := get(t, h, "GET", "/metrics/compat").Body.String()
-	for _, want := range []string{"slurm_queue_pending 2", "slurm_gpus_alloc 24", "slurm_nodes_mix 3", "slurm_cpus_total 180"} {
+	for _, want := range []string{"slurm_queue_pending 2", "slurm_gpus_alloc 24", "slurm_nodes_mix 3",
+		"slurm_cpus_total 180"} {
 		if !strings.Contains(compat, "\n"+want+"\n") {
 			t.Errorf("no %q in\n%s", want, compat)
 		}

@@ -245,21 +245,6 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	return api.WriteResponse{Index: index}, err
 }
 
-// ledJob tells a node of a job that it leads, or led while it ran.
-func (s *Server) ledJob(_ context.Context, who api.Caller, q api.LedQuery) (api.LedResponse, error) {
-	j, ok := s.Snapshot().Job(q.Job)
-	if !ok && !s.Leads() {
-		return api.LedResponse{}, ErrElsewhere
-	}
-	if !ok || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
-		return api.LedResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d has run nowhere, or is forgotten (MinJobAge)", q.Job)
-	}
-	if err := s.owns(who, j.Alloc.Shares[0].Node); err != nil {
-		return api.LedResponse{}, err
-	}
-	return api.LedResponse{Job: j}, nil
-}
-
 func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
 	b, ok := s.Snapshot().Blob(q.Hash)
 	if !ok && !s.Leads() {

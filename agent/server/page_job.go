@@ -51,7 +51,7 @@ func (s *pages) viewJob(sees visibility, r *http.Request) (string, string, any, 
 	if j.Phase == cluster.Ended && s.dialect != nil {
 		v.Verdict = s.dialect.Verdict(j, n.steps)
 	}
-	if v.Owner && j.Spec.Kind == cluster.Batch && showsNothing(j) == "" {
+	if v.Owner && showsNothing(j) == "" {
 		v.Log = jobPath(j) + "/log"
 	}
 	if v.Owner && j.Spec.Kind == cluster.Batch {

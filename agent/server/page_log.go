@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -57,11 +56,7 @@ func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any,
 	if r.FormValue("stream") == "err" {
 		v.Stream = "err"
 	}
-	if v.Note = showsNothing(j); v.Note == "" && !n.lives {
-		v.Note = fmt.Sprintf("The job has left the queue, so its nodes are not asked any more. It wrote %s in %s on node %s.",
-			cmp.Or(j.Spec.Stdout, "no file"), j.Spec.WorkDir, j.Alloc.Shares[0].Node)
-	}
-	if v.Note != "" {
+	if v.Note = showsNothing(j); v.Note != "" {
 		return "live", title, v, nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
@@ -75,43 +70,48 @@ func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any,
 			v.Steps = append(v.Steps, stepFigures(&st.Step))
 		}
 	}
-	if j.Spec.Kind == cluster.Batch && r.Header.Get("X-Part") == "" {
-		readTail(ctx, s, sees, j, &v)
+	if r.Header.Get("X-Part") == "" {
+		o, err := outputOf(ctx, s, sees.who, j, r)
+		readTail(ctx, s, sees, &o, err, &v)
 	}
 	return "live", title, v, nil
 }
 
 // readTail fills in the end of a stream, or the lines of it that have a word in them.
-func readTail(ctx context.Context, s *pages, sees visibility, j *cluster.Job, v *ui.Live) {
+func readTail(ctx context.Context, s *pages, sees visibility, o *output, err error, v *ui.Live) {
 	for _, st := range streams {
-		if st[0] == "err" && (j.Spec.Stderr == "" || j.Spec.Stderr == j.Spec.Stdout) {
-			continue
+		if st[0] == "out" || o.parted() {
+			to := o.address("/log", st[0])
+			v.Streams = append(v.Streams, ui.Link{Text: st[1], To: to, Here: st[0] == v.Stream})
 		}
-		v.Streams = append(v.Streams, ui.Link{Text: st[1], To: v.To + "/log?stream=" + st[0], Here: st[0] == v.Stream})
 	}
-	tail, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID, Errors: v.Stream == "err"})
+	v.Outputs, v.File = o.choices(), ""
+	v.LastTask, v.Tasks = o.tasks()
+	v.Task, v.Download = o.task, o.address("/log/file/"+v.Stream, "")
+	if err != nil {
+		v.NoTail = api.AsError(err).Message
+		return
+	}
+	tail, err := callAs(s, ctx, sees.who, api.TailOutput, o.tail(nil))
 	v.File, v.Tail, v.Cut, v.End = tail.File, tail.Text, tail.Cut, tail.End
 	switch {
 	case err != nil:
-		file := cmp.Or(map[bool]string{true: j.Spec.Stderr, false: j.Spec.Stdout}[v.Stream == "err"], "no file")
-		v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", file,
-			j.Alloc.Shares[0].Node, api.AsError(err).Message)
+		v.NoTail = "Its output can not be shown: " + api.AsError(err).Message
 	case v.Find != "":
-		v.Tail, v.Cut = findLines(ctx, s, sees, j, v, tail)
-	case j.Phase != cluster.Ended:
-		v.More = fmt.Sprintf("%s/log/more?stream=%s", v.To, v.Stream)
+		v.Tail, v.Cut = findLines(ctx, s, sees, o, v.Find, tail)
+	case !o.over():
+		v.More = o.address("/log/more", v.Stream)
 	}
 }
 
 // findLines are the lines of the last findBytes of a stream that have a word in them.
-func findLines(ctx context.Context, s *pages, sees visibility, j *cluster.Job, v *ui.Live,
-	tail api.TailResponse) (string, bool) {
+func findLines(ctx context.Context, s *pages, sees visibility, o *output, word string, tail api.TailResponse) (string,
+	bool) {
 	text := tail.Text
 	if tail.Start > 0 {
 		from, all := max(tail.End-findBytes, 0), ""
 		for from < tail.End && len(all) < findBytes {
-			part, err := callAs(s, ctx, sees.who, api.TailOutput, api.TailRequest{Job: j.ID,
-				Errors: v.Stream == "err", From: &from})
+			part, err := callAs(s, ctx, sees.who, api.TailOutput, o.tail(&from))
 			if err != nil || part.Text == "" || part.Start != from {
 				break
 			}
@@ -121,21 +121,30 @@ func findLines(ctx context.Context, s *pages, sees visibility, j *cluster.Job, v
 	}
 	var found []string
 	for line := range strings.Lines(text) {
-		if strings.Contains(strings.ToLower(line), strings.ToLower(v.Find)) {
+		if strings.Contains(strings.ToLower(line), strings.ToLower(word)) {
 			found = append(found, line)
 		}
 	}
 	return strings.Join(found[max(len(found)-maxLines, 0):], ""), tail.End > findBytes || len(found) > maxLines
 }
 
-// moreOutput answers with what was written since an offset; nothing new is waited for a while.
-func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
-	who, _ := s.visitor(r)
-	sees := visibilityOf(s.snapshot(), who)
-	n, err := s.logOf(r, sees)
+// askedOutput is the output that an address names, for who may see it.
+func askedOutput(s *pages, r *http.Request) (o output, who api.Caller, err error) {
+	who, _ = s.visitor(r)
+	n, err := s.logOf(r, visibilityOf(s.snapshot(), who))
 	if err == nil && showsNothing(n.job) != "" {
 		err = cluster.Errorf(cluster.Conflict, "", "%s", showsNothing(n.job))
 	}
+	if err != nil {
+		return o, who, err
+	}
+	o, err = outputOf(r.Context(), s, who, n.job, r)
+	return o, who, err
+}
+
+// moreOutput answers with what was written since an offset; nothing new is waited for a while.
+func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
+	o, who, err := askedOutput(s, r)
 	if err != nil {
 		http.Error(w, api.AsError(err).Message, api.Status(api.AsError(err).Code))
 		return
@@ -147,9 +156,9 @@ func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), followTime)
 	defer cancel()
-	over := n.job.Phase == cluster.Ended
-	part, err := callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID,
-		Errors: r.FormValue("stream") == "err", From: &from, Hold: !over})
+	over, q := o.over(), o.tail(&from)
+	q.Hold = !over
+	part, err := callAs(s, ctx, who, api.TailOutput, q)
 	if err = cmp.Or(err, outdated(part)); err != nil {
 		http.Error(w, api.AsError(err).Message, api.Status(api.AsError(err).Code))
 		return
@@ -166,17 +175,14 @@ func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 
 // downloadOutput sends all that a job has written.
 func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
-	who, _ := s.visitor(r)
-	n, err := s.logOf(r, visibilityOf(s.snapshot(), who))
-	if err == nil && showsNothing(n.job) != "" {
-		err = cluster.Errorf(cluster.Conflict, "", "%s", showsNothing(n.job))
-	}
+	o, who, err := askedOutput(s, r)
 	stream, sent := r.PathValue("stream"), false
 	for from := int64(0); err == nil; {
 		var part api.TailResponse
 		ctx, cancel := context.WithTimeout(r.Context(), liveTime)
-		part, err = callAs(s, ctx, who, api.TailOutput, api.TailRequest{Job: n.job.ID, Errors: stream == "err",
-			From: &from, Raw: true})
+		q := o.tail(&from)
+		q.Raw = true
+		part, err = callAs(s, ctx, who, api.TailOutput, q)
 		cancel()
 		if err = cmp.Or(err, outdated(part)); err != nil || part.Start != from {
 			break
@@ -185,7 +191,7 @@ func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 			sent = true
 			w.Header().Set("Content-Type", "application/octet-stream")
 			w.Header().Set("Content-Disposition",
-				"attachment; filename*=UTF-8''"+url.PathEscape(fmt.Sprintf("job-%s.%s", jobID(n.job), stream)))
+				"attachment; filename*=UTF-8''"+url.PathEscape(o.fileName(stream)))
 		}
 		if _, werr := w.Write(part.Bytes); werr != nil || len(part.Bytes) == 0 {
 			return
@@ -203,7 +209,8 @@ func outdated(part api.TailResponse) error {
 	if part.Text == "" || part.End > 0 {
 		return nil
 	}
-	return cluster.Errorf(cluster.Unavailable, "", "the client of its node is of an earlier version: reload to see more")
+	return cluster.Errorf(cluster.Unavailable, "",
+		"the client of its node is of an earlier version: reload to see more")
 }
 
 // jobLog is where a job's output was shown before: the address stays good.

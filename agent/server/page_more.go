@@ -49,7 +49,8 @@ func needs(t *loggedEvent) bool {
 
 // failed reports whether an event is a job's bad end.
 func failed(t *loggedEvent) bool {
-	return t.Job != nil && t.Job.Phase == cluster.Ended && t.Job.Outcome != cluster.Completed && t.Job.Outcome != cluster.Cancelled
+	return t.Job != nil && t.Job.Phase == cluster.Ended && t.Job.Outcome != cluster.Completed &&
+		t.Job.Outcome != cluster.Cancelled
 }
 
 func (s *pages) viewEvents(sees visibility, r *http.Request) (string, string, any, error) {
@@ -139,7 +140,8 @@ func calendar(list []*cluster.Reservation, now time.Time) *ui.Calendar {
 		row := ui.CalendarRow{Name: r.Name, Y: 30 + 26*len(c.Rows)}
 		for _, t := range times {
 			x := place(t[0], from, to)
-			row.Bars = append(row.Bars, ui.Bar{X: x, W: max(place(t[1], from, to)-x, 3), Title: fmt.Sprintf("%s: %s to %s", r.Name, t[0].Format("Jan 2 15:04"), t[1].Format("Jan 2 15:04"))})
+			row.Bars = append(row.Bars, ui.Bar{X: x, W: max(place(t[1], from, to)-x, 3),
+				Title: fmt.Sprintf("%s: %s to %s", r.Name, t[0].Format("Jan 2 15:04"), t[1].Format("Jan 2 15:04"))})
 		}
 		if row.NameX = row.Bars[0].X + 6; 7*len(r.Name)+12 > row.Bars[0].W {
 			row.NameX = row.Bars[0].X + row.Bars[0].W + 4 // it does not fit in
@@ -153,32 +155,6 @@ func calendar(list []*cluster.Reservation, now time.Time) *ui.Calendar {
 // place is where in a drawing of 1000 a moment is.
 func place(t, from, to time.Time) int {
 	return int(min(max(float64(t.Sub(from))/float64(to.Sub(from)), 0), 1) * 1000)
-}
-
-// budgets lists what associations and QOS may use in all (GrpTRESMins), and have.
-func budgets(sees visibility) (out []ui.Budget) {
-	add := func(of string, limits cluster.Limits, spent cluster.Spent) {
-		for l := range limits.Named("GrpTRESMins") {
-			used := cluster.AmountOf(spent.TRES, l.TRES) / 60
-			if l.TRES == "billing" {
-				used = spent.Raw / 60
-			}
-			what := map[string]string{"gres/gpu": "GPU hours", "cpu": "CPU hours", "node": "node hours"}[l.TRES]
-			out = append(out, ui.Budget{Of: of, TRES: cmp.Or(what, l.TRES+" hours"), Used: hours(used * 60),
-				Limit: hours(float64(l.Max) * 60),
-				Bar:   ui.Gauge{Name: l.TRES + " minutes", Used: int(used), Have: int(l.Max)}})
-		}
-	}
-	for a := range sees.snap.Assocs() {
-		if sees.owner(cluster.PrivateUsage, a.User, a.Account) {
-			add(strings.TrimSpace("account "+a.Account+" "+a.User), a.Limits, a.Spent)
-		}
-	}
-	for q := range sees.snap.QOSes() {
-		add("QOS "+q.Name, q.Limits, q.Spent)
-	}
-	slices.SortStableFunc(out, func(a, b ui.Budget) int { return b.Bar.Percent() - a.Bar.Percent() })
-	return out
 }
 
 // daily is what was used on each of the last days, kept for a while.
@@ -204,7 +180,8 @@ func (d *daily) sums(ctx context.Context, h History, now time.Time) ([]dayUse, e
 	var days []dayUse
 	for i := range chartDays {
 		from := today.AddDate(0, 0, i-chartDays+1)
-		rows, err := h.Usage(ctx, cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: min(from.AddDate(0, 0, 1).Unix(), now.Unix())}})
+		rows, err := h.Usage(ctx, cluster.UsageQuery{Time: cluster.Span{From: from.Unix(),
+			To: min(from.AddDate(0, 0, 1).Unix(), now.Unix())}})
 		if err != nil {
 			return nil, fmt.Errorf("sum up %s: %w", from.Format("2006-01-02"), err)
 		}
@@ -212,38 +189,6 @@ func (d *daily) sums(ctx context.Context, h History, now time.Time) ([]dayUse, e
 	}
 	d.at, d.days = now, days
 	return days, nil
-}
-
-// chart draws GPU hours per day, of what the visitor may see; nil where history is not whole, or nothing was used.
-func (s *pages) chart(ctx context.Context, sees visibility) (*ui.Chart, error) {
-	if s.hist == nil || !s.hist.Whole() {
-		return nil, nil
-	}
-	days, err := s.daily.sums(ctx, s.hist, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	c, hours := &ui.Chart{Unit: "GPU hours"}, make([]float64, len(days))
-	most := 0.0
-	for i, d := range days {
-		for _, r := range sees.onlyOwn(slices.Clone(d.rows)) {
-			hours[i] += cluster.AmountOf(r.Used, "gres/gpu") / 3600
-		}
-		most = max(most, hours[i])
-	}
-	if most == 0 {
-		return nil, nil
-	}
-	for i, d := range days {
-		h := int(hours[i] / most * 150)
-		bar := ui.Bar{X: i * 1000 / chartDays, W: 1000/chartDays - 4, Y: 160 - h, H: h, Title: fmt.Sprintf("%s: %.3g GPU hours", d.day.Format("Jan 2"), hours[i])}
-		if i%5 == 0 {
-			bar.Label = d.day.Format("Jan 2")
-		}
-		c.Bars = append(c.Bars, bar)
-	}
-	c.Most = strconv.FormatFloat(most, 'g', 3, 64)
-	return c, nil
 }
 
 // usageCSV is what was used on each day by each user, for a spreadsheet.
@@ -264,7 +209,9 @@ func (s *pages) usageCSV(w http.ResponseWriter, r *http.Request) {
 	_ = out.Write([]string{"day", "account", "user", "gpu_hours", "cpu_hours", "jobs"})
 	for _, d := range days {
 		for _, row := range sees.onlyOwn(slices.Clone(d.rows)) {
-			_ = out.Write([]string{d.day.Format("2006-01-02"), row.Account, row.User, hours(cluster.AmountOf(row.Used, "gres/gpu")), hours(cluster.AmountOf(row.Used, "cpu")), strconv.FormatInt(row.Jobs, 10)})
+			_ = out.Write([]string{d.day.Format("2006-01-02"), row.Account, row.User,
+				hours(cluster.AmountOf(row.Used, "gres/gpu")), hours(cluster.AmountOf(row.Used, "cpu")),
+				strconv.FormatInt(row.Jobs, 10)})
 		}
 	}
 	out.Flush()
@@ -287,7 +234,8 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 		point(j.Eligible, "eligible")
 	}
 	state := ""
-	for _, e := range slices.Backward(s.events.latest(pageEvents, func(t *loggedEvent) bool { return t.Job != nil && t.Job.ID == j.ID })) {
+	for _, e := range slices.Backward(s.events.latest(pageEvents,
+		func(t *loggedEvent) bool { return t.Job != nil && t.Job.ID == j.ID })) {
 		now := stateOf(e.Job)
 		if now == "pending" && state != "" && state != "pending" {
 			point(e.at, "put back into the queue")
@@ -330,7 +278,9 @@ func (s *pages) viewSooner(sees visibility, r *http.Request) (string, string, an
 		return "", "", nil, cluster.Errorf(cluster.Conflict, "", "job %s does not wait", n.text)
 	}
 	if !owns(sees, j) {
-		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)", j.ID, j.Spec.User)
+		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)",
+			j.ID, j.Spec.User)
 	}
 	told, err := callAs(s, r.Context(), sees.who, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: j.ID}})
 	if err != nil {
@@ -355,15 +305,14 @@ func showsNothing(j *cluster.Job) string {
 	switch {
 	case j.Alloc == nil || len(j.Alloc.Shares) == 0 || j.Phase < cluster.Running:
 		return "What a job uses, and the end of its output, are shown once it runs."
-	case j.Phase == cluster.Ended && j.Spec.Kind != cluster.Batch:
-		return "The job had no script, so it wrote no file of its own."
 	}
 	return ""
 }
 
 // stepFigures words what a step uses.
 func stepFigures(st *cluster.Step) ui.Figures {
-	f := ui.Figures{Step: cmp.Or(map[int]string{cluster.BatchStep: "script"}[st.ID.Step], strconv.Itoa(st.ID.Step)), Name: st.Name, Tasks: st.Tasks}
+	f := ui.Figures{Step: cmp.Or(map[int]string{cluster.BatchStep: "script"}[st.ID.Step],
+		strconv.Itoa(st.ID.Step)), Name: st.Name, Tasks: st.Tasks}
 	for _, m := range st.Usage.In {
 		switch m.TRES {
 		case cluster.MeasuredCPU:

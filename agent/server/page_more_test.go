@@ -15,16 +15,23 @@ import (
 func TestEventsView(t *testing.T) {
 	s, _ := pageServer(t, 1, 0)
 	at := time.Now()
-	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "training", UID: 1000, User: "ada", Partitions: []string{"a"}}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "training", UID: 1000, User: "ada",
+		Partitions: []string{"a"}}
 	s.events.append([]loggedEvent{
-		{1, at, false, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true, Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
-		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended, Outcome: cluster.Completed}}},
-		{3, at, false, cluster.Event{Job: &cluster.Job{ID: 6, Spec: spec, Phase: cluster.Ended, Outcome: cluster.OutOfMemory, Exit: cluster.ExitStatus{Signal: 125}}}},
+		{1, at, false, cluster.Event{Node: &cluster.Node{Name: "n7", Drain: true, Registered: at, Up: true,
+			Reason: "bad fan", ReasonBy: "root"}, Idle: true}},
+		{2, at, false, cluster.Event{Job: &cluster.Job{ID: 5, Spec: spec, Phase: cluster.Ended,
+			Outcome: cluster.Completed}}},
+		{3, at, false, cluster.Event{Job: &cluster.Job{ID: 6, Spec: spec, Phase: cluster.Ended,
+			Outcome: cluster.OutOfMemory, Exit: cluster.ExitStatus{Signal: 125}}}},
 		{4, at, false, cluster.Event{Resv: &cluster.Reservation{Name: "maint", Start: at, End: at.Add(time.Hour)}}},
 	})
 	for path, want := range map[string][4]bool{ // node, job 5, job 6, reservation
-		"/events": {true, false, true, true}, "/events?kind=nodes": {true, false, false, false}, "/events?kind=failed": {false, false, true, false}, "/events?kind=jobs": {false, true, true, false},
-		"/events?kind=reservations": {false, false, false, true}, "/events?find=fan": {true, false, false, false}, "/events?kind=jobs&find=ada": {false, true, true, false}, "/events?kind=nonsense": {true, false, true, true},
+		"/events": {true, false, true, true}, "/events?kind=nodes": {true, false, false,
+			false}, "/events?kind=failed": {false, false, true, false}, "/events?kind=jobs": {false, true, true, false},
+		"/events?kind=reservations": {false, false, false, true}, "/events?find=fan": {true, false, false,
+			false}, "/events?kind=jobs&find=ada": {false, true, true, false}, "/events?kind=nonsense": {true,
+			false, true, true},
 	} {
 		body := get(t, s.handler(), "GET", path).Body.String()
 		for i, text := range []string{"bad fan (by root)", "job 5<", "out_of_memory", "reservation maint"} {
@@ -77,17 +84,21 @@ func TestTimeline(t *testing.T) {
 		return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(time.Duration(min) * time.Minute)
 	}
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
-	j := &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running, Submitted: at(0), Eligible: at(10), Started: at(40), Restarts: 1}
+	j := &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running, Submitted: at(0), Eligible: at(10),
+		Started: at(40), Restarts: 1}
 	s.events.append([]loggedEvent{
-		{1, at(0), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},
-		{3, at(30), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {4, at(40), false, cluster.Event{Job: j}},
+		{1, at(0), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {2, at(20), false,
+			cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec, Phase: cluster.Running}}},
+		{3, at(30), false, cluster.Event{Job: &cluster.Job{ID: 3, Spec: spec}}}, {4, at(40), false,
+			cluster.Event{Job: j}},
 	})
 	line := s.timeline(j, at(160))
 	var got []string
 	for _, p := range line.Points {
 		got = append(got, p.At.Format("15:04 ")+p.Text)
 	}
-	if text := strings.Join(got, "; "); text != "03:00 submitted; 03:10 eligible; 03:30 put back into the queue; 03:40 started (start 2)" {
+	if text := strings.Join(got,
+		"; "); text != "03:00 submitted; 03:10 eligible; 03:30 put back into the queue; 03:40 started (start 2)" {
 		t.Error(text)
 	}
 	if line.Wait != 250 || line.Run() != 750 || line.Text != "waited 40 min 0 s, ran 2 h 0 min" {
@@ -122,20 +133,24 @@ func TestUsageViews(t *testing.T) {
 	s, state := pageServer(t, 1, 0)
 	h := &fixedUse{}
 	s.hist = h
-	out := state.Apply(cluster.Entry{Index: 100, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.ChangeAccounts{Changes: []cluster.Change{{Account: &cluster.Account{Name: "ml"}},
-		{Assoc: &cluster.Association{Account: "ml", Parent: 1, Shares: 1, Limits: cluster.Limits{{Name: "GrpTRESMins", TRES: "gres/gpu", Max: 6000}}}}}}})
+	out := state.Apply(cluster.Entry{Index: 100, At: time.Now(), By: cluster.Identity{System: true},
+		Cmd: &cluster.ChangeAccounts{Changes: []cluster.Change{{Account: &cluster.Account{Name: "ml"}},
+			{Assoc: &cluster.Association{Account: "ml", Parent: 1, Shares: 1,
+				Limits: cluster.Limits{{Name: "GrpTRESMins", TRES: "gres/gpu", Max: 6000}}}}}}})
 	if out.Err != nil {
 		t.Fatal(out.Err)
 	}
 	body := get(t, s.handler(), "GET", "/accounts").Body.String()
 	for _, want := range []string{"<td>account ml</td><td>GPU hours</td>", ">100.0</td>", "GPU hours a day",
-		"2 GPU hours</title>"} {
+		", ml: 2 of 2 GPU hours</title>", `href="/queue?state=ended&amp;account=ml">ml</a> <small>60.0</small>`,
+		`<td class="num">2.`, time.Now().AddDate(0, 0, 45).Format("2006")} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}
 	}
 	csv := get(t, s.handler(), "GET", "/usage.csv").Body.String()
-	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 1+chartDays || !strings.HasSuffix(lines[1], ",ml,ada,2.0,0.0,1") {
+	if lines := strings.Split(strings.TrimSpace(csv), "\n"); len(lines) != 1+chartDays ||
+		!strings.HasSuffix(lines[1], ",ml,ada,2.0,0.0,1") {
 		t.Errorf("%s", csv)
 	}
 	if h.asked != chartDays {

@@ -26,7 +26,8 @@ const (
 )
 
 // phaseWords name phases to people.
-var phaseWords = [...]string{cluster.Pending: "pending", cluster.Starting: "starting", cluster.Running: "running", cluster.Suspended: "suspended",
+var phaseWords = [...]string{cluster.Pending: "pending", cluster.Starting: "starting",
+	cluster.Running: "running", cluster.Suspended: "suspended",
 	cluster.Ending: "ending", cluster.Ended: "ended"}
 
 func stateOf(j *cluster.Job) string {
@@ -38,7 +39,10 @@ func stateOf(j *cluster.Job) string {
 
 // top lists the largest counts, the largest first.
 func top(counts map[string]int, most int, to func(string) string) (out []ui.Count) {
-	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a,
+		b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	}) {
 		if len(out) == most {
 			break
 		}
@@ -260,7 +264,8 @@ const maxHolders = 5
 // holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
 func holderRows(sees visibility, list []sched.Holder) (out []ui.Row) {
 	for _, h := range list[max(len(list)-maxHolders, 0):] {
-		row := ui.Row{Name: "another user", Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
+		row := ui.Row{Name: "another user",
+			Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
 		if !h.From.IsZero() {
 			row.Value += ", from " + h.From.Format("2006-01-02 15:04")
 		}
@@ -295,7 +300,8 @@ func size(snap *cluster.Snapshot, j *cluster.Job) string {
 		switch a.TRES {
 		case "node", "cpu", "gres/gpu":
 			if a.N > 0 {
-				out = append(out, several(a.N, map[string]string{"node": "node", "cpu": "CPU", "gres/gpu": "GPU"}[a.TRES]))
+				out = append(out, several(a.N, map[string]string{"node": "node", "cpu": "CPU",
+					"gres/gpu": "GPU"}[a.TRES]))
 			}
 		}
 	}
@@ -311,11 +317,11 @@ func several(n float64, what string) string {
 }
 
 func (s *pages) viewAccounts(sees visibility, r *http.Request) (string, string, any, error) {
-	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees)}
-	var err error
-	if v.Chart, err = s.chart(r.Context(), sees); err != nil {
+	days, err := s.usedDays(r.Context(), sees)
+	if err != nil {
 		return "", "", nil, err
 	}
+	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees, days, time.Now()), Chart: chartOf(days, r)}
 	if len(v.Rows) == 0 {
 		v.Note = "There are no accounts: everybody may run. The first is made with sacctmgr add account."
 	}
@@ -341,7 +347,8 @@ func shares(sees visibility) (out []ui.Share) {
 	whole := max(root.Spent.Raw, 1)
 	var walk func(a *cluster.Association, depth int)
 	walk = func(a *cluster.Association, depth int) {
-		row := ui.Share{Depth: depth, Account: a.Account, User: a.User, Shares: strconv.Itoa(a.Shares), Usage: hours(a.Spent.Raw), GPUHours: "0.0",
+		row := ui.Share{Depth: depth, Account: a.Account, User: a.User, Shares: strconv.Itoa(a.Shares),
+			Usage: hours(a.Spent.Raw), GPUHours: "0.0",
 			Bar: ui.Gauge{Name: "of all usage", Used: int(100 * a.Spent.Raw / whole), Have: 100}}
 		if a.Shares == cluster.ShareParent {
 			row.Shares = "parent's"
@@ -359,7 +366,8 @@ func shares(sees visibility) (out []ui.Share) {
 		}
 		list := below[a.ID]
 		slices.SortFunc(list, func(x, y *cluster.Association) int {
-			return cmp.Or(b2i(x.User == "")-b2i(y.User == ""), strings.Compare(x.Account, y.Account), strings.Compare(x.User, y.User))
+			return cmp.Or(b2i(x.User == "")-b2i(y.User == ""), strings.Compare(x.Account, y.Account),
+				strings.Compare(x.User, y.User))
 		})
 		for _, b := range list {
 			walk(b, depth+1)
@@ -376,8 +384,10 @@ func hours(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f
 var resvWords = []struct {
 	flag cluster.ResvFlags
 	word string
-}{{cluster.ResvMaint, "maintenance"}, {cluster.ResvFlex, "flex"}, {cluster.ResvIgnoreJobs, "ignores jobs"}, {cluster.ResvHourly, "hourly"}, {cluster.ResvDaily, "daily"},
-	{cluster.ResvWeekday, "on work days"}, {cluster.ResvWeekend, "at weekends"}, {cluster.ResvWeekly, "weekly"}, {cluster.ResvMagnetic, "magnetic"}}
+}{{cluster.ResvMaint, "maintenance"}, {cluster.ResvFlex, "flex"}, {cluster.ResvIgnoreJobs,
+	"ignores jobs"}, {cluster.ResvHourly, "hourly"}, {cluster.ResvDaily, "daily"},
+	{cluster.ResvWeekday, "on work days"}, {cluster.ResvWeekend, "at weekends"}, {cluster.ResvWeekly,
+		"weekly"}, {cluster.ResvMagnetic, "magnetic"}}
 
 func resvFlags(r *cluster.Reservation) string {
 	var words []string
@@ -408,7 +418,8 @@ func (s *pages) viewReservations(sees visibility, _ *http.Request) (string, stri
 		if len(r.Cores) > 0 {
 			nodes += ", some cores"
 		}
-		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodes, Who: strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
+		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodes,
+			Who:   strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
 			State: state, Flags: resvFlags(r), Start: r.Start, End: r.End})
 	}
 	slices.SortFunc(v.Rows, func(a, b ui.Reservation) int {

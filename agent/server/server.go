@@ -95,10 +95,12 @@ type Server struct {
 
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, wakeups: newWakeups(), events: newEventLog(maxFeed), heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
+	s := &Server{cfg: cfg, slog: logger, hist: hist, wakeups: newWakeups(), events: newEventLog(maxFeed),
+		heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
 		stats: newStats(), samples: newSamples(), booted: time.Now(), current: make(chan struct{})}
 	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
+	cfg.Log.Wrote = s.stats.times.Fsync.Observe
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/metrics"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -23,6 +24,7 @@ type stats struct {
 	cycles api.CycleCounts
 	calls  map[string]*api.CallCount
 	users  map[uint32]*api.CallCount
+	times  metrics.Times // since this process began
 }
 
 func newStats() *stats {
@@ -38,6 +40,9 @@ func (s *stats) reset() {
 
 // call counts one call that is over.
 func (s *stats) call(path string, uid uint32, took time.Duration) {
+	if path == api.SubmitJob.Path || path == api.SubmitHet.Path {
+		s.times.Submission.Observe(took)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.calls[path]
@@ -59,10 +64,12 @@ func (s *stats) call(path string, uid uint32, took time.Duration) {
 
 // cycle counts a pass of the scheduler.
 func (s *stats) cycle(took time.Duration, queue int, at time.Time) {
+	s.times.Pass.Observe(took)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &s.cycles
-	c.Count, c.Last, c.Max, c.Sum, c.Queue, c.Depth, c.At = c.Count+1, took, max(c.Max, took), c.Sum+took, queue, c.Depth+queue, at
+	c.Count, c.Last, c.Max, c.Sum, c.Queue, c.Depth, c.At = c.Count+1, took, max(c.Max,
+		took), c.Sum+took, queue, c.Depth+queue, at
 }
 
 // note counts what events say of jobs, if they are of this life of the server.
@@ -73,7 +80,8 @@ func (s *stats) note(events []cluster.Event) {
 		j := e.Job
 		switch {
 		case j == nil:
-		case j.Phase == cluster.Pending && j.Submitted.After(s.since) && j.Restarts == 0 && j.LastEval.IsZero() && j.Held == cluster.NotHeld:
+		case j.Phase == cluster.Pending && j.Submitted.After(s.since) && j.Restarts == 0 &&
+			j.LastEval.IsZero() && j.Held == cluster.NotHeld:
 			s.jobs.Submitted++
 		case j.Phase == cluster.Starting && j.Started.After(s.since):
 			s.jobs.Started++
@@ -100,11 +108,13 @@ func (s *Server) showStats(_ context.Context, who api.Caller, q api.StatsRequest
 	defer s.stats.mu.Unlock()
 	if q.Reset {
 		if !who.Operator() && s.privilege(who) != "Administrator" {
-			return api.StatsResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "only operators may reset the counts")
+			return api.StatsResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+				"only operators may reset the counts")
 		}
 		s.stats.reset()
 	}
-	out := api.StatsResponse{Now: time.Now(), Since: s.stats.since, Threads: runtime.NumGoroutine(), Jobs: s.stats.jobs, Cycles: s.stats.cycles}
+	out := api.StatsResponse{Now: time.Now(), Since: s.stats.since, Threads: runtime.NumGoroutine(),
+		Jobs: s.stats.jobs, Cycles: s.stats.cycles}
 	for j := range snap.Jobs() {
 		switch j.Phase {
 		case cluster.Pending:

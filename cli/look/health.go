@@ -59,7 +59,8 @@ var toDo = []struct {
 	{cluster.FaultSystem, "off", "", "look at chronyd or ntpd"},
 	{cluster.FaultSystem, "left", "", "end the process, or reset the GPU; the node returns by itself"},
 	{cluster.FaultSystem, "burnin", "", "repair it; then resume the node, and test it again by muster burnin"},
-	{cluster.FaultGPU, "burnin", "", "reset or replace the GPU; then resume the node, and test it again by muster burnin"},
+	{cluster.FaultGPU, "burnin", "",
+		"reset or replace the GPU; then resume the node, and test it again by muster burnin"},
 	{cluster.FaultSystem, "shared", "", "run the client as root, with its data and socket outside of the folders"},
 	{cluster.FaultGPU, "gres.conf", "", "correct gres.conf"},
 	{cluster.FaultGPU, "unknown", "", "look at the driver; the node returns by itself"},
@@ -73,7 +74,8 @@ var toDo = []struct {
 
 // found makes a finding of a fault.
 func found(f *cluster.Fault) finding {
-	out := finding{Kind: cmp.Or(string(f.Kind), "gpu"), Part: f.Part, Cause: f.Cause, Action: string(f.Action), Text: f.Text}
+	out := finding{Kind: cmp.Or(string(f.Kind), "gpu"), Part: f.Part, Cause: f.Cause, Action: string(f.Action),
+		Text: f.Text}
 	for _, row := range toDo {
 		if row.kind == f.Kind && strings.HasPrefix(f.Cause, row.cause) && (row.action == "" || row.action == f.Action) {
 			out.ToDo = row.text
@@ -87,14 +89,16 @@ func found(f *cluster.Fault) finding {
 // wrong.
 func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	state := show.NodeState(n)
-	h := nodeHealth{Node: n.Name, State: show.StateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now), Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
+	h := nodeHealth{Node: n.Name, State: show.StateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now),
+		Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
 		NICs: show.NICList(&n.Inventory), info: n}
 	h.Findings = make([]finding, 0, len(n.Inventory.Faults))
 	for i := range n.Inventory.Faults {
 		h.Findings = append(h.Findings, found(&n.Inventory.Faults[i]))
 	}
 	for i := range n.DrainedFor { // over by now, and yet to be resumed
-		if f := &n.DrainedFor[i]; !slices.ContainsFunc(n.Inventory.Faults, func(o cluster.Fault) bool { return o.Part == f.Part && o.Cause == f.Cause }) {
+		if f := &n.DrainedFor[i]; !slices.ContainsFunc(n.Inventory.Faults,
+			func(o cluster.Fault) bool { return o.Part == f.Part && o.Cause == f.Cause }) {
 			h.Findings = append(h.Findings, found(f))
 		}
 	}
@@ -105,12 +109,14 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	switch ours := n.ReasonBy == "" || n.ReasonBy == "slurm"; {
 	case show.Hidden(state), n.Reboot != nil:
 	case n.Power != nil && n.Down && ours:
-		add("node", "power", cmp.Or(n.Reason, "it did not come"), "look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+", or by "+resume)
+		add("node", "power", cmp.Or(n.Reason, "it did not come"),
+			"look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+", or by "+resume)
 	case n.Power != nil:
 	case n.Registered.IsZero():
 		add("node", "absent", "its client has never come", "start muster client there")
 	case n.Down && ours:
-		add("node", "down", cmp.Or(n.Reason, "it is down"), "look at the machine; it returns when its client does, or by "+resume)
+		add("node", "down", cmp.Or(n.Reason, "it is down"),
+			"look at the machine; it returns when its client does, or by "+resume)
 	case n.Word(false) == "silent":
 		add("node", "silent", "its client does not answer", "look at the machine and the log of muster client there")
 	case n.Drain && ours && len(n.DrainedFor) == 0:
@@ -212,7 +218,8 @@ func healthRestored(s *front.Sys, now time.Time) {
 	if err != nil || r == nil || now.Sub(r.At) > restoredShown {
 		return
 	}
-	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", front.Stamp(r.At), front.Stamp(r.Saved), len(r.Differs)+r.More)
+	fmt.Fprintf(s.Stdout, "restored %s as of %s; nodes knew otherwise of %d jobs\n", front.Stamp(r.At),
+		front.Stamp(r.Saved), len(r.Differs)+r.More)
 	t := &Columns{}
 	for _, d := range r.Differs {
 		t.Line("job "+strconv.FormatUint(uint64(d.Job), 10), d.User, string(d.Node), d.What)
@@ -253,13 +260,17 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 	for i := range inv.GPUs {
 		g := &inv.GPUs[i]
 		state := "well"
-		if slices.ContainsFunc(inv.Faults, func(f cluster.Fault) bool { return f.Part == g.UUID && f.Kind == cluster.FaultGPU }) {
+		if slices.ContainsFunc(inv.Faults, func(f cluster.Fault) bool {
+			return f.Part == g.UUID &&
+				f.Kind == cluster.FaultGPU
+		}) {
 			state = "faulty"
 		}
 		if g.Missing {
 			state = "missing"
 		}
-		t.Line("  "+strconv.Itoa(g.Index), cmp.Or(g.Type, "-"), state, cmp.Or(g.PCI, "-"), strconv.Itoa(g.NVLinks), cmp.Or(g.Fabric, "-"), cmp.Or(g.UUID, "-"))
+		t.Line("  "+strconv.Itoa(g.Index), cmp.Or(g.Type, "-"), state, cmp.Or(g.PCI, "-"),
+			strconv.Itoa(g.NVLinks), cmp.Or(g.Fabric, "-"), cmp.Or(g.UUID, "-"))
 	}
 	t.Print(s.Stdout)
 	t = &Columns{}
@@ -275,7 +286,8 @@ func healthNode(s *front.Sys, h *nodeHealth) {
 		for _, c := range p.Errors {
 			errs = append(errs, c.Name+"="+strconv.FormatUint(c.Count, 10))
 		}
-		t.Line("  "+show.NICName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"), cmp.Or(p.Leaf, "-"),
+		t.Line("  "+show.NICName(p), strings.ToLower(p.State), cmp.Or(p.Rate, "-"), cmp.Or(p.Link, "-"),
+			cmp.Or(p.Leaf, "-"),
 			cmp.Or(strings.Join(near, " "), "-"), cmp.Or(strings.Join(errs, " "), "-"))
 	}
 	t.Print(s.Stdout)

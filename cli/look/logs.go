@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"dev.muster/api"
@@ -20,6 +21,10 @@ type LogOptions struct {
 	Errors bool // standard error, where the job has a file of its own for that
 	Lines  int  // only the last; negative: all
 	Job    string
+	// Step is the number of one of srun's, or "batch" for the script; empty: the script, or step 0 if a task is named
+	// or there is none. Task is one of its tasks, if it is not negative.
+	Step string
+	Task int
 }
 
 // Pace of muster logs.
@@ -30,22 +35,27 @@ const (
 	logPart  = 64 << 10         // bytes of an answer, at most (api.TailRequest)
 )
 
-// jobLog is the output of a job's script, read through the servers from the node that writes it.
+// jobLog is the output of a job's script, or of a task of a step, read through the servers from the node that writes
+// it.
 type jobLog struct {
-	sys *front.Sys
-	opt LogOptions
-	ref cluster.Ref
-	job *cluster.Job
-	at  int64 // offset of what is shown next
+	sys  *front.Sys
+	opt  LogOptions
+	ref  cluster.Ref
+	job  *cluster.Job
+	at   int64 // offset of what is shown next
+	step *stepLog
 }
 
 // Logs prints what a job's script has written, and with Follow what it writes until it ends (muster logs).
 func Logs(sys *front.Sys, opt LogOptions) int {
 	t, ok := front.ParseTarget(opt.Job)
 	if !ok {
-		return sys.Fail("%q is no job: want an id such as 17, 17_3 or 17+1", opt.Job)
+		return sys.Fail("%q is no job: want an id such as 17, 17_3, 17+1 or 17.0", opt.Job)
 	}
 	l := &jobLog{sys: sys, opt: opt, ref: t.Ref}
+	if opt.Step == "" && t.Step != nil {
+		l.opt.Step = strconv.Itoa(*t.Step)
+	}
 	if err := l.show(); err != nil {
 		return sys.Failed(err)
 	}
@@ -54,6 +64,9 @@ func Logs(sys *front.Sys, opt LogOptions) int {
 
 func (l *jobLog) show() error {
 	if err := l.started(); err != nil {
+		return err
+	}
+	if err := l.choose(); err != nil {
 		return err
 	}
 	if l.opt.Lines >= 0 {
@@ -126,7 +139,8 @@ func (l *jobLog) find() error {
 	case len(list) == 0:
 		return fmt.Errorf("there is no job %s, and never was", l.opt.Job)
 	case len(list) > 1:
-		return fmt.Errorf("job %s has %d tasks or components: say of which, such as %[1]s_0 or %[1]s+0", l.opt.Job, len(list))
+		return fmt.Errorf("job %s has %d tasks or components: say of which, such as %[1]s_0 or %[1]s+0",
+			l.opt.Job, len(list))
 	}
 	l.job = list[0]
 	return nil
@@ -134,7 +148,7 @@ func (l *jobLog) find() error {
 
 // seek goes to where the last lines begin that are to be shown.
 func (l *jobLog) seek() error {
-	end, err := l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true})
+	end, err := l.ask(nil, false)
 	if err != nil {
 		return err
 	}
@@ -157,7 +171,7 @@ func (l *jobLog) until(end int64) ([]byte, error) {
 	var text []byte
 	for begin := l.at; begin+int64(len(text)) < end; {
 		from := begin + int64(len(text))
-		part, err := l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true, From: &from})
+		part, err := l.ask(&from, false)
 		if err != nil || len(part.Bytes) == 0 || part.Start != from {
 			return text, err
 		}
@@ -183,11 +197,16 @@ func lastLines(text []byte, n int) int {
 // read asks for what is next, and waits some seconds for it.
 func (l *jobLog) read(wait bool) (api.TailResponse, error) {
 	at := l.at
-	return l.ask(api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true, From: &at, Hold: wait})
+	return l.ask(&at, wait)
 }
 
-// ask asks until there is an answer, as long as a node may be away or busy.
-func (l *jobLog) ask(q api.TailRequest) (api.TailResponse, error) {
+// ask asks for what follows an offset, or for the end, until there is an answer, as long as a node may be away or
+// busy.
+func (l *jobLog) ask(from *int64, wait bool) (api.TailResponse, error) {
+	q := api.TailRequest{Job: l.job.ID, Errors: l.opt.Errors, Raw: true, From: from, Hold: wait}
+	if st := l.step; st != nil {
+		q.Step, q.Task, q.Node = &st.number, st.task, st.node
+	}
 	for until := l.sys.Now().Add(logAway); ; time.Sleep(logRetry) {
 		part, err := front.Call(l.sys, api.TailOutput, q)
 		var e *api.Error
@@ -228,14 +247,22 @@ func (l *jobLog) follow() error {
 		if over {
 			return nil
 		}
-		if err := l.find(); err != nil {
-			return err
-		}
-		if over = l.job.Phase == cluster.Ended; !over {
-			err = l.started() // it was put back into the queue
-		}
-		if err != nil {
+		if over, err = l.over(); err != nil {
 			return err
 		}
 	}
+}
+
+// over looks whether nothing more will be written.
+func (l *jobLog) over() (bool, error) {
+	if err := l.find(); err != nil {
+		return false, err
+	}
+	if l.job.Phase == cluster.Ended {
+		return true, nil
+	}
+	if l.step != nil {
+		return l.step.over(l)
+	}
+	return false, l.started() // it was put back into the queue
 }

@@ -148,7 +148,8 @@ func askStatus(s *front.Sys) (*clusterStatus, error) {
 	if err != nil && !(errors.As(err, &e) && e.Kind == cluster.ErrAccess) {
 		return nil, err
 	}
-	jobs, err := show.ListJobs(s, api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
+	jobs, err := show.ListJobs(s, api.JobQuery{Brief: true, Phases: []cluster.Phase{cluster.Pending,
+		cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,8 @@ func (st *clusterStatus) countServers(ping *api.PingResponse) {
 		}
 	}
 	if st.Quorum = 2*up > voters && st.Leader != ""; !st.Quorum {
-		st.Attention = append(st.Attention, fmt.Sprintf("no server leads: %d of %d servers answer, a majority must; running jobs run on", up, voters))
+		st.Attention = append(st.Attention,
+			fmt.Sprintf("no server leads: %d of %d servers answer, a majority must; running jobs run on", up, voters))
 	}
 }
 
@@ -200,7 +202,8 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		state := whyOut(n)
 		c := &st.Nodes
 		off := state == "" && isOff(n)
-		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+front.BoolInt(state == "" && !off), c.Off+front.BoolInt(off), c.Busy+front.BoolInt(len(n.Load.Jobs) > 0)
+		c.Total, c.Up, c.Off, c.Busy = c.Total+1, c.Up+front.BoolInt(state == "" &&
+			!off), c.Off+front.BoolInt(off), c.Busy+front.BoolInt(len(n.Load.Jobs) > 0)
 		c.Down, c.Drained = c.Down+front.BoolInt(gone(state)), c.Drained+front.BoolInt(state == "drained" ||
 			state == "draining")
 		used := n.Load.CPUs.Len()
@@ -222,7 +225,8 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 				types[gpu.Type] = t
 			}
 			busy := n.Load.GPUs.Has(g)
-			t.Total, t.Used, t.Out = t.Total+1, t.Used+front.BoolInt(busy), t.Out+front.BoolInt(!busy && (state != "" || gpu.Missing))
+			t.Total, t.Used, t.Out = t.Total+1, t.Used+front.BoolInt(busy), t.Out+front.BoolInt(!busy &&
+				(state != "" || gpu.Missing))
 		}
 	}
 	for _, g := range groups {
@@ -294,13 +298,16 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 		if st.Nodes.Off > 0 {
 			off = fmt.Sprintf(", %d off", st.Nodes.Off)
 		}
-		line("nodes", "%s, %d with jobs%s%s%s", p.count(st.Nodes.Up, st.Nodes.Off, st.Nodes.Total, "up"), st.Nodes.Busy, off, p.some(st.Nodes.Down, "down"), p.some(st.Nodes.Drained, "drained"))
+		line("nodes", "%s, %d with jobs%s%s%s", p.count(st.Nodes.Up, st.Nodes.Off, st.Nodes.Total, "up"),
+			st.Nodes.Busy, off, p.some(st.Nodes.Down, "down"), p.some(st.Nodes.Drained, "drained"))
 	}
 	for _, g := range st.GPUs {
-		line("GPUs", "%s %d of %d in use%s  %s", cmp.Or(g.Type, "of any type:"), g.Used, g.Total, p.some(g.Out, "out of service"), p.bar(g, 20))
+		line("GPUs", "%s %d of %d in use%s  %s", cmp.Or(g.Type, "of any type:"), g.Used, g.Total, p.some(g.Out,
+			"out of service"), p.bar(g, 20))
 	}
 	if st.CPUs.Total > 0 {
-		line("CPUs", "%d of %d in use%s  %s", st.CPUs.Used, st.CPUs.Total, p.some(st.CPUs.Out, "out of service"), p.bar(st.CPUs, 20))
+		line("CPUs", "%d of %d in use%s  %s", st.CPUs.Used, st.CPUs.Total, p.some(st.CPUs.Out,
+			"out of service"), p.bar(st.CPUs, 20))
 	}
 	queue := ""
 	if st.Jobs.Oldest != 0 {
@@ -369,5 +376,6 @@ func (p painter) bar(g gpuCounts, width int) string {
 	}
 	used, out := (g.Used*width+g.Total/2)/g.Total, (g.Out*width+g.Total/2)/g.Total
 	out = min(out, width-used)
-	return "[" + p.good(strings.Repeat("#", used)) + strings.Repeat(".", width-used-out) + p.bad(strings.Repeat("x", out)) + "]"
+	return "[" + p.good(strings.Repeat("#", used)) + strings.Repeat(".",
+		width-used-out) + p.bad(strings.Repeat("x", out)) + "]"
 }

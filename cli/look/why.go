@@ -133,7 +133,8 @@ func printHolders(s *front.Sys, list []api.Holder) {
 		if !h.From.IsZero() {
 			verb = "is to have"
 		}
-		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, front.NodeText(h.Nodes), front.Stamp(h.Until))
+		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, front.NodeText(h.Nodes),
+			front.Stamp(h.Until))
 	}
 }
 
@@ -152,14 +153,16 @@ type death struct {
 
 // whyEnded prints how the jobs of the past ended that a word names, and reports whether there are any.
 func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
-	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
+		Duplicates: true})
 	if err != nil || len(resp.Records) == 0 {
 		return false
 	}
 	list := make([]death, len(resp.Records))
 	for i, rec := range resp.Records {
 		r := show.JobRow{Job: rec.Job, View: &show.View{Sys: sys, Now: sys.Now()}}
-		list[i] = death{Job: r.ShownID(), Name: rec.Job.Spec.Name, User: rec.Job.Spec.User, State: show.StateOf(rec.Job).Long, Ended: rec.Job.Ended, ExitCode: show.ExitText(rec.Job.Exit)}
+		list[i] = death{Job: r.ShownID(), Name: rec.Job.Spec.Name, User: rec.Job.Spec.User,
+			State: show.StateOf(rec.Job).Long, Ended: rec.Job.Ended, ExitCode: show.ExitText(rec.Job.Exit)}
 		if v := show.VerdictOf(rec.Job, rec.Steps); rec.Job.Phase == cluster.Ended {
 			list[i].Verdict, list[i].Text, list[i].Node = v.Kind, v.Text, v.Node
 		}
@@ -189,7 +192,8 @@ func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
 
 // lastAttempt prints why a job had to go back into the queue.
 func lastAttempt(sys *front.Sys, ref cluster.Ref) {
-	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true, Duplicates: true})
+	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
+		Duplicates: true})
 	if err != nil {
 		return // what it waits for is told all the same
 	}
@@ -237,7 +241,8 @@ func whyNode(sys *front.Sys, name cluster.NodeName, json bool) int {
 		say("way out", "its client does not answer: look at the machine, and at the log of muster client there")
 	}
 	inv := &n.Inventory
-	say("in use", "%d of %d CPUs, %d of %d GPUs, %d of %d MB", n.Load.CPUs.Len(), inv.JobCPUCount(), n.Load.GPUs.Len(), len(inv.Found()), n.Load.MemMB, inv.MemMB-inv.SpecMemMB)
+	say("in use", "%d of %d CPUs, %d of %d GPUs, %d of %d MB", n.Load.CPUs.Len(), inv.JobCPUCount(),
+		n.Load.GPUs.Len(), len(inv.Found()), n.Load.MemMB, inv.MemMB-inv.SpecMemMB)
 	if inv.Isolation != "" {
 		say("jobs held by", "%s", inv.Isolation)
 	}

@@ -18,32 +18,54 @@ import (
 // musterFile is its name.
 const musterFile = "muster.conf"
 
-// musterKey is one of its keys; check says what is wrong with a value.
+// musterKey is one of its keys; check says what is wrong with a value, means what it is, for the manual.
 type musterKey struct {
 	key   string
 	check func(value string) error
+	means string
 }
 
 // musterKeys are all; not a variable, as each front-end would make it as it starts.
 func musterKeys() []musterKey {
 	return []musterKey{
-		{"StatusPage", oneOf("public", "login")},
-		{"PageURL", pageAddress},
-		{"PageCertificate", fileOr("cluster", "no")},
-		{"PageKey", fileOr()},
-		{"PageRedirect", listenAddress},
-		{"PagePassword", fileOr("no", "pam")},
-		{"PageShell", oneOf("yes", "no")},
-		{"SubmitTemplates", fileOr()},
-		{"OIDCIssuer", webAddress},
-		{"OIDCClientID", anyText},
-		{"OIDCSecretFile", fileOr()},
-		{"OIDCAuthority", fileOr()},
-		{"OIDCScopes", anyText},
-		{"OIDCUserClaim", anyText},
-		{"OIDCGroupClaim", anyText},
-		{"OIDCOperators", anyText},
-		{"OIDCAdministrators", anyText},
+		{"StatusPage", oneOf("public", "login"),
+			"who may see the page, its files and metrics: public (the default), or login: those who have " +
+				"logged in, and programs with a token"},
+		{"PageURL", pageAddress,
+			"the page's address as visitors write it, https://HOST[:PORT], if that is another than the " +
+				"server's"},
+		{"PageCertificate", fileOr("cluster", "no"),
+			"a certificate, with those between it and its authority, in a PEM file on each server; cluster: " +
+				"one of the cluster's own authority, made by each server; no: none (the default)"},
+		{"PageKey", fileOr(),
+			"the file with the key of that certificate"},
+		{"PageRedirect", listenAddress,
+			"[ADDRESS]:PORT of another port, 80 say, that sends whoever comes to it to the page"},
+		{"PagePassword", fileOr("no", "pam"),
+			"what checks names and passwords: pam (the system's shadow database, by unix_chkpwd), the whole " +
+				"path of a program, or no (the default)"},
+		{"PageShell", oneOf("yes", "no"),
+			"yes lets visitors open a terminal in running jobs of their own; no is the default"},
+		{"SubmitTemplates", fileOr(),
+			"a folder, on each server, whose scripts the form for jobs offers to begin with"},
+		{"OIDCIssuer", webAddress,
+			"the address of an OpenID provider by which visitors log in"},
+		{"OIDCClientID", anyText,
+			"what the page is called at the provider"},
+		{"OIDCSecretFile", fileOr(),
+			"the file with its secret, if the provider gave one; on each server, for root alone"},
+		{"OIDCAuthority", fileOr(),
+			"a file with authorities for the provider's certificate, in place of the system's"},
+		{"OIDCScopes", anyText,
+			"what is asked for besides openid; profile is the default"},
+		{"OIDCUserClaim", anyText,
+			"the claim that is the user's name on the servers; preferred_username is the default"},
+		{"OIDCGroupClaim", anyText,
+			"the claim that lists groups, such as groups; it is for the next two keys"},
+		{"OIDCOperators", anyText,
+			"groups, joined by commas, whose users are operators"},
+		{"OIDCAdministrators", anyText,
+			"groups, joined by commas, whose users are administrators"},
 	}
 }
 
@@ -127,6 +149,17 @@ func musterLine(r *reader, file string, n int, ps []pair) {
 func musterNames() (out []string) {
 	for _, k := range musterKeys() {
 		out = append(out, k.key)
+	}
+	return out
+}
+
+// A MusterRow is a key of muster.conf and what it is.
+type MusterRow struct{ Key, Means string }
+
+// MusterRows are all of them, for the manual.
+func MusterRows() (out []MusterRow) {
+	for _, k := range musterKeys() {
+		out = append(out, MusterRow{k.key, k.means})
 	}
 	return out
 }

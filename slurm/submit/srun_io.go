@@ -94,10 +94,10 @@ func newStepIO(s *front.Sys, r *Request) (*stepIO, int) {
 func newPartIO(s *front.Sys, st *cluster.StepSpec) *partIO {
 	p := &partIO{out: s.Stdout, err: s.Stderr}
 	if front.IsFile(st.Stdout) && !front.PerTask(st.Stdout) {
-		p.outName, st.Stdout = st.Stdout, ""
+		p.outName, st.SrunStdout, st.Stdout = st.Stdout, st.Stdout, ""
 	}
 	if front.IsFile(st.Stderr) && !front.PerTask(st.Stderr) {
-		p.errName, st.Stderr = st.Stderr, ""
+		p.errName, st.SrunStderr, st.Stderr = st.Stderr, st.Stderr, ""
 	}
 	return p
 }
