@@ -17,6 +17,7 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/client"
+	"dev.muster/agent/container/enroot"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
 	"dev.muster/agent/trust"
@@ -293,6 +294,9 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
+	for _, n := range enroot.Read(enroot.Dir()).Notes() {
+		cfg.Log.Info("containers: " + n)
+	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
 		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
@@ -309,4 +313,6 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 }
 
 // ImagesIn is where a daemon of that data folder keeps the images of containers.
-func ImagesIn(dir string) string { return filepath.Join(dir, "containers") }
+func ImagesIn(dir string) string {
+	return enroot.Read(enroot.Dir()).Store(filepath.Join(dir, "containers"))
+}

@@ -15,6 +15,22 @@ type Container struct {
 	Root       bool             `json:"root,omitempty"`      // the user is root inside
 	Name       string           `json:"name,omitempty"`      // of one that the job keeps; empty: the step's alone
 	NameMode   string           `json:"name_mode,omitempty"` // ContainerAuto and the like
+	// What the user does not want, whatever the site says.
+	NoHome       bool `json:"no_home,omitempty" since:"5,optional"`
+	NoEntrypoint bool `json:"no_entrypoint,omitempty" since:"5,optional"`
+	ReadOnly     bool `json:"read_only,omitempty" since:"5,optional"`
+	NoRoot       bool `json:"no_root,omitempty" since:"5,optional"`
+	// Unshare are the namespaces that it does not share with the node: net, ipc, uts.
+	Unshare []string `json:"unshare,omitempty" text:"16" since:"5"`
+	// Bundle says that Image is a folder of the OCI's, whose config.json tells what its root is.
+	Bundle bool `json:"bundle,omitempty" since:"5"`
+}
+
+// ContainerDefaults is what the site says of containers, where their user says nothing (plugstack.conf).
+type ContainerDefaults struct {
+	Entrypoint bool `json:"entrypoint,omitempty"` // the image's is run
+	// NoBatch refuses containers of batch scripts.
+	NoBatch bool `json:"no_batch,omitempty"`
 }
 
 // What a step may do with a container of its name.

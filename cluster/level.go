@@ -32,7 +32,8 @@ const (
 	// LevelTokens: the keys of users' tokens are in the log, and tokens that were ended before their time.
 	LevelTokens = 4
 	// LevelTriggers: programs are run when something happens to jobs, nodes or servers; records of steps tell where
-	// the output of their tasks goes.
+	// the output of their tasks goes; containers have what the site says where their user says nothing, namespaces of
+	// their own, and bundles.
 	LevelTriggers = 5
 	// Newest is the level that this program knows.
 	Newest = LevelTriggers

@@ -354,6 +354,8 @@ type Plugins struct {
 	SubmitPlugins []string `json:"submit_plugins,omitempty" since:"3,optional"`
 	// Scripts are the site's scripts in Lua, by the names of their files.
 	Scripts map[string]string `json:"scripts,omitempty" since:"3,optional"`
+	// Containers is what the site says of containers (plugstack.conf).
+	Containers ContainerDefaults `json:"containers,omitzero" since:"5,optional"`
 }
 
 // Config is the whole configuration: one value, replaced as a whole by Configure.

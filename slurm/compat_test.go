@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dev.muster/slurm/conf"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/submit"
 )
@@ -34,7 +35,7 @@ func TestCompatDoc(t *testing.T) {
 	if !ok && len(old) == 0 {
 		head = "# What of Slurm muster speaks\n\n## Options\n\nEvery option of sbatch, srun and salloc, and the variables that stand for it. Precedence: command line, environment, script.\n\n"
 	}
-	want := head + beginMarker + optionTable() + endMarker + tail
+	want := spanks(t, head+beginMarker+optionTable()+endMarker+tail)
 	if want == string(old) {
 		return
 	}
@@ -47,6 +48,27 @@ func TestCompatDoc(t *testing.T) {
 	if err := os.WriteFile(compatFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const (
+	beginSpanks = "<!-- plugins: begin -->\n"
+	endSpanks   = "<!-- plugins: end -->\n"
+)
+
+// spanks puts the table of SPANK plugins into the text.
+func spanks(t *testing.T, text string) string {
+	t.Helper()
+	head, rest, ok := strings.Cut(text, beginSpanks)
+	_, tail, end := strings.Cut(rest, endSpanks)
+	if !ok || !end {
+		t.Fatal("no marker of plugins in " + compatFile)
+	}
+	table := "| plugin | what it is for | muster | how |\n|---|---|---|---|\n"
+	for _, s := range conf.Spanks() {
+		names := "`" + strings.Join(strings.Fields(s.Names), "`, `") + "`"
+		table += fmt.Sprintf("| %s | %s | %s | %s |\n", names, s.For, s.Have, s.How)
+	}
+	return head + beginSpanks + table + endSpanks + tail
 }
 
 func optionTable() string {

@@ -512,7 +512,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	argv := append([]string{path}, j.Spec.Args...)
 	around := c.around(&cfg, h.node, nil)
-	in := c.cfg.inside(j.Spec.Inside, j.Spec, &around)
+	in := c.cfg.inside(j.Spec.Inside, cfg.Containers, j.Spec, &around)
 	if in != nil && j.Spec.UserEnv {
 		env = append(in.Login(), env...)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/enroot"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -31,12 +32,15 @@ func (p *Program) Path() string {
 
 // inside is what a node is told of the container of a step, nil for none. Scripts that run before
 // and after its tasks run in the container, too.
-func (cfg *Config) inside(what *cluster.Container, j *cluster.JobSpec, around *step.Around) *container.Spec {
+func (cfg *Config) inside(
+	what *cluster.Container, site cluster.ContainerDefaults, j *cluster.JobSpec, around *step.Around,
+) *container.Spec {
 	if what == nil {
 		return nil
 	}
 	out := &container.Spec{Container: *what, Store: cfg.Images, Limit: cfg.ImageDisk, Self: cfg.Program.Path(),
 		Names: strings.Join(cfg.Program.Names, " "), Sock: cfg.Daemon, User: j.User, Group: j.Group}
+	out.Defaults(enroot.Read(enroot.Dir()), site)
 	if cfg.Program.Account != nil {
 		out.Home, out.Shell = cfg.Program.Account(j.UID)
 	}

@@ -269,7 +269,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 		return out, err
 	}
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
-	if out.Container = c.cfg.inside(s.Inside, h.job.Spec, &around); out.Container != nil {
+	if out.Container = c.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
 		out.Container.Save = s.Save
 	}
 	for local, rank := range ranks[i] {

@@ -8,6 +8,7 @@ package container
 import (
 	"errors"
 
+	"dev.muster/agent/container/enroot"
 	"dev.muster/cluster"
 )
 
@@ -27,6 +28,24 @@ type Spec struct {
 	Save string `json:"save,omitempty"`
 	// Scripts are files of the node that the user may read, to be seen in place.
 	Scripts []string `json:"scripts,omitempty"`
+	// Site is what the node's files of enroot say.
+	Site *enroot.Site `json:"site,omitempty"`
+}
+
+// Defaults has the site's say where the user has said nothing.
+func (s *Spec) Defaults(site *enroot.Site, cfg cluster.ContainerDefaults) {
+	s.Site = site
+	for _, d := range []struct {
+		to          *bool
+		no, usually bool
+	}{
+		{&s.MountHome, s.NoHome, site.MountHome},
+		{&s.Writable, s.ReadOnly, site.Writable},
+		{&s.Root, s.NoRoot, site.Root},
+		{&s.Entrypoint, s.NoEntrypoint, cfg.Entrypoint},
+	} {
+		*d.to = *d.to || d.usually && !d.no
+	}
 }
 
 // Helper is how the process is started that fetches images.
@@ -39,6 +58,8 @@ type Config struct {
 	WorkDir    string   `json:"work_dir,omitempty"`
 
 	libs []string // folders of the driver's libraries, once the container is made
+	// hooked are the variables that hooks have set, and dropped those that they took away.
+	hooked, dropped []string
 }
 
 // Request asks the helper for an image.
@@ -52,6 +73,7 @@ type Request struct {
 	Home   string   `json:"home,omitempty"`   // where the user's credentials are looked for
 	Enroot string   `json:"enroot,omitempty"` // ENROOT_CONFIG_PATH
 	Docker string   `json:"docker,omitempty"` // DOCKER_CONFIG
+	HTTP   bool     `json:"http,omitempty"`   // registries may be asked without TLS
 	Daemon string   `json:"daemon,omitempty"` // the socket of the node's daemon, which asks other nodes
 }
 

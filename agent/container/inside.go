@@ -195,7 +195,7 @@ func (c *Config) Environ(job, keep []string) []string {
 			out = append(out, v)
 		}
 	}
-	out = append(out, own...)
+	out = c.afterHooks(append(out, own...))
 	for i, v := range out {
 		if list, ok := strings.CutPrefix(v, "PATH="); ok && !slices.Contains(strings.Split(list, ":"), ProgramDir) {
 			out[i] = v + ":" + ProgramDir

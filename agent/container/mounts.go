@@ -58,6 +58,9 @@ func (b *build) open() error {
 			return err
 		}
 	}
+	if err := openSite(b); err != nil {
+		return err
+	}
 	return b.openMounts()
 }
 
@@ -194,8 +197,8 @@ func (b *build) inside() error {
 			return err
 		}
 	}
-	if b.Image.Root == "" {
-		b.readConfig()
+	if err := attachSite(b); err != nil {
+		return err
 	}
 	for _, s := range b.user {
 		if err := b.attach(s); err != nil {

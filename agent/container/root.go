@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container/cdi"
+	"dev.muster/agent/container/enroot"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,6 +23,9 @@ type Maker struct {
 	Script   string // of the node, to be seen in place; "": none
 	Folder   string // of the node, of the step's own, to be seen in place; "": none
 	UID, GID uint32
+	Env      []string // the job's
+	// Hook runs a program of the site's as the user, with an environment; nil: there are none.
+	Hook func(path string, env []string) error
 	// AsUser does something with the user's rights on files.
 	AsUser func(func() error) error
 	// Owner is a user namespace in which the user is root.
@@ -33,10 +37,12 @@ type build struct {
 	*Maker
 	proc   int             // the node's /proc: the working directory, see fdName
 	top    int             // the node's root
+	root   int             // that of the image
 	fds    []int           // to close
 	own    map[uint64]bool // devices of file systems that are this container's alone
 	sys    []source        // of the node, for every container
 	user   []source        // that the user asked for
+	extra  []source        // that the site asked for
 	mapped bool            // the image's files are seen as the user's
 	links  []cdi.Link      // to the libraries of the GPUs' driver
 	config Config
@@ -49,8 +55,9 @@ type source struct {
 	dir    bool
 	deep   bool // with what is mounted below it
 	target string
-	attr   uint64 // of the mount, besides its own
-	spread uint64 // whether what the node mounts below it later is seen; 0: it is
+	attr   uint64        // of the mount, besides its own
+	spread uint64        // whether what the node mounts below it later is seen; 0: it is
+	site   *enroot.Mount // the site's line
 }
 
 // Enter makes the container and goes in. All that a user names is opened with that user's rights;
@@ -65,8 +72,9 @@ func (m *Maker) Enter() (Config, error) {
 	}
 	b := &build{Maker: m, proc: -1, top: -1, own: map[uint64]bool{}, config: m.Image.Config}
 	defer b.close()
-	for _, do := range []func() error{b.apart, b.open, b.stage, b.inside, b.leave} {
-		if err := do(); err != nil {
+	for _, do := range []func(*build) error{(*build).apart, (*build).open, (*build).stage, environ, runAllHooks,
+		(*build).inside, (*build).leave} {
+		if err := do(b); err != nil {
 			return Config{}, err
 		}
 	}
@@ -164,16 +172,21 @@ func (b *build) stage() error {
 	if err != nil {
 		return err
 	}
-	b.keep(root)
+	b.root = b.keep(root)
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
 		return err
 	}
 	b.own[st.Dev] = true
-	if err := errors.Join(unix.Fchdir(root), unix.Chroot(".")); err != nil {
+	return b.rootAt(b.root)
+}
+
+// rootAt makes a folder what "/" means to this thread.
+func (b *build) rootAt(fd int) error {
+	if err := errors.Join(unix.Fchdir(fd), unix.Chroot("."), unix.Fchdir(b.proc)); err != nil {
 		return fmt.Errorf("enter the image: %w", err)
 	}
-	return unix.Fchdir(b.proc)
+	return nil
 }
 
 // upper makes the folder that takes what is written: in memory, or on the disk for a container that

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,16 +17,20 @@ import (
 // A container is saved as enroot does it: a squashfs whose files are root's, in which /etc/environment and
 // /etc/rc say what the image says of its programs.
 
-// saver packs what is the working directory into the file $1; the words behind it stay out. A file that is
-// not whole never has its name.
-const saver = `out=$1 part=$1.$$; shift
+// saver packs what is the working directory into the file $1, with the options $2; the words behind them stay out.
+// A file that is not whole never has its name.
+const saver = `out=$1 part=$1.$$ how=$2; shift 2
 trap 'rm -f "$part"' EXIT
-mksquashfs . "$part" -noappend -all-root -no-progress -quiet -comp zstd -Xcompression-level 1 -e "$@" &&
+mksquashfs . "$part" -noappend -all-root -no-progress -quiet $how -e "$@" &&
 mv -f "$part" "$out"`
+
+// squash are the options of mksquashfs where the site has none.
+const squash = "-comp zstd -Xcompression-level 1"
 
 // SaveCommand is what packs the container whose files are the working directory.
 func (s *Spec) SaveCommand(dir string) []string {
-	argv := []string{"/bin/sh", "-c", saver, "muster-save", s.savePath(dir), strings.TrimPrefix(Program, "/")}
+	argv := []string{"/bin/sh", "-c", saver, "muster-save", s.savePath(dir),
+		cmp.Or(strings.Join(s.site().Squash, " "), squash), strings.TrimPrefix(Program, "/")}
 	for n := range strings.FieldsSeq(s.Names) {
 		argv = append(argv, strings.TrimPrefix(filepath.Join(ProgramDir, n), "/"))
 	}

@@ -267,12 +267,25 @@ func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	return nil
 }
 
+// mayContain refuses a script in a container where the site has that for steps alone.
+func mayContain(cfg *cluster.Config, spec *cluster.JobSpec) error {
+	if !cfg.Containers.NoBatch || spec.Inside == nil {
+		return nil
+	}
+	return cluster.Errorf(cluster.Invalid, "", "batch scripts run in no container here "+
+		"(plugstack.conf: sbatch_support=0): give --container-image to an srun in the script, "+
+		"and unset PYXIS_CONTAINER_IMAGE")
+}
+
 // allow leaves out what the site does not allow, and refuses what can not be.
 func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if spec.Layout = spec.Layout.Clone(); !s.Snapshot().Config().SpecUse {
 		spec.CoreSpec, spec.ThreadSpec = nil, nil
 	} else if spec.Specializes() {
 		spec.Sharing = cluster.ShareExclusive
+	}
+	if err := mayContain(s.Snapshot().Config(), spec); err != nil {
+		return err
 	}
 	if err := cluster.CheckEntry(s.Snapshot(), spec); err != nil {
 		return err

@@ -37,8 +37,9 @@ const maxReply = 1 << 20
 type inside struct {
 	image  container.Image
 	err    error
-	number int   // of steps in containers, in the order that they came
-	with   *task // runs in the container that is to be entered
+	number int               // of steps in containers, in the order that they came
+	with   *task             // runs in the container that is to be entered
+	made   *container.Config // what is in force in the container that this step has made
 }
 
 // contained launches a step in a container, on a thread that ends with it.
@@ -89,7 +90,8 @@ func (r *run) fetch() (container.Image, error) {
 	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
 		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
-		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock}
+		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock,
+		HTTP: c.Site != nil && c.Site.AllowHTTP}
 	rep, err := r.askHelper(c.Helper(), &q)
 	if err == nil && rep.Error != "" {
 		err = errors.New(rep.Error)
@@ -251,9 +253,13 @@ func (j *job) enter() error {
 		m.Folder = sv.Dir
 	}
 	cfg := r.inside.image.Config
+	m.Env, m.Hook = mergeEnv(j.env, r.spec.Tasks[0].Env...), j.hook
 	var err error
 	switch {
 	case r.inside.with != nil:
+		if made := r.inside.with.run.inside.made; made != nil {
+			cfg = *made
+		}
 		if err = cfg.Driver(); err == nil {
 			err = l.join(r, r.inside.with)
 		}
@@ -261,6 +267,7 @@ func (j *job) enter() error {
 		err = errNotRunning
 	default:
 		cfg, err = m.Enter()
+		r.inside.made = &cfg
 	}
 	if err != nil {
 		return err

@@ -1,13 +1,11 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"dev.muster/agent/container"
 	"dev.muster/cluster"
@@ -15,9 +13,6 @@ import (
 
 // saverEnv is all that mksquashfs needs to be found.
 var saverEnv = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"}
-
-// maxSaver bounds what is told of why a container could not be saved.
-const maxSaver = 4096
 
 // toSave reports whether the step's last task has just ended in a container that is to be saved; mu is held.
 func (r *run) toSave() bool {
@@ -86,55 +81,19 @@ func (r *run) saver() error {
 	return j.pack(c.SaveCommand(r.spec.Dir))
 }
 
-// pack runs the command in the step's group, as its user, in this thread's working directory.
+// pack runs the command in this thread's working directory.
 func (j *job) pack(argv []string) error {
-	said, theirs, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer said.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	s := j.l.sup
 	if g := j.r.grp; g != nil {
 		if err := errors.Join(g.openFD(), enter(g.old)); err != nil {
 			return err
 		}
 		defer g.closeFD()
 	}
-	attr := &syscall.ProcAttr{Env: j.marked(), Sys: j.attributes(),
-		Files: []uintptr{null.Fd(), theirs.Fd(), theirs.Fd()}}
-	no := s.forkBegin()
-	pid, err := syscall.ForkExec(argv[0], argv, attr)
-	theirs.Close()
-	var end <-chan earlyWait
-	if err == nil {
-		end = s.awaitStop(pid, no)
-	}
-	s.mu.Lock()
-	s.forkEnd()
-	s.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("start %s: %w", argv[0], err)
-	}
-	text, err := io.ReadAll(io.LimitReader(said, maxSaver))
-	if err == nil {
-		_, err = io.Copy(io.Discard, said)
-	}
-	e := <-end
-	if err != nil {
+	text, ws, err := j.helper(argv, j.marked(), "", 0)
+	if err != nil || ws == 0 {
 		return err
 	}
-	if e.ws.Exited() && e.ws.ExitStatus() == 0 {
-		return nil
-	}
-	if why := lastLine(text); why != "" {
-		return errors.New(why)
-	}
-	return fmt.Errorf("mksquashfs ended with %v", e.ws)
+	return errors.New(cmp.Or(lastLine(text), fmt.Sprintf("mksquashfs ended with %v", ws)))
 }
 
 // lastLine is the last line of a text that says something.

@@ -56,26 +56,9 @@ var besides = [...]struct {
 }{
 
 	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
-	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {"plugstack.conf", nil, (*reader).plugstack},
+	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {plugstackFile, nil, plugstack},
 	{submitScript, nil, readScript}, {cliScript, nil, readScript},
 	{musterFile, musterLine, nil},
-}
-
-// plugstack tells that the plugins of a plugstack.conf have no effect.
-func (r *reader) plugstack(file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		line, _, _ = strings.Cut(line, "#")
-		if words := strings.Fields(line); len(words) > 1 {
-			r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, Prolog and Epilog run programs at the same points", words[1])
-		}
-	}
-	return nil
 }
 
 // Beside reports whether a file of this name is read with the slurm.conf beside it.
@@ -113,6 +96,9 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	dir := path.Dir(file)
 	for _, f := range besides {
 		p := path.Join(dir, f.name)
+		if f.name == plugstackFile {
+			p = plugstackAt(r, file)
+		}
 		if _, err = os.Stat(p); err == nil {
 			if f.whole != nil {
 				err = f.whole(r, p)

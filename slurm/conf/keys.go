@@ -151,7 +151,7 @@ func (r *reader) key(file string, n int, p pair) {
 		r.requeueExit(file, n, p)
 	case "inactivelimit":
 		r.inactiveLimit(file, n, p)
-	case controllerKey, "jobcontainertype":
+	case controllerKey, "jobcontainertype", "plugstackconfig":
 	default:
 		if !r.retention(file, n, p) && !r.params(file, n, p) {
 			r.leave(file, n, p)

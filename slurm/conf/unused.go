@@ -40,7 +40,6 @@ var undone = [...]struct{ why, keys string }{
 	{"has no effect: there are no federations, each cluster stands alone", "FederationParameters"},
 	{"has no effect: nodes are not kept for jobs of one --mcs-label; --exclusive=user and a partition's ExclusiveUser=YES keep them for one user", "MCSPlugin MCSParameters"},
 	{"has no effect: no ports are reserved for MPI, whose libraries find free ones", "MpiParams"},
-	{"has no effect: SPANK plugins can not be loaded; Prolog, TaskProlog, TaskEpilog and Epilog run programs at the same points", "PlugStackConfig"},
 	{"has no effect: the power of machines is not capped", "PowerParameters PowerPlugin"},
 	{"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was", "PropagatePrioProcess"},
 	{"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that scontrol update has changed are as there; what it said of nodes stays", "ReconfigFlags"},
@@ -58,7 +57,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
 	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
 	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins",
-	"AuthAltParameters"}
+	"AuthAltParameters", "PlugStackConfig"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be.
 // A key that is none of Slurm's has the ones that it resembles.

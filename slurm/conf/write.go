@@ -33,6 +33,7 @@ func Write(cfg *cluster.Config) (out []File) {
 		{"cgroup.conf", cgroupLines(&cfg.Constrain)},
 		{"job_container.conf", containerLines(cfg.PrivateDirs)},
 		{"slurmdbd.conf", retentionLines(&cfg.Retention)},
+		{plugstackFile, pluginLines(cfg.Containers)},
 		{musterFile, musterLines(cfg)},
 	} {
 		if f.Name == "slurm.conf" || len(f.Lines) > 0 {
@@ -373,7 +374,7 @@ func Difference(old, now *cluster.Config) (out []string) {
 	}
 	each(old, note("-", is))
 	each(now, note("+", was))
-	order := []string{"slurm.conf", "topology.conf", "gres.conf", "cgroup.conf", "job_container.conf", "slurmdbd.conf"}
+	order := []string{"slurm.conf", "topology.conf", "gres.conf", "cgroup.conf", "job_container.conf", "slurmdbd.conf", plugstackFile}
 	slices.SortStableFunc(list, func(a, b change) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.file), slices.Index(order, b.file)), cmp.Compare(strings.ToLower(a.name), strings.ToLower(b.name)), cmp.Compare(b.sign, a.sign))
 	})

@@ -6,6 +6,7 @@ import (
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/values"
 )
 
 // optionsContainer are those of Pyxis.
@@ -33,31 +34,31 @@ var optionsContainer = []opt.Option[Request]{
 	{Long: "container-mount-home", On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_MOUNT_HOME srun=PYXIS_CONTAINER_MOUNT_HOME salloc=PYXIS_CONTAINER_MOUNT_HOME",
 		Help: "see the home folder inside",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.MountHome, true) }},
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.MountHome, &r.inside.NoHome) }},
 	{Long: "no-container-mount-home", On: opt.All, Newer: true, Group: opt.Containers,
-		Help: "do not see the home folder inside (default)",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.MountHome, false) }},
+		Help: "do not see the home folder inside",
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.NoHome, &r.inside.MountHome) }},
 	{Long: "container-entrypoint", On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_ENTRYPOINT srun=PYXIS_CONTAINER_ENTRYPOINT salloc=PYXIS_CONTAINER_ENTRYPOINT",
 		Help: "run the entry point of the image, with the command as its arguments",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Entrypoint, true) }},
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.Entrypoint, &r.inside.NoEntrypoint) }},
 	{Long: "no-container-entrypoint", On: opt.All, Newer: true, Group: opt.Containers,
-		Help: "do not run the entry point (default)",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Entrypoint, false) }},
+		Help: "do not run the entry point",
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.NoEntrypoint, &r.inside.Entrypoint) }},
 	{Long: "container-writable", On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_WRITABLE srun=PYXIS_CONTAINER_WRITABLE salloc=PYXIS_CONTAINER_WRITABLE",
 		Help: "the image can be written to; what is written goes with the step",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Writable, true) }},
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.Writable, &r.inside.ReadOnly) }},
 	{Long: "container-readonly", On: opt.All, Newer: true, Group: opt.Containers,
-		Help: "the image can not be written to, but for /tmp, /var/tmp and /run (default)",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Writable, false) }},
+		Help: "the image can not be written to, but for /tmp, /var/tmp and /run",
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.ReadOnly, &r.inside.Writable) }},
 	{Long: "no-container-remap-root", On: opt.All, Newer: true, Group: opt.Containers,
-		Help: "do not be root inside (default)",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Root, false) }},
+		Help: "do not be root inside",
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.NoRoot, &r.inside.Root) }},
 	{Long: "container-remap-root", On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_REMAP_ROOT srun=PYXIS_CONTAINER_REMAP_ROOT salloc=PYXIS_CONTAINER_REMAP_ROOT",
 		Help: "be root inside, and nobody else",
-		Set:  func(r *Request, _ string) error { return set(&r.inside.Root, true) }},
+		Set:  func(r *Request, _ string) error { return toggle(&r.inside.Root, &r.inside.NoRoot) }},
 	{Long: "container-name", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_NAME srun=PYXIS_CONTAINER_NAME salloc=PYXIS_CONTAINER_NAME",
 		Meta: "name[:auto|create|exec|no_exec]",
@@ -106,9 +107,28 @@ func badContainer(format string, args ...any) error {
 	return opt.Errorf(opt.CodeError, "error: "+format, args...)
 }
 
-func set(what *bool, to bool) error {
-	*what = to
+// toggle says what holds, and that the other does not.
+func toggle(what, not *bool) error {
+	*what, *not = true, false
 	return nil
+}
+
+// refusals are the variables by which a user does without what the site has for everybody, by the value 0.
+var refusals = map[string]func(c *cluster.Container) (yes, no *bool){
+	"MOUNT_HOME": func(c *cluster.Container) (yes, no *bool) { return &c.MountHome, &c.NoHome },
+	"REMAP_ROOT": func(c *cluster.Container) (yes, no *bool) { return &c.Root, &c.NoRoot },
+	"ENTRYPOINT": func(c *cluster.Container) (yes, no *bool) { return &c.Entrypoint, &c.NoEntrypoint },
+	"WRITABLE":   func(c *cluster.Container) (yes, no *bool) { return &c.Writable, &c.ReadOnly },
+}
+
+// refuse takes the variables with the value 0, which are no options.
+func refuse(r *Request) {
+	for name, of := range refusals {
+		yes, no := of(&r.inside)
+		if r.sys.Getenv(pyxisPrefix+name) == "0" && !*yes && !*no {
+			*no = true
+		}
+	}
 }
 
 func setImage(r *Request, v string) error {
@@ -175,7 +195,7 @@ func setInsideEnv(r *Request, v string) error {
 func setMounts(r *Request, v string) error {
 	r.inside.Mounts = nil
 	for text := range strings.SplitSeq(v, ",") {
-		m, why := parseMount(text)
+		m, why := values.ContainerMount(text)
 		if why != "" {
 			return badContainer("--container-mounts: %q: %s", text, why)
 		}
@@ -184,48 +204,10 @@ func setMounts(r *Request, v string) error {
 	return nil
 }
 
-func parseMount(text string) (m cluster.ContainerMount, why string) {
-	part := strings.Split(text, ":")
-	if len(part) > 3 || part[0] == "" {
-		return m, "a mount is SRC[:DST[:FLAGS]]"
-	}
-	if !path.IsAbs(part[0]) && !strings.HasPrefix(part[0], "./") {
-		return m, "what is mounted begins with / or ./"
-	}
-	m.Source, m.Target = part[0], part[0]
-	if len(part) > 1 {
-		m.Target = part[1]
-		if !path.IsAbs(m.Target) {
-			return m, "its place inside begins with /"
-		}
-	}
-	if len(part) < 3 {
-		return m, ""
-	}
-	for flag := range strings.SplitSeq(part[2], "+") {
-		switch flag {
-		case "ro":
-			m.ReadOnly = true
-		case "rw":
-			m.ReadOnly = false
-		case "rprivate":
-			m.Private = true
-		case "x-create=file":
-			m.File = true
-		case "x-create=dir":
-			m.Dir = true
-		case "rslave", "rbind", "x-create=auto": // as without them
-		default:
-			return m, "the flag " + flag +
-				" is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are"
-		}
-	}
-	return m, ""
-}
-
 // contain makes the job, or srun's step, run in the container that was asked for. What salloc is
 // given is for the steps that are made in its allocation: it hands it on in Pyxis's variables.
 func contain(r *Request) error {
+	refuse(r)
 	c := r.inside
 	if c.Image == "" && c.Name == "" {
 		for _, g := range r.Set {

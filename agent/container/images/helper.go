@@ -10,6 +10,7 @@ import (
 	"dev.muster/agent/container"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,7 +46,11 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
-	image, err := ParseRemote(q.Image)
+	var how []name.Option
+	if q.HTTP {
+		how = append(how, name.Insecure)
+	}
+	image, err := ParseRemote(q.Image, how...)
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}

@@ -24,7 +24,7 @@ type Remote struct {
 // ParseRemote reads [docker://][USER@][REGISTRY#]IMAGE[:TAG|@DIGEST]. Without a # the registry may
 // be the first part of the image, as docker writes it: nobody's name on Docker Hub has a dot or a
 // colon.
-func ParseRemote(text string) (Remote, error) {
+func ParseRemote(text string, how ...name.Option) (Remote, error) {
 	bad := func(why string) (Remote, error) {
 		return Remote{}, fmt.Errorf("image %q: %s; it reads [USER@][REGISTRY#]IMAGE[:TAG], "+
 			"or a path that begins with / or ./", text, why)
@@ -55,7 +55,7 @@ func ParseRemote(text string) (Remote, error) {
 	if named {
 		image = registry + "/" + image
 	}
-	ref, err := name.ParseReference(image, name.WithDefaultRegistry(dockerHub))
+	ref, err := name.ParseReference(image, append(how, name.WithDefaultRegistry(dockerHub))...)
 	if err != nil {
 		return bad(err.Error())
 	}

@@ -1,0 +1,287 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/agent/container/enroot"
+	"golang.org/x/sys/unix"
+)
+
+// What a node's files of enroot add to a container: variables, mounts, and programs that run before the container
+// is entered, as the user, and may add to both.
+
+// get is a variable of the job's.
+func (m *Maker) get(name string) string {
+	for _, v := range m.Env {
+		if n, value, _ := strings.Cut(v, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// put has a list of variables have one more, in the place of one of that name.
+func put(env []string, v string) []string {
+	name, _, _ := strings.Cut(v, "=")
+	for i := range env {
+		if strings.HasPrefix(env[i], name) && strings.HasPrefix(env[i][len(name):], "=") {
+			env[i] = v
+			return env
+		}
+	}
+	return append(env, v)
+}
+
+// environ reads what the image says, and adds the site's variables to its own.
+func environ(b *build) error {
+	b.config.Env = slices.Clone(b.config.Env)
+	if b.Image.Root == "" {
+		b.readConfig()
+	}
+	for _, v := range b.Spec.site().Environ {
+		name, value, _ := strings.Cut(v, "=")
+		b.config.Env = put(b.config.Env, name+"="+enroot.Expand(strings.Trim(value, `"'`), b.get))
+	}
+	return nil
+}
+
+func (s *Spec) site() *enroot.Site {
+	if s.Site == nil {
+		return &enroot.Site{}
+	}
+	return s.Site
+}
+
+// openSite opens the mounts that the site asks for, with the user's rights.
+func openSite(b *build) error {
+	site := b.Spec.site()
+	if site.Error != "" {
+		return errors.New(site.Error)
+	}
+	for i := range site.Mounts {
+		if err := openSiteMount(b, &site.Mounts[i], true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// siteFlags are the attributes of a site's mount, by its options.
+var siteFlags = map[string]uint64{"ro": still, "nosuid": unix.MOUNT_ATTR_NOSUID, "nodev": unix.MOUNT_ATTR_NODEV,
+	"noexec": unix.MOUNT_ATTR_NOEXEC, "noatime": unix.MOUNT_ATTR_NOATIME}
+
+// openSiteMount opens a mount of a .fstab; deep: with what is mounted below it.
+func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
+	fail := func(err error) error {
+		if m.Has("nofail") {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", m.Where, err)
+	}
+	s := source{target: filepath.Clean("/" + enroot.Expand(m.Target, b.get)), site: m}
+	for option, attr := range siteFlags {
+		if m.Has(option) {
+			s.attr |= attr
+		}
+	}
+	if m.Has("private") || m.Has("rprivate") {
+		s.spread = unix.MS_PRIVATE
+	}
+	if s.target == "/" {
+		return fail(errors.New("nothing is mounted at /: that is the image"))
+	}
+	if m.Type == "tmpfs" {
+		b.extra = append(b.extra, s)
+		return nil
+	}
+	path := enroot.Expand(m.Source, b.get)
+	if !filepath.IsAbs(path) {
+		return fail(fmt.Errorf("%q does not begin with /", path))
+	}
+	fd, err := b.openAs(path, unix.O_PATH, 0)
+	if err != nil {
+		return fail(err)
+	}
+	if !deep && hasStore(b, fd) {
+		return fail(fmt.Errorf("%s has the store of images below it: a hook can not mount it", path))
+	}
+	if err := b.clone(fd, path, &s, true); err != nil {
+		return fail(err)
+	}
+	b.extra = append(b.extra, s)
+	return nil
+}
+
+// hasStore reports whether the store, where the image is mounted, is below a folder.
+func hasStore(b *build, dir int) bool {
+	real, err := os.Readlink(fdName(dir))
+	return err != nil || real == "/" || strings.HasPrefix(b.Spec.Store+"/", real+"/")
+}
+
+// attachSite mounts what the site asked for.
+func attachSite(b *build) error {
+	for _, s := range b.extra {
+		err := attachExtra(b, s)
+		if err != nil && !s.site.Has("nofail") {
+			return fmt.Errorf("%s: %w", s.site.Where, err)
+		}
+	}
+	return nil
+}
+
+func attachExtra(b *build, s source) error {
+	if s.site.Type != "tmpfs" {
+		return b.attach(s)
+	}
+	mode, size := "1777", ""
+	for _, f := range s.site.Flags {
+		if v, ok := strings.CutPrefix(f, "mode="); ok {
+			mode = v
+		}
+		if strings.HasPrefix(f, "size=") {
+			size = "," + f
+		}
+	}
+	return b.empty(s.target, mode+size)
+}
+
+// hookFiles are what hooks write to: text files of the user's, in a folder that only root can rename.
+type hookFiles struct{ dir, rootfs, environ, mounts, config string }
+
+// runAllHooks runs the site's hooks, for whom the node's names are there.
+func runAllHooks(b *build) error {
+	list := b.Spec.site().Hooks
+	if len(list) == 0 || b.Hook == nil {
+		return nil
+	}
+	err := b.rootAt(b.top)
+	if err == nil {
+		err = runHooks(b, list)
+	}
+	return errors.Join(err, b.rootAt(b.root))
+}
+
+func runHooks(b *build, list []string) error {
+	dir, err := os.MkdirTemp("", "muster-hooks-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	own := filepath.Join(dir, "files")
+	h := hookFiles{dir: dir, rootfs: filepath.Join(dir, "rootfs"), environ: filepath.Join(own, "environ"),
+		mounts: filepath.Join(own, "mounts"), config: filepath.Join(own, "config")}
+	env := b.config.Environ(b.Env, b.Spec.Env)
+	if err := lay(b, h, own, env); err != nil {
+		return err
+	}
+	if err := unix.Mount(fdName(b.root), h.rootfs, "", unix.MS_BIND, ""); err != nil {
+		return &os.PathError{Op: "mount", Path: h.rootfs, Err: err}
+	}
+	defer func() { _ = unix.Unmount(h.rootfs, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) }()
+	given := slices.Clone(env)
+	for _, v := range []string{"PID=" + strconv.Itoa(unix.Gettid()), "ROOTFS=" + h.rootfs, "ENVIRON=" + h.environ,
+		"MOUNTS=" + h.mounts, "CONFIG=" + h.config, "WORKDIR=" + own} {
+		given = put(given, "ENROOT_"+v)
+	}
+	for _, hook := range list {
+		if err := b.Hook(hook, given); err != nil {
+			return fmt.Errorf("the hook %s: %w", hook, err)
+		}
+	}
+	return heed(b, h, env)
+}
+
+// lay makes the files of hooks.
+func lay(b *build, h hookFiles, own string, env []string) error {
+	var lines []string
+	for _, v := range env {
+		if !strings.Contains(v, "\n") {
+			lines = append(lines, v+"\n")
+		}
+	}
+	if err := errors.Join(os.Chmod(h.dir, 0o755), os.Mkdir(h.rootfs, 0o755), os.Mkdir(own, 0o700)); err != nil {
+		return err
+	}
+	texts := map[string]string{h.environ: strings.Join(lines, ""), h.mounts: "", h.config: b.config.rc()}
+	for file, text := range texts {
+		err := os.WriteFile(file, []byte(text), 0o600)
+		if err = errors.Join(err, os.Chown(file, int(b.UID), int(b.GID))); err != nil {
+			return err
+		}
+	}
+	return os.Chown(own, int(b.UID), int(b.GID))
+}
+
+// heed takes what hooks have written.
+func heed(b *build, h hookFiles, env []string) error {
+	text, err := readHook(b, h.environ)
+	if err != nil {
+		return err
+	}
+	var now []string
+	for line := range strings.Lines(text) {
+		if name, _, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && name != "" {
+			now = put(now, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	for _, v := range now {
+		if !slices.Contains(env, v) {
+			b.config.hooked = append(b.config.hooked, v)
+		}
+	}
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		if !strings.Contains(v, "\n") && !has(now, name) {
+			b.config.dropped = append(b.config.dropped, name)
+		}
+	}
+	if text, err = readHook(b, h.mounts); err != nil {
+		return err
+	}
+	return enroot.Lines("ENROOT_MOUNTS", []byte(text), func(where, line string) error {
+		m, err := enroot.ParseMount(where, line)
+		if err != nil {
+			return err
+		}
+		return openSiteMount(b, &m, false)
+	})
+}
+
+// readHook reads a file of the user's.
+func readHook(b *build, path string) (text string, err error) {
+	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, 0)
+	if err != nil {
+		return "", err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxInside {
+		return "", fmt.Errorf("%s is no small file any more", path)
+	}
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(dup), path)
+	defer f.Close()
+	all, err := io.ReadAll(io.LimitReader(f, maxInside))
+	return string(all), err
+}
+
+// afterHooks has an environment be as hooks have left it.
+func (c *Config) afterHooks(env []string) []string {
+	env = slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(c.dropped, name)
+	})
+	for _, v := range c.hooked {
+		env = put(env, v)
+	}
+	return env
+}
