@@ -18,8 +18,8 @@ const maxHelper = 4096
 // hookTime is how long a hook of the site may take.
 const hookTime = time.Minute
 
-// helper runs a command in the step's group, which is open, as its user, and waits for it: in a folder, or in this thread's. After
-// a time, or when the step is to end, it is killed; 0: it is not.
+// helper runs a command in the step's group, which is open, as its user, and waits for it: in a folder, or in this
+// thread's. After a time, or when the step is to end, it is killed; 0: it is not.
 func (j *job) helper(
 	argv, env []string, dir string, limit time.Duration,
 ) (said []byte, ws unix.WaitStatus, err error) {
