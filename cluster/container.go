@@ -48,6 +48,9 @@ func ContainerName(name string) bool {
 	return name != "" && len(name) <= 128 && whole && strings.Contains(letters, name[:1])
 }
 
+// ContainerSpace reports whether a container may have a namespace of that kind for itself.
+func ContainerSpace(kind string) bool { return kind == "net" || kind == "ipc" || kind == "uts" }
+
 // ContainerMount is something of the node that is seen in a container.
 type ContainerMount struct {
 	Source   string `json:"source" text:"4096"` // of the node, absolute

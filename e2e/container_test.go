@@ -225,6 +225,10 @@ func TestContainer(t *testing.T) {
 		{"root installs", tiny + " --container-remap-root --container-writable sh -c 'echo x >/etc/new; stat -c %u /etc/new'", "0\n", ""},
 		{"no new privileges", tiny + " grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n", ""},
 		{"the node is not to be seen", tiny + " ls -d /etc/debian_version", "", "No such file"},
+		{"the entry point's output", tiny + " --container-entrypoint --container-entrypoint-log echo x", "entered\nx\n", ""},
+		{"a network of its own", tiny + " --container-unshare=net,ipc sh -c 'grep -c : /proc/net/dev; squeue -h -o %u'", "1\ndaemon\n", ""},
+		{"the rest is the node's", tiny + " --container-unshare=uts sh -c '[ $(stat -L -c %i /proc/self/ns/net) = " + inode(t, "/proc/self/ns/net") +
+			" ] && [ $(stat -L -c %i /proc/self/ns/uts) != " + inode(t, "/proc/self/ns/uts") + " ] && echo own'", "own\n", ""},
 		{"four tasks", "-n4 " + tiny + " sh -c 'echo $SLURM_NTASKS'", "4\n4\n4\n4\n", ""},
 		{"MPI's process manager", "--mpi=pmi2 -n2 " + tiny + " sh -c 'echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read a <&$PMI_FD; echo ${a%% *}'",
 			"cmd=response_to_init\ncmd=response_to_init\n", ""},
@@ -292,6 +296,15 @@ func TestContainer(t *testing.T) {
 	if out := image("rm", h.host+"/lab/tiny:1"); out != "" || !strings.Contains(image("ls"), "0 images") {
 		t.Errorf("muster image rm: %s; then: %s", out, image("ls"))
 	}
+}
+
+func inode(t *testing.T, path string) string {
+	t.Helper()
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(st.Ino)
 }
 
 func sortedLines(text string) string {

@@ -67,6 +67,7 @@ type Request struct {
 	Store  string   `json:"store"`
 	Limit  int64    `json:"limit,omitempty"`
 	Image  string   `json:"image"`
+	File   *File    `json:"file,omitempty"` // the image in files; nil: it is of a registry
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups,omitempty"`
@@ -88,6 +89,7 @@ type Reply struct {
 type Image struct {
 	Root   string // an unpacked image of the store; else "", and the step's image is a path of the user's
 	Config Config
+	Told   bool // Config has all: nothing of it is in the image's own files
 }
 
 var (

@@ -42,7 +42,7 @@ func put(env []string, v string) []string {
 // environ reads what the image says, and adds the site's variables to its own.
 func environ(b *build) error {
 	b.config.Env = slices.Clone(b.config.Env)
-	if b.Image.Root == "" {
+	if b.Image.Root == "" && !b.Image.Told {
 		b.readConfig()
 	}
 	for _, v := range b.Spec.site().Environ {

@@ -1,8 +1,14 @@
 package container
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+
+	"dev.muster/agent/container/enroot"
+	"golang.org/x/sys/unix"
 )
 
 // IsPath reports whether an image is a path, which begins with / or ./ ; all else is an image of a
@@ -11,15 +17,101 @@ func IsPath(image string) bool {
 	return strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./") || strings.HasPrefix(image, "../")
 }
 
-// IsSquashed reports whether an image is a file system in a file.
-func IsSquashed(image string) bool {
-	return IsPath(image) && (strings.HasSuffix(image, ".sqsh") || strings.HasSuffix(image, ".squashfs"))
-}
-
 // path is a user's path, seen from the step's directory.
 func (s *Spec) path(dir string) string {
-	if filepath.IsAbs(s.Image) {
-		return filepath.Clean(s.Image)
+	return filepath.Clean(seenFrom(dir, s.Image))
+}
+
+// archives are the schemes of images in files that have to be unpacked.
+var archives = []string{"oci:", "oci-archive:", "docker-archive:"}
+
+// A File is an image in files of a user's.
+type File struct {
+	Path, Tag string
+	// Packed says that it is a layout or an archive, which is unpacked into the store; else it is mounted as it is.
+	Packed bool
+}
+
+// FileOf is the image that a text names, seen from a directory, if it is one in files.
+func FileOf(image, dir string) (f File, ok bool) {
+	for _, scheme := range archives {
+		if rest, found := strings.CutPrefix(image, scheme); found {
+			f.Packed = true
+			image, f.Tag, _ = strings.Cut(rest, ":")
+			break
+		}
 	}
-	return filepath.Join(dir, s.Image)
+	if !IsPath(image) && !f.Packed {
+		return f, false
+	}
+	f.Path = filepath.Clean(seenFrom(dir, image))
+	return f, true
+}
+
+// layoutFile is in each layout of the OCI.
+const layoutFile = "oci-layout"
+
+// squashMagic begins a squashfs.
+const squashMagic = "hsqs"
+
+// Look finds out whether it is to be unpacked. What is wrong with it is told by who opens it.
+func (f *File) Look() {
+	info, err := os.Stat(f.Path)
+	if f.Packed || err != nil {
+		return
+	}
+	if info.IsDir() {
+		_, err := os.Stat(filepath.Join(f.Path, layoutFile))
+		f.Packed = err == nil
+		return
+	}
+	file, err := os.OpenFile(f.Path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	var magic [len(squashMagic)]byte
+	n, _ := file.ReadAt(magic[:], 0)
+	f.Packed = info.Mode().IsRegular() && n == len(magic) && string(magic[:]) != squashMagic &&
+		!strings.HasSuffix(f.Path, ".sqsh")
+}
+
+// WithRights does something with a user's rights on files, on a thread that ends with it.
+func WithRights(uid, gid uint32, groups []uint32, do func() error) error {
+	if os.Geteuid() != 0 {
+		return do()
+	}
+	done := make(chan error, 1)
+	go func() { // nothing has to be undone: the thread is not used again
+		runtime.LockOSThread()
+		err := TakeGroups(groups)
+		if err == nil {
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// Unbundle reads the bundle that the Spec names, with the user's rights, and has the Spec go by it; said is what of it
+// has no effect.
+func (s *Spec) Unbundle(dir string) (image Image, said string, err error) {
+	b, err := readBundle(s.path(dir))
+	if err != nil {
+		return image, "", fmt.Errorf("--container: %w", err)
+	}
+	if b.Hooks {
+		said = fmt.Sprintf("container: the hooks of %s are not run", s.Image)
+	}
+	s.Image = b.Root
+	s.Writable = s.Writable || !b.ReadOnly
+	site := enroot.Site{}
+	if s.Site != nil {
+		site = *s.Site
+	}
+	site.Mounts = append(site.Mounts[:len(site.Mounts):len(site.Mounts)], b.Mounts...)
+	s.Site = &site
+	return Image{Told: true, Config: Config{Env: b.Env, WorkDir: b.Dir}}, said, nil
 }

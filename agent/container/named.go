@@ -127,6 +127,8 @@ func (s *Spec) Fits(other *Spec) error {
 		return fmt.Errorf("container %q is running with other mounts: they can not be changed", s.Name)
 	case s.Root != other.Root:
 		return fmt.Errorf("container %q is running, and its user is root there or not: that can not be changed", s.Name)
+	case len(s.Unshare) > 0:
+		return fmt.Errorf("container %q is running: its namespaces can not be changed", s.Name)
 	case s.Writable && !other.Writable:
 		return fmt.Errorf("container %q is running, and can not be written to", s.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"dev.muster/agent/container/cdi"
@@ -72,8 +73,8 @@ func (m *Maker) Enter() (Config, error) {
 	}
 	b := &build{Maker: m, proc: -1, top: -1, own: map[uint64]bool{}, config: m.Image.Config}
 	defer b.close()
-	for _, do := range []func(*build) error{(*build).apart, (*build).open, (*build).stage, environ, runAllHooks,
-		(*build).inside, (*build).leave} {
+	for _, do := range []func(*build) error{(*build).apart, unshare, (*build).open, (*build).stage, environ,
+		runAllHooks, (*build).inside, (*build).leave} {
 		if err := do(b); err != nil {
 			return Config{}, err
 		}
@@ -239,10 +240,10 @@ func (b *build) lower(at string) error {
 	switch {
 	case b.Image.Root != "":
 		err = unix.Mount(b.Image.Root, at, "", unix.MS_BIND, "")
-	case IsSquashed(b.Spec.Image):
-		err = b.squashed(at)
-	default: // the user's own: what is not the user's in it stays so
+	case b.isFolder(): // the user's own: what is not the user's in it stays so
 		return b.folder(at)
+	default:
+		err = b.squashed(at)
 	}
 	if err != nil {
 		return err
@@ -273,6 +274,14 @@ func (b *build) chown(at string) error {
 		return fmt.Errorf("mount_setattr: %w", err)
 	}
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// isFolder reports whether the user's image is a folder; what can not be looked at is told as one.
+func (b *build) isFolder() bool {
+	path := b.Spec.path(b.Dir)
+	var st unix.Stat_t
+	err := b.AsUser(func() error { return unix.Stat(path, &st) })
+	return err != nil && !strings.HasSuffix(path, ".sqsh") || err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // folder mounts a folder of the user's.

@@ -83,8 +83,14 @@ func (r *run) image() (container.Image, error) {
 // fetch has a helper fetch the step's image, unless it is a path of the user's.
 func (r *run) fetch() (container.Image, error) {
 	c := r.spec.Container
-	if container.IsPath(c.Image) {
-		return container.Image{}, nil
+	if c.Bundle {
+		return r.bundle()
+	}
+	file, ok := container.FileOf(c.Image, r.spec.Dir)
+	if ok {
+		if _ = r.withRights(func() error { file.Look(); return nil }); !file.Packed {
+			return container.Image{}, nil
+		}
 	}
 	env := splitEnv(r.spec.Env)
 	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
@@ -92,11 +98,32 @@ func (r *run) fetch() (container.Image, error) {
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
 		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock,
 		HTTP: c.Site != nil && c.Site.AllowHTTP}
+	if ok {
+		q.File = &file
+	}
 	rep, err := r.askHelper(c.Helper(), &q)
 	if err == nil && rep.Error != "" {
 		err = errors.New(rep.Error)
 	}
 	return container.Image{Root: rep.Root, Config: rep.Config}, err
+}
+
+// withRights does something with the user's rights on files.
+func (r *run) withRights(do func() error) error {
+	return container.WithRights(r.spec.UID, r.spec.GID, r.spec.Groups, do)
+}
+
+// bundle reads a bundle of the OCI.
+func (r *run) bundle() (image container.Image, err error) {
+	said := ""
+	err = r.withRights(func() error {
+		image, said, err = r.spec.Container.Unbundle(r.spec.Dir)
+		return err
+	})
+	if said != "" {
+		r.notice(said)
+	}
+	return image, err
 }
 
 // askHelper runs the process that fetches images. It is killed with the step.

@@ -81,9 +81,9 @@ func (r *run) named() (container.Image, error) {
 func (l *launcher) join(r *run, with *task) error {
 	c := r.spec.Container
 	l.sup.mu.Lock()
-	other, fd := with.run.spec.Container, -1
+	other, pid, fd := with.run.spec.Container, with.st.PID, -1
 	if with.live {
-		fd = trustedSpace(with.st.PID)
+		fd = trustedSpace(pid)
 	}
 	l.sup.mu.Unlock()
 	if fd < 0 {
@@ -93,8 +93,27 @@ func (l *launcher) join(r *run, with *task) error {
 	if err := c.Fits(other); err != nil {
 		return err
 	}
+	if err := joinSpaces(pid, other.Unshare); err != nil {
+		return fmt.Errorf("enter the container %q: %w", c.Name, err)
+	}
 	if err := unix.Setns(fd, unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("enter the container %q: %w", c.Name, err)
+	}
+	return nil
+}
+
+// joinSpaces takes this thread into the other namespaces that a container has for itself.
+func joinSpaces(pid int, kinds []string) error {
+	for _, kind := range kinds {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, kind), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		err = unix.Setns(fd, 0)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

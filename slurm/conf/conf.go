@@ -56,7 +56,7 @@ var besides = [...]struct {
 }{
 
 	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
-	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {plugstackFile, nil, plugstack},
+	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {plugstackFile, nil, plugstack}, {"oci.conf", nil, ociConf},
 	{submitScript, nil, readScript}, {cliScript, nil, readScript},
 	{musterFile, musterLine, nil},
 }

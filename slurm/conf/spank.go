@@ -245,3 +245,18 @@ func pluginLines(c cluster.ContainerDefaults) []string {
 	}
 	return []string{strings.Join(words, " ")}
 }
+
+// ociConf tells what of an oci.conf changes nothing: bundles need no other runtime.
+func ociConf(r *reader, file string) error {
+	return r.read(file, func(file string, n int, ps []pair) {
+		for _, p := range ps {
+			switch key := strings.ToLower(p.key); key {
+			case "envexclude", "runtimeenvexclude", "srunargs", "srunpath":
+				r.note(file, n, "%s has no effect: --container is run by muster itself", p.key)
+			default:
+				r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s has no effect: --container is run by muster itself",
+					file, n, p.key))
+			}
+		}
+	}, 0)
+}

@@ -114,6 +114,7 @@ func (e *list) job(l *cluster.Launch) {
 	cpus := usedCPUs(l)
 	e.set("SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpus))
 	e.set("SLURM_CLUSTER_NAME", l.Config.ClusterName)
+	e.bundle(l)
 	e.set("SLURM_SUBMIT_DIR", cmp.Or(s.SubmitDir, s.WorkDir))
 	e.set("MUSTER_SOCKET", l.Daemon)
 	e.set("SLURM_SUBMIT_HOST", s.SubmitHost)
@@ -136,6 +137,17 @@ func (e *list) job(l *cluster.Launch) {
 	e.asked(s)
 	if s.Reservation != "" {
 		e.set("SLURM_JOB_RESERVATION", s.Reservation)
+	}
+}
+
+// bundle names the OCI bundle that the program runs in.
+func (e *list) bundle(l *cluster.Launch) {
+	in := l.Job.Spec.Inside
+	if l.Spec != nil {
+		in = l.Spec.Inside
+	}
+	if in != nil && in.Bundle {
+		e.set("SLURM_CONTAINER", in.Image)
 	}
 }
 

@@ -87,7 +87,7 @@ var jobColumns = []format.Column[JobRow]{
 	{Long: "burstbufferstate", Head: "BURST_BUFFER_STATE", Of: func(r *JobRow) string { return "(null)" }},
 	{Long: "cluster", Head: "CLUSTER", Of: func(r *JobRow) string { return r.View.Config().Config.ClusterName }},
 	{Long: "clusterfeature", Head: "CLUSTER_FEATURES", Of: func(r *JobRow) string { return format.Null(r.Spec.Features) }},
-	{Long: "container", Head: "CONTAINER", Of: func(*JobRow) string { return format.Null("") }},
+	{Long: "container", Head: "CONTAINER", Of: func(r *JobRow) string { return format.Null(image(r)) }},
 	{Long: "cpus-per-task", Head: "CPUS_PER_TASK", Of: func(r *JobRow) string { return strconv.Itoa(r.Spec.TaskCPUs()) }},
 	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(r *JobRow) string { return OrNA(r.CPUsPerTRES()) }},
 	{Long: "deadline", Head: "DEADLINE", Of: func(r *JobRow) string { return r.View.When(r.Spec.Deadline) }},

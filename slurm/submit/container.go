@@ -72,34 +72,52 @@ var optionsContainer = []opt.Option[Request]{
 	{Long: "container-entrypoint-log", On: opt.All, Newer: true, Group: opt.Containers,
 		Env: "sbatch=PYXIS_CONTAINER_ENTRYPOINT_LOG srun=PYXIS_CONTAINER_ENTRYPOINT_LOG " +
 			"salloc=PYXIS_CONTAINER_ENTRYPOINT_LOG",
-		Help: "show what the entry point prints: refused",
-		Set:  func(r *Request, _ string) error { return noPart(r, "--container-entrypoint-log") }},
+		Help: "show what the entry point prints: it is always shown",
+		Set:  func(*Request, string) error { return nil }},
 	{Long: "container-unshare", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_UNSHARE srun=PYXIS_CONTAINER_UNSHARE salloc=PYXIS_CONTAINER_UNSHARE",
-		Meta: "namespaces",
-		Help: "namespaces of its own: refused",
-		Set:  func(r *Request, v string) error { return noPart(r, "--container-unshare="+v) }},
+		Meta: "net,ipc,uts",
+		Help: "namespaces that the container does not share with the node",
+		Set:  setUnshare},
 }
 
 // pyxisPrefix begins the variables that stand for the options of Pyxis.
 const pyxisPrefix = "PYXIS_CONTAINER_"
 
-// noBundle refuses --container, which runs a bundle of the OCI.
-func noBundle(r *Request, bundle string) error {
-	return r.cannot("--container="+bundle, "the program would run on the node itself, with other libraries and files",
-		"give its root file system as an image: --container-image="+path.Join(bundle, "rootfs"))
+// setBundle takes --container, which runs a bundle of the OCI.
+func setBundle(r *Request, v string) error {
+	if v == "" {
+		return badContainer("--container: name the folder of a bundle")
+	}
+	r.bundle = v
+	return nil
 }
 
-// noPart refuses an option of Pyxis that can not be done.
-func noPart(r *Request, what string) error {
-	name, _, _ := strings.Cut(strings.TrimPrefix(what, "--container-"), "=")
-	switch name {
-	case "save":
-		return r.cannot(what, "the container of a script is not saved", "give it to an srun in the script")
-	case "entrypoint-log":
-		return r.cannot(what, "what the entry point prints is the step's output", "leave the option out")
+// unbundle has the container be that of a bundle.
+func unbundle(r *Request) error {
+	c := &r.inside
+	if r.bundle == "" {
+		return nil
 	}
-	return r.cannot(what, "the program would share them with the node", "run it by unshare(1) inside")
+	if c.Image != "" || c.Name != "" {
+		err := badContainer("--container=%s and --container-image or --container-name are two containers: "+
+			"leave one of them out", r.bundle)
+		return opt.Named(r.prog, "", "", err)
+	}
+	c.Image, c.Bundle = inDir(r.Job.WorkDir, r.bundle), true
+	return nil
+}
+
+// setUnshare reads namespaces with commas between them.
+func setUnshare(r *Request, v string) error {
+	r.inside.Unshare = strings.Split(v, ",")
+	for _, name := range r.inside.Unshare {
+		if !cluster.ContainerSpace(name) {
+			return badContainer("--container-unshare=%s: %q is none of net, ipc and uts; mounts are always its own, "+
+				"processes and groups those of the job", v, name)
+		}
+	}
+	return nil
 }
 
 // badContainer refuses an option that says nothing that can be done.
@@ -113,32 +131,21 @@ func toggle(what, not *bool) error {
 	return nil
 }
 
-// refusals are the variables by which a user does without what the site has for everybody, by the value 0.
-var refusals = map[string]func(c *cluster.Container) (yes, no *bool){
-	"MOUNT_HOME": func(c *cluster.Container) (yes, no *bool) { return &c.MountHome, &c.NoHome },
-	"REMAP_ROOT": func(c *cluster.Container) (yes, no *bool) { return &c.Root, &c.NoRoot },
-	"ENTRYPOINT": func(c *cluster.Container) (yes, no *bool) { return &c.Entrypoint, &c.NoEntrypoint },
-	"WRITABLE":   func(c *cluster.Container) (yes, no *bool) { return &c.Writable, &c.ReadOnly },
-}
-
-// refuse takes the variables with the value 0, which are no options.
+// refuse takes the variables by which a user does without what the site has for everybody: the value 0 is no option.
 func refuse(r *Request) {
-	for name, of := range refusals {
-		yes, no := of(&r.inside)
-		if r.sys.Getenv(pyxisPrefix+name) == "0" && !*yes && !*no {
-			*no = true
-		}
+	c := &r.inside
+	for _, v := range []struct {
+		name    string
+		yes, no *bool
+	}{{"MOUNT_HOME", &c.MountHome, &c.NoHome}, {"REMAP_ROOT", &c.Root, &c.NoRoot},
+		{"ENTRYPOINT", &c.Entrypoint, &c.NoEntrypoint}, {"WRITABLE", &c.Writable, &c.ReadOnly}} {
+		*v.no = *v.no || !*v.yes && r.sys.Getenv(pyxisPrefix+v.name) == "0"
 	}
 }
 
 func setImage(r *Request, v string) error {
-	switch scheme, _, ok := strings.Cut(v, "://"); {
-	case v == "" || strings.ContainsAny(v, " \t\n"):
-		return badContainer("--container-image=%q: an image is [USER@][REGISTRY#]IMAGE[:TAG], "+
-			"or a path that begins with / or ./", v)
-	case ok && scheme != "docker":
-		return badContainer("--container-image=%s: images come from a registry (docker://) or by a path, "+
-			"not by %s://", v, scheme)
+	if why := values.ContainerImage(v); why != "" {
+		return badContainer("--container-image=%s: %s", v, why)
 	}
 	r.inside.Image = v
 	return nil
@@ -163,7 +170,8 @@ func setInsideName(r *Request, v string) error {
 
 func setSave(r *Request, v string) error {
 	if r.prog == opt.Sbatch {
-		return noPart(r, "--container-save="+v)
+		return r.cannot("--container-save="+v, "the container of a script is not saved",
+			"give it to an srun in the script")
 	}
 	if v == "" {
 		return badContainer("--container-save: name the file")
@@ -208,6 +216,9 @@ func setMounts(r *Request, v string) error {
 // given is for the steps that are made in its allocation: it hands it on in Pyxis's variables.
 func contain(r *Request) error {
 	refuse(r)
+	if err := unbundle(r); err != nil {
+		return err
+	}
 	c := r.inside
 	if c.Image == "" && c.Name == "" {
 		for _, g := range r.Set {
@@ -254,6 +265,9 @@ func isContainer(long string) bool {
 
 // handOn puts the options of Pyxis on salloc's line into the environment of what it runs.
 func handOn(r *Request) {
+	if r.bundle != "" {
+		r.sys.Environ = append(r.sys.Environ, "SRUN_CONTAINER="+r.inside.Image)
+	}
 	for _, g := range r.Set {
 		if g.From != FromLine || !isContainer(g.Long) {
 			continue

@@ -62,6 +62,7 @@ type Request struct {
 	hosts        []cluster.NodeName // -w, -F or SLURM_HOSTFILE with repetitions, for -m arbitrary
 	addedShebang bool               // the first line of Script is not the user's
 	inside       cluster.Container  // --container-*
+	bundle       string             // --container
 	verbose      int                // how many -v
 	outOfMemory  bool               // a task of srun's step was killed for want of memory
 	bcast        bcast              // --bcast

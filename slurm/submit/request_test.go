@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--mpi=none y", "", ""},
 		{"srun", "--container-image=x y", "", ""},
 		{"srun", "y", "PYXIS_CONTAINER_MOUNTS=/x", ""},
-		{"srun", "--container-image=podman://x y", "", "1 srun: error: --container-image=podman://x: images come from a registry (docker://) or by a path, not by podman://"},
+		{"srun", "--container-image=podman://x y", "", "1 srun: error: --container-image=podman://x: images come from a registry (docker://) or from files, not by podman://"},
 		{"srun", "--container-mounts=/x y", "", "1 srun: error: --container-mounts is of no use without --container-image"},
 		{"srun", "--container-image=x --container-mounts=/x:y y", "", `1 srun: error: --container-mounts: "/x:y": its place inside begins with /`},
 		{"srun", "--container-image=x --container-mounts=/x:/y:suid y", "",
@@ -77,8 +77,10 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--container-name=n:x y", "", "1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec"},
 		{"sbatch", "--container-image=x --container-save=n --wrap=y", "", "1 sbatch: error: --container-save=n can not be done yet: " +
 			"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
-		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", "1 sbatch: error: --container=b can not be done yet: the program would run on the node itself, with other libraries and files / " +
-			"sbatch: error: the way out: give its root file system as an image: --container-image=b/rootfs"},
+		{"srun", "--container-image=oci:x y", "", "1 srun: error: --container-image=oci:x: what stands behind oci: begins with / or ./"},
+		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", ""},
+		{"srun", "--container=/b --container-image=x y", "", "1 srun: error: --container=/b and --container-image or --container-name are two containers: leave one of them out"},
+		{"srun", "--container= y", "", "1 srun: error: --container: name the folder of a bundle"},
 		{"srun", "--bcast=/tmp/x --send-libs=maybe y", "", "255 srun: error: Invalid --send-libs specification"},
 		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
 		{"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1", "1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."},

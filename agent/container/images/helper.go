@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/archive"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	"golang.org/x/sys/unix"
 )
 
 // HelperMain is muster internal image: it reads a Request, does it, and writes a Reply. It is a
@@ -46,6 +45,10 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
+	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
+	if q.File != nil {
+		return reply(ofFile(&s, &q))
+	}
 	var how []name.Option
 	if q.HTTP {
 		how = append(how, name.Insecure)
@@ -54,9 +57,11 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
 	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User}}
-	got, err := s.Obtain(context.Background(), image, keys)
+	return reply(s.Obtain(context.Background(), image, keys))
+}
+
+func reply(got container.Image, err error) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
@@ -72,27 +77,23 @@ type asUser struct {
 
 // Resolve implements authn.Keychain.
 func (a *asUser) Resolve(of authn.Resource) (got authn.Authenticator, err error) {
-	if os.Geteuid() != 0 {
-		return a.keys.Resolve(of)
-	}
-	done := make(chan struct{})
-	go func() { // on a thread that ends with it: nothing has to be undone
-		runtime.LockOSThread()
-		defer close(done)
-		if err = a.become(); err == nil {
-			got, err = a.keys.Resolve(of)
-		}
-	}()
-	<-done
+	err = container.WithRights(a.q.UID, a.q.GID, a.q.Groups, func() error {
+		got, err = a.keys.Resolve(of)
+		return err
+	})
 	return got, err
 }
 
-// become takes on the user's rights on files, on this thread alone.
-func (a *asUser) become() error {
-	if err := container.TakeGroups(a.q.Groups); err != nil {
+// ofFile is the answer to a request for an image in files.
+func ofFile(s *Store, q *container.Request) (got container.Image, err error) {
+	var a *archive.Image
+	err = container.WithRights(q.UID, q.GID, q.Groups, func() error {
+		a, err = archive.Open(q.File.Path, q.File.Tag)
 		return err
+	})
+	if err != nil {
+		return got, err
 	}
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(a.q.GID), 0, 0)
-	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(a.q.UID), 0, 0)
-	return nil
+	defer a.Close()
+	return s.ObtainFile(context.Background(), a, q.Image)
 }

@@ -27,7 +27,7 @@ func aged(t *testing.T, s *Store, name string, ago time.Duration) {
 // stored puts an image of so many bytes into the store, last used so long ago.
 func stored(t *testing.T, s *Store, bytes int, ago time.Duration) string {
 	t.Helper()
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", bytes))))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a "+strings.Repeat("x", bytes))))
 	got, err := s.Obtain(context.Background(), h.image, authn.DefaultKeychain)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestMakeRoom(t *testing.T) {
 // TestImageCommands: muster image, word by word.
 func TestImageCommands(t *testing.T) {
 	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a xyz")))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a xyz")))
 	ref := h.image.Ref.String()
 	do := func(words ...string) string {
 		t.Helper()

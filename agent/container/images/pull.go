@@ -34,6 +34,7 @@ const (
 type puller struct {
 	ctx   context.Context
 	image Remote
+	file  string // names the files that the image comes from; "": it comes from a registry
 	keys  authn.Keychain
 	web   http.RoundTripper
 	share *sharing // is web; nil: the registry alone is asked
@@ -46,12 +47,20 @@ func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
 	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
 }
 
+// source names the place that the image comes from.
+func (p *puller) source() string {
+	if p.file != "" {
+		return p.file
+	}
+	return p.image.source()
+}
+
 // shared has what the puller gets kept for other nodes, and taken from them.
 func (p *puller) shared(kept layers.Folder, ask askFunc) {
 	if !isShared(p.image.Ref.Context().RegistryStr()) {
 		ask = nil
 	}
-	p.share = &sharing{ctx: p.ctx, web: p.web, layers: kept, source: p.image.source(), ask: ask}
+	p.share = &sharing{ctx: p.ctx, web: p.web, layers: kept, source: p.source(), ask: ask}
 	p.web = p.share
 }
 

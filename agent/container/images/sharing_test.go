@@ -80,7 +80,7 @@ func share(t *testing.T, s *Store, h *testRegistry, n *neighbour) (string, *pull
 // whether the user may have it; what breaks off comes from the registry.
 func TestShare(t *testing.T) {
 	big := strings.Repeat("0123456789", 100_000)
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a x"), archive(t, "f etc/a "+big), archive(t, "f b y")))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a x"), layerOf(t, "f etc/a "+big), layerOf(t, "f b y")))
 	first := &neighbour{Store: &Store{Dir: t.TempDir(), Limits: DefaultLimits}}
 	if text, _, err := share(t, first.Store, h, nil); err != nil || text != big {
 		t.Fatalf("%d bytes: %v", len(text), err)
@@ -105,7 +105,7 @@ func TestShare(t *testing.T) {
 
 // TestShareBad: what a node sends is checked, and the registry is asked once more for what is wrong.
 func TestShareBad(t *testing.T) {
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a x")))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a x")))
 	first := &neighbour{Store: &Store{Dir: t.TempDir(), Limits: DefaultLimits}}
 	if _, _, err := share(t, first.Store, h, nil); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestShareBad(t *testing.T) {
 
 // TestShareRight: who may not have the image is not given it, though another node has it.
 func TestShareRight(t *testing.T) {
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a x")))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a x")))
 	first := &neighbour{Store: &Store{Dir: t.TempDir(), Limits: DefaultLimits}}
 	if _, _, err := share(t, first.Store, h, nil); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestShareRight(t *testing.T) {
 // thing once.
 func TestShareTogether(t *testing.T) {
 	big := strings.Repeat("0123456789", 200_000)
-	h := newRegistry(t, imageOf(t, archive(t, "f etc/a x"), archive(t, "f etc/a "+big)))
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a x"), layerOf(t, "f etc/a "+big)))
 	const nodes = 6
 	var wait sync.WaitGroup
 	row := make([]*neighbour, nodes)

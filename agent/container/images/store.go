@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/archive"
 	"dev.muster/agent/container/layers"
 	"dev.muster/durable"
 	"dev.muster/wire"
@@ -83,7 +84,7 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 }
 
 func (s *Store) obtain(p *puller) (got container.Image, err error) {
-	source := p.image.source()
+	source := p.source()
 	asked, ok := p.known()
 	if ok {
 		if have, ok := s.recall(asked, source); ok {
@@ -94,12 +95,15 @@ func (s *Store) obtain(p *puller) (got container.Image, err error) {
 	if err != nil {
 		return container.Image{}, err
 	}
-	name := fileOf(digest)
-	defer func() {
-		if err == nil {
-			err = durable.Swap(s.nameFile(top, source), []byte(name), 0o600)
-		}
-	}()
+	if got, err = s.keep(p, img, digest); err == nil {
+		err = durable.Swap(s.nameFile(top, source), []byte(fileOf(digest)), 0o600)
+	}
+	return got, err
+}
+
+// keep is the unpacked image, which is unpacked if the store lacks it.
+func (s *Store) keep(p *puller, img v1.Image, digest v1.Hash) (container.Image, error) {
+	name, source := fileOf(digest), p.source()
 	// A lock for each source: a slow registry holds up nobody who has the image from another.
 	work := name + "." + short(source)
 	release, err := s.lock(work)
@@ -126,6 +130,28 @@ func (s *Store) obtain(p *puller) (got container.Image, err error) {
 	}
 	s.makeRoom(nil)
 	return open(dir)
+}
+
+// ObtainFile is the unpacked image of an archive, which was opened with the user's rights.
+func (s *Store) ObtainFile(ctx context.Context, a *archive.Image, ref string) (got container.Image, err error) {
+	if err := s.ready(); err != nil {
+		return got, fmt.Errorf("the node's store of images: %w", err)
+	}
+	digest, err := a.Digest()
+	if err != nil {
+		return got, err
+	}
+	for {
+		p := newPuller(ctx, Remote{}, nil)
+		p.file = a.Source
+		if got, err = s.keep(p, a, digest); err != nil {
+			return got, err
+		}
+		err = touched(filepath.Dir(got.Root), ref)
+		if !errors.Is(err, fs.ErrNotExist) { // or it was removed meanwhile, to make room
+			return got, err
+		}
+	}
 }
 
 // makeRoom removes images that were long not used for one that is to be unpacked. An image is worth more
@@ -227,7 +253,7 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 	if err := os.WriteFile(filepath.Join(tmp, configName), text, 0o600); err != nil {
 		return err
 	}
-	if err := addSource(tmp, p.image.source()); err != nil {
+	if err := addSource(tmp, p.source()); err != nil {
 		return err
 	}
 	if err := writeSize(tmp, s.Limits.Bytes-u.left.Bytes, s.Limits.Files-u.left.Files); err != nil {
@@ -238,7 +264,7 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 	}
 	err = durable.Rename(tmp, dir)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTEMPTY) { // from another source meanwhile
-		return errors.Join(os.RemoveAll(tmp), addSource(dir, p.image.source()))
+		return errors.Join(os.RemoveAll(tmp), addSource(dir, p.source()))
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func obtain(s *Store, h *testRegistry) (string, error) {
 // TestStoreOnce: many that want one image unpack it once, and one of another registry is not
 // believed before it shows its layers.
 func TestStoreOnce(t *testing.T) {
-	img := imageOf(t, archive(t, "f etc/a x"), archive(t, "f etc/a y"))
+	img := imageOf(t, layerOf(t, "f etc/a x"), layerOf(t, "f etc/a y"))
 	h, s := newRegistry(t, img), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
 	var wait sync.WaitGroup
 	for range 8 {
@@ -129,7 +129,7 @@ func TestStoreOnce(t *testing.T) {
 
 // TestStoreIndex: of an image of several machines this one's is taken, and known again without being fetched.
 func TestStoreIndex(t *testing.T) {
-	mine, other := imageOf(t, archive(t, "f etc/a mine")), imageOf(t, archive(t, "f etc/a other"))
+	mine, other := imageOf(t, layerOf(t, "f etc/a mine")), imageOf(t, layerOf(t, "f etc/a other"))
 	h, s := newRegistry(t, other), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
 	on := func(img v1.Image, arch string) mutate.IndexAddendum {
 		return mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}}
@@ -157,7 +157,7 @@ func TestStoreIndex(t *testing.T) {
 
 // TestStoreBad: what goes wrong leaves nothing that is taken for an image.
 func TestStoreBad(t *testing.T) {
-	img := imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", 100_000)))
+	img := imageOf(t, layerOf(t, "f etc/a "+strings.Repeat("x", 100_000)))
 	layers, err := img.Layers()
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestStoreBad(t *testing.T) {
 
 // TestStoreStall: a registry that sends nothing is given up.
 func TestStoreStall(t *testing.T) {
-	img := imageOf(t, archive(t, "f etc/a "+strings.Repeat("x", 100_000)))
+	img := imageOf(t, layerOf(t, "f etc/a "+strings.Repeat("x", 100_000)))
 	h := newRegistry(t, img)
 	hang := make(chan struct{})
 	defer close(hang)

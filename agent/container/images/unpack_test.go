@@ -16,7 +16,7 @@ import (
 
 // archive is a layer of entries: KIND NAME TEXT, where KIND is d, f, s (link), h (hard link), c, b
 // or p.
-func archive(t *testing.T, entries ...string) []byte {
+func layerOf(t *testing.T, entries ...string) []byte {
 	t.Helper()
 	kinds := map[string]byte{"d": tar.TypeDir, "f": tar.TypeReg, "s": tar.TypeSymlink, "h": tar.TypeLink,
 		"c": tar.TypeChar, "b": tar.TypeBlock, "p": tar.TypeFifo}
@@ -159,7 +159,7 @@ func TestUnpack(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			var layers [][]byte
 			for _, e := range c.layers {
-				layers = append(layers, archive(t, e...))
+				layers = append(layers, layerOf(t, e...))
 			}
 			got, err := unpackAll(t, DefaultLimits, layers...)
 			if got != c.want || (err == nil) != (c.bad == "") || err != nil && !strings.Contains(err.Error(), c.bad) {
@@ -171,10 +171,10 @@ func TestUnpack(t *testing.T) {
 
 // TestUnpackBounds: images that are larger than they say, or than a node can bear.
 func TestUnpackBounds(t *testing.T) {
-	lies := archive(t, "f a "+strings.Repeat("x", 4096))
+	lies := layerOf(t, "f a "+strings.Repeat("x", 4096))
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
-	if _, err := z.Write(archive(t, "f zeros "+strings.Repeat("\x00", 8<<20))); err != nil {
+	if _, err := z.Write(layerOf(t, "f zeros "+strings.Repeat("\x00", 8<<20))); err != nil {
 		t.Fatal(err)
 	}
 	z.Close()
@@ -191,11 +191,11 @@ func TestUnpackBounds(t *testing.T) {
 	}{
 		{"shorter than its header says", lies[:2048], few, "EOF"},
 		{"a bomb", bomb.Bytes(), few, "too large"},
-		{"many files", archive(t, many...), few, "too many files"},
+		{"many files", layerOf(t, many...), few, "too many files"},
 		{"no archive", []byte(strings.Repeat("no archive ", 200)), few, "no archive"},
 		{"broken gzip", bomb.Bytes()[:bomb.Len()/2], Limits{Files: 10, Bytes: 1 << 30}, "EOF"},
 		{"broken zstd", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff"), few, ""},
-		{"a long name", archive(t, "f "+strings.Repeat("n/", 3000)+"n x"), few, "no path"},
+		{"a long name", layerOf(t, "f "+strings.Repeat("n/", 3000)+"n x"), few, "no path"},
 	} {
 		_, err := unpackAll(t, c.l, c.layer)
 		if err == nil || !strings.Contains(err.Error(), c.bad) {
@@ -218,7 +218,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		if len(entries) > 0 {
 			// It checks what lies outside.
-			_, _ = unpackAll(t, Limits{Files: 100, Bytes: 1 << 16}, archive(t, entries...))
+			_, _ = unpackAll(t, Limits{Files: 100, Bytes: 1 << 16}, layerOf(t, entries...))
 		}
 	})
 }
