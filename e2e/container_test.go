@@ -345,12 +345,23 @@ func TestContainerPrivate(t *testing.T) {
 	needsContainers(t)
 	h := startHub(t)
 	h.push(t, imageOf(t), "private/tiny:1")
+	h.push(t, imageOf(t), "lab/tiny:1")
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
 	d.file(1, "keys/.credentials", fmt.Sprintf("machine other login x password y\nmachine %s login %s password %s\n", h.host, hubUser, hubPassword))
 	d.file(2, "docker/config.json", `{"auths":{"`+h.host+`":{"auth":"cmVhZGVyOm9wZW4tc2VzYW1l"}},"credsStore":"none"}`)
 	if err := os.Chmod(d.dir+"/keys", 0o700); err != nil {
 		t.Fatal(err)
 	}
+	helper := fmt.Sprintf("muster-test-%d", os.Getpid())
+	program := "/usr/local/bin/docker-credential-" + helper
+	t.Cleanup(func() { os.Remove(program) })
+	script := "#!/bin/sh\nread r\n[ $(id -u) = 3 ] && [ $r = " + h.host + " ] && echo '{\"Username\":\"" + hubUser + "\",\"Secret\":\"" + hubPassword + "\"}'\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.file(3, "helped/config.json", `{"credHelpers":{"`+h.host+`":"`+helper+`"}}`)
+	d.file(3, "store/config.json", `{"credsStore":"`+helper+`"}`)
+	d.file(4, "none/config.json", `{"credsStore":"muster-none"}`)
 	image := h.host + "#private/tiny:1"
 	for _, c := range []struct {
 		what  string
@@ -366,10 +377,18 @@ func TestContainerPrivate(t *testing.T) {
 		{"another user's file", 2, "ENROOT_CONFIG_PATH=" + d.dir + "/keys", image, false},
 		{"another user, and it is in the cache", 2, "A=b", image, false},
 		{"docker's", 2, "DOCKER_CONFIG=" + d.dir + "/docker", image, true},
+		{"a helper's", 3, "DOCKER_CONFIG=" + d.dir + "/helped", image, true},
+		{"a store's", 3, "DOCKER_CONFIG=" + d.dir + "/store", image, true},
+		{"a helper that has nothing for the user", 4, "DOCKER_CONFIG=" + d.dir + "/helped", image, false},
+		{"a store that is not here", 4, "DOCKER_CONFIG=" + d.dir + "/none", image, false},
+		{"a store that is not here, and an image for everybody", 4, "DOCKER_CONFIG=" + d.dir + "/none", h.host + "#lab/tiny:1", true},
 	} {
 		out, errs, code := d.line(c.uid, c.env+" srun --container-image="+c.image+" cat /etc/second")
 		if ok := code == 0 && out == "2\n"; ok != c.ok {
 			t.Errorf("%s: %q %q %d", c.what, out, errs, code)
+		}
+		if c.what == "a store that is not here" && !strings.Contains(errs, "docker-credential-muster-none is not on this node in /usr/local/bin") {
+			t.Errorf("%s: %s", c.what, errs)
 		}
 	}
 }

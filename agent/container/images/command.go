@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/container/credhelper"
 )
 
 // What muster image does to this node's store.
@@ -143,7 +144,8 @@ func pull(s *Store, out io.Writer, words []string) error {
 			return err
 		}
 		keys := &credentials{home: home, enroot: os.Getenv("ENROOT_CONFIG_PATH"),
-			docker: os.Getenv("DOCKER_CONFIG"), user: image.User}
+			docker: os.Getenv("DOCKER_CONFIG"), user: image.User,
+			ask: &credhelper.Asker{Home: home, Env: os.Environ()}}
 		began := time.Now()
 		got, err := s.Obtain(context.Background(), image, keys)
 		if err != nil {

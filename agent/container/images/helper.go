@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/archive"
+	"dev.muster/agent/container/credhelper"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -57,7 +59,8 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User}}
+	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User,
+		ask: asker(&q)}}
 	return reply(s.Obtain(context.Background(), image, keys))
 }
 
@@ -68,11 +71,23 @@ func reply(got container.Image, err error) container.Reply {
 	return container.Reply{Root: got.Root, Config: got.Config}
 }
 
+// asker runs the programs that keep the user's credentials, as the user.
+func asker(q *container.Request) *credhelper.Asker {
+	a := &credhelper.Asker{Home: q.Home}
+	if q.Docker != "" {
+		a.Env = append(a.Env, "DOCKER_CONFIG="+q.Docker)
+	}
+	if os.Geteuid() == 0 {
+		a.As = &syscall.Credential{Uid: q.UID, Gid: q.GID, Groups: q.Groups}
+	}
+	return a
+}
+
 // asUser looks for credentials with the user's rights on files: links in a user's home may lead
 // anywhere.
 type asUser struct {
 	q    *container.Request
-	keys authn.Keychain
+	keys *credentials
 }
 
 // Resolve implements authn.Keychain.

@@ -201,7 +201,7 @@ func (p *puller) explain(err error) error {
 	switch t.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%s: there is no such image, or your credentials do not allow it "+
-			"(~/.config/enroot/.credentials, ~/.docker/config.json)", at)
+			"(~/.config/enroot/.credentials, ~/.docker/config.json)%s", at, lacks(p.keys))
 	case http.StatusNotFound:
 		return fmt.Errorf("%s: there is no image %s", at, ref.Name())
 	case http.StatusTooManyRequests:
@@ -212,10 +212,7 @@ func (p *puller) explain(err error) error {
 
 // decodeAuth reads USER:PASSWORD as docker's file has it.
 func decodeAuth(text string) *authn.AuthConfig {
-	plain, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return nil
-	}
+	plain, _ := base64.StdEncoding.DecodeString(text) // of what is none it is nothing with a colon, or a wrong password
 	user, password, ok := strings.Cut(string(plain), ":")
 	if !ok {
 		return nil
