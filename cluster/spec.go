@@ -351,6 +351,8 @@ type StepHelpers struct {
 	// SrunStdout and SrunStderr are files that srun writes itself, for all tasks, where it runs.
 	SrunStdout string `json:"srun_stdout,omitempty" text:"4096"`
 	SrunStderr string `json:"srun_stderr,omitempty" text:"4096"`
+	// Terminal says that srun's standard error is a terminal.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // StepWorld is the whole of a step of a heterogeneous job, of which each component has its part as a step of its own.

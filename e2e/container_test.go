@@ -107,6 +107,22 @@ type hub struct {
 	hang  atomic.Int32 // calls that are not answered
 }
 
+// slowly sends an answer in pieces, with a pause behind each large one: a layer of busybox takes some seconds.
+type slowly struct{ http.ResponseWriter }
+
+func (s *slowly) Write(p []byte) (n int, err error) {
+	const piece = 32 << 10
+	for n < len(p) && err == nil {
+		var k int
+		k, err = s.ResponseWriter.Write(p[n:min(n+piece, len(p))])
+		if n += k; k == piece {
+			s.ResponseWriter.(http.Flusher).Flush()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return n, err
+}
+
 const hubUser, hubPassword = "reader", "open-sesame"
 
 func startHub(t *testing.T) *hub {
@@ -125,6 +141,9 @@ func startHub(t *testing.T) *hub {
 			defer h.hang.Add(-1)
 			<-r.Context().Done()
 			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/v2/slow/") && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			w = &slowly{w}
 		}
 		if r.URL.Path == "/v2/" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="hub"`)
@@ -458,6 +477,24 @@ func TestContainerHang(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	d.wait("the helpers to end", func() bool { return h.hang.Load() == 0 })
+}
+
+// TestContainerProgress: who waits for an image for long is told how far it is, by a bar on a terminal.
+func TestContainerProgress(t *testing.T) {
+	t.Parallel()
+	needsContainers(t)
+	if _, err := exec.LookPath("script"); err != nil {
+		t.Skip("no terminal to look at: ", err)
+	}
+	h := startHub(t)
+	h.push(t, imageOf(t), "slow/tiny:1")
+	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec")
+	line := "script -qec 'srun -N2 --container-image=" + h.host + "#slow/tiny:1 cat /etc/second' /dev/null"
+	out, errs, code := d.line(1, line)
+	if code != 0 || !strings.Contains(out, "pyxis: importing docker image: "+h.host+"#slow/tiny:1") ||
+		!strings.Contains(out, "\r[##") || !strings.Contains(out, "] 100% ") || !strings.Contains(out, "\n2\r\n2\r\n") {
+		t.Errorf("%q %q %d", out, errs, code)
+	}
 }
 
 // TestContainerBatch: a batch script runs inside, with its arguments, and uses the cluster from there.

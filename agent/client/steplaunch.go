@@ -271,6 +271,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
 	if out.Container = c.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
 		out.Container.Save = s.Save
+		out.Container.First, out.Container.Terminal = i == 0, s.Terminal
 	}
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,

@@ -28,6 +28,10 @@ type Spec struct {
 	Save string `json:"save,omitempty"`
 	// Scripts are files of the node that the user may read, to be seen in place.
 	Scripts []string `json:"scripts,omitempty"`
+	// First says that the node is the step's first, which tells how far its image is; Terminal that it is told
+	// on a terminal.
+	First    bool `json:"first,omitempty"`
+	Terminal bool `json:"terminal,omitempty"`
 	// Site is what the node's files of enroot say.
 	Site *enroot.Site `json:"site,omitempty"`
 }
@@ -75,6 +79,7 @@ type Request struct {
 	Enroot string   `json:"enroot,omitempty"` // ENROOT_CONFIG_PATH
 	Docker string   `json:"docker,omitempty"` // DOCKER_CONFIG
 	HTTP   bool     `json:"http,omitempty"`   // registries may be asked without TLS
+	Meter  int      `json:"meter,omitempty"`  // the descriptor that is told how far it is; 0: none
 	Daemon string   `json:"daemon,omitempty"` // the socket of the node's daemon, which asks other nodes
 }
 

@@ -97,7 +97,7 @@ func (r *run) fetch() (container.Image, error) {
 		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
 		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock,
-		HTTP: c.Site != nil && c.Site.AllowHTTP}
+		HTTP: c.Site != nil && c.Site.AllowHTTP, Meter: meterFD}
 	if ok {
 		q.File = &file
 	}
@@ -121,10 +121,13 @@ func (r *run) bundle() (image container.Image, err error) {
 		return err
 	})
 	if said != "" {
-		r.notice(said)
+		r.notice(said + "\n")
 	}
 	return image, err
 }
+
+// meterFD is the descriptor by which the process that fetches an image tells how far it is.
+const meterFD = 3
 
 // askHelper runs the process that fetches images. It is killed with the step.
 func (r *run) askHelper(argv []string, q *container.Request) (rep container.Reply, err error) {
@@ -150,9 +153,15 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 	}
 	said := os.NewFile(uintptr(out[0]), "reply")
 	defer said.Close()
+	meter, err := unix.MemfdCreate("progress", unix.MFD_CLOEXEC)
+	if err != nil {
+		return rep, os.NewSyscallError("memfd_create", err)
+	}
+	defer unix.Close(meter)
 	pidfd := -1
-	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(), Files: []uintptr{uintptr(in), uintptr(out[1]), 2},
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}}
+	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(),
+		Files: []uintptr{uintptr(in), uintptr(out[1]), 2, uintptr(meter)},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}}
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
 	unix.Close(out[1])
 	if err != nil {
@@ -165,9 +174,12 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 	slog.Debug("an image is fetched", "image", q.Image, "pid", pid)
 	if pidfd >= 0 {
 		defer unix.Close(pidfd)
-		over := make(chan struct{})
-		defer close(over)
-		go r.killWith(pidfd, over)
+		over, ended := make(chan struct{}), make(chan struct{})
+		defer func() { close(over); <-ended }()
+		go func() {
+			defer close(ended)
+			r.killWith(pidfd, meter, over)
+		}()
 	}
 	text, err = io.ReadAll(io.LimitReader(said, maxReply))
 	if err == nil {
@@ -179,30 +191,11 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 	return rep, nil
 }
 
-// killWith kills a process once the step is to end; it ends when over is closed.
-func (r *run) killWith(pidfd int, over chan struct{}) {
-	t, late := time.NewTicker(imagePause), time.After(imageTime)
-	defer t.Stop()
-	for {
-		select {
-		case <-over:
-			return
-		case <-late:
-			r.notice("pyxis: importing docker image: " + r.spec.Container.Image)
-		case <-t.C:
-		}
-		if r.isEnding() {
-			_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
-			return
-		}
-	}
-}
-
 // notice tells a step's srun what its node does before there is a task. A file would be emptied by the
 // task that it is of.
 func (r *run) notice(text string) {
 	if r.spec.Tasks[0].errors().Kind == Stream {
-		r.out.say([]byte(text+"\n"), false)
+		r.out.say([]byte(text), false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"io"
 	"os"
 	"syscall"
 	"unsafe"
@@ -16,6 +17,12 @@ func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
 		return errno
 	}
 	return nil
+}
+
+// OnTerminal reports whether what is written is seen on a terminal.
+func OnTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && IsTerminal(f)
 }
 
 // IsTerminal reports whether a file is a terminal.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
 )
@@ -240,6 +241,7 @@ func contain(r *Request) error {
 	switch r.prog {
 	case opt.Srun:
 		r.Step.Inside = &c
+		r.Step.Terminal = front.OnTerminal(r.sys.Stderr)
 		if save := &r.Step.Save; *save != "" {
 			*save = inDir(r.Job.WorkDir, *save)
 		}

@@ -10,6 +10,7 @@ import (
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/archive"
 	"dev.muster/agent/container/credhelper"
+	"dev.muster/agent/container/progress"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -48,6 +49,9 @@ func answer(in io.Reader) container.Reply {
 		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
 	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
+	if q.Meter > 0 {
+		s.Meter = progress.On(q.Meter)
+	}
 	if q.File != nil {
 		return reply(ofFile(&s, &q))
 	}

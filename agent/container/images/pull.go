@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container/layers"
+	"dev.muster/agent/container/progress"
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -39,6 +40,7 @@ type puller struct {
 	web   http.RoundTripper
 	share *sharing // is web; nil: the registry alone is asked
 	stall time.Duration
+	meter *progress.Meter
 }
 
 func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
@@ -110,6 +112,7 @@ func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 	if err != nil {
 		return p.explain(err)
 	}
+	p.meter.Of(layersSize(list))
 	ahead := 1
 	if p.sharing() {
 		ahead = layersAhead
@@ -131,6 +134,15 @@ func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 		}
 	}
 	return nil
+}
+
+// layersSize is how many bytes layers have as they are sent.
+func layersSize(list []v1.Layer) (n int64) {
+	for _, l := range list {
+		size, _ := l.Size() // what is wrong with it is told when it is read
+		n += size
+	}
+	return n
 }
 
 // opened is a layer that begins to arrive.
@@ -160,7 +172,8 @@ func (p *puller) layer(l opened, each func(io.Reader) error) error {
 		return l.err
 	}
 	defer l.rc.Close()
-	w := &watched{r: l.rc, end: time.AfterFunc(p.stall, func() { l.rc.Close() }), every: p.stall}
+	w := &watched{r: l.rc, end: time.AfterFunc(p.stall, func() { l.rc.Close() }), every: p.stall,
+		meter: p.meter}
 	defer w.end.Stop()
 	return each(w)
 }
@@ -170,10 +183,12 @@ type watched struct {
 	r     io.Reader
 	end   *time.Timer
 	every time.Duration
+	meter *progress.Meter
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
+	w.meter.Add(n)
 	if err != nil && !errors.Is(err, io.EOF) && !w.end.Stop() {
 		return n, fmt.Errorf("the registry has sent nothing for %s", w.every)
 	}

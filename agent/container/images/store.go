@@ -16,6 +16,7 @@ import (
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/archive"
 	"dev.muster/agent/container/layers"
+	"dev.muster/agent/container/progress"
 	"dev.muster/durable"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -40,6 +41,8 @@ type Store struct {
 	Dir    string
 	Limits Limits // of one image
 	Limit  int64  // bytes of all images; 0: half of the file system
+	// Meter is told how far a fetch is; nil: nobody is.
+	Meter *progress.Meter
 	// Ask gets layers from other nodes; nil: there are none.
 	Ask askFunc
 }
@@ -68,6 +71,7 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	}
 	for {
 		p := newPuller(ctx, image, keys)
+		p.meter = s.Meter
 		p.shared(layers.In(s.Dir), s.Ask)
 		got, err := s.obtain(p)
 		if err != nil && p.helped() && ctx.Err() == nil { // others may be at fault
@@ -143,7 +147,7 @@ func (s *Store) ObtainFile(ctx context.Context, a *archive.Image, ref string) (g
 	}
 	for {
 		p := newPuller(ctx, Remote{}, nil)
-		p.file = a.Source
+		p.file, p.meter = a.Source, s.Meter
 		if got, err = s.keep(p, a, digest); err != nil {
 			return got, err
 		}
@@ -160,10 +164,7 @@ func (s *Store) makeRoom(img v1.Image) {
 	var need int64
 	if img != nil {
 		layers, _ := img.Layers() // unpack tells what is wrong with them
-		for _, l := range layers {
-			size, _ := l.Size()
-			need += expansion * size
-		}
+		need = expansion * layersSize(layers)
 	}
 	_, err := s.Prune(max(s.limit()-need, 0), keepFree+need)
 	if err := errors.Join(s.sweep(), err); err != nil {
