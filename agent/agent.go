@@ -17,6 +17,7 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/client"
+	"dev.muster/agent/container"
 	"dev.muster/agent/container/enroot"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
@@ -294,13 +295,15 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 		nodes[i].Inventory.Isolation = step.Isolation()
 	}
-	for _, n := range enroot.Read(enroot.Dir()).Notes() {
+	site := enroot.Read(enroot.Dir())
+	images := container.StoreOf(site, usualImages(cfg.Dir))
+	for _, n := range site.Notes() {
 		cfg.Log.Info("containers: " + n)
 	}
 	near := nearby(cfg.Socket)
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
 		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
-		Images: ImagesIn(cfg.Dir), ImageDisk: cfg.ImageDisk, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
+		Images: images, ImageDisk: cfg.ImageDisk, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
 		Machine: machine, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
@@ -314,5 +317,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 
 // ImagesIn is where a daemon of that data folder keeps the images of containers.
 func ImagesIn(dir string) string {
-	return enroot.Read(enroot.Dir()).Store(filepath.Join(dir, "containers"))
+	return container.StoreOf(enroot.Read(enroot.Dir()), usualImages(dir))
 }
+
+func usualImages(dir string) string { return filepath.Join(dir, "containers") }

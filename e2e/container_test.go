@@ -492,7 +492,7 @@ func TestContainerProgress(t *testing.T) {
 	line := "script -qec 'srun -N2 --container-image=" + h.host + "#slow/tiny:1 cat /etc/second' /dev/null"
 	out, errs, code := d.line(1, line)
 	if code != 0 || !strings.Contains(out, "pyxis: importing docker image: "+h.host+"#slow/tiny:1") ||
-		!strings.Contains(out, "\r[##") || !strings.Contains(out, "] 100% ") || !strings.Contains(out, "\n2\r\n2\r\n") {
+		!strings.Contains(out, "\r[##") || !strings.Contains(out, "] 100% ") || strings.Count(out, "2\r\n") != 2 {
 		t.Errorf("%q %q %d", out, errs, code)
 	}
 }

@@ -105,7 +105,7 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 	if !filepath.IsAbs(path) {
 		return fail(fmt.Errorf("%q does not begin with /", path))
 	}
-	fd, err := b.openAs(path, unix.O_PATH, 0)
+	fd, _, err := openReadable(b, path)
 	if err != nil {
 		return fail(err)
 	}
@@ -122,7 +122,8 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 // hasStore reports whether the store, where the image is mounted, is below a folder.
 func hasStore(b *build, dir int) bool {
 	real, err := os.Readlink(fdName(dir))
-	return err != nil || real == "/" || strings.HasPrefix(b.Spec.Store+"/", real+"/")
+	store, serr := filepath.EvalSymlinks(b.Spec.Store)
+	return errors.Join(err, serr) != nil || real == "/" || strings.HasPrefix(store+"/", real+"/")
 }
 
 // attachSite mounts what the site asked for.
@@ -142,10 +143,13 @@ func attachExtra(b *build, s source) error {
 	}
 	mode, size := "1777", ""
 	for _, f := range s.site.Flags {
-		if v, ok := strings.CutPrefix(f, "mode="); ok {
-			mode = v
-		}
-		if strings.HasPrefix(f, "size=") {
+		name, value, _ := strings.Cut(f, "=")
+		switch {
+		case strings.ContainsAny(value, ", "):
+			return fmt.Errorf("%s: it is one option with a value", f)
+		case name == "mode":
+			mode = value
+		case name == "size":
 			size = "," + f
 		}
 	}

@@ -138,6 +138,25 @@ func (b *build) openMounts() error {
 	return nil
 }
 
+// openReadable opens what the user may read, or enter.
+func openReadable(b *build, path string) (fd int, dir bool, err error) {
+	if fd, err = b.openAs(path, unix.O_PATH, 0); err == nil {
+		dir, err = isDir(fd)
+	}
+	if err != nil {
+		return fd, dir, err
+	}
+	may := uint32(unix.R_OK)
+	if dir {
+		may = unix.X_OK
+	}
+	err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
+	if err != nil && err != unix.ENOSYS {
+		return fd, dir, &os.PathError{Op: "read", Path: path, Err: err}
+	}
+	return fd, dir, nil
+}
+
 func (b *build) openMount(m cluster.ContainerMount) error {
 	s := source{target: path.Clean(m.Target)}
 	if s.target == "/" {
@@ -149,24 +168,12 @@ func (b *build) openMount(m cluster.ContainerMount) error {
 	if m.Private {
 		s.spread = unix.MS_PRIVATE
 	}
-	fd, err := b.openAs(m.Source, unix.O_PATH, 0)
-	if err != nil {
-		return err
-	}
-	dir, err := isDir(fd)
+	fd, dir, err := openReadable(b, m.Source)
 	if err != nil {
 		return err
 	}
 	if m.File && dir || m.Dir && !dir {
 		return fmt.Errorf("%s: x-create asks for the wrong kind of target", m.Source)
-	}
-	may := uint32(unix.R_OK)
-	if dir {
-		may = unix.X_OK
-	}
-	err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
-	if err != nil && err != unix.ENOSYS {
-		return &os.PathError{Op: "read", Path: m.Source, Err: err}
 	}
 	if err := b.clone(fd, m.Source, &s, true); err != nil {
 		return err

@@ -112,16 +112,14 @@ func (s *Site) setData(v string) {
 	s.data = filepath.Clean(at)
 }
 
-// Store is the folder of images and of what containers write: below ENROOT_DATA_PATH if that is set.
-func (s *Site) Store(usual string) string {
-	if s.data == "" {
-		return usual
-	}
-	return filepath.Join(s.data, "muster")
-}
+// Data is ENROOT_DATA_PATH without what each user has of it, "" if it is not set.
+func (s *Site) Data() string { return s.data }
 
 // Notes tells what has no effect, and why.
 func (s *Site) Notes() []string { return s.notes }
+
+// Note tells something more.
+func (s *Site) Note(format string, args ...any) { s.note(format, args...) }
 
 func (s *Site) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 		"squash":  {fmt.Sprint(s.Squash), "[-comp lzo -noD]"},
 		"environ": {fmt.Sprint(s.Environ), "[Z=0 A=1 B=${HOME}/b]"},
 		"hooks":   {fmt.Sprint(s.Hooks), "[" + dir + "/hooks.d/50-ours.sh]"},
-		"store":   {s.Store("/usual"), "/raid/enroot/muster"},
+		"store":   {s.data, "/raid/enroot"},
 		"mounts": {fmt.Sprint(s.Mounts), "[{/raid /raid none [x-create=dir bind rw nofail] " + dir + "/mounts.d/50.fstab:1} " +
 			"{tmpfs /scratch tmpfs [size=1g mode=1777] " + dir + "/mounts.d/50.fstab:2} {/etc/x /etc/x none [defaults] " + dir + "/mounts.d/50.fstab:3}]"},
 	} {
@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q lacks %q", told, want)
 		}
 	}
-	if s := Read(filepath.Join(dir, "none")); s.Error != "" || len(s.Notes()) != 0 || s.Store("/usual") != "/usual" {
+	if s := Read(filepath.Join(dir, "none")); s.Error != "" || len(s.Notes()) != 0 || s.Data() != "" {
 		t.Errorf("no files: %+v", s)
 	}
 }
@@ -85,7 +85,7 @@ func TestBad(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"enroot.conf": "ENROOT_DATA_PATH $HOME/x\n"})
-	if s := Read(dir); s.Store("/u") != "/u" || !strings.Contains(s.Notes()[0], "names no folder that all users share") {
+	if s := Read(dir); s.Data() != "" || !strings.Contains(s.Notes()[0], "names no folder that all users share") {
 		t.Errorf("%+v", s)
 	}
 }
