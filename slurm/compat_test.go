@@ -71,6 +71,59 @@ func spanks(t *testing.T, text string) string {
 	return head + beginSpanks + table + endSpanks + tail
 }
 
+const (
+	containersFile  = "../docs/containers.md"
+	beginContainers = "<!-- options: begin (go test ./slurm -run TestContainersDoc -update) -->\n"
+)
+
+// TestContainersDoc keeps the options and variables of containers in docs/containers.md as the tables are.
+func TestContainersDoc(t *testing.T) {
+	old, err := os.ReadFile(containersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(old), beginContainers)
+	_, tail, end := strings.Cut(rest, endMarker)
+	if !ok || !end {
+		t.Fatal("no marker in " + containersFile)
+	}
+	table := "| option | variable | of | muster |\n|---|---|---|---|\n"
+	for _, rows := range submit.ParserFor(opt.All).Rows {
+		for _, o := range rows {
+			if o.Group != opt.Containers {
+				continue
+			}
+			name, of, variable := "`--"+o.Long+"`", "Slurm", "–"
+			if o.Meta != "" {
+				name = "`--" + o.Long + "=" + strings.ReplaceAll(o.Meta, "|", "\\|") + "`"
+			}
+			if _, pyxis, ok := strings.Cut(o.Env, "srun=PYXIS"); ok {
+				word, _, _ := strings.Cut(pyxis, " ")
+				of, variable = "Pyxis", "`PYXIS"+word+"`"
+			} else if strings.HasPrefix(o.Long, "no-") {
+				of, variable = "Pyxis", "the value 0"
+			} else if o.Env != "" {
+				variable = "`SBATCH_CONTAINER`, `SRUN_CONTAINER`, `SALLOC_CONTAINER`"
+			}
+			effect := o.Help
+			if o.Ignored != "" {
+				effect = "accepted, no effect: " + o.Ignored
+			}
+			table += fmt.Sprintf("| %s | %s | %s | %s |\n", name, variable, of, strings.ReplaceAll(effect, "|", "\\|"))
+		}
+	}
+	want := head + beginContainers + table + endMarker + tail
+	if want == string(old) {
+		return
+	}
+	if !*update {
+		t.Fatal(containersFile + " is stale: go test ./slurm -run TestContainersDoc -update")
+	}
+	if err := os.WriteFile(containersFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func optionTable() string {
 	var b strings.Builder
 	b.WriteString("| option | sbatch | srun | salloc | variables | effect |\n|---|---|---|---|---|---|\n")

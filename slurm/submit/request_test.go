@@ -65,6 +65,7 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--gres=gpu:h100:1,gpu:2 y", "", "1 srun: error: Invalid GRES specification (with and without type identification)"},
 		{"srun", "--mpi=none y", "", ""},
 		{"srun", "--container-image=x y", "", ""},
+		{"srun", "--container-image=x y", "PYXIS_CONTAINER_READONLY=1 PYXIS_CONTAINER_MOUNT_HOME=0", ""},
 		{"srun", "y", "PYXIS_CONTAINER_MOUNTS=/x", ""},
 		{"srun", "--container-image=podman://x y", "", "1 srun: error: --container-image=podman://x: images come from a registry (docker://) or from files, not by podman://"},
 		{"srun", "--container-mounts=/x y", "", "1 srun: error: --container-mounts is of no use without --container-image"},
