@@ -49,14 +49,17 @@ func Spanks() []Spank {
 		{"renice", "tasks that yield", byHook, "a TaskProlog that calls `renice -p $SLURM_TASK_PID`"},
 		{"addr-no-randomize", "fixed addresses in memory", byHook, "`srun setarch -R PROGRAM`"},
 		{"auks", "Kerberos tickets on nodes", byHook, "a Prolog that calls `auks`; an Epilog destroys the tickets"},
-		{"nvmps spank_mps mps", "NVIDIA's MPS for a job", byHook, "a Prolog that starts it where a job asks by `--comment`"},
-		{"beeond spank_beeond", "a file system of the job's nodes", byHook, "a Prolog that starts it, an Epilog that ends it"},
+		{"nvmps spank_mps mps", "NVIDIA's MPS for a job", byHook,
+			"a Prolog that starts it where a job asks by `--comment`"},
+		{"beeond spank_beeond", "a file system of the job's nodes", byHook,
+			"a Prolog that starts it, an Epilog that ends it"},
 		{"lua spank_lua", "scripts in Lua", byHook, "job_submit.lua, cli_filter.lua, TaskProlog"},
 		{"stunnel", "tunnels into jobs", byHook, "`srun --pty`, `sattach`; `ssh -L` to a node of one's job"},
 		{"singularity-exec spank_singularity spank_apptainer", "containers by Apptainer", byHook,
 			"`--container-image`, or call apptainer in the step"},
 		{"shifter_slurm", "containers by Shifter", notDone, "`--container-image`"},
-		{"spank_charliecloud", "containers by Charliecloud", notDone, "`--container-image`, or call `ch-run` in the step"},
+		{"spank_charliecloud", "containers by Charliecloud", notDone,
+			"`--container-image`, or call `ch-run` in the step"},
 		{"system-safe", "`system()` under old MPI libraries", notDone, "MPI libraries of today need it no more"},
 		{"msr-safe", "registers of CPUs kept and restored", notDone, "a Prolog and an Epilog, as root"},
 	}
@@ -83,7 +86,8 @@ func plugstackAt(r *reader, slurmConf string) string {
 		at = path.Join(path.Dir(slurmConf), at)
 	}
 	if _, err := os.Stat(at); err != nil {
-		r.notes = append(r.notes, "slurm.conf: PlugStackConfig="+r.cfg.Keys["plugstackconfig"]+": there is no such file here")
+		r.notes = append(r.notes,
+			"slurm.conf: PlugStackConfig="+r.cfg.Keys["plugstackconfig"]+": there is no such file here")
 	}
 	return at
 }
@@ -117,7 +121,8 @@ func spankFile(r *reader, file string, depth int) error {
 				}
 			}
 		default:
-			r.note(file, n, "%q is not understood: want required PLUGIN ARGUMENTS, optional PLUGIN ARGUMENTS or include FILES",
+			r.note(file, n, "%q is not understood: want required PLUGIN ARGUMENTS, "+
+				"optional PLUGIN ARGUMENTS or include FILES",
 				strings.TrimSpace(line))
 		}
 	}
@@ -155,7 +160,8 @@ func plugin(r *reader, file string, n int, library string, args []string) {
 	at := slices.IndexFunc(known, func(s Spank) bool { return s.is(library) })
 	switch {
 	case at < 0:
-		r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, Prolog and Epilog run programs at the same points",
+		r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, "+
+			"Prolog and Epilog run programs at the same points",
 			library)
 	case known[at].Names == pyxisPlugin:
 		for _, a := range args {
