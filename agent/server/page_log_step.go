@@ -126,6 +126,15 @@ func (o *output) tasks() (last int, ok bool) {
 	return o.step.Files.First() + o.step.Tasks - 1, name != "" && !all && o.step.Tasks > 1
 }
 
+// name is the pattern of the file's name.
+func (o *output) name() string {
+	name := map[bool]string{true: o.job.Spec.Stderr, false: o.job.Spec.Stdout}[o.errors]
+	if o.step != nil {
+		name, _ = o.step.Files.Name(o.errors)
+	}
+	return cmp.Or(name, "no file")
+}
+
 // fileName is what a copy of it is called.
 func (o *output) fileName(stream string) string {
 	if o.step == nil {
