@@ -23,18 +23,39 @@ type Archive struct {
 }
 
 // Inspect reads a saved cluster and checks that it is whole.
-func Inspect(path string) (Archive, error) {
-	return readArchive(path, io.Discard)
+func Inspect(path string, watch Watch) (Archive, error) {
+	return readArchive(path, io.Discard, watch)
 }
 
-func readArchive(path string, history io.Writer) (Archive, error) {
+// A Watch hears how much of a file was read, and how large that is.
+type Watch func(done, all int64)
+
+// counted is a file whose reading is told of.
+type counted struct {
+	*os.File
+	watch     Watch
+	done, all int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.File.Read(p)
+	c.done += int64(n)
+	c.watch(c.done, c.all)
+	return n, err
+}
+
+func readArchive(path string, history io.Writer, watch Watch) (Archive, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Archive{}, err
 	}
 	defer f.Close()
+	file := &counted{File: f, watch: watch}
+	if fi, err := f.Stat(); err == nil {
+		file.all = fi.Size()
+	}
 	var text bytes.Buffer
-	head, err := server.ReadArchive(f, func(server.ArchiveHead) (io.Writer, error) { return &text, nil },
+	head, err := server.ReadArchive(file, func(server.ArchiveHead) (io.Writer, error) { return &text, nil },
 		func(server.ArchiveHead) (io.Writer, error) { return history, nil })
 	if err != nil {
 		return Archive{}, fmt.Errorf("%s: %w", path, err)
@@ -48,7 +69,7 @@ func readArchive(path string, history io.Writer) (Archive, error) {
 
 // Restore makes the data folder of a server, the only one of its group, from a saved cluster. The
 // members stay, but for the other servers: those join again.
-func Restore(path, dir, name string) (Archive, error) {
+func Restore(path, dir, name string, watch Watch) (Archive, error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
 		return Archive{}, fmt.Errorf("%s is not empty: restore into a new folder, or move that one away", dir)
 	}
@@ -57,7 +78,7 @@ func Restore(path, dir, name string) (Archive, error) {
 		return Archive{}, err
 	}
 	defer os.RemoveAll(work)
-	a, err := restoreInto(path, work, name)
+	a, err := restoreInto(path, work, name, watch)
 	if err != nil {
 		return a, err
 	}
@@ -70,12 +91,12 @@ func Restore(path, dir, name string) (Archive, error) {
 	return a, durable.Rename(work, dir)
 }
 
-func restoreInto(path, dir, name string) (Archive, error) {
+func restoreInto(path, dir, name string, watch Watch) (Archive, error) {
 	hist, err := os.OpenFile(filepath.Join(dir, "acct", "history.db"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
 		return Archive{}, err
 	}
-	a, err := readArchive(path, hist)
+	a, err := readArchive(path, hist, watch)
 	if err := errors.Join(err, hist.Sync(), hist.Close()); err != nil {
 		return a, err
 	}
@@ -92,7 +113,8 @@ func restoreInto(path, dir, name string) (Archive, error) {
 		if err != nil {
 			return a, err
 		}
-		state.Refound(cluster.Member{Name: name, Role: cluster.RoleServer, Key: creds.Key, Public: creds.Public(), Joined: time.Now()}, time.Now())
+		state.Refound(cluster.Member{Name: name, Role: cluster.RoleServer, Key: creds.Key,
+			Public: creds.Public(), Joined: time.Now()}, time.Now())
 	}
 	state.Restore(a.At, time.Now())
 	return a, consensus.Seed(filepath.Join(dir, "raft"), name, state.Index, state.Snapshot().Encode)

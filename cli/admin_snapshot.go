@@ -25,7 +25,8 @@ func snapshotCommands() []*cli.Command {
 	}
 	return []*cli.Command{
 		{Name: "save", Usage: "write the cluster's state, keys and history into a file, on a server", ArgsUsage: "FILE",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "replace a file that is there"}}, Action: func(c *cli.Context) error {
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "force",
+				Usage: "replace a file that is there"}}, Action: func(c *cli.Context) error {
 				path, err := file(c)
 				if err != nil {
 					return err
@@ -35,19 +36,25 @@ func snapshotCommands() []*cli.Command {
 				}
 				return save(c.Context, path)
 			}},
-		{Name: "inspect", Usage: "check a saved cluster and say what it holds", ArgsUsage: "FILE", Action: func(c *cli.Context) error {
-			path, err := file(c)
-			if err != nil {
-				return err
-			}
-			a, err := agent.Inspect(path)
-			if err != nil {
-				return err
-			}
-			return table(func(w *tabwriter.Writer) { inspect(w, &a) })
-		}},
-		{Name: "restore", Usage: "make the data folder of a first server from a file; the other servers join it anew", ArgsUsage: "FILE",
-			Flags: []cli.Flag{dataFlag(), &cli.StringFlag{Name: "node", Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {
+		{Name: "inspect", Usage: "check a saved cluster and say what it holds", ArgsUsage: "FILE",
+			Action: func(c *cli.Context) error {
+				path, err := file(c)
+				if err != nil {
+					return err
+				}
+				b := newBar("reading")
+				a, err := agent.Inspect(path, b.move)
+				b.end()
+				if err != nil {
+					return err
+				}
+				return table(func(w *tabwriter.Writer) { inspect(w, &a) })
+			}},
+		{Name: "restore",
+			Usage:     "make the data folder of a first server from a file; the other servers join it anew",
+			ArgsUsage: "FILE",
+			Flags: []cli.Flag{dataFlag(), &cli.StringFlag{Name: "node",
+				Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {
 				path, err := file(c)
 				if err != nil {
 					return err
@@ -58,7 +65,9 @@ func snapshotCommands() []*cli.Command {
 						return err
 					}
 				}
-				a, err := agent.Restore(path, c.String("data"), name)
+				b := newBar("restoring")
+				a, err := agent.Restore(path, c.String("data"), name, b.move)
+				b.end()
 				if err != nil {
 					return err
 				}
@@ -81,11 +90,15 @@ func save(ctx context.Context, path string) error {
 		return err
 	}
 	defer os.Remove(part)
-	_, err = io.Copy(f, conn)
+	b := newBar("saving")
+	_, err = io.Copy(io.MultiWriter(f, b), conn)
+	b.end()
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("save into %s: %w", path, err)
 	}
-	a, err := agent.Inspect(part)
+	b = newBar("checking")
+	a, err := agent.Inspect(part, b.move)
+	b.end()
 	if err != nil {
 		return err
 	}
@@ -113,6 +126,7 @@ func inspect(w io.Writer, a *agent.Archive) {
 	fmt.Fprintf(w, "jobs\t%d: %d pending, %d running, %d ending, %d ended\n", a.Jobs, phases[cluster.Pending],
 		phases[cluster.Starting]+phases[cluster.Running]+phases[cluster.Suspended], phases[cluster.Ending], phases[cluster.Ended])
 	fmt.Fprintf(w, "nodes\t%d\n", a.Nodes)
-	fmt.Fprintf(w, "members\t%d servers, %d compute nodes, %d login hosts\n", members[cluster.RoleServer], members[cluster.RoleNode], members[cluster.RoleLogin])
+	fmt.Fprintf(w, "members\t%d servers, %d compute nodes, %d login hosts\n", members[cluster.RoleServer],
+		members[cluster.RoleNode], members[cluster.RoleLogin])
 	fmt.Fprintf(w, "state\t%d bytes\nhistory\t%d bytes\n", a.ArchiveHead.State.Bytes, a.History.Bytes)
 }

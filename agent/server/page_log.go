@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -96,7 +97,8 @@ func readTail(ctx context.Context, s *pages, sees visibility, o *output, err err
 	v.File, v.Tail, v.Cut, v.End = tail.File, tail.Text, tail.Cut, tail.End
 	switch {
 	case err != nil:
-		v.NoTail = "Its output can not be shown: " + api.AsError(err).Message
+		v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", o.name(),
+			cmp.Or(o.node, o.job.Alloc.Shares[0].Node), api.AsError(err).Message)
 	case v.Find != "":
 		v.Tail, v.Cut = findLines(ctx, s, sees, o, v.Find, tail)
 	case !o.over():

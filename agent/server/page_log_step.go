@@ -46,13 +46,13 @@ func outputOf(ctx context.Context, s *pages, who api.Caller, j *cluster.Job, r *
 	number, nerr := strconv.Atoi(o.asked.Get("step"))
 	i := slices.IndexFunc(o.steps, func(st *cluster.Step) bool { return nerr == nil && st.ID.Step == number })
 	if i < 0 {
-		return o, cmp.Or(err, errors.New("The job has had no such step of srun."))
+		return o, cmp.Or(err, errors.New("the job has had no such step of srun"))
 	}
 	o.step = o.steps[i]
 	task := -1
 	if text := r.FormValue("task"); text != "" {
 		if task, err = strconv.Atoi(text); err != nil {
-			return o, fmt.Errorf("%q is no task: want its number.", text)
+			return o, fmt.Errorf("%q is no task: want its number", text)
 		}
 	}
 	if _, all := o.step.Files.Name(o.errors); all {
@@ -124,6 +124,15 @@ func (o *output) tasks() (last int, ok bool) {
 	}
 	name, all := o.step.Files.Name(o.errors)
 	return o.step.Files.First() + o.step.Tasks - 1, name != "" && !all && o.step.Tasks > 1
+}
+
+// name is the pattern of the file's name.
+func (o *output) name() string {
+	name := map[bool]string{true: o.job.Spec.Stderr, false: o.job.Spec.Stdout}[o.errors]
+	if o.step != nil {
+		name, _ = o.step.Files.Name(o.errors)
+	}
+	return cmp.Or(name, "no file")
 }
 
 // fileName is what a copy of it is called.
