@@ -51,15 +51,29 @@ const (
 	OfOther    TriggerKind = "other"
 )
 
-// triggerKinds says what each event is of; of the last ones muster has nothing, so they never come.
-var triggerKinds = map[TriggerEvent]TriggerKind{
-	TriggerDown: OfNodes, TriggerUp: OfNodes, TriggerDrained: OfNodes, TriggerDraining: OfNodes,
-	TriggerResume: OfNodes, TriggerFail: OfNodes, TriggerIdle: OfNodes, TriggerReconfig: OfNodes,
-	TriggerTime: OfJob, TriggerFini: OfJob,
-	TriggerLeaderLost: OfServers, TriggerLeaderBegins: OfServers, TriggerLeaderTakes: OfServers,
-	TriggerAnotherLeads: OfServers,
-	TriggerAcctFull:     OfServers, TriggerDbdLost: OfDbd, TriggerDbdBack: OfDbd,
-	TriggerDatabaseLost: OfDatabase, TriggerDatabaseBack: OfDatabase, TriggerBurstBuffer: OfOther,
+// triggerKinds says what events are of; of the last ones muster has nothing, so they never come.
+var triggerKinds = [...]struct {
+	kind   TriggerKind
+	events [8]TriggerEvent
+}{
+	{OfNodes, [8]TriggerEvent{TriggerDown, TriggerUp, TriggerDrained, TriggerDraining,
+		TriggerResume, TriggerFail, TriggerIdle, TriggerReconfig}},
+	{OfJob, [8]TriggerEvent{TriggerTime, TriggerFini}},
+	{OfServers, [8]TriggerEvent{TriggerLeaderLost, TriggerLeaderBegins, TriggerLeaderTakes,
+		TriggerAnotherLeads, TriggerAcctFull}},
+	{OfDbd, [8]TriggerEvent{TriggerDbdLost, TriggerDbdBack}},
+	{OfDatabase, [8]TriggerEvent{TriggerDatabaseLost, TriggerDatabaseBack}},
+	{OfOther, [8]TriggerEvent{TriggerBurstBuffer}},
+}
+
+// kind is what an event is of; "" if there is no such event.
+func (e TriggerEvent) kind() TriggerKind {
+	for i := range triggerKinds {
+		if e != "" && slices.Contains(triggerKinds[i].events[:], e) {
+			return triggerKinds[i].kind
+		}
+	}
+	return ""
 }
 
 // Bounds of triggers.
@@ -124,7 +138,7 @@ func (g *Trigger) Kind() TriggerKind {
 	if g.Job != 0 {
 		return OfJob
 	}
-	return triggerKinds[g.Events[0]]
+	return g.Events[0].kind()
 }
 
 func (g *Trigger) awaits(e TriggerEvent) bool { return slices.Contains(g.Events, e) }
@@ -225,11 +239,11 @@ func (g *Trigger) check(t *tx) error {
 }
 
 func (g *Trigger) checkEvent(e TriggerEvent) error {
-	kind, ok := triggerKinds[e]
+	kind := e.kind()
 	switch {
-	case !ok:
+	case kind == "":
 		return Errorf(Invalid, "", "there is no event %q", e)
-	case kind != triggerKinds[g.Events[0]]:
+	case kind != g.Events[0].kind():
 		return Errorf(Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0])
 	case g.Job == 0 && kind == OfJob:
 		return Errorf(Invalid, ErrJobID, "the event %s is of a job", e)
@@ -326,7 +340,7 @@ func (c *TriggerServer) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrUser, "the leader says what happens to servers")
 	}
 	for _, e := range c.Events {
-		if triggerKinds[e] == OfServers {
+		if e.kind() == OfServers {
 			happened(t, e)
 		}
 	}
