@@ -177,10 +177,10 @@ func runHooks(b *build, list []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	own := filepath.Join(dir, "files")
 	h := hookFiles{dir: dir, rootfs: filepath.Join(dir, "rootfs"), environ: filepath.Join(own, "environ"),
 		mounts: filepath.Join(own, "mounts"), config: filepath.Join(own, "config")}
+	defer h.remove(own)
 	env := b.config.Environ(b.Env, b.Spec.Env)
 	if err := lay(b, h, own, env); err != nil {
 		return err
@@ -200,6 +200,13 @@ func runHooks(b *build, list []string) error {
 		}
 	}
 	return heed(b, h, env)
+}
+
+// remove removes the files of hooks, and never what is in the root if that is still mounted there.
+func (h *hookFiles) remove(own string) {
+	_ = os.RemoveAll(own)
+	_ = os.Remove(h.rootfs)
+	_ = os.Remove(h.dir)
 }
 
 // lay makes the files of hooks.
