@@ -32,7 +32,7 @@ define program
 	$(GO) build -tags carryimage$$([ ! -e gpu/bin/muster-gpu ] || echo ,carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
 
-SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/*) go.mod
+SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/* ui/views/* ui/static/* slurm/data/schema/* fabric/*.tsv) go.mod
 
 bin/muster: $(SOURCES)
 	@[ -e bin/muster ] || echo "building muster: the first time this takes one to five minutes, in silence"
