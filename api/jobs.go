@@ -16,6 +16,8 @@ type SubmitRequest struct {
 	// Filtered says that the site's cli_filter.lua has seen the options: the hash of its text. NotByCommand: it is
 	// not asked.
 	Filtered cluster.BlobHash `json:"filtered,omitempty"`
+	// Explain has TestJob say what the site's plugins change.
+	Explain bool `json:"explain,omitempty"`
 }
 
 // NotByCommand is what those say in Filtered who are no commands with options.
@@ -50,6 +52,14 @@ type TestResponse struct {
 	Job       cluster.JobID      `json:"job"`               // the id it would get
 	Ignored   []string           `json:"ignored,omitempty"` // see SubmitResponse
 	Said      []string           `json:"said,omitempty"`
+	Changed   []FieldChange      `json:"changed,omitempty"` // of SubmitRequest.Explain
+}
+
+// FieldChange is a field of job_submit.lua's job_desc that was changed, each value as Lua has it: nil, "text", 4.
+type FieldChange struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // WriteResponse answers every other command.

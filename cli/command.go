@@ -10,6 +10,14 @@ import (
 
 // Command is one of Slurm's commands that is to call the site's cli_filter.lua; words begin with its name.
 func Command(words []string) int {
+	haveLua()
+	sys := front.RealSys(words[0])
+	sys.Dial, sys.Args = early.Dial, words
+	return slurm.Main(words, sys)
+}
+
+// haveLua has this process run cli_filter.lua itself.
+func haveLua() {
 	submit.OpenScript = func(text string, say func(level, line string)) (front.SiteScript, error) {
 		script, err := lua.NewCLI(text, say)
 		if err != nil {
@@ -17,7 +25,4 @@ func Command(words []string) int {
 		}
 		return script, nil
 	}
-	sys := front.RealSys(words[0])
-	sys.Dial, sys.Args = early.Dial, words
-	return slurm.Main(words, sys)
 }

@@ -48,7 +48,8 @@ func app() *cli.App {
 		asker("why", "[--json] JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", look.Fit(look.Why)),
 		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", runAdopt),
 		asker(slurmdName, "-C|-G|-V", "print this machine as a line of slurm.conf (-C), or its GPUs (-G)", runSlurmd),
-		asker("lint", "FILE…", "look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
+		asker("lint", "FILE… | --submit [OPTIONS] SCRIPT",
+			"look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
 		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", look.Health),
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
 	a.Commands = append(append(a.Commands, imageCommand()), lookCommands()...)

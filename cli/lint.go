@@ -89,8 +89,12 @@ var lintRules = [...]lintRule{
 // runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing
 // where there is nothing to say.
 func runLint(s *front.Sys, args []string) int {
+	if len(args) > 1 && args[0] == "--submit" {
+		return lintSubmit(s, args[1:])
+	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != "-" {
-		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files; - is the standard input")
+		return s.Fail("usage: muster lint FILE…, scripts for sbatch or configuration files; - is the standard input; " +
+			"muster lint --submit SCRIPT, what the site would make of it")
 	}
 	nodes, config := lintCluster(s)
 	books := lintBooks(s)

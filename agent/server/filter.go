@@ -19,6 +19,8 @@ type JobFilter interface {
 	// Update may change what is changed; site is what the script asks for by itself.
 	Update(ctx context.Context, at api.FilterScene, j *cluster.Job, p *cluster.Patch) (
 		said []string, site *cluster.Patch, err error)
+	// Changes says what differs between two submissions, in the script's words.
+	Changes(from, to *api.SubmitRequest) []api.FieldChange
 	// Check says what is wrong with a script, by the name of its file.
 	Check(name, text string) error
 }

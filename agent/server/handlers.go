@@ -352,7 +352,7 @@ func (s *Server) testJob(ctx context.Context, who api.Caller, q api.SubmitReques
 	if err := unfiltered(s, q.Filtered); err != nil {
 		return api.TestResponse{}, err
 	}
-	asked := q.Spec
+	asked := q
 	done, err := s.complete(ctx, who, &q, -1)
 	if err != nil {
 		return api.TestResponse{}, err
@@ -366,7 +366,11 @@ func (s *Server) testJob(ctx context.Context, who api.Caller, q api.SubmitReques
 		return api.TestResponse{}, saying(bad, done.said)
 	}
 	out, err := s.testStart(snap, who, &spec)
-	out.Ignored, out.Said = ignored(&asked, &spec), done.said
+	out.Ignored, out.Said = ignored(&asked.Spec, &spec), done.said
+	if q.Explain && s.cfg.Hooks.Filter != nil {
+		asked.Spec.User, asked.Spec.GID = q.Spec.User, q.Spec.GID // these are the server's to fill in
+		out.Changed = s.cfg.Hooks.Filter.Changes(&asked, &q)
+	}
 	return out, saying(err, done.said)
 }
 
