@@ -488,11 +488,11 @@ func TestContainerProgress(t *testing.T) {
 	}
 	h := startHub(t)
 	h.push(t, imageOf(t), "slow/tiny:1")
-	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec")
-	line := "script -qec 'srun -N2 --container-image=" + h.host + "#slow/tiny:1 cat /etc/second' /dev/null"
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
+	line := "script -qec 'srun --container-image=" + h.host + "#slow/tiny:1 cat /etc/second' /dev/null"
 	out, errs, code := d.line(1, line)
 	if code != 0 || !strings.Contains(out, "pyxis: importing docker image: "+h.host+"#slow/tiny:1") ||
-		!strings.Contains(out, "\r[##") || !strings.Contains(out, "] 100% ") || strings.Count(out, "2\r\n") != 2 {
+		!strings.Contains(out, "\r[##") || !strings.Contains(out, "] 100% ") || strings.Count(out, "2\r\n") != 1 {
 		t.Errorf("%q %q %d", out, errs, code)
 	}
 }

@@ -545,6 +545,7 @@ type Live struct {
 	Streams                []Link // output and errors
 	Stream                 string
 	File, Tail             string
+	Shown                  bool     // the output has its place on the page
 	Outputs                []Choice // the script, and steps
 	Task, LastTask         int      // of a step
 	Tasks                  bool     // each has a file of its own
@@ -556,13 +557,13 @@ type Live struct {
 	NoTail                 string
 }
 
-// Figures is what a step uses.
 // Choice is one of several that can be chosen.
 type Choice struct {
 	Value, Text string
 	Here        bool
 }
 
+// Figures is what a step uses.
 type Figures struct {
 	Step, Name, CPU, Mem, GPU, GPUMem string
 	Tasks                             int

@@ -60,6 +60,7 @@ func (s *pages) viewLive(sees visibility, r *http.Request) (string, string, any,
 	if v.Note = showsNothing(j); v.Note != "" {
 		return "live", title, v, nil
 	}
+	v.Shown = true // also in a part, which the page fits around what it has of the output
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
 	defer cancel()
 	if j.Phase == cluster.Running {

@@ -55,10 +55,12 @@ func (f *fetching) draw(s progress.State) {
 	}
 }
 
-// end ends the line of a bar.
+// end draws the bar once more, of an image that was told of, and ends its line.
 func (f *fetching) end() {
-	if f.drawn {
+	if c := f.r.spec.Container; f.next > imageTime && c.First && c.Terminal {
 		f.draw(progress.Read(f.meter))
+	}
+	if f.drawn {
 		f.r.notice("\n")
 	}
 }
