@@ -22,7 +22,8 @@ func TestContainerFile(t *testing.T) {
 	img := imageOf(t)
 	at, err := layout.Write(d.dir+"/oci", empty.Index)
 	if err == nil {
-		err = at.AppendImage(img, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "tiny"}))
+		err = at.AppendImage(img,
+			layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "tiny"}))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,8 @@ func TestContainerFile(t *testing.T) {
 		{"of docker save", "--container-image=" + d.dir + "/saved.tar", "2\nimage\n/app\n", ""},
 		{"of docker save, by tag", "--container-image=docker-archive:./saved.tar:1", "2\nimage\n/app\n", ""},
 		{"with a name", "--container-name=n --container-image=./oci.tar", "2\nimage\n/app\n", ""},
-		{"no such tag", "--container-image=oci:./oci:none", "", "pyxis: failed to import docker image: " + d.dir + "/oci: it has no image none"},
+		{"no such tag", "--container-image=oci:./oci:none", "",
+			"pyxis: failed to import docker image: " + d.dir + "/oci: it has no image none"},
 		{"no such file", "--container-image=oci:./none", "", "no such file"},
 		{"closed", "--container-image=docker-archive:./closed.tar", "", "permission denied"},
 		{"no image", "--container-image=./plain.txt", "", "it is no archive of an image"},
@@ -108,12 +110,15 @@ func TestContainerFile(t *testing.T) {
 	}
 	for _, c := range []struct{ what, line, out, errs string }{
 		{"a bundle", "srun --container=bundle sh -c 'pwd; ls; cat /data/x; echo $COLOUR $SLURM_CONTAINER; id -u; touch /fast/x && echo fast'",
-			"/deep\nhere\nof the bundle\nbundle " + d.dir + "/bundle\n1\nfast\n", "the hooks of " + d.dir + "/bundle are not run"},
+			"/deep\nhere\nof the bundle\nbundle " + d.dir + "/bundle\n1\nfast\n",
+			"the hooks of " + d.dir + "/bundle are not run"},
 		{"it is read-only", "srun --container=bundle touch /x", "", "Read-only file system"},
 		{"its mounts, too", "srun --container=bundle touch /data/y", "", "Read-only file system"},
 		{"salloc", "salloc -Q --container=bundle srun pwd", "/deep\n", ""},
-		{"no bundle", "srun --container=/none true", "", "--container: open /none/config.json: no such file or directory"},
-		{"sbatch", "sbatch -W -o batch.out --container=" + d.dir + "/bundle --wrap pwd >/dev/null; cat batch.out", "/deep\n", ""},
+		{"no bundle", "srun --container=/none true", "",
+			"--container: open /none/config.json: no such file or directory"},
+		{"sbatch", "sbatch -W -o batch.out --container=" + d.dir + "/bundle --wrap pwd >/dev/null; cat batch.out",
+			"/deep\n", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if c.what == "sbatch" {

@@ -36,12 +36,6 @@ func (Dialect) EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Tim
 // OOMNote is slurmstepd's line about processes that were killed for want of memory.
 func (Dialect) OOMNote(id cluster.StepID, n cluster.NodeName) string { return env.OOMNote(id, n) }
 
-// HookProgram is what slurmctld would run.
-func (Dialect) HookProgram(h *cluster.Hook, c *cluster.Config) cluster.Program { return Hook(h, c) }
-
-// HookMessage is what is sent to the URL of --notify.
-func (Dialect) HookMessage(h *cluster.Hook, c *cluster.Config) any { return CallOf(h, c) }
-
 // Verdict words why a job has ended.
 func (Dialect) Verdict(j *cluster.Job, steps []*cluster.Step) string {
 	return show.VerdictText(j, steps)

@@ -23,9 +23,15 @@ var eventWords = [...]struct {
 	event cluster.JobEvent
 	word  string
 }{
-	{cluster.EventBegin, "Began"}, {cluster.EventEnd, "Ended"}, {cluster.EventFail, "Failed"}, {cluster.EventRequeue, "Requeued"},
-	{cluster.EventNever, "Invalid dependency"}, {cluster.EventTimeLimit, "Reached time limit"}, {cluster.EventTime90, "Reached 90% of time limit"},
-	{cluster.EventTime80, "Reached 80% of time limit"}, {cluster.EventTime50, "Reached 50% of time limit"},
+	{cluster.EventBegin, "Began"},
+	{cluster.EventEnd, "Ended"},
+	{cluster.EventFail, "Failed"},
+	{cluster.EventRequeue, "Requeued"},
+	{cluster.EventNever, "Invalid dependency"},
+	{cluster.EventTimeLimit, "Reached time limit"},
+	{cluster.EventTime90, "Reached 90% of time limit"},
+	{cluster.EventTime80, "Reached 80% of time limit"},
+	{cluster.EventTime50, "Reached 50% of time limit"},
 }
 
 func eventWord(e cluster.JobEvent) string {
@@ -37,8 +43,8 @@ func eventWord(e cluster.JobEvent) string {
 	return string(e)
 }
 
-// Hook is the program by which the leader does a hook; none if it is not done by a program.
-func Hook(e *cluster.Hook, cfg *cluster.Config) (p cluster.Program) {
+// HookProgram is the program by which the leader does a hook; none if it is not done by a program.
+func (Dialect) HookProgram(e *cluster.Hook, cfg *cluster.Config) (p cluster.Program) {
 	switch e.Kind {
 	case cluster.HookProlog:
 		p.Argv, p.Environ = []string{cfg.PrologServer}, env.Server(e.Job, cfg, "prolog_slurmctld")
@@ -70,10 +76,12 @@ func Hook(e *cluster.Hook, cfg *cluster.Config) (p cluster.Program) {
 		if _, err := os.Stat(prog); err != nil && prog == defaultMailProg {
 			prog = otherMailProg
 		}
-		if strings.HasPrefix(mailAddress(e.Job.Spec, cfg), "-") { // would be an option
+		to := mailAddress(e.Job.Spec, cfg)
+		if strings.HasPrefix(to, "-") { // would be an option
 			break
 		}
-		p.Argv, p.Environ = []string{prog, "-s", Subject(e), mailAddress(e.Job.Spec, cfg)}, append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
+		p.Argv = []string{prog, "-s", Subject(e), to}
+		p.Environ = append(env.Server(e.Job, cfg, ""), mailEnv(e)...)
 	}
 	return p
 }
@@ -98,7 +106,8 @@ func archiveEnv(f *cluster.Forgetting) (list []string) {
 		i := slices.IndexFunc(f.Cutoffs, func(c cluster.Cutoff) bool { return c.Kind == k.Kind && c.Archive })
 		list = append(list, "SLURM_ARCHIVE_"+kind+"="+strconv.Itoa(front.BoolInt(i >= 0)))
 		if i >= 0 {
-			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+strconv.FormatInt(f.Cutoffs[i].Before, 10))
+			last := strconv.FormatInt(f.Cutoffs[i].Before, 10)
+			list = append(list, "SLURM_ARCHIVE_LAST_"+strings.TrimSuffix(kind, "S")+"="+last)
 		}
 	}
 	return append(list, "PATH=/bin:/usr/bin")
@@ -124,9 +133,18 @@ func resumeFile(e *cluster.Hook) []byte {
 	}{All: front.NodeText(e.Nodes), Resume: front.NodeText(e.Nodes)}
 	for _, j := range e.Jobs {
 		own := j.AllocNodes()
-		wanted := slices.DeleteFunc(slices.Clone(own), func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) })
-		out.Jobs = append(out.Jobs, job{ID: uint64(j.ID), Nodes: front.NodeText(own), Alloc: front.NodeText(own), Resume: front.NodeText(wanted),
-			Partition: j.Alloc.Partition, Features: j.Spec.Constraint, Resv: j.Spec.Reservation, Sharing: show.SharingTexts[j.Spec.Sharing]})
+		other := func(n cluster.NodeName) bool { return !slices.Contains(e.Nodes, n) }
+		wanted := slices.DeleteFunc(slices.Clone(own), other)
+		out.Jobs = append(out.Jobs, job{
+			ID:        uint64(j.ID),
+			Nodes:     front.NodeText(own),
+			Alloc:     front.NodeText(own),
+			Resume:    front.NodeText(wanted),
+			Partition: j.Alloc.Partition,
+			Features:  j.Spec.Constraint,
+			Resv:      j.Spec.Reservation,
+			Sharing:   show.SharingTexts[j.Spec.Sharing],
+		})
 	}
 	text, err := wire.Marshal(&out)
 	if err != nil { // it has texts and numbers alone
@@ -169,7 +187,8 @@ func Subject(e *cluster.Hook) string {
 	case e.Event == cluster.EventBegin:
 		return text + ", Queued time " + format.Padded(queuedTime(j))
 	case ends:
-		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)), show.StateOf(j).Long, j.Exit.Code)
+		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)),
+			show.StateOf(j).Long, j.Exit.Code)
 	}
 	return text + ", Run time " + format.Padded(runTime(e))
 }
@@ -212,7 +231,8 @@ func mailEnv(e *cluster.Hook) []string {
 		most := j.Exit.Code
 		if a := e.Array; a != nil {
 			most = a.MaxExit
-			out = append(out, fmt.Sprint("SLURM_JOB_EXIT_CODE_MIN=", a.MinExit), fmt.Sprint("SLURM_JOB_TERM_SIGNAL_MAX=", a.MaxSignal))
+			out = append(out, fmt.Sprint("SLURM_JOB_EXIT_CODE_MIN=", a.MinExit))
+			out = append(out, fmt.Sprint("SLURM_JOB_TERM_SIGNAL_MAX=", a.MaxSignal))
 		}
 		out = append(out, fmt.Sprint("SLURM_JOB_EXIT_CODE_MAX=", most))
 	}
@@ -241,12 +261,27 @@ type Call struct {
 	End      time.Time `json:"end_time,omitzero"`
 }
 
-// CallOf is what a hook sends.
-func CallOf(e *cluster.Hook, cfg *cluster.Config) any {
+// HookMessage is what is sent to the URL of --notify.
+func (Dialect) HookMessage(e *cluster.Hook, cfg *cluster.Config) any {
 	j := e.Job
-	c := Call{Text: Subject(e), Event: string(e.Event), Time: e.At, Cluster: cfg.ClusterName, JobID: uint64(j.ID), ArrayID: uint64(j.ArrayID),
-		Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account, State: show.StateOf(j).Long, ExitCode: j.Exit.Code, Why: show.VerdictOf(j, nil).String(),
-		Nodes: front.NodeText(j.AllocNodes()), Submit: j.Submitted, Start: j.Started, End: j.Ended}
+	c := Call{
+		Text:     Subject(e),
+		Event:    string(e.Event),
+		Time:     e.At,
+		Cluster:  cfg.ClusterName,
+		JobID:    uint64(j.ID),
+		ArrayID:  uint64(j.ArrayID),
+		Name:     j.Spec.Name,
+		User:     j.Spec.User,
+		Account:  j.Spec.Account,
+		State:    show.StateOf(j).Long,
+		ExitCode: j.Exit.Code,
+		Why:      show.VerdictOf(j, nil).String(),
+		Nodes:    front.NodeText(j.AllocNodes()),
+		Submit:   j.Submitted,
+		Start:    j.Started,
+		End:      j.Ended,
+	}
 	switch {
 	case e.Array != nil:
 		c.JobID, c.ExitCode = c.ArrayID, e.Array.MaxExit

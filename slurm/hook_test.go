@@ -11,7 +11,8 @@ import (
 func TestSubject(t *testing.T) {
 	began := time.Date(2026, 3, 1, 8, 0, 10, 0, time.UTC)
 	job := func(change func(*cluster.Job)) *cluster.Job {
-		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "x"}, Phase: cluster.Running, Submitted: began.Add(-10 * time.Second), Started: began}
+		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{},
+			Name: "x"}, Phase: cluster.Running, Submitted: began.Add(-10 * time.Second), Started: began}
 		if change != nil {
 			change(j)
 		}
@@ -19,7 +20,8 @@ func TestSubject(t *testing.T) {
 	}
 	over := func(how cluster.Outcome, code int) func(*cluster.Job) {
 		return func(j *cluster.Job) {
-			j.Phase, j.Outcome, j.Ended, j.Exit = cluster.Ended, how, began.Add(85*time.Second), cluster.ExitStatus{Code: code}
+			j.Phase, j.Outcome, j.Ended, j.Exit = cluster.Ended, how, began.Add(85*time.Second),
+				cluster.ExitStatus{Code: code}
 		}
 	}
 	task := func(j *cluster.Job) { j.ArrayID, j.Task = 4, 1 }
@@ -28,15 +30,24 @@ func TestSubject(t *testing.T) {
 		want string
 	}{
 		{cluster.Hook{Event: cluster.EventBegin, Job: job(nil)}, "Slurm Job_id=9 Name=x Began, Queued time 00:00:10"},
-		{cluster.Hook{Event: cluster.EventEnd, Job: job(over(cluster.Cancelled, 0))}, "Slurm Job_id=9 Name=x Ended, Run time 00:01:25, CANCELLED, ExitCode 0"},
-		{cluster.Hook{Event: cluster.EventFail, Job: job(over(cluster.TimedOut, 0))}, "Slurm Job_id=9 Name=x Failed, Run time 00:01:25, TIMEOUT, ExitCode 0"},
-		{cluster.Hook{Event: cluster.EventRequeue, Job: job(nil), At: began.Add(6 * time.Second)}, "Slurm Job_id=9 Name=x Requeued, Run time 00:00:06"},
-		{cluster.Hook{Event: cluster.EventTime50, Job: job(nil), At: began.Add(time.Minute)}, "Slurm Job_id=9 Name=x Reached 50% of time limit, Run time 00:01:00"},
+		{cluster.Hook{Event: cluster.EventEnd, Job: job(over(cluster.Cancelled, 0))},
+			"Slurm Job_id=9 Name=x Ended, Run time 00:01:25, CANCELLED, ExitCode 0"},
+		{cluster.Hook{Event: cluster.EventFail, Job: job(over(cluster.TimedOut, 0))},
+			"Slurm Job_id=9 Name=x Failed, Run time 00:01:25, TIMEOUT, ExitCode 0"},
+		{cluster.Hook{Event: cluster.EventRequeue, Job: job(nil), At: began.Add(6 * time.Second)},
+			"Slurm Job_id=9 Name=x Requeued, Run time 00:00:06"},
+		{cluster.Hook{Event: cluster.EventTime50, Job: job(nil), At: began.Add(time.Minute)},
+			"Slurm Job_id=9 Name=x Reached 50% of time limit, Run time 00:01:00"},
 		{cluster.Hook{Event: cluster.EventNever, Job: job(nil)}, "Slurm Job_id=9 Name=x Invalid dependency"},
-		{cluster.Hook{Event: cluster.EventBegin, Job: job(task)}, "Slurm Array Task Job_id=4_1 (9) Name=x Began, Queued time 00:00:10"},
-		{cluster.Hook{Event: cluster.EventBegin, Job: job(task), Array: &cluster.ArraySum{}}, "Slurm Array Summary Job_id=4_* (4) Name=x Began"},
-		{cluster.Hook{Event: cluster.EventFail, Job: job(task), Array: &cluster.ArraySum{MaxExit: 2}}, "Slurm Array Summary Job_id=4_* (4) Name=x Failed, Mixed, ExitCode [0-2]"},
-		{cluster.Hook{Event: cluster.EventEnd, Job: job(task), Array: &cluster.ArraySum{Outcome: cluster.Completed}}, "Slurm Array Summary Job_id=4_* (4) Name=x Ended, COMPLETED, ExitCode [0-0]"},
+		{cluster.Hook{Event: cluster.EventBegin, Job: job(task)},
+			"Slurm Array Task Job_id=4_1 (9) Name=x Began, Queued time 00:00:10"},
+		{cluster.Hook{Event: cluster.EventBegin, Job: job(task), Array: &cluster.ArraySum{}},
+			"Slurm Array Summary Job_id=4_* (4) Name=x Began"},
+		{cluster.Hook{Event: cluster.EventFail, Job: job(task), Array: &cluster.ArraySum{MaxExit: 2}},
+			"Slurm Array Summary Job_id=4_* (4) Name=x Failed, Mixed, ExitCode [0-2]"},
+		{cluster.Hook{Event: cluster.EventEnd, Job: job(task),
+			Array: &cluster.ArraySum{Outcome: cluster.Completed}},
+			"Slurm Array Summary Job_id=4_* (4) Name=x Ended, COMPLETED, ExitCode [0-0]"},
 	} {
 		if got := Subject(&c.e); got != c.want {
 			t.Errorf("%s: %q, want %q", c.e.Event, got, c.want)

@@ -43,13 +43,13 @@ func TestJobComp(t *testing.T) {
 		{task, "JobId=3 UserId=root(0) GroupId=root(0) Name=wrap JobState=COMPLETED Partition=train TimeLimit=10080 StartTime=2026-11-22T02:37:54 EndTime=2026-11-22T02:37:54 NodeList=gpu-node-001 NodeCnt=1 ProcCnt=1 WorkDir=/tmp ReservationName= Tres=cpu=1,mem=2000M,node=1,billing=1 Account=root QOS=normal WcKey= Cluster=oracle SubmitTime=2026-11-22T02:37:54 EligibleTime=2026-11-22T02:37:54 ArrayJobId=3 ArrayTaskId=1 DerivedExitCode=0:0 ExitCode=0:0 "},
 		{never, "JobId=4 UserId=root(0) GroupId=root(0) Name=wrap JobState=CANCELLED Partition=train TimeLimit=10080 StartTime=2026-11-22T02:37:54 EndTime=2026-11-22T02:37:54 NodeList=(null) NodeCnt=0 ProcCnt=0 WorkDir=/tmp ReservationName= Tres=cpu=1,mem=2000M,node=1,billing=1 Account=root QOS=normal WcKey= Cluster=oracle SubmitTime=2026-11-22T02:37:54 EligibleTime=unknown DerivedExitCode=0:0 ExitCode=0:0 "},
 	} {
-		p := Hook(&cluster.Hook{Kind: cluster.HookJobComp, Job: c.job}, &cfg)
+		p := Dialect{}.HookProgram(&cluster.Hook{Kind: cluster.HookJobComp, Job: c.job}, &cfg)
 		if p.Append != "/var/log/comp" || p.Line != c.want {
 			t.Errorf("in %s\n%s\nwant\n%s", p.Append, p.Line, c.want)
 		}
 	}
 	cfg.JobComp = cluster.JobComp{Kind: "script", Loc: "/etc/comp"}
-	p := Hook(&cluster.Hook{Kind: cluster.HookJobComp, Job: never}, &cfg)
+	p := Dialect{}.HookProgram(&cluster.Hook{Kind: cluster.HookJobComp, Job: never}, &cfg)
 	slices.Sort(p.Environ)
 	want := "ACCOUNT=root ARRAYJOBID=0 ARRAYTASKID=4294967294 BATCH=yes CLUSTER=oracle CONSTRAINTS= DB_FLAGS=None DEPENDENCY= DERIVED_EC=0:0 END=1795315074 EXITCODE=0:0 GID=0 GROUPNAME=root JOBID=4 " +
 		"JOBNAME=wrap JOBSTATE=CANCELLED LIMIT=7-00:00:00 NODECNT=0 NODES= PARTITION=train PATH=/usr/bin:/bin:/usr/sbin:/sbin PROCS=0 QOS=normal RESERVATION= START=1795315074 STATEREASONPREV=None " +

@@ -25,9 +25,11 @@ func TestPlugstack(t *testing.T) {
 	}
 	file := filepath.Join(dir, "slurm.conf")
 	write("slurm.conf", "PlugStackConfig="+dir+"/site/stack.conf\n")
-	write("site/stack.conf", "# ours\ninclude stack.d/*.conf\nsometimes x.so\nrequired /usr/lib/slurm/private-tmpdir.so base=/x\n")
-	write("site/stack.d/10-pyxis.conf", "required /usr/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis execute_entrypoint=1 # yes\n"+
-		"optional spank_pyxis.so sbatch_support=0 container_scope=global execute_entrypont=1 importer=/x\n")
+	write("site/stack.conf",
+		"# ours\ninclude stack.d/*.conf\nsometimes x.so\nrequired /usr/lib/slurm/private-tmpdir.so base=/x\n")
+	write("site/stack.d/10-pyxis.conf",
+		"required /usr/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis execute_entrypoint=1 # yes\n"+
+			"optional spank_pyxis.so sbatch_support=0 container_scope=global execute_entrypont=1 importer=/x\n")
 	write("site/stack.d/20.conf", "optional auks.so\nrequired ours.so\n")
 	write("site/stack.d/30.off", "required never.so\n")
 	cfg, notes, fine, err := Check(file)

@@ -187,9 +187,12 @@ func TestBad(t *testing.T) {
 		"nothing":    {tarOf(t, "a=b"), "it has neither index.json nor manifest.json"},
 		"a link out": {tarOf(t, "manifest.json=->/etc/passwd"), "open etc/passwd: file does not exist"},
 		"a circle":   {tarOf(t, "manifest.json=->x", "x=->manifest.json"), "too many levels"},
-		"a path out": {tarOf(t, `manifest.json=[{"Config":"/etc/passwd","Layers":[]}]`), "open etc/passwd: file does not exist"},
-		"no config":  {tarOf(t, `manifest.json=[{"Config":"c","Layers":["a","b"]}]`, "c={}"), "manifest.json has 2 layers and c 0"},
-		"a digest":   {tarOf(t, `index.json={"manifests":[{"digest":"sha256:../../../../etc/passwd","mediaType":"x"}]}`), "read its index"},
+		"a path out": {tarOf(t, `manifest.json=[{"Config":"/etc/passwd","Layers":[]}]`),
+			"open etc/passwd: file does not exist"},
+		"no config": {tarOf(t, `manifest.json=[{"Config":"c","Layers":["a","b"]}]`, "c={}"),
+			"manifest.json has 2 layers and c 0"},
+		"a digest": {tarOf(t,
+			`index.json={"manifests":[{"digest":"sha256:../../../../etc/passwd","mediaType":"x"}]}`), "read its index"},
 	} {
 		if err := os.WriteFile(file, c.text, 0o644); err != nil {
 			t.Fatal(err)
@@ -202,7 +205,8 @@ func TestBad(t *testing.T) {
 
 // FuzzOpen: whatever a user's archive has in it, it is opened or refused.
 func FuzzOpen(f *testing.F) {
-	f.Add(tarOf(f, `manifest.json=[{"Config":"c","Layers":["a"]}]`, `c={"rootfs":{"diff_ids":["sha256:`+strings.Repeat("0", 64)+`"]}}`, "a=->b", "b=x"))
+	f.Add(tarOf(f, `manifest.json=[{"Config":"c","Layers":["a"]}]`,
+		`c={"rootfs":{"diff_ids":["sha256:`+strings.Repeat("0", 64)+`"]}}`, "a=->b", "b=x"))
 	f.Add(tarOf(f, `index.json={"manifests":[{"digest":"sha256:`+strings.Repeat("0", 64)+`"}]}`, "oci-layout={}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file := filepath.Join(t.TempDir(), "x.tar")

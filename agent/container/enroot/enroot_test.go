@@ -28,17 +28,20 @@ func write(t *testing.T, dir string, files map[string]string) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"enroot.conf": "# ours\nENROOT_MOUNT_HOME yes\nENROOT_REMAP_ROOT=y\nENROOT_ROOTFS_WRITABLE   no\nENROOT_SQUASH_OPTIONS \"-comp lzo -noD\"\n" +
-			"ENROOT_DATA_PATH /raid/enroot/data-$(id -u)\nENROOT_CACHE_PATH /x\nENROOT_NEW 1\nNVIDIA_VISIBLE_DEVICES all\n#ENROOT_ALLOW_HTTP y\n",
+		"enroot.conf": "# ours\nENROOT_MOUNT_HOME yes\nENROOT_REMAP_ROOT=y\nENROOT_ROOTFS_WRITABLE   no\n" +
+			"ENROOT_SQUASH_OPTIONS \"-comp lzo -noD\"\n" +
+			"ENROOT_DATA_PATH /raid/enroot/data-$(id -u)\nENROOT_CACHE_PATH /x\nENROOT_NEW 1\n" +
+			"NVIDIA_VISIBLE_DEVICES all\n#ENROOT_ALLOW_HTTP y\n",
 		"environ.d/10.env":         "# x\nA=1\nB=${HOME}/b\n",
 		"environ.d/05.env":         "Z=0\n",
 		"environ.d/off":            "no",
 		"mounts.d/10-system.fstab": "proc /proc proc x-create=dir,nosuid\n",
-		"mounts.d/50.fstab":        "/raid /raid none x-create=dir,bind,rw,nofail\ntmpfs /scratch tmpfs size=1g,mode=1777\n/etc/x /etc/x\n",
-		"hooks.d/98-nvidia.sh":     "#!/bin/sh\n",
-		"hooks.d/50-ours.sh":       "#!/bin/sh\n",
-		"hooks.d/51-off.sh":        "x",
-		"hooks.d/README":           "x",
+		"mounts.d/50.fstab": "/raid /raid none x-create=dir,bind,rw,nofail\n" +
+			"tmpfs /scratch tmpfs size=1g,mode=1777\n/etc/x /etc/x\n",
+		"hooks.d/98-nvidia.sh": "#!/bin/sh\n",
+		"hooks.d/50-ours.sh":   "#!/bin/sh\n",
+		"hooks.d/51-off.sh":    "x",
+		"hooks.d/README":       "x",
 	})
 	s := Read(dir)
 	if !s.MountHome || !s.Root || s.Writable || s.AllowHTTP || s.Error != "" {
@@ -49,16 +52,19 @@ func TestRead(t *testing.T) {
 		"environ": {fmt.Sprint(s.Environ), "[Z=0 A=1 B=${HOME}/b]"},
 		"hooks":   {fmt.Sprint(s.Hooks), "[" + dir + "/hooks.d/50-ours.sh]"},
 		"store":   {s.data, "/raid/enroot"},
-		"mounts": {fmt.Sprint(s.Mounts), "[{/raid /raid none [x-create=dir bind rw nofail] " + dir + "/mounts.d/50.fstab:1} " +
-			"{tmpfs /scratch tmpfs [size=1g mode=1777] " + dir + "/mounts.d/50.fstab:2} {/etc/x /etc/x none [defaults] " + dir + "/mounts.d/50.fstab:3}]"},
+		"mounts": {fmt.Sprint(s.Mounts),
+			"[{/raid /raid none [x-create=dir bind rw nofail] " + dir + "/mounts.d/50.fstab:1} " +
+				"{tmpfs /scratch tmpfs [size=1g mode=1777] " + dir + "/mounts.d/50.fstab:2} {/etc/x /etc/x none [defaults] " + dir + "/mounts.d/50.fstab:3}]"},
 	} {
 		if is[0] != is[1] {
 			t.Errorf("%s: %s, want %s", what, is[0], is[1])
 		}
 	}
 	told := strings.Join(s.Notes(), "\n")
-	for _, want := range []string{"enroot.conf:7: ENROOT_CACHE_PATH has no effect: layers", "enroot.conf:8: ENROOT_NEW has no effect: it is not known",
-		"NVIDIA_VISIBLE_DEVICES has no effect", "10-system.fstab is left out", "98-nvidia.sh is left out", "51-off.sh is left out: it can not be executed"} {
+	for _, want := range []string{"enroot.conf:7: ENROOT_CACHE_PATH has no effect: layers",
+		"enroot.conf:8: ENROOT_NEW has no effect: it is not known",
+		"NVIDIA_VISIBLE_DEVICES has no effect", "10-system.fstab is left out", "98-nvidia.sh is left out",
+		"51-off.sh is left out: it can not be executed"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q lacks %q", told, want)
 		}
