@@ -114,7 +114,10 @@ func TestPageTLS(t *testing.T) {
 		t.Errorf("login: %d %s %s", w.StatusCode, set, text)
 	}
 	job := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 1000")
-	d.wait("the job", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
+	d.wait("a way into the job", func() bool { // squeue calls it running before its node has said so
+		_, page := answer(t, c, "GET", "https://"+addr+"/jobs/"+job, nil)
+		return strings.Contains(page, "open a shell")
+	})
 	ws, _, err := websocket.Dial(t.Context(), "wss://"+addr+"/jobs/"+job+"/shell/socket",
 		&websocket.DialOptions{HTTPClient: c})
 	if err != nil {
