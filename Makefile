@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
 export CGO_ENABLED ?= 0
 LDFLAGS = -s -w -X dev.muster/slurm/front.Version=$(VERSION)
-FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat sbcast sgather sattach scrontab strigger
+FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat sbcast sgather sattach scrontab strigger swait
 
 .PHONY: build test unit e2e sim lint fmt bench quickstart compare examples drill fence-vm chaos bench-group bench-nodes bench-gang bench-queue bench-history bench-sched policy long clean needs limits
 
@@ -93,7 +93,8 @@ needs:
 # What some tests use besides, on machines that have apt; where it is missing they say why they skip.
 .PHONY: parts
 parts: needs
-	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags zsh:zsh fish:fish mandoc:mandoc; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	/usr/bin/python3 -c 'import mpi4py' 2>/dev/null || miss="$$miss python3-mpi4py"; \
 	if [ -n "$$miss" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "installing$$miss"; \
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null || echo "could not install$$miss: their tests skip"; fi
 
@@ -261,6 +262,12 @@ told: needs build
 memory: needs build
 	$(GO) test -count=1 -run TestGroupMemory -v -timeout 30m ./e2e -memory=50000
 
+# What 200 open pages of a cluster with 1,000 nodes and 12,000 jobs take of its servers, how soon they show what changes,
+# and when a browser first draws something of each view.
+.PHONY: pages
+pages: needs build
+	$(GO) test -count=1 -run TestPagesOpen -v -timeout 30m ./e2e -pages=200
+
 # Every fuzz target for FUZZ each: front-ends, the wire decoder, what a machine that joins or gossips may say, and others. What one
 # finds lies in testdata beside it afterwards, and is a test from then on.
 .PHONY: fuzz
@@ -270,8 +277,18 @@ fuzz:
 	for f in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$dir/*_test.go | cut -c6-); do \
 	echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x $$dir </dev/null; done; done
 
+# Worlds of 256 ranks of MPICH and Open MPI, which take half a minute each on two processors.
+.PHONY: mpi-many
+mpi-many: needs build
+	$(GO) test -count=1 -run TestMPIMany -v -timeout 10m ./e2e -mpi-many=256
+
+# Start and fence of steps of 16 and 256 ranks by PMIx; MUSTER_BENCH_SLURM=/etc/slurm/slurm.conf compares a real Slurm.
+.PHONY: bench-mpi
+bench-mpi: needs build
+	$(GO) test -count=1 -run TestBenchMPI -v -timeout 10m ./e2e -bench-mpi=5
+
 # All that takes minutes and must hold before a release.
-long: restclient sim appliance fence-vm drill chaos chaos-hang stall told upgrade fuzz bench-group bench-nodes bench-gang
+long: restclient sim appliance fence-vm drill chaos chaos-hang stall told pages upgrade fuzz bench-group bench-nodes bench-gang mpi-many
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"dev.muster/agent/container/imagehelper"
-	"dev.muster/agent/step"
+	"dev.muster/agent/supervisor"
 	"dev.muster/cast/node"
 	"dev.muster/cli"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
@@ -31,18 +31,20 @@ type program struct {
 func programs() []program {
 	return []program{
 		{"supervisor", func(w []string) bool { return len(w) == 2 && w[0] == "--dir" }, func(w []string) int {
-			return exitOf("muster supervisor:", step.SupervisorMain(context.Background(), w[1]))
+			return exitOf("muster supervisor:", supervisor.Main(context.Background(), w[1]))
 		}},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
+		{"burst", func(w []string) bool { return len(w) == 0 }, cli.BurstHere},
 		{"image", always, imagehelper.Main},
 		{"task", func(w []string) bool { return len(w) > 0 },
-			func(w []string) int { return step.TaskMain(os.Args[:3], w) }},
+			func(w []string) int { return supervisor.TaskMain(os.Args[:3], w) }},
 		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
 		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
 		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
 		{"names", func(w []string) bool { return len(w) > 0 }, cli.Names},
+		{"connect", func(w []string) bool { return len(w) == 1 }, cli.Connect},
 		{"reach", func(w []string) bool { return len(w) == 1 }, cli.Reach},
 		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int {
 			return exitOf("muster:",

@@ -18,7 +18,8 @@ var subjects = regexp.MustCompile(`^(Revert "|[a-z0-9_./-]+(, [a-z0-9_./-]+)*: [
 
 // TestTidyCommits reads the messages of the commits made since the rule began.
 func TestTidyCommits(t *testing.T) {
-	out, err := exec.Command("git", "log", "--no-merges", "--since="+messageRule, "--name-only", "--format=%x01%h%x02%s%x02%b%x02").Output()
+	out, err := exec.Command("git", "log", "--no-merges", "--since="+messageRule, "--name-only",
+		"--format=%x01%h%x02%s%x02%b%x02").Output()
 	if err != nil {
 		t.Skip("the history is not here: ", err)
 	}

@@ -44,8 +44,13 @@ func openDB(t *testing.T, dir string) opened {
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func job(id cluster.JobID, phase cluster.Phase, outcome cluster.Outcome) *cluster.Job {
-	return &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: phase, Outcome: outcome, Submitted: epoch.Add(time.Duration(id) * time.Second),
-		Attempt: 1, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", User: "alice", UID: 1000, Account: "team", Partitions: []string{"main"}}}
+	return &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: phase, Outcome: outcome,
+		Submitted: epoch.Add(time.Duration(id) * time.Second),
+		Attempt:   1,
+		Spec: &cluster.JobSpec{
+			Layout: &cluster.Layout{}, Name: "j", User: "alice", UID: 1000, Account: "team",
+			Partitions: []string{"main"},
+		}}
 }
 
 func all(t *testing.T, d *DB, q Query) (out []Record) {
@@ -111,7 +116,9 @@ func TestQuery(t *testing.T) {
 	other.Spec.UID, other.Spec.Account, other.Ended = 1001, "else", epoch.Add(2*time.Hour)
 	step := &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Started: epoch}
 	ending := job(4, cluster.Ending, cluster.NoOutcome)
-	ending.EndingWhy, ending.EndingAt, ending.Waiting = cluster.TimedOut, epoch.Add(time.Minute), []cluster.NodeName{"n1"}
+	ending.EndingWhy = cluster.TimedOut
+	ending.EndingAt = epoch.Add(time.Minute)
+	ending.Waiting = []cluster.NodeName{"n1"}
 	d.Apply(1, []cluster.Event{{Job: ended}, {Job: running}, {Job: other}, {Step: step}, {Job: ending}})
 	cases := []struct {
 		name string
@@ -122,7 +129,10 @@ func TestQuery(t *testing.T) {
 		{"by id", Query{Refs: []cluster.Ref{{Job: 2}}}, []cluster.JobID{2}},
 		{"by user", Query{Users: []uint32{1001}}, []cluster.JobID{3}},
 		{"by account", Query{Accounts: []string{"team"}}, []cluster.JobID{1, 2, 4}},
-		{"over, though a node is not clean yet", Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.TimedOut}}}, []cluster.JobID{4}},
+		{
+			"over, though a node is not clean yet",
+			Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.TimedOut}}}, []cluster.JobID{4},
+		},
 		{"by partition it ran in", Query{Partitions: []string{"gpu"}}, []cluster.JobID{2}},
 		{"by node", Query{Nodes: []cluster.NodeName{"n1"}}, []cluster.JobID{2}},
 		{"by state", Query{States: []State{{Phase: cluster.Ended, Outcome: cluster.Failed}}}, []cluster.JobID{3}},
@@ -141,7 +151,9 @@ func TestQuery(t *testing.T) {
 	if r := all(t, d.DB, Query{Refs: []cluster.Ref{{Job: 4}}}); len(r) != 1 || r[0].Job.Phase != cluster.Ended || !r[0].Job.Ended.Equal(ending.EndingAt) {
 		t.Errorf("a job that is being ended: %+v", r)
 	}
-	if r := all(t, d.DB, Query{Refs: []cluster.Ref{{Job: 1}}, Steps: true}); len(r) != 1 || len(r[0].Steps) != 1 || r[0].Steps[0].Name != "s" {
+	if r := all(t, d.DB, Query{
+		Refs: []cluster.Ref{{Job: 1}}, Steps: true,
+	}); len(r) != 1 || len(r[0].Steps) != 1 || r[0].Steps[0].Name != "s" {
 		t.Errorf("steps: %+v", r)
 	}
 }
@@ -215,7 +227,8 @@ func TestReplayIsIdempotent(t *testing.T) {
 
 func TestDamagedFileIsSetAside(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "history.db"), []byte("this is not a database, and longer than a header page of one"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "history.db"),
+		[]byte("this is not a database, and longer than a header page of one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := openDB(t, dir)
@@ -259,7 +272,8 @@ func TestDamagedPageIsFound(t *testing.T) {
 
 // Servers gather different events together; their records are in one order all the same.
 func TestOrderDoesNotDependOnGathering(t *testing.T) {
-	events := []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)}, {Job: job(2, cluster.Ended, cluster.Completed)},
+	events := []cluster.Event{{Job: job(1, cluster.Pending, 0)}, {Job: job(2, cluster.Pending, 0)},
+		{Job: job(2, cluster.Ended, cluster.Completed)},
 		{Job: job(1, cluster.Ended, cluster.Failed)}}
 	apart, together := openDB(t, t.TempDir()), openDB(t, t.TempDir())
 	defer apart.stop()
@@ -295,8 +309,10 @@ func TestAdopt(t *testing.T) {
 	defer whole.stop()
 	defer late.stop()
 	step := &cluster.Step{ID: cluster.StepID{Job: 2}, Attempt: 1, Started: epoch}
-	events := []cluster.Event{1: {Job: job(1, cluster.Pending, 0)}, 2: {Job: job(1, cluster.Running, 0)}, 3: {Job: job(2, cluster.Pending, 0)},
-		4: {Job: job(1, cluster.Ended, cluster.Completed)}, 5: {Step: step}, 6: {Job: job(3, cluster.Pending, 0)}, 7: {Job: job(2, cluster.Ended, cluster.Failed)}}
+	events := []cluster.Event{1: {Job: job(1, cluster.Pending, 0)}, 2: {Job: job(1, cluster.Running, 0)},
+		3: {Job: job(2, cluster.Pending, 0)},
+		4: {Job: job(1, cluster.Ended, cluster.Completed)}, 5: {Step: step},
+		6: {Job: job(3, cluster.Pending, 0)}, 7: {Job: job(2, cluster.Ended, cluster.Failed)}}
 	late.Apply(1, events[1:2])
 	for i := 1; i <= 7; i++ {
 		whole.Apply(uint64(i), events[i:i+1])

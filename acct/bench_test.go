@@ -27,14 +27,18 @@ func benchMonth(b *testing.B) *DB {
 		for range 20_000 {
 			at++
 			user, size := r.IntN(200), 1+r.IntN(15)
-			j := &cluster.Job{ID: cluster.JobID(at), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended, Outcome: cluster.Completed,
+			j := &cluster.Job{ID: cluster.JobID(at), Task: cluster.TaskAny, Attempt: 1,
+				Phase: cluster.Ended, Outcome: cluster.Completed,
 				Submitted: epoch.Add(time.Duration(at) * 30 * 24 * time.Hour / time.Duration(*benchJobs)),
-				Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user), UID: uint32(1000 + user), GID: 100, Account: fmt.Sprintf("team%02d", user%20),
+				Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user),
+					UID: uint32(1000 + user), GID: 100, Account: fmt.Sprintf("team%02d", user%20),
 					Partitions: []string{"main"}, Layout: &cluster.Layout{Tasks: size}}}
 			j.Eligible, j.Started = j.Submitted, j.Submitted.Add(time.Duration(r.Int64N(int64(time.Hour))))
 			j.Ended = j.Started.Add(time.Duration(r.Int64N(int64(4 * time.Hour))))
-			j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),
-				CPUs: cluster.RangeIDSet(0, size*4-1), MemMB: cluster.MemMB(size * 4096), GPUs: cluster.RangeIDSet(0, size%8)}}, Types: map[string]int64{"h100": int64(size%8 + 1)}}
+			j.Alloc = &cluster.Alloc{Partition: "main",
+				Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),
+					CPUs: cluster.RangeIDSet(0, size*4-1), MemMB: cluster.MemMB(size * 4096),
+					GPUs: cluster.RangeIDSet(0, size%8)}}, Types: map[string]int64{"h100": int64(size%8 + 1)}}
 			events = append(events, cluster.Event{Job: j})
 		}
 		if err := d.store(events, uint64(at)); err != nil {
@@ -69,7 +73,10 @@ func BenchmarkMonth(b *testing.B) {
 		name string
 		run  func(context.Context) error
 	}{
-		{"report", func(ctx context.Context) error { _, err := d.Usage(ctx, cluster.UsageQuery{Time: month}); return err }},
+		{
+			"report",
+			func(ctx context.Context) error { _, err := d.Usage(ctx, cluster.UsageQuery{Time: month}); return err },
+		},
 		{"sizes", func(ctx context.Context) error {
 			_, err := d.Usage(ctx, cluster.UsageQuery{Time: month, By: cluster.BySize})
 			return err
@@ -109,11 +116,18 @@ func BenchmarkCompletions(b *testing.B) {
 	}
 	lives := func(i int, phase cluster.Phase) *cluster.Job {
 		at := epoch.AddDate(0, 1, 0).Add(time.Duration(i) * time.Millisecond / 2)
-		j := &cluster.Job{ID: cluster.JobID(*benchJobs + 1 + i), Task: cluster.TaskAny, Attempt: 1, Phase: phase, Submitted: at, Eligible: at,
-			Spec: &cluster.JobSpec{Name: "train", User: "user007", UID: 1007, GID: 100, Account: "team07", Partitions: []string{"main"}, Layout: &cluster.Layout{Tasks: 4}}}
+		j := &cluster.Job{ID: cluster.JobID(*benchJobs + 1 + i), Task: cluster.TaskAny, Attempt: 1,
+			Phase: phase, Submitted: at, Eligible: at,
+			Spec: &cluster.JobSpec{
+				Name: "train", User: "user007", UID: 1007, GID: 100, Account: "team07",
+				Partitions: []string{"main"}, Layout: &cluster.Layout{Tasks: 4},
+			}}
 		if phase != cluster.Pending {
 			j.Started = at.Add(time.Second)
-			j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}}}
+			j.Alloc = &cluster.Alloc{
+				Partition: "main",
+				Shares:    []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}},
+			}
 		}
 		if phase == cluster.Ended {
 			j.Outcome, j.Ended = cluster.Completed, at.Add(2*time.Second)
@@ -123,11 +137,18 @@ func BenchmarkCompletions(b *testing.B) {
 	began := time.Now()
 	for i := range b.N + atOnce {
 		if i < b.N {
-			tell(cluster.Event{Job: lives(i, cluster.Pending)}, cluster.Event{Job: lives(i, cluster.Starting)}, cluster.Event{Job: lives(i, cluster.Running)})
+			tell(cluster.Event{Job: lives(i, cluster.Pending)},
+				cluster.Event{Job: lives(i, cluster.Starting)},
+				cluster.Event{Job: lives(i, cluster.Running)})
 		}
 		if k := i - atOnce; k >= 0 {
 			j := lives(k, cluster.Ended)
-			tell(cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Started: j.Started, Ended: j.Ended}}, cluster.Event{Job: j})
+			tell(cluster.Event{
+				Step: &cluster.Step{
+					ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Started: j.Started,
+					Ended: j.Ended,
+				},
+			}, cluster.Event{Job: j})
 		}
 	}
 	d.Apply(index+1, events)
@@ -152,8 +173,14 @@ func BenchmarkList(b *testing.B) {
 	for i := range 10000 {
 		j := job(cluster.JobID(i+1), cluster.Ended, cluster.Completed)
 		j.Started, j.Ended = j.Submitted.Add(time.Second), j.Submitted.Add(2*time.Second)
-		j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}}}
-		step := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Name: "batch", Started: j.Started, Ended: j.Ended, Shares: j.Alloc.Shares}
+		j.Alloc = &cluster.Alloc{
+			Partition: "main",
+			Shares:    []cluster.Share{{Node: "n0001", CPUs: cluster.RangeIDSet(0, 3), MemMB: 4096}},
+		}
+		step := &cluster.Step{
+			ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: 1, Name: "batch",
+			Started: j.Started, Ended: j.Ended, Shares: j.Alloc.Shares,
+		}
 		events = append(events, cluster.Event{Step: step}, cluster.Event{Job: j})
 	}
 	if err := d.store(events, 1); err != nil {

@@ -124,7 +124,10 @@ func open(path string, log *slog.Logger) (*DB, error) {
 	if err := sqlFunctions(); err != nil {
 		return nil, fmt.Errorf("prepare SQL: %w", err)
 	}
-	d := &DB{log: log, path: path, rests: map[jobKey][2]int{}, moved: make(chan struct{}), more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce)}
+	d := &DB{
+		log: log, path: path, rests: map[jobKey][2]int{}, moved: make(chan struct{}),
+		more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce),
+	}
 	return d, d.reopen()
 }
 
@@ -287,7 +290,11 @@ func (d *DB) Sync(ctx context.Context) error {
 	defer d.files.RUnlock()
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	for _, q := range []string{"PRAGMA synchronous = FULL", "INSERT INTO meta VALUES ('synced', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", "PRAGMA synchronous = NORMAL"} {
+	for _, q := range []string{
+		"PRAGMA synchronous = FULL",
+		"INSERT INTO meta VALUES ('synced', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1",
+		"PRAGMA synchronous = NORMAL",
+	} {
 		if _, err := d.w.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("sync history: %w", err)
 		}
@@ -462,7 +469,8 @@ func (d *DB) store(events []cluster.Event, index uint64) error {
 	if err := u.flush(); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", index); err != nil {
+	if _, err := tx.Exec("INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+		index); err != nil {
 		return err
 	}
 	return tx.Commit()

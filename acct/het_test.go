@@ -26,12 +26,17 @@ func TestHet(t *testing.T) {
 		whole *bool
 		want  string
 	}{
-		{cluster.Ref{Job: 1}, nil, "1 "}, {cluster.Ref{Job: 2}, nil, "2 3 4 "}, {cluster.Ref{Job: 3}, nil, "3 "}, {cluster.Ref{Job: 2, Part: 3}, nil, "4 "},
-		{cluster.Ref{Job: 3}, &yes, "2 3 4 "}, {cluster.Ref{Job: 2, Part: 2}, &yes, "2 3 4 "}, {cluster.Ref{Job: 5}, &yes, "5 "},
-		{cluster.Ref{Job: 2}, &no, "2 "}, {cluster.Ref{Job: 2, Part: 2}, &no, "3 "}, {cluster.Ref{Job: 1, Part: 2}, nil, ""},
+		{cluster.Ref{Job: 1}, nil, "1 "}, {cluster.Ref{Job: 2}, nil, "2 3 4 "},
+		{cluster.Ref{Job: 3}, nil, "3 "}, {cluster.Ref{Job: 2, Part: 3}, nil, "4 "},
+		{cluster.Ref{Job: 3}, &yes, "2 3 4 "}, {cluster.Ref{Job: 2, Part: 2}, &yes, "2 3 4 "},
+		{cluster.Ref{Job: 5}, &yes, "5 "},
+		{cluster.Ref{Job: 2}, &no, "2 "}, {cluster.Ref{Job: 2, Part: 2}, &no, "3 "},
+		{cluster.Ref{Job: 1, Part: 2}, nil, ""},
 	} {
 		got := ""
-		for _, r := range all(t, d.DB, Query{Refs: []cluster.Ref{c.ref}, HistoryFilter: cluster.HistoryFilter{WholeHet: c.whole}}) {
+		for _, r := range all(t, d.DB, Query{
+			Refs: []cluster.Ref{c.ref}, HistoryFilter: cluster.HistoryFilter{WholeHet: c.whole},
+		}) {
 			got += fmt.Sprint(r.Job.ID, " ")
 		}
 		if got != c.want {

@@ -46,6 +46,13 @@ type Record struct {
 	Steps []*cluster.Step
 }
 
+// OwnSteps are those of a job that no node has reported.
+func (r *Record) OwnSteps() []*cluster.Step {
+	return slices.DeleteFunc(r.Job.OwnSteps(), func(own *cluster.Step) bool {
+		return slices.ContainsFunc(r.Steps, func(st *cluster.Step) bool { return st.ID == own.ID })
+	})
+}
+
 // Jobs yields the records in the order in which they entered history. An error ends the sequence.
 func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -147,7 +154,8 @@ func (d *DB) components(ctx context.Context, q *Query) error {
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
-		if j.Het == nil || q.WholeHet == nil && !slices.ContainsFunc(q.Refs, func(r cluster.Ref) bool { return r.Part == 0 && r.Job == j.Het.ID }) {
+		if j.Het == nil || q.WholeHet == nil && !slices.ContainsFunc(q.Refs,
+			func(r cluster.Ref) bool { return r.Part == 0 && r.Job == j.Het.ID }) {
 			continue
 		}
 		for k := range j.Het.Size {
@@ -221,10 +229,12 @@ func (q *Query) matches(j *cluster.Job) bool {
 	}) {
 		return false
 	}
-	if len(q.Partitions) > 0 && !slices.ContainsFunc(partitions(j), func(p string) bool { return slices.Contains(q.Partitions, p) }) {
+	if len(q.Partitions) > 0 && !slices.ContainsFunc(partitions(j),
+		func(p string) bool { return slices.Contains(q.Partitions, p) }) {
 		return false
 	}
-	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
+	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(),
+		func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
 		return false
 	}
 	if !q.HistoryFilter.Matches(j) || !j.Ended.IsZero() && j.Ended.Before(q.From) {

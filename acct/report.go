@@ -105,7 +105,8 @@ func (s *sums) rows() []cluster.UsageRow {
 func (d *DB) NodeSpans(ctx context.Context, t cluster.Span) (out []cluster.NodeSpan, err error) {
 	d.files.RLock()
 	defer d.files.RUnlock()
-	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM node WHERE started < %d AND (ended > %d OR ended = 0) ORDER BY name, started", t.To, t.From), func(data []byte) error {
+	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM node WHERE started < %d AND (ended > %d OR ended = 0) ORDER BY name, started",
+		t.To, t.From), func(data []byte) error {
 		var s cluster.NodeSpan
 		if err := wire.Unmarshal(data, &s); err != nil {
 			return err
@@ -131,7 +132,8 @@ func (d *DB) Reservations(ctx context.Context, t cluster.Span) ([]cluster.ResvSp
 func (d *DB) resvSpans(ctx context.Context, t cluster.Span) ([]cluster.ResvSpan, error) {
 	d.files.RLock()
 	defer d.files.RUnlock()
-	rows, err := d.r.QueryContext(ctx, "SELECT id, data FROM resv WHERE started < ? AND ended > ? ORDER BY started, name", t.To, t.From)
+	rows, err := d.r.QueryContext(ctx,
+		"SELECT id, data FROM resv WHERE started < ? AND ended > ? ORDER BY started, name", t.To, t.From)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations: %w", err)
 	}
@@ -166,7 +168,8 @@ func (d *DB) resvUse(ctx context.Context, s *cluster.ResvSpan, end int64) error 
 func (d *DB) Changes(ctx context.Context, t cluster.Span) (out []cluster.Transaction, err error) {
 	d.files.RLock()
 	defer d.files.RUnlock()
-	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM txn WHERE at >= %d AND at < %d ORDER BY at, id", t.From*int64(time.Second), t.To*int64(time.Second)), func(data []byte) error {
+	err = each(ctx, d.r, fmt.Sprintf("SELECT data FROM txn WHERE at >= %d AND at < %d ORDER BY at, id",
+		t.From*int64(time.Second), t.To*int64(time.Second)), func(data []byte) error {
 		var x cluster.Transaction
 		if err := wire.Unmarshal(data, &x); err != nil {
 			return err

@@ -18,19 +18,29 @@ func TestResize(t *testing.T) {
 	}
 	at := epoch.Add(100 * time.Second)
 	was := job(7, cluster.Ended, cluster.Resized)
-	was.Attempt, was.Started, was.Ended, was.Alloc = 1, epoch, at, &cluster.Alloc{Partition: "main", Shares: []cluster.Share{share("n0"), share("n1")}}
+	was.Attempt, was.Started, was.Ended, was.Alloc = 1, epoch, at, &cluster.Alloc{
+		Partition: "main", Shares: []cluster.Share{share("n0"), share("n1")},
+	}
 	is := *was
-	is.Phase, is.Outcome, is.Ended, is.Shrunk, is.Alloc = cluster.Ended, cluster.Completed, at.Add(50*time.Second), &cluster.Shrunk{At: at, Leaving: []cluster.Share{share("n1")}},
-		&cluster.Alloc{Partition: "main", Shares: []cluster.Share{share("n0")}}
+	is.Phase = cluster.Ended
+	is.Outcome = cluster.Completed
+	is.Ended = at.Add(50 * time.Second)
+	is.Shrunk = &cluster.Shrunk{
+		At: at, Leaving: []cluster.Share{share("n1")},
+	}
+	is.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{share("n0")}}
 	step := func(n int, started time.Time) *cluster.Step {
 		return &cluster.Step{ID: cluster.StepID{Job: 7, Step: n}, Attempt: 1, Started: started, Ended: is.Ended}
 	}
 	for index := range 2 { // the second time it changes nothing
-		d.Apply(uint64(index+1), []cluster.Event{{Sized: was}, {Job: &is}, {Step: step(0, epoch)}, {Step: step(1, at.Add(time.Second))}})
+		d.Apply(uint64(index+1), []cluster.Event{
+			{Sized: was}, {Job: &is}, {Step: step(0, epoch)}, {Step: step(1, at.Add(time.Second))},
+		})
 	}
 	got := ""
 	for _, r := range all(t, d.DB, Query{Steps: true}) {
-		got += fmt.Sprintf("%d nodes from %s to %s:", len(r.Job.Alloc.Shares), r.Job.Started.Sub(epoch), r.Job.Ended.Sub(epoch))
+		got += fmt.Sprintf("%d nodes from %s to %s:", len(r.Job.Alloc.Shares), r.Job.Started.Sub(epoch),
+			r.Job.Ended.Sub(epoch))
 		for _, s := range r.Steps {
 			got += fmt.Sprint(" ", s.ID.Step)
 		}

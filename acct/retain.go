@@ -38,21 +38,28 @@ const oldResvs = ` FROM resv WHERE ended < ?1 / 1000000000 AND json_extract(CAST
 
 func keepings() []keeping {
 	return []keeping{
-		{cluster.StepRecords, "SELECT 0, data FROM step WHERE started < ? AND json_extract(data, '$.ended') IS NOT NULL ORDER BY job, attempt, started, step",
+		{cluster.StepRecords,
+			"SELECT 0, data FROM step WHERE started < ? AND json_extract(data, '$.ended') IS NOT NULL ORDER BY job, attempt, started, step",
 			func(a *cluster.Archived) any { a.Step = &cluster.Step{}; return a.Step }, sweepSteps},
 		{cluster.JobRecords, "SELECT seq, data FROM job WHERE ended > 0 AND ended < ? ORDER BY seq",
 			func(a *cluster.Archived) any { a.Job = &cluster.Job{}; return a.Job }, sweepJobs},
 		{cluster.EventRecords, "SELECT 0, data" + oldEvents + " ORDER BY started, name",
-			func(a *cluster.Archived) any { a.Event = &cluster.NodeSpan{}; return a.Event }, func(u *usage, before int64, limit int) (int64, error) {
-				return u.strip("UPDATE node SET data = %s WHERE (name, started) IN (SELECT name, started"+oldEvents+" LIMIT ?2)", "'$.reason', '$.by', '$.by_uid'", before, limit)
+			func(a *cluster.Archived) any { a.Event = &cluster.NodeSpan{}; return a.Event },
+			func(u *usage, before int64, limit int) (int64, error) {
+				return u.strip("UPDATE node SET data = %s WHERE (name, started) IN (SELECT name, started"+oldEvents+" LIMIT ?2)",
+					"'$.reason', '$.by', '$.by_uid'", before, limit)
 			}},
 		{cluster.ResvRecords, "SELECT 0, data" + oldResvs + " ORDER BY id",
-			func(a *cluster.Archived) any { a.Resv = &cluster.ResvSpan{}; return a.Resv }, func(u *usage, before int64, limit int) (int64, error) {
-				return u.strip("UPDATE resv SET data = %s WHERE id IN (SELECT id"+oldResvs+" LIMIT ?2)", "'$.nodes', '$.users', '$.accounts'", before, limit)
+			func(a *cluster.Archived) any { a.Resv = &cluster.ResvSpan{}; return a.Resv },
+			func(u *usage, before int64, limit int) (int64, error) {
+				return u.strip("UPDATE resv SET data = %s WHERE id IN (SELECT id"+oldResvs+" LIMIT ?2)",
+					"'$.nodes', '$.users', '$.accounts'", before, limit)
 			}},
 		{cluster.TxnRecords, "SELECT 0, data FROM txn WHERE at < ? ORDER BY at, id",
-			func(a *cluster.Archived) any { a.Change = &cluster.Transaction{}; return a.Change }, func(u *usage, before int64, limit int) (int64, error) {
-				return u.remove("DELETE FROM txn WHERE id IN (SELECT id FROM txn WHERE at < ?1 LIMIT ?2)", before, limit)
+			func(a *cluster.Archived) any { a.Change = &cluster.Transaction{}; return a.Change },
+			func(u *usage, before int64, limit int) (int64, error) {
+				return u.remove("DELETE FROM txn WHERE id IN (SELECT id FROM txn WHERE at < ?1 LIMIT ?2)",
+					before, limit)
 			}},
 		{cluster.UsageRecords, "", nil, sweepUsage},
 	}
@@ -60,7 +67,9 @@ func keepings() []keeping {
 
 // strip takes fields out of records whose rows stay for reports.
 func (u *usage) strip(update, fields string, before int64, limit int) (int64, error) {
-	return u.remove(fmt.Sprintf(update, "CAST(json_set(json_remove(CAST(data AS TEXT), "+fields+"), '$.forgotten', json('true')) AS BLOB)"), before, limit)
+	return u.remove(fmt.Sprintf(update,
+		"CAST(json_set(json_remove(CAST(data AS TEXT), "+fields+"), '$.forgotten', json('true')) AS BLOB)"),
+		before, limit)
 }
 
 func sweepSteps(u *usage, before int64, limit int) (int64, error) {
@@ -81,13 +90,15 @@ func sweepJobs(u *usage, before int64, limit int) (int64, error) {
 // sweepUsage takes away what reports sum up. Of load, which has steps up and down, what was before becomes one step.
 func sweepUsage(u *usage, before int64, limit int) (int64, error) {
 	secs := before / int64(time.Second)
-	n, err := u.remove("DELETE FROM run WHERE (class, s1, s0, seq, n) IN (SELECT class, s1, s0, seq, n FROM run WHERE s1 < ?1 LIMIT ?2)", secs, limit)
+	n, err := u.remove("DELETE FROM run WHERE (class, s1, s0, seq, n) IN (SELECT class, s1, s0, seq, n FROM run WHERE s1 < ?1 LIMIT ?2)",
+		secs, limit)
 	if err != nil || n > 0 {
 		return n, err
 	}
 	for _, statement := range []string{
 		`CREATE TEMP TABLE folded AS SELECT what, sum(n) AS n FROM load WHERE hour < ?1 GROUP BY what HAVING sum(n) != 0`,
-		"DELETE FROM load WHERE hour < ?1", "INSERT INTO load (what, hour, n, moment) SELECT what, ?1 - 1, n, 0 FROM folded"} {
+		"DELETE FROM load WHERE hour < ?1",
+		"INSERT INTO load (what, hour, n, moment) SELECT what, ?1 - 1, n, 0 FROM folded"} {
 		if _, err := u.tx.Exec(statement, secs/hour); err != nil {
 			return 0, err
 		}
@@ -126,7 +137,8 @@ func (u *usage) meta(key string) (n int64, err error) {
 
 // raise makes a number of the file not less than n.
 func (u *usage) raise(key string, n int64) error {
-	return u.exec("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)", key, n)
+	return u.exec("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+		key, n)
 }
 
 func forgetKey(k cluster.RecordKind) string { return "forget " + string(k) }
@@ -236,7 +248,8 @@ func (u *usage) load(a *cluster.Archived) error {
 		if err != nil {
 			return err
 		}
-		return u.exec("INSERT OR IGNORE INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)", a.Step.ID.Job, a.Step.Attempt, a.Step.ID.Step, unix(a.Step.Started), data)
+		return u.exec("INSERT OR IGNORE INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)",
+			a.Step.ID.Job, a.Step.Attempt, a.Step.ID.Step, unix(a.Step.Started), data)
 	case a.Event != nil:
 		return u.restore("UPDATE node SET data = ? WHERE name = ? AND started = ?", a.Event, a.Event.Node, a.Event.From)
 	case a.Resv != nil:
@@ -248,7 +261,8 @@ func (u *usage) load(a *cluster.Archived) error {
 	}
 	j := a.Job
 	var there, taken, counted int
-	if err := u.row("SELECT count(*) FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &there); err != nil || there > 0 {
+	if err := u.row("SELECT count(*) FROM job WHERE job = ? AND submitted = ?",
+		[]any{j.ID, unix(j.Submitted)}, &there); err != nil || there > 0 {
 		return err
 	}
 	if err := u.row("SELECT count(*) FROM job WHERE seq = ?", []any{a.Seq}, &taken); err != nil {
@@ -282,7 +296,8 @@ func (u *usage) load(a *cluster.Archived) error {
 // amend changes the record of a job as somebody says afterwards; one that is gone, or another user's, stays as it is.
 func (u *usage) amend(a *cluster.AmendedJob) error {
 	var data []byte
-	err := u.row("SELECT data FROM job WHERE job = ? AND submitted = ? AND uid = ?", []any{a.ID, unix(a.Submitted), a.UID}, &data)
+	err := u.row("SELECT data FROM job WHERE job = ? AND submitted = ? AND uid = ?",
+		[]any{a.ID, unix(a.Submitted), a.UID}, &data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -62,7 +62,13 @@ func TestForget(t *testing.T) {
 	const jobs, gone = 9000, 7000 // job i was submitted in second i
 	for i := cluster.JobID(1); i <= jobs; i++ {
 		events = append(events, cluster.Event{Job: ranJob(i, cluster.Completed)},
-			cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: i}, Attempt: 1, Name: "s", Started: epoch.Add(time.Duration(i) * time.Second), Ended: epoch.Add(time.Duration(i+1) * time.Second)}})
+			cluster.Event{
+				Step: &cluster.Step{
+					ID: cluster.StepID{Job: i}, Attempt: 1, Name: "s",
+					Started: epoch.Add(time.Duration(i) * time.Second),
+					Ended:   epoch.Add(time.Duration(i+1) * time.Second),
+				},
+			})
 	}
 	d.Apply(1, events)
 	cut, end := epoch.Add(gone*time.Second+121*time.Second), epoch.Add(4*time.Hour)
@@ -105,7 +111,8 @@ func TestForget(t *testing.T) {
 	d.Apply(4, load3)
 	back := all(t, d.DB, Query{Steps: true})
 	if len(back) != jobs || back[0].Job.ID != 1 || len(back[0].Steps) != 1 {
-		t.Errorf("%d jobs are there after the archive was loaded, the first is %d with %d steps", len(back), back[0].Job.ID, len(back[0].Steps))
+		t.Errorf("%d jobs are there after the archive was loaded, the first is %d with %d steps", len(back),
+			back[0].Job.ID, len(back[0].Steps))
 	}
 	if got := usageOf(t, d.DB, epoch, end); !reflect.DeepEqual(got, usage) {
 		t.Errorf("usage with the archive is %+v, was %+v", got, usage)
@@ -114,7 +121,9 @@ func TestForget(t *testing.T) {
 		t.Errorf("utilization with the archive is %+v, was %+v", got, load)
 	}
 	third := counted(t, d.DB, epoch.Add(2*time.Hour), end)
-	d.Apply(5, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.UsageRecords, Before: epoch.Add(2 * time.Hour).Unix()}}}})
+	d.Apply(5, []cluster.Event{
+		{Forget: []cluster.Cutoff{{Kind: cluster.UsageRecords, Before: epoch.Add(2 * time.Hour).Unix()}}},
+	})
 	swept(t, d.DB)
 	if got := usageOf(t, d.DB, epoch, epoch.Add(time.Hour)); len(got) != 0 {
 		t.Errorf("usage that was forgotten: %+v", got)
@@ -156,11 +165,18 @@ func TestForgetRest(t *testing.T) {
 	defer d.stop()
 	hours := func(n int) time.Time { return epoch.Add(time.Duration(n) * time.Hour) }
 	n := func(down bool, reason string) *cluster.Node {
-		return &cluster.Node{Name: "n1", Up: true, Down: down, Reason: reason, ReasonBy: "ann", Inventory: cluster.Inventory{CPUs: 8}}
+		return &cluster.Node{
+			Name: "n1", Up: true, Down: down, Reason: reason, ReasonBy: "ann",
+			Inventory: cluster.Inventory{CPUs: 8},
+		}
 	}
-	r := &cluster.Reservation{Name: "r1", Start: hours(4), End: hours(5), Nodes: []cluster.NodeName{"n1"}, Users: []string{"ann"}}
-	d.Apply(1, []cluster.Event{{Node: n(false, ""), At: hours(0)}, {Node: n(true, "burnt"), At: hours(1)}, {Node: n(false, ""), At: hours(2)}, {Node: n(true, "again"), At: hours(7)},
-		{Node: n(false, ""), At: hours(8)}, {Resv: r, At: hours(3)}, {Change: &cluster.Transaction{At: hours(1), Action: "Add Users", Where: "name='ann'"}}})
+	r := &cluster.Reservation{
+		Name: "r1", Start: hours(4), End: hours(5), Nodes: []cluster.NodeName{"n1"}, Users: []string{"ann"},
+	}
+	d.Apply(1, []cluster.Event{{Node: n(false, ""), At: hours(0)}, {Node: n(true, "burnt"), At: hours(1)},
+		{Node: n(false, ""), At: hours(2)}, {Node: n(true, "again"), At: hours(7)},
+		{Node: n(false, ""), At: hours(8)}, {Resv: r, At: hours(3)},
+		{Change: &cluster.Transaction{At: hours(1), Action: "Add Users", Where: "name='ann'"}}})
 	cut, end := hours(6), hours(9)
 	span := cluster.Span{From: epoch.Unix(), To: end.Unix()}
 	told := func() (text string) {
@@ -192,7 +208,8 @@ func TestForgetRest(t *testing.T) {
 	var archive []cluster.Archived
 	var cutoffs []cluster.Cutoff
 	for _, k := range kinds {
-		archive, cutoffs = append(archive, old(t, d.DB, k, cut)...), append(cutoffs, cluster.Cutoff{Kind: k, Before: cut.Unix()})
+		archive, cutoffs = append(archive, old(t, d.DB, k, cut)...), append(cutoffs,
+			cluster.Cutoff{Kind: k, Before: cut.Unix()})
 	}
 	if len(archive) != 3 || archive[0].Event.Reason != "burnt" || archive[1].Resv.Name != "r1" || archive[2].Change.Where != "name='ann'" {
 		t.Fatalf("the archive has %+v", archive)
@@ -230,12 +247,19 @@ func TestLoadWhileFetching(t *testing.T) {
 		var events []cluster.Event
 		for i := cluster.JobID(1); i <= 20; i++ {
 			events = append(events, cluster.Event{Job: ranJob(i, cluster.Completed)},
-				cluster.Event{Step: &cluster.Step{ID: cluster.StepID{Job: i}, Attempt: 1, Started: epoch.Add(time.Duration(i) * time.Second), Ended: epoch.Add(time.Duration(i+1) * time.Second)}})
+				cluster.Event{
+					Step: &cluster.Step{
+						ID: cluster.StepID{Job: i}, Attempt: 1,
+						Started: epoch.Add(time.Duration(i) * time.Second),
+						Ended:   epoch.Add(time.Duration(i+1) * time.Second),
+					},
+				})
 		}
 		gone := []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix()}}}}
 		whole.Apply(1, events)
 		swept(t, whole.DB)
-		archive := append(old(t, whole.DB, cluster.JobRecords, cut), old(t, whole.DB, cluster.StepRecords, epoch.Add(3*time.Second))...)
+		archive := append(old(t, whole.DB, cluster.JobRecords, cut), old(t, whole.DB, cluster.StepRecords,
+			epoch.Add(3*time.Second))...)
 		if len(archive) < 4 || len(archive) > 20 {
 			t.Fatalf("the archive has %d records", len(archive))
 		}
@@ -248,9 +272,14 @@ func TestLoadWhileFetching(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := [][]cluster.Event{{{Job: ranJob(30, cluster.Completed)}}, {{Load: archive}}, {{Job: ranJob(31, cluster.Completed)}}}
+		next := [][]cluster.Event{
+			{{Job: ranJob(30, cluster.Completed)}}, {{Load: archive}},
+			{{Job: ranJob(31, cluster.Completed)}},
+		}
 		if again {
-			next = append(next, []cluster.Event{{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix() + 5}}}})
+			next = append(next, []cluster.Event{
+				{Forget: []cluster.Cutoff{{Kind: cluster.JobRecords, Before: cut.Unix() + 5}}},
+			})
 		}
 		for i, e := range next {
 			whole.Apply(uint64(3+i), e)
@@ -267,7 +296,10 @@ func TestLoadWhileFetching(t *testing.T) {
 		if got, want := usageOf(t, late.DB, epoch, end), usageOf(t, whole.DB, epoch, end); !reflect.DeepEqual(got, want) {
 			t.Errorf("gone again %v: usage is %+v, elsewhere %+v", again, got, want)
 		}
-		for _, what := range []string{"SELECT id, submitted FROM jobs ORDER BY 1", "SELECT job, step FROM steps ORDER BY 1", "SELECT count(*), sum(seconds) FROM runs"} {
+		for _, what := range []string{
+			"SELECT id, submitted FROM jobs ORDER BY 1", "SELECT job, step FROM steps ORDER BY 1",
+			"SELECT count(*), sum(seconds) FROM runs",
+		} {
 			if got, want := asked(t, late.DB, what), asked(t, whole.DB, what); got != want {
 				t.Errorf("gone again %v: %s gives\n%s\nelsewhere\n%s", again, what, got, want)
 			}
@@ -294,12 +326,16 @@ func TestAmend(t *testing.T) {
 	}
 	defer base.Close()
 	say := func(text string, r cluster.JobRecord) cluster.Event {
-		return cluster.Event{Amend: &cluster.AmendedJob{JobRecord: r, Amendment: cluster.Amendment{Comment: &text, WCKey: &text}}}
+		return cluster.Event{
+			Amend: &cluster.AmendedJob{JobRecord: r, Amendment: cluster.Amendment{Comment: &text, WCKey: &text}},
+		}
 	}
 	others, unknown := record, record
 	others.UID++
 	unknown.ID = 99
-	for i, e := range [][]cluster.Event{{say("first", record)}, {say("key", record), say("other", others), say("nobody", unknown)}} {
+	for i, e := range [][]cluster.Event{
+		{say("first", record)}, {say("key", record), say("other", others), say("nobody", unknown)},
+	} {
 		whole.Apply(uint64(2+i), e)
 		late.Apply(uint64(2+i), e)
 	}

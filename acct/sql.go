@@ -46,67 +46,127 @@ type view struct {
 }
 
 // views are all of them. Times are Unix seconds, null while they have not come.
-func views() []view {
-	field := func(name, path, help string) viewColumn {
-		return viewColumn{name, "json_extract(data, '$." + path + "')", help}
-	}
-	text := func(name, path, help string) viewColumn {
-		return viewColumn{name, "ifnull(json_extract(data, '$." + path + "'), '')", help}
-	}
-	number := func(name, path, help string) viewColumn {
-		return viewColumn{name, "ifnull(json_extract(data, '$." + path + "'), 0)", help}
-	}
-	moment := func(name, column, help string) viewColumn {
-		return viewColumn{name, "nullif(" + column + ", 0) / 1000000000", help}
-	}
-	of := func(name, help string) viewColumn { return viewColumn{name, "muster_job(data, '" + name + "')", help} }
-	list := []view{
+func views() []view { return slices.Concat(jobViews(), clusterViews(), hardwareViews()) }
+
+// Columns that are fields of a record: as they are, as text, as a number, as a time, or as muster works them out.
+
+func field(name, path, help string) viewColumn {
+	return viewColumn{name, "json_extract(data, '$." + path + "')", help}
+}
+
+func text(name, path, help string) viewColumn {
+	return viewColumn{name, "ifnull(json_extract(data, '$." + path + "'), '')", help}
+}
+
+func number(name, path, help string) viewColumn {
+	return viewColumn{name, "ifnull(json_extract(data, '$." + path + "'), 0)", help}
+}
+
+func moment(name, column, help string) viewColumn {
+	return viewColumn{name, "nullif(" + column + ", 0) / 1000000000", help}
+}
+
+func worked(name, help string) viewColumn {
+	return viewColumn{name, "muster_job(data, '" + name + "')", help}
+}
+
+// jobViews are of jobs and steps.
+func jobViews() []view {
+	return []view{
 		{"jobs", "job", "every attempt of every job", []viewColumn{
-			{"id", "job", "number of the job"}, {"array_id", "nullif(array, 0)", "number of its array"}, field("task", "task", "index in the array, -1: none"),
-			number("attempt", "attempt", "which attempt it was, from 1"), text("user", "spec.user", "user's name"), {"uid", "uid", "user's number"}, text("account", "spec.account", "account"),
-			text("qos", "spec.qos", "QOS"), of("partition", "partition it ran in, or asked for"), text("name", "spec.name", "job's name"), text("wckey", "spec.wckey", "workload characterization key"),
-			text("reservation", "alloc.reservation", "reservation it ran in"), of("state", "as sacct shows it"), text("reason", "end_reason", "why it ended so"),
-			number("exit_code", "exit.code", "exit code"), number("signal", "exit.signal", "signal that ended it"), moment("submitted", "submitted", "when it was submitted"),
-			moment("started", "started", "when it started"), moment("ended", "ended", "when it ended"), of("elapsed", "seconds it ran, pauses left out"),
-			of("time_limit", "seconds it may run, null: no limit"), of("nodes", "nodes it was given"), of("node_list", "their names, by commas"), of("cpus", "CPUs it was given"),
-			of("mem_mb", "memory it was given, MB"), of("gpus", "GPUs it was given"), of("billing", "what it was billed each second"), field("backfilled", "backfilled", "1: it started before jobs ahead of it"),
-			text("work_dir", "spec.work_dir", "working folder"), text("submit_line", "spec.submit_line", "the command line"), text("comment", "spec.comment", "its comment"),
+			{"id", "job", "number of the job"}, {"array_id", "nullif(array, 0)", "number of its array"},
+			field("task", "task", "index in the array, -1: none"),
+			number("attempt", "attempt", "which attempt it was, from 1"),
+			text("user", "spec.user", "user's name"), {"uid", "uid", "user's number"},
+			text("account", "spec.account", "account"),
+			text("qos", "spec.qos", "QOS"), worked("partition", "partition it ran in, or asked for"),
+			text("name", "spec.name", "job's name"),
+			text("wckey", "spec.wckey", "workload characterization key"),
+			text("reservation", "alloc.reservation", "reservation it ran in"),
+			worked("state", "as sacct shows it"), text("reason", "end_reason", "why it ended so"),
+			number("exit_code", "exit.code", "exit code"),
+			number("signal", "exit.signal", "signal that ended it"),
+			moment("submitted", "submitted", "when it was submitted"),
+			moment("started", "started", "when it started"), moment("ended", "ended", "when it ended"),
+			worked("elapsed", "seconds it ran, pauses left out"),
+			worked("time_limit", "seconds it may run, null: no limit"), worked("nodes", "nodes it was given"),
+			worked("node_list", "their names, by commas"), worked("cpus", "CPUs it was given"),
+			worked("mem_mb", "memory it was given, MB"), worked("gpus", "GPUs it was given"),
+			worked("billing", "what it was billed each second"),
+			field("backfilled", "backfilled", "1: it started before jobs ahead of it"),
+			text("work_dir", "spec.work_dir", "working folder"),
+			text("submit_line", "spec.submit_line", "the command line"),
+			text("comment", "spec.comment", "its comment"),
 			{"data", "CAST(data AS TEXT)", "the whole record, JSON"}}},
 		{"steps", "step", "steps of jobs", []viewColumn{
-			{"job", "job", "number of the job"}, {"attempt", "attempt", "the job's attempt"}, {"step", "step", "number of the step; -5: the batch script"}, text("name", "name", "step's name"),
-			{"state", "muster_state(5, ifnull(json_extract(data, '$.outcome'), 0))", "as sacct shows it"}, number("exit_code", "exit.code", "exit code"), number("signal", "exit.signal", "signal that ended it"),
-			number("tasks", "tasks", "tasks"), moment("started", "started", "when it started"), {"ended", "unixepoch(json_extract(data, '$.ended'))", "when it ended"},
-			number("max_rss", "usage.max_rss", "most memory in use, bytes"), {"user_cpu", "ifnull(json_extract(data, '$.usage.user_cpu'), 0) / 1e9", "CPU time of programs, seconds"},
-			{"system_cpu", "ifnull(json_extract(data, '$.usage.system_cpu'), 0) / 1e9", "CPU time of the kernel, seconds"}, {"data", "CAST(data AS TEXT)", "the whole record, JSON"}}},
-		{"runs", "run JOIN class ON class.id = run.class", "times in which jobs ran, without pauses: what reports sum up", []viewColumn{
-			text("user", "user", "user's name"), text("account", "account", "account"), text("partition", "partition", "partition"), text("qos", "qos", "QOS"), text("wckey", "wckey", "workload characterization key"),
-			{"state", "muster_state(5, ifnull(json_extract(data, '$.outcome'), 0))", "how the attempt ended"}, {"started", "run.s0", "when it began"},
-			{"ended", "min(run.s1, unixepoch())", "when it ended, or now"}, {"seconds", "min(run.s1, unixepoch()) - run.s0", "how long it lasted"},
-			{"cpus", "muster_tres(data, 'cpu')", "CPUs in use"}, {"gpus", "muster_tres(data, 'gres/gpu')", "GPUs in use"}, {"mem_mb", "muster_tres(data, 'mem')", "memory in use, MB"},
-			{"nodes", "muster_tres(data, 'node')", "nodes in use"}, {"billing", "muster_tres(data, 'billing')", "billed each second"}}},
+			{"job", "job", "number of the job"}, {"attempt", "attempt", "the job's attempt"},
+			{"step", "step", "number of the step; -5: the batch script"},
+			text("name", "name", "step's name"),
+			{"state", "muster_state(5, ifnull(json_extract(data, '$.outcome'), 0))", "as sacct shows it"},
+			number("exit_code", "exit.code", "exit code"),
+			number("signal", "exit.signal", "signal that ended it"),
+			number("tasks", "tasks", "tasks"), moment("started", "started", "when it started"),
+			{"ended", "unixepoch(json_extract(data, '$.ended'))", "when it ended"},
+			number("max_rss", "usage.max_rss", "most memory in use, bytes"),
+			{"user_cpu", "ifnull(json_extract(data, '$.usage.user_cpu'), 0) / 1e9", "CPU time of programs, seconds"},
+			{
+				"system_cpu", "ifnull(json_extract(data, '$.usage.system_cpu'), 0) / 1e9",
+				"CPU time of the kernel, seconds",
+			},
+			{"data", "CAST(data AS TEXT)", "the whole record, JSON"}}},
+		{"runs", "run JOIN class ON class.id = run.class",
+			"times in which jobs ran, without pauses: what reports sum up",
+			[]viewColumn{
+				text("user", "user", "user's name"), text("account", "account", "account"),
+				text("partition", "partition", "partition"), text("qos", "qos", "QOS"),
+				text("wckey", "wckey", "workload characterization key"),
+				{"state", "muster_state(5, ifnull(json_extract(data, '$.outcome'), 0))", "how the attempt ended"},
+				{"started", "run.s0", "when it began"},
+				{"ended", "min(run.s1, unixepoch())", "when it ended, or now"},
+				{"seconds", "min(run.s1, unixepoch()) - run.s0", "how long it lasted"},
+				{"cpus", "muster_tres(data, 'cpu')", "CPUs in use"},
+				{"gpus", "muster_tres(data, 'gres/gpu')", "GPUs in use"},
+				{"mem_mb", "muster_tres(data, 'mem')", "memory in use, MB"},
+				{"nodes", "muster_tres(data, 'node')", "nodes in use"},
+				{"billing", "muster_tres(data, 'billing')", "billed each second"}}},
+	}
+}
+
+// clusterViews are of nodes, books, reservations and the whole.
+func clusterViews() []view {
+	return []view{
 		{"node_states", "node", "times in which a node stayed as it was", []viewColumn{
-			{"node", "name", "node"}, {"started", "started", "from when"}, {"ended", "nullif(ended, 0)", "until when, null: it still is"}, number("down", "down", "1: it was down"), number("drain", "drain", "1: it was drained"),
-			number("lost", "lost", "1: nothing was heard of it"), text("reason", "reason", "why"), text("set_by", "by", "who said so")}},
+			{"node", "name", "node"}, {"started", "started", "from when"},
+			{"ended", "nullif(ended, 0)", "until when, null: it still is"},
+			number("down", "down", "1: it was down"), number("drain", "drain", "1: it was drained"),
+			number("lost", "lost", "1: nothing was heard of it"), text("reason", "reason", "why"),
+			text("set_by", "by", "who said so")}},
 		{"transactions", "txn", "changes of accounts, users, associations and QOS", []viewColumn{
-			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"), field("actor", "actor", "by whom"), field("place", "where", "to which record"), field("info", "info", "what was set")}},
+			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"),
+			field("actor", "actor", "by whom"), field("place", "where", "to which record"),
+			field("info", "info", "what was set")}},
 		{"samples", "sample", "what the cluster as a whole was, each minute of two days and each hour of two years",
 			[]viewColumn{
 				{"at", "at", "from when"}, {"seconds", "span", "for how long: 60 or 3600"},
 				{"kind", "kind", "node, gpu, cpu, mem, partition_gpu, account_gpu …, queue, reason, jobs"},
-				{"name", "name", "of what: type, partition, account, state, reason, event"}, {"total", "total",
-					"how much there was"},
-				{"used", "used", "how much was in use, or how many there were"}, {"lost", "lost",
-					"how much was out of service"}}},
+				{"name", "name", "of what: type, partition, account, state, reason, event"},
+				{"total", "total", "how much there was"},
+				{"used", "used", "how much was in use, or how many there were"},
+				{"lost", "lost", "how much was out of service"}}},
 		{"reservations", "resv", "times of reservations", []viewColumn{
-			{"name", "name", "reservation"}, {"started", "started", "from when"}, {"ended", "ended", "until when"}, text("nodes", "nodes", "nodes, JSON"), text("users", "users", "users, JSON"), text("accounts", "accounts", "accounts, JSON")}},
+			{"name", "name", "reservation"}, {"started", "started", "from when"},
+			{"ended", "ended", "until when"}, text("nodes", "nodes", "nodes, JSON"),
+			text("users", "users", "users, JSON"), text("accounts", "accounts", "accounts, JSON")}},
 	}
-	return append(list, hardwareViews()...)
 }
 
 // stateWord is the state of a job as sacct shows it: of those that have ended by outcome.
 func stateWord(p cluster.Phase, o cluster.Outcome) string {
 	if p != cluster.Ended {
-		return map[cluster.Phase]string{cluster.Pending: "PENDING", cluster.Starting: "RUNNING", cluster.Running: "RUNNING", cluster.Suspended: "SUSPENDED", cluster.Ending: "COMPLETING"}[p]
+		return map[cluster.Phase]string{
+			cluster.Pending: "PENDING", cluster.Starting: "RUNNING", cluster.Running: "RUNNING",
+			cluster.Suspended: "SUSPENDED", cluster.Ending: "COMPLETING",
+		}[p]
 	}
 	return o.State()
 }
@@ -237,12 +297,16 @@ func (d *DB) SQL(ctx context.Context, query string) (Table, error) {
 
 // checkSQL refuses what is no question. What looks like one and is none, the file itself refuses.
 func checkSQL(query string) error {
-	word, _, _ := strings.Cut(strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ", "(", " ", "*", " ").Replace(query)), " ")
+	word, _, _ := strings.Cut(strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ", "(", " ", "*", " ").Replace(query)),
+		" ")
 	switch {
 	case len(query) > sqlQuery:
-		return cluster.Errorf(cluster.Invalid, "", "a question has at most %d bytes, this one has %d", sqlQuery, len(query))
+		return cluster.Errorf(cluster.Invalid, "", "a question has at most %d bytes, this one has %d",
+			sqlQuery, len(query))
 	case !slices.Contains([]string{"SELECT", "WITH", "VALUES", "EXPLAIN"}, strings.ToUpper(word)):
-		return cluster.Errorf(cluster.Invalid, "", "history is read only: ask with one SELECT (or WITH, VALUES, EXPLAIN), not %q; muster sql --tables lists what there is", word)
+		return cluster.Errorf(cluster.Invalid, "",
+			"history is read only: ask with one SELECT (or WITH, VALUES, EXPLAIN), not %q; muster sql --tables lists what there is",
+			word)
 	}
 	return nil
 }
@@ -254,7 +318,8 @@ func makeViews(ctx context.Context, conn *sql.Conn) error {
 		for _, c := range v.columns {
 			cols = append(cols, c.expr+" AS "+c.name)
 		}
-		if err := run(ctx, conn, "CREATE TEMP VIEW "+v.name+" AS SELECT "+strings.Join(cols, ", ")+" FROM main."+v.from); err != nil {
+		if err := run(ctx, conn,
+			"CREATE TEMP VIEW "+v.name+" AS SELECT "+strings.Join(cols, ", ")+" FROM main."+v.from); err != nil {
 			return err
 		}
 	}
@@ -306,9 +371,12 @@ func sqlError(ctx context.Context, err error) error {
 	text := err.Error()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return cluster.Errorf(cluster.Invalid, "", "the question takes longer than %s: narrow it with WHERE, or ask sreport, which has sums", sqlTime)
+		return cluster.Errorf(cluster.Invalid, "",
+			"the question takes longer than %s: narrow it with WHERE, or ask sreport, which has sums",
+			sqlTime)
 	case strings.Contains(text, "readonly"), strings.Contains(text, "too many attached"):
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "history is read only: nothing in it can be changed, and no other file be reached")
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"history is read only: nothing in it can be changed, and no other file be reached")
 	case strings.Contains(text, "no such table"), strings.Contains(text, "no such column"):
 		return cluster.Errorf(cluster.Invalid, "", "%s; muster sql --tables lists what there is", text)
 	}

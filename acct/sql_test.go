@@ -40,7 +40,13 @@ func ranJob(id cluster.JobID, o cluster.Outcome) *cluster.Job {
 	j := job(id, cluster.Ended, o)
 	j.Eligible, j.Started, j.Limit = j.Submitted, j.Submitted.Add(time.Minute), time.Hour
 	j.Ended = j.Started.Add(time.Minute)
-	j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n1", CPUs: cluster.RangeIDSet(0, 3), GPUs: cluster.RangeIDSet(0, 1), MemMB: 10}, {Node: "n2", CPUs: cluster.RangeIDSet(0, 1), MemMB: 5}}}
+	j.Alloc = &cluster.Alloc{
+		Partition: "main",
+		Shares: []cluster.Share{
+			{Node: "n1", CPUs: cluster.RangeIDSet(0, 3), GPUs: cluster.RangeIDSet(0, 1), MemMB: 10},
+			{Node: "n2", CPUs: cluster.RangeIDSet(0, 1), MemMB: 5},
+		},
+	}
 	return j
 }
 
@@ -50,8 +56,17 @@ func TestSQL(t *testing.T) {
 	defer d.stop()
 	n := &cluster.Node{Name: "n1", Up: true, Drain: true, Reason: "why not", Inventory: cluster.Inventory{CPUs: 8}}
 	r := &cluster.Reservation{Name: "maint", Start: epoch, End: epoch.Add(time.Hour)}
-	d.Apply(1, []cluster.Event{{Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"}}, {Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch}, {Resv: r, At: epoch},
-		{Step: &cluster.Step{ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch, Ended: epoch.Add(time.Second), Outcome: cluster.Completed}}})
+	d.Apply(1, []cluster.Event{{
+		Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"},
+	},
+		{Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch},
+		{Resv: r, At: epoch},
+		{
+			Step: &cluster.Step{
+				ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch,
+				Ended: epoch.Add(time.Second), Outcome: cluster.Completed,
+			},
+		}})
 	if err := PastOf(d.DB).Add(t.Context(), epoch, []Sample{{Kind: "node", Total: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +76,26 @@ func TestSQL(t *testing.T) {
 	}
 	at := epoch.Unix()
 	for _, c := range []struct{ query, want string }{
-		{"SELECT id, user, state, partition, started, elapsed, time_limit, nodes, node_list, cpus, gpus, mem_mb FROM jobs ORDER BY id",
-			fmt.Sprintf("id|user|state|partition|started|elapsed|time_limit|nodes|node_list|cpus|gpus|mem_mb\n1|alice|TIMEOUT|main|%d|60|3600|2|n1,n2|6|2|15\n2|alice|PENDING|main|<nil>|0|0|0||0|0|0", at+61)},
-		{"SELECT job, name, state, tasks, ended - started AS secs FROM steps", "job|name|state|tasks|secs\n1|s|COMPLETED|2|1"},
-		{"WITH used AS (SELECT account, sum(seconds * gpus) / 60.0 AS m FROM runs GROUP BY account) SELECT * FROM used", "account|m\nteam|2"},
-		{"SELECT node, started, ended, drain, reason FROM node_states", fmt.Sprintf("node|started|ended|drain|reason\nn1|%d|<nil>|1|why not", at)},
+		{
+			"SELECT id, user, state, partition, started, elapsed, time_limit, nodes, node_list, cpus, gpus, " +
+				"mem_mb FROM jobs ORDER BY id",
+			fmt.Sprintf("id|user|state|partition|started|elapsed|time_limit|nodes|node_list|cpus|gpus|mem_mb\n"+
+				"1|alice|TIMEOUT|main|%d|60|3600|2|n1,n2|6|2|15\n2|alice|PENDING|main|<nil>|0|0|0||0|0|0",
+				at+61),
+		},
+		{
+			"SELECT job, name, state, tasks, ended - started AS secs FROM steps",
+			"job|name|state|tasks|secs\n1|s|COMPLETED|2|1",
+		},
+		{
+			"WITH used AS (SELECT account, sum(seconds * gpus) / 60.0 AS m FROM runs GROUP BY account) SELECT " +
+				"* FROM used",
+			"account|m\nteam|2",
+		},
+		{
+			"SELECT node, started, ended, drain, reason FROM node_states",
+			fmt.Sprintf("node|started|ended|drain|reason\nn1|%d|<nil>|1|why not", at),
+		},
 		{"SELECT name, ended - started FROM reservations", "name|ended - started\nmaint|3600"},
 	} {
 		if got := asked(t, d.DB, c.query); got != c.want {
@@ -81,7 +111,8 @@ func TestSQL(t *testing.T) {
 	for name, n := range columns {
 		table, err := d.SQL(context.Background(), "SELECT * FROM "+name)
 		if err != nil || len(table.Columns) != n || len(table.Rows) == 0 {
-			t.Errorf("%s has %d columns and %d rows, the list has %d columns: %v", name, len(table.Columns), len(table.Rows), n, err)
+			t.Errorf("%s has %d columns and %d rows, the list has %d columns: %v", name, len(table.Columns),
+				len(table.Rows), n, err)
 		}
 	}
 }
@@ -94,9 +125,12 @@ func TestSQLReadsOnly(t *testing.T) {
 	d.Apply(1, []cluster.Event{{Job: ranJob(1, cluster.Completed)}})
 	before := asked(t, d.DB, "SELECT count(*) FROM job")
 	out := filepath.Join(dir, "out.db")
-	for _, query := range []string{"DELETE FROM job", "WITH x AS (SELECT 1) DELETE FROM job", "SELECT 1; DELETE FROM job", "SELECT 1; ATTACH '" + out + "' AS o",
-		"VACUUM INTO '" + out + "'", "SELECT 1; VACUUM INTO '" + out + "'", "SELECT 1; PRAGMA query_only = 0; DELETE FROM job", "PRAGMA journal_mode = DELETE",
-		"SELECT 1; CREATE TABLE x (a)", "SELECT load_extension('/lib/x.so')", "SELECT zeroblob(1000000000)", "SELECT absent FROM jobs", ""} {
+	for _, query := range []string{"DELETE FROM job", "WITH x AS (SELECT 1) DELETE FROM job",
+		"SELECT 1; DELETE FROM job", "SELECT 1; ATTACH '" + out + "' AS o",
+		"VACUUM INTO '" + out + "'", "SELECT 1; VACUUM INTO '" + out + "'",
+		"SELECT 1; PRAGMA query_only = 0; DELETE FROM job", "PRAGMA journal_mode = DELETE",
+		"SELECT 1; CREATE TABLE x (a)", "SELECT load_extension('/lib/x.so')", "SELECT zeroblob(1000000000)",
+		"SELECT absent FROM jobs", ""} {
 		_, err := d.SQL(context.Background(), query)
 		var e *cluster.Error
 		if !errors.As(err, &e) {
@@ -109,13 +143,16 @@ func TestSQLReadsOnly(t *testing.T) {
 	if got := asked(t, d.DB, "SELECT count(*) FROM job"); got != before {
 		t.Errorf("after all of them: %s, before: %s", got, before)
 	}
-	table, err := d.SQL(context.Background(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
+	table, err := d.SQL(context.Background(),
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
 	if err != nil || len(table.Rows) != sqlRows || !table.More {
 		t.Errorf("rows without end: %d, more %v, %v", len(table.Rows), table.More, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := d.SQL(ctx, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"); err == nil || ctx.Err() == nil {
+	if _, err := d.SQL(ctx,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) "+
+			"FROM n"); err == nil || ctx.Err() == nil {
 		t.Errorf("a question without end: %v", err)
 	}
 }

@@ -133,7 +133,8 @@ func (u *usage) putJob(j *cluster.Job) error {
 // updateJob stores the record of a job that may have one, data on the wire, and returns its number.
 func (u *usage) updateJob(j *cluster.Job, data []byte) (seq int64, err error) {
 	var before []byte
-	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)}, &seq, &before)
+	err = u.row("SELECT seq, data FROM job WHERE job = ? AND submitted = ?", []any{j.ID, unix(j.Submitted)},
+		&seq, &before)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u.insertJob(j, data, 0)
 	}
@@ -147,7 +148,8 @@ func (u *usage) updateJob(j *cluster.Job, data []byte) (seq int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return seq, u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase, unix(j.Started), unix(j.Ended), data, seq)
+	return seq, u.exec("UPDATE job SET phase = ?, started = ?, ended = ?, data = ? WHERE seq = ?", j.Phase,
+		unix(j.Started), unix(j.Ended), data, seq)
 }
 
 // insertJob stores the record of a job, data on the wire, by a number, or with 0 by the next one, and returns that;
@@ -304,7 +306,8 @@ func (u *usage) endNode(name cluster.NodeName, at int64) error {
 func (u *usage) storeNode(s *cluster.NodeSpan) error {
 	data, err := wire.Marshal(s)
 	if err == nil {
-		err = u.exec("INSERT OR REPLACE INTO node (name, started, ended, data) VALUES (?, ?, ?, ?)", s.Node, s.From, s.To, data)
+		err = u.exec("INSERT OR REPLACE INTO node (name, started, ended, data) VALUES (?, ?, ?, ?)", s.Node,
+			s.From, s.To, data)
 	}
 	return err
 }
@@ -312,7 +315,10 @@ func (u *usage) storeNode(s *cluster.NodeSpan) error {
 // resv stores a time of a reservation; what it has is what its nodes have now, or of cores these alone.
 func (u *usage) resv(e *cluster.Event) error {
 	r := e.Resv
-	s := cluster.ResvSpan{Name: r.Name, From: r.Start.Unix(), To: r.End.Unix(), Nodes: r.Nodes, Flags: r.Flags, Users: r.Users, Accounts: r.Accounts}
+	s := cluster.ResvSpan{
+		Name: r.Name, From: r.Start.Unix(), To: r.End.Unix(), Nodes: r.Nodes, Flags: r.Flags,
+		Users: r.Users, Accounts: r.Accounts,
+	}
 	if e.ResvOver {
 		if s.To = min(s.To, e.At.Unix()); s.To <= s.From { // it never began
 			_, err := u.tx.Exec("DELETE FROM resv WHERE name = ? AND started = ?", s.Name, s.From)
@@ -331,7 +337,8 @@ func (u *usage) resv(e *cluster.Event) error {
 		s.TRES = cluster.AddAmounts(s.TRES, last.TRES, 1)
 	}
 	// One that is still to come may be moved: its row goes with it.
-	if _, err := u.tx.Exec("DELETE FROM resv WHERE name = ? AND started > ? AND started != ?", s.Name, e.At.Unix(), s.From); err != nil {
+	if _, err := u.tx.Exec("DELETE FROM resv WHERE name = ? AND started > ? AND started != ?", s.Name,
+		e.At.Unix(), s.From); err != nil {
 		return err
 	}
 	return u.putResv(s)
@@ -384,7 +391,8 @@ const pageJobs = 4096
 
 // jobPage reads records behind a number, and the number of the last.
 func jobPage(tx *sql.Tx, from int64) (page map[int64]*cluster.Job, last int64, err error) {
-	rows, err := tx.QueryContext(context.Background(), "SELECT seq, data FROM job WHERE seq > ? ORDER BY seq LIMIT ?", from, pageJobs)
+	rows, err := tx.QueryContext(context.Background(),
+		"SELECT seq, data FROM job WHERE seq > ? ORDER BY seq LIMIT ?", from, pageJobs)
 	if err != nil {
 		return nil, from, err
 	}

@@ -13,8 +13,12 @@ import (
 
 // randomJob is a job somewhere on its way: with so many cores and GPUs, perhaps suspended now and then.
 func randomJob(r *rand.Rand, id int) []*cluster.Job {
-	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1, Submitted: epoch.Add(time.Duration(r.Int64N(int64(72 * time.Hour)))),
-		Spec: &cluster.JobSpec{User: fmt.Sprintf("u%d", r.IntN(4)), UID: uint32(r.IntN(4)), Account: fmt.Sprintf("a%d", r.IntN(3)), Layout: &cluster.Layout{Tasks: 1 + r.IntN(8)}}}
+	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1,
+		Submitted: epoch.Add(time.Duration(r.Int64N(int64(72 * time.Hour)))),
+		Spec: &cluster.JobSpec{
+			User: fmt.Sprintf("u%d", r.IntN(4)), UID: uint32(r.IntN(4)),
+			Account: fmt.Sprintf("a%d", r.IntN(3)), Layout: &cluster.Layout{Tasks: 1 + r.IntN(8)},
+		}}
 	j.Eligible = j.Submitted
 	life := []*cluster.Job{j}
 	next := func() *cluster.Job {
@@ -28,7 +32,13 @@ func randomJob(r *rand.Rand, id int) []*cluster.Job {
 	}
 	n := next()
 	n.Phase, n.Started = cluster.Running, n.Submitted.Add(some())
-	n.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n1", CPUs: cluster.RangeIDSet(0, r.IntN(16)), MemMB: cluster.MemMB(r.IntN(9000)), GPUs: cluster.RangeIDSet(0, r.IntN(8))}},
+	n.Alloc = &cluster.Alloc{Partition: "main",
+		Shares: []cluster.Share{
+			{
+				Node: "n1", CPUs: cluster.RangeIDSet(0, r.IntN(16)), MemMB: cluster.MemMB(r.IntN(9000)),
+				GPUs: cluster.RangeIDSet(0, r.IntN(8)),
+			},
+		},
 		Types: map[string]int64{"h100": 1}}
 	at := n.Started
 	for r.IntN(3) == 0 {
@@ -71,7 +81,11 @@ func TestUsageIsTheRecords(t *testing.T) {
 				continue
 			}
 			secs := float64(slowSeconds(j, span))
-			for _, a := range []cluster.Amount{{TRES: "cpu", N: float64(j.Alloc.Shares[0].CPUs.Len())}, {TRES: "gres/gpu", N: float64(j.Alloc.Shares[0].GPUs.Len())}, {TRES: "mem", N: float64(j.Alloc.Shares[0].MemMB)}} {
+			for _, a := range []cluster.Amount{
+				{TRES: "cpu", N: float64(j.Alloc.Shares[0].CPUs.Len())},
+				{TRES: "gres/gpu", N: float64(j.Alloc.Shares[0].GPUs.Len())},
+				{TRES: "mem", N: float64(j.Alloc.Shares[0].MemMB)},
+			} {
 				want[j.Spec.Account+j.Spec.User+a.TRES] += secs * a.N
 			}
 			cpu += secs * float64(j.Alloc.Shares[0].CPUs.Len())
@@ -160,8 +174,10 @@ func slowSeconds(j *cluster.Job, span cluster.Span) (n int64) {
 // tables are the rows of usage, without the numbers of classes.
 func tables(t *testing.T, d *DB) (out []string) {
 	t.Helper()
-	for _, q := range []string{"SELECT class.data || '|' || s1 || '|' || s0 || '|' || seq || '|' || n FROM run JOIN class ON id = class",
-		"SELECT what || '|' || hour || '|' || n || '|' || moment FROM load WHERE n != 0 OR moment != 0"} {
+	for _, q := range []string{
+		"SELECT class.data || '|' || s1 || '|' || s0 || '|' || seq || '|' || n FROM run JOIN class ON id = class",
+		"SELECT what || '|' || hour || '|' || n || '|' || moment FROM load WHERE n != 0 OR moment != 0",
+	} {
 		err := each(t.Context(), d.r, q, func(data []byte) error {
 			out = append(out, string(data))
 			return nil
@@ -198,7 +214,10 @@ func TestUtilization(t *testing.T) {
 		t.Fatal(err)
 	}
 	const min = 8 * 60.0
-	want := cluster.Utilization{TRES: "cpu", Count: 8, Allocated: 30 * min, Down: 15 * min, Planned: 35 * min, Over: 5 * min, Idle: 40 * min, Reported: 120 * min}
+	want := cluster.Utilization{
+		TRES: "cpu", Count: 8, Allocated: 30 * min, Down: 15 * min, Planned: 35 * min, Over: 5 * min,
+		Idle: 40 * min, Reported: 120 * min,
+	}
 	if i := slices.IndexFunc(got, func(u cluster.Utilization) bool { return u.TRES == "cpu" }); i < 0 || got[i] != want {
 		t.Errorf("utilization %+v, want %+v", got, want)
 	}
@@ -208,8 +227,17 @@ func TestUtilization(t *testing.T) {
 func TestUtilizationOfCores(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	defer d.stop()
-	r := &cluster.Reservation{Name: "r", Start: epoch, End: epoch.Add(time.Hour), Nodes: []cluster.NodeName{"n1"}, Cores: []int{2}, CPUs: []cluster.IDSet{cluster.RangeIDSet(0, 1)}}
-	d.Apply(1, []cluster.Event{{Node: &cluster.Node{Name: "n1", Up: true, Inventory: cluster.Inventory{CPUs: 8, MemMB: 100}}, At: epoch, Idle: true}, {Resv: r, At: epoch}})
+	r := &cluster.Reservation{
+		Name: "r", Start: epoch, End: epoch.Add(time.Hour), Nodes: []cluster.NodeName{"n1"},
+		Cores: []int{2}, CPUs: []cluster.IDSet{cluster.RangeIDSet(0, 1)},
+	}
+	d.Apply(1, []cluster.Event{
+		{
+			Node: &cluster.Node{Name: "n1", Up: true, Inventory: cluster.Inventory{CPUs: 8, MemMB: 100}},
+			At:   epoch, Idle: true,
+		},
+		{Resv: r, At: epoch},
+	})
 	if err := d.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

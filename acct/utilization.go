@@ -112,7 +112,10 @@ func kindsOf(nodes []cluster.NodeSpan) (names []string) {
 // supply adds up the nodes.
 func (d *DB) supply(nodes []cluster.NodeSpan, s cluster.Span, tres string) supply {
 	hours := hoursOf(s)
-	sup := supply{make([]float64, len(hours)), make([]float64, len(hours)), make([]float64, len(hours)), make([]float64, len(hours))}
+	sup := supply{
+		make([]float64, len(hours)), make([]float64, len(hours)), make([]float64, len(hours)),
+		make([]float64, len(hours)),
+	}
 	for i := range nodes {
 		n, has := &nodes[i], cluster.AmountOf(nodes[i].TRES, tres)
 		eachHour(hours, n.Time(), func(i int, secs int64) {

@@ -343,7 +343,8 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 	if err := d.r.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = 'applied'").Scan(&applied); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("DELETE FROM meta WHERE key = 'lacks'; INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", applied); err != nil {
+	if _, err := tx.Exec("DELETE FROM meta WHERE key = 'lacks'; INSERT INTO meta VALUES ('applied', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+		applied); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -16,12 +16,16 @@ import (
 	"time"
 
 	"dev.muster/acct"
+	"dev.muster/agent/cgroup"
 	"dev.muster/agent/client"
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/enroot"
+	"dev.muster/agent/machine"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
+	"dev.muster/agent/supervisor"
 	"dev.muster/agent/trust"
+	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
@@ -42,7 +46,7 @@ type Config struct {
 	Socket         string // local socket
 	Version        string
 	Load           func() (*cluster.Config, []string, error) // reads the configuration to put in force; nil: keep
-	Hollow         []client.NodeConfig
+	Hollow         []machine.Node
 	HollowExec     bool // hollow nodes really run their steps on this machine
 	// HollowTime is how long a step of a hollow node without execution lasts.
 	HollowTime time.Duration
@@ -160,13 +164,7 @@ func Run(ctx context.Context, cfg Config) error {
 	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
 	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
 	if n != nil {
-		for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
-			run("port", func(ctx context.Context) error { return serve(ctx, n.port.kinds[proto], mux, n.gateway, cfg.Log) })
-		}
-		if n.port.plain != nil {
-			run("port", func(ctx context.Context) error { return servePlain(ctx, n.port.plain, cfg.Plain, cfg.Log) })
-		}
-		run("network", n.Run)
+		servePorts(run, n, mux, &cfg)
 	}
 	if cfg.Started != nil {
 		cfg.Started()
@@ -176,6 +174,18 @@ func Run(ctx context.Context, cfg Config) error {
 		return cause
 	}
 	return nil
+}
+
+// servePorts answers other members and whoever joins.
+func servePorts(run func(what string, f func(context.Context) error), n *network, mux *api.Mux, cfg *Config) {
+	for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
+		kind := n.port.kinds[proto]
+		run("port", func(ctx context.Context) error { return serve(ctx, kind, mux, n.gateway, cfg.Log) })
+	}
+	if n.port.plain != nil {
+		run("port", func(ctx context.Context) error { return servePlain(ctx, n.port.plain, cfg.Plain, cfg.Log) })
+	}
+	run("network", n.Run)
 }
 
 // name is what this machine is called in the cluster.
@@ -196,7 +206,8 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
-	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter, Hooks: cfg.Hooks, Dialect: cfg.Dialect,
+	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
+		Hooks: cfg.Hooks, Dialect: cfg.Dialect,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }
@@ -226,7 +237,9 @@ func withWayOut(err error, dir, name string) error {
 
 // nearby is the client of this process's own socket.
 func nearby(socket string) *api.Client {
-	return &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+	return &api.Client{
+		Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
+	}
 }
 
 // renew makes a supervisor from before an upgrade execute the new program, its jobs running on.
@@ -245,26 +258,26 @@ func renew(r *step.Remote, cfg Config) error {
 func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, error) {
 	nodes := cfg.Hollow
 	var gpus *gpu.Watcher
-	var machine *client.Machine
+	var here *machine.Machine
 	dir := filepath.Join(cfg.Dir, "client")
 	if len(nodes) == 0 {
-		inv, err := client.Detect(os.TempDir())
+		inv, err := machine.Detect(os.TempDir())
 		if err != nil {
 			return nil, err
 		}
 		gpus = gpu.NewWatcher(cfg.GPU.Helper, cfg.GPU.Every, cfg.Log)
-		client.SetGPUs(&inv, gpus.First(ctx))
-		if machine, err = client.NewMachine(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPU.Every); err != nil {
+		machine.SetGPUs(&inv, gpus.First(ctx))
+		if here, err = machine.New(os.DirFS(cfg.Sysfs), cfg.Dir, dir+".ports", cfg.GPU.Every); err != nil {
 			return nil, err
 		}
-		if err := machine.Look(&inv, time.Now()); err != nil {
+		if err := here.Look(&inv, time.Now()); err != nil {
 			cfg.Log.Warn("the machine could not be looked at", "err", err)
 		}
 		name := cfg.NodeName
 		if name == "" {
 			name = cluster.NodeName(inv.Host)
 		}
-		nodes = []client.NodeConfig{{Name: name, Inventory: inv}}
+		nodes = []machine.Node{{Name: name, Inventory: inv}}
 	}
 	if cfg.Say != nil {
 		nodes = slices.Clone(nodes)
@@ -273,9 +286,9 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		}
 	}
 	var runner step.Runner
-	var sampler *step.Sampler
+	var sampler *usage.Sampler
 	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
-		runner = step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
+		runner = supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
 	} else {
 		r, err := step.Open(dir, append(slices.Clone(cfg.Supervisor), "--dir", dir))
 		if err != nil {
@@ -284,16 +297,16 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		if err := renew(r, cfg); err != nil {
 			cfg.Log.Warn("the supervisor goes on with its old program", "err", err)
 		}
-		runner, sampler = r, step.NewSampler(dir)
+		runner, sampler = r, usage.NewSampler(dir)
 	}
 	for i := range nodes {
 		nodes[i].SetHostName = cfg.HollowExec && os.Getuid() == 0 && len(cfg.Hollow) > 0
 		nodes[i].Inventory.Version = cfg.Version
 		if n != nil {
 			nodes[i].Inventory.Addr = n.addr
-			nodes[i].Inventory.Interface = client.Interface(n.addr)
+			nodes[i].Inventory.Interface = machine.Interface(n.addr)
 		}
-		nodes[i].Inventory.Isolation = step.Isolation()
+		nodes[i].Inventory.Isolation = cgroup.Isolation()
 	}
 	site := enroot.Read(enroot.Dir())
 	images := container.StoreOf(site, usualImages(cfg.Dir))
@@ -304,7 +317,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
 		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
 		Images: images, ImageDisk: cfg.ImageDisk, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
-		Machine: machine, Sampler: sampler, SampleSpan: cfg.SampleSpan}
+		Machine: here, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

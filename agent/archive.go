@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"dev.muster/agent/server"
+	"dev.muster/agent/history"
 	"dev.muster/agent/trust"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
@@ -18,7 +18,7 @@ import (
 
 // Archive is what a file of muster snapshot save holds.
 type Archive struct {
-	server.ArchiveHead
+	history.ArchiveHead
 	State *cluster.Snapshot
 }
 
@@ -44,7 +44,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func readArchive(path string, history io.Writer, watch Watch) (Archive, error) {
+func readArchive(path string, past io.Writer, watch Watch) (Archive, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Archive{}, err
@@ -55,8 +55,8 @@ func readArchive(path string, history io.Writer, watch Watch) (Archive, error) {
 		file.all = fi.Size()
 	}
 	var text bytes.Buffer
-	head, err := server.ReadArchive(file, func(server.ArchiveHead) (io.Writer, error) { return &text, nil },
-		func(server.ArchiveHead) (io.Writer, error) { return history, nil })
+	head, err := history.ReadArchive(file, func(history.ArchiveHead) (io.Writer, error) { return &text, nil },
+		func(history.ArchiveHead) (io.Writer, error) { return past, nil })
 	if err != nil {
 		return Archive{}, fmt.Errorf("%s: %w", path, err)
 	}

@@ -98,8 +98,15 @@ func TestFleetDial(t *testing.T) {
 		{"the first is stopped", map[string]time.Duration{"s1": never}, "s2", nextDial},
 		{"two are stopped", map[string]time.Duration{"s1": never, "s2": never}, "s3", 2 * nextDial},
 		{"the first refuses", map[string]time.Duration{"s1": -1}, "s2", 1},
-		{"all have much to do", map[string]time.Duration{"s1": 5 * time.Second, "s2": 6 * time.Second, "s3": 7 * time.Second}, "s1", 5 * time.Second},
-		{"none is there", map[string]time.Duration{"s1": -1, "s2": -time.Second, "s3": -2 * time.Second}, "", 1 + nextDial + 2*time.Second},
+		{
+			"all have much to do",
+			map[string]time.Duration{"s1": 5 * time.Second, "s2": 6 * time.Second, "s3": 7 * time.Second},
+			"s1", 5 * time.Second,
+		},
+		{
+			"none is there", map[string]time.Duration{"s1": -1, "s2": -time.Second, "s3": -2 * time.Second},
+			"", 1 + nextDial + 2*time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,8 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request, from caller, 
 			return body, share.release, nil
 		case rerr != nil:
 			share.release()
-			return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "request body: %v (at most %d bytes, within %v)", rerr, most, bodyTime)
+			return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
+				"request body: %v (at most %d bytes, within %v)", rerr, most, bodyTime)
 		}
 	}
 }

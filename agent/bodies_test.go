@@ -73,7 +73,9 @@ func TestBodyBounds(t *testing.T) {
 	api.Handle(m, api.SubmitJob, nil)
 	api.Handle(m, api.CancelJob, nil)
 	api.Handle(m, api.ReportWork, nil)
-	for path, want := range map[string]int64{api.SubmitJob.Path: api.MaxBody, api.CancelJob.Path: api.UserBody, api.ReportWork.Path: api.MaxBody} {
+	for path, want := range map[string]int64{
+		api.SubmitJob.Path: api.MaxBody, api.CancelJob.Path: api.UserBody, api.ReportWork.Path: api.MaxBody,
+	} {
 		r, _ := m.Lookup("POST", path)
 		if got := mostOf(r); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)

@@ -15,8 +15,10 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/client"
+	"dev.muster/agent/machine"
 	"dev.muster/agent/server"
 	"dev.muster/agent/step"
+	"dev.muster/agent/supervisor"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
@@ -106,21 +108,31 @@ func newBubble(t *testing.T, nodes string, length time.Duration) *bubble {
 }
 
 func newBubbleLog(t *testing.T, nodes string, length time.Duration, log *slog.Logger) *bubble {
+	return newBubbleWith(t, nodes, length, log, func(*server.Config, *cluster.Config) {})
+}
+
+func newBubbleWith(t *testing.T, nodes string, length time.Duration, log *slog.Logger,
+	change func(*server.Config, *cluster.Config),
+) *bubble {
 	addr, trans := raft.NewInmemTransport("")
 	cfg := cluster.DefaultConfig()
-	s, err := server.New(server.Config{Name: "s1", Load: func() (*cluster.Config, []string, error) { return &cfg, nil, nil }, Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true}},
-		trans, forget{}, log)
+	own := server.Config{
+		Name: "s1", Load: func() (*cluster.Config, []string, error) { return &cfg, nil, nil },
+		Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true},
+	}
+	change(&own, &cfg)
+	s, err := server.New(own, trans, forget{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ln, mux := newPipes(), api.NewMux()
 	s.Routes(mux)
-	hollow, err := client.ParseHollow(nodes)
+	hollow, err := machine.ParseHollow(nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	timers := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return length, cluster.ExitStatus{} })
+	timers := supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return length, cluster.ExitStatus{} })
 	near := &api.Client{Dial: ln.dial}
 	c, err := client.New(client.Config{Dir: t.TempDir(), Nodes: hollow, Server: near, Runner: timers,
 		Dialect: plainDialect{}}, quiet)
@@ -146,7 +158,9 @@ func newBubbleLog(t *testing.T, nodes string, length time.Duration, log *slog.Lo
 func (b *bubble) submit(spec cluster.JobSpec) cluster.JobID {
 	b.t.Helper()
 	spec.Name, spec.WorkDir, spec.Stdout = "job", "/", "out"
-	r, err := api.Call(context.Background(), b.api, api.SubmitJob, api.SubmitRequest{Spec: spec, Script: cluster.BlobText("#!/bin/sh\n")})
+	r, err := api.Call(context.Background(), b.api, api.SubmitJob, api.SubmitRequest{
+		Spec: spec, Script: cluster.BlobText("#!/bin/sh\n"),
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -233,8 +247,12 @@ func TestBubbleSubmitAgain(t *testing.T) {
 		defer b.api.Close()
 		time.Sleep(time.Second)
 		submit := func(key string, cpus int) (cluster.JobID, error) {
-			spec := cluster.JobSpec{Layout: &cluster.Layout{CPUsPerTask: cpus}, Name: "job", WorkDir: "/", Stdout: "out"}
-			r, err := api.Call(t.Context(), b.api, api.SubmitJob, api.SubmitRequest{Spec: spec, Script: cluster.BlobText("#!/bin/sh\n"), Key: key})
+			spec := cluster.JobSpec{
+				Layout: &cluster.Layout{CPUsPerTask: cpus}, Name: "job", WorkDir: "/", Stdout: "out",
+			}
+			r, err := api.Call(t.Context(), b.api, api.SubmitJob, api.SubmitRequest{
+				Spec: spec, Script: cluster.BlobText("#!/bin/sh\n"), Key: key,
+			})
 			return r.Job, err
 		}
 		id, err := submit("k", 1)
@@ -279,7 +297,8 @@ func TestBubbleRefusedFor(t *testing.T) {
 			want cluster.ErrKind
 		}{
 			{made.Job + 1, false, cluster.ErrHetLeader}, {made.Job + 1, true, cluster.ErrHetLeader},
-			{made.Job, false, cluster.ErrPending}, {single, false, cluster.ErrPending}, {single, true, cluster.ErrPending},
+			{made.Job, false, cluster.ErrPending}, {single, false, cluster.ErrPending},
+			{single, true, cluster.ErrPending},
 		} {
 			q := cluster.Requeue{Ref: cluster.Ref{Job: c.job}, Hold: c.hold}
 			_, err := api.Call(t.Context(), b.api, api.RequeueJob, q)

@@ -25,6 +25,14 @@ import (
 
 // peerRoutes registers the tunnel at a server.
 func peerRoutes(m *api.Mux, s *server.Server) {
+	if s != nil {
+		server.ReachPeers(s, func(who api.Caller, name string) (*api.Client, error) {
+			p, as, err := server.PeerTarget(s, who, name)
+			own := s.Snapshot().Config().ClusterName
+			dial := func(ctx context.Context) (api.Conn, error) { return dialPeer(ctx, p, own, as) }
+			return &api.Client{Dial: dial}, err
+		})
+	}
 	check := func(who api.Caller, body []byte) error {
 		var q api.PeerQuery
 		if err := wire.Unmarshal(body, &q); err != nil {
@@ -124,6 +132,10 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	p, err := server.PeerOfToken(s, r.Header.Get(server.PeerNameHeader), r)
+	if err == nil && r.URL.Path == server.PeerFederationPath {
+		serveFederation(x.as, p, w, r)
+		return
+	}
 	var who api.Caller
 	if err == nil {
 		who, err = server.PeerCaller(s, p, r.Header.Get(server.PeerUserHeader))
@@ -142,6 +154,31 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	x.conns.put(&innerConn{conn, caller{Caller: who, token: true}})
+}
+
+// serveFederation has the leader answer another member of a federation.
+func serveFederation(as *handler, p *cluster.PeerCluster, w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
+	var q api.FederationCall
+	if err == nil {
+		err = wire.Unmarshal(body, &q)
+	}
+	if err != nil {
+		http.Error(w, "the call can not be read", http.StatusBadRequest)
+		return
+	}
+	if !strings.EqualFold(q.From, p.Name) {
+		http.Error(w, "the call names another cluster than its token is of", http.StatusForbidden)
+		return
+	}
+	own := api.Caller{Identity: cluster.Identity{System: true}}
+	status, reply, err := as.callAs(r.Context(), own, api.CallFederation.Method, api.CallFederation.Path, body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(reply)
 }
 
 // admitPeer has the leader write down what a peer has told.

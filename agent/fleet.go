@@ -43,7 +43,8 @@ func openFleet(file string, conf *tls.Config, first []string) (*fleet, error) {
 		}
 	}
 	f.client = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) {
-		return f.dial(ctx, func(ctx context.Context, addr string) (api.Conn, error) { return dialMember(ctx, addr, conf) })
+		return f.dial(ctx,
+			func(ctx context.Context, addr string) (api.Conn, error) { return dialMember(ctx, addr, conf) })
 	}}
 	return f, nil
 }

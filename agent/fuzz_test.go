@@ -34,7 +34,8 @@ func founder(t testing.TB) *port {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	return newPort(ln, ln.Addr().String(), true, newKeyring(self), func(trust.Peer, string) error { return nil }, silent)
+	return newPort(ln, ln.Addr().String(), true, newKeyring(self),
+		func(trust.Peer, string) error { return nil }, silent)
 }
 
 // script is a connection on which the other side says one thing; what it is told is kept.
@@ -62,7 +63,9 @@ func firstWords(protos ...string) []byte {
 // FuzzGreet: whatever the one port hears first, it goes on, and nobody gets to what is for members.
 func FuzzGreet(f *testing.F) {
 	p := founder(f)
-	for _, proto := range []string{trust.ProtoAPI, trust.ProtoBeat, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip, "h2", ""} {
+	for _, proto := range []string{
+		trust.ProtoAPI, trust.ProtoBeat, trust.ProtoRaft, trust.ProtoJoin, trust.ProtoGossip, "h2", "",
+	} {
 		f.Add(firstWords(proto))
 	}
 	f.Add(firstWords(trust.ProtoJoin, trust.ProtoAPI))
@@ -91,9 +94,12 @@ func FuzzGreet(f *testing.F) {
 
 // FuzzJoinLane: whatever a machine that joins says on its connection, it gets to nothing but joining and renewing.
 func FuzzJoinLane(f *testing.F) {
-	for _, text := range []string{"POST /v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", "POST /v1/renew HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
-		"GET /v1/jobs?q={} HTTP/1.1\r\nHost: x\r\nMuster-Vouch: member s1\r\n\r\n", "POST /v1/members/admit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-		"POST /v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n{}", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
+	for _, text := range []string{"POST /v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /v1/renew HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"GET /v1/jobs?q={} HTTP/1.1\r\nHost: x\r\nMuster-Vouch: member s1\r\n\r\n",
+		"POST /v1/members/admit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+		"POST /v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nContent-Length: 8\r\n\r\n{}",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
 		f.Add([]byte(text))
 	}
 	p := founder(f)
@@ -118,7 +124,9 @@ func FuzzJoinLane(f *testing.F) {
 	wg.Go(func() { _ = serve(ctx, p.kinds[trust.ProtoJoin], m, nil, silent) })
 	f.Cleanup(func() { stop(); wg.Wait() })
 	f.Fuzz(func(t *testing.T, in []byte) {
-		conn, err := tls.Dial("tcp", p.ln.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{trust.ProtoJoin}})
+		conn, err := tls.Dial("tcp", p.ln.Addr().String(), &tls.Config{
+			InsecureSkipVerify: true, NextProtos: []string{trust.ProtoJoin},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

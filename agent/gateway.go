@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
+	"dev.muster/agent/users"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -70,7 +71,8 @@ func (d *gateway) authorise(c *call) (api.Caller, error) {
 	if behalf {
 		m, ok := d.check.Member(name)
 		if p.Role != cluster.RoleServer || !ok {
-			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not speak for member %s", p.Name, name)
+			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not speak for member %s",
+				p.Name, name)
 		}
 		who.Member, who.Role, c.passed = m.Name, m.Role, true
 	}
@@ -79,7 +81,8 @@ func (d *gateway) authorise(c *call) (api.Caller, error) {
 		who.Identity = cluster.Identity{Node: cluster.NodeName(who.Member)}
 	case api.Peer:
 		if who.Role != cluster.RoleServer {
-			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is for servers only, %s is a %s", c.r.URL.Path, who.Member, who.Role)
+			return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+				"%s is for servers only, %s is a %s", c.r.URL.Path, who.Member, who.Role)
 		}
 		who.Identity = cluster.Identity{System: true}
 	case api.User:
@@ -91,7 +94,9 @@ func (d *gateway) authorise(c *call) (api.Caller, error) {
 		if a.Via != "" && p.Role == cluster.RoleServer {
 			who.Member, c.passed = a.Via, true
 		}
-		who.Identity = cluster.Identity{UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(who.Member)}
+		who.Identity = cluster.Identity{
+			UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(who.Member),
+		}
 		return d.policy(who, c)
 	}
 	return who, nil
@@ -134,7 +139,8 @@ func (d *gateway) policy(who api.Caller, c *call) (api.Caller, error) {
 		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node}
 		return who, nil
 	}
-	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s", who.Member, who.UID, why)
+	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s",
+		who.Member, who.UID, why)
 }
 
 // jobOn reports whether a user has a job now on a node of a member: as the state says, or a server.
@@ -157,13 +163,16 @@ func (d *gateway) vouchFor(c *call) (string, error) {
 		if c.who.NodeRoot { // the leader sees it as this server did
 			uid = 0
 		}
-		return d.ring.Credentials().Vouch(trust.User{UID: uid, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin, Via: c.who.Member},
+		return d.ring.Credentials().Vouch(trust.User{
+			UID: uid, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin,
+			Via: c.who.Member,
+		},
 			c.name(), c.body, time.Now())
 	case c.route.Access != api.User:
 		return "", nil // the daemon's own call
 	}
 	u := trust.User{UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0}
-	if name, _, groups, err := server.LookupUser(u.UID); err == nil {
+	if name, _, groups, err := users.Lookup(u.UID); err == nil {
 		u.Name, u.Groups = name, groups
 	}
 	return d.ring.Credentials().Vouch(u, c.name(), c.body, time.Now())
@@ -239,7 +248,8 @@ func whileLeading(ctx context.Context, moved <-chan struct{}) (context.Context, 
 func (c *call) lost(own context.Context, err error) error {
 	switch {
 	case errors.Is(err, api.ErrNotSent) && c.ctx.Err() != nil:
-		return cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "this daemon is stopping; nothing was done, try again")
+		return cluster.Errorf(cluster.Unavailable, cluster.ErrAway,
+			"this daemon is stopping; nothing was done, try again")
 	case errors.Is(err, api.ErrNotSent):
 		return err
 	case c.r.Context().Err() != nil:

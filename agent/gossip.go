@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/server"
+	"dev.muster/agent/heartbeat"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -36,8 +36,10 @@ func (n *network) gossip(ctx context.Context) {
 	if n.gateway.server != nil {
 		role = ""
 	}
-	g, err := gossip.Open(gossip.Config{Cluster: keys.Cluster, Keys: keys.Keys, Packets: n.port.packets, Streams: n.port.kinds[trust.ProtoGossip],
-		Self: gossip.Member{Name: cr.Name, Role: string(cr.Role), Addr: n.addr, Version: n.cfg.Version}, Role: role, Log: n.cfg.Log,
+	g, err := gossip.Open(gossip.Config{Cluster: keys.Cluster, Keys: keys.Keys, Packets: n.port.packets,
+		Streams: n.port.kinds[trust.ProtoGossip],
+		Self:    gossip.Member{Name: cr.Name, Role: string(cr.Role), Addr: n.addr, Version: n.cfg.Version},
+		Role:    role, Log: n.cfg.Log,
 		Dial: func(dial context.Context, addr string) (net.Conn, error) {
 			dial, cancel := context.WithCancel(dial)
 			defer cancel()
@@ -117,12 +119,12 @@ func (n *network) gossipKeys(ctx context.Context) (api.GossipResponse, error) {
 // heard passes on what gossip says: new servers to the list of them, all else to the leader.
 func (n *network) heard(members []gossip.Member) {
 	var servers []string
-	rumours := make([]server.Rumour, 0, len(members))
+	rumours := make([]heartbeat.Rumour, 0, len(members))
 	for _, m := range members {
 		if m.Role == string(cluster.RoleServer) && !m.Failed {
 			servers = append(servers, m.Addr)
 		}
-		rumours = append(rumours, server.Rumour{Name: m.Name, Addr: m.Addr, Version: m.Version, Failed: m.Failed})
+		rumours = append(rumours, heartbeat.Rumour{Name: m.Name, Addr: m.Addr, Version: m.Version, Failed: m.Failed})
 	}
 	if s := n.gateway.server; s != nil {
 		s.Hear(rumours)
@@ -153,17 +155,17 @@ func (n *network) mend(g *gossip.Gossip) {
 }
 
 // reach looks whether a machine answers at an address. A connection is enough, or its refusal.
-func reach(ctx context.Context, addr string) server.Answer {
+func reach(ctx context.Context, addr string) heartbeat.Answer {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	switch {
 	case err == nil:
 		conn.Close()
-		return server.Answered
+		return heartbeat.Answered
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return server.Answered
+		return heartbeat.Answered
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT),
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EHOSTDOWN):
-		return server.NoAnswer
+		return heartbeat.NoAnswer
 	}
-	return server.Unclear
+	return heartbeat.Unclear
 }

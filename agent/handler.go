@@ -22,7 +22,8 @@ import (
 func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *gateway, log *slog.Logger) error {
 	h := &handler{mux: mux, log: log, ctx: ctx, gateway: d}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 20,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			who, err := peer(c)
 			if err != nil {
@@ -88,7 +89,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w, end := beatFor(&from, w)
 	defer end()
-	c := call{handler: h, w: w, r: r, from: from, body: body, route: route, known: known, vouch: r.Header.Get(api.VouchHeader)}
+	c := call{
+		handler: h, w: w, r: r, from: from, body: body, route: route, known: known,
+		vouch: r.Header.Get(api.VouchHeader),
+	}
 	if from.Member != "" {
 		c.seen, _ = strconv.ParseUint(r.Header.Get(api.AfterHeader), 10, 64) // none, mostly
 	}
@@ -166,7 +170,7 @@ func (c *call) answer() {
 		var err error
 		if c.known && (!c.route.Leader || c.gateway.leads()) {
 			reply, err = c.handle()
-			if errors.Is(err, server.ErrElsewhere) {
+			if errors.Is(err, api.ErrElsewhere) {
 				reply, err = c.gateway.forward(c)
 			} else if err != nil {
 				err = api.AsError(c.stopped(err)) // a call that it made in turn and that was not sent does not make it undone

@@ -55,7 +55,10 @@ func TestVerdict(t *testing.T) {
 		{"a read", "GET", server.NoLeader(), true, "nothing was done"},
 		{"it is uncertain itself", "POST", lost, true, "the lead was lost: look whether it was done"},
 		{"refused", "POST", cluster.Errorf(cluster.Denied, "", "not yours"), true, "not yours"},
-		{"not sent at last", "POST", fmt.Errorf("%w: %w", api.ErrUnreachable, api.ErrNotSent), true, "look whether it was done"},
+		{
+			"not sent at last", "POST", fmt.Errorf("%w: %w", api.ErrUnreachable, api.ErrNotSent), true,
+			"look whether it was done",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := &call{r: httptest.NewRequest(c.method, "/v1/x", nil)}

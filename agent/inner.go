@@ -84,7 +84,7 @@ func tokenRoutes(m *api.Mux, s *server.Server, inner *innerConns) {
 		if err := wire.Unmarshal(body, &q); err != nil {
 			return api.Caller{}, cluster.Errorf(cluster.Invalid, "", "the token can not be read: %v", err)
 		}
-		return server.TokenCaller(s, q.Token, "")
+		return s.TokenCaller(q.Token, "")
 	}
 	check := func(_ api.Caller, body []byte) error {
 		_, err := whose(body)

@@ -22,7 +22,8 @@ func Leave(ctx context.Context, dir string) error {
 		return err
 	}
 	var none revocations
-	f, err := openFleet(filepath.Join(folder, serversFile), none.clientTLS(newKeyring(creds), trust.ProtoAPI, cluster.RoleServer), nil)
+	f, err := openFleet(filepath.Join(folder, serversFile),
+		none.clientTLS(newKeyring(creds), trust.ProtoAPI, cluster.RoleServer), nil)
 	if err != nil {
 		return err
 	}

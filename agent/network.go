@@ -99,7 +99,10 @@ func openNetwork(ctx context.Context, cfg Config, name string) (*network, error)
 		new(client.Client).Routes(n.gateway.remote)
 	}
 	n.nodes = newPeers(n.gateway.revoked.clientTLS(n.ring, trust.ProtoAPI, cluster.RoleNode, cluster.RoleServer))
-	n.gateway.relay = &relay{local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr, nodes: n.nodes, known: map[lead]place{}}
+	n.gateway.relay = &relay{
+		local: func(cluster.JobID) bool { return false }, near: nearby(cfg.Socket), self: n.addr,
+		nodes: n.nodes, known: map[lead]place{},
+	}
 	n.port, err = openPort(cfg.Bind, n.addr, cfg.Plain != nil, n.ring, n.admit, cfg.Log)
 	return n, err
 }
@@ -219,7 +222,8 @@ func (n *network) join(ctx context.Context, dir, name string) (*trust.Credential
 	}
 }
 
-func (n *network) joinAt(ctx context.Context, addr string, tok trust.JoinToken, key *trust.Applicant, role cluster.Role, name string) (api.JoinResponse, error) {
+func (n *network) joinAt(ctx context.Context, addr string, tok trust.JoinToken, key *trust.Applicant,
+	role cluster.Role, name string) (api.JoinResponse, error) {
 	conn, err := dialTLS(ctx, addr, trust.JoinTLS(tok.Authority))
 	if err != nil {
 		return api.JoinResponse{}, err
@@ -354,7 +358,8 @@ func (n *network) Run(ctx context.Context) error {
 		case <-renew.C:
 			if time.Now().After(n.ring.Credentials().RenewAt()) {
 				if err := n.renew(ctx); err != nil {
-					n.cfg.Log.Warn("the certificate could not be renewed", "expires", n.ring.Credentials().Expires(), "err", err)
+					n.cfg.Log.Warn("the certificate could not be renewed", "expires",
+						n.ring.Credentials().Expires(), "err", err)
 				}
 			}
 		}
@@ -444,7 +449,9 @@ func (n *network) renew(ctx context.Context) error {
 func (n *network) renewBy(ctx context.Context, csr []byte, name string) ([]byte, error) {
 	var last error
 	for _, addr := range n.fleet.list() {
-		c := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return dialTLS(ctx, addr, trust.RenewTLS(n.ring)) }}
+		c := &api.Client{
+			Dial: func(ctx context.Context) (api.Conn, error) { return dialTLS(ctx, addr, trust.RenewTLS(n.ring)) },
+		}
 		r, err := api.Call(ctx, c, api.Renew, api.RenewRequest{Name: name, CSR: csr})
 		c.Close()
 		if err == nil {

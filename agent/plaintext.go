@@ -83,8 +83,10 @@ func (p *port) welcomePlain(conn net.Conn) {
 
 // servePlain answers callers without TLS until ctx ends. They get one answer a connection, and not for ever.
 func servePlain(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logger) error {
-	srv := &http.Server{Handler: paced(h), ReadHeaderTimeout: plainHeader, ReadTimeout: plainHeader, WriteTimeout: plainStall, MaxHeaderBytes: maxPlainHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{Handler: paced(h), ReadHeaderTimeout: plainHeader, ReadTimeout: plainHeader,
+		WriteTimeout: plainStall, MaxHeaderBytes: maxPlainHeader,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 	srv.SetKeepAlivesEnabled(false)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
@@ -97,7 +99,9 @@ func servePlain(ctx context.Context, ln net.Listener, h http.Handler, log *slog.
 // paced gives up on callers who do not take their answer.
 func paced(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(&pacedWriter{ResponseWriter: w, ctl: http.NewResponseController(w), end: time.Now().Add(plainTime)}, r)
+		h.ServeHTTP(&pacedWriter{
+			ResponseWriter: w, ctl: http.NewResponseController(w), end: time.Now().Add(plainTime),
+		}, r)
 	})
 }
 

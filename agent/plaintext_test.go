@@ -140,7 +140,8 @@ func TestPlainSlow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDoorstep(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+				d := newDoorstep(t,
+					http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 				conn := d.dial()
 				go func() { _, _ = io.WriteString(conn, c.send) }()
 				if took := d.ends(conn); took > c.max {

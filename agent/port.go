@@ -84,7 +84,8 @@ func (advertised) Network() string  { return "tcp" }
 func (a advertised) String() string { return string(a) }
 
 // openPort listens. admit decides of callers with valid certificates.
-func openPort(bind, addr string, plain bool, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) (*port, error) {
+func openPort(bind, addr string, plain bool, ring trust.Keyring, admit func(trust.Peer, string) error,
+	log *slog.Logger) (*port, error) {
 	lc := net.ListenConfig{KeepAliveConfig: probes()}
 	ln, err := lc.Listen(context.Background(), "tcp", bind)
 	if err != nil {
@@ -99,8 +100,12 @@ func openPort(bind, addr string, plain bool, ring trust.Keyring, admit func(trus
 	return p, nil
 }
 
-func newPort(ln net.Listener, addr string, plain bool, ring trust.Keyring, admit func(trust.Peer, string) error, log *slog.Logger) *port {
-	p := &port{ln: ln, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{}, open: map[*memberConn]trust.Peer{}}
+func newPort(ln net.Listener, addr string, plain bool, ring trust.Keyring,
+	admit func(trust.Peer, string) error, log *slog.Logger) *port {
+	p := &port{
+		ln: ln, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{},
+		open: map[*memberConn]trust.Peer{},
+	}
 	newLane := func() *lane {
 		return &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
 	}

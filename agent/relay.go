@@ -28,6 +28,9 @@ func stepCall(path string) bool { return strings.HasPrefix(path, "/v1/steps/") }
 // tailCall reports whether a path is answered for jobs that have ended, too.
 func tailCall(path string) bool { return path == api.TailOutput.Path }
 
+// nodeCall reports whether a path is answered by the node that is named.
+func nodeCall(path string) bool { return tailCall(path) || path == api.ForwardX11 }
+
 // relay finds the first nodes of jobs.
 type relay struct {
 	// local reports whether a job is led by this process.
@@ -58,12 +61,15 @@ func (l lead) String() string {
 
 // leadOf reads which job a request about steps is for, and which of its nodes.
 func leadOf(path string, body []byte) (l lead) {
-	var tail api.TailRequest
-	if tailCall(path) {
-		if wire.Unmarshal(body, &tail) != nil {
+	if nodeCall(path) {
+		var named struct {
+			Job  cluster.JobID    `json:"job"`
+			Node cluster.NodeName `json:"node"`
+		}
+		if wire.Unmarshal(body, &named) != nil {
 			return l
 		}
-		return lead{tail.Job, tail.Node}
+		return lead{named.Job, named.Node}
 	}
 	var q struct {
 		Job cluster.JobID  `json:"job"`
@@ -87,7 +93,8 @@ func (r *relay) to(ctx context.Context, id lead, past bool) (*api.Client, error)
 	if !ok || time.Since(p.at) > leadAge {
 		addr, err := r.find(ctx, id, past)
 		if err != nil {
-			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "the first node of job %d could not be found: %v", id.job, err)
+			return nil, cluster.Errorf(cluster.Unavailable, cluster.ErrAway,
+				"the first node of job %d could not be found: %v", id.job, err)
 		}
 		if addr == "" {
 			return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d runs nowhere now", id.job)
@@ -180,7 +187,9 @@ func (c *call) relayed() bool {
 		c.relayTunnel(id, to, protocol, vouch)
 		return true
 	}
-	reply, err := to.Forward(c.r.Context(), api.Request{Method: c.r.Method, Path: c.r.URL.Path, Vouch: vouch, Body: c.body})
+	reply, err := to.Forward(c.r.Context(), api.Request{
+		Method: c.r.Method, Path: c.r.URL.Path, Vouch: vouch, Body: c.body,
+	})
 	if err != nil {
 		c.fail(c.w, c.r, c.away(id, err))
 		return true

@@ -49,7 +49,7 @@ func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pag
 	x := newREST(cfg, s, as, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case server.PeerHelloPath, server.PeerCallPath:
+		case server.PeerHelloPath, server.PeerCallPath, server.PeerFederationPath:
 			servePeers(x, s, w, r)
 			return
 		case api.TokenCallPath:
@@ -72,7 +72,7 @@ func newREST(cfg *Config, s *server.Server, as *handler, inner *innerConns) *res
 	x.unchanged = func(since time.Time) bool {
 		return s.Age() == 0 && s.Snapshot().Now.Add(changeMargin).Before(since)
 	}
-	x.token = func(token, named string) (api.Caller, error) { return server.TokenCaller(s, token, named) }
+	x.token = s.TokenCaller
 	return x
 }
 

@@ -71,7 +71,9 @@ func TestEvents(t *testing.T) {
 				t.Errorf("since %d: %d events, want %d", e.Index, len(rest), len(all[i+1:]))
 			}
 		}
-		job := b.watch(api.EventQuery{Since: &all[0].Index, Full: true, Jobs: &api.JobQuery{Phases: []cluster.Phase{cluster.Ended}}}, ended)
+		job := b.watch(api.EventQuery{
+			Since: &all[0].Index, Full: true, Jobs: &api.JobQuery{Phases: []cluster.Phase{cluster.Ended}},
+		}, ended)
 		if len(job) != 2 || job[1].Record == nil || job[1].Record.Outcome != cluster.Completed {
 			t.Errorf("only ended jobs: %+v", job)
 		}

@@ -30,7 +30,9 @@ func TestTextsOfEndpoints(t *testing.T) {
 				continue
 			}
 			texts++
-			odd := map[string]cluster.ErrKind{strings.Repeat("a", leaf.most+1): cluster.ErrTooBig, "a\x00b": cluster.ErrText}
+			odd := map[string]cluster.ErrKind{
+				strings.Repeat("a", leaf.most+1): cluster.ErrTooBig, "a\x00b": cluster.ErrText,
+			}
 			if !leaf.lines {
 				odd["a\nb"], odd["a\rb"] = cluster.ErrText, cluster.ErrText
 			}
@@ -47,7 +49,8 @@ func TestTextsOfEndpoints(t *testing.T) {
 					_, err = r.Handle(t.Context(), api.Caller{}, body)
 				}
 				if e := api.AsError(err); err == nil || e.Kind != want {
-					t.Errorf("%s: %v with %d bytes beginning %q: %v, want %s", name, leaf.path, len(text), text[:2], err, want)
+					t.Errorf("%s: %v with %d bytes beginning %q: %v, want %s", name, leaf.path, len(text),
+						text[:2], err, want)
 				}
 			}
 		}

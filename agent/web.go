@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"dev.muster/agent/metrics"
 	"dev.muster/agent/server"
 )
 
@@ -67,8 +68,10 @@ const (
 
 // webServer serves pages within the limits.
 func webServer(ctx context.Context, pages http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{Handler: pages, ReadHeaderTimeout: webHeaderTime, ReadTimeout: webReadTime, WriteTimeout: webWriteTime, IdleTimeout: webIdleTime, MaxHeaderBytes: maxWebHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx }}
+	return &http.Server{Handler: pages, ReadHeaderTimeout: webHeaderTime, ReadTimeout: webReadTime,
+		WriteTimeout: webWriteTime, IdleTimeout: webIdleTime, MaxHeaderBytes: maxWebHeader,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
 // serveWeb serves pages until ctx ends. The server is told where they are.
@@ -110,7 +113,7 @@ func serveGPUs(ctx context.Context, cfg *Config, text func() string) error {
 		return fmt.Errorf("listen for the metrics of GPUs on %s (--gpu-metrics): %w", cfg.GPU.Metrics, err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { server.WriteMetrics(w, r, text()) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { metrics.Write(w, r, text()) })
 	srv := webServer(ctx, mux, cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()

@@ -49,7 +49,9 @@ func (v *browser) ask(method, path string, form url.Values) *httptest.ResponseRe
 	w := httptest.NewRecorder()
 	v.pages.ServeHTTP(w, r)
 	for _, c := range w.Result().Cookies() {
-		v.jar = []*http.Cookie{c}
+		if c.Path == "/" { // others are for the provider's end alone
+			v.jar = []*http.Cookie{c}
+		}
 	}
 	return w
 }
@@ -71,9 +73,7 @@ func as(uid uint32) api.Caller { return api.Caller{Identity: cluster.Identity{UI
 // link makes a login link for a user, and returns its secret.
 func (b *bubble) link(uid uint32) string {
 	b.t.Helper()
-	r, err := api.CallAs(func(method, path string, body []byte) (int, []byte, error) {
-		return b.handler.callAs(context.Background(), as(uid), method, path, body)
-	}, api.CreateLogin, api.Empty{})
+	r, err := api.CallAs(context.Background(), b.handler.callAs, as(uid), api.CreateLogin, api.Empty{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -96,9 +96,12 @@ func (b *bubble) visitor(uid uint32) *browser {
 
 func (b *bubble) submitAs(uid uint32) cluster.JobID {
 	b.t.Helper()
-	r, err := api.CallAs(func(method, path string, body []byte) (int, []byte, error) {
-		return b.handler.callAs(context.Background(), as(uid), method, path, body)
-	}, api.SubmitJob, api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, Name: "job", UID: uid, GID: uid, WorkDir: "/", Stdout: "out"}, Script: cluster.BlobText("#!/bin/sh\n")})
+	r, err := api.CallAs(context.Background(), b.handler.callAs, as(uid), api.SubmitJob, api.SubmitRequest{
+		Spec: cluster.JobSpec{
+			Layout: &cluster.Layout{}, Name: "job", UID: uid, GID: uid, WorkDir: "/", Stdout: "out",
+		},
+		Script: cluster.BlobText("#!/bin/sh\n"),
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -140,7 +143,10 @@ func TestWebLogin(t *testing.T) {
 		}
 		whole := v.jar[0].Value
 		left, right, _ := strings.Cut(whole, ".")
-		for _, bad := range []string{"", ".", left, left + ".", "e30." + right, whole[:len(whole)-2] + "AA", strings.Replace(whole, left[:4], "eyJJ", 1) + "x"} {
+		for _, bad := range []string{
+			"", ".", left, left + ".", "e30." + right, whole[:len(whole)-2] + "AA",
+			strings.Replace(whole, left[:4], "eyJJ", 1) + "x",
+		} {
 			if who := (&browser{t: t, pages: b.pages, jar: []*http.Cookie{{Name: "muster", Value: bad}}}).user(); who != "" {
 				t.Errorf("cookie %q is one of %q", bad, who)
 			}
@@ -190,16 +196,42 @@ func TestWebActions(t *testing.T) {
 			code int
 			says string
 		}{
-			"no session":         {&browser{t: t, pages: b.pages}, path(own, "cancel"), url.Values{}, "", 403, "nothing was done"},
-			"no token":           {user, path(own, "cancel"), url.Values{}, "", 403, "nothing was done"},
-			"another's token":    {user, path(own, "cancel"), url.Values{"csrf": {root.csrf("/")}}, "", 403, "nothing was done"},
-			"another site":       {user, path(own, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "cross-site", 403, "cross-origin"},
-			"another's job":      {user, path(other, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "", 403, "Not done: job " + fmt.Sprint(other) + " belongs to user 2"},
-			"no job":             {user, path(99, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "", 404, "No such job"},
-			"node by a user":     {user, "/nodes/node-001/drain", url.Values{"csrf": {user.csrf("/")}, "reason": {"x"}}, "", 403, "Only operators"},
-			"drain for nothing":  {root, "/nodes/node-001/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"  "}}, "", 422, "A reason is needed"},
-			"node that is none":  {root, "/nodes/nope/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"x"}}, "", 404, "does not exist"},
-			"form without limit": {user, path(own, "cancel"), url.Values{"csrf": {strings.Repeat("x", 1<<20)}}, "", 413, "too large"},
+			"no session": {
+				&browser{t: t, pages: b.pages}, path(own, "cancel"), url.Values{}, "", 403,
+				"nothing was done",
+			},
+			"no token": {user, path(own, "cancel"), url.Values{}, "", 403, "nothing was done"},
+			"another's token": {
+				user, path(own, "cancel"), url.Values{"csrf": {root.csrf("/")}}, "", 403,
+				"nothing was done",
+			},
+			"another site": {
+				user, path(own, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "cross-site", 403,
+				"cross-origin",
+			},
+			"another's job": {
+				user, path(other, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "", 403,
+				"Not done: job " + fmt.Sprint(other) + " belongs to user 2",
+			},
+			"no job": {
+				user, path(99, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "", 404, "No such job",
+			},
+			"node by a user": {
+				user, "/nodes/node-001/drain", url.Values{"csrf": {user.csrf("/")}, "reason": {"x"}}, "",
+				403, "Only operators",
+			},
+			"drain for nothing": {
+				root, "/nodes/node-001/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"  "}}, "",
+				422, "A reason is needed",
+			},
+			"node that is none": {
+				root, "/nodes/nope/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"x"}}, "", 404,
+				"does not exist",
+			},
+			"form without limit": {
+				user, path(own, "cancel"), url.Values{"csrf": {strings.Repeat("x", 1<<20)}}, "", 413,
+				"too large",
+			},
 		} {
 			c.v.extra = http.Header{}
 			if c.from != "" {
@@ -261,7 +293,10 @@ func TestWebHeaders(t *testing.T) {
 		defer b.api.Close()
 		time.Sleep(time.Second)
 		v := b.visitor(0)
-		for _, path := range []string{"/", "/queue", "/nodes/node-001", "/nodes/node-001/drain", "/login", "/nope", "/static/page.js", "/static/nope", "/metrics", "/accounts.csv"} {
+		for _, path := range []string{
+			"/", "/queue", "/nodes/node-001", "/nodes/node-001/drain", "/login", "/nope", "/static/page.js",
+			"/static/nope", "/metrics", "/accounts.csv",
+		} {
 			h := v.ask("GET", path, nil).Header()
 			csp := h.Get("Content-Security-Policy")
 			if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") ||
@@ -287,7 +322,8 @@ func TestWebSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var log bytes.Buffer
-		b := newBubbleLog(t, "1x8c16g", time.Hour, slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		b := newBubbleLog(t, "1x8c16g", time.Hour,
+			slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		defer b.api.Close()
 		time.Sleep(time.Second)
 		v, once := &browser{t: t, pages: b.pages}, b.link(0)
@@ -330,8 +366,11 @@ func TestWebSlow(t *testing.T) {
 	}{
 		"silent":        {"", webReadTime + time.Second, ""},
 		"half a header": {"GET / HTTP/1.1\r\nHost:", webHeaderTime + time.Second, ""},
-		"half a form":   {"POST /login HTTP/1.1\r\nHost: s1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nonce=", webReadTime + time.Second, "400"},
-		"long header":   {"GET / HTTP/1.1\r\nHost: s1\r\nX: " + strings.Repeat("x", 2*maxWebHeader), time.Second, "431"},
+		"half a form": {
+			"POST /login HTTP/1.1\r\nHost: s1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nonce=",
+			webReadTime + time.Second, "400",
+		},
+		"long header": {"GET / HTTP/1.1\r\nHost: s1\r\nX: " + strings.Repeat("x", 2*maxWebHeader), time.Second, "431"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"dev.muster/agent/login"
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/cluster"
+	"dev.muster/ui/login"
 )
 
 // The page's port takes TLS and plain HTTP alike: the first byte tells. Where muster.conf names a certificate, whoever

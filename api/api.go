@@ -125,7 +125,8 @@ func (m *Mux) Lookup(method, path string) (Route, bool) {
 
 // Handle registers the function that answers an endpoint.
 func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, Q) (R, error)) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights,
+		Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
 			q, err := e.read(body)
 			if err != nil {
@@ -167,8 +168,10 @@ func HandleTunnel(m *Mux, path string, access Access, check func(Caller, []byte)
 
 // HandleStream registers the function that answers an endpoint with a stream of its responses, each a line. It is
 // called with batches of them to send. An error before anything was sent is the answer.
-func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R], f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
-	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights, Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
+func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R],
+	f func(ctx context.Context, who Caller, q Q, send func([]R) error) error) {
+	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights,
+		Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {
 			q, err := e.read(req)
 			if err != nil {

@@ -56,7 +56,10 @@ func TestBeats(t *testing.T) {
 			say(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 		}, "", time.Minute},
 		{"it says nothing", func(c net.Conn) { wait(c) }, "no sign of life", beatLimit},
-		{"it says no more", func(c net.Conn) { time.Sleep(BeatEvery); say(c, beat); wait(c) }, "no sign of life", BeatEvery + beatLimit},
+		{
+			"it says no more", func(c net.Conn) { time.Sleep(BeatEvery); say(c, beat); wait(c) },
+			"no sign of life", BeatEvery + beatLimit,
+		},
 		{"it stops in its answer", func(c net.Conn) {
 			say(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{")
 			wait(c)
@@ -184,7 +187,9 @@ func TestSentOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			requests, dead = 0, c.dead
-			_, err := cl.Forward(t.Context(), Request{Method: c.method, Path: "/v1/x", Vouch: c.vouch, Body: []byte("{}")})
+			_, err := cl.Forward(t.Context(), Request{
+				Method: c.method, Path: "/v1/x", Vouch: c.vouch, Body: []byte("{}"),
+			})
 			if (err != nil) != c.failed || errors.Is(err, ErrNotSent) || requests != c.requests {
 				t.Errorf("%d requests arrived, %v", requests, err)
 			}

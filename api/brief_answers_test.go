@@ -15,7 +15,8 @@ func TestBriefJobs(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	r := JobsResponse{Index: 7, Now: at, Missing: []cluster.Ref{{Job: 99}}, Rest: []JobRange{{From: 5, To: 9}}}
 	for i := range 40 {
-		r.Jobs = append(r.Jobs, &cluster.Job{ID: cluster.JobID(i), Submitted: at, Wait: cluster.WaitPriority, Eligible: at,
+		r.Jobs = append(r.Jobs, &cluster.Job{ID: cluster.JobID(i), Submitted: at,
+			Wait: cluster.WaitPriority, Eligible: at,
 			Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: fmt.Sprint("job", i/3%10), WorkDir: "/somewhere"}})
 	}
 	for _, brief := range []bool{false, true} {

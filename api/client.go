@@ -70,6 +70,9 @@ var ErrUnreachable = errors.New("cannot reach the muster daemon")
 // ErrNotSent says that a failed request never left: it may be made again elsewhere.
 var ErrNotSent = errors.New("not sent")
 
+// ErrElsewhere says that the leader should be asked instead.
+var ErrElsewhere = errors.New("it has not come to this server yet: the leader knows")
+
 // Call makes one request and decodes the answer. An error answer comes back as *Error.
 func Call[Q, R any](ctx context.Context, c *Client, e Endpoint[Q, R], q Q) (R, error) {
 	var r R

@@ -65,7 +65,8 @@ type HistoryState struct {
 type HistoryResponse struct {
 	Now     time.Time    `json:"now"`
 	Records []JobHistory `json:"records"`
-	Brief   bool         `json:"brief,omitempty"` // the jobs travel as brief ones
+	Brief   bool         `json:"brief,omitempty"`   // the jobs travel as brief ones
+	Federal bool         `json:"federal,omitempty"` // as of JobsResponse
 }
 
 // AppendJSON writes the answer.

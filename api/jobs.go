@@ -101,6 +101,7 @@ type JobsResponse struct {
 	Missing []cluster.Ref  `json:"missing,omitempty"` // asked for, not there
 	Rest    []JobRange     `json:"rest,omitempty"`    // what is still to be fetched
 	Brief   bool           `json:"brief,omitempty"`   // the jobs travel as brief ones
+	Federal bool           `json:"federal,omitempty"` // the site shows the whole federation (fed_display)
 }
 
 // AppendJSON writes the answer.
@@ -225,6 +226,7 @@ type PrioritiesResponse struct {
 	Priority    cluster.PriorityConfig `json:"priority,omitzero"`
 	TRESWeights string                 `json:"tres_weights,omitempty"` // as configured
 	Jobs        []JobPriority          `json:"jobs"`
+	Federal     bool                   `json:"federal,omitempty"` // as of JobsResponse
 }
 
 // JobPriority is one pending job in one of its partitions, as it was last ranked.

@@ -65,4 +65,5 @@ type NodesResponse struct {
 	Nodes      []NodeInfo          `json:"nodes"`
 	Partitions []cluster.Partition `json:"partitions"`
 	Missing    []cluster.NodeName  `json:"missing,omitempty"`
+	Federal    bool                `json:"federal,omitempty"` // as of JobsResponse
 }

@@ -145,7 +145,17 @@ type LedResponse struct {
 	Step *cluster.Step `json:"step,omitempty"`
 }
 
-// NotifyRequest is a line for the errors of a job: of its script, or of the sruns of its steps.
+// HearRequest asks, for the salloc of a job, for what the job is told; it waits half a minute for that.
+type HearRequest struct {
+	Job cluster.JobID `json:"job"`
+}
+
+// HearResponse is what the job was told since it was last asked; nothing, after a while.
+type HearResponse struct {
+	Texts []string `json:"texts,omitempty"`
+}
+
+// NotifyRequest is a line for the errors of a job: of its script, of its salloc, or of the sruns of its steps.
 type NotifyRequest struct {
 	Job  cluster.JobID `json:"job"`
 	Text string        `json:"text"`

@@ -76,7 +76,9 @@ func planFields(t reflect.Type) *textPlan {
 			continue
 		}
 		if plan := textsOf(f.Type); plan != nil {
-			p.fields = append(p.fields, textField{index: i, name: nameOnWire(f), rule: ruleOf(f.Tag.Get("text")), plan: plan})
+			p.fields = append(p.fields, textField{
+				index: i, name: nameOnWire(f), rule: ruleOf(f.Tag.Get("text")), plan: plan,
+			})
 		}
 	}
 	if len(p.fields) == 0 {
@@ -152,7 +154,8 @@ func (p *textPlan) checkFields(v reflect.Value, rule textRule, path string) erro
 
 func (r textRule) check(text, path string) error {
 	if len(text) > r.max {
-		return cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "%s has %d bytes, more than %d: shorten it", path, len(text), r.max)
+		return cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
+			"%s has %d bytes, more than %d: shorten it", path, len(text), r.max)
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		return cluster.Errorf(cluster.Invalid, cluster.ErrText, "%s has a NUL byte in it", path)

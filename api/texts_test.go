@@ -20,16 +20,29 @@ func TestTexts(t *testing.T) {
 		request any
 		want    string // in the error; "": there is none
 	}{
-		"as most":            {spec(func(*cluster.JobSpec) {}), ""},
-		"a long account":     {spec(func(s *cluster.JobSpec) { s.Account = long }), "spec.account has 200000 bytes, more than 1024"},
-		"a long path":        {spec(func(s *cluster.JobSpec) { s.WorkDir = long[:4097] }), "spec.work_dir has 4097 bytes, more than 4096"},
-		"a path":             {spec(func(s *cluster.JobSpec) { s.WorkDir = long[:4096] }), ""},
-		"NUL in a name":      {spec(func(s *cluster.JobSpec) { s.Name = "a\x00b" }), "spec.name has a NUL byte"},
-		"a line end in it":   {spec(func(s *cluster.JobSpec) { s.Name = "a\nb" }), "spec.name has a line end"},
-		"one in a comment":   {spec(func(s *cluster.JobSpec) { s.Comment = "a\nb" }), ""},
-		"in a list":          {spec(func(s *cluster.JobSpec) { s.Partitions = []string{"a", "b\r"} }), "spec.partitions has a line end"},
-		"through a pointer":  {spec(func(s *cluster.JobSpec) { s.Constraint = long }), "spec.constraint has 200000 bytes"},
-		"of an update":       {cluster.UpdateJob{Patch: cluster.Patch{MailUser: &long}}, "patch.mail_user has 200000 bytes"},
+		"as most": {spec(func(*cluster.JobSpec) {}), ""},
+		"a long account": {
+			spec(func(s *cluster.JobSpec) { s.Account = long }),
+			"spec.account has 200000 bytes, more than 1024",
+		},
+		"a long path": {
+			spec(func(s *cluster.JobSpec) { s.WorkDir = long[:4097] }),
+			"spec.work_dir has 4097 bytes, more than 4096",
+		},
+		"a path":           {spec(func(s *cluster.JobSpec) { s.WorkDir = long[:4096] }), ""},
+		"NUL in a name":    {spec(func(s *cluster.JobSpec) { s.Name = "a\x00b" }), "spec.name has a NUL byte"},
+		"a line end in it": {spec(func(s *cluster.JobSpec) { s.Name = "a\nb" }), "spec.name has a line end"},
+		"one in a comment": {spec(func(s *cluster.JobSpec) { s.Comment = "a\nb" }), ""},
+		"in a list": {
+			spec(func(s *cluster.JobSpec) { s.Partitions = []string{"a", "b\r"} }),
+			"spec.partitions has a line end",
+		},
+		"through a pointer": {
+			spec(func(s *cluster.JobSpec) { s.Constraint = long }), "spec.constraint has 200000 bytes",
+		},
+		"of an update": {
+			cluster.UpdateJob{Patch: cluster.Patch{MailUser: &long}}, "patch.mail_user has 200000 bytes",
+		},
 		"a list of variants": {spec(func(s *cluster.JobSpec) { s.CPUBind = "mask_cpu:" + long[:20000] }), ""},
 		"of operators alone": {cluster.Configure{Config: &cluster.Config{ClusterName: long}}, ""},
 	} {
@@ -42,7 +55,11 @@ func TestTexts(t *testing.T) {
 
 // TestTextTags: each tag is a number of bytes, with or without "lines".
 func TestTextTags(t *testing.T) {
-	for _, typ := range []reflect.Type{reflect.TypeFor[SubmitRequest](), reflect.TypeFor[StepRequest](), reflect.TypeFor[cluster.UpdateJob](), reflect.TypeFor[cluster.NodeSet](), reflect.TypeFor[SQLRequest]()} {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[SubmitRequest](), reflect.TypeFor[StepRequest](),
+		reflect.TypeFor[cluster.UpdateJob](), reflect.TypeFor[cluster.NodeSet](),
+		reflect.TypeFor[SQLRequest](),
+	} {
 		walkTags(t, typ)
 	}
 }
@@ -66,7 +83,12 @@ func walkTags(t *testing.T, typ reflect.Type) {
 }
 
 func BenchmarkTexts(b *testing.B) {
-	q := SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{Constraint: "h100"}, Name: "job", WorkDir: "/home/alice/work", Account: "a", SubmitLine: "sbatch job.sh"}}
+	q := SubmitRequest{
+		Spec: cluster.JobSpec{
+			Layout: &cluster.Layout{Constraint: "h100"}, Name: "job", WorkDir: "/home/alice/work",
+			Account: "a", SubmitLine: "sbatch job.sh",
+		},
+	}
 	for b.Loop() {
 		if err := checkTexts(q); err != nil {
 			b.Fatal(err)

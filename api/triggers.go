@@ -10,7 +10,9 @@ import (
 var (
 	ListTriggers  = Endpoint[Empty, TriggersResponse]{"GET", "/v1/triggers", User, false, 0}
 	SetTrigger    = Endpoint[TriggerRequest, TriggerResponse]{"POST", "/v1/triggers/set", User, true, Named}
-	ClearTriggers = Endpoint[TriggerClearRequest, WriteResponse]{"POST", "/v1/triggers/clear", User, true, Named | ForOperators}
+	ClearTriggers = Endpoint[TriggerClearRequest, WriteResponse]{
+		"POST", "/v1/triggers/clear", User, true, Named | ForOperators,
+	}
 )
 
 // TriggersResponse are the triggers by number.

@@ -112,6 +112,8 @@ var (
 	WaitStep     = Endpoint[StepWait, Empty]{"POST", "/v1/steps/wait", User, false, 0}
 	// MeasureSteps measures what the job's living steps use now.
 	MeasureSteps = Endpoint[MeasureRequest, MeasureResponse]{"POST", "/v1/steps/measure", User, false, 0}
+	// HearJob waits for what a job is told, for its salloc.
+	HearJob = Endpoint[HearRequest, HearResponse]{"POST", "/v1/steps/hear", User, false, 0}
 	// NotifyJob tells whoever reads the errors of a job.
 	NotifyJob = Endpoint[NotifyRequest, Empty]{"POST", "/v1/steps/notify", User, false, 0}
 	// TailOutput reads the end of what the job's script has written.

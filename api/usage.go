@@ -57,6 +57,8 @@ type JobCounts struct {
 	Canceled   int `json:"canceled"`
 	Failed     int `json:"failed"`
 	Backfilled int `json:"backfilled"` // of those started
+	// BackfilledHet are components of heterogeneous jobs among them.
+	BackfilledHet int `json:"backfilledHet,omitempty"`
 }
 
 // CycleCounts are the passes of the scheduler: each looks at all of the queue that may matter and starts jobs behind

@@ -44,6 +44,8 @@ type RegisterResponse struct {
 // ReportRequest carries the reports of one client's nodes.
 type ReportRequest struct {
 	Reports []cluster.Report `json:"reports"`
+	// Images are those of WorkRequest where they are others than were told before.
+	Images []string `json:"images,omitempty"`
 }
 
 // WorkRequest is a long poll of one client for its nodes: it answers as soon as the work of some
@@ -56,6 +58,8 @@ type WorkRequest struct {
 	Config uint64 `json:"config,omitempty"`
 	// Gather: jobs of several nodes are to come as Work.Jobs.
 	Gather bool `json:"gather,omitempty"`
+	// Images are keys of those that the client's store holds (package locality).
+	Images []string `json:"images,omitempty"`
 }
 
 // Work has the nodes whose work changed, each with the whole set of what it should be doing.

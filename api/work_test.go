@@ -22,7 +22,9 @@ func TestGather(t *testing.T) {
 	}
 	for i := range nodes {
 		n := cluster.NodeName(fmt.Sprintf("rack%d-%05d", i%7/4, i))
-		sh := cluster.Share{Node: n, CPUs: cluster.RangeIDSet(0, 15), GPUs: cluster.NewIDSet(i / 100), MemMB: 5, Tasks: 1}
+		sh := cluster.Share{
+			Node: n, CPUs: cluster.RangeIDSet(0, 15), GPUs: cluster.NewIDSet(i / 100), MemMB: 5, Tasks: 1,
+		}
 		if i%50 == 49 {
 			sh.Part = &cluster.GPUPart{GPU: 3}
 		}
@@ -31,7 +33,8 @@ func TestGather(t *testing.T) {
 	w := answer()
 	w.Gather()
 	if len(w.Jobs) != 1 || w.Jobs[0].Job.ID != gang.ID || len(gang.Alloc.Shares) != nodes || len(w.Nodes[3].Jobs) != 1 || !reflect.DeepEqual(w.Nodes[3].Gathered, []cluster.JobID{7}) {
-		t.Fatalf("%d jobs are gathered; of a node %d are its own, and %v", len(w.Jobs), len(w.Nodes[3].Jobs), w.Nodes[3].Gathered)
+		t.Fatalf("%d jobs are gathered; of a node %d are its own, and %v", len(w.Jobs),
+			len(w.Nodes[3].Jobs), w.Nodes[3].Gathered)
 	}
 	text, err := wire.Append(nil, &w)
 	if err != nil || len(text) > 1000*nodes {

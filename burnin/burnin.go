@@ -57,7 +57,10 @@ func Run(ctx context.Context, o Options) []cluster.TestedPart {
 
 // part is a part of the machine that has no number of its own.
 func (t *test) part(kind, model string) cluster.TestedPart {
-	return cluster.TestedPart{ID: string(t.Node) + "/" + kind, Kind: kind, Model: model, Serial: t.serial, Tests: []cluster.PartTest{{Verdict: cluster.BurninPassed}}}
+	return cluster.TestedPart{
+		ID: string(t.Node) + "/" + kind, Kind: kind, Model: model, Serial: t.serial,
+		Tests: []cluster.PartTest{{Verdict: cluster.BurninPassed}},
+	}
 }
 
 // judge completes a part by what was found wrong with it, and what was measured.

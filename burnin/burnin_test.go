@@ -19,8 +19,10 @@ func quiet(string, ...any) {}
 
 // TestMachine: CPUs, memory and disk of a machine that is well pass, with figures.
 func TestMachine(t *testing.T) {
-	parts := Run(context.Background(), Options{Node: "n1", Load: 50 * time.Millisecond, MemMB: 8, DiskMB: 2, Dir: t.TempDir(),
-		Watch: []string{"/bin/false"}, Find: func(string) (string, error) { return "", errors.New("none") }, Say: quiet})
+	parts := Run(context.Background(), Options{Node: "n1", Load: 50 * time.Millisecond, MemMB: 8, DiskMB: 2,
+		Dir:   t.TempDir(),
+		Watch: []string{"/bin/false"}, Find: func(string) (string, error) { return "", errors.New("none") },
+		Say: quiet})
 	figure := map[string]string{"n1/cpu": "slowest CPU", "n1/memory": "memory tested", "n1/disk": "read"}
 	for _, p := range parts[:3] {
 		one := p.Tests[0]
@@ -84,12 +86,34 @@ func TestTools(t *testing.T) {
 		wrong, blamed string
 		figures       string
 	}{
-		{"gpu_burn", "100.0%  proc'd: 120 (9000 Gflop/s)\nTested 2 GPUs:\n\tGPU 0: OK\n\tGPU 1: FAULTY\n", nil, "[]", "[1]", "[]"},
-		{"gpu_burn", "Couldn't init CUDA\n", errors.New("exit status 1"), "[gpu_burn: exit status 1: Couldn't init CUDA]", "[]", "[]"},
-		{"nvbandwidth", "SUM host_to_device_memcpy_ce 441.5\nSUM device_to_device_memcpy_read_ce 2700.25\n", nil, "[]", "[]", "[{host_to_device_memcpy_ce 441.5 GB/s} {device_to_device_memcpy_read_ce 2700.25 GB/s}]"},
-		{"all_reduce_perf", "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 361.2\n", nil, "[]", "[]", "[{all-reduce bus bandwidth 361.2 GB/s}]"},
-		{"all_reduce_perf", "# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 3.5\n", errors.New("exit status 1"), "[all_reduce_perf: Out of bounds values : 12 FAILED]", "[]", "[{all-reduce bus bandwidth 3.5 GB/s}]"},
-		{"dcgmi", "| Memory                    | Pass - All                                     |\n| Memory Bandwidth          | Fail - GPU: 2                                  |\n", errors.New("exit status 226"), "[dcgmi: Fail - GPU: 2]", "[]", "[]"},
+		{
+			"gpu_burn",
+			"100.0%  proc'd: 120 (9000 Gflop/s)\nTested 2 GPUs:\n\tGPU 0: OK\n\tGPU 1: FAULTY\n", nil, "[]",
+			"[1]", "[]",
+		},
+		{
+			"gpu_burn", "Couldn't init CUDA\n", errors.New("exit status 1"),
+			"[gpu_burn: exit status 1: Couldn't init CUDA]", "[]", "[]",
+		},
+		{
+			"nvbandwidth",
+			"SUM host_to_device_memcpy_ce 441.5\nSUM device_to_device_memcpy_read_ce 2700.25\n", nil, "[]",
+			"[]", "[{host_to_device_memcpy_ce 441.5 GB/s} {device_to_device_memcpy_read_ce 2700.25 GB/s}]",
+		},
+		{
+			"all_reduce_perf", "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 361.2\n", nil, "[]",
+			"[]", "[{all-reduce bus bandwidth 361.2 GB/s}]",
+		},
+		{
+			"all_reduce_perf", "# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 3.5\n",
+			errors.New("exit status 1"), "[all_reduce_perf: Out of bounds values : 12 FAILED]", "[]",
+			"[{all-reduce bus bandwidth 3.5 GB/s}]",
+		},
+		{
+			"dcgmi",
+			"| Memory                    | Pass - All                                     |\n| Memory Bandwidth          | Fail - GPU: 2                                  |\n",
+			errors.New("exit status 226"), "[dcgmi: Fail - GPU: 2]", "[]", "[]",
+		},
 	} {
 		i := slices.IndexFunc(tools, func(k tool) bool { return slices.Contains(k.names, c.name) })
 		r := result{name: c.name}
@@ -116,7 +140,10 @@ func TestToolRuns(t *testing.T) {
 // TestGPUs: what changes under load, what is less than of others, and what a program says of a GPU fails it.
 func TestGPUs(t *testing.T) {
 	one := func(i int) gpu.Reading {
-		return gpu.Reading{GPU: cluster.GPU{UUID: fmt.Sprintf("GPU-%d", i), Minor: i, Model: "NVIDIA H100", MemMB: 80000}, Serial: fmt.Sprint(100 + i)}
+		return gpu.Reading{
+			GPU:    cluster.GPU{UUID: fmt.Sprintf("GPU-%d", i), Minor: i, Model: "NVIDIA H100", MemMB: 80000},
+			Serial: fmt.Sprint(100 + i),
+		}
 	}
 	before, after := &gpu.Scan{}, &gpu.Scan{}
 	for i := range 5 {
@@ -126,10 +153,16 @@ func TestGPUs(t *testing.T) {
 	after.Readings[1].RemappedBad = 2
 	before.Readings[2].GPU.MemMB = 70000
 	after.Readings = after.Readings[:4] // the last one has gone
-	w := &watch{first: before, faults: []cluster.Fault{{Part: "GPU-0", Cause: "throttle", Text: "GPU 0 (GPU-0): slowed by heat"}}, peaks: map[string]*peak{"GPU-0": {tempC: 91}}}
+	w := &watch{
+		first:  before,
+		faults: []cluster.Fault{{Part: "GPU-0", Cause: "throttle", Text: "GPU 0 (GPU-0): slowed by heat"}},
+		peaks:  map[string]*peak{"GPU-0": {tempC: 91}},
+	}
 	parts := (&test{Options: Options{Node: "n1"}}).judgeGPUs(w, after, []result{{name: "gpu_burn", blamed: []int{3}}})
-	want := []string{"GPU-0 100 failed GPU 0 (GPU-0): slowed by heat", "GPU-1 101 failed GPU 1 (GPU-1): 2 rows of memory were remapped during the test",
-		"GPU-2 102 failed GPU 2 (GPU-2): 70000 MB of memory, others of its make have 80000", "GPU-3 103 failed GPU 3 (GPU-3): gpu_burn: it computes wrong",
+	want := []string{"GPU-0 100 failed GPU 0 (GPU-0): slowed by heat",
+		"GPU-1 101 failed GPU 1 (GPU-1): 2 rows of memory were remapped during the test",
+		"GPU-2 102 failed GPU 2 (GPU-2): 70000 MB of memory, others of its make have 80000",
+		"GPU-3 103 failed GPU 3 (GPU-3): gpu_burn: it computes wrong",
 		"GPU-4 104 failed GPU 4 (GPU-4): it is lost", "n1/load  passed "}
 	for i, p := range parts {
 		if got := fmt.Sprintf("%s %s %s %s", p.ID, p.Serial, p.Tests[0].Verdict, p.Tests[0].Text); i >= len(want) || got != want[i] {
@@ -139,7 +172,9 @@ func TestGPUs(t *testing.T) {
 	if f := fmt.Sprint(parts[0].Tests[0].Figures); !strings.Contains(f, "{corrected errors 4 }") || !strings.Contains(f, "{highest temperature 91 C}") {
 		t.Errorf("figures: %s", f)
 	}
-	parts = (&test{Options: Options{Node: "n1"}}).judgeGPUs(&watch{first: &gpu.Scan{Readings: before.Readings[3:4]}}, before, nil)
+	parts = (&test{Options: Options{Node: "n1"}}).judgeGPUs(&watch{
+		first: &gpu.Scan{Readings: before.Readings[3:4]},
+	}, before, nil)
 	if len(parts) != 2 || parts[0].Tests[0].Text != "at rest: its counters alone" || parts[1].Tests[0].Verdict != cluster.BurninUntested {
 		t.Errorf("without programs: %+v", parts)
 	}

@@ -45,8 +45,9 @@ type tool struct {
 var tools = []tool{
 	{names: []string{"dcgmi"}, args: func(time.Duration, int) []string { return []string{"diag", "-r", "2"} },
 		bad: regexp.MustCompile(`(?m)^\|.*\|\s*(Fail.*?)\s*\|\s*$`)},
-	{names: []string{"gpu-burn", "gpu_burn"}, args: func(load time.Duration, _ int) []string { return []string{strconv.Itoa(int(max(load.Seconds(), 1)))} },
-		bad: regexp.MustCompile(`(?m)^\s*GPU (\d+): FAULTY`), blames: true},
+	{names: []string{"gpu-burn", "gpu_burn"},
+		args: func(load time.Duration, _ int) []string { return []string{strconv.Itoa(int(max(load.Seconds(), 1)))} },
+		bad:  regexp.MustCompile(`(?m)^\s*GPU (\d+): FAULTY`), blames: true},
 	{names: []string{"nvbandwidth"}, args: func(time.Duration, int) []string { return nil },
 		figures: regexp.MustCompile(`(?m)^SUM (\S+) ([0-9.]+)`), figure: cluster.Figure{Unit: "GB/s"}, bad: regexp.MustCompile(`(?m)^(.*ERROR.*)$`)},
 	{names: []string{"all_reduce_perf"}, args: func(_ time.Duration, n int) []string {
@@ -177,7 +178,9 @@ func (t *test) judgeGPUs(w *watch, last *gpu.Scan, results []result) (out []clus
 		out = append(out, judge(t.part("gpu-driver", ""), driver))
 	}
 	if load.Model = strings.Join(names, ", "); len(results) == 0 {
-		return append(out, untested(load, "no load was put on the GPUs and their links: dcgmi, gpu-burn, nvbandwidth and all_reduce_perf are not installed"))
+		return append(out,
+			untested(load,
+				"no load was put on the GPUs and their links: dcgmi, gpu-burn, nvbandwidth and all_reduce_perf are not installed"))
 	}
 	return append(out, judge(load, wrong, figures...))
 }
@@ -186,7 +189,10 @@ func (t *test) judgeGPUs(w *watch, last *gpu.Scan, results []result) (out []clus
 func judgeGPU(w *watch, i int, last *gpu.Scan, wrong []string) cluster.TestedPart {
 	before := &w.first.Readings[i]
 	g := &before.GPU
-	p := cluster.TestedPart{ID: g.UUID, Kind: "gpu", Model: g.Model, Serial: before.Serial, Tests: []cluster.PartTest{{Verdict: cluster.BurninPassed}}}
+	p := cluster.TestedPart{
+		ID: g.UUID, Kind: "gpu", Model: g.Model, Serial: before.Serial,
+		Tests: []cluster.PartTest{{Verdict: cluster.BurninPassed}},
+	}
 	label := fmt.Sprintf("GPU %d (%s)", g.Minor, g.UUID)
 	told := texts(w.faults, g.UUID)
 	for k := range wrong {
@@ -213,10 +219,17 @@ func judgeGPU(w *watch, i int, last *gpu.Scan, wrong []string) cluster.TestedPar
 	if g.MemMB < most-most/memSlack {
 		wrong = append(wrong, fmt.Sprintf("%s: %d MB of memory, others of its make have %d", label, g.MemMB, most))
 	}
-	figures := []cluster.Figure{{Name: "corrected errors", Value: float64(after.ECCCorrected - min(before.ECCCorrected, after.ECCCorrected))},
-		{Name: "remapped rows", Value: float64(after.RemappedBad)}, {Name: "NVLinks", Value: float64(after.GPU.NVLinks)}, {Name: "memory", Value: float64(g.MemMB), Unit: "MB"}}
+	figures := []cluster.Figure{{
+		Name:  "corrected errors",
+		Value: float64(after.ECCCorrected - min(before.ECCCorrected, after.ECCCorrected)),
+	},
+		{Name: "remapped rows", Value: float64(after.RemappedBad)},
+		{Name: "NVLinks", Value: float64(after.GPU.NVLinks)},
+		{Name: "memory", Value: float64(g.MemMB), Unit: "MB"}}
 	if top := w.peaks[g.UUID]; top != nil {
-		figures = append(figures, cluster.Figure{Name: "highest temperature", Value: float64(top.tempC), Unit: "C"}, cluster.Figure{Name: "highest power", Value: float64(top.powerW), Unit: "W"},
+		figures = append(figures, cluster.Figure{
+			Name: "highest temperature", Value: float64(top.tempC), Unit: "C",
+		}, cluster.Figure{Name: "highest power", Value: float64(top.powerW), Unit: "W"},
 			cluster.Figure{Name: "highest utilisation", Value: float64(top.util), Unit: "%"})
 	}
 	return judge(p, wrong, figures...)

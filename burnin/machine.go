@@ -69,7 +69,9 @@ func (t *test) cpus(ctx context.Context) cluster.TestedPart {
 		return float64(n) * 2 * products * matrix * matrix * matrix / t.Load.Seconds() / 1e9
 	}
 	slices.Sort(rounds)
-	return judge(p, wrong, cluster.Figure{Name: "CPUs", Value: float64(len(ids))}, cluster.Figure{Name: "slowest CPU", Value: gflops(rounds[0]), Unit: "Gflop/s"},
+	return judge(p, wrong, cluster.Figure{Name: "CPUs", Value: float64(len(ids))}, cluster.Figure{
+		Name: "slowest CPU", Value: gflops(rounds[0]), Unit: "Gflop/s",
+	},
 		cluster.Figure{Name: "median CPU", Value: gflops(rounds[len(rounds)/2]), Unit: "Gflop/s"})
 }
 
@@ -132,7 +134,10 @@ func (t *test) memory(ctx context.Context) cluster.TestedPart {
 		tested += n
 	}
 	wrong = slices.DeleteFunc(wrong, func(s string) bool { return s == "" })
-	figures := []cluster.Figure{{Name: "memory tested", Value: float64(tested >> 20), Unit: "MB"}, {Name: "written and read", Value: 2 * float64(tested) / took.Seconds() / 1e9, Unit: "GB/s"}}
+	figures := []cluster.Figure{
+		{Name: "memory tested", Value: float64(tested >> 20), Unit: "MB"},
+		{Name: "written and read", Value: 2 * float64(tested) / took.Seconds() / 1e9, Unit: "GB/s"},
+	}
 	if counted {
 		c, u, _ := edac("/sys/devices/system/edac/mc")
 		figures = append(figures, cluster.Figure{Name: "corrected errors", Value: float64(c - corrected)})
@@ -155,7 +160,8 @@ func fill(ctx context.Context, size int64, until time.Time, seed uint64) (tested
 		}
 	}()
 	for tested < size && ctx.Err() == nil && (tested == 0 || time.Now().Before(until)) {
-		c, err := unix.Mmap(-1, 0, int(min(chunk, size-tested)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		c, err := unix.Mmap(-1, 0, int(min(chunk, size-tested)), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			break // there is no more
 		}
@@ -265,5 +271,7 @@ func (t *test) disk(ctx context.Context) cluster.TestedPart {
 		}
 	}
 	rate := func(d time.Duration) float64 { return float64(t.DiskMB) / max(d.Seconds(), 1e-6) }
-	return judge(p, nil, cluster.Figure{Name: "written", Value: rate(wrote), Unit: "MB/s"}, cluster.Figure{Name: "read", Value: rate(time.Since(began)), Unit: "MB/s"})
+	return judge(p, nil, cluster.Figure{Name: "written", Value: rate(wrote), Unit: "MB/s"}, cluster.Figure{
+		Name: "read", Value: rate(time.Since(began)), Unit: "MB/s",
+	})
 }

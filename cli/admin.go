@@ -38,10 +38,13 @@ func addresses(list []string) []string {
 // welcome tells who has made a new cluster how others join. A journal is no place for tokens: others may read it.
 func welcome(ctx context.Context, socket, addr string) {
 	if os.Getenv(journalEnv) != "" {
-		fmt.Fprintln(os.Stderr, "muster: this is a new cluster; muster token create --install --role client (or server, or login) prints how others join it")
+		fmt.Fprintln(os.Stderr,
+			"muster: this is a new cluster; muster token create --install --role client (or server, or login) prints how others join it")
 		return
 	}
-	c := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+	c := &api.Client{
+		Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
+	}
 	defer c.Close()
 	text := func(role cluster.Role, uses int) string {
 		r, err := api.Call(ctx, c, api.CreateToken, api.TokenRequest{Role: role, Uses: uses})
@@ -52,7 +55,7 @@ func welcome(ctx context.Context, socket, addr string) {
 	}
 	fmt.Fprintf(os.Stderr, `muster: this is a new cluster. For a day, others can join it:
 muster:   a server:       muster server --join %[1]s --token %[2]s
-muster:   a compute node: muster client --join %[1]s --token %[3]s
+muster:   a client:       muster client --join %[1]s --token %[3]s
 muster: muster token create makes further tokens.
 `, addr, text(cluster.RoleServer, 10), text(cluster.RoleNode, 10_000))
 }
@@ -66,14 +69,21 @@ func table(print func(*tabwriter.Writer)) error {
 func tokenCommands() []*cli.Command {
 	return []*cli.Command{
 		{Name: "create", Usage: "make a join token and print it", Flags: []cli.Flag{
-			&cli.StringFlag{Name: "role", Value: cluster.RoleNode.Word(), Usage: "what may join: server, client or login"},
+			&cli.StringFlag{
+				Name: "role", Value: cluster.RoleNode.Word(),
+				Usage: "what may join: server, client or login",
+			},
 			&cli.IntFlag{Name: "uses", Value: 1, Usage: "how many machines"},
 			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long it is good"},
 			&cli.BoolFlag{Name: "hollow", Usage: "the member may be hollow nodes of other names"},
 			&cli.BoolFlag{Name: "replace", Usage: "the member may take the name of a living one"},
-			&cli.BoolFlag{Name: "install", Usage: "print the command that installs muster on a machine and has it join, instead of the token alone"},
+			&cli.BoolFlag{
+				Name:  "install",
+				Usage: "print the command that installs muster on a machine and has it join, instead of the token alone",
+			},
 		}, Action: func(c *cli.Context) error {
-			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: roleOf(c.String("role")), Uses: c.Int("uses"),
+			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: roleOf(c.String("role")),
+				Uses: c.Int("uses"),
 				Life: c.Duration("expires"), Hollow: c.Bool("hollow"), Replace: c.Bool("replace")})
 			if err != nil {
 				return err
@@ -92,18 +102,21 @@ func tokenCommands() []*cli.Command {
 			return table(func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "TOKEN\tROLE\tUSES LEFT\tEXPIRES\tMADE BY")
 				for _, k := range r.Tokens {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\n", k.ID, k.Role.Word(), k.Uses, k.Expires.Local().Format(time.DateTime), k.By)
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\n", k.ID, k.Role.Word(), k.Uses,
+						k.Expires.Local().Format(time.DateTime), k.By)
 				}
 			})
 		}},
-		{Name: "revoke", Usage: "make a join token worthless; members that used it stay", ArgsUsage: "TOKEN", Action: func(c *cli.Context) error {
-			id := c.Args().First()
-			if p := strings.Split(id, "."); len(p) == 4 { // the whole text was given
-				id = p[2]
-			}
-			_, err := api.Call(c.Context, local(), api.RevokeToken, cluster.TokenRevoke{ID: id})
-			return err
-		}},
+		{Name: "revoke", Usage: "make a join token worthless; members that used it stay",
+			ArgsUsage: "TOKEN",
+			Action: func(c *cli.Context) error {
+				id := c.Args().First()
+				if p := strings.Split(id, "."); len(p) == 4 { // the whole text was given
+					id = p[2]
+				}
+				_, err := api.Call(c.Context, local(), api.RevokeToken, cluster.TokenRevoke{ID: id})
+				return err
+			}},
 	}
 }
 
@@ -143,20 +156,27 @@ func serverCommands() []*cli.Command {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Addr, cmp.Or(r.Versions[s.Name], "-"), state)
 				}
 				if older := olderServers(r); len(older) > 0 {
-					fmt.Fprintf(w, "an upgrade is under way: the log stays as the oldest version writes it until %s are upgraded too\n", strings.Join(older, ", "))
+					fmt.Fprintf(w,
+						"an upgrade is under way: the log stays as the oldest version writes it until %s are upgraded too\n",
+						strings.Join(older, ", "))
 				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
-					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n", age.Round(time.Second))
+					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n",
+						age.Round(time.Second))
 				}
 			})
 		}},
-		{Name: "leave", Usage: "take a server out of the group", ArgsUsage: "SERVER", Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return fmt.Errorf("name the server; muster server members shows them")
-			}
-			return named(api.RemoveServer)(c)
-		}},
-		{Name: "transfer", Usage: "give the lead to another server", ArgsUsage: "[SERVER]", Action: named(api.TransferLead)},
+		{Name: "leave", Usage: "take a server out of the group", ArgsUsage: "SERVER",
+			Action: func(c *cli.Context) error {
+				if c.NArg() != 1 {
+					return fmt.Errorf("name the server; muster server members shows them")
+				}
+				return named(api.RemoveServer)(c)
+			}},
+		{
+			Name: "transfer", Usage: "give the lead to another server", ArgsUsage: "[SERVER]",
+			Action: named(api.TransferLead),
+		},
 	}
 }
 
@@ -174,18 +194,25 @@ func memberCommands() []*cli.Command {
 					if !m.Revoked.IsZero() {
 						revoked = m.Revoked.Local().Format(time.DateTime)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Role, m.Addr, cmp.Or(r.Versions[m.Name], "-"), m.Joined.Local().Format(time.DateTime), revoked)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Role, m.Addr,
+						cmp.Or(r.Versions[m.Name], "-"), m.Joined.Local().Format(time.DateTime), revoked)
 				}
 			})
 		}},
-		{Name: "reclaim", Usage: "the provider takes nodes back: warn their jobs, and have them go back into the queue in time", ArgsUsage: "NODES",
-			Flags: []cli.Flag{&cli.DurationFlag{Name: "in", Value: 2 * time.Minute, Usage: "how long the jobs have left"},
+		{Name: "reclaim",
+			Usage:     "the provider takes nodes back: warn their jobs, and have them go back into the queue in time",
+			ArgsUsage: "NODES",
+			Flags: []cli.Flag{&cli.DurationFlag{
+				Name: "in", Value: 2 * time.Minute, Usage: "how long the jobs have left",
+			},
 				&cli.StringFlag{Name: "reason", Usage: "said of the nodes (default: reclaimed by its provider)"}},
 			Action: reclaim},
-		{Name: "revoke", Usage: "shut a member out: its certificate is worth nothing from now on", ArgsUsage: "MEMBER", Action: func(c *cli.Context) error {
-			_, err := api.Call(c.Context, local(), api.RevokeMember, cluster.MemberRevoke{Name: c.Args().First()})
-			return err
-		}},
+		{Name: "revoke", Usage: "shut a member out: its certificate is worth nothing from now on",
+			ArgsUsage: "MEMBER",
+			Action: func(c *cli.Context) error {
+				_, err := api.Call(c.Context, local(), api.RevokeMember, cluster.MemberRevoke{Name: c.Args().First()})
+				return err
+			}},
 	}
 }
 

@@ -71,7 +71,8 @@ func snapshotCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Printf("restored %d jobs as of %s into %s\nstart it: muster server --data %[3]s --node %s\n", a.Jobs, a.At.Local().Format(time.DateTime), c.String("data"), name)
+				fmt.Printf("restored %d jobs as of %s into %s\nstart it: muster server --data %[3]s --node %s\n",
+					a.Jobs, a.At.Local().Format(time.DateTime), c.String("data"), name)
 				return nil
 			}},
 	}
@@ -105,7 +106,7 @@ func save(ctx context.Context, path string) error {
 	if err := durable.Rename(part, path); err != nil {
 		return err
 	}
-	fmt.Printf("saved %d jobs and the history up to index %d\n", a.Jobs, a.Index)
+	fmt.Printf("saved %s and the history up to index %d\n", count(int(a.Jobs), "job"), a.Index)
 	return nil
 }
 

@@ -62,7 +62,8 @@ func runAdopt(sys *front.Sys, argv []string) int {
 	user, kind := sys.Getenv("PAM_USER"), sys.Getenv("PAM_TYPE")
 	switch {
 	case user == "" || kind == "":
-		fmt.Fprintln(sys.Stderr, "muster pam-adopt: PAM_USER and PAM_TYPE are not set: pam_exec calls this program; see docs/operations.md")
+		fmt.Fprintln(sys.Stderr,
+			"muster pam-adopt: PAM_USER and PAM_TYPE are not set: pam_exec calls this program; see docs/operations.md")
 		return denied
 	case user == "root", kind != "account" && kind != "open_session":
 		return 0
@@ -71,7 +72,9 @@ func runAdopt(sys *front.Sys, argv []string) int {
 		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
 		return denied
 	}
-	_, err = front.Call(sys, api.AdoptSession, api.AdoptRequest{User: user, PID: os.Getppid(), Only: set["action_unknown"] == "deny"})
+	_, err = front.Call(sys, api.AdoptSession, api.AdoptRequest{
+		User: user, PID: os.Getppid(), Only: set["action_unknown"] == "deny",
+	})
 	if err == nil {
 		return 0
 	}

@@ -25,7 +25,10 @@ func TestAdoptOptions(t *testing.T) {
 		{"the end of a session", "ann", "close_session", "", 0, ""},
 		{"no daemon", "ann", "account", "", 0, ""},
 		{"no daemon, strictly", "ann", "account", "action_generic_failure=deny", 1, "Access denied by muster: "},
-		{"an unknown option", "ann", "account", "log_level=debug", 1, "log_level=debug is not known: want action_no_jobs, action_adopt_failure"},
+		{
+			"an unknown option", "ann", "account", "log_level=debug", 1,
+			"log_level=debug is not known: want action_no_jobs, action_adopt_failure",
+		},
 		{"an unknown value", "ann", "account", "action_no_jobs=maybe", 1, "want action_no_jobs=deny or ignore"},
 	} {
 		var out bytes.Buffer

@@ -109,7 +109,8 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 			continue
 		}
 		line := "exec muster internal burnin " + strings.Join(options, " ")
-		argv := []string{"--job-name=burnin", "--nodelist=" + string(n.Name), "--nodes=1", "--ntasks=1", "--partition=" + partition, "--exclusive", "--mem=0", "--priority=1",
+		argv := []string{"--job-name=burnin", "--nodelist=" + string(n.Name), "--nodes=1", "--ntasks=1",
+			"--partition=" + partition, "--exclusive", "--mem=0", "--priority=1",
 			"--requeue", "--time=" + burninLimit, "--chdir=/", "--output=" + output, "--wrap=PATH=" + shellWord(path.Dir(self)) + `:"$PATH" ` + line}
 		if gpus := len(n.Inventory.Found()); gpus > 0 {
 			argv = append(argv, "--gres=gpu:"+strconv.Itoa(gpus))
@@ -192,7 +193,8 @@ func burninShow(s *front.Sys, names []string, json bool) int {
 }
 
 func burninTable(s *front.Sys, parts []*cluster.TestedPart) {
-	slices.SortStableFunc(parts, func(a, b *cluster.TestedPart) int { return cmp.Compare(a.Tests[0].Node, b.Tests[0].Node) })
+	slices.SortStableFunc(parts,
+		func(a, b *cluster.TestedPart) int { return cmp.Compare(a.Tests[0].Node, b.Tests[0].Node) })
 	t := &look.Columns{}
 	t.Line("NODE", "PART", "SERIAL", "TESTED", "JOB", "VERDICT", "WHAT")
 	for _, p := range parts {
@@ -208,7 +210,8 @@ func burninTable(s *front.Sys, parts []*cluster.TestedPart) {
 			if i > 0 {
 				id, serial = "", ""
 			}
-			t.Line(string(test.Node), id, serial, format.Stamp(test.At, "-"), strconv.FormatUint(uint64(test.Job), 10), string(test.Verdict), strings.Join(what, ", "))
+			t.Line(string(test.Node), id, serial, format.Stamp(test.At, "-"),
+				strconv.FormatUint(uint64(test.Job), 10), string(test.Verdict), strings.Join(what, ", "))
 		}
 	}
 	t.Print(s.Stdout)

@@ -47,7 +47,8 @@ func BurninHere(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	parts := burnin.Run(ctx, burnin.Options{Node: cluster.NodeName(node), Load: time.Duration(*seconds) * time.Second, MemMB: cluster.MemMB(*memory), DiskMB: *disk,
+	parts := burnin.Run(ctx, burnin.Options{Node: cluster.NodeName(node),
+		Load: time.Duration(*seconds) * time.Second, MemMB: cluster.MemMB(*memory), DiskMB: *disk,
 		Dir: os.TempDir(), Watch: []string{self, "internal", "gpu-helper"}, Find: exec.LookPath, Say: say})
 	if ctx.Err() != nil {
 		say("ended before the end of the test: nothing is told")

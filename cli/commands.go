@@ -67,7 +67,8 @@ func tame(c *cli.Command, above string) {
 		case ctx.NArg() > 0:
 			return unknownCommand(name, ctx.Args().First(), c.Subcommands)
 		case run == nil:
-			return fmt.Errorf("%s: say what to do: %s", strings.TrimPrefix(name, "muster "), strings.Join(commandNames(c.Subcommands), ", "))
+			return fmt.Errorf("%s: say what to do: %s", strings.TrimPrefix(name, "muster "),
+				strings.Join(commandNames(c.Subcommands), ", "))
 		}
 		return run(ctx)
 	}
@@ -86,7 +87,8 @@ func commandNames(list []*cli.Command) (names []string) {
 func unknownCommand(name, word string, known []*cli.Command) error {
 	names := commandNames(known)
 	if len(names) == 0 {
-		return fmt.Errorf("%s takes options only, not %q: %s --help lists them", strings.TrimPrefix(name, "muster "), word, name)
+		return fmt.Errorf("%s takes options only, not %q: %s --help lists them",
+			strings.TrimPrefix(name, "muster "), word, name)
 	}
 	typed := strings.TrimPrefix(name+" "+word, "muster ")
 	if near := opt.Nearest(word, names); near != "" {
@@ -107,7 +109,8 @@ func oneLine(c *cli.Command) cli.OnUsageErrorFunc {
 		if near := opt.Nearest(word, flagNames(c)); near != "" {
 			hint = ": do you mean --" + near + "?"
 		}
-		return fmt.Errorf("%s has no option --%s%s", strings.TrimPrefix(c.HelpName, "muster "), word, cmp.Or(hint, ": "+c.HelpName+" --help lists them"))
+		return fmt.Errorf("%s has no option --%s%s", strings.TrimPrefix(c.HelpName, "muster "), word,
+			cmp.Or(hint, ": "+c.HelpName+" --help lists them"))
 	}
 }
 

@@ -24,18 +24,39 @@ import (
 // all servers.
 func configCommand() *cli.Command {
 	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "say what would change, and change nothing"}
-	return &cli.Command{Name: "config", Usage: "the configuration: check and compare files, put one in force, see and undo changes", Subcommands: []*cli.Command{
-		{Name: "check", Usage: "read a slurm.conf, and what lies beside it, and say what is not understood or changes nothing", ArgsUsage: "FILE|DIR…",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "tell of keys too that need no setting here"},
-				&cli.BoolFlag{Name: "strict", Usage: "exit with 3 if there is anything to tell"}},
-			Action: checkConfig},
-		{Name: "diff", Usage: "what muster config apply FILE, or scontrol reconfigure on a server with it, would change", ArgsUsage: "FILE|DIR", Action: diffConfig},
-		{Name: "apply", Usage: "put a slurm.conf, with what lies beside it, in force on all servers and nodes", ArgsUsage: "FILE|DIR", Flags: []cli.Flag{dry}, Action: applyConfig},
-		{Name: "show", Usage: "print what is in force as files, or what was with change NUMBER", ArgsUsage: "[NUMBER]",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write the files into this folder instead"}}, Action: showConfig},
-		{Name: "history", Usage: "when, by whom and how the configuration was changed", Action: configHistory},
-		{Name: "undo", Usage: "go back to what was before the last change, or to what was with change NUMBER", ArgsUsage: "[NUMBER]", Flags: []cli.Flag{dry}, Action: undoConfig},
-	}}
+	return &cli.Command{Name: "config",
+		Usage: "the configuration: check and compare files, put one in force, see and undo changes",
+		Subcommands: []*cli.Command{
+			{Name: "check",
+				Usage:     "read a slurm.conf, and what lies beside it, and say what is not understood or changes nothing",
+				ArgsUsage: "FILE|DIR…",
+				Flags: []cli.Flag{&cli.BoolFlag{
+					Name: "all", Aliases: []string{"a"},
+					Usage: "tell of keys too that need no setting here",
+				},
+					&cli.BoolFlag{Name: "strict", Usage: "exit with 3 if there is anything to tell"}},
+				Action: checkConfig},
+			{
+				Name:      "diff",
+				Usage:     "what muster config apply FILE, or scontrol reconfigure on a server with it, would change",
+				ArgsUsage: "FILE|DIR", Action: diffConfig,
+			},
+			{
+				Name:      "apply",
+				Usage:     "put a slurm.conf, with what lies beside it, in force on all servers and nodes",
+				ArgsUsage: "FILE|DIR", Flags: []cli.Flag{dry}, Action: applyConfig,
+			},
+			{Name: "show", Usage: "print what is in force as files, or what was with change NUMBER",
+				ArgsUsage: "[NUMBER]",
+				Flags:     []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write the files into this folder instead"}},
+				Action:    showConfig},
+			{Name: "history", Usage: "when, by whom and how the configuration was changed", Action: configHistory},
+			{
+				Name:      "undo",
+				Usage:     "go back to what was before the last change, or to what was with change NUMBER",
+				ArgsUsage: "[NUMBER]", Flags: []cli.Flag{dry}, Action: undoConfig,
+			},
+		}}
 }
 
 // confFile is the slurm.conf that an argument names: a file, or a folder with one.
@@ -69,7 +90,8 @@ func checkConfig(c *cli.Context) error {
 		for i := range cfg.Partitions {
 			parts[i] = cfg.Partitions[i].Name
 		}
-		fmt.Fprintf(c.App.Writer, "%s: cluster %s, %d nodes declared, partitions %s; %d notes\n", file, cfg.ClusterName, len(cfg.Declared), strings.Join(parts, " "), len(notes))
+		fmt.Fprintf(c.App.Writer, "%s: cluster %s, %d nodes declared, partitions %s; %s\n", file,
+			cfg.ClusterName, len(cfg.Declared), strings.Join(parts, " "), count(len(notes), "note"))
 	}
 	if told > 0 && c.Bool("strict") {
 		return cli.Exit("", 3)
@@ -105,7 +127,8 @@ func numberArg(c *cli.Context) (*int, error) {
 	}
 	n, err := strconv.Atoi(c.Args().First())
 	if err != nil || n < 0 || c.NArg() > 1 {
-		return nil, fmt.Errorf("usage: muster config %s [NUMBER], a number that muster config history lists", c.Command.Name)
+		return nil, fmt.Errorf("usage: muster config %s [NUMBER], a number that muster config history lists",
+			c.Command.Name)
 	}
 	return &n, nil
 }
@@ -192,7 +215,8 @@ func putConfig(c *cli.Context, have api.ConfigResponse, want *cluster.Config, ho
 	}
 	tell(c.App.ErrWriter, r.Notes)
 	if !have.Config.Applied {
-		fmt.Fprintln(c.App.ErrWriter, "from now on servers do not read their --conf files by themselves; scontrol reconfigure goes back to the file of the server that leads")
+		fmt.Fprintln(c.App.ErrWriter,
+			"from now on servers do not read their --conf files by themselves; scontrol reconfigure goes back to the file of the server that leads")
 	}
 	fmt.Fprintln(c.App.Writer, "in force")
 	return nil

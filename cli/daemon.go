@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"dev.muster/agent"
+	"dev.muster/agent/burst"
 	"dev.muster/agent/client"
+	"dev.muster/agent/machine"
 	"dev.muster/cli/look"
 	"dev.muster/cluster"
 	"dev.muster/packaging"
@@ -32,7 +34,8 @@ func app() *cli.App {
 			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(""),
 				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
 			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(":" + agent.DefaultPort),
-				Action: func(c *cli.Context) error { return daemon(c, true, c.Bool("and-client")) }, Subcommands: serverCommands()},
+				Action:      func(c *cli.Context) error { return daemon(c, true, c.Bool("and-client")) },
+				Subcommands: serverCommands()},
 			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
 				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
 			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
@@ -40,18 +43,27 @@ func app() *cli.App {
 				Subcommands: jwtCommands()},
 			{Name: "peer", Usage: "other clusters that are asked by -M: invite, add, list and remove them",
 				Subcommands: peerCommands()},
-			{Name: "snapshot", Usage: "the whole cluster in a file: save, look at and restore it", Subcommands: snapshotCommands()},
+			{
+				Name: "snapshot", Usage: "the whole cluster in a file: save, look at and restore it",
+				Subcommands: snapshotCommands(),
+			},
 			{Name: "node", Usage: "members of the cluster", Subcommands: memberCommands()},
 		},
 	}
 	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
-		asker("why", "[--json] JOB|NODE", "say why a job waits, or died, with numbers, or what holds a node", look.Fit(look.Why)),
-		asker("pam-adopt", "[action_no_jobs=deny|ignore] …", "for pam_exec: put a session into the job that its user has on this node, or refuse it", runAdopt),
+		asker("why", "[--json] JOB|NODE",
+			"say why a job waits, or died, with numbers, or what holds a node", look.Fit(look.Why)),
+		asker("pam-adopt", "[action_no_jobs=deny|ignore] …",
+			"for pam_exec: put a session into the job that its user has on this node, or refuse it",
+			runAdopt),
 		asker(slurmdName, "-C|-G|-V", "print this machine as a line of slurm.conf (-C), or its GPUs (-G)", runSlurmd),
 		asker("lint", "FILE… | --submit [OPTIONS] SCRIPT",
 			"look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
-		asker("health", "[--json] [NODES]", "list nodes that need attention, and what to do; exit code 1 if some do", look.Health),
-		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]", "test nodes under load, each by a job that goes after all others, and show what tests found", runBurnin))
+		asker("health", "[--json] [NODES]",
+			"list nodes that need attention, and what to do; exit code 1 if some do", look.Health),
+		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]",
+			"test nodes under load, each by a job that goes after all others, and show what tests found",
+			runBurnin))
 	a.Commands = append(append(a.Commands, imageCommand()), lookCommands()...)
 	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true})
@@ -61,9 +73,10 @@ func app() *cli.App {
 
 // asker is a command of muster's own that asks as the front-ends do.
 func asker(name, args, usage string, run func(*front.Sys, []string) int) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true, Action: func(c *cli.Context) error {
-		return exit(run(frontEnd(), c.Args().Slice()))
-	}}
+	return &cli.Command{Name: name, Usage: usage, ArgsUsage: args, SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			return exit(run(frontEnd(), c.Args().Slice()))
+		}}
 }
 
 // managers are the commands that become process managers of MPI.
@@ -94,30 +107,69 @@ func daemonFlags(bind string) []cli.Flag {
 	}
 	return append(tokenFlags(), []cli.Flag{
 		dataFlag(),
-		&cli.StringFlag{Name: "socket", Value: socket, Usage: "local socket; front-ends find another one by MUSTER_SOCKET"},
-		&cli.StringFlag{Name: "conf", Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\""},
+		&cli.StringFlag{
+			Name: "socket", Value: socket,
+			Usage: "local socket; front-ends find another one by MUSTER_SOCKET",
+		},
+		&cli.StringFlag{
+			Name:  "conf",
+			Usage: "slurm.conf to put in force; client: or what this machine is, in the words of a NodeName line, e.g. \"Feature=h100 Topology=rack7\"",
+		},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
-		&cli.StringFlag{Name: "bind", Value: bind, Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster"},
+		&cli.StringFlag{
+			Name: "bind", Value: bind,
+			Usage: "where to listen for other members, ADDRESS:PORT; empty: this process is the whole cluster",
+		},
 		&cli.StringFlag{Name: "rest-socket",
 			Usage: "server: a unix socket for the REST interface, which knows callers by the kernel; it is on the page's port too"},
-		&cli.StringFlag{Name: "http", Value: agent.WebAuto, Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind"},
+		&cli.StringFlag{
+			Name: "http", Value: agent.WebAuto,
+			Usage: "server: where to show the status page and metrics, ADDRESS:PORT, none, or auto: port 7480 beside --bind",
+		},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by; only needed the first time"},
 		&cli.BoolFlag{Name: "login", Usage: "client: be a login host, where users work and no jobs run"},
 		&cli.BoolFlag{Name: "and-client", Usage: "server: run jobs on this machine too"},
-		&cli.DurationFlag{Name: "dead-server-after", Value: 72 * time.Hour, Usage: "take a server out of the group that is silent this long"},
-		&cli.Uint64Flag{Name: "snapshot-every", Usage: "server: compact the log after so many entries (default: some thousands)"},
-		&cli.StringFlag{Name: "hollow", Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf"},
-		&cli.StringFlag{Name: "hollow-prefix", Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)"},
+		&cli.DurationFlag{
+			Name: "dead-server-after", Value: 72 * time.Hour,
+			Usage: "take a server out of the group that is silent this long",
+		},
+		&cli.Uint64Flag{
+			Name:  "snapshot-every",
+			Usage: "server: compact the log after so many entries (default: some thousands)",
+		},
+		&cli.StringFlag{
+			Name:  "hollow",
+			Usage: "be hollow nodes instead of this machine, e.g. 8x16c64g8gpu:h100, or conf for those of --conf",
+		},
+		&cli.StringFlag{
+			Name:  "hollow-prefix",
+			Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)",
+		},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
-		&cli.DurationFlag{Name: "hollow-time", Value: time.Second, Usage: "how long a step of a hollow node lasts without --hollow-exec"},
+		&cli.DurationFlag{
+			Name: "hollow-time", Value: time.Second,
+			Usage: "how long a step of a hollow node lasts without --hollow-exec",
+		},
 		imageDiskFlag(),
-		&cli.DurationFlag{Name: "gpu-every", Value: 10 * time.Second, Usage: "how often this machine's GPUs and ports are looked at"},
+		&cli.DurationFlag{
+			Name: "gpu-every", Value: 10 * time.Second,
+			Usage: "how often this machine's GPUs and ports are looked at",
+		},
 		&cli.DurationFlag{Name: "sample-span", Value: time.Minute, Hidden: true,
 			Usage: "for how long a sample of what this machine and its jobs do stands"},
-		&cli.StringFlag{Name: "gpu-metrics", Usage: "where to show the load of this machine's GPUs by dcgm-exporter's names, with the job, ADDRESS:PORT (default: nowhere)"},
-		&cli.StringFlag{Name: "gpu-jobs", Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it"},
-		&cli.StringFlag{Name: "sysfs", Value: "/sys", Usage: "where the kernel shows this machine's InfiniBand and RoCE devices"},
+		&cli.StringFlag{
+			Name:  "gpu-metrics",
+			Usage: "where to show the load of this machine's GPUs by dcgm-exporter's names, with the job, ADDRESS:PORT (default: nowhere)",
+		},
+		&cli.StringFlag{
+			Name:  "gpu-jobs",
+			Usage: "folder for a file of each GPU with its jobs, as dcgm-exporter --hpc-job-mapping-dir reads it",
+		},
+		&cli.StringFlag{
+			Name: "sysfs", Value: "/sys",
+			Usage: "where the kernel shows this machine's InfiniBand and RoCE devices",
+		},
 		&cli.StringFlag{Name: "log-level", Value: "info", Usage: "debug, info, warn or error"},
 	}...)
 }
@@ -149,8 +201,11 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
-		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"), Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
-		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"), SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"), HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"),
+		Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
+		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"),
+		SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"),
+		HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
 		Dialect: slurm.Dialect{}, RESTSocket: c.String("rest-socket"),
 		Program: client.Program{
 			Cast:   []string{self, "internal", "cast"},
@@ -163,6 +218,8 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		Sysfs: c.String("sysfs"), SampleSpan: c.Duration("sample-span"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	cfg.Hooks.Filter = &lua.Filter{Log: cfg.Log}
+	cfg.Hooks.Burst = &burst.Caller{Program: []string{self, "internal", "burst"}, Log: cfg.Log, Environ: []string{
+		"PATH=" + filepath.Dir(self) + ":/usr/sbin:/usr/bin:/sbin:/bin", "MUSTER_SOCKET=" + cfg.Socket}}
 	cfg.Fatal = func(err error) {
 		fmt.Fprintln(os.Stderr, "muster:", err)
 		os.Exit(1)
@@ -216,13 +273,13 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 	switch h := c.String("hollow"); {
 	case h == "conf" && cfg.Load != nil:
 		for _, n := range declared {
-			client.Hollow(&n.Inventory)
-			cfg.Hollow = append(cfg.Hollow, client.NodeConfig{Name: n.Name, Inventory: n.Inventory})
+			machine.Hollow(&n.Inventory)
+			cfg.Hollow = append(cfg.Hollow, machine.Node{Name: n.Name, Inventory: n.Inventory})
 		}
 	case h == "conf":
 		return errors.New("--hollow conf needs --conf FILE")
 	case h != "":
-		nodes, err := client.ParseHollow(h)
+		nodes, err := machine.ParseHollow(h)
 		if err != nil {
 			return err
 		}

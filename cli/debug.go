@@ -21,7 +21,10 @@ import (
 var profiles = []struct {
 	name  string
 	timed bool
-}{{"allocs", false}, {"block", false}, {"goroutine", false}, {"heap", false}, {"mutex", false}, {"profile", true}, {"threadcreate", false}, {"trace", true}}
+}{
+	{"allocs", false}, {"block", false}, {"goroutine", false}, {"heap", false}, {"mutex", false},
+	{"profile", true}, {"threadcreate", false}, {"trace", true},
+}
 
 // debugCommand looks into the daemon of this machine.
 func debugCommand() *cli.Command {
@@ -30,10 +33,18 @@ func debugCommand() *cli.Command {
 		names[i] = p.name
 	}
 	return &cli.Command{Name: "debug", Usage: "look into the daemon of this machine", Subcommands: []*cli.Command{
-		{Name: "pprof", Usage: "write a profile of the daemon, for go tool pprof (trace: go tool trace): " + strings.Join(names, ", "), ArgsUsage: "KIND",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "file to write to (default: standard output)"},
+		{Name: "pprof",
+			Usage:     "write a profile of the daemon, for go tool pprof (trace: go tool trace): " + strings.Join(names, ", "),
+			ArgsUsage: "KIND",
+			Flags: []cli.Flag{&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"},
+				Usage: "file to write to (default: standard output)",
+			},
 				&cli.IntFlag{Name: "seconds", Value: 30, Usage: "how long profile (of the CPU) and trace take"},
-				&cli.BoolFlag{Name: "text", Usage: "text to read, in place of a file for the tool; not of profile and trace"}},
+				&cli.BoolFlag{
+					Name:  "text",
+					Usage: "text to read, in place of a file for the tool; not of profile and trace",
+				}},
 			Action: pprofOf},
 	}}
 }
@@ -54,14 +65,20 @@ func pprofOf(c *cli.Context) error {
 	} else if c.Bool("text") {
 		q.Set("debug", "2")
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialDebug(ctx) }}}
-	req, err := http.NewRequestWithContext(c.Context, http.MethodGet, "http://muster/debug/pprof/"+profiles[i].name+"?"+q.Encode(), nil)
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialDebug(ctx) },
+		},
+	}
+	req, err := http.NewRequestWithContext(c.Context, http.MethodGet,
+		"http://muster/debug/pprof/"+profiles[i].name+"?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("profile %s: %w (root and the daemon's own user may ask, where a daemon runs)", profiles[i].name, err)
+		return fmt.Errorf("profile %s: %w (root and the daemon's own user may ask, where a daemon runs)",
+			profiles[i].name, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

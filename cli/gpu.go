@@ -10,16 +10,17 @@ import (
 
 // gpuCommand prints what a client would find on this machine.
 func gpuCommand() *cli.Command {
-	return &cli.Command{Name: "gpu", Usage: "print this machine's GPUs, and what is wrong with them", Action: func(c *cli.Context) error {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		w := gpu.NewWatcher([]string{self, "internal", "gpu-helper"}, 0, slog.New(slog.DiscardHandler))
-		scan, faults, err := w.Look(c.Context)
-		if err != nil {
-			return err
-		}
-		return gpu.Table(os.Stdout, scan, faults)
-	}}
+	return &cli.Command{Name: "gpu", Usage: "print this machine's GPUs, and what is wrong with them",
+		Action: func(c *cli.Context) error {
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			w := gpu.NewWatcher([]string{self, "internal", "gpu-helper"}, 0, slog.New(slog.DiscardHandler))
+			scan, faults, err := w.Look(c.Context)
+			if err != nil {
+				return err
+			}
+			return gpu.Table(os.Stdout, scan, faults)
+		}}
 }

@@ -35,6 +35,8 @@ func imageCommand() *cli.Command {
 		verb("rm", "IMAGE...", "remove images, by what they were asked for as or the beginning of the digest"),
 		verb("pin", "IMAGE...", "keep images from being removed to make room"),
 		verb("unpin", "IMAGE...", "end that"),
+		verb("containers", "", "list the containers that users keep by name (container_scope=global)"),
+		verb("drop", "USER/NAME...", "remove such containers; no step should run in them"),
 		verb("prune", "", "remove what was long not used, until all fit into --image-disk"),
 	}}
 }
@@ -50,7 +52,8 @@ func runImage(c *cli.Context, name string) error {
 	}
 	store, limit := agent.ImagesIn(c.String("data")), strconv.FormatInt(imageDisk(c), 10)
 	words := append([]string{"muster", "internal", "image", name, store, limit}, c.Args().Slice()...)
-	return fmt.Errorf("execute %s: %w", self, unix.Exec(self, words, append(os.Environ(), "MUSTER_SOCKET="+daemonSocket())))
+	return fmt.Errorf("execute %s: %w", self,
+		unix.Exec(self, words, append(os.Environ(), "MUSTER_SOCKET="+daemonSocket())))
 }
 
 // daemonSocket is that of this machine's daemon, which asks other nodes for an image; "" if none runs.

@@ -37,35 +37,57 @@ const maxScript = 1 << 20
 
 func installCommand() *cli.Command {
 	common := []cli.Flag{
-		&cli.StringFlag{Name: "prefix", Value: "/usr/local", Usage: "below which the program, its links and manuals go"},
-		&cli.StringFlag{Name: "root", Usage: "install into this folder, which becomes a machine's /; nothing is started"},
+		&cli.StringFlag{
+			Name: "prefix", Value: "/usr/local", Usage: "below which the program, its links and manuals go",
+		},
+		&cli.StringFlag{
+			Name:  "root",
+			Usage: "install into this folder, which becomes a machine's /; nothing is started",
+		},
 		&cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with --dry-run: name each file"},
 	}
 	flags := append([]cli.Flag{
-		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join by (default: the one from which install.sh came)"},
+		&cli.StringSliceFlag{
+			Name:  "join",
+			Usage: "address of a server to join by (default: the one from which install.sh came)",
+		},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
-		&cli.StringFlag{Name: "bind", Usage: "where the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " of all addresses)"},
+		&cli.StringFlag{
+			Name:  "bind",
+			Usage: "where the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " of all addresses)",
+		},
 		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf that the daemon puts in force"},
-		&cli.BoolFlag{Name: "replace-slurm", Usage: "use muster's commands and units instead of those of a Slurm that is installed here"},
+		&cli.BoolFlag{
+			Name:  "replace-slurm",
+			Usage: "use muster's commands and units instead of those of a Slurm that is installed here",
+		},
 		&cli.BoolFlag{Name: "no-start", Usage: "do not start the daemon"},
 	}, append(tokenFlags(), common...)...)
 	role := func(name, usage string, more ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, Flags: append(more, flags...), Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return fmt.Errorf("what is %s? muster install %s takes options only", c.Args().First(), name)
-			}
-			return install(c, name)
-		}}
+		return &cli.Command{Name: name, Usage: usage, Flags: append(more, flags...),
+			Action: func(c *cli.Context) error {
+				if c.NArg() > 0 {
+					return fmt.Errorf("what is %s? muster install %s takes options only", c.Args().First(), name)
+				}
+				return install(c, name)
+			}}
 	}
-	return &cli.Command{Name: "install", Usage: "install muster on this machine, or upgrade it, and have it join a cluster", ArgsUsage: "client|server|login",
+	return &cli.Command{Name: "install",
+		Usage:     "install muster on this machine, or upgrade it, and have it join a cluster",
+		ArgsUsage: "client|server|login",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "uninstall", Usage: "remove what was installed"},
-			&cli.BoolFlag{Name: "purge", Usage: "with --uninstall: also the configuration and the data, and jobs that run"},
+			&cli.BoolFlag{
+				Name:  "purge",
+				Usage: "with --uninstall: also the configuration and the data, and jobs that run",
+			},
 		}, common...),
 		Subcommands: []*cli.Command{
-			role(packaging.Server, "a member of the server group; without a token the first one", &cli.BoolFlag{Name: "and-client", Usage: "run jobs on this machine too"}),
+			role(packaging.Server, "a member of the server group; without a token the first one", &cli.BoolFlag{
+				Name: "and-client", Usage: "run jobs on this machine too",
+			}),
 			role(packaging.Client, "a compute node"),
 			role(packaging.Login, "a login host, where users work and no jobs run"),
 		},
@@ -105,7 +127,9 @@ func newInstaller(c *cli.Context, role string) (*packaging.Installer, error) {
 		prefix = own // remove what this program is a part of
 	}
 	_, err = os.Stat("/run/systemd/system") // as sd_booted(3)
-	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self, FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Verbose: c.Bool("verbose"), Out: os.Stdout,
+	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self,
+		FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Verbose: c.Bool("verbose"),
+		Out:     os.Stdout,
 		Systemd: err == nil, Command: command, StopSteps: func(force bool) error { return stopSteps(self, force) }}, nil
 }
 
@@ -115,7 +139,8 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+		return out.String(), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err,
+			strings.TrimSpace(errs.String()))
 	}
 	return out.String(), nil
 }
@@ -211,8 +236,10 @@ func joins(c *cli.Context, i *packaging.Installer, role, token string, join []st
 	if token == "" || len(join) == 0 {
 		return fmt.Errorf("this machine is in no cluster yet: give --join ADDRESS and --token TOKEN, or --token-file FILE; muster token create --install, on a server, prints the whole command")
 	}
-	cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login, Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
-		Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join, Token: token}
+	cfg := agent.Config{Server: role == packaging.Server, Login: role == packaging.Login,
+		Dir: packaging.StateDir, NodeName: cluster.NodeName(c.String("node")),
+		Bind: cmp.Or(c.String("bind"), ":"+agent.DefaultPort), Advertise: c.String("advertise"), Join: join,
+		Token: token}
 	i.Check = func() error { return checkJoin(cfg) }
 	i.Joins = "join the cluster by " + strings.Join(join, ", ")
 	i.Join = func(ctx context.Context) error { _, err := agent.Join(ctx, cfg); return err }
@@ -225,9 +252,13 @@ func membership(root, role string) (string, bool, error) {
 		return "", false, nil
 	}
 	name, has, err := agent.Membership(packaging.StateDir)
-	want := map[string]cluster.Role{packaging.Server: cluster.RoleServer, packaging.Client: cluster.RoleNode, packaging.Login: cluster.RoleLogin}[role]
+	want := map[string]cluster.Role{
+		packaging.Server: cluster.RoleServer, packaging.Client: cluster.RoleNode,
+		packaging.Login: cluster.RoleLogin,
+	}[role]
 	if err == nil && name != "" && has != want {
-		err = fmt.Errorf("this machine joined as a %s; to make it a %s, uninstall with --purge first, and revoke %s on a server (muster node revoke %s)", has, role, name, name)
+		err = fmt.Errorf("this machine joined as a %s; to make it a %s, uninstall with --purge first, and revoke %s on a server (muster node revoke %s)",
+			has, role, name, name)
 	}
 	return name, name != "", err
 }
@@ -288,14 +319,17 @@ func inCluster(ctx context.Context, role, name string) error {
 func printTokens(ctx context.Context, andClient bool) error {
 	fmt.Println("muster: this is a new cluster. For a day, other machines join it by these commands, as root:")
 	var servers []api.Server
-	for _, k := range []api.TokenRequest{{Role: cluster.RoleNode, Uses: 10_000}, {Role: cluster.RoleServer, Uses: 10}, {Role: cluster.RoleLogin, Uses: 100}} {
+	for _, k := range []api.TokenRequest{
+		{Role: cluster.RoleNode, Uses: 10_000}, {Role: cluster.RoleServer, Uses: 10},
+		{Role: cluster.RoleLogin, Uses: 100},
+	} {
 		c := local()
 		r, err := api.Call(ctx, c, api.CreateToken, k)
 		c.Close()
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n# a %s:\n", k.Role.Word())
+		fmt.Printf("\n# a %s:\n", k.Role.Machine())
 		words := k.Role.Word()
 		if andClient && k.Role == cluster.RoleServer {
 			words += " --and-client" // as the first one

@@ -26,7 +26,10 @@ import (
 func tokenFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "token", Usage: "join token of muster token create", EnvVars: []string{"MUSTER_TOKEN"}},
-		&cli.StringFlag{Name: "token-file", Usage: "file that holds the join token", EnvVars: []string{"MUSTER_TOKEN_FILE"}},
+		&cli.StringFlag{
+			Name: "token-file", Usage: "file that holds the join token",
+			EnvVars: []string{"MUSTER_TOKEN_FILE"},
+		},
 	}
 }
 
@@ -78,7 +81,8 @@ func checkPort(bind string) error {
 		}
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("something else listens at %s (ss -lntup shows what): stop it, or choose another port with --bind", bind)
+		return fmt.Errorf("something else listens at %s (ss -lntup shows what): stop it, or choose another port with --bind",
+			bind)
 	}
 	return err
 }
@@ -107,7 +111,9 @@ func mayLeave(ctx context.Context, purge, dry bool) error {
 		return nil
 	}
 	if err := agent.Leave(ctx, packaging.StateDir); err != nil {
-		fmt.Fprintf(os.Stderr, "muster: the cluster could not be told that %s leaves (%v): muster node revoke %s, on a server, frees its name\n", name, err, name)
+		fmt.Fprintf(os.Stderr,
+			"muster: the cluster could not be told that %s leaves (%v): muster node revoke %s, on a server, frees its name\n",
+			name, err, name)
 	}
 	return nil
 }
@@ -122,7 +128,8 @@ func lastServer(ctx context.Context, name string) error {
 	}
 	for _, s := range r.Servers {
 		if s.Name == name {
-			return fmt.Errorf("server %s is one of a group of %d, which would go on counting it: muster server leave %s first", name, len(r.Servers), name)
+			return fmt.Errorf("server %s is one of a group of %d, which would go on counting it: muster server leave %s first",
+				name, len(r.Servers), name)
 		}
 	}
 	return nil
@@ -132,7 +139,8 @@ func lastServer(ctx context.Context, name string) error {
 func withoutJobs(ctx context.Context, name string) error {
 	c := local()
 	defer c.Close()
-	r, err := api.Call(ctx, c, api.ListJobs, api.JobQuery{Nodes: []cluster.NodeName{cluster.NodeName(name)}, Brief: true,
+	r, err := api.Call(ctx, c, api.ListJobs, api.JobQuery{Nodes: []cluster.NodeName{cluster.NodeName(name)},
+		Brief:  true,
 		Phases: []cluster.Phase{cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}})
 	if err != nil || len(r.Jobs) == 0 {
 		return nil // StopSteps looks for processes

@@ -18,7 +18,8 @@ import (
 	"dev.muster/slurm/submit"
 )
 
-// maxNotes is how many notes one file gets: more are not read.
+// maxNotes is how many notes one file gets: more are not read. Names that the cluster lacks are all told: one that is
+// left out is met at the next attempt.
 const maxNotes = 3
 
 // lintNote is a remark on a line of a file; line 0 is the file as a whole.
@@ -58,36 +59,38 @@ type jobScript struct {
 
 // lintRule finds one kind of mistake.
 type lintRule struct {
-	name string
-	of   func(s *jobScript) (lintNote, bool)
+	name   string
+	of     func(s *jobScript) (lintNote, bool)
+	always bool // however many others there are
 }
 
-// lintRules are the rules, the ones that matter most first: those behind the third that applies are not heard.
+// lintRules are the rules, the ones that matter most first: those behind the third that applies are not heard, but for
+// names.
 var lintRules = [...]lintRule{
-	{"crlf", lintCRLF},
-	{"late", lintLate},
-	{"mistyped", lintMistyped},
-	{"refused", lintRefused},
-	{"partition", lintPartition},
-	{"account", lintAccount},
-	{"qos", lintQOS},
-	{"gpus-of-node", lintTooManyGPUs},
-	{"torchrun-per-node", lintTorchrunTasks},
-	{"torchrun-nodes", lintTorchrunNodes},
-	{"torchrun-gpus", lintTorchrunGPUs},
-	{"rendezvous", lintRendezvous},
-	{"tasks-gpus", lintTasksGPUs},
-	{"one-node", lintOneNode},
-	{"data-loader", lintDataLoader},
-	{"memory", lintMemory},
-	{"mail", lintMail},
-	{"array", lintArray},
-	{"time", lintTime},
-	{"shebang", lintShebang},
+	{"crlf", lintCRLF, false},
+	{"late", lintLate, false},
+	{"mistyped", lintMistyped, true},
+	{"refused", lintRefused, false},
+	{"partition", lintPartition, true},
+	{"account", lintAccount, true},
+	{"qos", lintQOS, true},
+	{"gpus-of-node", lintTooManyGPUs, false},
+	{"torchrun-per-node", lintTorchrunTasks, false},
+	{"torchrun-nodes", lintTorchrunNodes, false},
+	{"torchrun-gpus", lintTorchrunGPUs, false},
+	{"rendezvous", lintRendezvous, false},
+	{"tasks-gpus", lintTasksGPUs, false},
+	{"one-node", lintOneNode, false},
+	{"data-loader", lintDataLoader, false},
+	{"memory", lintMemory, false},
+	{"mail", lintMail, false},
+	{"array", lintArray, false},
+	{"time", lintTime, false},
+	{"shebang", lintShebang, false},
 }
 
-// runLint prints at most three notes on each script or configuration file, the most helpful first, and nothing
-// where there is nothing to say.
+// runLint prints at most three notes on each script or configuration file, and all names that are wrong, the most
+// helpful first, and nothing where there is nothing to say.
 func runLint(s *front.Sys, args []string) int {
 	if len(args) > 1 && args[0] == "--submit" {
 		return lintSubmit(s, args[1:])
@@ -113,7 +116,7 @@ func runLint(s *front.Sys, args []string) int {
 		sc := readJobScript(s, file, text)
 		sc.nodes, sc.config, sc.books = nodes, config, books
 		for _, r := range lintRules {
-			if n, ok := r.of(sc); ok && len(notes) < maxNotes {
+			if n, ok := r.of(sc); ok && (r.always || len(notes) < maxNotes) {
 				notes = append(notes, n)
 			}
 		}
@@ -291,7 +294,8 @@ func (s *jobScript) gpusPerNode() (n int, kind string) {
 // directiveLine is where an option stands.
 func (s *jobScript) directiveLine(words ...string) int {
 	for _, c := range s.comments {
-		if rest, ok := strings.CutPrefix(c.words[0], "#SBATCH"); ok && slices.ContainsFunc(words, func(w string) bool { return strings.Contains(rest, w) }) {
+		if rest, ok := strings.CutPrefix(c.words[0], "#SBATCH"); ok && slices.ContainsFunc(words,
+			func(w string) bool { return strings.Contains(rest, w) }) {
 			return c.n
 		}
 	}
@@ -299,7 +303,11 @@ func (s *jobScript) directiveLine(words ...string) int {
 }
 
 func lintCRLF(s *jobScript) (lintNote, bool) {
-	return lintNote{1, "lines end with carriage returns, as on Windows, and sbatch refuses that: sed -i 's/\\r$//' " + path.Base(s.path)}, bytes.Contains(s.text, []byte("\r\n"))
+	return lintNote{
+		1,
+		"lines end with carriage returns, as on Windows, and sbatch refuses that: sed -i " +
+			"'s/\\r$//' " + path.Base(s.path),
+	}, bytes.Contains(s.text, []byte("\r\n"))
 }
 
 // lintLate finds #SBATCH lines that are not read: behind the first command, or not at the beginning of their line.
@@ -308,12 +316,18 @@ func lintLate(s *jobScript) (lintNote, bool) {
 		text := c.words[0]
 		switch {
 		case len(s.commands) > 0 && c.n > s.commands[0].n && strings.HasPrefix(text, "#SBATCH"):
-			return lintNote{c.n, fmt.Sprintf("ignored, as it comes after the first command (line %d): move it up", s.commands[0].n)}, true
+			return lintNote{
+				c.n,
+				fmt.Sprintf("ignored, as it comes after the first command (line %d): move it up", s.commands[0].n),
+			}, true
 		case len(s.commands) > 0 && c.n > s.commands[0].n:
 		case strings.HasPrefix(strings.TrimSpace(text), "#SBATCH") && !strings.HasPrefix(text, "#"):
 			return lintNote{c.n, "ignored: #SBATCH must be at the beginning of the line"}, true
 		case strings.HasPrefix(text, "# SBATCH -"):
-			return lintNote{c.n, "a comment, not an option: write #SBATCH without the blank (or ##SBATCH to turn it off)"}, true
+			return lintNote{
+				c.n,
+				"a comment, not an option: write #SBATCH without the blank (or ##SBATCH to turn it off)",
+			}, true
 		}
 	}
 	return lintNote{}, false
@@ -342,7 +356,10 @@ func lintTooManyGPUs(s *jobScript) (lintNote, bool) {
 		}
 		most = max(most, n)
 	}
-	return lintNote{s.directiveLine("gres", "gpus", "-G"), fmt.Sprintf("asks for %d %s on a node, no node of this cluster has more than %d", want, name, most)}, want > most
+	return lintNote{
+		s.directiveLine("gres", "gpus", "-G"),
+		fmt.Sprintf("asks for %d %s on a node, no node of this cluster has more than %d", want, name, most),
+	}, want > most
 }
 
 // torchrun finds the command that starts torchrun, its options, and whether srun starts it.
@@ -393,7 +410,11 @@ func lintTorchrunTasks(s *jobScript) (lintNote, bool) {
 	}
 	workers, _ := option(args, "nproc_per_node")
 	tasks, _ = strconv.Atoi(workers)
-	return lintNote{l.n, fmt.Sprintf("srun starts torchrun %d times on each node, and each starts %s workers: want --ntasks-per-node=1", each, workers)}, each > 1 && tasks > 1
+	return lintNote{
+		l.n,
+		fmt.Sprintf("srun starts torchrun %d times on each node, and each starts %s workers: want --ntasks-per-node=1",
+			each, workers),
+	}, each > 1 && tasks > 1
 }
 
 func lintTorchrunNodes(s *jobScript) (lintNote, bool) {
@@ -409,11 +430,21 @@ func lintTorchrunNodes(s *jobScript) (lintNote, bool) {
 	n, err := strconv.Atoi(text)
 	switch {
 	case given && err == nil && n != want && want > 0:
-		return lintNote{l.n, fmt.Sprintf("torchrun waits for --nnodes=%d, the job has %d nodes: write --nnodes=$SLURM_NNODES", n, want)}, true
+		return lintNote{
+			l.n,
+			fmt.Sprintf("torchrun waits for --nnodes=%d, the job has %d nodes: write --nnodes=$SLURM_NNODES", n, want),
+		}, true
 	case !given && want > 1:
-		return lintNote{l.n, fmt.Sprintf("torchrun without --nnodes trains on each of the %d nodes alone: add --nnodes=$SLURM_NNODES and --rdzv-endpoint", want)}, true
+		return lintNote{
+			l.n,
+			fmt.Sprintf("torchrun without --nnodes trains on each of the %d nodes alone: add "+
+				"--nnodes=$SLURM_NNODES and --rdzv-endpoint",
+				want),
+		}, true
 	case want > 1 && !srun && !s.mentions("pdsh", "ssh", "mpirun", "clush"):
-		return lintNote{l.n, fmt.Sprintf("torchrun runs on the first of the %d nodes only: put srun before it", want)}, true
+		return lintNote{
+			l.n, fmt.Sprintf("torchrun runs on the first of the %d nodes only: put srun before it", want),
+		}, true
 	}
 	return lintNote{}, false
 }
@@ -423,7 +454,12 @@ func lintTorchrunGPUs(s *jobScript) (lintNote, bool) {
 	gpus, _ := s.gpusPerNode()
 	text, _ := option(args, "nproc_per_node")
 	n, err := strconv.Atoi(text)
-	return lintNote{l.n, fmt.Sprintf("torchrun starts %d workers on a node, the job has %d GPUs there: write --nproc-per-node=$SLURM_GPUS_ON_NODE", n, gpus)},
+	return lintNote{
+			l.n,
+			fmt.Sprintf("torchrun starts %d workers on a node, the job has %d GPUs there: write "+
+				"--nproc-per-node=$SLURM_GPUS_ON_NODE",
+				n, gpus),
+		},
 		ok && err == nil && gpus > 0 && n != gpus
 }
 
@@ -433,7 +469,12 @@ func lintTasksGPUs(s *jobScript) (lintNote, bool) {
 		return lintNote{}, false
 	}
 	tasks := s.tasksPerNode()
-	return lintNote{s.directiveLine("ntasks-per-node", "gpus-per-node"), fmt.Sprintf("%d tasks on a node do not share its %d GPUs evenly: want as many tasks as GPUs, or one for a launcher such as torchrun", tasks, gpus)},
+	return lintNote{
+			s.directiveLine("ntasks-per-node", "gpus-per-node"),
+			fmt.Sprintf("%d tasks on a node do not share its %d GPUs evenly: want as many tasks as GPUs, or "+
+				"one for a launcher such as torchrun",
+				tasks, gpus),
+		},
 		tasks > 1 && gpus%tasks != 0 && tasks%gpus != 0
 }
 
@@ -447,7 +488,8 @@ func (s *jobScript) mentions(programs ...string) bool {
 }
 
 // spreaders start programs on several nodes, or several of them, or are scripts that may.
-var spreaders = []string{"srun", "mpi", "torchrun", "torch.distributed", "ray", "deepspeed", "accelerate", "horovod", "ssh", "pdsh", "clush", "parallel", "xargs", ".sh", "make", "nextflow", "snakemake",
+var spreaders = []string{"srun", "mpi", "torchrun", "torch.distributed", "ray", "deepspeed", "accelerate",
+	"horovod", "ssh", "pdsh", "clush", "parallel", "xargs", ".sh", "make", "nextflow", "snakemake",
 	"charmrun", "spark", "dask", "julia", "SLURM_"}
 
 func lintOneNode(s *jobScript) (lintNote, bool) {
@@ -456,10 +498,16 @@ func lintOneNode(s *jobScript) (lintNote, bool) {
 	}
 	for _, l := range s.commands {
 		if _, ok := l.has("python"); ok {
-			return lintNote{l.n, fmt.Sprintf("runs on the first of the %d nodes only: put srun before it", s.req.Job.MinNodes)}, true
+			return lintNote{
+				l.n,
+				fmt.Sprintf("runs on the first of the %d nodes only: put srun before it", s.req.Job.MinNodes),
+			}, true
 		}
 		if _, ok := l.has("python3"); ok {
-			return lintNote{l.n, fmt.Sprintf("runs on the first of the %d nodes only: put srun before it", s.req.Job.MinNodes)}, true
+			return lintNote{
+				l.n,
+				fmt.Sprintf("runs on the first of the %d nodes only: put srun before it", s.req.Job.MinNodes),
+			}, true
 		}
 	}
 	return lintNote{}, false
@@ -471,7 +519,8 @@ func lintDataLoader(s *jobScript) (lintNote, bool) {
 		return lintNote{}, false
 	}
 	for _, l := range s.commands {
-		if _, ok := l.has("srun"); !ok || slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "-c") || strings.HasPrefix(w, "--cpus-per") }) {
+		if _, ok := l.has("srun"); !ok || slices.ContainsFunc(l.words,
+			func(w string) bool { return strings.HasPrefix(w, "-c") || strings.HasPrefix(w, "--cpus-per") }) {
 			continue
 		}
 		for _, w := range l.words {
@@ -483,7 +532,11 @@ func lintDataLoader(s *jobScript) (lintNote, bool) {
 			}
 			text, err := os.ReadFile(w)
 			if _, rest, found := strings.Cut(string(text), "num_workers="); err == nil && found && bytes.Contains(text, []byte("DataLoader")) && !strings.HasPrefix(rest, "0") {
-				return lintNote{l.n, path.Base(w) + " loads data by processes of their own (DataLoader with num_workers), on one CPU for each task: ask for more by -c, 8 to 16 for a GPU say"}, true
+				return lintNote{
+					l.n,
+					path.Base(w) + " loads data by processes of their own (DataLoader with num_workers), on " +
+						"one CPU for each task: ask for more by -c, 8 to 16 for a GPU say",
+				}, true
 			}
 		}
 	}
@@ -499,7 +552,11 @@ func lintMemory(s *jobScript) (lintNote, bool) {
 	for i := range s.nodes {
 		whole = whole || want > 0 && want == len(s.nodes[i].Inventory.GPUs)
 	}
-	return lintNote{s.directiveLine("mem"), "--mem=0 takes all memory of each node, so nobody else fits there though the job does not use all of it: name what it needs, or say --exclusive"}, !whole
+	return lintNote{
+		s.directiveLine("mem"),
+		"--mem=0 takes all memory of each node, so nobody else fits there though the job does not use all of " +
+			"it: name what it needs, or say --exclusive",
+	}, !whole
 }
 
 func lintMail(s *jobScript) (lintNote, bool) {
@@ -507,7 +564,9 @@ func lintMail(s *jobScript) (lintNote, bool) {
 		return lintNote{}, false
 	}
 	j := &s.req.Job
-	return lintNote{s.directiveLine("mail-user"), "no mail is sent without --mail-type=END,FAIL, say"}, j.MailUser != "" && (len(j.MailType) == 0 || slices.Equal(j.MailType, []string{"NONE"}))
+	return lintNote{
+		s.directiveLine("mail-user"), "no mail is sent without --mail-type=END,FAIL, say",
+	}, j.MailUser != "" && (len(j.MailType) == 0 || slices.Equal(j.MailType, []string{"NONE"}))
 }
 
 // wideArray is how many tasks an array may have without a word about how many run at once.
@@ -518,7 +577,11 @@ func lintArray(s *jobScript) (lintNote, bool) {
 		return lintNote{}, false
 	}
 	a := s.req.Job.Array
-	return lintNote{s.directiveLine("array", "-a"), fmt.Sprintf("%d tasks may all run at once: --array=%s%%50 keeps some of the cluster for others", a.Tasks.Len(), a.Text)}, a.Tasks.Len() > wideArray && a.Limit == 0
+	return lintNote{
+		s.directiveLine("array", "-a"),
+		fmt.Sprintf("%d tasks may all run at once: --array=%s%%50 keeps some of the cluster for others",
+			a.Tasks.Len(), a.Text),
+	}, a.Tasks.Len() > wideArray && a.Limit == 0
 }
 
 // lintTime finds jobs that get their partition's limit, unless that has a default, or they get their options by the
@@ -547,9 +610,14 @@ func lintTime(s *jobScript) (lintNote, bool) {
 			}
 		}
 	}
-	return lintNote{0, "without --time it gets " + limit + ", and can not start early in a gap: add #SBATCH --time=HH:MM:SS"}, true
+	return lintNote{
+		0,
+		"without --time it gets " + limit + ", and can not start early in a gap: add #SBATCH --time=HH:MM:SS",
+	}, true
 }
 
 func lintShebang(s *jobScript) (lintNote, bool) {
-	return lintNote{1, "no #! line: muster runs it with /bin/bash, Slurm would refuse it; add #!/bin/bash"}, s.options && !bytes.HasPrefix(s.text, []byte("#!"))
+	return lintNote{
+		1, "no #! line: muster runs it with /bin/bash, Slurm would refuse it; add #!/bin/bash",
+	}, s.options && !bytes.HasPrefix(s.text, []byte("#!"))
 }

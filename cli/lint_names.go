@@ -79,7 +79,10 @@ func (s *jobScript) unknown(option, short string, asked, known []string) (lintNo
 		if what == "" {
 			what = option
 		}
-		return lintNote{s.directiveLine(option, short), fmt.Sprintf("this cluster has no %s %s%s", what, name, opt.Meant(name, known))}, true
+		return lintNote{
+			s.directiveLine(option, short),
+			fmt.Sprintf("this cluster has no %s %s%s", what, name, opt.Meant(name, known)),
+		}, true
 	}
 	return lintNote{}, false
 }
@@ -90,7 +93,10 @@ func lintRendezvous(s *jobScript) (lintNote, bool) {
 	backend, _ := option(args, "rdzv_backend")
 	_, master := option(args, "master_addr")
 	_, endpoint := option(args, "rdzv_endpoint")
-	return lintNote{l.n, "torchrun with --rdzv-backend=c10d and --master-addr alone waits for good: say --rdzv-endpoint=HOST:PORT in place of --master-addr"},
+	return lintNote{
+			l.n,
+			"torchrun with --rdzv-backend=c10d and --master-addr alone waits for good: say --rdzv-endpoint=HOST:PORT in place of --master-addr",
+		},
 		ok && backend == "c10d" && master && !endpoint
 }
 

@@ -16,7 +16,10 @@ import (
 func lintOf(t *testing.T, name, text string, answers bool) []string {
 	t.Helper()
 	dir := t.TempDir()
-	for file, text := range map[string]string{name: text, "train.py": "DataLoader(d, num_workers=8)\n", "one.py": "DataLoader(d, num_workers=0)\n"} {
+	for file, text := range map[string]string{
+		name: text, "train.py": "DataLoader(d, num_workers=8)\n",
+		"one.py": "DataLoader(d, num_workers=0)\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +34,8 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 	if code := runLint(sys, []string{filepath.Join(dir, name)}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, sys.Stderr)
 	}
-	out := strings.ReplaceAll(strings.TrimSuffix(sys.Stdout.(*bytes.Buffer).String(), "\n"), filepath.Join(dir, name), "F")
+	out := strings.ReplaceAll(strings.TrimSuffix(sys.Stdout.(*bytes.Buffer).String(), "\n"),
+		filepath.Join(dir, name), "F")
 	if out == "" {
 		return nil
 	}
@@ -49,7 +53,11 @@ var lintCases = []struct {
 	{"late", "true\n#SBATCH -N2", "F:4: ignored, as it comes after the first command (line 3)", false},
 	{"late", "# SBATCH -N2\ntrue", "F:3: a comment, not an option", false},
 	{"late", " #SBATCH -N2\ntrue", "F:3: ignored: #SBATCH must be at the beginning", false},
-	{"late", "##SBATCH -N2\n# SBATCH lines are above\ncat >x <<EOF\n#SBATCH -N4\nEOF\ncat >y <<'EOF'\n#SBATCH -N4\nEOF\n# #SBATCH", "", false},
+	{
+		"late",
+		"##SBATCH -N2\n# SBATCH lines are above\ncat >x <<EOF\n#SBATCH -N4\nEOF\ncat >y <<'EOF'\n#SBATCH -N4\nEOF\n# #SBATCH",
+		"", false,
+	},
 	{"mistyped", "#SBACTH -N2\ntrue", "F:3: a comment, not an option: #SBACTH is written #SBATCH", false},
 	{"mistyped", "#sbatch --time=3\ntrue", "F:3: a comment, not an option: #sbatch is written #SBATCH", false},
 	{"mistyped", "#SBATCH -N1\n#batch - of words\n#A -b\n##SBATCH -N2\ntrue", "", false},
@@ -60,23 +68,55 @@ var lintCases = []struct {
 	{"account", "#SBATCH --account=TEAM-A\ntrue", "", true},
 	{"qos", "#SBATCH --qos=hihg\ntrue", "F:3: this cluster has no QOS hihg: do you mean high?", true},
 	{"qos", "#SBATCH --qos=high\ntrue", "", true},
-	{"rendezvous", "#SBATCH -N1\ntorchrun --nnodes=1 --rdzv_backend=c10d --master_addr=a t.py", "F:4: torchrun with --rdzv-backend=c10d and --master-addr alone waits", false},
+	{
+		"rendezvous", "#SBATCH -N1\ntorchrun --nnodes=1 --rdzv_backend=c10d --master_addr=a t.py",
+		"F:4: torchrun with --rdzv-backend=c10d and --master-addr alone waits", false,
+	},
 	{"rendezvous", "#SBATCH -N1\ntorchrun --nnodes=1 --rdzv_backend=c10d --rdzv_endpoint=a:1 t.py", "", false},
 	{"refused", "#SBATCH --nodes=x\ntrue", "F: sbatch refuses it: ", false},
-	{"gpus-of-node", "#SBATCH --gres=gpu:9\ntrue", "F:3: asks for 9 GPUs on a node, no node of this cluster has more than 8", true},
-	{"gpus-of-node", "#SBATCH --gpus-per-node=a100:1\ntrue", "F:3: asks for 1 a100 GPUs on a node, no node of this cluster has more than 0", true},
+	{
+		"gpus-of-node", "#SBATCH --gres=gpu:9\ntrue",
+		"F:3: asks for 9 GPUs on a node, no node of this cluster has more than 8", true,
+	},
+	{
+		"gpus-of-node", "#SBATCH --gpus-per-node=a100:1\ntrue",
+		"F:3: asks for 1 a100 GPUs on a node, no node of this cluster has more than 0", true,
+	},
 	{"gpus-of-node", "#SBATCH --gpus-per-node=8\ntrue", "", true},
 	{"gpus-of-node", "#SBATCH --gres=gpu:9\ntrue", "", false},
-	{"torchrun-per-node", "#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\nsrun torchrun \\\n --nnodes=2 --nproc_per_node=8 t.py", "F:4: srun starts torchrun 8 times on each node", false},
-	{"torchrun-per-node", "#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\nsrun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=8 t.py", "", false},
-	{"torchrun-nodes", "#SBATCH -N4\nsrun torchrun --nnodes 2 t.py", "F:4: torchrun waits for --nnodes=2, the job has 4 nodes", false},
-	{"torchrun-nodes", "#SBATCH -N4\nsrun torchrun t.py", "F:4: torchrun without --nnodes trains on each of the 4 nodes alone", false},
-	{"torchrun-nodes", "#SBATCH -N4\ntorchrun --nnodes=$SLURM_NNODES t.py", "F:4: torchrun runs on the first of the 4 nodes only", false},
+	{
+		"torchrun-per-node",
+		"#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\nsrun torchrun \\\n --nnodes=2 --nproc_per_node=8 t.py",
+		"F:4: srun starts torchrun 8 times on each node", false,
+	},
+	{
+		"torchrun-per-node",
+		"#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\nsrun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=8 t.py",
+		"", false,
+	},
+	{
+		"torchrun-nodes", "#SBATCH -N4\nsrun torchrun --nnodes 2 t.py",
+		"F:4: torchrun waits for --nnodes=2, the job has 4 nodes", false,
+	},
+	{
+		"torchrun-nodes", "#SBATCH -N4\nsrun torchrun t.py",
+		"F:4: torchrun without --nnodes trains on each of the 4 nodes alone", false,
+	},
+	{
+		"torchrun-nodes", "#SBATCH -N4\ntorchrun --nnodes=$SLURM_NNODES t.py",
+		"F:4: torchrun runs on the first of the 4 nodes only", false,
+	},
 	{"torchrun-nodes", "#SBATCH -N4\nsrun torchrun --nnodes=$SLURM_NNODES t.py", "", false},
 	{"torchrun-nodes", "#SBATCH -N1\ntorchrun --standalone t.py", "", false},
-	{"torchrun-gpus", "#SBATCH --gres=gpu:4\ntorchrun --nproc-per-node=8 t.py", "F:4: torchrun starts 8 workers on a node, the job has 4 GPUs there", false},
+	{
+		"torchrun-gpus", "#SBATCH --gres=gpu:4\ntorchrun --nproc-per-node=8 t.py",
+		"F:4: torchrun starts 8 workers on a node, the job has 4 GPUs there", false,
+	},
 	{"torchrun-gpus", "#SBATCH --gres=gpu:4\ntorchrun --nproc-per-node=gpu t.py", "", false},
-	{"tasks-gpus", "#SBATCH --ntasks-per-node=6 --gpus-per-node=8\nsrun true", "F:3: 6 tasks on a node do not share its 8 GPUs evenly", false},
+	{
+		"tasks-gpus", "#SBATCH --ntasks-per-node=6 --gpus-per-node=8\nsrun true",
+		"F:3: 6 tasks on a node do not share its 8 GPUs evenly", false,
+	},
 	{"tasks-gpus", "#SBATCH --ntasks-per-node=4 --gpus-per-node=8\nsrun true", "", false},
 	{"one-node", "#SBATCH -N2\npython x.py", "F:4: runs on the first of the 2 nodes only", false},
 	{"one-node", "#SBATCH -N2\npython x.py --hosts $SLURM_NODELIST", "", false},
@@ -110,6 +150,20 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestLintNames: all names that are wrong are told at once.
+func TestLintNames(t *testing.T) {
+	got := lintOf(t, "job.sh", "#!/bin/sh\n#SBACTH -t 10\n#SBATCH -p trian\n#SBATCH -A teem-a\n#SBATCH --qos=hihg\ntrue\n", true)
+	want := []string{"a comment, not an option", "no partition trian", "no account teem-a", "no QOS hihg"}
+	if len(got) != len(want) {
+		t.Fatalf("%d notes, want %d: %s", len(got), len(want), strings.Join(got, "\n"))
+	}
+	for i, w := range want {
+		if !strings.Contains(got[i], w) {
+			t.Errorf("%q, want %q", got[i], w)
+		}
+	}
+}
+
 // TestLintTime: a job without a limit is told of, unless its options may come by the command line.
 func TestLintTime(t *testing.T) {
 	for _, c := range []struct {
@@ -130,7 +184,9 @@ func TestLintTime(t *testing.T) {
 
 // TestLintFew: of many notes the three that matter most are said.
 func TestLintFew(t *testing.T) {
-	got := lintOf(t, "job.sh", "#SBATCH -N4 --ntasks-per-node=6 --gpus-per-node=8 --mem=0 --mail-user=a --array=0-2000\nsrun torchrun --nnodes=2 --nproc-per-node=4 t.py\n#SBATCH -t5\n", false)
+	got := lintOf(t, "job.sh",
+		"#SBATCH -N4 --ntasks-per-node=6 --gpus-per-node=8 --mem=0 --mail-user=a --array=0-2000\nsrun torchrun --nnodes=2 --nproc-per-node=4 t.py\n#SBATCH -t5\n",
+		false)
 	if len(got) != maxNotes || !strings.Contains(got[0], "comes after the first command") || !strings.Contains(got[1], "srun starts torchrun 6 times") || !strings.Contains(got[2], "waits for --nnodes=2") {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
@@ -138,8 +194,12 @@ func TestLintFew(t *testing.T) {
 
 // TestLintConf: of a configuration the mistakes come first, and what is left is counted.
 func TestLintConf(t *testing.T) {
-	got := lintOf(t, "slurm.conf", "NodeFeaturesPlugins=knl\nUsePam=1\nFederationParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n", false)
-	want := []string{"F:6: schedulertyp is no key of slurm.conf: do you mean SchedulerType?", "F:5: KillWait=abc is not a number; ignored", "F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
+	got := lintOf(t, "slurm.conf",
+		"NodeFeaturesPlugins=knl\nUsePam=1\nSwitchParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n",
+		false)
+	want := []string{"F:6: schedulertyp is no key of slurm.conf: do you mean SchedulerType?",
+		"F:5: KillWait=abc is not a number; ignored",
+		"F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
 		"F: 3 more: muster config check F"}
 	for i := range want {
 		if i < len(got) {

@@ -16,9 +16,13 @@ import (
 // lookCommands are those that show the cluster as a whole.
 func lookCommands() []*cli.Command {
 	return []*cli.Command{
-		{Name: "status", Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
+		{Name: "status",
+			Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"},
-				&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print it again when something changes, until Ctrl-C"}},
+				&cli.BoolFlag{
+					Name: "watch", Aliases: []string{"w"},
+					Usage: "print it again when something changes, until Ctrl-C",
+				}},
 			Action: func(c *cli.Context) error {
 				if c.Bool("watch") {
 					return exit(look.WatchStatus(c.Context, frontEnd(), c.Bool("json")))
@@ -26,14 +30,26 @@ func lookCommands() []*cli.Command {
 				return exit(look.Status(frontEnd(), c.Bool("json")))
 			}},
 		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
-			Flags:  []cli.Flag{&cli.StringFlag{Name: "sort", Value: look.TopSorts()[0], Usage: "order of jobs: " + strings.Join(look.TopSorts(), ", ")}},
+			Flags: []cli.Flag{
+				&cli.StringFlag{
+					Name: "sort", Value: look.TopSorts()[0],
+					Usage: "order of jobs: " + strings.Join(look.TopSorts(), ", "),
+				},
+			},
 			Action: func(c *cli.Context) error { return exit(look.Top(frontEnd(), c.String("sort"))) }},
 		logsCommand(),
-		{Name: "sql", Usage: "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'", ArgsUsage: "QUESTION",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"}, &cli.BoolFlag{Name: "csv", Usage: "print CSV"},
-				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"}, &cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
+		{Name: "sql",
+			Usage:     "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'",
+			ArgsUsage: "QUESTION",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"},
+				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
+				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"},
+				&cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
 			Action: func(c *cli.Context) error {
-				o := sqlOptions{Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"), NoHeader: c.Bool("noheader"), Words: c.Args().Slice()}
+				o := sqlOptions{
+					Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"),
+					NoHeader: c.Bool("noheader"), Words: c.Args().Slice(),
+				}
 				return exit(runSQL(frontEnd(), o))
 			}},
 		{Name: "samples", ArgsUsage: "JOB|NODE",
@@ -54,17 +70,21 @@ func lookCommands() []*cli.Command {
 			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
 				Usage: "for so long, e.g. 10m (default: the IdleGPUTime of the partition, 30 minutes)"}},
 			Action: func(c *cli.Context) error { return exit(runIdle(frontEnd(), c.Duration("for"))) }},
-		{Name: "ui", Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes", Action: func(c *cli.Context) error {
-			cl := local()
-			defer cl.Close()
-			r, err := api.Call(c.Context, cl, api.CreateLogin, api.Empty{})
-			if err != nil {
-				return fmt.Errorf("no link could be made: %w", err)
-			}
-			fmt.Println(r.URL)
-			fmt.Fprintf(os.Stderr, "muster: good for one login until %s; whoever has the link can use it\n", r.Expires.Local().Format("15:04:05"))
-			return nil
-		}},
+		{Name: "ui",
+			Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes",
+			Action: func(c *cli.Context) error {
+				cl := local()
+				defer cl.Close()
+				r, err := api.Call(c.Context, cl, api.CreateLogin, api.Empty{})
+				if err != nil {
+					return fmt.Errorf("no link could be made: %w", err)
+				}
+				fmt.Println(r.URL)
+				fmt.Fprintf(os.Stderr,
+					"muster: good for one login until %s; whoever has the link can use it\n",
+					r.Expires.Local().Format("15:04:05"))
+				return nil
+			}},
 	}
 }
 

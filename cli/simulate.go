@@ -57,15 +57,35 @@ func simFlags() []cli.Flag {
 	places := slices.Sorted(maps.Keys(replay.Placements))
 	return []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
-		&cli.StringFlag{Name: "since", Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05"},
+		&cli.StringFlag{
+			Name:  "since",
+			Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05",
+		},
 		&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
-		&cli.StringFlag{Name: "nodes", Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch " +
-			"(SWF: default is the log's machine; history: the cluster's)"},
+		&cli.StringFlag{Name: "nodes",
+			Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch " +
+				"(SWF: default is the log's machine; history: the cluster's)"},
 		&cli.StringFlag{Name: "limit", Usage: "runtime: jobs without a limit asked for what they took"},
-		&cli.StringFlag{Name: "policy", Value: usualPolicies, Usage: "what to compare, of " + strings.Join(policyNames(), ", ")},
-		&cli.StringFlag{Name: "conf", Usage: "slurm.conf for " + replay.Real + " and " + replay.Strict + "; nodes and partitions are the trace's"},
-		&cli.StringFlag{Name: "place", Value: "best", Usage: "which node takes a part of a node: " + strings.Join(places, ", ")},
-		&cli.BoolFlag{Name: "compare", Usage: "tell in words what muster's default, a strict order and the textbook make of it, and draw it"},
+		&cli.Float64Flag{
+			Name: "pace", Value: 1,
+			Usage: "submissions so many times as far apart: 2 is half the load, 0.5 twice",
+		},
+		&cli.StringFlag{
+			Name: "policy", Value: usualPolicies,
+			Usage: "what to compare, of " + strings.Join(policyNames(), ", "),
+		},
+		&cli.StringFlag{
+			Name:  "conf",
+			Usage: "slurm.conf for " + replay.Real + " and " + replay.Strict + "; nodes and partitions are the trace's",
+		},
+		&cli.StringFlag{
+			Name: "place", Value: "best",
+			Usage: "which node takes a part of a node: " + strings.Join(places, ", "),
+		},
+		&cli.BoolFlag{
+			Name:  "compare",
+			Usage: "tell in words what muster's default, a strict order and the textbook make of it, and draw it",
+		},
 		&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,node:share ..."},
 		&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`; with --compare waits by size, and to " + usualPicture + " if not given"},
 		&cli.BoolFlag{Name: "quiet", Usage: "no progress bar"},
@@ -114,6 +134,7 @@ func runSimulation(c *cli.Context) error {
 	if s.trace, s.title, err = workload(c, traces); err != nil {
 		return err
 	}
+	s.trace.Spread(c.Float64("pace"))
 	for _, left := range s.trace.Left {
 		fmt.Fprintf(os.Stderr, "muster sim: left out: %s\n", left)
 	}
@@ -141,6 +162,9 @@ func runSimulation(c *cli.Context) error {
 	return nil
 }
 
+// maxPace bounds --pace: times stay within centuries.
+const maxPace = 1000
+
 // newSimulation reads the options that say how to replay.
 func newSimulation(c *cli.Context) (*simulation, error) {
 	s := &simulation{quiet: c.Bool("quiet"), out: c.String("out"), names: toCompare}
@@ -159,7 +183,11 @@ func newSimulation(c *cli.Context) (*simulation, error) {
 	}
 	s.better = better
 	if limit := c.String("limit"); limit != "" && limit != "runtime" {
-		return nil, fmt.Errorf("--limit %s is not known: want runtime, by which jobs without a limit asked for what they took", limit)
+		return nil, fmt.Errorf("--limit %s is not known: want runtime, by which jobs without a limit asked for what they took",
+			limit)
+	}
+	if pace := c.Float64("pace"); !(pace > 0 && pace <= maxPace) {
+		return nil, fmt.Errorf("--pace %v is none: want a number above 0, up to %d", pace, maxPace)
 	}
 	path := c.String("conf")
 	if path == "" {
@@ -239,7 +267,8 @@ func checkFolder(option, path string) error {
 		err = unix.Access(dir, unix.W_OK)
 	}
 	if err != nil {
-		return fmt.Errorf("--%s %s can not be written in %s: %w; make that folder, or name another one", option, path, dir, err)
+		return fmt.Errorf("--%s %s can not be written in %s: %w; make that folder, or name another one",
+			option, path, dir, err)
 	}
 	return nil
 }
@@ -352,7 +381,8 @@ func progress(quiet bool, name string, all int) func(int) {
 			return
 		}
 		shown = part
-		fmt.Fprintf(os.Stderr, "\r%-14s %s%s %3d%%", name, strings.Repeat("█", part), strings.Repeat("·", width-part), done*100/all)
+		fmt.Fprintf(os.Stderr, "\r%-14s %s%s %3d%%", name, strings.Repeat("█", part),
+			strings.Repeat("·", width-part), done*100/all)
 		if done == all {
 			fmt.Fprint(os.Stderr, "\r\033[K")
 		}

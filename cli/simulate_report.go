@@ -55,7 +55,9 @@ const usualPicture = "muster-sim.svg"
 // titles are what policies are called before people who do not know them.
 func titles(names []string) (out []string) {
 	for _, n := range names {
-		out = append(out, cmp.Or(map[string]string{replay.Real: "default", replay.Strict: "strict order", "easy": "EASY", "sjbf": "SJBF"}[n], n))
+		out = append(out, cmp.Or(map[string]string{
+			replay.Real: "default", replay.Strict: "strict order", "easy": "EASY", "sjbf": "SJBF",
+		}[n], n))
 	}
 	return out
 }
@@ -76,7 +78,8 @@ func (s *simulation) tell(w io.Writer) error {
 	for i := range s.trace.Jobs {
 		users[s.trace.Jobs[i].User] = true
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s.\n\n", s.title, count(jobs, "job"), count(len(users), "user"), count(len(s.trace.Nodes), "node"))
+	fmt.Fprintf(w, "%s: %s, %s, %s.\n\n", s.title, count(jobs, "job"), count(len(users), "user"),
+		count(len(s.trace.Nodes), "node"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\t%s\n", strings.Join(titles(s.names), "\t"))
 	for _, r := range s.rows() {
@@ -110,7 +113,10 @@ func (s *simulation) rows() []row {
 		{"half of them wait less than", func(f *replay.Summary) string { return span(f.P50) }},
 		{"one in a hundred waits longer than", func(f *replay.Summary) string { return span(f.P99) }},
 		{"nobody waits longer than", func(f *replay.Summary) string { return span(f.Worst) }},
-		{"from submission to end, in multiples of the run", func(f *replay.Summary) string { return fmt.Sprintf("%.1f", f.Slowdown) }},
+		{
+			"from submission to end, in multiples of the run",
+			func(f *replay.Summary) string { return fmt.Sprintf("%.1f", f.Slowdown) },
+		},
 		{"jobs of the user who waits most, on average", func(f *replay.Summary) string { return span(f.WorstUser) }},
 		{"the cluster is in use", func(f *replay.Summary) string { return fmt.Sprintf("%.1f %%", 100*f.Utilization) }},
 	}

@@ -17,7 +17,10 @@ func TestSimFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"": "", dir + "/x-": "", dir + "/none/x-": "no such file or directory; make that folder", file + "/x-": "it is no folder"} {
+	for path, want := range map[string]string{
+		"": "", dir + "/x-": "", dir + "/none/x-": "no such file or directory; make that folder",
+		file + "/x-": "it is no folder",
+	} {
 		err := checkFolder("out", path)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
 			t.Errorf("--out %q: %v, want %q", path, err, want)
@@ -35,7 +38,10 @@ func simOf(t *testing.T, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	os.Stdout = f
-	app := &cli.App{Name: "muster", Commands: []*cli.Command{simCommand()}, ExitErrHandler: func(*cli.Context, error) {}}
+	app := &cli.App{
+		Name: "muster", Commands: []*cli.Command{simCommand()},
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
 	err = app.Run(append([]string{"muster", "sim", "--quiet"}, args...))
 	os.Stdout = old
 	_ = f.Close()
@@ -82,6 +88,8 @@ func TestSimOptions(t *testing.T) {
 		"option --quiet maybe":          {log, "--quiet=maybe"},
 		`--policy "best" is not known`:  {log, "--policy", "best"},
 		"give one or the other":         {"--from", "accounting", log},
+		"--pace 0 is none":              {log, "--limit=runtime", "--pace=0"},
+		"--pace NaN is none":            {log, "--limit=runtime", "--pace", "NaN"},
 		"no such file or directory; ma": {log, "--limit=runtime", "--svg", "/nowhere/x.svg"},
 	} {
 		if _, err := simOf(t, args...); err == nil || !strings.Contains(err.Error(), want) {
@@ -128,12 +136,16 @@ func TestInUse(t *testing.T) {
 
 // TestSpan: times are told by their two largest units.
 func TestSpan(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "60 min", 3660: "1 h 01 min", 200_000: "2 d 07 h"} {
+	for seconds, want := range map[float64]string{
+		0: "0 s", 59.4: "59 s", 61: "1 min", 3599: "60 min", 3660: "1 h 01 min", 200_000: "2 d 07 h",
+	} {
 		if got := span(seconds); got != want {
 			t.Errorf("%v s: %s, want %s", seconds, got, want)
 		}
 	}
-	for want, pair := range map[string][2]float64{"the same": {0, 0}, "50 % shorter": {5, 10}, "10 % longer": {11, 10}, "longer": {300, 0}} {
+	for want, pair := range map[string][2]float64{
+		"the same": {0, 0}, "50 % shorter": {5, 10}, "10 % longer": {11, 10}, "longer": {300, 0},
+	} {
 		if got := change(pair[0], pair[1]); !strings.HasSuffix(got, want) {
 			t.Errorf("%v: %s, want %s", pair, got, want)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/agent/client"
+	"dev.muster/agent/machine"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
 	"dev.muster/slurm/front"
@@ -38,7 +38,7 @@ func runSlurmd(sys *front.Sys, argv []string) int {
 	default:
 		return wayOut(argv[0])
 	}
-	inv, err := client.Detect(os.TempDir())
+	inv, err := machine.Detect(os.TempDir())
 	if err != nil {
 		return sys.Fail("%v", err)
 	}
@@ -48,7 +48,7 @@ func runSlurmd(sys *front.Sys, argv []string) int {
 	}
 	w := gpu.NewWatcher([]string{self, "internal", "gpu-helper"}, 0, slog.New(slog.DiscardHandler))
 	found := w.First(context.Background())
-	client.SetGPUs(&inv, found)
+	machine.SetGPUs(&inv, found)
 	if argv[0] == "-G" {
 		fmt.Fprint(sys.Stdout, gresLines(&inv))
 		return 0

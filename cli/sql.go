@@ -20,7 +20,8 @@ type sqlOptions struct {
 // runSQL asks history in SQL and prints the answer (muster sql QUESTION). It returns the exit code.
 func runSQL(sys *front.Sys, o sqlOptions) int {
 	if (len(o.Words) != 1) != o.Tables || o.CSV && o.JSON {
-		fmt.Fprintln(sys.Stderr, "usage: muster sql [--csv | --json] [--noheader] 'SELECT ...', options first, or muster sql --tables")
+		fmt.Fprintln(sys.Stderr,
+			"usage: muster sql [--csv | --json] [--noheader] 'SELECT ...', options first, or muster sql --tables")
 		return 1
 	}
 	resp, err := front.Call(sys, api.AskHistory, api.SQLRequest{Query: strings.Join(o.Words, " "), Tables: o.Tables})
@@ -47,7 +48,9 @@ func runSQL(sys *front.Sys, o sqlOptions) int {
 		return sys.Fail("%s", err.Error())
 	}
 	if resp.More {
-		fmt.Fprintf(sys.Stderr, "%s: there are more rows than these %d: narrow the question, or use LIMIT and OFFSET\n", sys.Prog, len(resp.Rows))
+		fmt.Fprintf(sys.Stderr,
+			"%s: there are more rows than these %d: narrow the question, or use LIMIT and OFFSET\n",
+			sys.Prog, len(resp.Rows))
 	}
 	return 0
 }
@@ -65,7 +68,8 @@ func sqlCell(cell wire.RawMessage) string {
 }
 
 // sqlText prints a line for the columns and one for each row.
-func sqlText(out *bufio.Writer, resp *api.SQLResponse, noHeader bool, write func(i int, cell string) string, between string) {
+func sqlText(out *bufio.Writer, resp *api.SQLResponse, noHeader bool, write func(i int, cell string) string,
+	between string) {
 	line := func(n int, cell func(i int) string) {
 		for i := range n {
 			if i > 0 {

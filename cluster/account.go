@@ -57,12 +57,16 @@ type LimitName struct {
 // LimitNames is the table. It is a function, so that front-ends pay nothing for it at start.
 func LimitNames() []LimitName {
 	return []LimitName{
-		{"GrpTRES", UnitTRES, true, true}, {"GrpTRESMins", UnitTRES, true, true}, {"GrpTRESRunMins", UnitTRES, true, true},
-		{"GrpJobs", UnitCount, true, true}, {"GrpJobsAccrue", UnitCount, true, true}, {"GrpSubmitJobs", UnitCount, true, true},
+		{"GrpTRES", UnitTRES, true, true}, {"GrpTRESMins", UnitTRES, true, true},
+		{"GrpTRESRunMins", UnitTRES, true, true},
+		{"GrpJobs", UnitCount, true, true}, {"GrpJobsAccrue", UnitCount, true, true},
+		{"GrpSubmitJobs", UnitCount, true, true},
 		{"GrpWall", UnitSeconds, true, true},
-		{"MaxTRES", UnitTRES, true, true}, {"MaxTRESPerNode", UnitTRES, true, true}, {"MaxTRESMins", UnitTRES, true, true},
+		{"MaxTRES", UnitTRES, true, true}, {"MaxTRESPerNode", UnitTRES, true, true},
+		{"MaxTRESMins", UnitTRES, true, true},
 		{"MaxWall", UnitSeconds, true, true}, {"MinPrioThreshold", UnitCount, true, true},
-		{"MaxJobs", UnitCount, true, false}, {"MaxJobsAccrue", UnitCount, true, false}, {"MaxSubmitJobs", UnitCount, true, false},
+		{"MaxJobs", UnitCount, true, false}, {"MaxJobsAccrue", UnitCount, true, false},
+		{"MaxSubmitJobs", UnitCount, true, false},
 		{"MaxTRESPerUser", UnitTRES, false, true}, {"MaxTRESPerAccount", UnitTRES, false, true},
 		{"MaxTRESRunMinsPerUser", UnitTRES, false, true}, {"MaxTRESRunMinsPerAccount", UnitTRES, false, true},
 		{"MaxJobsPerUser", UnitCount, false, true}, {"MaxJobsPerAccount", UnitCount, false, true},
@@ -102,7 +106,8 @@ func (l Limits) With(x Limit) Limits {
 	if x.Max >= 0 {
 		out = append(out, x)
 	}
-	slices.SortFunc(out, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.TRES, b.TRES)) })
+	slices.SortFunc(out,
+		func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.TRES, b.TRES)) })
 	return out
 }
 
@@ -201,6 +206,7 @@ type books struct {
 
 	tokensOfUsers *UserTokens // nil: no key was made yet
 	triggers      *Triggers   // nil: there was never one
+	federation    *Federation // nil: this cluster was never in one
 
 	byOwner *btree.Map[owner, *AssocID]
 }
@@ -214,13 +220,14 @@ func ownerOf(account, user, partition string) owner {
 
 func newBooks() books {
 	return books{accounts: btree.NewMap[string, *Account](32), users: btree.NewMap[string, *User](32),
-		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32), byOwner: btree.NewMap[owner, *AssocID](32),
+		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32),
+		byOwner:  btree.NewMap[owner, *AssocID](32),
 		crontabs: btree.NewMap[uint32, *Crontab](32), clusters: btree.NewMap[string, *PeerCluster](32)}
 }
 
 func (b *books) copyBooks() books {
 	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
-		b.tokensOfUsers, b.triggers, b.byOwner.Copy()}
+		b.tokensOfUsers, b.triggers, b.federation, b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

@@ -34,7 +34,8 @@ const maxChanges = 1 << 16
 func (c *ChangeAccounts) apply(t *tx) (any, error) {
 	switch {
 	case len(c.Changes) == 0 || len(c.Changes) > maxChanges:
-		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made", len(c.Changes), maxChanges)
+		return nil, Errorf(Invalid, ErrNoChange, "%d changes at once: between 1 and %d can be made",
+			len(c.Changes), maxChanges)
 	}
 	free := t.keepsBooks(t.by)
 	if !free && !t.coordinatesAny(t.by.User) && !c.ownDefaults(t) {
@@ -135,7 +136,10 @@ func FirstBooks() (*Account, *User, *QOS, []*Association) {
 	return &Account{Name: RootName, Description: "default root account", Organization: RootName},
 		&User{Name: RootName, DefaultAccount: RootName, AdminLevel: "Administrator"},
 		&QOS{ID: 1, Name: NormalQOS, Description: "Normal QOS default", UsageFactor: 1},
-		[]*Association{{ID: 1, Account: RootName, Shares: 1, QOS: []string{NormalQOS}}, {ID: 2, Parent: 1, Account: RootName, User: RootName, Shares: 1}}
+		[]*Association{
+			{ID: 1, Account: RootName, Shares: 1, QOS: []string{NormalQOS}},
+			{ID: 2, Parent: 1, Account: RootName, User: RootName, Shares: 1},
+		}
 }
 
 // putIn changes one record of a table, and remembers how to undo it. A nil value deletes.
@@ -188,7 +192,8 @@ func (c *Change) apply(t *tx) error {
 
 func named(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes {
-		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name, what, MaxNameBytes)
+		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name,
+			what, MaxNameBytes)
 	}
 	return nil
 }
@@ -247,7 +252,9 @@ func (c *Change) changeQOS(t *tx) error {
 		return nil
 	}
 	if q.budget() && !slices.Contains(Periods(), q.UsageReset) {
-		return Errorf(Invalid, ErrQOS, "QOS %s: %q is no period of usage: it is one of %v, or nothing for the cluster's", q.Name, q.UsageReset, Periods())
+		return Errorf(Invalid, ErrQOS,
+			"QOS %s: %q is no period of usage: it is one of %v, or nothing for the cluster's", q.Name,
+			q.UsageReset, Periods())
 	}
 	for _, p := range q.Preempt {
 		if _, ok := t.qos.Get(p); !ok && p != q.Name {
@@ -275,7 +282,8 @@ func (c *Change) assoc(t *tx) error {
 	id, had := t.byOwner.Get(ownerOf(a.Account, a.User, a.Partition))
 	if c.Delete {
 		if !had || a.Account == RootName && a.User == "" {
-			return Errorf(NotFound, ErrAccount, "there is no association of account %q, user %q that could go", a.Account, a.User)
+			return Errorf(NotFound, ErrAccount,
+				"there is no association of account %q, user %q that could go", a.Account, a.User)
 		}
 		return t.removeAssocs(func(o *Association) bool { return o.ID == *id })
 	}
@@ -373,11 +381,13 @@ func (t *tx) removeAssocs(which func(*Association) bool) error {
 		}
 	}
 	has := func(j *Job) bool {
-		return j.Assoc != 0 && j.Phase != Ended && slices.ContainsFunc(gone, func(a *Association) bool { return a.ID == j.Assoc })
+		return j.Assoc != 0 && j.Phase != Ended && slices.ContainsFunc(gone,
+			func(a *Association) bool { return a.ID == j.Assoc })
 	}
 	for j := range t.Jobs() {
 		if has(j) {
-			return Errorf(Conflict, ErrJobsActive, "job %d of user %s, account %s is not over", j.ID, j.Spec.User, j.Spec.Account)
+			return Errorf(Conflict, ErrJobsActive, "job %d of user %s, account %s is not over", j.ID,
+				j.Spec.User, j.Spec.Account)
 		}
 	}
 	for _, a := range gone {

@@ -72,7 +72,8 @@ func (t *tx) accrueMore() {
 			list = append(list, candidate{j, bounds})
 		}
 	}
-	slices.SortFunc(list, func(a, b candidate) int { return cmp.Or(a.Eligible.Compare(b.Eligible), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list,
+		func(a, b candidate) int { return cmp.Or(a.Eligible.Compare(b.Eligible), cmp.Compare(a.ID, b.ID)) })
 	for _, c := range list {
 		if slices.ContainsFunc(c.bounds, func(b limitBound) bool { return growing[b.scope] >= b.max }) {
 			continue

@@ -15,12 +15,41 @@ func TestAccrueLimits(t *testing.T) {
 		want   string // after each calculation: which jobs have an age
 	}{
 		{"no limit", Change{QOS: &QOS{Name: "high", UsageFactor: 1}}, "0123"},
-		{"of a QOS", Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 3}}}}, "012"},
-		{"of a user in a QOS", Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "MaxJobsAccruePerUser", Max: 1}}}}, "0"},
-		{"of an account in a QOS", Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "MaxJobsAccruePerAccount", Max: 2}}}}, "01"},
-		{"of an association", Change{Assoc: &Association{Account: "team-a", User: "alice", Shares: 1, QOS: []string{"normal", "high"}, Limits: Limits{{Name: "MaxJobsAccrue", Max: 1}}}}, "0"},
-		{"of an account", Change{Assoc: &Association{Account: "team-a", Shares: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 2}}}}, "01"},
-		{"none at all", Change{Assoc: &Association{Account: "team-a", Shares: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 0}}}}, ""},
+		{
+			"of a QOS",
+			Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 3}}}},
+			"012",
+		},
+		{
+			"of a user in a QOS",
+			Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "MaxJobsAccruePerUser", Max: 1}}}},
+			"0",
+		},
+		{
+			"of an account in a QOS",
+			Change{QOS: &QOS{Name: "high", UsageFactor: 1, Limits: Limits{{Name: "MaxJobsAccruePerAccount", Max: 2}}}},
+			"01",
+		},
+		{
+			"of an association",
+			Change{
+				Assoc: &Association{
+					Account: "team-a", User: "alice", Shares: 1, QOS: []string{"normal", "high"},
+					Limits: Limits{{Name: "MaxJobsAccrue", Max: 1}},
+				},
+			},
+			"0",
+		},
+		{
+			"of an account",
+			Change{Assoc: &Association{Account: "team-a", Shares: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 2}}}},
+			"01",
+		},
+		{
+			"none at all",
+			Change{Assoc: &Association{Account: "team-a", Shares: 1, Limits: Limits{{Name: "GrpJobsAccrue", Max: 0}}}},
+			"",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			w := ranked(t, func(cfg *Config) { cfg.Enforce.Limits = true })

@@ -74,7 +74,10 @@ func TestReboot(t *testing.T) {
 		for _, word := range []struct {
 			text string
 			is   bool
-		}{{"up ", n.Up}, {"down ", n.Down}, {"drain ", n.Drain}, {"asked ", n.Reboot != nil && !n.Reboot.Issued()}, {"issued ", n.Reboot.Issued()}} {
+		}{
+			{"up ", n.Up}, {"down ", n.Down}, {"drain ", n.Drain},
+			{"asked ", n.Reboot != nil && !n.Reboot.Issued()}, {"issued ", n.Reboot.Issued()},
+		} {
 			if word.is {
 				got += word.text
 			}

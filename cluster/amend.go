@@ -33,11 +33,14 @@ func (a *Amendment) check() error {
 	}
 	for _, text := range []*string{a.Comment, a.AdminComment, a.SystemComment, a.WCKey} {
 		if text != nil && len(*text) > maxCommentBytes {
-			return Errorf(Invalid, ErrTooBig, "a text of %d bytes about a job is longer than %d", len(*text), maxCommentBytes)
+			return Errorf(Invalid, ErrTooBig, "a text of %d bytes about a job is longer than %d",
+				len(*text), maxCommentBytes)
 		}
 	}
 	if a.WCKey != nil && strings.HasPrefix(*a.WCKey, WCKeyDefault) {
-		return Errorf(Invalid, ErrWCKey, "wckey %q: %s at the beginning stands for a default one, give another name", *a.WCKey, WCKeyDefault)
+		return Errorf(Invalid, ErrWCKey,
+			"wckey %q: %s at the beginning stands for a default one, give another name", *a.WCKey,
+			WCKeyDefault)
 	}
 	if d := a.Derived; d != nil && (d.Code < 0 || d.Code > 255 || d.Signal < 0 || d.Signal > 255) {
 		return Errorf(Invalid, ErrNoChange, "%d:%d is no exit code: want numbers from 0 to 255", d.Code, d.Signal)
@@ -62,7 +65,10 @@ func (a *Amendment) text() string {
 	for _, f := range []struct {
 		name string
 		text *string
-	}{{"comment", a.Comment}, {"admin_comment", a.AdminComment}, {"system_comment", a.SystemComment}, {"wckey", a.WCKey}} {
+	}{
+		{"comment", a.Comment}, {"admin_comment", a.AdminComment}, {"system_comment", a.SystemComment},
+		{"wckey", a.WCKey},
+	} {
 		if f.text != nil {
 			words = append(words, fmt.Sprintf("%s=%q", f.name, *f.text))
 		}
@@ -94,7 +100,8 @@ func (*AmendJobs) kind() string { return "amend" }
 
 func (c *AmendJobs) apply(t *tx) (any, error) {
 	if len(c.Jobs) == 0 || len(c.Jobs) > MaxAmended {
-		return nil, Errorf(Invalid, ErrNoChange, "%d jobs at once: between 1 and %d can be changed", len(c.Jobs), MaxAmended)
+		return nil, Errorf(Invalid, ErrNoChange, "%d jobs at once: between 1 and %d can be changed",
+			len(c.Jobs), MaxAmended)
 	}
 	if err := c.check(); err != nil {
 		return nil, err
@@ -108,7 +115,12 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 		}
 	}
 	for _, r := range c.Jobs {
-		t.events = append(t.events, Event{Change: &Transaction{At: t.at, Action: "Modify Job", Actor: t.by.actor(), Where: fmt.Sprintf("job=%d submitted=%d", r.ID, r.Submitted.Unix()), Info: c.text()}})
+		t.events = append(t.events, Event{
+			Change: &Transaction{
+				At: t.at, Action: "Modify Job", Actor: t.by.actor(),
+				Where: fmt.Sprintf("job=%d submitted=%d", r.ID, r.Submitted.Unix()), Info: c.text(),
+			},
+		})
 		j, here := t.jobs.Get(r.ID)
 		switch {
 		case !here || !j.Recorded().Equal(r.Submitted):

@@ -10,10 +10,16 @@ import (
 // goldenAmend says something of a job that there is, and of one that was.
 func goldenAmend(w *world) {
 	text := "it was fine"
-	w.ok(alice, &AmendJobs{Jobs: []JobRecord{{ID: 4711, Submitted: epoch, UID: alice.UID}}, Amendment: Amendment{Comment: &text, Derived: &ExitStatus{Code: 3}}})
+	w.ok(alice, &AmendJobs{
+		Jobs:      []JobRecord{{ID: 4711, Submitted: epoch, UID: alice.UID}},
+		Amendment: Amendment{Comment: &text, Derived: &ExitStatus{Code: 3}},
+	})
 	id := w.submit(nil)
 	j, _ := w.s.Snapshot().Job(id)
-	w.ok(root, &AmendJobs{Jobs: []JobRecord{{id, j.Submitted, j.Spec.UID}}, Amendment: Amendment{AdminComment: &text, SystemComment: &text, WCKey: &text}})
+	w.ok(root, &AmendJobs{
+		Jobs:      []JobRecord{{id, j.Submitted, j.Spec.UID}},
+		Amendment: Amendment{AdminComment: &text, SystemComment: &text, WCKey: &text},
+	})
 }
 
 // TestAmendJobs: a job that the state has is changed there, of one that it has forgotten history is told, each with
@@ -56,15 +62,29 @@ func TestAmendJobs(t *testing.T) {
 	}{
 		{bob, AmendJobs{Jobs: []JobRecord{gone}, Amendment: own}, "job 1 is another user's"},
 		{bob, AmendJobs{Jobs: []JobRecord{{id, j.Submitted, 1001}}, Amendment: own}, "job 1 is not of user 1001"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{AdminComment: &secret}}, "only operators may set AdminComment"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{SystemComment: &secret}}, "only operators may set SystemComment"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{WCKey: &secret}}, "only operators may set WCKey"},
+		{
+			alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{AdminComment: &secret}},
+			"only operators may set AdminComment",
+		},
+		{
+			alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{SystemComment: &secret}},
+			"only operators may set SystemComment",
+		},
+		{
+			alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{WCKey: &secret}},
+			"only operators may set WCKey",
+		},
 		{alice, AmendJobs{Jobs: []JobRecord{here}}, "nothing is said"},
 		{alice, AmendJobs{Amendment: own}, "0 jobs at once"},
-		{alice, AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{Derived: &ExitStatus{Code: 256}}}, "256:0 is no exit code"},
+		{
+			alice,
+			AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{Derived: &ExitStatus{Code: 256}}},
+			"256:0 is no exit code",
+		},
 	} {
 		if out := w.apply(tt.by, &tt.what); out.Err == nil || !strings.Contains(out.Err.Message, tt.want) || len(out.Events) > 0 {
-			t.Errorf("%s amends %+v: %v and %d events, want an error with %q", tt.by.User, tt.what, out.Err, len(out.Events), tt.want)
+			t.Errorf("%s amends %+v: %v and %d events, want an error with %q", tt.by.User, tt.what, out.Err,
+				len(out.Events), tt.want)
 		}
 	}
 	if out := w.apply(root, &AmendJobs{Jobs: []JobRecord{here}, Amendment: Amendment{AdminComment: &secret, SystemComment: &secret, WCKey: &text}}); out.Err != nil {

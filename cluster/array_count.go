@@ -122,7 +122,9 @@ func (s *ArraySum) add(j *Job) {
 	if j.Outcome != s.Outcome {
 		s.Outcome = NoOutcome
 	}
-	s.MinExit, s.MaxExit, s.MaxSignal = min(s.MinExit, j.Exit.Code), max(s.MaxExit, j.Exit.Code), max(s.MaxSignal, j.Exit.Signal)
+	s.MinExit = min(s.MinExit, j.Exit.Code)
+	s.MaxExit = max(s.MaxExit, j.Exit.Code)
+	s.MaxSignal = max(s.MaxSignal, j.Exit.Signal)
 }
 
 // Gone is what is kept of tasks of an array whose records have left live state; nil: none has, or all have.

@@ -61,7 +61,8 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 }
 
 // CheckBind refuses a binding that the share can not give: a list that names CPUs outside of it,
-// and ranks, which count over the whole node, on a part of one.
+// and ranks, which count over the whole node, on a part of one. That goes for a list which a task hands on to a step
+// of its own by SLURM_CPU_BIND, too: as in Slurm, srun --cpu-bind=none is the way out there.
 func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
 	b := Bind(s, sh, inv)
 	switch {
@@ -74,9 +75,11 @@ func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {
 	case b.Kind != "map_cpu" && (b.Kind != "mask_cpu" || b.Text == ""):
 		return nil
 	}
-	for _, m := range b.Masks {
-		if !m.Minus(sh.CPUs).Empty() {
-			return Errorf(Invalid, ErrStepBind, "CPU binding outside of job step allocation, allocated CPUs are: 0x%s.", hexMask(sh.CPUs))
+	mode, list, _ := bindMode(s.CPUBind)
+	for k := range list { // all of it, also what no task comes to
+		if !listed(mode, list, k).Minus(sh.CPUs).Empty() {
+			return Errorf(Invalid, ErrStepBind,
+				"CPU binding outside of job step allocation, allocated CPUs are: 0x%s.", hexMask(sh.CPUs))
 		}
 	}
 	return nil

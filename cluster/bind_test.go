@@ -66,6 +66,8 @@ func TestCheckBind(t *testing.T) {
 		{"map_cpu:1,3", "0,8", "CPU binding outside of job step allocation, allocated CPUs are: 0x0101."},
 		{"mask_cpu:0x3,0x100", "0,8", "CPU binding outside of job step allocation, allocated CPUs are: 0x0101."},
 		{"mask_cpu:0x1,0x100", "0,8", ""},
+		{"map_cpu:0,8,1", "0,8", "CPU binding outside of job step allocation, allocated CPUs are: 0x0101."},
+		{"mask_cpu:0x1,0x100,0x2", "0,8", "CPU binding outside of job step allocation, allocated CPUs are: 0x0101."},
 		{"map_cpu:77", "0-15", "CPU binding outside of job step allocation, allocated CPUs are: 0xFFFF."},
 		{"verbose,rank", "0,8", "Entire node must be allocated for verbose,rank,one_thread"},
 		{"rank", "0-15", ""},

@@ -25,7 +25,9 @@ func TestBudget(t *testing.T) {
 	})
 	w.now = time.Date(2026, 3, 31, 23, 0, 0, 0, time.UTC)
 	limits := Limits{}.With(Limit{Name: "GrpTRESMins", TRES: "cpu", Max: 10})
-	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", UsageFactor: 1, UsageReset: ResetMonthly, Limits: limits}}}})
+	w.ok(root, &ChangeAccounts{
+		Changes: []Change{{QOS: &QOS{Name: "high", UsageFactor: 1, UsageReset: ResetMonthly, Limits: limits}}},
+	})
 	w.refused(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", UsageReset: ResetNow}}}}, ErrQOS)
 	w.ok(sys, &Decay{})
 	high := func(s *JobSpec) { s.QOS = "high" }

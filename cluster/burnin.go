@@ -67,7 +67,8 @@ func (*BurninDone) kind() string { return "burnin_done" }
 func (c *BurninDone) apply(t *tx) (any, error) {
 	old, ok := t.nodes.Get(c.Node)
 	if !t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)) {
-		return nil, Errorf(Denied, ErrUser, "only operators may tell of tests, and root of a machine of those of the node that it is")
+		return nil, Errorf(Denied, ErrUser,
+			"only operators may tell of tests, and root of a machine of those of the node that it is")
 	}
 	if !ok {
 		return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", c.Node)
@@ -77,7 +78,8 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	}
 	n := *old
 	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()), func(f Fault) bool {
-		return f.Cause == burninCause && slices.ContainsFunc(c.Parts, func(p TestedPart) bool { return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested })
+		return f.Cause == burninCause && slices.ContainsFunc(c.Parts,
+			func(p TestedPart) bool { return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested })
 	})
 	for _, p := range c.Parts {
 		test := p.Tests[0]
@@ -105,7 +107,8 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 // check refuses what does not name its parts or is too much.
 func (c *BurninDone) check(t *tx) error {
 	if len(c.Parts) > maxBurninParts || t.tested.Len()+len(c.Parts) > maxTestedParts {
-		return Errorf(Conflict, ErrTooBig, "a test has %d parts at most, and a cluster %d", maxBurninParts, maxTestedParts)
+		return Errorf(Conflict, ErrTooBig, "a test has %d parts at most, and a cluster %d", maxBurninParts,
+			maxTestedParts)
 	}
 	for i := range c.Parts {
 		p := &c.Parts[i]
@@ -115,9 +118,12 @@ func (c *BurninDone) check(t *tx) error {
 		case slices.ContainsFunc(c.Parts[:i], func(o TestedPart) bool { return o.ID == p.ID }):
 			return Errorf(Invalid, "", "part %s of the test of node %s is there twice", p.ID, c.Node)
 		case len(p.Tests[0].Text) > maxBurninText || len(p.Tests[0].Figures) > maxBurninFigure:
-			return Errorf(Invalid, ErrTooBig, "part %s of the test of node %s: want at most %d bytes of text and %d figures", p.ID, c.Node, maxBurninText, maxBurninFigure)
+			return Errorf(Invalid, ErrTooBig,
+				"part %s of the test of node %s: want at most %d bytes of text and %d figures", p.ID,
+				c.Node, maxBurninText, maxBurninFigure)
 		case !slices.Contains([]BurninVerdict{BurninPassed, BurninFailed, BurninUntested}, p.Tests[0].Verdict):
-			return Errorf(Invalid, "", "part %s of the test of node %s: the verdict %q is not known", p.ID, c.Node, p.Tests[0].Verdict)
+			return Errorf(Invalid, "", "part %s of the test of node %s: the verdict %q is not known", p.ID,
+				c.Node, p.Tests[0].Verdict)
 		}
 	}
 	return nil

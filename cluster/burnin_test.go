@@ -9,13 +9,23 @@ import (
 // burnt is what a test tells of one part.
 func burnt(id string, v BurninVerdict, text string) TestedPart {
 	kind, _, _ := strings.Cut(strings.ToLower(id), "-")
-	return TestedPart{ID: id, Kind: kind, Tests: []PartTest{{Verdict: v, Text: text, Figures: []Figure{{Name: "highest temperature", Value: 61, Unit: "C"}}}}}
+	return TestedPart{
+		ID: id, Kind: kind,
+		Tests: []PartTest{
+			{Verdict: v, Text: text, Figures: []Figure{{Name: "highest temperature", Value: 61, Unit: "C"}}},
+		},
+	}
 }
 
 func goldenBurnin(w *world) {
 	w.ok(sys, &NodeUp{Name: "t0", Inventory: smallNode(), Owner: "t0"})
-	w.ok(root, &BurninDone{Node: "t0", Parts: []TestedPart{burnt("GPU-t0", BurninPassed, ""), burnt("t0/disk", BurninUntested, "no space")}})
-	w.ok(root, &BurninDone{Node: "t0", Parts: []TestedPart{burnt("GPU-t0", BurninFailed, "GPU 0: 3 uncorrected ECC errors")}})
+	w.ok(root, &BurninDone{
+		Node:  "t0",
+		Parts: []TestedPart{burnt("GPU-t0", BurninPassed, ""), burnt("t0/disk", BurninUntested, "no space")},
+	})
+	w.ok(root, &BurninDone{
+		Node: "t0", Parts: []TestedPart{burnt("GPU-t0", BurninFailed, "GPU 0: 3 uncorrected ECC errors")},
+	})
 	w.refused(alice, &BurninDone{Node: "t0"}, ErrUser)
 }
 
@@ -34,7 +44,8 @@ func TestBurnin(t *testing.T) {
 		w.ok(sys, &NodeUp{Name: n, Inventory: smallNode(), Owner: string(n), Again: true, Scored: true})
 	}
 	up("n0")
-	n := test(machine, "n0", burnt("GPU-a", BurninFailed, "GPU 0 (GPU-a): 1 of 2 wrong"), burnt("n0/memory", BurninPassed, ""))
+	n := test(machine, "n0", burnt("GPU-a", BurninFailed, "GPU 0 (GPU-a): 1 of 2 wrong"),
+		burnt("n0/memory", BurninPassed, ""))
 	const reason = "burnin: GPU 0 (GPU-a): 1 of 2 wrong"
 	if !n.Drain || n.Reason != reason || n.Score(w.now) != troubleDrain {
 		t.Errorf("a failure: drained %v for %q, score %v", n.Drain, n.Reason, n.Score(w.now))
@@ -71,7 +82,9 @@ func TestBurnin(t *testing.T) {
 	many := burnt("GPU-b", BurninPassed, strings.Repeat("x", maxBurninText+1))
 	w.refused(root, &BurninDone{Node: "n1", Parts: []TestedPart{many}}, ErrTooBig)
 	w.refused(root, &BurninDone{Node: "n1", Parts: []TestedPart{burnt("", BurninPassed, "")}}, "")
-	w.refused(root, &BurninDone{Node: "n1", Parts: []TestedPart{burnt("GPU-b", BurninPassed, ""), burnt("GPU-b", BurninPassed, "")}}, "")
+	w.refused(root, &BurninDone{
+		Node: "n1", Parts: []TestedPart{burnt("GPU-b", BurninPassed, ""), burnt("GPU-b", BurninPassed, "")},
+	}, "")
 	w.refused(root, &BurninDone{Node: "n1", Parts: []TestedPart{burnt("GPU-b", "fine", "")}}, "")
 
 	why := "mine"

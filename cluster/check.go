@@ -160,7 +160,8 @@ func CheckEntry(s *Snapshot, spec *JobSpec) error {
 			return Errorf(Denied, ErrUser,
 				"partition %s has DisableRootJobs: root may not run jobs there: submit them as a user", name)
 		case p.ReqResv && spec.Reservation == "":
-			return Errorf(Denied, ErrAccess, "partition %s takes jobs of reservations alone: name one by --reservation", name)
+			return Errorf(Denied, ErrAccess,
+				"partition %s takes jobs of reservations alone: name one by --reservation", name)
 		}
 	}
 	return nil

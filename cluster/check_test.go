@@ -17,11 +17,15 @@ func TestCheck(t *testing.T) {
 		cmd  Command
 		want ErrKind
 	}{
-		"a partition in use":     {&PartitionSet{Partition: Partition{Name: "busy"}, Delete: true}, ErrPartInUse},
-		"one that is not":        {&PartitionSet{Partition: Partition{Name: "none"}, Delete: true}, ""},
-		"a QOS that is not":      {&PartitionSet{Partition: Partition{Name: "main", QOS: "nosuch"}}, ErrQOS},
-		"CPUs of a node":         {&PartitionSet{Partition: Partition{Name: "main", MaxCPUsPerNode: 2}}, ErrUnsupported},
-		"a node that is not":     {&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"nosuch"}}}, ErrNodeName},
+		"a partition in use": {&PartitionSet{Partition: Partition{Name: "busy"}, Delete: true}, ErrPartInUse},
+		"one that is not":    {&PartitionSet{Partition: Partition{Name: "none"}, Delete: true}, ""},
+		"a QOS that is not":  {&PartitionSet{Partition: Partition{Name: "main", QOS: "nosuch"}}, ErrQOS},
+		"CPUs of a node": {
+			&PartitionSet{Partition: Partition{Name: "main", MaxCPUsPerNode: 2}}, ErrUnsupported,
+		},
+		"a node that is not": {
+			&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"nosuch"}}}, ErrNodeName,
+		},
 		"nodes that are":         {&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"n0"}}}, ""},
 		"for itself":             {&UpdateJob{Ref: Ref{Job: first}, Patch: Patch{Depends: after(first)}}, ""},
 		"for one that waits":     {&UpdateJob{Ref: Ref{Job: first}, Patch: Patch{Depends: after(second)}}, ErrCircular},
@@ -64,7 +68,9 @@ func TestCheckEntry(t *testing.T) {
 		}
 	}
 	id := w.submit(nil)
-	for name, want := range map[string]ErrKind{"booked": ErrAccess, "users": "", "main": ""} { // nor may a job that waits be moved there
+	for name, want := range map[string]ErrKind{
+		"booked": ErrAccess, "users": "", "main": "",
+	} { // nor may a job that waits be moved there
 		if got := kindOf(Check(w.s.Snapshot(), &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Partitions: []string{name}}})); got != want {
 			t.Errorf("a job moved to %s: %q, want %q", name, got, want)
 		}
@@ -97,7 +103,8 @@ func TestLimitMemory(t *testing.T) {
 		spec := &JobSpec{Layout: &Layout{Mem: c.mem, CPUsPerTask: c.cpus}}
 		err := LimitMemory(w.s.Snapshot(), spec)
 		if kindOf(err) != c.kind || spec.Mem.MB != c.wantMem || spec.CPUsPerTask != c.wantCPUs || spec.MinCPUs != c.min {
-			t.Errorf("%+v of %+v: %d MB, %d CPUs a task, %d a node, %v", c.mem, c.most, spec.Mem.MB, spec.CPUsPerTask, spec.MinCPUs, err)
+			t.Errorf("%+v of %+v: %d MB, %d CPUs a task, %d a node, %v", c.mem, c.most, spec.Mem.MB,
+				spec.CPUsPerTask, spec.MinCPUs, err)
 		}
 	}
 }

@@ -16,10 +16,15 @@ func randomConfig(r *rand.Rand) *Config {
 	cfg := DefaultConfig()
 	cfg.Partitions = nil
 	for i := range 1 + r.IntN(6) {
-		cfg.Partitions = append(cfg.Partitions, Partition{Name: fmt.Sprintf("p%d", (i+r.IntN(2))%9), State: PartitionUp, MaxNodes: r.IntN(3), All: true})
+		cfg.Partitions = append(cfg.Partitions, Partition{
+			Name: fmt.Sprintf("p%d", (i+r.IntN(2))%9), State: PartitionUp, MaxNodes: r.IntN(3), All: true,
+		})
 	}
 	for i := range r.IntN(8) {
-		cfg.Declared = append(cfg.Declared, Node{Name: nodeName(i), Inventory: Inventory{CPUs: 1 + r.IntN(2), MemMB: 1, Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1}})
+		cfg.Declared = append(cfg.Declared, Node{
+			Name:      nodeName(i),
+			Inventory: Inventory{CPUs: 1 + r.IntN(2), MemMB: 1, Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1},
+		})
 	}
 	if r.IntN(2) > 0 {
 		cfg.Keys, cfg.Prolog = map[string]string{"prolog": "/x"}, "/x"

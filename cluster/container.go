@@ -31,6 +31,8 @@ type ContainerDefaults struct {
 	Entrypoint bool `json:"entrypoint,omitempty"` // the image's is run
 	// NoBatch refuses containers of batch scripts.
 	NoBatch bool `json:"no_batch,omitempty"`
+	// Global keeps containers with a name for their user, on the node, not for the job.
+	Global bool `json:"global,omitempty" since:"6,optional"`
 }
 
 // What a step may do with a container of its name.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"dev.muster/cluster/federation"
 )
 
 // Ref names a job, some tasks of an array, or (with the array's id and no tasks) all of it.
@@ -99,6 +101,10 @@ type Cancel struct {
 	Step  *int        `json:"step,omitempty"`  // only this step; Sig 0 ends it
 	// Cron confirms that all runs of a job of a crontab are meant.
 	Cron bool `json:"cron,omitempty" since:"3,optional"`
+	// Sibling: the job is not to run at that cluster of the federation, and nothing else.
+	Sibling federation.ID `json:"sibling,omitempty" since:"6"`
+	// Hurry: nothing of its burst buffer is staged out.
+	Hurry bool `json:"hurry,omitempty" since:"7,optional"`
 	// PendingOnly and such filters are applied by the handler, on its snapshot.
 }
 
@@ -106,8 +112,8 @@ func (*Cancel) kind() string { return "cancel" }
 
 func (c *Cancel) apply(t *tx) (any, error) {
 	jobs, err := t.records(c.Ref)
-	if err != nil {
-		return nil, err
+	if err != nil || c.Sibling != 0 {
+		return dropSibling(t, c, jobs, err)
 	}
 	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting })
 	if err := cmp.Or(whole, unconfirmed(t, c, jobs[0])); err != nil {
@@ -122,14 +128,17 @@ func (c *Cancel) apply(t *tx) (any, error) {
 	}
 	var done []JobID
 	for _, j := range jobs {
-		if j, _ = t.jobs.Get(j.ID); j.Phase == Ended || j.Phase == Ending && c.Sig == 0 && !j.RequeueAfter {
+		if j, _ = t.jobs.Get(j.ID); cancelStaging(t, c, j) {
+			done = append(done, j.ID)
+			continue
+		}
+		if j.Phase == Ended || j.Phase == Ending && c.Sig == 0 && !j.RequeueAfter {
 			continue
 		}
 		n := *j
 		if c.Sig == 0 && c.Step == nil {
-			t.end(&n, Cancelled, n.Wait)
-			uid := t.by.UID
-			n.CancelledBy, n.RequeueAfter = &uid, false
+			hurried(c, &n)
+			cancelOne(t, &n)
 		} else if err := t.addSignal(&n, c); err != nil {
 			return nil, err
 		}
@@ -145,6 +154,19 @@ func (c *Cancel) apply(t *tx) (any, error) {
 		return nil, Errorf(Conflict, ErrFinished, "job %d has ended already", c.Ref.Job)
 	}
 	return done, nil
+}
+
+// cancelOne ends a job, which is a copy, or has the cluster end it that holds it.
+func cancelOne(t *tx, n *Job) {
+	uid := t.by.UID
+	if heldElsewhere(n) {
+		part := n.Fed.Part
+		part.Cancelled = &uid
+		*n = *withPart(n, part)
+		return
+	}
+	t.end(n, Cancelled, n.Wait)
+	n.CancelledBy, n.RequeueAfter = &uid, false
 }
 
 // having lists those of the jobs that have a step of this number.
@@ -188,6 +210,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 	switch n.Phase {
 	case Pending:
 		n.Phase, n.Outcome, n.Ended = Ended, how, t.since(n.Submitted)
+		burstOver(t, n)
 	case Starting, Running, Suspended:
 		if n.Phase == Suspended {
 			n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
@@ -293,6 +316,7 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 			if n.Eligible.Before(t.at) && len(n.Depends.Terms) == 0 {
 				n.Eligible = t.at
 			}
+			releaseBurst(t, &n)
 			n.Wait, n.Avoid = t.waitOf(&n), nil
 			t.accrue(&n)
 		}
@@ -317,7 +341,8 @@ func (c *Requeue) apply(t *tx) (any, error) {
 		return nil, err
 	}
 	if jobs[0].Follows() {
-		return nil, Errorf(Invalid, ErrHetLeader, "job %d is not the leader of heterogeneous job %d", jobs[0].ID, jobs[0].Het.ID)
+		return nil, Errorf(Invalid, ErrHetLeader, "job %d is not the leader of heterogeneous job %d",
+			jobs[0].ID, jobs[0].Het.ID)
 	}
 	for _, j := range jobs {
 		switch {
@@ -378,9 +403,10 @@ func (t *tx) requeued(n *Job) {
 		}
 	}
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
-	*n = Job{ID: n.ID, Key: key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het, Attempt: n.Attempt,
+	*n = Job{ID: n.ID, Key: key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het,
+		Attempt:  n.Attempt,
 		Restarts: restarts, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
-		Preempt: n.Preempt, Evicted: n.Evicted}
+		Preempt: n.Preempt, Evicted: n.Evicted, Rarely: Rarely{Fed: fedAgain(n), Burst: burstAgain(n)}}
 	if n.Preempt != nil { // the grace was that of the attempt
 		p := *n.Preempt
 		p.Until, n.Preempt = time.Time{}, &p

@@ -32,45 +32,60 @@ func (t *tables) coordinatesAny(user string) bool {
 // users and limits in them, and other coordinators; not QOS, administrators, users' default accounts elsewhere, or
 // where an account hangs.
 func (t *tx) mayCoordinate(c *Change) error {
-	me := t.by.User
-	refuse := func(what string) error {
-		return Errorf(Denied, ErrAccess, "user %s coordinates no account that %s belongs to", me, what)
-	}
 	switch {
 	case c.QOS != nil:
 		return Errorf(Denied, ErrAccess, "only operators may change QOS")
 	case c.Assoc != nil:
-		a := c.Assoc
-		if t.Coordinates(me, a.Account) {
-			old, had := t.AssocOf(a.Account, "", "")
-			if a.User == "" && !c.Delete && (!had || a.Parent != old.Parent) {
-				return refuse("the place of account " + a.Account)
-			}
-			return nil
-		}
-		above, ok := t.assocs.Get(a.Parent)
-		if _, there := t.byOwner.Get(ownerOf(a.Account, "", "")); a.User == "" && !there && ok && t.Coordinates(me, above.Account) {
-			return nil
-		}
-		return refuse("account " + a.Account)
+		return mayCoordinateAssoc(t, c.Assoc, c.Delete)
 	case c.Account != nil:
-		if _, there := t.accounts.Get(c.Account.Name); there && !t.Coordinates(me, c.Account.Name) {
-			return refuse("account " + c.Account.Name)
+		_, there := t.accounts.Get(c.Account.Name)
+		if there && !t.Coordinates(t.by.User, c.Account.Name) {
+			return coordinatesNone(t, "account "+c.Account.Name)
 		}
 	case c.User != nil:
-		old, there := t.users.Get(c.User.Name)
-		switch {
-		case there && c.Delete && old.AdminLevel != "", c.User.AdminLevel != "" && (!there || old.AdminLevel != c.User.AdminLevel):
-			return Errorf(Denied, ErrAccess, "only operators may make or delete administrators")
-		case c.Delete:
-			for a := range t.Assocs() {
-				if a.User == c.User.Name && !t.Coordinates(me, a.Account) {
-					return refuse("user " + a.User + " of account " + a.Account)
-				}
-			}
-		case there && old.DefaultAccount != c.User.DefaultAccount && !(t.Coordinates(me, old.DefaultAccount) && t.Coordinates(me, c.User.DefaultAccount)):
-			return refuse("the default account of user " + c.User.Name)
+		return mayCoordinateUser(t, c.User, c.Delete)
+	}
+	return nil
+}
+
+func coordinatesNone(t *tx, what string) error {
+	return Errorf(Denied, ErrAccess, "user %s coordinates no account that %s belongs to", t.by.User, what)
+}
+
+func mayCoordinateAssoc(t *tx, a *Association, drop bool) error {
+	own, there := t.AssocOf(a.Account, "", "")
+	if t.Coordinates(t.by.User, a.Account) {
+		if a.User == "" && !drop && (!there || a.Parent != own.Parent) {
+			return coordinatesNone(t, "the place of account "+a.Account)
 		}
+		return nil
+	}
+	above, ok := t.assocs.Get(a.Parent)
+	if a.User == "" && !there && ok && t.Coordinates(t.by.User, above.Account) {
+		return nil
+	}
+	return coordinatesNone(t, "account "+a.Account)
+}
+
+func mayCoordinateUser(t *tx, u *User, drop bool) error {
+	old, there := t.users.Get(u.Name)
+	before, moves := "", false
+	if there {
+		before, moves = old.AdminLevel, old.DefaultAccount != u.DefaultAccount
+	}
+	if drop && before != "" || u.AdminLevel != "" && u.AdminLevel != before {
+		return Errorf(Denied, ErrAccess, "only operators may make or delete administrators")
+	}
+	if drop {
+		for a := range t.Assocs() {
+			if a.User == u.Name && !t.Coordinates(t.by.User, a.Account) {
+				return coordinatesNone(t, "user "+a.User+" of account "+a.Account)
+			}
+		}
+		return nil
+	}
+	if moves && !(t.Coordinates(t.by.User, old.DefaultAccount) && t.Coordinates(t.by.User, u.DefaultAccount)) {
+		return coordinatesNone(t, "the default account of user "+u.Name)
 	}
 	return nil
 }

@@ -22,19 +22,65 @@ func TestCoordinators(t *testing.T) {
 		list []Change
 		ok   bool
 	}{
-		{"a stranger", Identity{UID: 1002, User: "eve"}, []Change{{Assoc: &Association{Account: "lab", Shares: 2}}}, false},
-		{"a new user", ann, []Change{{User: &User{Name: "cid", DefaultAccount: "lab"}}, {Assoc: &Association{Account: "lab", User: "cid", Shares: 1}}}, true},
+		{
+			"a stranger", Identity{UID: 1002, User: "eve"},
+			[]Change{{Assoc: &Association{Account: "lab", Shares: 2}}}, false,
+		},
+		{
+			"a new user", ann,
+			[]Change{
+				{User: &User{Name: "cid", DefaultAccount: "lab"}},
+				{Assoc: &Association{Account: "lab", User: "cid", Shares: 1}},
+			},
+			true,
+		},
 		{"somebody else's user", ann, []Change{{Assoc: &Association{Account: "lab", User: "bob", Shares: 1}}}, true},
-		{"a limit of a user", ann, []Change{{Assoc: &Association{Account: "lab", User: "cid", Shares: 1, Limits: Limits{{Name: "MaxJobs", Max: 3}}}}}, true},
-		{"an account below", ann, []Change{{Account: &Account{Name: "sub"}}, {Assoc: &Association{Account: "sub", Parent: lab.ID, Shares: 1}}}, true},
+		{
+			"a limit of a user", ann,
+			[]Change{
+				{
+					Assoc: &Association{
+						Account: "lab", User: "cid", Shares: 1, Limits: Limits{{Name: "MaxJobs", Max: 3}},
+					},
+				},
+			},
+			true,
+		},
+		{
+			"an account below", ann,
+			[]Change{
+				{Account: &Account{Name: "sub"}},
+				{Assoc: &Association{Account: "sub", Parent: lab.ID, Shares: 1}},
+			},
+			true,
+		},
 		{"a user below", ann, []Change{{Assoc: &Association{Account: "sub", User: "cid", Shares: 1}}}, true},
-		{"an account elsewhere", ann, []Change{{Account: &Account{Name: "sub2"}}, {Assoc: &Association{Account: "sub2", Parent: other.ID, Shares: 1}}}, false},
-		{"the own account elsewhere", ann, []Change{{Assoc: &Association{Account: "lab", Parent: other.ID, Shares: 1}}}, false},
-		{"another account's user", ann, []Change{{Assoc: &Association{Account: "other", User: "bob", Shares: 9}}}, false},
-		{"an administrator", ann, []Change{{User: &User{Name: "cid", DefaultAccount: "lab", AdminLevel: "Administrator"}}}, false},
+		{
+			"an account elsewhere", ann,
+			[]Change{
+				{Account: &Account{Name: "sub2"}},
+				{Assoc: &Association{Account: "sub2", Parent: other.ID, Shares: 1}},
+			},
+			false,
+		},
+		{
+			"the own account elsewhere", ann,
+			[]Change{{Assoc: &Association{Account: "lab", Parent: other.ID, Shares: 1}}}, false,
+		},
+		{
+			"another account's user", ann,
+			[]Change{{Assoc: &Association{Account: "other", User: "bob", Shares: 9}}}, false,
+		},
+		{
+			"an administrator", ann,
+			[]Change{{User: &User{Name: "cid", DefaultAccount: "lab", AdminLevel: "Administrator"}}}, false,
+		},
 		{"a QOS", ann, []Change{{QOS: &QOS{Name: "fast"}}}, false},
 		{"a user who is elsewhere too", ann, []Change{{User: &User{Name: "bob"}, Delete: true}}, false},
-		{"a user of the account alone", ann, []Change{{User: &User{Name: "cid", DefaultAccount: "lab"}, Delete: true}}, true},
+		{
+			"a user of the account alone", ann,
+			[]Change{{User: &User{Name: "cid", DefaultAccount: "lab"}, Delete: true}}, true,
+		},
 	} {
 		if err := change(c.by, c.list...); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
@@ -65,9 +111,11 @@ func TestOwnDefaults(t *testing.T) {
 		"one that the user has":     {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}}}, true},
 		"one that the user has not": {[]Change{{User: &User{Name: "bob", DefaultAccount: "c"}}}, false},
 		"another's":                 {[]Change{{User: &User{Name: "eve", DefaultAccount: "b"}}}, false},
-		"and more power":            {[]Change{{User: &User{Name: "bob", DefaultAccount: "b", AdminLevel: "Operator"}}}, false},
-		"and a limit":               {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}}, place("b", "bob")}, false},
-		"and away":                  {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}, Delete: true}}, false},
+		"and more power": {
+			[]Change{{User: &User{Name: "bob", DefaultAccount: "b", AdminLevel: "Operator"}}}, false,
+		},
+		"and a limit": {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}}, place("b", "bob")}, false},
+		"and away":    {[]Change{{User: &User{Name: "bob", DefaultAccount: "b"}, Delete: true}}, false},
 	} {
 		if err := change(bob, c.list...); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)

@@ -32,7 +32,10 @@ func TestCronTime(t *testing.T) {
 			t.Errorf("%s: %s, want %s", spec, got, want)
 		}
 	}
-	for _, bad := range []string{"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-3 * * * *", "*/0 * * * *", "a * * * *", "1,,2 * * * *"} {
+	for _, bad := range []string{
+		"", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-3 * * * *",
+		"*/0 * * * *", "a * * * *", "1,,2 * * * *",
+	} {
 		if _, err := ParseCron(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -45,7 +48,10 @@ func TestCrontab(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Keys = map[string]string{"scronparameters": "enable,explicit_scancel"}
 	w.ok(root, &Configure{Config: &cfg})
-	spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, GID: alice.GID, User: "alice", Kind: Batch, Timing: Timing{Cron: &Cron{When: "0 * * * *"}, Begin: w.now.Add(time.Minute)}}
+	spec := &JobSpec{
+		Layout: &Layout{}, Name: "job", UID: alice.UID, GID: alice.GID, User: "alice", Kind: Batch,
+		Timing: Timing{Cron: &Cron{When: "0 * * * *"}, Begin: w.now.Add(time.Minute)},
+	}
 	w.refused(alice, &Submit{Spec: spec}, "")
 	put := &CrontabPut{UID: alice.UID, Text: "# mine\n#SCRON -t 5\n@hourly true\n", Jobs: []CronJob{{spec, 2, 3}}}
 	w.refused(bob, put, ErrUser)
@@ -54,7 +60,13 @@ func TestCrontab(t *testing.T) {
 	w.pass(time.Hour)
 	w.run(id, 0, "n0")
 	w.seq["n0"]++
-	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: 1}}, {Kind: NodeDone, Job: id, Attempt: 1, At: w.now}}})
+	w.ok(sys, &Report{
+		Node: "n0", Seq: w.seq["n0"],
+		Updates: []Update{
+			{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: 1}},
+			{Kind: NodeDone, Job: id, Attempt: 1, At: w.now},
+		},
+	})
 	if j := w.want(id, Pending); j.Spec.Cron.After.IsZero() || j.Restarts != 0 {
 		t.Fatalf("after a run: run after %v, %d restarts", j.Spec.Cron.After, j.Restarts)
 	}

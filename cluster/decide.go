@@ -45,32 +45,43 @@ func (*Decide) kind() string { return "decide" }
 func (c *Decide) apply(t *tx) (any, error) {
 	out := make([]*Error, len(c.Decisions))
 	for i, d := range c.Decisions {
-		mark, told := len(t.undo), len(t.events)
-		var err error
-		switch {
-		case d.Resume:
-			err = t.goOn(d.Job)
-		case d.Start != nil:
-			err = t.start(d)
-		case d.evicts():
-			err = t.preempt(d)
-		default:
-			t.wait(d)
-		}
-		if err == nil {
-			continue
-		}
-		for _, f := range slices.Backward(t.undo[mark:]) {
-			f()
-		}
-		t.undo, t.events = t.undo[:mark], t.events[:told]
-		e, ok := err.(*Error)
-		if !ok {
-			e = Errorf(Internal, "", "%v", err)
-		}
-		out[i] = e
+		out[i] = alone(t, func() error { return decide(t, d) })
 	}
 	return out, nil
+}
+
+// decide carries one decision.
+func decide(t *tx, d Decision) error {
+	switch {
+	case d.Resume:
+		return t.goOn(d.Job)
+	case d.Start != nil && asks(t, d):
+		return nil
+	case d.Start != nil:
+		return t.start(d)
+	case d.evicts():
+		return t.preempt(d)
+	}
+	t.wait(d)
+	return nil
+}
+
+// alone does one of several things: where it can not be done it changes nothing, and the others are not concerned.
+func alone(t *tx, do func() error) *Error {
+	mark, told := len(t.undo), len(t.events)
+	err := do()
+	if err == nil {
+		return nil
+	}
+	for _, f := range slices.Backward(t.undo[mark:]) {
+		f()
+	}
+	t.undo, t.events = t.undo[:mark], t.events[:told]
+	e, ok := err.(*Error)
+	if !ok {
+		e = Errorf(Internal, "", "%v", err)
+	}
+	return e
 }
 
 func (t *tx) start(d Decision) error {
@@ -125,10 +136,12 @@ func (t *tx) startOne(d Decision) error {
 	if why := limits.Blocked(j, d.Start.Partition, d.Start); why != NoReason {
 		return Errorf(Conflict, ErrPolicy, "job %d is held back by limit %s", j.ID, why)
 	}
-	if err := t.mayShare(j, d.Start); err != nil {
+	fed, err := begins(t, j, d.Start)
+	if err != nil {
 		return err
 	}
 	n := *j
+	n.Fed = fed
 	alloc := *d.Start
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
 	alloc.Billing = &billing
@@ -142,13 +155,8 @@ func (t *tx) startOne(d Decision) error {
 	if err := t.give(&n); err != nil {
 		return err
 	}
-	n.Noticed, n.Prelude = 0, nil
-	if away, prolog := t.wake(&n), t.config.PrologServer != ""; prolog || away != nil {
-		n.Prelude = &Prelude{Prolog: prolog, Nodes: away}
-	}
-	if t.config.PrologServer != "" {
-		t.send(Hook{Kind: HookProlog, Job: &n})
-	}
+	n.Noticed, n.Prelude = 0, preludeOf(t, &n)
+	beginPrelude(t, &n)
 	t.putJob(&n)
 	t.tell(&n)
 	t.wakeDependents(&n)
@@ -161,7 +169,9 @@ func (j *Job) cut(to time.Duration) (*Job, error) {
 		return j, nil
 	}
 	if least := j.Spec.LimitMin; least == 0 || to < least || to > j.Limit {
-		return nil, Errorf(Conflict, ErrTimeLimit, "job %d can not get a time limit of %s: it asks for %s, and at least %s", j.ID, to, j.Limit, least)
+		return nil, Errorf(Conflict, ErrTimeLimit,
+			"job %d can not get a time limit of %s: it asks for %s, and at least %s", j.ID, to, j.Limit,
+			least)
 	}
 	short := *j
 	short.Limit = to
@@ -171,6 +181,12 @@ func (j *Job) cut(to time.Duration) (*Job, error) {
 func (t *tx) wait(d Decision) {
 	j, ok := t.jobs.Get(d.Job)
 	if !ok || j.Phase != Pending || j.Held != NotHeld {
+		return
+	}
+	if d.Wait == WaitBurst {
+		if burstWait(t.tables, j) == WaitBurst {
+			stageIn(t, j)
+		}
 		return
 	}
 	n := *j
@@ -196,7 +212,7 @@ func (c *Expire) apply(t *tx) (any, error) {
 		n := *j
 		switch c.Why {
 		case EndTimeLimit:
-			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended || n.Preparing() {
+			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended || Configuring(&n) {
 				continue
 			}
 			t.end(&n, TimedOut, EndTimeLimit)
@@ -246,7 +262,7 @@ func (c *Purge) apply(t *tx) (any, error) {
 	t.forgetKeys()
 	for _, id := range c.Jobs {
 		j, ok := t.jobs.Get(id)
-		if !ok || j.Phase != Ended {
+		if !ok || j.Phase != Ended || BurstOpen(j) {
 			continue
 		}
 		t.keepKey(j)
@@ -289,7 +305,7 @@ func Due(s *Snapshot, now time.Time) []Command {
 			late = append(late, j.ID)
 		case j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now):
 			leave = append(leave, j.ID)
-		case j.Phase != Pending && !end.IsZero() && !end.After(now) && !j.Preparing():
+		case j.Phase != Pending && !end.IsZero() && !end.After(now) && !Configuring(j):
 			over = append(over, j.ID)
 		case j.Phase == Running && !j.nextNotice(s.config).IsZero() && !j.nextNotice(s.config).After(now):
 			remind = append(remind, j.ID)

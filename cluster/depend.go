@@ -21,6 +21,9 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 	if d.Type == SingletonOf {
 		return t.judgeSingleton(j)
 	}
+	if slices.ContainsFunc(t.parents(d), func(p *Job) bool { return stagesFor(j, d, p) }) {
+		return unmet
+	}
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
 		d.Task, d.Type = task, AfterOK
 	}
@@ -64,7 +67,7 @@ func judgeAll(d Depend, parents []*Job, now time.Time) termState {
 
 func anyFailed(parents []*Job) bool {
 	for _, p := range parents {
-		if p.Phase == Ended && p.Outcome != Completed {
+		if p.Phase == Ended && RanAs(p) != Completed {
 			return true
 		}
 	}
@@ -72,7 +75,7 @@ func anyFailed(parents []*Job) bool {
 }
 
 func judgeOne(d Depend, p *Job, now time.Time) termState {
-	begun := p.Phase > Pending
+	begun := begunAnywhere(p)
 	switch d.Type {
 	case After:
 		if !begun || (d.Plus > 0 && !p.Started.IsZero() && now.Before(p.Started.Add(d.Plus))) {
@@ -83,7 +86,7 @@ func judgeOne(d Depend, p *Job, now time.Time) termState {
 		if p.Phase != Ended {
 			return unmet
 		}
-		if p.Outcome != Completed {
+		if RanAs(p) != Completed {
 			return never
 		}
 		return met
@@ -91,10 +94,18 @@ func judgeOne(d Depend, p *Job, now time.Time) termState {
 		if p.Phase != Ended {
 			return unmet
 		}
-		if p.Outcome == Completed {
+		if RanAs(p) == Completed {
 			return never
 		}
 		return met
+	case ExpandJob:
+		switch {
+		case begunAndGoesOn(p):
+			return met
+		case p.Phase >= Ending:
+			return never
+		}
+		return unmet
 	default: // afterany and what behaves like it
 		if p.Phase != Ended {
 			return unmet
@@ -340,6 +351,11 @@ func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
 	if j.DependNever() {
 		return IDSet{}, WaitDependencyNever
 	}
+	if j.Fed != nil {
+		if why := shareWait(t, j); why != NoReason {
+			return IDSet{}, why
+		}
+	}
 	if j.Eligible.After(now) && len(j.Depends.Terms) == 0 {
 		return IDSet{}, WaitBegin
 	}
@@ -355,9 +371,13 @@ func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
 		if j.Spec.Begin.After(now) {
 			return IDSet{}, WaitBegin
 		}
-		return tasks, NoReason
+	} else {
+		tasks = j.Tasks
 	}
-	return j.Tasks, NoReason
+	if why := burstWait(t, j); why != NoReason {
+		return IDSet{}, why
+	}
+	return tasks, NoReason
 }
 
 // wakeDependents looks again at every record that waits for this one.

@@ -204,7 +204,8 @@ func TestDependTasksGone(t *testing.T) {
 	}{
 		{AfterOK, 1, WaitDependencyNever}, {AfterNotOK, 1, NoReason}, {AfterAny, 1, NoReason}, {After, 1, NoReason},
 		{AfterOK, 2, NoReason}, {AfterNotOK, 2, WaitDependencyNever}, {AfterOK, 3, WaitDependency},
-		{AfterOK, TaskAny, WaitDependencyNever}, {AfterNotOK, TaskAny, WaitDependency}, {AfterAny, TaskAny, WaitDependency},
+		{AfterOK, TaskAny, WaitDependencyNever}, {AfterNotOK, TaskAny, WaitDependency},
+		{AfterAny, TaskAny, WaitDependency},
 	} {
 		if j := w.job(one(c.kind, c.task)); j.Wait != c.wait {
 			t.Errorf("%s of task %d: %q, want %q", c.kind, c.task, j.Wait, c.wait)
@@ -329,8 +330,14 @@ func TestFailedDependencyOutlivesItsParent(t *testing.T) {
 func TestDependencyOnItself(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.submit(nil)
-	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: id, Task: TaskAny}}}}}, ErrDependency)
-	w.ok(alice, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: 77, Task: TaskAny, Failed: true}}}}})
+	w.refused(alice, &UpdateJob{
+		Ref:   Ref{Job: id},
+		Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: id, Task: TaskAny}}}},
+	}, ErrDependency)
+	w.ok(alice, &UpdateJob{
+		Ref:   Ref{Job: id},
+		Patch: Patch{Depends: &Depends{Terms: []Depend{{Type: AfterOK, Job: 77, Task: TaskAny, Failed: true}}}},
+	})
 	w.wantWait(id, NoReason) // users do not say what has failed
 }
 
@@ -340,5 +347,6 @@ func (c arrayCount) String() string {
 	if c.gone != nil {
 		gone = fmt.Sprintf(" gone %+v %t %t", c.gone.Sum, c.gone.Begun, c.gone.Unwell)
 	}
-	return fmt.Sprintf("%d pending %d live %d ended of %s ok %s failed %s%s", c.pending, c.live, c.ended, c.all, c.ok, c.failed, gone)
+	return fmt.Sprintf("%d pending %d live %d ended of %s ok %s failed %s%s", c.pending, c.live, c.ended,
+		c.all, c.ok, c.failed, gone)
 }

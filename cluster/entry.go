@@ -158,6 +158,11 @@ var commands = [...]struct {
 	{"trigger_clear", LevelTriggers, func() Command { return &TriggerClear{} }},
 	{"trigger_server", LevelTriggers, func() Command { return &TriggerServer{} }},
 	{"triggers_due", LevelTriggers, func() Command { return &TriggersDue{} }},
+	{"federation_put", LevelFederation, func() Command { return &FederationPut{} }},
+	{"federation_orders", LevelFederation, func() Command { return &FederationOrders{} }},
+	{"federation_reports", LevelFederation, func() Command { return &FederationReports{} }},
+	{"federation_return", LevelFederation, func() Command { return &FederationReturn{} }},
+	{"federation_away", LevelFederation, func() Command { return &FederationAway{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

@@ -68,6 +68,8 @@ const (
 	ErrStepNodes     ErrKind = "step_nodes"
 	ErrStepGRES      ErrKind = "step_gres"
 	ErrStepBind      ErrKind = "step_bind"
+	ErrStepExists    ErrKind = "step_exists" // where there must be none
+	ErrSuspended     ErrKind = "job_suspended"
 	ErrResvSkip      ErrKind = "resv_skip"
 	ErrMultiProg     ErrKind = "multi_prog"
 	ErrNoChange      ErrKind = "no_change"
@@ -94,8 +96,13 @@ const (
 	ErrHetPart       ErrKind = "het_component" // only the whole heterogeneous job
 	ErrHetLeader     ErrKind = "het_leader"    // only its leader
 	ErrHetSize       ErrKind = "het_size"
-	ErrPolicy        ErrKind = "policy" // a limit of an association or QOS
-	ErrFilter        ErrKind = "filter" // the site's cli_filter.lua is to look at the options first; Script is its text
+	ErrPolicy        ErrKind = "policy"      // a limit of an association or QOS
+	ErrSubmissions   ErrKind = "submissions" // the cluster takes none now
+	ErrFedFeature    ErrKind = "cluster_feature"
+	ErrClusterName   ErrKind = "cluster_name"
+	ErrBurst         ErrKind = "burst"        // a request for a burst buffer
+	ErrBurstDenied   ErrKind = "burst_denied" // the user may have none
+	ErrFilter        ErrKind = "filter"       // the site's cli_filter.lua is to look at the options; Script is its text
 )
 
 // Error is what a rejected command or request answers: for people a message and perhaps a

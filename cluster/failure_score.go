@@ -22,7 +22,10 @@ const (
 )
 
 // troubleOf is what a fault counts.
-var troubleOf = map[FaultAction]int{FaultNote: troubleNote, FaultShun: troubleShun, FaultDrain: troubleDrain, FaultDrainNow: troubleDrainNow}
+var troubleOf = map[FaultAction]int{
+	FaultNote: troubleNote, FaultShun: troubleShun, FaultDrain: troubleDrain,
+	FaultDrainNow: troubleDrainNow,
+}
 
 // ShakyPoints is from how many points on large jobs avoid a node if others fit as well.
 const ShakyPoints = 5

@@ -23,8 +23,14 @@ func TestTrouble(t *testing.T) {
 			t.Errorf("%s: shaky is %v", what, n.Shaky(w.now))
 		}
 	}
-	flap := Fault{Kind: FaultPort, Part: "mlx5_0/1", Cause: "link_downed", Text: "it flaps", Action: FaultNote, Passing: true}
-	down := Fault{Kind: FaultPort, Part: "mlx5_1/1", Cause: "down", Text: "it is down", Action: FaultDrain, Passing: true}
+	flap := Fault{
+		Kind: FaultPort, Part: "mlx5_0/1", Cause: "link_downed", Text: "it flaps", Action: FaultNote,
+		Passing: true,
+	}
+	down := Fault{
+		Kind: FaultPort, Part: "mlx5_1/1", Cause: "down", Text: "it is down", Action: FaultDrain,
+		Passing: true,
+	}
 	up(false, flap)
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n0"}})
 	is("of a client of before", 0)

@@ -117,7 +117,8 @@ type ranker struct{ rank, next, users int }
 
 func (w *ranker) visit(level []*shareBranch, tied bool) {
 	slices.SortStableFunc(level, func(x, y *shareBranch) int {
-		return cmp.Or(cmp.Compare(y.stand.LevelFS, x.stand.LevelFS), cmp.Compare(b2i(x.User == ""), b2i(y.User == "")), cmp.Compare(x.ID, y.ID))
+		return cmp.Or(cmp.Compare(y.stand.LevelFS, x.stand.LevelFS),
+			cmp.Compare(b2i(x.User == ""), b2i(y.User == "")), cmp.Compare(x.ID, y.ID))
 	})
 	for i := 0; i < len(level); i++ {
 		c := level[i]

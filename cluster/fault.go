@@ -46,13 +46,15 @@ func (f Fault) drains() bool { return f.Action == FaultDrain || f.Action == Faul
 
 // SetFaults replaces the faults of one kind of part.
 func (inv *Inventory) SetFaults(kind FaultKind, list []Fault) {
-	inv.Faults = append(slices.DeleteFunc(slices.Clone(inv.Faults), func(f Fault) bool { return f.Kind == kind }), list...)
+	inv.Faults = append(slices.DeleteFunc(slices.Clone(inv.Faults),
+		func(f Fault) bool { return f.Kind == kind }), list...)
 	slices.SortStableFunc(inv.Faults, func(a, b Fault) int { return cmp.Compare(a.Kind, b.Kind) })
 }
 
 // isIn reports whether a fault is among others.
 func (f Fault) isIn(list []Fault) bool {
-	return slices.ContainsFunc(list, func(o Fault) bool { return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action })
+	return slices.ContainsFunc(list,
+		func(o Fault) bool { return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action })
 }
 
 // textOf joins what is said of faults.
@@ -69,7 +71,8 @@ func textOf(list []Fault) string {
 // node comes back. It is to be called with the node's new inventory; what follows for its jobs is for evictParts.
 func (n *Node) faulty(t *tx, old []Fault) {
 	now := n.Inventory.Faults
-	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()), func(f Fault) bool { return f.Passing && !f.isIn(now) })
+	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()),
+		func(f Fault) bool { return f.Passing && !f.isIn(now) })
 	for _, f := range now {
 		if f.drains() && !f.isIn(old) && !f.isIn(list) {
 			list = append(list, f)
@@ -108,7 +111,8 @@ func (n *Node) drainFor(t *tx, list []Fault) {
 
 // evictParts ends the jobs on parts of a node that have just failed under them.
 func (t *tx) evictParts(n *Node, old []Fault) {
-	failed := slices.DeleteFunc(slices.Clone(n.Inventory.Faults), func(f Fault) bool { return f.Action != FaultDrainNow || f.isIn(old) })
+	failed := slices.DeleteFunc(slices.Clone(n.Inventory.Faults),
+		func(f Fault) bool { return f.Action != FaultDrainNow || f.isIn(old) })
 	if len(failed) == 0 {
 		return
 	}

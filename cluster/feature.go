@@ -40,10 +40,13 @@ func ParseConstraint(text string) (wishes []Wish, names []string, err error) {
 	p := &featureParser{rest: text}
 	f := p.any()
 	if p.bad || p.rest != "" {
-		return nil, nil, Errorf(Invalid, ErrFeature, "constraint %q is not understood at %q: join names by & and |, a count is written name*2, alternatives for all nodes [a|b]", text, p.rest)
+		return nil, nil, Errorf(Invalid, ErrFeature,
+			"constraint %q is not understood at %q: join names by & and |, a count is written name*2, alternatives for all nodes [a|b]",
+			text, p.rest)
 	}
 	if wishes = f.wishes(); len(wishes) > maxWishes {
-		return nil, nil, Errorf(Invalid, ErrFeature, "constraint %q has %d alternatives, more than %d", text, len(wishes), maxWishes)
+		return nil, nil, Errorf(Invalid, ErrFeature, "constraint %q has %d alternatives, more than %d",
+			text, len(wishes), maxWishes)
 	}
 	return wishes, p.names, nil
 }

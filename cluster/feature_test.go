@@ -51,7 +51,10 @@ func TestParseConstraint(t *testing.T) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	for _, text := range []string{"&", "a&", "|a", "(a", "a)", "[a", "a]", "a*", "a*0", "a*x", "a b*", "()", "a&&b", strings.Repeat("[a|b]&", 12) + "[a|b]"} {
+	for _, text := range []string{
+		"&", "a&", "|a", "(a", "a)", "[a", "a]", "a*", "a*0", "a*x", "a b*", "()", "a&&b",
+		strings.Repeat("[a|b]&", 12) + "[a|b]",
+	} {
 		if text == "a b*" {
 			continue // a blank is part of a name
 		}

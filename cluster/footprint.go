@@ -68,8 +68,10 @@ func (j *Job) Footprint() (f Footprint) {
 	if j.Started.IsZero() || j.Alloc == nil {
 		return f
 	}
-	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID, Partition: j.Alloc.Partition,
-		WCKey: strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS, Reservation: j.Alloc.Reservation, TRES: j.Given()}
+	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID,
+		Partition: j.Alloc.Partition,
+		WCKey:     strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS,
+		Reservation: j.Alloc.Reservation, TRES: j.Given()}
 	if j.Phase == Ended {
 		f.Class.Outcome, f.Class.Refunded = j.Outcome, j.Refunded
 		if j.Outcome == NodeFailed {
@@ -169,7 +171,10 @@ func (s *NodeSpan) Time() Span {
 // Amounts lists what a node has; billing is its CPUs.
 func (n *Node) Amounts() []Amount {
 	inv := &n.Inventory
-	out := []Amount{{"cpu", float64(inv.CPUs)}, {"mem", float64(inv.MemMB)}, {"node", 1}, {"billing", float64(inv.CPUs)}}
+	out := []Amount{
+		{"cpu", float64(inv.CPUs)}, {"mem", float64(inv.MemMB)}, {"node", 1},
+		{"billing", float64(inv.CPUs)},
+	}
 	types := map[string]int64{}
 	for i := range inv.GPUs {
 		types[inv.GPUs[i].Type]++

@@ -60,8 +60,11 @@ func (r *source) depends() (d Depends) {
 }
 
 func (r *source) spec(now time.Time) *JobSpec {
-	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)), User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
-		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], QOS: []string{"", "q", "normal"}[r.n(3)], Partitions: []string{"two", "main"}[:r.n(3)], Nice: r.n(5) - 1, Limit: r.span(), Layout: &Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
+	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)),
+		User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
+		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], QOS: []string{"", "q", "normal"}[r.n(3)],
+		Partitions: []string{"two", "main"}[:r.n(3)], Nice: r.n(5) - 1, Limit: r.span(),
+		Layout: &Layout{MinNodes: r.n(4), Tasks: r.n(4)}}
 	if r.yes() {
 		s.Array = &ArraySpec{Tasks: r.set(6), Limit: r.n(3)}
 	}
@@ -95,15 +98,22 @@ func (r *source) decision() Decision {
 		d.Resume = true
 		return d
 	case 1, 2:
-		d.Evict, d.Partition, d.Wait = []JobID{r.id(), r.id()}[:1+r.n(2)], []string{"main", "two", "junk"}[r.n(3)], WaitResources
+		d.Evict = []JobID{r.id(), r.id()}[:1+r.n(2)]
+		d.Partition = []string{"main", "two", "junk"}[r.n(3)]
+		d.Wait = WaitResources
 		for k := range r.n(3) {
-			d.With = append(d.With, Decision{Job: d.Job + JobID(k) + 1, Task: TaskAny, Evict: []JobID{r.id()}[:r.n(2)], Partition: d.Partition, Wait: WaitResources})
+			d.With = append(d.With, Decision{
+				Job: d.Job + JobID(k) + 1, Task: TaskAny, Evict: []JobID{r.id()}[:r.n(2)],
+				Partition: d.Partition, Wait: WaitResources,
+			})
 		}
 		return d
 	}
 	d.Start = &Alloc{Partition: []string{"main", "two"}[r.n(2)]}
 	for range 1 + r.n(2) {
-		d.Start.Shares = append(d.Start.Shares, Share{Node: r.node(), CPUs: r.set(9), GPUs: r.set(3), MemMB: MemMB(r.n(40)-2) * 100})
+		d.Start.Shares = append(d.Start.Shares, Share{
+			Node: r.node(), CPUs: r.set(9), GPUs: r.set(3), MemMB: MemMB(r.n(40)-2) * 100,
+		})
 	}
 	return d
 }
@@ -134,9 +144,15 @@ func (r *source) accounts() Command {
 		case 1:
 			x.User = &User{Name: []string{"alice", "bob"}[r.n(2)], DefaultAccount: name()}
 		case 2:
-			x.QOS = &QOS{Name: []string{"normal", "q"}[r.n(2)], Priority: r.n(9), UsageFactor: 1.5, GraceTime: max(r.span(), 0), Preempt: []string{"normal", "q"}[:r.n(3)]}
+			x.QOS = &QOS{
+				Name: []string{"normal", "q"}[r.n(2)], Priority: r.n(9), UsageFactor: 1.5,
+				GraceTime: max(r.span(), 0), Preempt: []string{"normal", "q"}[:r.n(3)],
+			}
 		default:
-			x.Assoc = &Association{Account: name(), User: []string{"", "alice", "bob"}[r.n(3)], Parent: AssocID(r.n(6)), Shares: r.n(9) - 1}
+			x.Assoc = &Association{
+				Account: name(), User: []string{"", "alice", "bob"}[r.n(3)], Parent: AssocID(r.n(6)),
+				Shares: r.n(9) - 1,
+			}
 		}
 		c.Changes = append(c.Changes, x)
 	}
@@ -166,7 +182,8 @@ func (r *source) command(s *State) Command {
 	case "update":
 		d, limit, n := r.depends(), r.span(), r.n(4)
 		p := Patch{}
-		for _, set := range []func(){func() { p.Depends = &d }, func() { p.Limit = &limit }, func() { p.ArrayLimit = &n }, func() { p.MinNodes = &n },
+		for _, set := range []func(){func() { p.Depends = &d }, func() { p.Limit = &limit },
+			func() { p.ArrayLimit = &n }, func() { p.MinNodes = &n },
 			func() { p.Nice = &n }, func() { at := s.Now.Add(r.span()); p.Deadline = &at }} {
 			if r.n(3) == 0 {
 				set()
@@ -200,7 +217,10 @@ func (r *source) command(s *State) Command {
 		}
 		return c
 	case "expire":
-		return &Expire{Jobs: []JobID{r.id(), r.id()}, Why: []Reason{EndTimeLimit, EndDeadline, WaitDependencyNever, EndPreempted, "junk"}[r.n(5)]}
+		return &Expire{
+			Jobs: []JobID{r.id(), r.id()},
+			Why:  []Reason{EndTimeLimit, EndDeadline, WaitDependencyNever, EndPreempted, "junk"}[r.n(5)],
+		}
 	case "purge":
 		return &Purge{Jobs: []JobID{r.id(), r.id()}, Blobs: []BlobHash{HashBlob([]byte{byte('0' + r.n(3))}), ""}}
 	case "node_up":
@@ -210,23 +230,40 @@ func (r *source) command(s *State) Command {
 		inv.BootID = string(rune('a' + r.n(3)))
 		return &NodeUp{Name: r.node(), Inventory: inv, Seq: uint64(r.n(4))}
 	case "node_create":
-		return &NodeCreate{Nodes: []Node{{Name: r.node(), Inventory: smallNode(), Expected: []Expected{ExpectedCloud, ExpectedFuture, "junk"}[r.n(3)]}}}
+		return &NodeCreate{
+			Nodes: []Node{
+				{
+					Name: r.node(), Inventory: smallNode(),
+					Expected: []Expected{ExpectedCloud, ExpectedFuture, "junk"}[r.n(3)],
+				},
+			},
+		}
 	case "node_delete":
 		return &NodeDelete{Nodes: []NodeName{r.node()}}
 	case "node_reboot":
-		return &NodeReboot{Nodes: []NodeName{r.node()}, Asap: r.yes(), Next: []NodeAction{"", NodeResume, NodeSetDown, "junk"}[r.n(4)], Cancel: r.n(4) == 0}
+		return &NodeReboot{
+			Nodes: []NodeName{r.node()}, Asap: r.yes(),
+			Next: []NodeAction{"", NodeResume, NodeSetDown, "junk"}[r.n(4)], Cancel: r.n(4) == 0,
+		}
 	case "node_reboot_due":
 		return &NodeRebootDue{Issue: []NodeName{r.node()}, Late: []NodeName{r.node()}}
 	case "node_down":
 		return &NodeDown{Nodes: []NodeName{r.node(), r.node()}}
 	case "node_set":
 		why := "test"
-		return &NodeSet{Nodes: []NodeName{r.node()}, Reason: &why, Action: []NodeAction{NodeDrain, NodeResume, NodeSetDown, NodeFail, ""}[r.n(5)]}
+		return &NodeSet{
+			Nodes: []NodeName{r.node()}, Reason: &why,
+			Action: []NodeAction{NodeDrain, NodeResume, NodeSetDown, NodeFail, ""}[r.n(5)],
+		}
 	case "reservation_put":
 		at := s.Now.Add(time.Duration(r.n(100)-50) * time.Minute)
-		return &ReservationPut{Update: r.yes(), Reservation: Reservation{Name: r.resv(), Start: at, End: at.Add(time.Duration(r.n(100)) * time.Minute),
-			Nodes: []NodeName{r.node(), r.node()}[:r.n(3)], Partition: []string{"", "main", "junk"}[r.n(3)], Users: []string{"alice", "root"}[:r.n(3)],
-			UsersNot: r.yes(), Accounts: []string{"physics"}[:r.n(2)], Flags: ResvFlags(r.n(1 << 20)), PurgeAfter: max(r.span(), 0), Count: r.n(3), Cores: []int{1, 2}[:r.n(3)], CPUs: []IDSet{r.set(8), r.set(8)}[:r.n(3)]}, Skip: r.n(8) == 0}
+		return &ReservationPut{Update: r.yes(),
+			Reservation: Reservation{Name: r.resv(), Start: at, End: at.Add(time.Duration(r.n(100)) * time.Minute),
+				Nodes:     []NodeName{r.node(), r.node()}[:r.n(3)],
+				Partition: []string{"", "main", "junk"}[r.n(3)], Users: []string{"alice", "root"}[:r.n(3)],
+				UsersNot: r.yes(), Accounts: []string{"physics"}[:r.n(2)], Flags: ResvFlags(r.n(1 << 20)),
+				PurgeAfter: max(r.span(), 0), Count: r.n(3), Cores: []int{1, 2}[:r.n(3)],
+				CPUs: []IDSet{r.set(8), r.set(8)}[:r.n(3)]}, Skip: r.n(8) == 0}
 	case "reservation_drop":
 		return &ReservationDrop{Name: r.resv()}
 	case "reservation_nodes":
@@ -234,7 +271,12 @@ func (r *source) command(s *State) Command {
 	case "reservations_due":
 		return &ReservationsDue{Names: []string{r.resv(), r.resv()}}
 	case "partition_set":
-		return &PartitionSet{Partition: Partition{Name: []string{"main", "two"}[r.n(2)], All: true, State: PartitionUp, Default: r.yes()}, Delete: r.n(4) == 0}
+		return &PartitionSet{
+			Partition: Partition{
+				Name: []string{"main", "two"}[r.n(2)], All: true, State: PartitionUp, Default: r.yes(),
+			},
+			Delete: r.n(4) == 0,
+		}
 	case "account":
 		return r.accounts()
 	case "decay":
@@ -243,13 +285,15 @@ func (r *source) command(s *State) Command {
 		return &TopJobs{Refs: []Ref{r.ref(), r.ref()}}
 	default:
 		cfg := DefaultConfig()
-		cfg.Priority = PriorityConfig{Multifactor: r.yes(), MaxAge: time.Hour, HalfLife: r.span(), CalcPeriod: r.span(), IncrOnly: r.yes(), NoFairTree: r.yes(),
+		cfg.Priority = PriorityConfig{Multifactor: r.yes(), MaxAge: time.Hour, HalfLife: r.span(),
+			CalcPeriod: r.span(), IncrOnly: r.yes(), NoFairTree: r.yes(),
 			Weights: PriorityWeights{Age: 100, FairShare: uint32(r.n(200)), Size: 10, Partition: 7}}
 		cfg.Partitions[0].PriorityTier = r.n(3)
 		cfg.MinJobAge, cfg.RequeueDelay, cfg.MaxJobID = r.span(), max(r.span(), 0), JobID(r.n(60))
 		cfg.RebootProgram = "reboot"
-		cfg.Preempt = PreemptConfig{Type: []PreemptType{PreemptTier, PreemptQOS, PreemptNone}[r.n(3)], Exempt: max(r.span(), 0),
-			Mode: []string{"REQUEUE", "CANCEL", "SUSPEND", "CANCEL,WITHIN", "OFF", "junk"}[r.n(6)]}
+		cfg.Preempt = PreemptConfig{Type: []PreemptType{PreemptTier, PreemptQOS, PreemptNone}[r.n(3)],
+			Exempt: max(r.span(), 0),
+			Mode:   []string{"REQUEUE", "CANCEL", "SUSPEND", "CANCEL,WITHIN", "OFF", "junk"}[r.n(6)]}
 		cfg.Partitions[0].GraceTime = []time.Duration{0, time.Minute}[r.n(2)]
 		cfg.Partitions = append(cfg.Partitions, Partition{Name: "two", All: true, State: PartitionUp, PriorityTier: 2})
 		return &Configure{Config: &cfg}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dev.muster/cluster/federation"
 )
 
 // A log that some version of muster has written must be read by all later ones, and mean the same.
@@ -129,10 +131,12 @@ func TestGoldenComplete(t *testing.T) {
 		delete(missing, e.Cmd.kind())
 	}
 	if len(missing) > 0 {
-		t.Errorf("the newest golden log lacks %v: add them to goldenStory, then go test ./cluster -run TestGolden -update", slices.Sorted(maps.Keys(missing)))
+		t.Errorf("the newest golden log lacks %v: add them to goldenStory, then go test ./cluster -run TestGolden -update",
+			slices.Sorted(maps.Keys(missing)))
 	}
 	if !bytes.Equal(log, unlines(goldenStory(t))) {
-		t.Errorf("goldenStory gives another log than generation %d: if the format was meant to grow, go test ./cluster -run TestGolden -update", newest)
+		t.Errorf("goldenStory gives another log than generation %d: if the format was meant to grow, go test ./cluster -run TestGolden -update",
+			newest)
 	}
 }
 
@@ -151,7 +155,9 @@ func writeGolden(t *testing.T, newest int) int {
 	half, all := NewState(), NewState()
 	replay(t, half, log[:len(log)/2])
 	replay(t, all, log)
-	for part, text := range map[string][]byte{"log": unlines(log), "snapshot": encoded(t, half), "state": encoded(t, all)} {
+	for part, text := range map[string][]byte{
+		"log": unlines(log), "snapshot": encoded(t, half), "state": encoded(t, all),
+	} {
 		if err := os.WriteFile(golden(newest+1, part), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -240,13 +246,81 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenPeers(w)
 	goldenTokens(w)
 	goldenTriggers(w)
+	goldenPrefetch(w)
+	goldenBurst(w)
+	goldenExpand(w)
+	goldenFederation(w)
 	return w.log
+}
+
+// goldenPrefetch is a job whose node has got its image, and one whose node gets it.
+func goldenPrefetch(w *world) {
+	w.ok(sys, &NodeUp{Name: "image", Inventory: smallNode()})
+	cfg := *w.s.Config()
+	cfg.Containers.Global = true
+	w.ok(root, &Configure{Config: &cfg})
+	w.run(w.submit(prefetching), 0, "image")
+	w.start(w.submit(prefetching), TaskAny, 1, "image")
+}
+
+// goldenBurst are jobs with burst buffers: one stages in, one is prepared, one stages out, one has failed and one is
+// cancelled in a hurry.
+func goldenBurst(w *world) {
+	w.ok(sys, &NodeUp{Name: "burst", Inventory: smallNode()})
+	cfg := *w.s.Config()
+	cfg.Burst = &BurstConfig{Directive: "BB_LUA", StageIn: time.Hour, StageOut: time.Hour, Other: time.Minute}
+	w.ok(root, &Configure{Config: &cfg})
+	id := w.submit(staged)
+	w.waits(id)
+	w.called(id, CallSetup, "")
+	w.start(w.stagedIn(nil), TaskAny, 0, "burst")
+	id = w.start(w.stagedIn(nil), TaskAny, 1, "burst")
+	w.called(id, CallPreRun, "", "BB=/x")
+	w.report("burst", id, NodeReady)
+	w.over(id, 0)
+	id = w.submit(staged)
+	w.waits(id)
+	w.called(id, CallSetup, "no space")
+	id = w.running(2, "burst")
+	w.ok(alice, &Cancel{Ref: Ref{Job: id}, Hurry: true})
+	w.report("burst", id, NodeDone)
+}
+
+// goldenFederation is a job that another cluster has run, one that it holds, and one of it that was granted and given
+// back.
+func goldenFederation(w *world) {
+	cfg := *w.s.config
+	cfg.ClusterName = "alpha"
+	w.ok(root, &Configure{Config: &cfg})
+	w.ok(root, &PeerPut{
+		Peer: PeerCluster{Name: "beta", URLs: "http://h:1", Send: "s", Accept: strings.Repeat("0a", 32)},
+	})
+	w.ok(root, &FederationPut{Record: twoMembers(1)})
+	over, held := sharedSubmit(w, 1, 2), sharedSubmit(w, 2)
+	for _, id := range []JobID{over, held} {
+		w.ok(sys, &FederationReports{
+			From: 2, Rows: []FederationReport{{Job: id, Report: federation.Report{Asks: true}}},
+		})
+	}
+	w.ok(sys, &FederationReports{From: 2,
+		Rows: []FederationReport{{Job: over, Outcome: Failed, Exit: ExitStatus{Code: 3},
+			Report: federation.Report{Phase: federation.Ended, Grant: 1}}}})
+	w.ok(alice, &Cancel{Ref: Ref{Job: held}})
+	spec := AsAsked(w.job(held))
+	far := JobID(federation.ID(2).Number(1))
+	w.ok(sys, &FederationOrders{From: 2, Index: 7, Rows: []FederationOrder{{Job: far, Spec: &spec, Hash: "h", By: alice,
+		Submitted: w.now, Order: federation.Order{Viable: federation.SetOf(1, 2), Holder: 1, Grant: 1}}}})
+	w.ok(sys, &FederationReturn{Jobs: []JobID{far}})
+	w.ok(sys, &FederationAway{ID: 2, Away: true})
 }
 
 // goldenTriggers is a trigger of each kind: one was met and its program is to be run, one is met and not due yet.
 func goldenTriggers(w *world) {
 	set := func(g Trigger) { w.ok(root, &TriggerSet{Trigger: g}) }
-	set(Trigger{Program: "/a", Permanent: true, Events: []TriggerEvent{TriggerDown, TriggerFail}, Nodes: []NodeName{"n0"}})
+	set(Trigger{
+		Program: "/a", Permanent: true, Events: []TriggerEvent{TriggerDown, TriggerFail},
+		Nodes: []NodeName{"n0"},
+	})
 	set(Trigger{Events: []TriggerEvent{TriggerIdle}, Offset: time.Hour, Program: "/b x"})
 	set(Trigger{Events: []TriggerEvent{TriggerLeaderLost}, Program: "/c"})
 	set(Trigger{Events: []TriggerEvent{TriggerReconfig}, Program: "/d"})
@@ -273,7 +347,9 @@ func goldenTokens(w *world) {
 func goldenPeers(w *world) {
 	hash := strings.Repeat("0a", 32)
 	w.ok(root, &PeerPut{Peer: PeerCluster{Name: "beside", Accept: hash, Root: true}})
-	w.ok(sys, &PeerPut{Peer: PeerCluster{Name: "beside", Accept: hash, Root: true, URLs: "http://10.0.0.9:7480", Send: "secret"}})
+	w.ok(sys, &PeerPut{
+		Peer: PeerCluster{Name: "beside", Accept: hash, Root: true, URLs: "http://10.0.0.9:7480", Send: "secret"},
+	})
 	w.ok(root, &PeerPut{Peer: PeerCluster{Name: "gone"}})
 	w.ok(root, &PeerDrop{Name: "gone"})
 }
@@ -287,8 +363,13 @@ func goldenCron(w *world) {
 	}
 	cfg.Keys = keys
 	w.ok(root, &Configure{Config: &cfg})
-	spec := &JobSpec{Layout: &Layout{}, Name: "cron", UID: alice.UID, GID: alice.GID, User: "alice", Kind: Batch, Timing: Timing{Cron: &Cron{When: "0 * * * *"}}}
-	id := w.ok(alice, &CrontabPut{UID: alice.UID, Text: "@hourly true\n", Jobs: []CronJob{{spec, 1, 1}}}).Result.([]JobID)[0]
+	spec := &JobSpec{
+		Layout: &Layout{}, Name: "cron", UID: alice.UID, GID: alice.GID, User: "alice", Kind: Batch,
+		Timing: Timing{Cron: &Cron{When: "0 * * * *"}},
+	}
+	id := w.ok(alice, &CrontabPut{
+		UID: alice.UID, Text: "@hourly true\n", Jobs: []CronJob{{spec, 1, 1}},
+	}).Result.([]JobID)[0]
 	w.ok(alice, &Requeue{Ref: Ref{Job: id}})
 	w.ok(sys, &CronNext{Begins: []CronBegin{{id, w.now.Add(time.Hour)}}})
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}, Cron: true})
@@ -297,10 +378,19 @@ func goldenCron(w *world) {
 func goldenTrust(w *world) {
 	key := strings.Repeat("0a", 32)
 	member := func(name string, role Role) Member {
-		return Member{Name: name, Role: role, Key: key[:62] + fmt.Sprintf("%02d", len(name)), Public: []byte("public key of " + name), Addr: "10.0.0.1:7440"}
+		return Member{
+			Name: name, Role: role, Key: key[:62] + fmt.Sprintf("%02d", len(name)),
+			Public: []byte("public key of " + name), Addr: "10.0.0.1:7440",
+		}
 	}
-	w.ok(sys, &TrustInit{CA: CA{ClusterID: "golden", Cert: "certificate", Key: "secret", Gossip: [][]byte{make([]byte, 32)}}, Member: member("s1", RoleServer)})
-	for _, k := range []Token{{ID: "nodes", Role: RoleNode, Uses: 5, Hollow: true}, {ID: "spare", Role: RoleServer, Uses: 1, Replace: true}} {
+	w.ok(sys, &TrustInit{
+		CA:     CA{ClusterID: "golden", Cert: "certificate", Key: "secret", Gossip: [][]byte{make([]byte, 32)}},
+		Member: member("s1", RoleServer),
+	})
+	for _, k := range []Token{
+		{ID: "nodes", Role: RoleNode, Uses: 5, Hollow: true},
+		{ID: "spare", Role: RoleServer, Uses: 1, Replace: true},
+	} {
 		k.Verifier, k.Expires = key, w.now.Add(24*time.Hour)
 		w.ok(root, &TokenPut{Token: k})
 	}
@@ -320,14 +410,28 @@ func goldenJobs(w *world) {
 	w.ok(alice, &PutBlob{Hash: HashBlob(text), Text: text})
 	w.ok(alice, &PutBlob{Hash: HashBlob(env), Text: env})
 	scripted := func(s *JobSpec) {
-		s.Script, s.Env, s.Limit, s.WorkDir, s.Stdout = HashBlob(text), HashBlob(env), time.Hour, "/home/alice", "slurm-%j.out"
-		s.PerNode, s.Mem, s.Account, s.MailType = []GRES{{Name: "gpu", Type: "h100", Count: 1}}, Mem{Per: MemPerNode, MB: 100}, "team", []string{"END"}
+		s.Script = HashBlob(text)
+		s.Env = HashBlob(env)
+		s.Limit = time.Hour
+		s.WorkDir = "/home/alice"
+		s.Stdout = "slurm-%j.out"
+		s.PerNode = []GRES{{Name: "gpu", Type: "h100", Count: 1}}
+		s.Mem = Mem{Per: MemPerNode, MB: 100}
+		s.Account = "team"
+		s.MailType = []string{"END"}
 	}
 	plain := w.run(w.submit(scripted), 0, "n0")
-	array := w.submit(func(s *JobSpec) { scripted(s); s.Array = &ArraySpec{Tasks: RangeIDSet(0, 4), Limit: 2, Text: "0-4%2"} })
+	array := w.submit(func(s *JobSpec) {
+		scripted(s)
+		s.Array = &ArraySpec{
+			Tasks: RangeIDSet(0, 4), Limit: 2, Text: "0-4%2",
+		}
+	})
 	task := w.start(array, 1, 1, "n0")
 	waits := w.submit(func(s *JobSpec) {
-		s.Depends = Depends{Terms: []Depend{{Type: AfterOK, Job: plain, Task: TaskAny}, {Type: SingletonOf, Task: TaskAny}}}
+		s.Depends = Depends{
+			Terms: []Depend{{Type: AfterOK, Job: plain, Task: TaskAny}, {Type: SingletonOf, Task: TaskAny}},
+		}
 	})
 	w.pass(time.Minute)
 	limit, name, nice := 2*time.Hour, "renamed", 3
@@ -336,7 +440,8 @@ func goldenJobs(w *world) {
 	w.ok(sys, &Decide{Decisions: []Decision{{Job: array, Wait: WaitResources, StartsAt: w.now.Add(time.Hour)}}})
 	w.seq["n0"]++
 	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: plain, Attempt: 1, At: w.now,
-		Step: &Step{ID: StepID{plain, 0}, Attempt: 1, Name: "train", UID: alice.UID, User: "alice", Tasks: 2, Started: w.now,
+		Step: &Step{ID: StepID{plain, 0}, Attempt: 1, Name: "train", UID: alice.UID, User: "alice",
+			Tasks: 2, Started: w.now,
 			Shares: []Share{{Node: "n0", CPUs: NewIDSet(0), MemMB: 100, Tasks: 2}}}}}})
 	w.ok(root, &Suspend{Ref: Ref{Job: plain}})
 	w.pass(time.Minute)
@@ -366,14 +471,21 @@ func goldenNodes(w *world) {
 	cfg.Declared = []Node{{Name: "d0", Inventory: smallNode()}}
 	cfg.Topology = []Switch{{Name: "leaf", Nodes: []NodeName{"n0", "n1"}}}
 	w.ok(root, &Configure{Config: &cfg})
-	w.ok(root, &PartitionSet{Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp, MaxTime: time.Hour}})
+	w.ok(root, &PartitionSet{
+		Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp, MaxTime: time.Hour},
+	})
 	w.ok(sys, &NodeQuiet{Nodes: []NodeName{"n1"}, Quiet: true})
 	why, weight := "disk", 5
-	w.ok(root, &NodeSet{Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why, Weight: &weight, Features: &[]string{"red"}})
+	w.ok(root, &NodeSet{
+		Nodes: []NodeName{"n0"}, Action: NodeDrain, Reason: &why, Weight: &weight,
+		Features: &[]string{"red"},
+	})
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}, Why: "Not responding", Keep: true})
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode(), Seq: w.seq["n1"], Owner: "n1"})
 	w.ok(sys, &Purge{})
-	w.ok(sys, &NodeTell{Node: "n1", NextJob: 7, Unknown: []JobID{9}}) // in a state that was never restored it means nothing
+	w.ok(sys, &NodeTell{
+		Node: "n1", NextJob: 7, Unknown: []JobID{9},
+	}) // in a state that was never restored it means nothing
 	goldenAdmin(w)
 	goldenReservations(w)
 }
@@ -381,26 +493,40 @@ func goldenNodes(w *world) {
 func goldenReservations(w *world) {
 	now := w.now
 	put := func(name string, in, long time.Duration, change func(*Reservation)) {
-		r := Reservation{Name: name, Start: now.Add(in), End: now.Add(in + long), Nodes: []NodeName{"n0", "n1"}, Users: []string{"alice"}, Flags: ResvOverlap | ResvSpecNodes}
+		r := Reservation{
+			Name: name, Start: now.Add(in), End: now.Add(in + long), Nodes: []NodeName{"n0", "n1"},
+			Users: []string{"alice"}, Flags: ResvOverlap | ResvSpecNodes,
+		}
 		change(&r)
 		w.ok(root, &ReservationPut{Reservation: r})
 	}
 	put("once", 0, time.Minute, func(r *Reservation) { r.Flags |= ResvIgnoreJobs | ResvMaint })
 	put("daily", time.Hour, time.Hour, func(r *Reservation) { r.Flags |= ResvDaily; r.Accounts = []string{"physics"} })
 	put("idle", time.Hour, time.Hour, func(r *Reservation) { r.PurgeAfter = time.Minute; r.Count = 2 })
-	put("gone", time.Hour, time.Hour, func(r *Reservation) { r.Groups, r.GIDs, r.UsersNot = []string{"users"}, []uint32{100}, true })
+	put("gone", time.Hour, time.Hour, func(r *Reservation) {
+		r.Groups = []string{"users"}
+		r.GIDs = []uint32{100}
+		r.UsersNot = true
+	})
 	w.ok(root, &ReservationDrop{Name: "gone"})
 	put("some", time.Hour, time.Hour, func(r *Reservation) { r.Count, r.Flags = 2, ResvOverlap|ResvReplace })
 	w.ok(root, &ReservationNodes{Name: "some", Drop: []NodeName{"n1"}})
 	put("cores", time.Hour, time.Hour, func(r *Reservation) {
-		r.Cores, r.CPUs, r.Flags = []int{2, 1}, []IDSet{NewIDSet(0, 1), NewIDSet(0)}, ResvOverlap|ResvSpecNodes|ResvFirstCores
+		r.Cores = []int{2, 1}
+		r.CPUs = []IDSet{NewIDSet(0, 1), NewIDSet(0)}
+		r.Flags = ResvOverlap | ResvSpecNodes | ResvFirstCores
 	})
 	w.pass(2 * time.Minute)
 	w.due()
 }
 
 func goldenAdmin(w *world) {
-	w.ok(root, &NodeCreate{Nodes: []Node{{Name: "x0", Expected: ExpectedCloud, Inventory: smallNode()}, {Name: "x1", Expected: ExpectedFuture, Inventory: smallNode()}}})
+	w.ok(root, &NodeCreate{
+		Nodes: []Node{
+			{Name: "x0", Expected: ExpectedCloud, Inventory: smallNode()},
+			{Name: "x1", Expected: ExpectedFuture, Inventory: smallNode()},
+		},
+	})
 	w.ok(root, &NodeDelete{Nodes: []NodeName{"x1"}})
 	cfg := *w.s.Config()
 	cfg.RebootProgram, cfg.ResumeTimeout = "/sbin/reboot", time.Minute
@@ -419,16 +545,38 @@ func goldenAdmin(w *world) {
 
 func goldenAccounts(w *world) {
 	cfg := *w.s.Config()
-	cfg.Priority = PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: time.Hour, CalcPeriod: time.Minute, UsageReset: ResetYearly,
-		Weights: PriorityWeights{Age: 1000, Assoc: 10, FairShare: 5000, Size: 100, Partition: 10, QOS: 20, TRES: []Amount{{"cpu", 3}, {"gres/gpu", 5}}}}
+	cfg.Priority = PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: time.Hour,
+		CalcPeriod: time.Minute, UsageReset: ResetYearly,
+		Weights: PriorityWeights{
+			Age: 1000, Assoc: 10, FairShare: 5000, Size: 100, Partition: 10, QOS: 20,
+			TRES: []Amount{{"cpu", 3}, {"gres/gpu", 5}},
+		}}
 	cfg.Enforce, cfg.UserTop = Enforce{Associations: true, QOS: true, Limits: true, WCKeys: true}, true
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "billed", All: true, State: PartitionUp, PriorityTier: 2, PriorityJobFactor: 3,
+	cfg.Partitions = append(cfg.Partitions, Partition{Name: "billed", All: true, State: PartitionUp,
+		PriorityTier: 2, PriorityJobFactor: 3,
 		BillingWeights: []Amount{{"cpu", 1.5}, {"mem", .25 / 1024}, {"gres/gpu", 7}}})
 	w.ok(root, &Configure{Config: &cfg})
 	limits := Limits{}.With(Limit{Name: "GrpTRES", TRES: "gres/gpu", Max: 8}).With(Limit{Name: "MaxJobs", Max: 100})
-	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", Priority: 10, UsageFactor: .5, Flags: []string{"DenyOnLimit"}, Preempt: []string{"normal"}}},
-		{Account: &Account{Name: "team", Description: "a team"}}, {Assoc: &Association{Account: "team", Shares: 3, Limits: limits}},
-		{User: &User{Name: "alice", DefaultAccount: "team", WCKeys: []WCKey{{Name: "proj1"}, {Name: "proj2"}}, DefaultWCKey: "proj1"}}, {Assoc: &Association{Account: "team", User: "alice", Shares: 2, Priority: 4, QOS: []string{"normal", "high"}, DefaultQOS: "high"}}}})
+	w.ok(root, &ChangeAccounts{Changes: []Change{{
+		QOS: &QOS{
+			Name: "high", Priority: 10, UsageFactor: .5, Flags: []string{"DenyOnLimit"},
+			Preempt: []string{"normal"},
+		},
+	},
+		{Account: &Account{Name: "team", Description: "a team"}},
+		{Assoc: &Association{Account: "team", Shares: 3, Limits: limits}},
+		{
+			User: &User{
+				Name: "alice", DefaultAccount: "team", WCKeys: []WCKey{{Name: "proj1"}, {Name: "proj2"}},
+				DefaultWCKey: "proj1",
+			},
+		},
+		{
+			Assoc: &Association{
+				Account: "team", User: "alice", Shares: 2, Priority: 4, QOS: []string{"normal", "high"},
+				DefaultQOS: "high",
+			},
+		}}})
 	w.refused(alice, &ChangeAccounts{Changes: []Change{{Account: &Account{Name: "other"}}}}, ErrAccess)
 	billed := func(s *JobSpec) { s.Partitions = []string{"billed"} }
 	w.due()
@@ -457,7 +605,17 @@ func goldenPreempt(w *world) {
 	w.ok(sys, &NodeUp{Name: "z0", Inventory: smallNode()})
 	runs := func(cpu int, part string) JobID {
 		id := w.submit(func(s *JobSpec) { s.Partitions = []string{part} })
-		w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: &Alloc{Partition: part, Shares: []Share{{Node: "z0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}}}}}})
+		w.ok(sys, &Decide{
+			Decisions: []Decision{
+				{
+					Job: id, Task: TaskAny,
+					Start: &Alloc{
+						Partition: part,
+						Shares:    []Share{{Node: "z0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}},
+					},
+				},
+			},
+		})
 		w.report("z0", id, NodeReady)
 		w.want(id, Running)
 		return id
@@ -466,7 +624,8 @@ func goldenPreempt(w *world) {
 	job := w.submit(func(s *JobSpec) { s.Partitions = []string{"billed"} })
 	w.pass(time.Minute)
 	for _, refused := range []bool{false, true} {
-		out := w.ok(sys, &Decide{Decisions: []Decision{{Job: job, Task: TaskAny, Wait: WaitResources, StartsAt: w.now, Nodes: []NodeName{"z0"},
+		out := w.ok(sys, &Decide{Decisions: []Decision{{Job: job, Task: TaskAny, Wait: WaitResources,
+			StartsAt: w.now, Nodes: []NodeName{"z0"},
 			Evict: []JobID{kind, gone, asleep}, Partition: "billed"}}}).Result.([]*Error)[0]
 		if (out != nil) != refused {
 			w.t.Fatalf("eviction: %v", out)
@@ -486,7 +645,8 @@ func goldenPreempt(w *world) {
 func goldenPreemptSet(w *world) {
 	w.ok(sys, &NodeUp{Name: "z3", Inventory: smallNode()})
 	nodes := []NodeName{"z0", "z3"}
-	w.ok(root, &ReservationPut{Reservation: Reservation{Name: "lent", Start: w.now, End: w.now.Add(time.Hour), Nodes: nodes[1:], Users: []string{"alice"},
+	w.ok(root, &ReservationPut{Reservation: Reservation{Name: "lent", Start: w.now,
+		End: w.now.Add(time.Hour), Nodes: nodes[1:], Users: []string{"alice"},
 		Flags: ResvOverlap, MaxStartDelay: time.Minute}})
 	set := func(change func(int, *JobSpec)) JobID {
 		lead := w.submitHet(2, change)
@@ -524,7 +684,9 @@ func goldenPreemptSet(w *world) {
 func goldenTurns(w *world) {
 	cfg := *w.s.Config()
 	cfg.Preempt.TurnLength = time.Minute
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "turns", All: true, State: PartitionUp, PreemptMode: "GANG", OverSubscribe: "FORCE:2"})
+	cfg.Partitions = append(cfg.Partitions, Partition{
+		Name: "turns", All: true, State: PartitionUp, PreemptMode: "GANG", OverSubscribe: "FORCE:2",
+	})
 	w.ok(root, &Configure{Config: &cfg})
 	w.ok(sys, &NodeUp{Name: "z1", Inventory: smallNode()})
 	runs := func() JobID {
@@ -557,11 +719,18 @@ func goldenHet(w *world) {
 // goldenHooks has programs run at the server, and messages that wait or were sent.
 func goldenHooks(w *world) {
 	cfg := *w.s.Config()
-	cfg.PrologServer, cfg.EpilogServer, cfg.MailProg, cfg.MailDomain, cfg.ServerUser = "/etc/prolog", "/etc/epilog", "/bin/mail", "x.org", "slurm"
+	cfg.PrologServer = "/etc/prolog"
+	cfg.EpilogServer = "/etc/epilog"
+	cfg.MailProg = "/bin/mail"
+	cfg.MailDomain = "x.org"
+	cfg.ServerUser = "slurm"
 	w.ok(root, &Configure{Config: &cfg})
 	node := nodeName(0)
 	id := w.start(w.submit(func(s *JobSpec) {
-		s.MailType, s.MailUser, s.Notify, s.Limit = []string{"BEGIN", "TIME_LIMIT_50"}, "alice@x.org", "https://x.org/a", 10*time.Minute
+		s.MailType = []string{"BEGIN", "TIME_LIMIT_50"}
+		s.MailUser = "alice@x.org"
+		s.Notify = "https://x.org/a"
+		s.Limit = 10 * time.Minute
 	}), TaskAny, 6, node)
 	for e := range w.s.Hooks() {
 		if e.Kind == HookProlog {
@@ -579,9 +748,12 @@ func goldenHooks(w *world) {
 func goldenPower(w *world) {
 	cfg := *w.s.Config()
 	cfg.PrologServer, cfg.EpilogServer = "", ""
-	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", ResumeFail: "/late", After: 1000 * time.Hour, Leaving: time.Minute, ResumeRate: 9, SuspendRate: 9,
+	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", ResumeFail: "/late", After: 1000 * time.Hour,
+		Leaving: time.Minute, ResumeRate: 9, SuspendRate: 9,
 		ExceptNodes: []NodeName{"n0"}, ExceptParts: []string{"short"}}
-	cfg.Declared = append(slices.Clone(cfg.Declared), Node{Name: "c0", Inventory: smallNode(), Expected: ExpectedCloud}, Node{Name: "c1", Inventory: smallNode(), Expected: ExpectedCloud})
+	cfg.Declared = append(slices.Clone(cfg.Declared), Node{
+		Name: "c0", Inventory: smallNode(), Expected: ExpectedCloud,
+	}, Node{Name: "c1", Inventory: smallNode(), Expected: ExpectedCloud})
 	w.ok(root, &Configure{Config: &cfg})
 	id := w.start(w.submit(nil), TaskAny, 0, "c0")
 	w.ok(root, &NodeSet{Nodes: []NodeName{"c1"}, Action: NodePowerUp})
@@ -601,7 +773,10 @@ func goldenPower(w *world) {
 // goldenRetain has history forgotten and loaded, and a QOS with a budget.
 func goldenRetain(w *world) {
 	cfg := *w.s.Config()
-	cfg.Retention = Retention{Dir: "/archive", Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {UsageRecords, Age{400, AgeDays}, false}}}
+	cfg.Retention = Retention{
+		Dir:   "/archive",
+		Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {UsageRecords, Age{400, AgeDays}, false}},
+	}
 	cfg.JobComp = JobComp{Kind: "filetxt", Loc: "/comp"}
 	w.ok(root, &Configure{Config: &cfg})
 	w.ok(alice, &Cancel{Ref: Ref{Job: w.submit(nil)}})
@@ -610,11 +785,24 @@ func goldenRetain(w *world) {
 	j := w.job(w.submit(nil))
 	ended := *j
 	ended.Phase, ended.Outcome, ended.Ended = Ended, Completed, w.now
-	w.ok(root, &LoadHistory{Records: []Archived{{Job: &ended, Seq: 3}, {Step: &Step{ID: StepID{Job: ended.ID}, Name: "s", Started: w.now}}}})
+	w.ok(root, &LoadHistory{
+		Records: []Archived{{Job: &ended, Seq: 3}, {Step: &Step{ID: StepID{Job: ended.ID}, Name: "s", Started: w.now}}},
+	})
 	at := w.now.Unix()
-	w.ok(root, &LoadHistory{Records: []Archived{{Event: &NodeSpan{Node: "n0", From: at - 9, To: at, Down: true, Reason: "broken"}}, {Resv: &ResvSpan{Name: "r", From: at - 9, To: at, Users: []string{"alice"}}},
+	w.ok(root, &LoadHistory{Records: []Archived{{
+		Event: &NodeSpan{Node: "n0", From: at - 9, To: at, Down: true, Reason: "broken"},
+	},
+		{Resv: &ResvSpan{Name: "r", From: at - 9, To: at, Users: []string{"alice"}}},
 		{Change: &Transaction{At: w.now, Action: "Add Users", Actor: "root", Where: "name='alice'"}}}})
-	w.ok(root, &Retain{Retention{Script: "/bin/archive", Rules: []RetainRule{{EventRecords, Age{5, AgeHours}, true}, {ResvRecords, Age{5, AgeHours}, true}, {StepRecords, Age{5, AgeHours}, true}, {TxnRecords, Age{5, AgeDays}, false}}}})
+	w.ok(root, &Retain{
+		Retention{
+			Script: "/bin/archive",
+			Rules: []RetainRule{
+				{EventRecords, Age{5, AgeHours}, true}, {ResvRecords, Age{5, AgeHours}, true},
+				{StepRecords, Age{5, AgeHours}, true}, {TxnRecords, Age{5, AgeDays}, false},
+			},
+		},
+	})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
 }
 
@@ -628,7 +816,17 @@ func goldenLeaves(w *world) {
 	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{ThreadSpec: &threads}})
 	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{CoreSpec: &cores}})
 	start := func(usable IDSet) *Error {
-		return w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: &Alloc{Partition: "main", Shares: []Share{{Node: "z2", CPUs: RangeIDSet(0, 3), Usable: usable, MemMB: 100, Tasks: 1}}}}}}).Result.([]*Error)[0]
+		return w.ok(sys, &Decide{
+			Decisions: []Decision{
+				{
+					Job: id, Task: TaskAny,
+					Start: &Alloc{
+						Partition: "main",
+						Shares:    []Share{{Node: "z2", CPUs: RangeIDSet(0, 3), Usable: usable, MemMB: 100, Tasks: 1}},
+					},
+				},
+			},
+		}).Result.([]*Error)[0]
 	}
 	if out := start(RangeIDSet(0, 99)); out == nil {
 		w.t.Fatal("a job may use CPUs that its node has not")

@@ -115,7 +115,9 @@ func (d *declared) compare(inv *Inventory) (used []GPU, notes []string) {
 	m := match{gpus: slices.Clone(inv.GPUs), named: make([]bool, len(inv.GPUs)), cores: max(inv.ThreadsPerCore, 1)}
 	if len(d.lines) == 0 {
 		if d.auto == autoOff && len(m.gpus) > 0 {
-			return nil, []string{fmt.Sprintf("gres.conf: AutoDetect=off and no gpu line: %d GPUs are not used", len(m.gpus))}
+			return nil, []string{
+				fmt.Sprintf("gres.conf: AutoDetect=off and no gpu line: %d GPUs are not used", len(m.gpus)),
+			}
 		}
 		for i := range m.gpus {
 			m.rename(i, d.types)
@@ -125,7 +127,8 @@ func (d *declared) compare(inv *Inventory) (used []GPU, notes []string) {
 	for _, l := range d.lines {
 		switch {
 		case l.Multiple:
-			m.some(&l, 1, func(g *GPU) bool { return slices.ContainsFunc(l.Files, g.at) }, " at "+strings.Join(l.Files, ","))
+			m.some(&l, 1, func(g *GPU) bool { return slices.ContainsFunc(l.Files, g.at) },
+				" at "+strings.Join(l.Files, ","))
 		case len(l.Files) > 0:
 			m.files(&l)
 		default:
@@ -163,7 +166,8 @@ func (m *match) name(i int, l *GRESLine) {
 	case g.Cores.Empty() || cpus.Minus(g.Cores).Empty():
 		g.Cores = cpus
 	default:
-		m.note(l, "Cores=%s are CPUs %s, found %s near GPU %d", l.Cores.String(), cpus.String(), g.Cores.String(), g.Minor)
+		m.note(l, "Cores=%s are CPUs %s, found %s near GPU %d", l.Cores.String(), cpus.String(),
+			g.Cores.String(), g.Minor)
 	}
 	switch {
 	case len(l.Links) == 0:

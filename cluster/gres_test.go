@@ -10,7 +10,8 @@ import (
 // h100s are so many GPUs as NVML shows them, the first half near the first 8 CPUs.
 func h100s(n int) (out []GPU) {
 	for i := range n {
-		out = append(out, GPU{Index: i, Number: i + 1, Minor: i, Type: "h100", Model: "NVIDIA H100 80GB HBM3", UUID: fmt.Sprintf("GPU-%d", i),
+		out = append(out, GPU{Index: i, Number: i + 1, Minor: i, Type: "h100",
+			Model: "NVIDIA H100 80GB HBM3", UUID: fmt.Sprintf("GPU-%d", i),
 			PCI: fmt.Sprintf("0000:%02x:00.0", i), Cores: RangeIDSet(i*2/n*8, i*2/n*8+7)})
 	}
 	return out
@@ -19,8 +20,10 @@ func h100s(n int) (out []GPU) {
 // slices of the GPU with a minor, as NVML shows them.
 func slicesOf(minor int, profiles ...string) (out []GPU) {
 	for i, p := range profiles {
-		out = append(out, GPU{Minor: minor, Type: "a100_" + p, Model: "NVIDIA A100-SXM4-40GB", UUID: fmt.Sprintf("MIG-%d-%d", minor, i),
-			PCI: fmt.Sprintf("0000:%02x:00.0", minor), MIG: &MIG{Parent: fmt.Sprintf("GPU-%d", minor), Profile: p, Instance: i + 1}})
+		out = append(out, GPU{Minor: minor, Type: "a100_" + p, Model: "NVIDIA A100-SXM4-40GB",
+			UUID: fmt.Sprintf("MIG-%d-%d", minor, i),
+			PCI:  fmt.Sprintf("0000:%02x:00.0", minor),
+			MIG:  &MIG{Parent: fmt.Sprintf("GPU-%d", minor), Profile: p, Instance: i + 1}})
 	}
 	return out
 }
@@ -47,26 +50,46 @@ func TestCompareGRES(t *testing.T) {
 	}{
 		{"nothing said", declared{}, h100s(2), "h100:0 h100:1", nil},
 		{"AutoDetect alone", declared{auto: "nvml"}, h100s(2), "h100:0 h100:1", nil},
-		{"AutoDetect and the same in a line", declared{auto: "nvml", lines: []GRESLine{line("h100", "0-1")}}, h100s(2), "h100:0 h100:1", nil},
-		{"the long name in the node's Gres=", declared{auto: "nvml", types: []string{"nvidia_h100_80gb_hbm3"}}, h100s(1), "nvidia_h100_80gb_hbm3:0", nil},
+		{
+			"AutoDetect and the same in a line",
+			declared{auto: "nvml", lines: []GRESLine{line("h100", "0-1")}}, h100s(2), "h100:0 h100:1", nil,
+		},
+		{
+			"the long name in the node's Gres=",
+			declared{auto: "nvml", types: []string{"nvidia_h100_80gb_hbm3"}}, h100s(1),
+			"nvidia_h100_80gb_hbm3:0", nil,
+		},
 		{"part of the name", declared{lines: []GRESLine{line("H100_80gb", "0")}}, h100s(1), "H100_80gb:0", nil},
 		{"a device left out", declared{lines: []GRESLine{line("h100", "0,2")}}, h100s(3), "h100:0 h100:2", nil},
 		{"a wrong type", declared{lines: []GRESLine{line("a100", "0-1")}}, h100s(2), "h100:0 h100:1",
 			[]string{"gres.conf:1: Type=a100, found h100 at /dev/nvidia0,/dev/nvidia1"}},
 		{"one that is not there", declared{lines: []GRESLine{line("h100", "0-3")}}, h100s(2), "h100:0 h100:1",
 			[]string{"gres.conf:1: nothing found at /dev/nvidia2,/dev/nvidia3"}},
-		{"the same line twice", declared{lines: []GRESLine{line("h100", "0-1"), line("h100", "0-1")}}, h100s(2), "h100:0 h100:1", nil},
-		{"a count", declared{lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Type: "h100", Count: 3}}}, h100s(2), "h100:0 h100:1",
+		{
+			"the same line twice", declared{lines: []GRESLine{line("h100", "0-1"), line("h100", "0-1")}},
+			h100s(2), "h100:0 h100:1", nil,
+		},
+		{"a count", declared{lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Type: "h100", Count: 3}}},
+			h100s(2), "h100:0 h100:1",
 			[]string{"gres.conf:1: 2 of 3 found of Type=h100"}},
-		{"off", declared{auto: "off"}, h100s(2), "", []string{"gres.conf: AutoDetect=off and no gpu line: 2 GPUs are not used"}},
+		{
+			"off", declared{auto: "off"}, h100s(2), "",
+			[]string{"gres.conf: AutoDetect=off and no gpu line: 2 GPUs are not used"},
+		},
 		{"off with a line", declared{auto: "off", lines: []GRESLine{line("", "1")}}, h100s(2), "h100:1", nil},
 		{"slices under two types", declared{lines: []GRESLine{line("a100_3g.20gb", "0-1"), line("a100_1g.5gb", "0-1")}},
-			append(slicesOf(0, "3g.20gb", "3g.20gb"), slicesOf(1, "3g.20gb", "1g.5gb")...), "a100_3g.20gb:0 a100_3g.20gb:0 a100_3g.20gb:1 a100_1g.5gb:1",
+			append(slicesOf(0, "3g.20gb", "3g.20gb"), slicesOf(1, "3g.20gb", "1g.5gb")...),
+			"a100_3g.20gb:0 a100_3g.20gb:0 a100_3g.20gb:1 a100_1g.5gb:1",
 			[]string{"gres.conf:1: Type=a100_1g.5gb, found a100_3g.20gb at /dev/nvidia0"}},
-		{"a slice by its files", declared{lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Type: "a100_1g.5gb", Multiple: true,
-			Files: []string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap21", "/dev/nvidia-caps/nvidia-cap22"}}}},
+		{"a slice by its files",
+			declared{lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Type: "a100_1g.5gb", Multiple: true,
+				Files: []string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap21", "/dev/nvidia-caps/nvidia-cap22"}}}},
 			slicesOf(0, "3g.20gb", "1g.5gb", "1g.5gb"), "a100_1g.5gb:0", nil},
-		{"cores that are elsewhere", declared{lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Files: devices("0"), Cores: RangeIDSet(8, 11)}}}, h100s(2), "h100:0",
+		{"cores that are elsewhere",
+			declared{
+				lines: []GRESLine{{At: "gres.conf:1", Name: "gpu", Files: devices("0"), Cores: RangeIDSet(8, 11)}},
+			},
+			h100s(2), "h100:0",
 			[]string{"gres.conf:1: Cores=8-11 are CPUs 8-11, found 0-7 near GPU 0"}},
 	} {
 		used, notes := c.said.compare(&Inventory{GPUs: c.found, ThreadsPerCore: 1})
@@ -82,7 +105,12 @@ func TestCompareGRES(t *testing.T) {
 
 // TestDeclaredOf: AutoDetect of a node's own goes before that of all.
 func TestDeclaredOf(t *testing.T) {
-	c := Config{GRES: []GRESLine{{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"}, {Name: "shard", Count: 4}, {Name: "shard", Files: devices("0-1")}}}
+	c := Config{
+		GRES: []GRESLine{
+			{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"},
+			{Name: "shard", Count: 4}, {Name: "shard", Files: devices("0-1")},
+		},
+	}
 	if d := c.declaredOf("n1"); d.auto != "off" || len(d.lines) != 1 {
 		t.Errorf("%+v", d)
 	}

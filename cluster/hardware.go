@@ -78,10 +78,15 @@ func (n *Node) found(now Inventory, said declared) {
 		spare = all - len(gpus)
 		now.Faults = slices.Clone(now.Faults)
 		for _, text := range notes {
-			now.Faults = append(now.Faults, Fault{Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true})
+			now.Faults = append(now.Faults, Fault{
+				Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true,
+			})
 		}
 	}
-	full := Hardware{max(n.Full.CPUs, now.CPUs, now.Said.CPUs), max(n.Full.MemMB, now.MemMB, now.Said.MemMB), max(n.Full.GPUs, len(gpus))}
+	full := Hardware{
+		max(n.Full.CPUs, now.CPUs, now.Said.CPUs), max(n.Full.MemMB, now.MemMB, now.Said.MemMB),
+		max(n.Full.GPUs, len(gpus)),
+	}
 	if n.Full == (Hardware{}) { // it is the first time
 		full = Hardware{max(full.CPUs, old.CPUs), max(full.MemMB, old.MemMB), max(full.GPUs, len(old.GPUs))}
 	}

@@ -87,10 +87,12 @@ func (c *SubmitHet) apply(t *tx) (any, error) {
 // AdmitHet is Admit for the components of a heterogeneous job. Each keeps off the nodes that another one names.
 func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 	if len(specs) < 2 || len(specs) > MaxHetSize {
-		return nil, Errorf(Invalid, ErrHetSize, "a heterogeneous job has 2 to %d components, not %d", MaxHetSize, len(specs))
+		return nil, Errorf(Invalid, ErrHetSize, "a heterogeneous job has 2 to %d components, not %d",
+			MaxHetSize, len(specs))
 	}
 	if room := s.config.MaxJobCount - s.JobCount(); room < len(specs) {
-		return nil, Errorf(Unavailable, ErrQueueFull, "the cluster holds %d jobs of at most %d", s.JobCount(), s.config.MaxJobCount)
+		return nil, Errorf(Unavailable, ErrQueueFull, "the cluster holds %d jobs of at most %d",
+			s.JobCount(), s.config.MaxJobCount)
 	}
 	out := make([]JobSpec, len(specs))
 	for k, spec := range specs {
@@ -114,7 +116,8 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 		one.Exclude = slices.Compact(one.Exclude)
 		for _, n := range one.NodeList {
 			if slices.Contains(one.Exclude, n) {
-				return nil, Errorf(Invalid, ErrNodeName, "node %s can not be of several components of a heterogeneous job", n)
+				return nil, Errorf(Invalid, ErrNodeName,
+					"node %s can not be of several components of a heterogeneous job", n)
 			}
 		}
 		if len(one.Exclude) == 0 {
@@ -133,14 +136,14 @@ func (t *tx) allotIDs(n int) JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
 	first, last := t.config.FirstJobID, t.config.MaxJobID
-	id, free := t.NextID, 0
+	id, free, base := t.NextID, 0, idBase(t.tables)
 	for range t.JobCount()*2 + 2*n + 2 {
 		at := id + JobID(free)
 		if at > last {
 			id, free = first, 0
 			continue
 		}
-		if _, taken := t.jobs.Get(at); taken {
+		if _, taken := t.jobs.Get(numbered(base, at)); taken {
 			id, free = at+1, 0
 			continue
 		}
@@ -148,7 +151,7 @@ func (t *tx) allotIDs(n int) JobID {
 			if t.NextID = id + JobID(n); t.NextID > last {
 				t.NextID = first
 			}
-			return id
+			return numbered(base, id)
 		}
 	}
 	panic(Errorf(Unavailable, ErrQueueFull, "no %d job numbers up to %d are free in a row", n, last))
@@ -206,10 +209,10 @@ func (t *tx) confirmed(n *Job) {
 		}
 		begin = append(begin, o)
 	}
-	n.Phase = Running
+	goOn(n, t.at)
 	for _, o := range begin {
 		c := *o
-		c.Phase = Running
+		goOn(&c, t.at)
 		t.putJob(&c)
 		t.tell(&c)
 	}
@@ -282,7 +285,9 @@ func (r Ref) apart(j *Job) bool {
 func onlyWhole(jobs []*Job, r Ref, when func(*Job) bool) error {
 	for _, j := range jobs {
 		if r.apart(j) && when(j) {
-			return Errorf(Invalid, ErrHetPart, "job %d is a component of heterogeneous job %d, which this is done to as a whole", j.ID, j.Het.ID)
+			return Errorf(Invalid, ErrHetPart,
+				"job %d is a component of heterogeneous job %d, which this is done to as a whole", j.ID,
+				j.Het.ID)
 		}
 	}
 	return nil

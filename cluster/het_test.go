@@ -24,7 +24,13 @@ func (w *world) submitHet(size int, change func(k int, s *JobSpec)) JobID {
 // setOf is the decision that starts a heterogeneous job, component k on node k.
 func (w *world) setOf(lead JobID, cpu int) (d Decision) {
 	for k, o := range w.s.Components(w.job(lead)) {
-		one := Decision{Job: o.ID, Task: TaskAny, Start: &Alloc{Partition: "main", Shares: []Share{{Node: nodeName(k), CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}}}}
+		one := Decision{
+			Job: o.ID, Task: TaskAny,
+			Start: &Alloc{
+				Partition: "main",
+				Shares:    []Share{{Node: nodeName(k), CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}},
+			},
+		}
 		if k == 0 {
 			d = one
 		} else {
@@ -79,11 +85,20 @@ func TestHetSubmit(t *testing.T) {
 		specs []*JobSpec
 		kind  ErrKind
 	}{
-		"one":       {[]*JobSpec{ok}, ErrHetSize},
-		"many":      {slices.Repeat([]*JobSpec{ok}, MaxHetSize+1), ErrHetSize},
-		"array":     {[]*JobSpec{ok, with(func(s *JobSpec) { s.Array = &ArraySpec{Tasks: RangeIDSet(1, 2)} })}, ErrArray},
+		"one":  {[]*JobSpec{ok}, ErrHetSize},
+		"many": {slices.Repeat([]*JobSpec{ok}, MaxHetSize+1), ErrHetSize},
+		"array": {
+			[]*JobSpec{ok, with(func(s *JobSpec) { s.Array = &ArraySpec{Tasks: RangeIDSet(1, 2)} })},
+			ErrArray,
+		},
 		"partition": {[]*JobSpec{ok, with(func(s *JobSpec) { s.Partitions = []string{"none"} })}, ErrPartition},
-		"same node": {[]*JobSpec{with(func(s *JobSpec) { s.NodeList = []NodeName{"n1"} }), with(func(s *JobSpec) { s.NodeList = []NodeName{"n1"} })}, ErrNodeName},
+		"same node": {
+			[]*JobSpec{
+				with(func(s *JobSpec) { s.NodeList = []NodeName{"n1"} }),
+				with(func(s *JobSpec) { s.NodeList = []NodeName{"n1"} }),
+			},
+			ErrNodeName,
+		},
 	} {
 		if w.refused(alice, &SubmitHet{Specs: c.specs}, c.kind); w.s.JobCount() != count || w.s.NextID != next {
 			t.Errorf("%s: a refused submission left something", name)
@@ -116,8 +131,15 @@ func TestHetStart(t *testing.T) {
 	d := w.setOf(lead, 0)
 	alone, twice := d, d
 	alone.With = nil
-	twice.With = []Decision{{Job: lead + 1, Task: TaskAny, Start: &Alloc{Partition: "main", Shares: []Share{{Node: "n0", CPUs: NewIDSet(1), Tasks: 1}}}}}
-	for name, bad := range map[string]Decision{"the leader alone": alone, "the other alone": d.With[0], "a node twice": twice} {
+	twice.With = []Decision{
+		{
+			Job: lead + 1, Task: TaskAny,
+			Start: &Alloc{Partition: "main", Shares: []Share{{Node: "n0", CPUs: NewIDSet(1), Tasks: 1}}},
+		},
+	}
+	for name, bad := range map[string]Decision{
+		"the leader alone": alone, "the other alone": d.With[0], "a node twice": twice,
+	} {
 		if w.decide(bad) == nil {
 			t.Errorf("%s started", name)
 		}
@@ -148,11 +170,18 @@ func TestHetEnds(t *testing.T) {
 		want string // phases of three components
 		end  Outcome
 	}{
-		"script":        {func(w *world, lead JobID) { w.over(lead, 3) }, "544", Failed},
-		"cancel":        {func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead}}) }, "444", Cancelled},
-		"cancel one":    {func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead + 1}}) }, "242", Cancelled},
-		"cancel part":   {func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead, Part: 3}}) }, "224", Cancelled},
-		"node lost":     {func(w *world, lead JobID) { w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}}) }, "404", NodeFailed},
+		"script": {func(w *world, lead JobID) { w.over(lead, 3) }, "544", Failed},
+		"cancel": {func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead}}) }, "444", Cancelled},
+		"cancel one": {
+			func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead + 1}}) }, "242", Cancelled,
+		},
+		"cancel part": {
+			func(w *world, lead JobID) { w.ok(alice, &Cancel{Ref: Ref{Job: lead, Part: 3}}) }, "224",
+			Cancelled,
+		},
+		"node lost": {
+			func(w *world, lead JobID) { w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}}) }, "404", NodeFailed,
+		},
 		"limit of lead": {func(w *world, lead JobID) { w.limit(lead) }, "444", TimedOut},
 		"limit of one":  {func(w *world, lead JobID) { w.limit(lead + 1) }, "242", TimedOut},
 		"finish":        {func(w *world, lead JobID) { w.ok(alice, &Finish{Job: lead}) }, "444", Completed},

@@ -6,7 +6,8 @@ import (
 )
 
 func TestHistoryFilter(t *testing.T) {
-	j := &Job{Spec: &JobSpec{GID: 5, WCKey: "k", Layout: &Layout{Constraint: "[rack1*2&h100]"}}, Phase: Ended, EndReason: EndTimeLimit,
+	j := &Job{Spec: &JobSpec{GID: 5, WCKey: "k", Layout: &Layout{Constraint: "[rack1*2&h100]"}},
+		Phase: Ended, EndReason: EndTimeLimit,
 		Started: time.Unix(1, 0), Backfilled: true, Limit: 10 * time.Minute,
 		Alloc: &Alloc{Shares: []Share{{Node: "a", CPUs: RangeIDSet(0, 2)}, {Node: "b", CPUs: RangeIDSet(0, 0)}}}}
 	for name, c := range map[string]struct {
@@ -40,18 +41,30 @@ func TestHistoryFilter(t *testing.T) {
 
 func TestOwnSteps(t *testing.T) {
 	at := time.Unix(100, 0)
-	base := Job{ID: 7, Attempt: 2, Spec: &JobSpec{Layout: &Layout{}, UID: 3}, Started: at, Contain: true, Phase: Running,
+	base := Job{ID: 7, Attempt: 2, Spec: &JobSpec{Layout: &Layout{}, UID: 3}, Started: at, Contain: true,
+		Phase: Running,
 		Alloc: &Alloc{Shares: []Share{{Node: "a"}, {Node: "b"}}}}
 	for name, c := range map[string]struct {
 		change func(*Job)
 		want   map[int]Outcome // by step number
 	}{
-		"running":                   {func(*Job) {}, map[int]Outcome{ExternStep: 0, BatchStep: 0}},
-		"an allocation":             {func(j *Job) { j.Spec = &JobSpec{Layout: &Layout{}, Kind: Allocation} }, map[int]Outcome{ExternStep: 0}},
+		"running": {func(*Job) {}, map[int]Outcome{ExternStep: 0, BatchStep: 0}},
+		"an allocation": {
+			func(j *Job) { j.Spec = &JobSpec{Layout: &Layout{}, Kind: Allocation} },
+			map[int]Outcome{ExternStep: 0},
+		},
 		"a cluster without Contain": {func(j *Job) { j.Contain = false }, map[int]Outcome{BatchStep: 0}},
-		"ended":                     {func(j *Job) { j.Phase, j.Outcome, j.Ended = Ended, Failed, at.Add(1) }, map[int]Outcome{ExternStep: Completed}},
-		"its node was lost":         {func(j *Job) { j.Phase, j.Outcome, j.Ended = Ended, NodeFailed, at.Add(1) }, map[int]Outcome{ExternStep: NodeFailed}},
-		"pending":                   {func(j *Job) { j.Phase, j.Alloc = Pending, nil }, map[int]Outcome{}},
+		"ended": {func(j *Job) {
+			j.Phase = Ended
+			j.Outcome = Failed
+			j.Ended = at.Add(1)
+		}, map[int]Outcome{ExternStep: Completed}},
+		"its node was lost": {func(j *Job) {
+			j.Phase = Ended
+			j.Outcome = NodeFailed
+			j.Ended = at.Add(1)
+		}, map[int]Outcome{ExternStep: NodeFailed}},
+		"pending": {func(j *Job) { j.Phase, j.Alloc = Pending, nil }, map[int]Outcome{}},
 	} {
 		j := base
 		c.change(&j)

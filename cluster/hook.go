@@ -26,6 +26,8 @@ type Hook struct {
 	Retain *Forgetting `json:"retain,omitempty"`
 	// Trigger is the program of a trigger.
 	Trigger *TriggerRun `json:"trigger,omitempty" since:"5,optional"`
+	// Burst is the function that is called.
+	Burst BurstCall `json:"burst,omitempty" since:"7"`
 	// Array sums up the tasks of the job's array, if the hook is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -68,6 +70,8 @@ const (
 	HookRetain HookKind = "retain" // archive old records of history, which go when it is done
 
 	HookTrigger HookKind = "trigger" // run the program of a trigger
+
+	HookBurst HookKind = "burst" // call a function of the script for a job's burst buffer
 )
 
 // JobEvent is what users can be told of a job, as --mail-type names it.
@@ -84,11 +88,14 @@ const (
 	EventTime80    JobEvent = "TIME_LIMIT_80"
 	EventTime50    JobEvent = "TIME_LIMIT_50"
 	EventNever     JobEvent = "INVALID_DEPEND"
+	EventStageOut  JobEvent = "STAGE_OUT"
 	eventTasks     JobEvent = "ARRAY_TASKS" // not an event: each task of an array is told of
 )
 
 // callEvents are those of a call whose job names none.
-var callEvents = []string{string(EventBegin), string(EventEnd), string(EventFail), string(EventRequeue), string(EventNever)}
+var callEvents = []string{
+	string(EventBegin), string(EventEnd), string(EventFail), string(EventRequeue), string(EventNever),
+}
 
 // timeEvent is an event of a running job's clock.
 type timeEvent struct {
@@ -303,6 +310,8 @@ type HookEnd struct {
 	ID uint64 `json:"id"`
 	// Failed says why it could not be done, or that its program failed; empty if all is well.
 	Failed string `json:"failed,omitempty"`
+	// Env are the variables that the script gives the job.
+	Env []string `json:"env,omitempty" since:"7"`
 }
 
 // HooksDone tells what came of hooks.
@@ -326,6 +335,8 @@ func (c *HooksDone) apply(t *tx) (any, error) {
 		switch {
 		case e.Kind == HookProlog:
 			t.prepared(e, end.Failed)
+		case e.Kind == HookBurst:
+			burstDone(t, e, end)
 		case e.Kind == HookRetain:
 			t.retained(e, end.Failed)
 		case e.Kind == HookResume && end.Failed != "":
@@ -342,9 +353,13 @@ type Prelude struct {
 	Prolog bool       `json:"prolog,omitempty"` // PrologSlurmctld has not ended
 	Nodes  []NodeName `json:"nodes,omitempty"`  // those that are not there yet: they are being switched on
 	Over   time.Time  `json:"over,omitzero"`    // zero: not yet
+	// Burst: the script has not prepared the job's burst buffer.
+	Burst bool `json:"burst,omitempty" since:"7"`
+	// Fetch: then its nodes, which hear of it, get its image.
+	Fetch bool `json:"fetch,omitempty" since:"6"`
 }
 
-func (p *Prelude) waits() bool { return p != nil && p.Over.IsZero() }
+func (p *Prelude) waits() bool { return p != nil && p.Over.IsZero() && !p.fetches() }
 
 // Preparing reports whether the job's nodes do not hear of it yet.
 func (j *Job) Preparing() bool { return j.Phase == Starting && j.Prelude.waits() }

@@ -139,7 +139,10 @@ func TestReminders(t *testing.T) {
 	for _, c := range []struct {
 		minute int
 		want   string
-	}{{49, ""}, {50, "mail TIME_LIMIT_50 1"}, {89, ""}, {90, "mail TIME_LIMIT_90 1"}, {99, ""}, {100, "mail TIME_LIMIT 1"}} {
+	}{
+		{49, ""}, {50, "mail TIME_LIMIT_50 1"}, {89, ""}, {90, "mail TIME_LIMIT_90 1"}, {99, ""},
+		{100, "mail TIME_LIMIT 1"},
+	} {
 		w.now = epoch.Add(time.Duration(c.minute) * time.Minute)
 		if at := w.s.NextTimer(w.now); c.minute < 100 && (at.IsZero() || at.After(epoch.Add(100*time.Minute))) {
 			t.Errorf("at minute %d the clock says %v", c.minute, at)
@@ -232,7 +235,8 @@ func TestRequeueExit(t *testing.T) {
 		id := w.run(w.submit(func(s *JobSpec) { s.Kind = Batch }), 0, "n0")
 		w.seq["n0"]++
 		w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{
-			{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: code}}, {Kind: NodeDone, Job: id, Attempt: 1, At: w.now}}})
+			{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: code}},
+			{Kind: NodeDone, Job: id, Attempt: 1, At: w.now}}})
 		return w.job(id)
 	}
 	if j := ends(101); j.Phase != Pending || j.Held != NotHeld || j.Restarts != 1 {

@@ -82,12 +82,16 @@ func TestIDSetAgainstMaps(t *testing.T) {
 }
 
 func TestParseIDSet(t *testing.T) {
-	for text, want := range map[string]string{"": "", "3,1,2": "1-3", "0-3,2-5": "0-5", "10-20:5": "10,15,20", "7": "7", "0-0": "0"} {
+	for text, want := range map[string]string{
+		"": "", "3,1,2": "1-3", "0-3,2-5": "0-5", "10-20:5": "10,15,20", "7": "7", "0-0": "0",
+	} {
 		if s, err := ParseIDSet(text); err != nil || s.String() != want {
 			t.Errorf("%q reads as %q: %v", text, s, err)
 		}
 	}
-	for _, text := range []string{"x", "3-1", "-1", "1-", "1:2", "1-5:0", ",", "1,,2", "4000002", "1-99999999999", "1-2-3"} {
+	for _, text := range []string{
+		"x", "3-1", "-1", "1-", "1:2", "1-5:0", ",", "1,,2", "4000002", "1-99999999999", "1-2-3",
+	} {
 		if s, err := ParseIDSet(text); err == nil {
 			t.Errorf("%q reads as %q", text, s)
 		}
@@ -246,22 +250,31 @@ func TestStepsOfWholeNodes(t *testing.T) {
 		nodes     int
 		want      string
 	}{
-		"none":                {nodes: 1, want: ""},
-		"a shell":             {nodes: 1, shell: true, want: "0-7"},
-		"the step asks":       {nodes: 1, step: Layout{PerNode: gpus(3)}, want: "0-2"},
-		"a node":              {nodes: 2, job: Layout{PerNode: gpus(3)}, want: "0-2 0-2"},
-		"of a type":           {nodes: 1, job: Layout{PerNode: []GRES{{Name: "gpu", Type: "b", Count: 2}}}, want: "4-5"},
-		"in all, two nodes":   {nodes: 2, job: Layout{PerJob: gpus(4)}, want: "0-2 0"},
-		"in all, one a node":  {nodes: 2, job: Layout{PerJob: gpus(2)}, want: "0 0"},
-		"a task":              {nodes: 1, job: Layout{Tasks: 2, PerTask: gpus(1)}, want: "0-1"},
-		"a socket":            {nodes: 1, job: Layout{PerSocket: gpus(1)}, want: "0-7"},
-		"none, though it has": {nodes: 1, job: Layout{PerNode: gpus(3)}, step: Layout{PerNode: []GRES{{Name: "none"}}}, want: ""},
+		"none":          {nodes: 1, want: ""},
+		"a shell":       {nodes: 1, shell: true, want: "0-7"},
+		"the step asks": {nodes: 1, step: Layout{PerNode: gpus(3)}, want: "0-2"},
+		"a node":        {nodes: 2, job: Layout{PerNode: gpus(3)}, want: "0-2 0-2"},
+		"of a type": {
+			nodes: 1, job: Layout{PerNode: []GRES{{Name: "gpu", Type: "b", Count: 2}}}, want: "4-5",
+		},
+		"in all, two nodes":  {nodes: 2, job: Layout{PerJob: gpus(4)}, want: "0-2 0"},
+		"in all, one a node": {nodes: 2, job: Layout{PerJob: gpus(2)}, want: "0 0"},
+		"a task":             {nodes: 1, job: Layout{Tasks: 2, PerTask: gpus(1)}, want: "0-1"},
+		"a socket":           {nodes: 1, job: Layout{PerSocket: gpus(1)}, want: "0-7"},
+		"none, though it has": {
+			nodes: 1, job: Layout{PerNode: gpus(3)}, step: Layout{PerNode: []GRES{{Name: "none"}}},
+			want: "",
+		},
 	} {
 		j := &Job{Spec: &JobSpec{Layout: &c.job, Sharing: ShareExclusive}, Alloc: &Alloc{}}
 		for n := range c.nodes {
-			j.Alloc.Shares = append(j.Alloc.Shares, Share{Node: NodeName(fmt.Sprint("n", n)), CPUs: RangeIDSet(0, 15), GPUs: RangeIDSet(0, 7), Tasks: max(c.job.Tasks, 1)})
+			j.Alloc.Shares = append(j.Alloc.Shares, Share{
+				Node: NodeName(fmt.Sprint("n", n)), CPUs: RangeIDSet(0, 15), GPUs: RangeIDSet(0, 7),
+				Tasks: max(c.job.Tasks, 1),
+			})
 		}
-		shares, err := PlaceStep(j, nil, &StepSpec{Layout: c.step, Interactive: c.shell}, func(NodeName) *Inventory { return inv })
+		shares, err := PlaceStep(j, nil, &StepSpec{Layout: c.step, Interactive: c.shell},
+			func(NodeName) *Inventory { return inv })
 		var got []string
 		for _, sh := range shares {
 			got = append(got, sh.GPUs.String())
@@ -283,7 +296,11 @@ func TestRankLayout(t *testing.T) {
 		{[]int{3, 1}, StepSpec{Layout: Layout{Distribution: "cyclic"}}, "[[0 2 3] [1]]"},
 		{[]int{6, 1, 1}, StepSpec{Layout: Layout{Distribution: "cyclic:block"}}, "[[0 3 4 5 6 7] [1] [2]]"},
 		{[]int{4, 4}, StepSpec{Layout: Layout{Distribution: "plane=2", PlaneSize: 2}}, "[[0 1 4 5] [2 3 6 7]]"},
-		{[]int{2, 1}, StepSpec{Layout: Layout{Distribution: "arbitrary", NodeList: []NodeName{"b", "a", "a"}}}, "[[1 2] [0]]"},
+		{
+			[]int{2, 1},
+			StepSpec{Layout: Layout{Distribution: "arbitrary", NodeList: []NodeName{"b", "a", "a"}}},
+			"[[1 2] [0]]",
+		},
 	} {
 		if got := fmt.Sprint(RankLayout(c.counts, &c.spec)); got != c.want {
 			t.Errorf("%v %q: %s, want %s", c.counts, c.spec.Distribution, got, c.want)
@@ -294,9 +311,13 @@ func TestRankLayout(t *testing.T) {
 // What can not be met is told, and done as Slurm does.
 func TestBindGPUsNotes(t *testing.T) {
 	for _, c := range []struct{ bind, want string }{
-		{"map_gpu:5,6", "[0 0] [Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 0. Binding to the first device in the allocation instead." +
-			" Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 1. Binding to the first device in the allocation instead.]"},
-		{"single:0", "[0 1] [--gpu-bind=single:0 does not specify a valid number. Defaulting to 1. --gpu-bind=single:0 does not specify a valid number. Defaulting to 1.]"},
+		{"map_gpu:5,6",
+			"[0 0] [Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 0. Binding to the first device in the allocation instead." +
+				" Bind request gpu:map_gpu:5,6 does not specify any devices within the allocation for task 1. Binding to the first device in the allocation instead.]"},
+		{
+			"single:0",
+			"[0 1] [--gpu-bind=single:0 does not specify a valid number. Defaulting to 1. --gpu-bind=single:0 does not specify a valid number. Defaulting to 1.]",
+		},
 		{"per_task:3", "[0-1 0] [Not enough gpus to bind for gpus per task Not enough gpus to bind for gpus per task" +
 			" Bind request gpu:per_task:3 does not specify any devices within the allocation for task 1. Binding to the first device in the allocation instead.]"},
 	} {
@@ -315,8 +336,9 @@ func TestBindGPUsNotes(t *testing.T) {
 }
 
 func TestBindGPUs(t *testing.T) {
-	inv := &Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, GPUs: []GPU{{Cores: RangeIDSet(0, 7)}, {Cores: RangeIDSet(0, 7)},
-		{Cores: RangeIDSet(8, 15)}, {Cores: RangeIDSet(8, 15)}}}
+	inv := &Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1,
+		GPUs: []GPU{{Cores: RangeIDSet(0, 7)}, {Cores: RangeIDSet(0, 7)},
+			{Cores: RangeIDSet(8, 15)}, {Cores: RangeIDSet(8, 15)}}}
 	all := RangeIDSet(0, 3)
 	for _, c := range []struct {
 		spec StepSpec

@@ -57,7 +57,10 @@ func (a *interned) share(s *JobSpec) {
 	if s.Layout == nil { // an old record that asks for nothing
 		s.Layout = &Layout{}
 	}
-	s.Layout, s.Groups, s.Rlimits, s.Partitions = share(a, s.Layout), share(a, s.Groups), share(a, s.Rlimits), share(a, s.Partitions)
+	s.Layout = share(a, s.Layout)
+	s.Groups = share(a, s.Groups)
+	s.Rlimits = share(a, s.Rlimits)
+	s.Partitions = share(a, s.Partitions)
 	for _, text := range []*string{&s.User, &s.Group, &s.Account, &s.QOS, &s.SubmitHost} {
 		*text = a.name(*text)
 	}

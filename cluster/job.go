@@ -61,6 +61,10 @@ const (
 	WaitLicenses          Reason = "Licenses"
 	WaitReservation       Reason = "Reservation"
 	WaitResvDeleted       Reason = "ReservationDeleted"
+	WaitSiblings          Reason = "FedJobLock"
+	WaitBurst             Reason = "BurstBufferResources" // it is to stage in
+	WaitStageIn           Reason = "BurstBufferStageIn"
+	WaitBurstOperation    Reason = "BurstBufferOperation" // what it had in its last attempt is staged out or torn down
 	WaitRequeueHeld       Reason = "job requeued in held state"
 	WaitLaunchFailedHeld  Reason = "launch failed requeued held"
 	EndNonZeroExit        Reason = "NonZeroExitCode"
@@ -88,6 +92,17 @@ const (
 type ExitStatus struct {
 	Code   int `json:"code,omitempty"`
 	Signal int `json:"signal,omitempty"`
+}
+
+// Outcome is that of a task or script which ended by itself: a signal counts as a cancellation.
+func (e ExitStatus) Outcome() Outcome {
+	switch {
+	case e.Signal != 0:
+		return Cancelled
+	case e.Code != 0:
+		return Failed
+	}
+	return Completed
 }
 
 // OOMExit is how a step ends of which processes were killed because the job's memory was used up, in the books.
@@ -171,6 +186,7 @@ type Job struct {
 
 	Held         Hold       `json:"held,omitempty"`
 	SpecialExit  bool       `json:"special_exit,omitempty"`
+	Backfilled   bool       `json:"backfilled,omitempty"`
 	HeldWhy      Reason     `json:"held_why,omitempty"`
 	Wait         Reason     `json:"wait,omitempty"`
 	WaitNote     string     `json:"wait_note,omitempty"` // text behind the reason, e.g. the unavailable nodes
@@ -179,8 +195,9 @@ type Job struct {
 	PlannedStart time.Time  `json:"planned_start,omitzero"`
 	PlannedNodes []NodeName `json:"planned_nodes,omitempty"`
 	Priority     uint32     `json:"priority"` // 0 while held
-	LastEval     time.Time  `json:"last_eval,omitzero"`
-	Backfilled   bool       `json:"backfilled,omitempty"`
+	// Assoc is the association that it is charged to, if any.
+	Assoc    AssocID   `json:"assoc,omitempty"`
+	LastEval time.Time `json:"last_eval,omitzero"`
 
 	Alloc    *Alloc `json:"alloc,omitempty"`   // kept after the end, for history
 	Attempt  int    `json:"attempt,omitempty"` // 0 before the first start, then 1, 2 …
@@ -213,16 +230,14 @@ type Job struct {
 	// Signals asked for by users that the nodes deliver once, by rising number.
 	Signals  []JobSignal `json:"signals,omitempty"`
 	NextStep int         `json:"next_step,omitempty"` // next step number, as far as reported
-	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
-	Stopped bool `json:"stopped,omitempty"`
-	// Assoc is the association that it is charged to, if any; Accrue since when its age counts; Charged
-	// the part of its run time that is charged already.
-	Assoc   AssocID       `json:"assoc,omitempty"`
+	// Accrue is since when its age counts; Charged the part of its run time that is charged already.
 	Accrue  time.Time     `json:"accrue,omitzero"`
 	Charged time.Duration `json:"charged,omitempty"`
 	// Owed is what of that would be given back, if the site gives back what faults took; Refunded that it was.
 	Owed     *Owed `json:"owed,omitempty"`
 	Refunded bool  `json:"refunded,omitempty"`
+	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
+	Stopped bool `json:"stopped,omitempty"`
 	// Noticed is how much of its time was over, in percent, when its user was told so last.
 	Noticed uint8 `json:"noticed,omitempty"`
 	// Contain: the cluster gave every job an external step when this one began.
@@ -235,10 +250,19 @@ type Job struct {
 	Prelude *Prelude `json:"prelude,omitempty"`
 	// Blame is what of the platform ended it; nil if nothing is known to have.
 	Blame *Blame `json:"blame,omitempty"`
+	Rarely
+}
+
+// Rarely is what few jobs have.
+type Rarely struct {
 	// Turn: it takes turns with others on its CPUs; nil: it has not had to yet.
 	Turn *Turn `json:"turn,omitempty"`
 	// Shrunk: it has given nodes back while it ran.
 	Shrunk *Shrunk `json:"shrunk,omitempty"`
+	// Fed: clusters of a federation share it.
+	Fed *SharedJob `json:"fed,omitempty" since:"6"`
+	// Burst: it has a burst buffer.
+	Burst *Burst `json:"burst,omitempty" since:"7"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
@@ -249,7 +273,8 @@ func (j *Job) OwnSteps() (out []*Step) {
 		return nil // it has them, or had them as it had another size
 	}
 	own := func(number int, name string, shares []Share) *Step {
-		return &Step{ID: StepID{j.ID, number}, Attempt: j.Attempt, Name: name, User: j.Spec.User, UID: j.Spec.UID, Shares: shares,
+		return &Step{ID: StepID{j.ID, number}, Attempt: j.Attempt, Name: name, User: j.Spec.User,
+			UID: j.Spec.UID, Shares: shares,
 			Tasks: len(shares), Started: j.Started}
 	}
 	if j.Contain {
@@ -379,7 +404,8 @@ func askedOf(s *StepSpec) *StepAsked {
 // NewStep is the record of a step that begins: what it asked for, and what it got.
 func NewStep(j *Job, number int, s *StepSpec, shares []Share, now time.Time) Step {
 	r := Step{ID: StepID{Job: j.ID, Step: number}, Attempt: j.Attempt, Name: s.Name, User: j.Spec.User, UID: j.Spec.UID,
-		Shares: shares, Distribution: s.Distribution, SubmitLine: s.SubmitLine, CPUFreq: cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
+		Shares: shares, Distribution: s.Distribution, SubmitLine: s.SubmitLine,
+		CPUFreq:  cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
 		SrunHost: s.SrunHost, SrunPID: s.SrunPID, Started: now, Limit: s.Limit, Asked: askedOf(s), Files: filesOf(s)}
 	for _, sh := range shares {
 		r.Tasks += sh.Tasks
@@ -402,7 +428,8 @@ type Usage struct {
 func (j *Job) Brief(c *Job) {
 	s, spec := j.Spec, c.Spec
 	*c, c.Spec = *j, spec
-	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User, Account: s.Account, QOS: s.QOS,
+	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User,
+		Account: s.Account, QOS: s.QOS,
 		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Timing: Timing{Begin: s.Begin}}
 	c.Key, c.Signals, c.LastEval, c.PlannedNodes = "", nil, time.Time{}, nil
 	if j.Wait != WaitBegin {

@@ -18,32 +18,45 @@ func TestSubmitRefusals(t *testing.T) {
 		"one that takes jobs": {func(s *JobSpec) { s.Partitions = []string{"closed", "main"} }, alice, "-"},
 		"more than it has":    {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 3 }, alice, ErrNodeCount},
 		"more CPUs":           {func(s *JobSpec) { s.Tasks = 100_000 }, alice, ErrStepCPUs},
-		"nodes of another":    {func(s *JobSpec) { s.Partitions, s.NodeList = []string{"main", "other"}, []NodeName{"n0"} }, alice, ErrNodesOutside},
+		"nodes of another": {func(s *JobSpec) {
+			s.Partitions = []string{"main", "other"}
+			s.NodeList = []NodeName{"n0"}
+		}, alice, ErrNodesOutside},
 		"the first that lacks": {func(s *JobSpec) {
 			s.Partitions, s.Limit, s.Mem = []string{"main", "short", "lean"}, 2*time.Hour, Mem{MemPerNode, 200}
 		}, alice, ErrTimeLimit},
-		"partition, then feature": {func(s *JobSpec) { s.Partitions, s.Limit, s.Constraint = []string{"short"}, 2*time.Hour, "nope" }, alice, ErrTimeLimit},
-		"no such feature":         {func(s *JobSpec) { s.Constraint = "nope" }, alice, ErrFeature},
-		"its memory":              {func(s *JobSpec) { s.Partitions, s.Mem = []string{"lean"}, Mem{MemPerNode, 200} }, alice, ErrStepMem},
-		"drained partition":       {func(s *JobSpec) { s.Partitions = []string{"closed"} }, alice, ErrPartitionDown},
-		"root's partition":        {func(s *JobSpec) { s.Partitions = []string{"admin"} }, alice, ErrAccess},
-		"array beyond size":       {func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1001)} }, alice, ErrArray},
-		"empty array":             {func(s *JobSpec) { s.Array = &ArraySpec{} }, alice, ErrArray},
-		"negative nice":           {func(s *JobSpec) { s.Nice = -1 }, alice, ErrNice},
-		"max below min":           {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 2 }, alice, ErrNodeCount},
-		"negative nodes":          {func(s *JobSpec) { s.MinNodes = -1 }, alice, ErrNodeCount},
-		"endless tasks":           {func(s *JobSpec) { s.Tasks = 1 << 60 }, alice, ErrNodeCount},
-		"negative GPUs":           {func(s *JobSpec) { s.PerNode = []GRES{{Name: "gpu", Count: -1}} }, alice, ErrGRES},
-		"negative memory":         {func(s *JobSpec) { s.Mem = Mem{MemPerNode, -5} }, alice, ErrNodeConfig},
-		"negative limit":          {func(s *JobSpec) { s.Limit = -1 }, alice, ErrTimeLimit},
-		"unknown node":            {func(s *JobSpec) { s.NodeList = []NodeName{"zz"} }, alice, ErrNodeName},
-		"unknown excluded":        {func(s *JobSpec) { s.Exclude = []NodeName{"zz"} }, alice, ErrNodeName},
-		"deadline in past":        {func(s *JobSpec) { s.Deadline = epoch.Add(-time.Hour) }, alice, ErrBeginTime},
-		"script not stored":       {func(s *JobSpec) { s.Script = "abc" }, alice, ""},
-		"name too long":           {func(s *JobSpec) { s.Name = string(make([]byte, 2000)) }, alice, ErrTooBig},
-		"more than MaxTime":       {func(s *JobSpec) { s.Partitions, s.Limit = []string{"short"}, 2*time.Hour }, alice, ErrTimeLimit},
-		"priority is dropped":     {func(s *JobSpec) { s.Priority = &yes }, alice, "-"},
-		"root may be nice":        {func(s *JobSpec) { s.Nice = -1 }, root, "-"},
+		"partition, then feature": {func(s *JobSpec) {
+			s.Partitions = []string{"short"}
+			s.Limit = 2 * time.Hour
+			s.Constraint = "nope"
+		}, alice, ErrTimeLimit},
+		"no such feature": {func(s *JobSpec) { s.Constraint = "nope" }, alice, ErrFeature},
+		"its memory": {func(s *JobSpec) {
+			s.Partitions = []string{"lean"}
+			s.Mem = Mem{MemPerNode, 200}
+		}, alice, ErrStepMem},
+		"drained partition": {func(s *JobSpec) { s.Partitions = []string{"closed"} }, alice, ErrPartitionDown},
+		"root's partition":  {func(s *JobSpec) { s.Partitions = []string{"admin"} }, alice, ErrAccess},
+		"array beyond size": {func(s *JobSpec) { s.Array = &ArraySpec{Tasks: NewIDSet(1001)} }, alice, ErrArray},
+		"empty array":       {func(s *JobSpec) { s.Array = &ArraySpec{} }, alice, ErrArray},
+		"negative nice":     {func(s *JobSpec) { s.Nice = -1 }, alice, ErrNice},
+		"max below min":     {func(s *JobSpec) { s.MinNodes, s.MaxNodes = 3, 2 }, alice, ErrNodeCount},
+		"negative nodes":    {func(s *JobSpec) { s.MinNodes = -1 }, alice, ErrNodeCount},
+		"endless tasks":     {func(s *JobSpec) { s.Tasks = 1 << 60 }, alice, ErrNodeCount},
+		"negative GPUs":     {func(s *JobSpec) { s.PerNode = []GRES{{Name: "gpu", Count: -1}} }, alice, ErrGRES},
+		"negative memory":   {func(s *JobSpec) { s.Mem = Mem{MemPerNode, -5} }, alice, ErrNodeConfig},
+		"negative limit":    {func(s *JobSpec) { s.Limit = -1 }, alice, ErrTimeLimit},
+		"unknown node":      {func(s *JobSpec) { s.NodeList = []NodeName{"zz"} }, alice, ErrNodeName},
+		"unknown excluded":  {func(s *JobSpec) { s.Exclude = []NodeName{"zz"} }, alice, ErrNodeName},
+		"deadline in past":  {func(s *JobSpec) { s.Deadline = epoch.Add(-time.Hour) }, alice, ErrBeginTime},
+		"script not stored": {func(s *JobSpec) { s.Script = "abc" }, alice, ""},
+		"name too long":     {func(s *JobSpec) { s.Name = string(make([]byte, 2000)) }, alice, ErrTooBig},
+		"more than MaxTime": {func(s *JobSpec) {
+			s.Partitions = []string{"short"}
+			s.Limit = 2 * time.Hour
+		}, alice, ErrTimeLimit},
+		"priority is dropped": {func(s *JobSpec) { s.Priority = &yes }, alice, "-"},
+		"root may be nice":    {func(s *JobSpec) { s.Nice = -1 }, root, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -82,11 +95,18 @@ func TestAnyPartLimits(t *testing.T) {
 	w := newWorld(t, 1)
 	cfg := DefaultConfig()
 	cfg.EnforcePartLimits = "ANY"
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100}},
+	cfg.Partitions = append(cfg.Partitions, Partition{
+		Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100},
+	},
 		Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
 	w.ok(root, &Configure{Config: &cfg})
 	big := func(parts ...string) *Submit {
-		return &Submit{Spec: &JobSpec{Layout: &Layout{Mem: Mem{MemPerNode, 200}}, UID: alice.UID, Partitions: parts, Limit: 2 * time.Hour}}
+		return &Submit{
+			Spec: &JobSpec{
+				Layout: &Layout{Mem: Mem{MemPerNode, 200}}, UID: alice.UID, Partitions: parts,
+				Limit: 2 * time.Hour,
+			},
+		}
 	}
 	w.refused(alice, big("lean", "short"), ErrTimeLimit)
 	w.refused(alice, big("short", "lean"), ErrStepMem)
@@ -131,7 +151,9 @@ func TestArraySplits(t *testing.T) {
 		t.Errorf("left are %s", j.Tasks)
 	}
 	share := &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(5)}}}
-	out := w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: 1, Start: share}, {Job: id, Task: 7, Start: share}}}).Result.([]*Error)
+	out := w.ok(sys, &Decide{
+		Decisions: []Decision{{Job: id, Task: 1, Start: share}, {Job: id, Task: 7, Start: share}},
+	}).Result.([]*Error)
 	if out[0] == nil || out[1] == nil {
 		t.Errorf("beyond the limit of 2 or no task at all: %v", out)
 	}
@@ -316,7 +338,8 @@ func TestReportTwice(t *testing.T) {
 	w.seq["n0"]++
 	r := &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{
 		{Kind: StepNow, Job: id, Attempt: 1, Step: &Step{ID: StepID{id, 0}, Started: w.now}},
-		{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: 1}}, {Kind: NodeDone, Job: id, Attempt: 1}}}
+		{Kind: BatchOver, Job: id, Attempt: 1, At: w.now, Exit: ExitStatus{Code: 1}},
+		{Kind: NodeDone, Job: id, Attempt: 1}}}
 	out := w.ok(sys, r)
 	steps := 0
 	for _, e := range out.Events {
@@ -334,7 +357,10 @@ func TestReportTwice(t *testing.T) {
 	w.ok(alice, &Requeue{Ref: Ref{Job: id}})
 	w.run(id, 3, "n1")
 	w.seq["n0"]++
-	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: BatchOver, Job: id, Attempt: 1}, {Kind: JobLost, Job: id, Attempt: 1}}})
+	w.ok(sys, &Report{
+		Node: "n0", Seq: w.seq["n0"],
+		Updates: []Update{{Kind: BatchOver, Job: id, Attempt: 1}, {Kind: JobLost, Job: id, Attempt: 1}},
+	})
 	w.want(id, Running) // news of attempt 1
 	w.refused(sys, &Report{Node: "zz", Seq: 1}, ErrNodeName)
 	w.ok(sys, &NodeUp{Name: "n1", Inventory: smallNode()}) // its disk was replaced: it counts from 0
@@ -348,7 +374,9 @@ func TestManySteps(t *testing.T) {
 	w.seq["n0"]++
 	r := &Report{Node: "n0", Seq: w.seq["n0"]}
 	for i := range 200 {
-		r.Updates = append(r.Updates, Update{Kind: StepNow, Job: id, Attempt: 1, Step: &Step{ID: StepID{id, i}, Started: w.now}})
+		r.Updates = append(r.Updates, Update{
+			Kind: StepNow, Job: id, Attempt: 1, Step: &Step{ID: StepID{id, i}, Started: w.now},
+		})
 	}
 	w.ok(sys, r)
 	w.over(id, 0)
@@ -416,9 +444,12 @@ func TestDecideChecksEachAlone(t *testing.T) {
 		return &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpus...), MemMB: mem}}}
 	}
 	twice := &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(4)}, {Node: "n0", CPUs: NewIDSet(5)}}}
-	out := w.ok(sys, &Decide{Decisions: []Decision{{Job: a, Start: on(10, 0)}, {Job: b, Start: on(10, 0)}, {Job: b, Start: on(9000, 1)},
-		{Job: b, Start: on(1, 8)}, {Job: b, Start: on(-1, 1)}, {Job: b, Start: twice}, {Job: b, Start: &Alloc{}}, {Job: 99, Start: on(1, 1)},
-		{Job: a, Start: on(1, 1)}, {Job: c, Wait: WaitResources, StartsAt: w.now.Add(time.Hour)}, {Job: b, Start: on(10, 1)}}}).Result.([]*Error)
+	out := w.ok(sys, &Decide{Decisions: []Decision{{Job: a, Start: on(10, 0)}, {Job: b, Start: on(10, 0)},
+		{Job: b, Start: on(9000, 1)},
+		{Job: b, Start: on(1, 8)}, {Job: b, Start: on(-1, 1)}, {Job: b, Start: twice},
+		{Job: b, Start: &Alloc{}}, {Job: 99, Start: on(1, 1)},
+		{Job: a, Start: on(1, 1)}, {Job: c, Wait: WaitResources, StartsAt: w.now.Add(time.Hour)},
+		{Job: b, Start: on(10, 1)}}}).Result.([]*Error)
 	for i, e := range out {
 		if taken := i == 0 || i == 9 || i == 10; taken != (e == nil) {
 			t.Errorf("decision %d: %v", i, e)
@@ -496,7 +527,9 @@ func TestHold(t *testing.T) {
 	}
 	w.ok(root, &HoldJobs{Ref: Ref{Job: id}, Hold: HeldAdmin})
 	w.refused(alice, &HoldJobs{Ref: Ref{Job: id}, Hold: NotHeld}, ErrAccess)
-	out := w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Start: &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(0)}}}}}})
+	out := w.ok(sys, &Decide{
+		Decisions: []Decision{{Job: id, Start: &Alloc{Shares: []Share{{Node: "n0", CPUs: NewIDSet(0)}}}}},
+	})
 	if out.Result.([]*Error)[0] == nil {
 		t.Error("a held job started")
 	}
@@ -506,7 +539,11 @@ func TestHold(t *testing.T) {
 func TestReleaseDependent(t *testing.T) {
 	w := newWorld(t, 1)
 	first := w.submit(nil)
-	id := w.submit(func(s *JobSpec) { s.Depends = Depends{Terms: []Depend{{Type: AfterOK, Job: first, Task: TaskAny}}} })
+	id := w.submit(func(s *JobSpec) {
+		s.Depends = Depends{
+			Terms: []Depend{{Type: AfterOK, Job: first, Task: TaskAny}},
+		}
+	})
 	for _, hold := range []Hold{HeldUser, NotHeld} {
 		w.pass(time.Minute)
 		w.ok(alice, &HoldJobs{Ref: Ref{Job: id}, Hold: hold})
@@ -525,13 +562,23 @@ func TestUpdateRunning(t *testing.T) {
 		by    Identity
 		want  ErrKind
 	}{
-		"name": {Patch{Name: &text}, alice, ""}, "comment": {Patch{Comment: &text}, alice, ""}, "requeue": {Patch{Requeue: &no}, alice, ""},
-		"account": {Patch{Account: &text}, root, ErrNotPending}, "qos": {Patch{QOS: &text}, root, ErrNotPending}, "wckey": {Patch{WCKey: &text}, alice, ErrNotPending},
-		"dependency": {Patch{Depends: &Depends{}}, root, ErrNotPending}, "begin": {Patch{Begin: &epoch}, alice, ErrNotPending}, "stdout": {Patch{Stdout: &text}, root, ErrNotPending},
-		"directory": {Patch{WorkDir: &text}, alice, ErrNotPending}, "tasks": {Patch{Tasks: &five}, root, ErrNotPending}, "contiguous": {Patch{Contiguous: &no}, alice, ErrNotPending},
-		"its partition": {Patch{Partitions: []string{"main"}}, alice, ""}, "partition": {Patch{Partitions: []string{"wide"}}, alice, ErrNotPending},
-		"no reservation": {Patch{Reservation: new(string)}, alice, ""}, "priority": {Patch{Priority: &some}, root, ""}, "owner's priority": {Patch{Priority: &some}, alice, ErrPriorityReset},
-		"hold": {Patch{Priority: &zero}, alice, ""}, "nice": {Patch{Nice: &five}, alice, ""},
+		"name": {Patch{Name: &text}, alice, ""}, "comment": {Patch{Comment: &text}, alice, ""},
+		"requeue":          {Patch{Requeue: &no}, alice, ""},
+		"account":          {Patch{Account: &text}, root, ErrNotPending},
+		"qos":              {Patch{QOS: &text}, root, ErrNotPending},
+		"wckey":            {Patch{WCKey: &text}, alice, ErrNotPending},
+		"dependency":       {Patch{Depends: &Depends{}}, root, ErrNotPending},
+		"begin":            {Patch{Begin: &epoch}, alice, ErrNotPending},
+		"stdout":           {Patch{Stdout: &text}, root, ErrNotPending},
+		"directory":        {Patch{WorkDir: &text}, alice, ErrNotPending},
+		"tasks":            {Patch{Tasks: &five}, root, ErrNotPending},
+		"contiguous":       {Patch{Contiguous: &no}, alice, ErrNotPending},
+		"its partition":    {Patch{Partitions: []string{"main"}}, alice, ""},
+		"partition":        {Patch{Partitions: []string{"wide"}}, alice, ErrNotPending},
+		"no reservation":   {Patch{Reservation: new(string)}, alice, ""},
+		"priority":         {Patch{Priority: &some}, root, ""},
+		"owner's priority": {Patch{Priority: &some}, alice, ErrPriorityReset},
+		"hold":             {Patch{Priority: &zero}, alice, ""}, "nice": {Patch{Nice: &five}, alice, ""},
 	} {
 		w := ranked(t, func(cfg *Config) { cfg.Priority.Weights.Age, cfg.Priority.Weights.TRES = 0, nil })
 		id := w.submit(nil)
@@ -606,14 +653,20 @@ func TestSubmitKey(t *testing.T) {
 	w := newWorld(t, 1)
 	submit := func(by Identity, key string) JobID {
 		t.Helper()
-		return w.ok(by, &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: by.UID, Array: &ArraySpec{Tasks: NewIDSet(1, 2)}}, Key: key}).Result.(JobID)
+		return w.ok(by, &Submit{
+			Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: by.UID, Array: &ArraySpec{Tasks: NewIDSet(1, 2)}},
+			Key:  key,
+		}).Result.(JobID)
 	}
 	first := submit(alice, "k")
 	for what, c := range map[string]struct {
 		by   Identity
 		key  string
 		same bool
-	}{"again": {alice, "k", true}, "another key": {alice, "l", false}, "another user": {bob, "k", false}, "no key": {alice, "", false}} {
+	}{
+		"again": {alice, "k", true}, "another key": {alice, "l", false}, "another user": {bob, "k", false},
+		"no key": {alice, "", false},
+	} {
 		if got := submit(c.by, c.key); (got == first) != c.same {
 			t.Errorf("%s: job %d, the first was %d", what, got, first)
 		}
@@ -622,7 +675,9 @@ func TestSubmitKey(t *testing.T) {
 	if got := submit(alice, "k"); got != first {
 		t.Errorf("after a task began: job %d, the first was %d", got, first)
 	}
-	w.refused(alice, &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000))}, "")
+	w.refused(alice, &Submit{
+		Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID}, Key: string(make([]byte, 1000)),
+	}, "")
 }
 
 // TestLossIsTold loses one node of a gang: the others must hear that the job ends.
@@ -651,7 +706,9 @@ func TestClocksGoBack(t *testing.T) {
 	w.ok(root, &Suspend{Ref: Ref{Job: id}, Resume: true})
 	w.seq["n0"]++
 	step := &Step{ID: StepID{id, 0}, Started: w.now, Ended: w.now.Add(-time.Minute)}
-	out := w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: id, Attempt: 1, Step: step}}})
+	out := w.ok(sys, &Report{
+		Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: id, Attempt: 1, Step: step}},
+	})
 	if s := out.Events[0].Step; s.Ended != s.Started {
 		t.Errorf("the step ends %v before it starts", s.Started.Sub(s.Ended))
 	}
@@ -671,7 +728,11 @@ func TestTimeMin(t *testing.T) {
 	for _, c := range []struct {
 		least, cut time.Duration
 		ok         bool
-	}{{time.Minute, 10 * time.Minute, true}, {time.Minute, time.Minute, true}, {time.Minute, time.Second, false}, {0, 10 * time.Minute, false}, {time.Minute, 2 * time.Hour, false}} {
+	}{
+		{time.Minute, 10 * time.Minute, true}, {time.Minute, time.Minute, true},
+		{time.Minute, time.Second, false}, {0, 10 * time.Minute, false},
+		{time.Minute, 2 * time.Hour, false},
+	} {
 		s := NewState()
 		do := func(cmd Command) any {
 			t.Helper()
@@ -683,7 +744,10 @@ func TestTimeMin(t *testing.T) {
 		}
 		cfg := DefaultConfig()
 		do(&Configure{Config: &cfg})
-		do(&NodeUp{Name: "a", Inventory: Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		do(&NodeUp{
+			Name:      "a",
+			Inventory: Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000},
+		})
 		id := do(&Submit{Spec: &JobSpec{Layout: &Layout{}, Limit: time.Hour, LimitMin: c.least}}).(JobID)
 		errs := do(&Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Limit: c.cut,
 			Start: &Alloc{Partition: "main", Shares: []Share{{Node: "a", CPUs: NewIDSet(0), Tasks: 1}}}}}}).([]*Error)
@@ -740,7 +804,10 @@ func TestLateStep(t *testing.T) {
 	w.report("n0", id, NodeDone)
 	w.want(id, Pending)
 	w.seq["n0"]++
-	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: id, Attempt: j.Attempt, Step: step}}})
+	w.ok(sys, &Report{
+		Node: "n0", Seq: w.seq["n0"],
+		Updates: []Update{{Kind: StepNow, Job: id, Attempt: j.Attempt, Step: step}},
+	})
 	if j, _ := w.s.Job(id); j.NextStep != 0 || j.Derived != (ExitStatus{}) {
 		t.Errorf("next step %d, derived exit %+v", j.NextStep, j.Derived)
 	}

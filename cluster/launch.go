@@ -51,7 +51,7 @@ const (
 
 // LaunchLimit is until when the job's nodes must have confirmed it, zero if it is not about to begin.
 func (j *Job) LaunchLimit(c *Config) time.Time {
-	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 || j.Preparing() || // it may wait for other components
+	if j.Phase != Starting || c.LaunchTimeout == 0 || len(j.Waiting) == 0 || Configuring(j) || // it may wait for other components
 		c.Prolog != "" && c.PrologTimeout == 0 {
 		return time.Time{}
 	}

@@ -99,8 +99,9 @@ func TestLaunchFailed(t *testing.T) {
 		n := nodeName(i)
 		w.run(id, 0, n)
 		w.seq[n]++
-		w.ok(sys, &Report{Node: n, Seq: w.seq[n], Updates: []Update{{Kind: LaunchFailed, Job: id, Attempt: w.job(id).Attempt, At: w.now,
-			Error: "no space left on device", Fault: i == 0}}})
+		w.ok(sys, &Report{Node: n, Seq: w.seq[n],
+			Updates: []Update{{Kind: LaunchFailed, Job: id, Attempt: w.job(id).Attempt, At: w.now,
+				Error: "no space left on device", Fault: i == 0}}})
 		w.report(n, id, NodeDone)
 	}
 	if n := w.node("n0"); !n.Drain || n.Reason != "Launch failed: no space left on device" || n.ReasonBy != "slurm" {
@@ -140,7 +141,9 @@ func TestConfirmationsAreNoNews(t *testing.T) {
 	w.start(id, TaskAny, 0, "n0", "n1", "n2")
 	for i, n := range []NodeName{"n1", "n0", "n2"} {
 		w.seq[n]++
-		out := w.apply(sys, &Report{Node: n, Seq: w.seq[n], Updates: []Update{{Kind: NodeReady, Job: id, Attempt: 1, At: w.now}}})
+		out := w.apply(sys, &Report{
+			Node: n, Seq: w.seq[n], Updates: []Update{{Kind: NodeReady, Job: id, Attempt: 1, At: w.now}},
+		})
 		if told, last := len(out.Events) > 0, i == 2; told != last {
 			t.Errorf("confirmation by %s: events %+v", n, out.Events)
 		}

@@ -265,7 +265,8 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 	n := &stepChoice{shares: slices.Clone(j.Alloc.Shares), fills: fillsNodes(j, s)}
 	if s.Relative != nil {
 		if *s.Relative < 0 || *s.Relative >= len(n.shares) {
-			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond", len(n.shares), *s.Relative)
+			return nil, Errorf(Invalid, ErrStepNodes, "the job has %d nodes, number %d is beyond",
+				len(n.shares), *s.Relative)
 		}
 		n.shares = n.shares[*s.Relative:]
 	}
@@ -391,7 +392,8 @@ func dist(s *StepSpec) string {
 }
 
 // dealStep gives each node its CPUs and GPUs.
-func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact bool, inv func(NodeName) *Inventory) ([]Share, *Error) {
+func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact bool,
+	inv func(NodeName) *Inventory) ([]Share, *Error) {
 	out := make([]Share, len(shares))
 	left := int(gpuCount(s.PerJob))
 	asked := j.askedGPUs(inv)

@@ -35,8 +35,16 @@ const (
 	// the output of their tasks goes; containers have what the site says where their user says nothing, namespaces of
 	// their own, and bundles.
 	LevelTriggers = 5
+	// LevelFederation: clusters of a federation share jobs. LevelPrefetch: nodes get the images of jobs before these
+	// begin.
+	LevelFederation = 6
+	LevelPrefetch   = 6
+	// LevelBurst: jobs have burst buffers, by a script of the site's.
+	LevelBurst = 7
+	// LevelExpand: jobs get the nodes of others while they run.
+	LevelExpand = 8
 	// Newest is the level that this program knows.
-	Newest = LevelTriggers
+	Newest = LevelExpand
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

@@ -134,7 +134,9 @@ func (c *Config) admitLicenses(text string) error {
 	}
 	for _, l := range list {
 		if have := c.license(l.Name); have < l.Total || have == 0 {
-			return Errorf(Invalid, ErrLicense, "the cluster has %d of license %s, the job asks for %d: see scontrol show licenses", have, l.Name, l.Total)
+			return Errorf(Invalid, ErrLicense,
+				"the cluster has %d of license %s, the job asks for %d: see scontrol show licenses", have,
+				l.Name, l.Total)
 		}
 	}
 	return nil

@@ -71,8 +71,10 @@ func oddWords() map[Reason]Reason {
 		"AssocGrpCpuRunMinutes": "AssocGrpCPURunMinutesLimit", "QOSGrpCpuRunMinutes": "QOSGrpCPURunMinutesLimit",
 		"AssocMaxCpuPerJob": "AssocMaxCpuPerJobLimit", "QOSMaxCpuPerJob": "QOSMaxCpuPerJobLimit",
 		"AssocMaxNodePerJob": "AssocMaxNodePerJobLimit", "QOSMaxNodePerJob": "QOSMaxNodePerJobLimit",
-		"AssocMaxCpuMinutesPerJob": "AssocMaxCpuMinutesPerJobLimit", "QOSMaxCpuMinutesPerJob": "QOSMaxCpuMinutesPerJobLimit",
-		"QOSMaxCpuPerUser": "QOSMaxCpuPerUserLimit", "QOSMaxNodePerUser": "QOSMaxNodePerUserLimit", "QOSMinCpu": "QOSMinCpuNotSatisfied",
+		"AssocMaxCpuMinutesPerJob": "AssocMaxCpuMinutesPerJobLimit",
+		"QOSMaxCpuMinutesPerJob":   "QOSMaxCpuMinutesPerJobLimit",
+		"QOSMaxCpuPerUser":         "QOSMaxCpuPerUserLimit", "QOSMaxNodePerUser": "QOSMaxNodePerUserLimit",
+		"QOSMinCpu": "QOSMinCpuNotSatisfied",
 	}
 }
 
@@ -88,7 +90,10 @@ func (r *limitRow) reason(qos bool, tres string) Reason {
 	}
 	if tres != "" {
 		kind, _, _ := strings.Cut(tres, "/")
-		name, known := map[string]string{"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres": "GRES", "license": "License", "billing": "Billing", "energy": "Energy", "bb": "BB"}[kind]
+		name, known := map[string]string{
+			"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres": "GRES", "license": "License",
+			"billing": "Billing", "energy": "Energy", "bb": "BB",
+		}[kind]
 		if !known {
 			name = "Unknown"
 		}
@@ -167,7 +172,10 @@ func (t *tables) levels(k gateKey) (out []level) {
 func (t *tables) gateOf(k gateKey) *Gate {
 	g := &Gate{assoc: k.assoc}
 	if p, ok := t.Partition(k.part); ok && p.MaxCPUsPerUser > 0 {
-		g.bounds = append(g.bounds, limitBound{"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser), scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", 1})
+		g.bounds = append(g.bounds, limitBound{
+			"MaxCPUsPerUser", ofHeld, "cpu", float64(p.MaxCPUsPerUser),
+			scope{scopePartition, k.uid, p.Name}, "QOSMaxCpuPerUserLimit", 1,
+		})
 	}
 	if !t.config.Enforce.Limits {
 		return g
@@ -241,7 +249,10 @@ func (g *Gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 			if !group || l.qos != nil {
 				done = append(done, x.TRES)
 			}
-			b := limitBound{name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max), reason: r.reason(l.qos != nil, x.TRES)}
+			b := limitBound{
+				name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max),
+				reason: r.reason(l.qos != nil, x.TRES),
+			}
 			switch {
 			case l.qos == nil && group:
 				b.scope = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}
@@ -291,7 +302,10 @@ type Meter struct {
 
 // Meter makes one for a pass at a time.
 func (t *tables) Meter(now time.Time) *Meter {
-	return &Meter{t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{}, watched: map[scope][]*Gate{}, reopened: map[*Gate]bool{}}
+	return &Meter{
+		t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{},
+		watched: map[scope][]*Gate{}, reopened: map[*Gate]bool{},
+	}
 }
 
 // Fork is a meter that counts on from here by itself: to try what several starts would come to.
@@ -553,12 +567,17 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 		return
 	}
 	ask := m.t.askingOf(j, part, alloc)
-	c := counted{runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part, alloc: alloc}
+	c := counted{
+		runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part,
+		alloc: alloc,
+	}
 	for _, s := range m.t.scopes(c) {
 		m.reopen(s)
 		m.started[s] = m.tally(s).plus(c, ask.tres, 1)
 		if m.minutes != nil {
-			m.minutes[s] = Spent{TRES: m.minutes[s]}.plus(Spent{TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES}).TRES
+			m.minutes[s] = Spent{TRES: m.minutes[s]}.plus(Spent{
+				TRES: Spent{TRES: ask.tres}.times(min(j.Limit, endless).Minutes()).TRES,
+			}).TRES
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (m *Meter) submits(j *Job, counted []scope) error {
 
 // refusal is the error of a submission that a limit does not allow; its hint is Slurm's word for the limit.
 func refusal(b *limitBound, j *Job) *Error {
-	e := Errorf(Denied, ErrPolicy, "limit %s does not allow this job of user %s, account %s, QOS %s", b.reason, j.Spec.User, j.Spec.Account, j.Spec.QOS)
+	e := Errorf(Denied, ErrPolicy, "limit %s does not allow this job of user %s, account %s, QOS %s",
+		b.reason, j.Spec.User, j.Spec.Account, j.Spec.QOS)
 	e.Hint = string(b.reason)
 	return e
 }

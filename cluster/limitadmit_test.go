@@ -12,13 +12,17 @@ func bounded(t *testing.T) *world {
 		cfg.Enforce.Limits, cfg.Enforce.Associations, cfg.Enforce.QOS = true, true, true
 		cfg.Partitions[0].MaxTime = 2 * time.Hour
 	})
-	strict := Limits{}.With(Limit{Name: "MaxTRES", TRES: "cpu", Max: 4}).With(Limit{Name: "MaxTRES", TRES: "mem", Max: 20000}).With(Limit{Name: "MaxWall", Max: 1800})
+	strict := Limits{}.With(Limit{Name: "MaxTRES", TRES: "cpu", Max: 4}).With(Limit{
+		Name: "MaxTRES", TRES: "mem", Max: 20000,
+	}).With(Limit{Name: "MaxWall", Max: 1800})
 	few := Limits{}.With(Limit{Name: "MaxSubmitJobsPerUser", Max: 2})
 	one := Limits{}.With(Limit{Name: "MaxSubmitJobs", Max: 1})
 	all := []string{"normal", "high", "strict", "few"}
 	w.ok(root, &ChangeAccounts{Changes: []Change{
-		{QOS: &QOS{Name: "strict", UsageFactor: 1, Flags: []string{"DenyOnLimit"}, Limits: strict}}, {QOS: &QOS{Name: "few", UsageFactor: 1, Limits: few}},
-		{Assoc: &Association{Account: "team-a", User: "alice", Shares: 1, QOS: all}}, {Assoc: &Association{Account: "team-b", User: "alice", Shares: 1, QOS: all, Limits: one}},
+		{QOS: &QOS{Name: "strict", UsageFactor: 1, Flags: []string{"DenyOnLimit"}, Limits: strict}},
+		{QOS: &QOS{Name: "few", UsageFactor: 1, Limits: few}},
+		{Assoc: &Association{Account: "team-a", User: "alice", Shares: 1, QOS: all}},
+		{Assoc: &Association{Account: "team-b", User: "alice", Shares: 1, QOS: all, Limits: one}},
 	}})
 	return w
 }
@@ -38,22 +42,31 @@ func TestUpdateLimits(t *testing.T) {
 		patch Patch
 		want  ErrKind
 	}{
-		"a QOS that denies so many CPUs":     {wide(5), alice, qos("strict"), ErrPolicy},
-		"the same by an operator":            {wide(5), root, qos("strict"), ""},
-		"few enough":                         {wide(4), alice, qos("strict"), ""},
-		"fewer at the same time":             {wide(5), alice, Patch{QOS: qos("strict").QOS, Tasks: new(2)}, ""},
-		"more at the same time":              {wide(2), alice, Patch{QOS: qos("strict").QOS, Tasks: &five}, ErrPolicy},
-		"a longer limit at the same time":    {wide(1), alice, both(qos("strict"), &long), ErrPolicy},
-		"a shorter limit at the same time":   {func(s *JobSpec) { s.Limit = long }, alice, both(qos("strict"), &short), ""},
+		"a QOS that denies so many CPUs":  {wide(5), alice, qos("strict"), ErrPolicy},
+		"the same by an operator":         {wide(5), root, qos("strict"), ""},
+		"few enough":                      {wide(4), alice, qos("strict"), ""},
+		"fewer at the same time":          {wide(5), alice, Patch{QOS: qos("strict").QOS, Tasks: new(2)}, ""},
+		"more at the same time":           {wide(2), alice, Patch{QOS: qos("strict").QOS, Tasks: &five}, ErrPolicy},
+		"a longer limit at the same time": {wide(1), alice, both(qos("strict"), &long), ErrPolicy},
+		"a shorter limit at the same time": {
+			func(s *JobSpec) { s.Limit = long }, alice, both(qos("strict"), &short), "",
+		},
 		"a limit to be put right afterwards": {func(s *JobSpec) { s.Limit = long }, alice, qos("strict"), ""},
-		"more CPUs in a QOS that denies":     {func(s *JobSpec) { s.QOS, s.Tasks, s.Limit = "strict", 2, short }, alice, Patch{Tasks: &five}, ""},
-		"a longer limit in one that denies":  {func(s *JobSpec) { s.QOS, s.Limit = "strict", short }, alice, Patch{Limit: &long}, ""},
-		"a QOS with its fill of jobs":        {nil, alice, qos("few"), ErrPolicy},
-		"an account with its fill of jobs":   {nil, alice, in("team-b"), ErrPolicy},
-		"the same account again":             {nil, alice, in("team-a"), ""},
-		"no account":                         {nil, alice, in(""), ErrAccount},
-		"no QOS":                             {nil, alice, qos(""), ""},
-		"no QOS of that name":                {nil, alice, qos("nope"), ErrQOS},
+		"more CPUs in a QOS that denies": {func(s *JobSpec) {
+			s.QOS = "strict"
+			s.Tasks = 2
+			s.Limit = short
+		}, alice, Patch{Tasks: &five}, ""},
+		"a longer limit in one that denies": {func(s *JobSpec) {
+			s.QOS = "strict"
+			s.Limit = short
+		}, alice, Patch{Limit: &long}, ""},
+		"a QOS with its fill of jobs":      {nil, alice, qos("few"), ErrPolicy},
+		"an account with its fill of jobs": {nil, alice, in("team-b"), ErrPolicy},
+		"the same account again":           {nil, alice, in("team-a"), ""},
+		"no account":                       {nil, alice, in(""), ErrAccount},
+		"no QOS":                           {nil, alice, qos(""), ""},
+		"no QOS of that name":              {nil, alice, qos("nope"), ErrQOS},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := bounded(t)

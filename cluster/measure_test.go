@@ -11,9 +11,17 @@ import (
 // TestSumUsage: sums, extremes and where they are; what nobody used is left out, what GPUs did is not.
 func TestSumUsage(t *testing.T) {
 	tasks := []RankUsage{
-		{Node: 0, Rank: 0, TaskUsage: TaskUsage{UserCPU: 3 * time.Second, SystemCPU: time.Second, MaxRSS: 100, MaxVM: 1000, Written: 7}},
+		{
+			Node: 0, Rank: 0,
+			TaskUsage: TaskUsage{
+				UserCPU: 3 * time.Second, SystemCPU: time.Second, MaxRSS: 100, MaxVM: 1000, Written: 7,
+			},
+		},
 		{Node: 0, Rank: 2, TaskUsage: TaskUsage{UserCPU: time.Second, MaxRSS: 300, MaxVM: 900}},
-		{Node: 1, Rank: 1, TaskUsage: TaskUsage{UserCPU: 9 * time.Second, MaxRSS: 200, MaxVM: 950, GPU: &GPUUsage{MaxUtil: 0}}},
+		{
+			Node: 1, Rank: 1,
+			TaskUsage: TaskUsage{UserCPU: 9 * time.Second, MaxRSS: 200, MaxVM: 950, GPU: &GPUUsage{MaxUtil: 0}},
+		},
 	}
 	u := SumUsage(tasks)
 	want := Usage{UserCPU: 13 * time.Second, SystemCPU: time.Second, MaxRSS: 300,
@@ -66,8 +74,10 @@ func TestSampling(t *testing.T) {
 		conf, job string
 		want      time.Duration
 	}{
-		{"", "", DefaultSampling}, {"10", "", 10 * time.Second}, {"task=15,energy=5", "", 15 * time.Second}, {"0", "", Unlimited},
-		{"0", "task=2", 2 * time.Second}, {"10", "0", Unlimited}, {"10", "energy=3", 10 * time.Second}, {"energy=3", "", DefaultSampling},
+		{"", "", DefaultSampling}, {"10", "", 10 * time.Second}, {"task=15,energy=5", "", 15 * time.Second},
+		{"0", "", Unlimited},
+		{"0", "task=2", 2 * time.Second}, {"10", "0", Unlimited}, {"10", "energy=3", 10 * time.Second},
+		{"energy=3", "", DefaultSampling},
 	} {
 		every, ok := ParseSampling(c.conf)
 		cfg := Config{SampleEvery: every}

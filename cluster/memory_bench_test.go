@@ -16,11 +16,17 @@ func BenchmarkMemory(b *testing.B) {
 		limits = append(limits, Rlimit{name, 1 << 63})
 	}
 	spec := func(i int) *JobSpec {
-		return &JobSpec{Name: fmt.Sprintf("train-%d", i), UID: 1000 + uint32(i%50), User: fmt.Sprint("user", i%50), Partitions: []string{"main"},
-			Account: "physics", Kind: Batch, WorkDir: fmt.Sprintf("/home/user%d/run/%d", i%50, i), Stdout: "/home/user/logs/%x-%j.out", Limit: time.Hour,
-			SubmitLine: fmt.Sprintf("sbatch --gpus=2 run-%d.sh", i), SubmitHost: "login1", Group: "physics", Groups: []uint32{1000, 1001 + uint32(i%50)},
+		return &JobSpec{Name: fmt.Sprintf("train-%d", i), UID: 1000 + uint32(i%50),
+			User: fmt.Sprint("user", i%50), Partitions: []string{"main"},
+			Account: "physics", Kind: Batch, WorkDir: fmt.Sprintf("/home/user%d/run/%d", i%50, i),
+			Stdout: "/home/user/logs/%x-%j.out", Limit: time.Hour,
+			SubmitLine: fmt.Sprintf("sbatch --gpus=2 run-%d.sh", i), SubmitHost: "login1", Group: "physics",
+			Groups:      []uint32{1000, 1001 + uint32(i%50)},
 			ShellLimits: ShellLimits{Rlimits: limits},
-			Layout:      &Layout{PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 1 + i%16, Mem: Mem{Per: MemPerNode, MB: MemMB(1000 * (i % 40))}}}
+			Layout: &Layout{
+				PerJob: []GRES{{Name: "gpu", Count: 2}}, CPUsPerTask: 1 + i%16,
+				Mem: Mem{Per: MemPerNode, MB: MemMB(1000 * (i % 40))},
+			}}
 	}
 	b.Run("pending", func(b *testing.B) {
 		const jobs = 20_000
@@ -38,12 +44,25 @@ func BenchmarkMemory(b *testing.B) {
 		for b.Loop() {
 			before := inUse()
 			s, array := NewState(), spec(0)
-			fromLog(b, s, &NodeUp{Name: "n0", Inventory: Inventory{Sockets: 2, CoresPerSocket: 500, ThreadsPerCore: 1, CPUs: 1000, MemMB: 1 << 30}})
+			fromLog(b, s, &NodeUp{
+				Name:      "n0",
+				Inventory: Inventory{Sockets: 2, CoresPerSocket: 500, ThreadsPerCore: 1, CPUs: 1000, MemMB: 1 << 30},
+			})
 			array.Array, array.Layout = &ArraySpec{Tasks: RangeIDSet(0, 999_999)}, &Layout{}
 			id := fromLog(b, s, &Submit{Spec: array}).(JobID)
 			b.ReportMetric((inUse()-before)/(1<<20), "MiB-pending")
 			for k := range 1000 {
-				fromLog(b, s, &Decide{Decisions: []Decision{{Job: id, Task: k, Start: &Alloc{Partition: "main", Shares: []Share{{Node: "n0", CPUs: NewIDSet(k), Tasks: 1}}}}}})
+				fromLog(b, s, &Decide{
+					Decisions: []Decision{
+						{
+							Job: id, Task: k,
+							Start: &Alloc{
+								Partition: "main",
+								Shares:    []Share{{Node: "n0", CPUs: NewIDSet(k), Tasks: 1}},
+							},
+						},
+					},
+				})
 			}
 			b.ReportMetric((inUse()-before)/(1<<20), "MiB-1000-run")
 			runtime.KeepAlive(s)

@@ -42,7 +42,9 @@ func (m *Meter) Reopen(j *Job, alloc *Alloc) {
 	if m.Off() || alloc == nil {
 		return
 	}
-	for _, s := range m.t.scopes(counted{assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition}) {
+	for _, s := range m.t.scopes(counted{
+		assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition,
+	}) {
 		m.reopen(s)
 	}
 }

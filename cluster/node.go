@@ -356,6 +356,16 @@ type Plugins struct {
 	Scripts map[string]string `json:"scripts,omitempty" since:"3,optional"`
 	// Containers is what the site says of containers (plugstack.conf).
 	Containers ContainerDefaults `json:"containers,omitzero" since:"5,optional"`
+	// Burst is how the script for burst buffers is called; nil: there is none (BurstBufferType, burst_buffer.conf).
+	Burst *BurstConfig `json:"burst,omitempty" since:"7"`
+}
+
+// Resizing says what sizes jobs that run may get.
+type Resizing struct {
+	// NoShrink: they give no nodes back (disable_job_shrink).
+	NoShrink bool `json:"no_shrink,omitempty"`
+	// Expand: they may get those of others (permit_job_expansion).
+	Expand bool `json:"expand,omitempty" since:"8"`
 }
 
 // Config is the whole configuration: one value, replaced as a whole by Configure.
@@ -375,15 +385,15 @@ type Config struct {
 	// InteractiveStep is the options with which salloc, given no command, calls srun to begin a shell on the job's
 	// first node (InteractiveStepOptions, where LaunchParameters has use_interactive_step); empty: the shell begins
 	// where salloc is.
-	InteractiveStep   string        `json:"interactive_step,omitempty"`
-	MaxArraySize      int           `json:"max_array_size"`
-	MaxJobCount       int           `json:"max_job_count"`
-	FirstJobID        JobID         `json:"first_job_id"`
-	MaxJobID          JobID         `json:"max_job_id"`
-	MinJobAge         time.Duration `json:"min_job_age"`
-	KillWait          time.Duration `json:"kill_wait"`
-	CompleteWait      time.Duration `json:"complete_wait,omitempty"`  // how long at most a job that ends keeps others from starting; 0: it does not
-	NoShrink          bool          `json:"no_shrink,omitempty"`      // jobs that run give no nodes back (disable_job_shrink)
+	InteractiveStep string        `json:"interactive_step,omitempty"`
+	MaxArraySize    int           `json:"max_array_size"`
+	MaxJobCount     int           `json:"max_job_count"`
+	FirstJobID      JobID         `json:"first_job_id"`
+	MaxJobID        JobID         `json:"max_job_id"`
+	MinJobAge       time.Duration `json:"min_job_age"`
+	KillWait        time.Duration `json:"kill_wait"`
+	CompleteWait    time.Duration `json:"complete_wait,omitempty"` // how long at most a job that ends keeps others from starting; 0: it does not
+	Resizing
 	CompleteLocal     bool          `json:"complete_local,omitempty"` // only where its partition has nodes (reduce_completing_frag)
 	InactiveLimit     time.Duration `json:"inactive_limit,omitempty"`
 	RequeueDelay      time.Duration `json:"requeue_delay"` // from a requeue to BeginTime

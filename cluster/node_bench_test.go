@@ -19,7 +19,10 @@ func BenchmarkReport(b *testing.B) {
 	name := func(i int) NodeName { return NodeName(fmt.Sprintf("n%05d", i)) }
 	const nodes = 10_000
 	for i := range nodes {
-		apply(&NodeUp{Name: name(i), Inventory: Inventory{CPUs: 64, Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, MemMB: 128000}})
+		apply(&NodeUp{
+			Name:      name(i),
+			Inventory: Inventory{CPUs: 64, Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, MemMB: 128000},
+		})
 	}
 	n := 0
 	for b.Loop() {

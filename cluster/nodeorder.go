@@ -44,5 +44,6 @@ func digits(s string) (n int) {
 }
 
 func newListed() *btree.BTreeG[*Node] {
-	return btree.NewBTreeGOptions(func(a, b *Node) bool { return CompareNodes(a.Name, b.Name) < 0 }, btree.Options{NoLocks: true, Degree: 32})
+	return btree.NewBTreeGOptions(func(a, b *Node) bool { return CompareNodes(a.Name, b.Name) < 0 },
+		btree.Options{NoLocks: true, Degree: 32})
 }

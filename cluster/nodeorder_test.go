@@ -10,7 +10,9 @@ import (
 func TestNodeOrder(t *testing.T) {
 	want := []NodeName{"B1", "a-2-9", "a-2-10", "a-10-2", "n", "n010", "n02", "n1b", "n2", "n9", "n10", "x", "x1"}
 	w := newWorld(t, 0)
-	for _, name := range []NodeName{"n10", "n9", "n2", "n02", "n010", "a-10-2", "a-2-10", "a-2-9", "x1", "x", "B1", "n1b", "n"} {
+	for _, name := range []NodeName{
+		"n10", "n9", "n2", "n02", "n010", "a-10-2", "a-2-10", "a-2-9", "x1", "x", "B1", "n1b", "n",
+	} {
 		w.ok(sys, &NodeUp{Name: name, Inventory: smallNode()})
 	}
 	if got := namesOf(&w.s.tables); !slices.Equal(got, want) {

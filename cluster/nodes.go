@@ -22,7 +22,8 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 	}
 	for _, d := range c.Nodes {
 		if d.Expected != ExpectedCloud && d.Expected != ExpectedFuture {
-			return nil, Errorf(Invalid, ErrNodeState, "node %s: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol", d.Name)
+			return nil, Errorf(Invalid, ErrNodeState,
+				"node %s: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol", d.Name)
 		}
 		if _, twice := t.nodes.Get(d.Name); twice {
 			return nil, Errorf(Conflict, "", "there is a node %s already", d.Name)
@@ -56,7 +57,9 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		case len(t.Load(name).Jobs) > 0:
 			return nil, Errorf(Conflict, ErrBusy, "node %s has jobs: drain it and wait, or cancel them", name)
 		case n.Up:
-			return nil, Errorf(Conflict, "", "node %s is up and would come back at once: end its client first, or muster node revoke %s", name, n.Owner)
+			return nil, Errorf(Conflict, "",
+				"node %s is up and would come back at once: end its client first, or muster node revoke %s",
+				name, n.Owner)
 		}
 		t.deleteNode(n)
 		t.forgetTested(name)

@@ -132,7 +132,9 @@ func (t *tx) inOrder(a, b NodeName) int {
 // ownRosters is a copy of the configuration whose rosters may be changed.
 func (c *Config) ownRosters() *Config {
 	own := *c
-	own.Partitions, own.Topology, own.Blocks = slices.Clone(c.Partitions), slices.Clone(c.Topology), slices.Clone(c.Blocks)
+	own.Partitions = slices.Clone(c.Partitions)
+	own.Topology = slices.Clone(c.Topology)
+	own.Blocks = slices.Clone(c.Blocks)
 	return &own
 }
 

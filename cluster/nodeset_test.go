@@ -35,9 +35,15 @@ func bringing(features, topology string) Inventory {
 func TestRosters(t *testing.T) {
 	w := newWorld(t, 0)
 	cfg := DefaultConfig()
-	cfg.NodeSets = []NodeGroup{{Name: "fast", Features: []string{"h100"}}, {Name: "mixed", Nodes: []NodeName{"n3"}, Features: []string{"h100"}}}
+	cfg.NodeSets = []NodeGroup{
+		{Name: "fast", Features: []string{"h100"}},
+		{Name: "mixed", Nodes: []NodeName{"n3"}, Features: []string{"h100"}},
+	}
 	cfg.Partitions = []Partition{{Name: "p", Nodes: []NodeName{"fast"}}, {Name: "q", Nodes: []NodeName{"mixed"}}}
-	cfg.Topology = []Switch{{Name: "a", Nodes: []NodeName{"n0"}}, {Name: "b", Nodes: []NodeName{"fast"}}, {Name: "c"}, {Name: "top", Switches: []string{"a", "b", "c"}}}
+	cfg.Topology = []Switch{
+		{Name: "a", Nodes: []NodeName{"n0"}}, {Name: "b", Nodes: []NodeName{"fast"}}, {Name: "c"},
+		{Name: "top", Switches: []string{"a", "b", "c"}},
+	}
 	w.ok(root, &Configure{Config: &cfg})
 	is := func(step, want string) {
 		t.Helper()

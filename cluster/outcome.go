@@ -16,7 +16,8 @@ const (
 	DeadlineMissed
 	BootFailed
 	Requeued // an attempt ended because the job was requeued
-	Resized  // the job goes on with fewer nodes
+	Resized  // the job goes on with other nodes
+	Revoked  // another cluster of the federation has run the job, or it is over
 	outcomes
 )
 
@@ -51,7 +52,8 @@ var outcomeRows = [outcomes]outcomeRow{
 	BootFailed: {"boot_failed", "BOOT_FAIL", "was lost when its node started", "were lost when their nodes started",
 		lost},
 	Requeued: {"requeued", "REQUEUED", "was requeued", "were requeued", 0},
-	Resized:  {"resized", "RESIZING", "goes on with fewer nodes", "go on with fewer nodes", abrupt},
+	Resized:  {"resized", "RESIZING", "goes on with other nodes", "go on with other nodes", abrupt},
+	Revoked:  {"revoked", "REVOKED", "was revoked", "were revoked", 0},
 }
 
 // Outcomes are all that a job that has ended can have.

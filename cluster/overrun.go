@@ -105,8 +105,10 @@ func (b *limitBound) single() bool {
 
 // overrun tells of a bound for a job, without what it is about.
 func (m *Meter) overrun(b *limitBound, j *Job) Overrun {
-	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
-		Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast, Spent: b.what == ofSpentMins || b.what == ofSpentWall, One: b.single()}
+	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max,
+		Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
+		Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast,
+		Spent: b.what == ofSpentMins || b.what == ofSpentWall, One: b.single()}
 	if b.what == ofHeld || b.what == ofRunning {
 		o.Holders = m.holders(b)
 	}

@@ -90,7 +90,9 @@ func ParseOverSubscribe(text string) (string, error) {
 			return fmt.Sprintf("%s:%d", how, n), nil
 		}
 	}
-	return "", Errorf(Invalid, "", "OverSubscribe=%s is not known: want NO, EXCLUSIVE, YES or FORCE, the last two perhaps with :JOBS from 1 to %d", text, maxOver)
+	return "", Errorf(Invalid, "",
+		"OverSubscribe=%s is not known: want NO, EXCLUSIVE, YES or FORCE, the last two perhaps with :JOBS from 1 to %d",
+		text, maxOver)
 }
 
 // over is how many jobs may be on one CPU of a partition, and whether they need not ask for it.
@@ -135,7 +137,9 @@ func (t *tx) mayShare(j *Job, a *Alloc) error {
 		want = p.JobsPerCPU(j.Spec)
 	}
 	if a.Over != 0 && a.Over != want {
-		return Errorf(Conflict, ErrBusy, "job %d would have its CPUs with %d jobs, in partition %s now with %d", j.ID, a.Over, a.Partition, want)
+		return Errorf(Conflict, ErrBusy,
+			"job %d would have its CPUs with %d jobs, in partition %s now with %d", j.ID, a.Over,
+			a.Partition, want)
 	}
 	return nil
 }

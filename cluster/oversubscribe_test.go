@@ -58,7 +58,8 @@ func TestCPUUse(t *testing.T) {
 
 // TestParseOverSubscribe reads what slurm.conf may say.
 func TestParseOverSubscribe(t *testing.T) {
-	for text, want := range map[string]string{"no": "NO", "Exclusive": "EXCLUSIVE", "YES": "YES:4", "force": "FORCE:4", "FORCE:1": "FORCE:1", "yes:12": "YES:12",
+	for text, want := range map[string]string{"no": "NO", "Exclusive": "EXCLUSIVE", "YES": "YES:4",
+		"force": "FORCE:4", "FORCE:1": "FORCE:1", "yes:12": "YES:12",
 		"": "", "maybe": "", "YES:0": "", "YES:x": "", "NO:2": "", "FORCE:70000": ""} {
 		if got, err := ParseOverSubscribe(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
@@ -69,7 +70,10 @@ func TestParseOverSubscribe(t *testing.T) {
 // TestJobsPerCPU tells who shares CPUs with whom.
 func TestJobsPerCPU(t *testing.T) {
 	asks, does := &JobSpec{Layout: &Layout{}, Sharing: ShareOver}, &JobSpec{Layout: &Layout{}}
-	for text, want := range map[string][2]int{"": {0, 0}, "NO": {0, 0}, "EXCLUSIVE": {0, 0}, "YES:3": {3, 0}, "YES:1": {0, 0}, "FORCE:2": {2, 2}, "FORCE:1": {0, 0}, "FORCE": {4, 4}} {
+	for text, want := range map[string][2]int{
+		"": {0, 0}, "NO": {0, 0}, "EXCLUSIVE": {0, 0}, "YES:3": {3, 0}, "YES:1": {0, 0}, "FORCE:2": {2, 2},
+		"FORCE:1": {0, 0}, "FORCE": {4, 4},
+	} {
 		p := &Partition{OverSubscribe: text}
 		if got := [2]int{p.JobsPerCPU(asks), p.JobsPerCPU(does)}; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", text, got, want)
@@ -79,7 +83,8 @@ func TestJobsPerCPU(t *testing.T) {
 
 // TestPartitionSharing tells what a partition makes of a job's wish.
 func TestPartitionSharing(t *testing.T) {
-	for text, want := range map[string][2]Sharing{"": {ShareDefault, ShareUser}, "EXCLUSIVE": {ShareExclusive, ShareExclusive}, "YES:2": {ShareDefault, ShareUser},
+	for text, want := range map[string][2]Sharing{"": {ShareDefault, ShareUser},
+		"EXCLUSIVE": {ShareExclusive, ShareExclusive}, "YES:2": {ShareDefault, ShareUser},
 		"FORCE:2": {ShareOver, ShareOver}, "FORCE:1": {ShareDefault, ShareUser}} {
 		p := &Partition{OverSubscribe: text}
 		if got := [2]Sharing{p.Sharing(&JobSpec{Layout: &Layout{}}), p.Sharing(&JobSpec{Layout: &Layout{}, Sharing: ShareUser})}; got != want {

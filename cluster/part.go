@@ -66,7 +66,8 @@ func (inv *Inventory) FindPart(want *GRES, parts []GPUPart, free IDSet) (GPUPart
 // AddPart adds parts of a GPU to a sorted list of sums, or, with a count below zero, takes them off. The list given is
 // not changed.
 func AddPart(list []GPUPart, p GPUPart) []GPUPart {
-	k, found := slices.BinarySearchFunc(list, p, func(a, b GPUPart) int { return cmp.Or(a.GPU-b.GPU, cmp.Compare(a.Name, b.Name)) })
+	k, found := slices.BinarySearchFunc(list, p,
+		func(a, b GPUPart) int { return cmp.Or(a.GPU-b.GPU, cmp.Compare(a.Name, b.Name)) })
 	list = slices.Clone(list)
 	switch {
 	case !found:

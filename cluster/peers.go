@@ -68,7 +68,8 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 		len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText:
 		return nil, Errorf(Invalid, "", "%q can not be the name of a cluster", p.Name)
 	case name == strings.ToLower(t.config.ClusterName):
-		return nil, Errorf(Invalid, "", "%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name)
+		return nil, Errorf(Invalid, "",
+			"%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name)
 	case p.Accept != "" && !isHash(p.Accept):
 		return nil, Errorf(Invalid, "", "the token of %s has no verifier", p.Name)
 	}

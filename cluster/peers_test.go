@@ -10,7 +10,9 @@ import (
 func TestPeers(t *testing.T) {
 	w := newWorld(t, 1)
 	hash := strings.Repeat("0a", 32)
-	for _, bad := range []PeerCluster{{}, {Name: "all"}, {Name: "a,b"}, {Name: w.s.config.ClusterName}, {Name: "b", Accept: "x"}} {
+	for _, bad := range []PeerCluster{
+		{}, {Name: "all"}, {Name: "a,b"}, {Name: w.s.config.ClusterName}, {Name: "b", Accept: "x"},
+	} {
 		w.refused(root, &PeerPut{Peer: bad}, "")
 	}
 	w.refused(alice, &PeerPut{Peer: PeerCluster{Name: "b"}}, ErrAccess)

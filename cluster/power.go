@@ -133,7 +133,7 @@ func (t *tx) poweredUp(n *Node) {
 
 // past notes when nothing is left to wait for.
 func (p Prelude) past(at time.Time) *Prelude {
-	if !p.Prolog && len(p.Nodes) == 0 {
+	if p.reached() && !p.Fetch {
 		p.Over = at
 	}
 	return &p
@@ -212,7 +212,8 @@ func (c *NodePower) apply(t *tx) (any, error) {
 		t.notCome(name, resumeLate)
 	}
 	for _, name := range c.Retry {
-		t.switchNode(name, PowerOff, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerOff && !n.Power.Retry.After(t.at) })
+		t.switchNode(name, PowerOff,
+			func(n *Node) bool { return n.Power != nil && n.Power.State == PowerOff && !n.Power.Retry.After(t.at) })
 	}
 	if on != nil {
 		t.send(Hook{Kind: HookResume, Nodes: on, Jobs: t.waitFor(on)})
@@ -340,9 +341,12 @@ func (c *Config) LongestSwitch() time.Duration {
 func (t *tables) powerEnd(n *Node) time.Time {
 	switch p := n.Power; {
 	case p.State == PowerUp:
-		return p.Since.Add(t.powerTime(n.Name, cmp.Or(t.config.ResumeTimeout, DefaultConfig().ResumeTimeout), func(p *Partition) *time.Duration { return p.ResumeTimeout }))
+		return p.Since.Add(t.powerTime(n.Name,
+			cmp.Or(t.config.ResumeTimeout, DefaultConfig().ResumeTimeout),
+			func(p *Partition) *time.Duration { return p.ResumeTimeout }))
 	case p.State == PowerDown:
-		return p.Since.Add(t.powerTime(n.Name, t.config.Power.Leaving, func(p *Partition) *time.Duration { return p.SuspendTimeout }))
+		return p.Since.Add(t.powerTime(n.Name, t.config.Power.Leaving,
+			func(p *Partition) *time.Duration { return p.SuspendTimeout }))
 	case p.State == PowerOff && !p.Retry.IsZero():
 		return p.Retry
 	case p.State == PowerAsked:
@@ -458,7 +462,8 @@ const rateCheck = 5 * time.Second
 // setPower is what an operator asks for.
 func (c *NodeSet) setPower(t *tx, n *Node) error {
 	if t.config.Power.Resume == "" || t.config.Power.Suspend == "" {
-		return Errorf(Conflict, ErrNodeState, "node %s can not be switched: ResumeProgram and SuspendProgram are not both configured", n.Name)
+		return Errorf(Conflict, ErrNodeState,
+			"node %s can not be switched: ResumeProgram and SuspendProgram are not both configured", n.Name)
 	}
 	switch c.Action {
 	case NodePowerUp:
@@ -471,7 +476,8 @@ func (c *NodeSet) setPower(t *tx, n *Node) error {
 		}
 	case NodePowerDown, NodePowerDownForce:
 		if n.Power != nil {
-			return Errorf(Conflict, ErrNodeState, "node %s is not simply on: its power state is %s", n.Name, n.Power.State)
+			return Errorf(Conflict, ErrNodeState, "node %s is not simply on: its power state is %s", n.Name,
+				n.Power.State)
 		}
 		n.Power = &Power{State: PowerEmpty, Since: t.at}
 	}

@@ -11,8 +11,14 @@ func cloud(t *testing.T) *world {
 	w := newWorld(t, 1)
 	cfg := *w.s.Config()
 	cfg.ResumeTimeout = 10 * time.Minute
-	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute, ExceptNodes: []NodeName{"n0"}}
-	cfg.Declared = []Node{{Name: "c0", Inventory: smallNode(), Expected: ExpectedCloud}, {Name: "c1", Inventory: smallNode(), Expected: ExpectedCloud}}
+	cfg.Power = PowerConfig{
+		Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute,
+		ExceptNodes: []NodeName{"n0"},
+	}
+	cfg.Declared = []Node{
+		{Name: "c0", Inventory: smallNode(), Expected: ExpectedCloud},
+		{Name: "c1", Inventory: smallNode(), Expected: ExpectedCloud},
+	}
 	w.ok(root, &Configure{Config: &cfg})
 	return w
 }
@@ -242,10 +248,22 @@ func TestResumeRate(t *testing.T) {
 func TestKeepOn(t *testing.T) {
 	w := newWorld(t, 5)
 	cfg := *w.s.Config()
-	cfg.Power = PowerConfig{Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute, KeepOn: []KeepOn{{Nodes: []NodeName{"n0", "n1", "n2"}, Count: 1}}}
+	cfg.Power = PowerConfig{
+		Resume: "/on", Suspend: "/off", After: 5 * time.Minute, Leaving: time.Minute,
+		KeepOn: []KeepOn{{Nodes: []NodeName{"n0", "n1", "n2"}, Count: 1}},
+	}
 	short, long, never := time.Minute, 10*time.Minute, time.Duration(Unlimited)
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "a", State: PartitionUp, Nodes: []NodeName{"n0", "n1", "n2"}, PartitionPower: PartitionPower{SuspendTime: &short, SuspendTimeout: &long}},
-		Partition{Name: "b", State: PartitionUp, Nodes: []NodeName{"n2"}, PartitionPower: PartitionPower{SuspendTime: &long}}, Partition{Name: "c", State: PartitionUp, Nodes: []NodeName{"n4"}, PartitionPower: PartitionPower{SuspendTime: &never}})
+	cfg.Partitions = append(cfg.Partitions, Partition{
+		Name: "a", State: PartitionUp, Nodes: []NodeName{"n0", "n1", "n2"},
+		PartitionPower: PartitionPower{SuspendTime: &short, SuspendTimeout: &long},
+	},
+		Partition{
+			Name: "b", State: PartitionUp, Nodes: []NodeName{"n2"},
+			PartitionPower: PartitionPower{SuspendTime: &long},
+		}, Partition{
+			Name: "c", State: PartitionUp, Nodes: []NodeName{"n4"},
+			PartitionPower: PartitionPower{SuspendTime: &never},
+		})
 	w.ok(root, &Configure{Config: &cfg})
 	w.submitTo("n0", t)
 	w.pass(time.Minute)

@@ -71,7 +71,9 @@ func ParsePreemptMode(text string) (mode PreemptMode, flags []string, err error)
 		case slices.Contains(preemptFlags, w):
 			flags = append(flags, w)
 		default:
-			return PreemptOff, nil, Errorf(Invalid, "", "PreemptMode=%s: %s is not known: want OFF, CANCEL, REQUEUE or SUSPEND, and perhaps GANG, PRIORITY or WITHIN", text, w)
+			return PreemptOff, nil, Errorf(Invalid, "",
+				"PreemptMode=%s: %s is not known: want OFF, CANCEL, REQUEUE or SUSPEND, and perhaps GANG, PRIORITY or WITHIN",
+				text, w)
 		}
 	}
 	return mode, flags, nil
@@ -320,7 +322,8 @@ func (t *tx) preempt(d Decision) error {
 	}
 	j, _ := t.jobs.Get(d.Job)
 	if next := j.Evicted.Next(); next.After(t.at) {
-		return Errorf(Conflict, ErrBusy, "job %d made others leave %d times and may again from %s on", d.Job, j.Evicted.Count, next.Format(time.DateTime))
+		return Errorf(Conflict, ErrBusy, "job %d made others leave %d times and may again from %s on",
+			d.Job, j.Evicted.Count, next.Format(time.DateTime))
 	}
 	var left []*Job
 	for _, one := range all {

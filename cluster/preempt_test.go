@@ -21,7 +21,9 @@ func inHigh(s *JobSpec) { s.Partitions = []string{"high"} }
 // preempt decides that jobs leave, and tells why not.
 func (w *world) preempt(id JobID, victims ...JobID) *Error {
 	w.t.Helper()
-	return w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Wait: WaitResources, Evict: victims, Partition: "high"}}}).Result.([]*Error)[0]
+	return w.ok(sys, &Decide{
+		Decisions: []Decision{{Job: id, Task: TaskAny, Wait: WaitResources, Evict: victims, Partition: "high"}},
+	}).Result.([]*Error)[0]
 }
 
 // TestPreempt carries out each mode, after refusing what is not so any more.
@@ -121,7 +123,8 @@ func TestPreemptForSet(t *testing.T) {
 	alone.With = nil
 	mixed.With = []Decision{{Job: lead + 2, Task: TaskAny, Evict: []JobID{b}, Partition: "high"}}
 	elsewhere.With = []Decision{{Job: lead + 1, Task: TaskAny, Evict: []JobID{b}, Partition: "main"}}
-	for name, bad := range map[string]Decision{"one that may stay": none, "for the leader alone": alone, "for the other alone": follower,
+	for name, bad := range map[string]Decision{"one that may stay": none, "for the leader alone": alone,
+		"for the other alone":         follower,
 		"for a job that is not of it": mixed, "for a partition that it does not ask for": elsewhere} {
 		if err := w.decide(bad); err == nil || w.job(a).Preempt != nil || w.job(b).Preempt != nil {
 			t.Errorf("%s: %v, %+v, %+v", name, err, w.job(a).Preempt, w.job(b).Preempt)
@@ -162,7 +165,9 @@ func TestPreemptSet(t *testing.T) {
 	set := func(mode PreemptMode, grace, own time.Duration, change func(k int, s *JobSpec)) (*world, JobID, JobID) {
 		w := preemptWorld(t, mode, grace)
 		cfg := *w.s.Config()
-		cfg.Partitions = append(cfg.Partitions, Partition{Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE", GraceTime: own},
+		cfg.Partitions = append(cfg.Partitions, Partition{
+			Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE", GraceTime: own,
+		},
 			Partition{Name: "off", All: true, State: PartitionUp, PreemptMode: "OFF"})
 		w.ok(root, &Configure{Config: &cfg})
 		lead := w.submitHet(2, change)
@@ -200,7 +205,10 @@ func TestPreemptSet(t *testing.T) {
 		{"cancelled", PreemptCancel, 0, 0, nil, 0, PreemptCancel, 0},
 		{"by its second component", PreemptRequeue, 0, 0, nil, 1, PreemptRequeue, 0},
 		{"the mildest mode of any", PreemptCancel, 0, 0, second("kept"), 0, PreemptRequeue, 0},
-		{"the longest grace of any", PreemptCancel, time.Minute, 2 * time.Minute, second("kept"), 0, PreemptRequeue, 2 * time.Minute},
+		{
+			"the longest grace of any", PreemptCancel, time.Minute, 2 * time.Minute, second("kept"), 0,
+			PreemptRequeue, 2 * time.Minute,
+		},
 		{"one must not come back", PreemptRequeue, 0, 0, func(k int, s *JobSpec) {
 			if k == 1 {
 				s.Requeue = new(bool)
@@ -274,7 +282,9 @@ func TestPreemptResumeSet(t *testing.T) {
 	for _, part := range []string{"main", "kept"} {
 		w := preemptWorld(t, PreemptSuspend, time.Minute)
 		cfg := *w.s.Config()
-		cfg.Partitions = append(cfg.Partitions, Partition{Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE"})
+		cfg.Partitions = append(cfg.Partitions, Partition{
+			Name: "kept", All: true, State: PartitionUp, PreemptMode: "REQUEUE",
+		})
 		w.ok(root, &Configure{Config: &cfg})
 		lead := w.submitHet(2, func(k int, s *JobSpec) { s.Partitions = []string{[]string{"main", part}[k]} })
 		d := w.setOf(lead, 0)
@@ -315,7 +325,10 @@ func TestPreemptResumeSet(t *testing.T) {
 
 // TestEvictionPauses doubles them from half a minute to an hour.
 func TestEvictionPauses(t *testing.T) {
-	for count, want := range map[int]time.Duration{1: 30 * time.Second, 2: time.Minute, 3: 2 * time.Minute, 7: 32 * time.Minute, 8: time.Hour, 1000: time.Hour} {
+	for count, want := range map[int]time.Duration{
+		1: 30 * time.Second, 2: time.Minute, 3: 2 * time.Minute, 7: 32 * time.Minute, 8: time.Hour,
+		1000: time.Hour,
+	} {
 		if got := (Evictions{count, epoch}).Next(); !got.Equal(epoch.Add(want)) {
 			t.Errorf("after %d: %v, want %v", count, got.Sub(epoch), want)
 		}

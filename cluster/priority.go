@@ -61,8 +61,12 @@ type Factors struct {
 
 // Weigh multiplies each factor with its weight.
 func (f Factors) Weigh(w *PriorityWeights) Factors {
-	f.Age, f.Assoc, f.FairShare = float64(f.Age*float64(w.Age)), float64(f.Assoc*float64(w.Assoc)), float64(f.FairShare*float64(w.FairShare))
-	f.Size, f.Partition, f.QOS = float64(f.Size*float64(w.Size)), float64(f.Partition*float64(w.Partition)), float64(f.QOS*float64(w.QOS))
+	f.Age = float64(f.Age * float64(w.Age))
+	f.Assoc = float64(f.Assoc * float64(w.Assoc))
+	f.FairShare = float64(f.FairShare * float64(w.FairShare))
+	f.Size = float64(f.Size * float64(w.Size))
+	f.Partition = float64(f.Partition * float64(w.Partition))
+	f.QOS = float64(f.QOS * float64(w.QOS))
 	list := f.TRES
 	f.TRES = nil
 	for _, a := range list {
@@ -116,7 +120,9 @@ func (t *tables) measure() *Scale {
 			if !n.counts() {
 				continue
 			}
-			has["cpu"], has["mem"], has["node"] = has["cpu"]+float64(n.Inventory.CPUs), has["mem"]+float64(n.Inventory.MemMB), has["node"]+1
+			has["cpu"] = has["cpu"] + float64(n.Inventory.CPUs)
+			has["mem"] = has["mem"] + float64(n.Inventory.MemMB)
+			has["node"] = has["node"] + 1
 			for _, g := range n.Inventory.GPUs {
 				if !g.Missing {
 					has["gres/gpu"], has["gres/gpu:"+g.Type] = has["gres/gpu"]+1, has["gres/gpu:"+g.Type]+1
@@ -304,7 +310,7 @@ func (t *tx) accrue(j *Job) {
 func (t *tx) rank(j *Job) {
 	c := &t.config.Priority
 	if j.Held != NotHeld || j.Spec.Priority != nil || !c.Multifactor {
-		j.Priority = priorityOf(j)
+		j.Priority = priorityOf(j, countedBits(t.tables))
 		return
 	}
 	if t.scale == nil {

@@ -46,14 +46,19 @@ func TestFairTree(t *testing.T) {
 	const a, b = .926280, .073720
 	teamC := assoc("team-c", "", 3, a*.357966)
 	teamC.Comment = "team-a"
-	rows := []Association{assoc("root", "", 1, 1), assoc("root", "root", 1, 0), assoc("team-a", "", 60, a), assoc("team-b", "", 40, b), teamC,
-		assoc("team-a", "alice", 2, a*.615790), assoc("team-a", "carol", 1, a*.026244), assoc("team-c", "bob", 2, a*.357966),
+	rows := []Association{assoc("root", "", 1, 1), assoc("root", "root", 1, 0), assoc("team-a", "", 60, a),
+		assoc("team-b", "", 40, b), teamC,
+		assoc("team-a", "alice", 2, a*.615790), assoc("team-a", "carol", 1, a*.026244),
+		assoc("team-c", "bob", 2, a*.357966),
 		assoc("team-b", "bob", 1, b*.016752), assoc("team-b", "carol", 1, b*.983248)}
 	got := FairShares(tree(rows...), false, 0)
 	for id, want := range map[AssocID]string{
-		2: "0.009901 0.000000 +Inf 1.000000", 3: "0.594059 0.926280 0.6413 0.000000", 4: "0.396040 0.073720 5.3722 0.000000",
-		5: "0.500000 0.357966 1.3968 0.000000", 6: "0.333333 0.615790 0.5413 0.166667", 7: "0.166667 0.026244 6.3507 0.500000",
-		8: "1.000000 1.000000 1.0000 0.333333", 9: "0.500000 0.016752 29.8472 0.833333", 10: "0.500000 0.983248 0.5085 0.666667",
+		2: "0.009901 0.000000 +Inf 1.000000", 3: "0.594059 0.926280 0.6413 0.000000",
+		4: "0.396040 0.073720 5.3722 0.000000",
+		5: "0.500000 0.357966 1.3968 0.000000", 6: "0.333333 0.615790 0.5413 0.166667",
+		7: "0.166667 0.026244 6.3507 0.500000",
+		8: "1.000000 1.000000 1.0000 0.333333", 9: "0.500000 0.016752 29.8472 0.833333",
+		10: "0.500000 0.983248 0.5085 0.666667",
 	} {
 		s := got[id]
 		if text := fmt.Sprintf("%.6f %.6f %.4f %.6f", s.NormShares, s.Usage, s.LevelFS, s.FairShare); text != want {
@@ -77,7 +82,8 @@ func TestFairTreeTies(t *testing.T) {
 	parent := FairShares(tree(assoc("root", "", 1, 100), assoc("a", "", ShareParent, 60), assoc("b", "", 1, 40),
 		assoc("a", "x", 1, 60), assoc("b", "y", ShareParent, 40)), false, 0)
 	if s := parent[4]; s.NormShares != .5 || s.Usage != .6 {
-		t.Errorf("a user below fairshare=parent has %v of the shares and %v of the usage of the level above, want 0.5 and 0.6", s.NormShares, s.Usage)
+		t.Errorf("a user below fairshare=parent has %v of the shares and %v of the usage of the level above, want 0.5 and 0.6",
+			s.NormShares, s.Usage)
 	}
 	if s := parent[5]; !math.IsInf(s.LevelFS, 1) || s.FairShare != 1 {
 		t.Errorf("a user with fairshare=parent stands at %+v", s)
@@ -86,8 +92,12 @@ func TestFairTreeTies(t *testing.T) {
 
 // TestClassic: 2^(-usage/shares/damp), where what the account has used counts for its users by their shares.
 func TestClassic(t *testing.T) {
-	got := FairShares(tree(assoc("root", "", 1, 100), assoc("a", "", 60, 80), assoc("b", "", 40, 20), assoc("a", "x", 1, 80), assoc("a", "y", 3, 0)), true, 2)
-	for id, want := range map[AssocID]string{2: "0.6000 0.8000 0.629961", 4: "0.1500 0.8000 0.157490", 5: "0.4500 0.6000 0.629961"} {
+	got := FairShares(tree(assoc("root", "", 1, 100), assoc("a", "", 60, 80), assoc("b", "", 40, 20),
+		assoc("a", "x", 1, 80), assoc("a", "y", 3, 0)),
+		true, 2)
+	for id, want := range map[AssocID]string{
+		2: "0.6000 0.8000 0.629961", 4: "0.1500 0.8000 0.157490", 5: "0.4500 0.6000 0.629961",
+	} {
 		s := got[id]
 		if text := fmt.Sprintf("%.4f %.4f %.6f", s.NormShares, s.Usage, s.FairShare); text != want {
 			t.Errorf("association %d: %s, want %s", id, text, want)
@@ -122,11 +132,14 @@ func TestBilling(t *testing.T) {
 func ranked(t *testing.T, change func(*Config)) *world {
 	w := &world{t: t, s: NewState(), now: epoch, seq: map[NodeName]uint64{}}
 	cfg := DefaultConfig()
-	cfg.Priority = PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute,
+	cfg.Priority = PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: 7 * 24 * time.Hour,
+		CalcPeriod: 5 * time.Minute,
 		Weights: PriorityWeights{Age: 1000, Assoc: 500, FairShare: 50000, Size: 2000, Partition: 3000, QOS: 4000,
 			TRES: []Amount{{"cpu", 1000}, {"mem", 2000}, {"gres/gpu", 3000}}}}
 	cfg.Partitions[0].PriorityJobFactor, cfg.Partitions[0].PriorityTier = 1, 1
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "wide", All: true, State: PartitionUp, PriorityJobFactor: 2, PriorityTier: 1})
+	cfg.Partitions = append(cfg.Partitions, Partition{
+		Name: "wide", All: true, State: PartitionUp, PriorityJobFactor: 2, PriorityTier: 1,
+	})
 	if change != nil {
 		change(&cfg)
 	}
@@ -139,10 +152,16 @@ func ranked(t *testing.T, change func(*Config)) *world {
 		w.ok(sys, &NodeUp{Name: nodeName(i), Inventory: inv})
 	}
 	w.ok(root, &ChangeAccounts{Changes: []Change{
-		{QOS: &QOS{Name: "high", Priority: 1000, UsageFactor: 1}}, {Account: &Account{Name: "team-a"}}, {Account: &Account{Name: "team-b"}},
-		{Assoc: &Association{Account: "team-a", Shares: 60}}, {Assoc: &Association{Account: "team-b", Shares: 40, Priority: 40}},
+		{QOS: &QOS{Name: "high", Priority: 1000, UsageFactor: 1}}, {Account: &Account{Name: "team-a"}},
+		{Account: &Account{Name: "team-b"}},
+		{Assoc: &Association{Account: "team-a", Shares: 60}},
+		{Assoc: &Association{Account: "team-b", Shares: 40, Priority: 40}},
 		{User: &User{Name: "alice", DefaultAccount: "team-a"}}, {User: &User{Name: "bob", DefaultAccount: "team-b"}},
-		{Assoc: &Association{Account: "team-a", User: "alice", Shares: 1, Priority: 10, QOS: []string{"normal", "high"}}},
+		{
+			Assoc: &Association{
+				Account: "team-a", User: "alice", Shares: 1, Priority: 10, QOS: []string{"normal", "high"},
+			},
+		},
 		{Assoc: &Association{Account: "team-b", User: "bob", Shares: 1}},
 	}})
 	return w
@@ -175,7 +194,9 @@ func TestPriorityExample(t *testing.T) {
 
 // TestBillingFactor: what a job is billed counts against what its partition would be, both in whole numbers.
 func TestBillingFactor(t *testing.T) {
-	for weights, want := range map[string]float64{"": 20.0 / 128, "cpu": 26.0 / 166, "gres/gpu": 10.0 / 83} { // 20 CPUs and 8 GPUs of 128 and 64, weighed by 1.3
+	for weights, want := range map[string]float64{
+		"": 20.0 / 128, "cpu": 26.0 / 166, "gres/gpu": 10.0 / 83,
+	} { // 20 CPUs and 8 GPUs of 128 and 64, weighed by 1.3
 		w := ranked(t, func(cfg *Config) {
 			cfg.Priority.Weights.TRES = []Amount{{"billing", 1000}}
 			if weights != "" {
@@ -200,19 +221,36 @@ func TestPriorityFlags(t *testing.T) {
 		want   float64
 	}{
 		{"large", func(*PriorityConfig) {}, func(f Factors) float64 { return f.Size }, (2.0/8 + 20.0/128) / 2},
-		{"small", func(p *PriorityConfig) { p.FavorSmall = true }, func(f Factors) float64 { return f.Size }, (6.0/8 + 108.0/128) / 2},
-		{"relative", func(p *PriorityConfig) { p.SmallRelativeToTime = true }, func(f Factors) float64 { return f.Size }, 32.0 / 60 / 128},
-		{"relative, small", func(p *PriorityConfig) { p.SmallRelativeToTime, p.FavorSmall = true, true }, func(f Factors) float64 { return f.Size }, 1 - 32.0/60/128},
+		{
+			"small", func(p *PriorityConfig) { p.FavorSmall = true },
+			func(f Factors) float64 { return f.Size }, (6.0/8 + 108.0/128) / 2,
+		},
+		{
+			"relative", func(p *PriorityConfig) { p.SmallRelativeToTime = true },
+			func(f Factors) float64 { return f.Size }, 32.0 / 60 / 128,
+		},
+		{"relative, small", func(p *PriorityConfig) {
+			p.SmallRelativeToTime = true
+			p.FavorSmall = true
+		}, func(f Factors) float64 { return f.Size }, 1 - 32.0/60/128},
 		{"raw assoc", func(p *PriorityConfig) { p.RawAssoc = true }, func(f Factors) float64 { return f.Assoc }, 10},
 		{"raw part", func(p *PriorityConfig) { p.RawPart = true }, func(f Factors) float64 { return f.Partition }, 2},
 		{"raw qos", func(p *PriorityConfig) { p.RawQOS = true }, func(f Factors) float64 { return f.QOS }, 1000},
 		{"raw tres", func(p *PriorityConfig) { p.RawTRES = true }, func(f Factors) float64 { return f.TRES[0].N }, 20},
 		{"not yet eligible", func(*PriorityConfig) {}, func(f Factors) float64 { return f.Age }, 0},
-		{"always ages", func(p *PriorityConfig) { p.AccrueAlways = true }, func(f Factors) float64 { return f.Age }, .5},
+		{
+			"always ages", func(p *PriorityConfig) { p.AccrueAlways = true },
+			func(f Factors) float64 { return f.Age }, .5,
+		},
 	} {
 		w := ranked(t, func(cfg *Config) { c.change(&cfg.Priority) })
 		id := w.submit(func(s *JobSpec) {
-			s.MinNodes, s.MaxNodes, s.Tasks, s.QOS, s.Limit, s.Partitions = 2, 2, 20, "high", time.Hour, []string{"wide"}
+			s.MinNodes = 2
+			s.MaxNodes = 2
+			s.Tasks = 20
+			s.QOS = "high"
+			s.Limit = time.Hour
+			s.Partitions = []string{"wide"}
 			s.Begin = w.now.Add(time.Hour)
 		})
 		if got := c.of(w.s.Ranker().Factors(w.job(id), "wide", w.now.Add(30*time.Minute))); got != c.want {
@@ -242,7 +280,9 @@ func TestPrioritySize(t *testing.T) {
 	} {
 		w := ranked(t, func(cfg *Config) {
 			cfg.Priority.SmallRelativeToTime, cfg.Partitions[0].MaxTime = c.relative, Unlimited
-			cfg.Partitions = append(cfg.Partitions, Partition{Name: "three", All: true, State: PartitionUp, MinNodes: 3})
+			cfg.Partitions = append(cfg.Partitions, Partition{
+				Name: "three", All: true, State: PartitionUp, MinNodes: 3,
+			})
 		})
 		id := w.submit(func(s *JobSpec) { s.Tasks, s.MinNodes, s.MaxNodes = 0, 0, 0; c.change(s) })
 		if got := fmt.Sprintf("%.4f", c.weight*w.s.Ranker().Factors(w.job(id), w.job(id).Spec.Partitions[0], w.now).Size); got != c.want {
@@ -256,7 +296,9 @@ func TestIncrOnly(t *testing.T) {
 	w := ranked(t, func(cfg *Config) { cfg.Priority.IncrOnly = true })
 	id := w.submit(nil)
 	first := w.job(id).Priority
-	w.ok(root, &ChangeAccounts{Changes: []Change{{Assoc: &Association{Account: "team-b", Shares: 40, Priority: 4000}}}}) // others' weighs more
+	w.ok(root, &ChangeAccounts{
+		Changes: []Change{{Assoc: &Association{Account: "team-b", Shares: 40, Priority: 4000}}},
+	}) // others' weighs more
 	w.pass(time.Hour)
 	w.ok(sys, &Decay{})
 	if got := w.job(id).Priority; got < first {
@@ -342,10 +384,14 @@ func TestUsageReset(t *testing.T) {
 		p    Period
 		a, b string
 		want bool
-	}{{ResetDaily, "2026-03-01 23:00:00", "2026-03-01 23:59:59", false}, {ResetDaily, "2026-03-01 23:59:59", "2026-03-02 00:00:00", true},
-		{ResetWeekly, "2026-03-01 00:00:00", "2026-03-07 23:00:00", false}, {ResetWeekly, "2026-03-07 00:00:00", "2026-03-08 00:00:01", true},
-		{ResetMonthly, "2026-03-01 00:00:00", "2026-03-31 23:00:00", false}, {ResetQuarterly, "2026-03-31 00:00:00", "2026-04-01 23:00:00", true},
-		{ResetYearly, "2026-12-31 00:00:00", "2027-01-01 23:00:00", true}, {ResetNever, "2025-12-31 00:00:00", "2027-01-01 23:00:00", false}} {
+	}{{ResetDaily, "2026-03-01 23:00:00", "2026-03-01 23:59:59", false},
+		{ResetDaily, "2026-03-01 23:59:59", "2026-03-02 00:00:00", true},
+		{ResetWeekly, "2026-03-01 00:00:00", "2026-03-07 23:00:00", false},
+		{ResetWeekly, "2026-03-07 00:00:00", "2026-03-08 00:00:01", true},
+		{ResetMonthly, "2026-03-01 00:00:00", "2026-03-31 23:00:00", false},
+		{ResetQuarterly, "2026-03-31 00:00:00", "2026-04-01 23:00:00", true},
+		{ResetYearly, "2026-12-31 00:00:00", "2027-01-01 23:00:00", true},
+		{ResetNever, "2025-12-31 00:00:00", "2027-01-01 23:00:00", false}} {
 		if got := c.p.between(at(c.a), at(c.b)); got != c.want {
 			t.Errorf("%s from %s to %s: %v", c.p, c.a, c.b, got)
 		}
@@ -372,7 +418,9 @@ func (w *world) wantOrder(want string) {
 // a job in it.
 func TestQueueOrder(t *testing.T) {
 	w := ranked(t, func(cfg *Config) {
-		cfg.Partitions = append(cfg.Partitions, Partition{Name: "first", All: true, State: PartitionUp, PriorityTier: 9})
+		cfg.Partitions = append(cfg.Partitions, Partition{
+			Name: "first", All: true, State: PartitionUp, PriorityTier: 9,
+		})
 	})
 	name := func(n string, change func(*JobSpec)) JobID {
 		w.pass(time.Second)

@@ -27,6 +27,11 @@ const (
 	JobLost UpdateKind = "lost"
 )
 
+// Final reports whether nothing of an attempt is begun on a node after such news.
+func (k UpdateKind) Final() bool {
+	return k == NodeDone || k == BatchOver || k == JobLost || k == LaunchFailed
+}
+
 // Update is one thing that happened to a job on a node.
 type Update struct {
 	Kind    UpdateKind `json:"kind"`
@@ -99,7 +104,7 @@ func (t *tx) update(old *Job, node NodeName, u Update) {
 		case n.Het != nil:
 			t.confirmed(&n)
 		default:
-			n.Phase = Running
+			goOn(&n, t.at)
 		}
 	case BatchOver:
 		t.batchOver(&n, u)
@@ -148,9 +153,13 @@ func (t *tx) batchOver(n *Job, u Update) {
 	how, why := Completed, NoReason
 	switch {
 	case u.OOM:
-		how, why, n.Exit = OutOfMemory, EndOutOfMemory, OOMExit
+		how = OutOfMemory
+		why = EndOutOfMemory
+		n.Exit = OOMExit
 	case u.Error != "":
-		how, why, n.WaitNote = Failed, EndLaunchFailure, u.Error
+		how = Failed
+		why = EndLaunchFailure
+		n.WaitNote = u.Error
 	case u.Exit.Code != 0 || u.Exit.Signal != 0:
 		how, why = Failed, EndNonZeroExit
 	}
@@ -178,10 +187,13 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 		t.putJob(n)
 		return
 	}
-	n.Phase, n.Outcome, n.Ended = Ended, n.EndingWhy, t.since(n.EndingAt)
+	n.Phase = Ended
+	n.Outcome = n.EndingWhy
+	n.Ended = t.since(n.EndingAt)
 	t.charge(n)
 	t.refund(n)
 	n.RequeueAfter = n.RequeueAfter || recurs(n)
+	burstOver(t, n)
 	t.putJob(n)
 	if n.RequeueAfter {
 		t.tell(n)
@@ -318,9 +330,14 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	n.ReportSeq = c.Seq
 	switch over := t.overfull(&n); {
 	case over && !n.Drain:
-		n.Drain, n.Reason, n.ReasonBy, n.ReasonAt = true, lessThanHeld, "slurm", t.at
+		n.Drain = true
+		n.Reason = lessThanHeld
+		n.ReasonBy = "slurm"
+		n.ReasonAt = t.at
 	case !over && n.Drain && n.Reason == lessThanHeld:
-		n.Drain, n.Reason, n.ReasonBy = false, n.Lacks, ""
+		n.Drain = false
+		n.Reason = n.Lacks
+		n.ReasonBy = ""
 	}
 	if n.Reason == n.Lacks && n.Lacks != "" {
 		n.ReasonBy = "slurm"
@@ -380,7 +397,9 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 		if !n.Down && !n.Reboot.Issued() && !n.Leaving() { // then it is expected
 			n.Down, n.Silent = true, c.Keep
 			if !c.Keep || !n.Drain || n.Reason == "" {
-				n.Reason, n.ReasonBy, n.ReasonAt = cmp.Or(c.Why, notResponding), "slurm", t.at
+				n.Reason = cmp.Or(c.Why, notResponding)
+				n.ReasonBy = "slurm"
+				n.ReasonAt = t.at
 			}
 			n.troubled(troubleLost, t.at)
 		}
@@ -461,7 +480,8 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)
 		if !t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)) {
-			return nil, Errorf(Denied, ErrUser, "only operators may change nodes, and root of a machine the node that it is")
+			return nil, Errorf(Denied, ErrUser,
+				"only operators may change nodes, and root of a machine the node that it is")
 		}
 		if !ok {
 			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
@@ -486,46 +506,14 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 func (inv *Inventory) Available() []string { return slices.Concat(inv.Features, inv.Inactive) }
 
 func (c *NodeSet) change(t *tx, n *Node) error {
-	if strings.HasPrefix(string(c.Action), "power_") {
-		if err := c.setPower(t, n); err != nil {
-			return err
-		}
-	} else if c.Action == NodeReclaim {
-		n.reclaimed(t)
-	} else if c.Action != "" && c.Action != NodeResume && (c.Reason == nil || *c.Reason == "") && n.Reason == "" {
-		return Errorf(Invalid, ErrReasonNeeded, "a reason is needed to take node %s out of service", n.Name)
-	}
-	switch c.Action {
-	case NodeDrain:
-		n.Drain = true
-	case NodeSetDown:
-		n.Down, n.Silent = true, false
-	case NodeFail:
-		n.Failing = true
-	case NodeResume:
-		if !n.Drain && !n.Down && !n.Failing && n.Lacks != "" { // it will not have more again
-			n.Full = Hardware{n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())}
-			n.lacking()
-			break
-		}
-		if !n.Drain && !n.Down && !n.Failing {
-			return Errorf(Invalid, ErrNodeState, "node %s is neither drained nor down", n.Name)
-		}
-		if t.overfull(n) {
-			return Errorf(Conflict, ErrNodeState, "node %s has less than its jobs hold", n.Name)
-		}
-		if n.Power != nil {
-			p := *n.Power
-			p.Fails, p.Retry, n.Power = 0, time.Time{}, &p
-		}
-		n.Drain, n.Down, n.Silent, n.Failing = false, false, false, false
-		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = "", "", 0, time.Time{}
-		if n.Lacks != "" {
-			n.Reason, n.ReasonBy, n.ReasonAt = n.Lacks, "slurm", t.at
-		}
+	if err := c.setState(t, n); err != nil {
+		return err
 	}
 	if c.Reason != nil {
-		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = *c.Reason, t.by.User, t.by.UID, t.at
+		n.Reason = *c.Reason
+		n.ReasonBy = t.by.User
+		n.ReasonUID = t.by.UID
+		n.ReasonAt = t.at
 	}
 	if c.Features != nil {
 		n.Inventory.Features, n.Inventory.Inactive = *c.Features, nil
@@ -535,23 +523,71 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		inactive = slices.DeleteFunc(inactive, func(f string) bool { return slices.Contains(*c.Active, f) })
 		n.Inventory.Features, n.Inventory.Inactive = *c.Active, inactive
 	}
-	if c.Topology != nil {
-		n.Inventory.Topology = *c.Topology
+	set(&n.Inventory.Topology, c.Topology)
+	set(&n.Inventory.Weight, c.Weight)
+	set(&n.Comment, c.Comment)
+	set(&n.Extra, c.Extra)
+	set(&n.Inventory.Addr, c.Addr)
+	set(&n.Inventory.Host, c.Host)
+	return nil
+}
+
+// setState takes a node out of service, or back.
+func (c *NodeSet) setState(t *tx, n *Node) error {
+	given := c.Reason != nil && *c.Reason != "" || n.Reason != ""
+	switch {
+	case strings.HasPrefix(string(c.Action), "power_"):
+		return c.setPower(t, n)
+	case c.Action == NodeReclaim:
+		n.reclaimed(t)
+		return nil
+	case c.Action == NodeResume:
+		return n.resume(t)
+	case c.Action != "" && !given:
+		return Errorf(Invalid, ErrReasonNeeded, "a reason is needed to take node %s out of service", n.Name)
 	}
-	if c.Weight != nil {
-		n.Inventory.Weight = *c.Weight
+	switch c.Action {
+	case NodeDrain:
+		n.Drain = true
+	case NodeSetDown:
+		n.Down, n.Silent = true, false
+	case NodeFail:
+		n.Failing = true
 	}
-	if c.Comment != nil {
-		n.Comment = *c.Comment
+	return nil
+}
+
+// resume takes a node back into service; one that lacks hardware and serves is to have no more than it has now.
+func (n *Node) resume(t *tx) error {
+	out := n.Drain || n.Down || n.Failing
+	switch {
+	case !out && n.Lacks != "":
+		n.Full = Hardware{n.Inventory.CPUs, n.Inventory.MemMB, len(n.Inventory.Found())}
+		n.lacking()
+		return nil
+	case !out:
+		return Errorf(Invalid, ErrNodeState, "node %s is neither drained nor down", n.Name)
+	case t.overfull(n):
+		return Errorf(Conflict, ErrNodeState, "node %s has less than its jobs hold", n.Name)
 	}
-	if c.Extra != nil {
-		n.Extra = *c.Extra
+	if n.Power != nil {
+		p := *n.Power
+		p.Fails = 0
+		p.Retry = time.Time{}
+		n.Power = &p
 	}
-	if c.Addr != nil {
-		n.Inventory.Addr = *c.Addr
-	}
-	if c.Host != nil {
-		n.Inventory.Host = *c.Host
+	n.Drain = false
+	n.Down = false
+	n.Silent = false
+	n.Failing = false
+	n.Reason = ""
+	n.ReasonBy = ""
+	n.ReasonUID = 0
+	n.ReasonAt = time.Time{}
+	if n.Lacks != "" {
+		n.Reason = n.Lacks
+		n.ReasonBy = "slurm"
+		n.ReasonAt = t.at
 	}
 	return nil
 }
@@ -613,7 +649,9 @@ func (c *Configure) apply(t *tx) (any, error) {
 	}
 	if k := len(t.configs); c.Onto > 0 && k > 0 && t.configs[k-1].N != c.Onto {
 		last := t.configs[k-1]
-		return nil, Errorf(Conflict, "", "%s has changed the configuration meanwhile (%s, number %d): look at it and try again", last.By, last.How, last.N)
+		return nil, Errorf(Conflict, "",
+			"%s has changed the configuration meanwhile (%s, number %d): look at it and try again", last.By,
+			last.How, last.N)
 	}
 	cfg, old := *c.Config, t.config
 	t.putConfig(&cfg)

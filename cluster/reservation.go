@@ -111,7 +111,8 @@ func (r *Reservation) Allows(s *JobSpec) bool {
 	case len(r.Users) > 0 && r.UsersNot:
 		users = !slices.Contains(r.Users, s.User)
 	case !users:
-		users = slices.Contains(r.Users, s.User) || slices.ContainsFunc(r.GIDs, func(g uint32) bool { return g == s.GID || slices.Contains(s.Groups, g) })
+		users = slices.Contains(r.Users, s.User) || slices.ContainsFunc(r.GIDs,
+			func(g uint32) bool { return g == s.GID || slices.Contains(s.Groups, g) })
 	}
 	return users && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, s.Account) != r.AccountsNot)
 }
@@ -199,6 +200,53 @@ func (*ReservationPut) kind() string { return "reservation_put" }
 
 func (c *ReservationPut) apply(t *tx) (any, error) {
 	r := c.Reservation
+	old, err := c.admit(t, &r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkTimes(t.at, c.Skip); err != nil {
+		return nil, err
+	}
+	if old != nil && old.cut(&r) {
+		return nil, Errorf(Conflict, ErrResvCores,
+			"reservation %s is of cores, or was not: its nodes and cores stay as they are; make another one",
+			r.Name)
+	}
+	if err := r.checkWhat(); err != nil {
+		return nil, err
+	}
+	if r.MaxStartDelay < 0 {
+		return nil, Errorf(Invalid, ErrResvTime,
+			"a job of a reservation can not wait for %s: the longest delay is 0, for none, or more",
+			r.MaxStartDelay)
+	}
+	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
+		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
+	}
+	if err := t.config.admitLicenses(r.Licenses); err != nil {
+		return nil, err
+	}
+	if err := r.float(t.at); err != nil {
+		return nil, err
+	}
+	r.next(t.at)
+	if c.Skip {
+		r.next(r.End)
+	}
+	nodes, err := nodesToReserve(t, &r)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.clashes(&r, nodes); err != nil {
+		return nil, err
+	}
+	r.Begun = old != nil && old.Begun && r.Active(t.at)
+	t.putReservation(r.Name, &r)
+	return nil, nil
+}
+
+// admit finds the reservation that is to be changed, if one is, and refuses what the caller may not do.
+func (c *ReservationPut) admit(t *tx, r *Reservation) (*Reservation, error) {
 	old, exists := t.resvs.Get(r.Name)
 	switch {
 	case !t.by.Operator():
@@ -211,59 +259,75 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 		return nil, Errorf(NotFound, ErrReservation, "there is no reservation %s", r.Name)
 	case t.resvs.Len() >= maxReservations && !exists:
 		return nil, Errorf(Conflict, ErrTooBig, "there are %d reservations, no more are possible", maxReservations)
+	}
+	return old, nil
+}
+
+// checkTimes refuses times that can not be, at a moment; skip: the next of them is to be left out.
+func (r *Reservation) checkTimes(at time.Time, skip bool) error {
+	repeats := r.Flags&resvRepeats != 0
+	switch {
 	case !r.Start.Before(r.End):
-		return nil, Errorf(Invalid, ErrResvTime, "a reservation from %s can not end at %s", r.Start.Format(time.DateTime), r.End.Format(time.DateTime))
-	case !r.End.After(t.at) && r.Flags&resvRepeats == 0:
-		return nil, Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
-	case c.Skip && r.Flags&resvRepeats == 0:
-		return nil, Errorf(Invalid, ErrResvSkip, "reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name)
-	case exists && old.cut(&r):
-		return nil, Errorf(Conflict, ErrResvCores, "reservation %s is of cores, or was not: its nodes and cores stay as they are; make another one", r.Name)
-	case len(r.Cores) > 0 && r.Flags&(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown) != 0:
-		return nil, Errorf(Invalid, ErrCPUCount, "a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced")
-	case len(r.Nodes) == 0 && r.Flags&ResvPartNodes == 0 && (r.Licenses == "" || r.Flags&ResvAnyNodes == 0):
-		return nil, Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
+		return Errorf(Invalid, ErrResvTime, "a reservation from %s can not end at %s",
+			r.Start.Format(time.DateTime), r.End.Format(time.DateTime))
+	case !r.End.After(at) && !repeats:
+		return Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
+	case skip && !repeats:
+		return Errorf(Invalid, ErrResvSkip,
+			"reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name)
+	}
+	return nil
+}
+
+// checkWhat refuses a reservation of nothing, for nobody, or of what can not be reserved together.
+func (r *Reservation) checkWhat() error {
+	has := func(flags ResvFlags) bool { return r.Flags&flags != 0 }
+	switch {
+	case len(r.Cores) > 0 && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown):
+		return Errorf(Invalid, ErrCPUCount,
+			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced")
+	case len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)):
+		return Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
 	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
-		return nil, Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
-	case r.MaxStartDelay < 0:
-		return nil, Errorf(Invalid, ErrResvTime, "a job of a reservation can not wait for %s: the longest delay is 0, for none, or more", r.MaxStartDelay)
+		return Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
 	}
-	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
-		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
+	return nil
+}
+
+// float notes from when on a reservation with TIME_FLOAT moves along.
+func (r *Reservation) float(at time.Time) error {
+	r.FloatsFrom = time.Time{}
+	if r.Flags&ResvTimeFloat == 0 {
+		return nil
 	}
-	if err := t.config.admitLicenses(r.Licenses); err != nil {
-		return nil, err
+	if !r.Start.After(at) || r.Flags&resvRepeats != 0 {
+		return Errorf(Invalid, ErrResvTime,
+			"a reservation with TIME_FLOAT must begin in the future, and can not repeat")
 	}
-	if r.FloatsFrom = (time.Time{}); r.Flags&ResvTimeFloat != 0 {
-		if !r.Start.After(t.at) || r.Flags&resvRepeats != 0 {
-			return nil, Errorf(Invalid, ErrResvTime, "a reservation with TIME_FLOAT must begin in the future, and can not repeat")
-		}
-		r.FloatsFrom = t.at
-	}
-	r.next(t.at)
-	if c.Skip {
-		r.next(r.End)
+	r.FloatsFrom = at
+	return nil
+}
+
+// nodesToReserve are the nodes of a reservation, which must be there, with the CPUs that are named.
+func nodesToReserve(t *tx, r *Reservation) (map[NodeName]bool, error) {
+	if (len(r.Cores) > 0) != (r.CPUs != nil) || r.CPUs != nil && len(r.CPUs) != len(r.Nodes) {
+		return nil, Errorf(Invalid, ErrResvCoreCount,
+			"a reservation that asks for %d numbers of cores of %d nodes can not have CPUs of %d",
+			len(r.Cores), len(r.Nodes), len(r.CPUs))
 	}
 	nodes := map[NodeName]bool{}
-	if (len(r.Cores) > 0) != (r.CPUs != nil) || r.CPUs != nil && len(r.CPUs) != len(r.Nodes) {
-		return nil, Errorf(Invalid, ErrResvCoreCount, "a reservation that asks for %d numbers of cores of %d nodes can not have CPUs of %d", len(r.Cores), len(r.Nodes), len(r.CPUs))
-	}
-	for k, name := range t.Reserved(&r) {
+	for k, name := range t.Reserved(r) {
 		n, ok := t.nodes.Get(name)
 		if !ok {
 			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
 		}
 		if r.CPUs != nil && (r.CPUs[k].Empty() || r.CPUs[k].Max() >= n.Inventory.CPUs) {
-			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s can not be reserved: it has %d", r.CPUs[k], name, n.Inventory.CPUs)
+			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s can not be reserved: it has %d",
+				r.CPUs[k], name, n.Inventory.CPUs)
 		}
 		nodes[name] = true
 	}
-	if err := t.clashes(&r, nodes); err != nil {
-		return nil, err
-	}
-	r.Begun = old != nil && old.Begun && r.Active(t.at)
-	t.putReservation(r.Name, &r)
-	return nil, nil
+	return nodes, nil
 }
 
 // clashes refuses a reservation of nodes that others have then, or that are busy then.
@@ -272,7 +336,8 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
-		if slices.ContainsFunc(t.Reserved(o), func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }) {
+		shared := func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }
+		if slices.ContainsFunc(t.Reserved(o), shared) {
 			return Errorf(Conflict, ErrResvOverlap, "reservation %s has some of the nodes then", o.Name)
 		}
 	}
@@ -280,10 +345,13 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		return nil
 	}
 	for j := range t.Live() {
-		if end := j.EndLimit(t.config); slices.Contains(j.Spec.ResvNames(), r.Name) || !end.IsZero() && !end.After(r.Start) || r.Lets(j.Spec) {
+		end := j.EndLimit(t.config)
+		over := !end.IsZero() && !end.After(r.Start)
+		if over || slices.Contains(j.Spec.ResvNames(), r.Name) || r.Lets(j.Spec) {
 			continue
 		}
-		if j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }) {
+		shared := func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }
+		if j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, shared) {
 			return Errorf(Conflict, ErrResvBusy, "job %d runs on some of the nodes then", j.ID)
 		}
 	}
@@ -481,7 +549,8 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 // holdsOf reports whether some of the shares are of what a reservation has.
 func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
 	names := t.Reserved(r)
-	return slices.ContainsFunc(shares, func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) })
+	return slices.ContainsFunc(shares,
+		func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) })
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {

@@ -11,7 +11,8 @@ import (
 func TestTimeFloat(t *testing.T) {
 	w := newWorld(t, 1)
 	put := func(flags ResvFlags, ahead time.Duration) Command {
-		return &ReservationPut{Reservation: Reservation{Name: "float", Start: w.now.Add(ahead), End: w.now.Add(ahead + time.Hour), Nodes: []NodeName{"n0"},
+		return &ReservationPut{Reservation: Reservation{Name: "float", Start: w.now.Add(ahead),
+			End: w.now.Add(ahead + time.Hour), Nodes: []NodeName{"n0"},
 			Users: []string{"root"}, Flags: flags}}
 	}
 	w.refused(root, put(ResvTimeFloat, 0), ErrResvTime)
@@ -40,7 +41,12 @@ func TestResvPrograms(t *testing.T) {
 	w.ok(root, &Configure{Config: &cfg})
 	put := func(name string, flags ResvFlags, ahead, long time.Duration) {
 		t.Helper()
-		w.ok(root, &ReservationPut{Reservation: Reservation{Name: name, Start: w.now.Add(ahead), End: w.now.Add(ahead + long), Nodes: []NodeName{"n0"}, Users: []string{"root"}, Flags: flags}})
+		w.ok(root, &ReservationPut{
+			Reservation: Reservation{
+				Name: name, Start: w.now.Add(ahead), End: w.now.Add(ahead + long), Nodes: []NodeName{"n0"},
+				Users: []string{"root"}, Flags: flags,
+			},
+		})
 	}
 	called := func(when, want string) {
 		t.Helper()
@@ -83,14 +89,33 @@ func TestResvOverRun(t *testing.T) {
 	for _, c := range []struct {
 		over, limit time.Duration
 		lives       time.Duration // beyond the end
-	}{{0, time.Hour, 0}, {5 * time.Minute, time.Hour, 5 * time.Minute}, {5 * time.Minute, 0, 5 * time.Minute}, {5 * time.Minute, 12 * time.Minute, 2 * time.Minute}, {Unlimited, time.Hour, 50 * time.Minute}} {
+	}{
+		{0, time.Hour, 0}, {5 * time.Minute, time.Hour, 5 * time.Minute},
+		{5 * time.Minute, 0, 5 * time.Minute}, {5 * time.Minute, 12 * time.Minute, 2 * time.Minute},
+		{Unlimited, time.Hour, 50 * time.Minute},
+	} {
 		w := newWorld(t, 1)
 		cfg := DefaultConfig()
 		cfg.ResvOverRun = c.over
 		w.ok(root, &Configure{Config: &cfg})
-		w.ok(root, &ReservationPut{Reservation: Reservation{Name: "r", Start: w.now, End: w.now.Add(10 * time.Minute), Nodes: []NodeName{"n0"}, Users: []string{"alice"}}})
+		w.ok(root, &ReservationPut{
+			Reservation: Reservation{
+				Name: "r", Start: w.now, End: w.now.Add(10 * time.Minute), Nodes: []NodeName{"n0"},
+				Users: []string{"alice"},
+			},
+		})
 		id := w.submit(func(s *JobSpec) { s.Reservation, s.Limit = "r", c.limit })
-		out := w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Start: &Alloc{Partition: "main", Reservation: "r", Shares: []Share{{Node: "n0", CPUs: NewIDSet(0), MemMB: 100, Tasks: 1}}}}}})
+		out := w.ok(sys, &Decide{
+			Decisions: []Decision{
+				{
+					Job: id,
+					Start: &Alloc{
+						Partition: "main", Reservation: "r",
+						Shares: []Share{{Node: "n0", CPUs: NewIDSet(0), MemMB: 100, Tasks: 1}},
+					},
+				},
+			},
+		})
 		if e := out.Result.([]*Error)[0]; e != nil {
 			t.Fatal(e)
 		}
@@ -115,9 +140,17 @@ func TestResvOverRun(t *testing.T) {
 func TestResvAllNodes(t *testing.T) {
 	w := newWorld(t, 2)
 	for _, flags := range []ResvFlags{0, ResvAllNodes} {
-		w.ok(root, &ReservationPut{Reservation: Reservation{Name: "r" + strconv.Itoa(int(flags)), Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0", "n1"}, Users: []string{"root"}, Flags: flags | ResvOverlap}})
+		w.ok(root, &ReservationPut{
+			Reservation: Reservation{
+				Name: "r" + strconv.Itoa(int(flags)), Start: w.now, End: w.now.Add(time.Hour),
+				Nodes: []NodeName{"n0", "n1"}, Users: []string{"root"}, Flags: flags | ResvOverlap,
+			},
+		})
 	}
-	w.ok(Identity{System: true}, &NodeUp{Name: "n2", Inventory: Inventory{CPUs: 4, Sockets: 1, CoresPerSocket: 4, ThreadsPerCore: 1, MemMB: 1000}})
+	w.ok(Identity{System: true}, &NodeUp{
+		Name:      "n2",
+		Inventory: Inventory{CPUs: 4, Sockets: 1, CoresPerSocket: 4, ThreadsPerCore: 1, MemMB: 1000},
+	})
 	for flags, want := range map[ResvFlags]int{0: 2, ResvAllNodes: 3} {
 		r, _ := w.s.Reservation("r" + strconv.Itoa(int(flags)))
 		if got := w.s.Reserved(r); len(got) != want {
@@ -131,7 +164,10 @@ func TestResvAllNodes(t *testing.T) {
 func TestResvCores(t *testing.T) {
 	w := newWorld(t, 2)
 	put := func(name string, change func(*Reservation)) *ReservationPut {
-		r := Reservation{Name: name, Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Users: []string{"root"}, Cores: []int{2}, CPUs: []IDSet{NewIDSet(0, 1)}}
+		r := Reservation{
+			Name: name, Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"},
+			Users: []string{"root"}, Cores: []int{2}, CPUs: []IDSet{NewIDSet(0, 1)},
+		}
 		if change != nil {
 			change(&r)
 		}
@@ -167,13 +203,22 @@ func TestResvCores(t *testing.T) {
 	w.ok(root, &ReservationDrop{Name: "m"})
 	refused := func(resv string, cpu ...int) bool {
 		id := w.submit(func(s *JobSpec) { s.User, s.Reservation, s.Limit = "root", resv, time.Minute })
-		return w.decide(Decision{Job: id, Task: TaskAny, Start: &Alloc{Partition: "main", Reservation: resv, Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu...), Tasks: 1}}}}) != nil
+		return w.decide(Decision{
+			Job: id, Task: TaskAny,
+			Start: &Alloc{
+				Partition: "main", Reservation: resv,
+				Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu...), Tasks: 1}},
+			},
+		}) != nil
 	}
 	for _, c := range []struct {
 		resv  string
 		cpus  []int
 		taken bool
-	}{{"", []int{1, 4}, true}, {"", []int{3}, true}, {"", []int{4}, false}, {"a", []int{0, 1}, false}, {"b", []int{2}, false}} {
+	}{
+		{"", []int{1, 4}, true}, {"", []int{3}, true}, {"", []int{4}, false}, {"a", []int{0, 1}, false},
+		{"b", []int{2}, false},
+	} {
 		if refused(c.resv, c.cpus...) != c.taken {
 			t.Errorf("a job of reservation %q on CPUs %v: refused %v", c.resv, c.cpus, !c.taken)
 		}
@@ -186,18 +231,26 @@ func TestResvCores(t *testing.T) {
 func TestMaxStartDelay(t *testing.T) {
 	w := newWorld(t, 2)
 	cfg := DefaultConfig()
-	cfg.Partitions = append(cfg.Partitions, Partition{Name: "hard", All: true, State: PartitionUp, PreemptMode: "CANCEL"})
+	cfg.Partitions = append(cfg.Partitions, Partition{
+		Name: "hard", All: true, State: PartitionUp, PreemptMode: "CANCEL",
+	})
 	w.ok(root, &Configure{Config: &cfg})
 	warned := func(seconds int, more ...func(*JobSpec)) JobID {
 		return w.submit(func(s *JobSpec) {
-			s.Limit, s.Signal = time.Hour, Signal{Num: 10, Before: time.Duration(seconds) * time.Second, Reservation: true, BatchOnly: true}
+			s.Limit = time.Hour
+			s.Signal = Signal{Num: 10, Before: time.Duration(seconds) * time.Second, Reservation: true, BatchOnly: true}
 			for _, f := range more {
 				f(s)
 			}
 		})
 	}
 	there := w.run(warned(60), 0, "n0")
-	put := &ReservationPut{Reservation: Reservation{Name: "r", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Users: []string{"alice"}}}
+	put := &ReservationPut{
+		Reservation: Reservation{
+			Name: "r", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"},
+			Users: []string{"alice"},
+		},
+	}
 	w.refused(root, put, ErrResvBusy)
 	put.MaxStartDelay = -1
 	w.refused(root, put, ErrResvTime)
@@ -205,7 +258,13 @@ func TestMaxStartDelay(t *testing.T) {
 	w.ok(root, put)
 
 	start := func(id JobID, cpu int, resv, part string) *Error {
-		return w.decide(Decision{Job: id, Task: TaskAny, Start: &Alloc{Partition: part, Reservation: resv, Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}}}})
+		return w.decide(Decision{
+			Job: id, Task: TaskAny,
+			Start: &Alloc{
+				Partition: part, Reservation: resv,
+				Shares: []Share{{Node: "n0", CPUs: NewIDSet(cpu), MemMB: 100, Tasks: 1}},
+			},
+		})
 	}
 	if start(warned(121), 1, "", "main") == nil || start(w.submit(nil), 1, "", "main") == nil {
 		t.Error("jobs are let onto reserved nodes that can not leave in time")
@@ -224,10 +283,14 @@ func TestMaxStartDelay(t *testing.T) {
 	}
 	next, other := w.submit(func(s *JobSpec) { s.Reservation = "r" }), w.submit(nil)
 	evict := func(id JobID, resv string, victims ...JobID) *Error {
-		return w.decide(Decision{Job: id, Task: TaskAny, Wait: WaitResources, Partition: "main", Reservation: resv, Evict: victims})
+		return w.decide(Decision{
+			Job: id, Task: TaskAny, Wait: WaitResources, Partition: "main", Reservation: resv,
+			Evict: victims,
+		})
 	}
-	for name, err := range map[string]*Error{"for none of it": evict(other, "", there), "for one that is not there": evict(next, "gone", there),
-		"out of it": evict(next, "r", own), "for no reservation": evict(next, "", there)} {
+	for name, err := range map[string]*Error{"for none of it": evict(other, "", there),
+		"for one that is not there": evict(next, "gone", there),
+		"out of it":                 evict(next, "r", own), "for no reservation": evict(next, "", there)} {
 		if err == nil {
 			t.Errorf("a job leaves %s", name)
 		}

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// A running job may give nodes back. They are free for others once they are clean of it; until then the job holds
-// its share there. What it is charged, its limits and history follow the new size at once: history has a record for
-// each.
+// A running job may give nodes back, or get those of another (expand.go). What it gives back is free for others once
+// the nodes are clean of it; until then the job holds its share there. What it is charged, its limits and history
+// follow the new size at once: history has a record for each.
 
-// Shrunk is when a job last gave nodes back, and what it still holds of those that are not clean of it.
+// Shrunk is when a job last got another size, and what it still holds of nodes that it has given back and that are
+// not clean of it.
 type Shrunk struct {
 	At      time.Time `json:"at"`
 	Leaving []Share   `json:"leaving,omitempty"`
 }
 
-// ResizedAt is when the job last gave nodes back, zero if it has not.
+// ResizedAt is when the job last got another size, zero if it has not.
 func (j *Job) ResizedAt() (at time.Time) {
 	if j.Shrunk != nil {
 		at = j.Shrunk.At
@@ -47,14 +48,22 @@ func (t *tx) resize(n *Job, p Patch) (Patch, error) {
 	}
 	if p.MinNodes != nil {
 		switch k := *p.MinNodes; {
+		case k > len(shares) && t.config.Expand:
+			return p, Errorf(Conflict, ErrNotPending,
+				"job %d gets more nodes by a job with --dependency=expand:%d alone", n.ID, n.ID)
 		case k > len(shares):
-			return p, Errorf(Invalid, ErrUnsupported, "job %d runs on %d nodes and can not get more while it runs: numnodes=%d or less", n.ID, len(shares), len(shares))
+			return p, Errorf(Invalid, ErrUnsupported,
+				"job %d runs on %d nodes and can not get more while it runs: numnodes=%d or less", n.ID,
+				len(shares), len(shares))
 		case p.MaxNodes != nil:
-			return p, Errorf(Conflict, ErrNotPending, "job %d runs, so it needs one number of nodes, not a range: numnodes=%d", n.ID, k)
+			return p, Errorf(Conflict, ErrNotPending,
+				"job %d runs, so it needs one number of nodes, not a range: numnodes=%d", n.ID, k)
 		case k == 0:
-			return p, Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
+			p.NodeList, p.MinNodes = nil, nil
+			return p, expand(t, n)
 		case k < len(shares) && t.config.NoShrink:
-			return p, Errorf(Denied, ErrUnsupported, "jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
+			return p, Errorf(Denied, ErrUnsupported,
+				"jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
 		default:
 			shares = shares[:k]
 			n.Spec.MinNodes, n.Spec.MaxNodes = k, k // what it asks for if it comes back
@@ -76,11 +85,13 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 	}
 	all, first := len(j.Alloc.Shares), j.Alloc.Shares[0].Node
 	if c.NoShrink && (len(out) < all || len(names) > all) {
-		return nil, Errorf(Denied, ErrUnsupported, "jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
+		return nil, Errorf(Denied, ErrUnsupported,
+			"jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(out, func(sh Share) bool { return sh.Node == name }) {
-			return nil, Errorf(Invalid, ErrNodeName, "node %s is none of job %d, which can not get others while it runs", name, j.ID)
+			return nil, Errorf(Invalid, ErrNodeName,
+				"node %s is none of job %d, which can not get others while it runs", name, j.ID)
 		}
 	}
 	if len(out) == 0 || out[0].Node != first {
@@ -89,20 +100,30 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 	return out, nil
 }
 
-// shrink leaves a job these of its shares; n is a copy.
-func (t *tx) shrink(n *Job, kept []Share) {
-	at := later(t.at, n.since().Add(1)) // records of history are told apart by it
-	t.charge(n)
-	was := *n
+// sized tells history of the size that a job has had until now.
+func sized(t *tx, j *Job, at time.Time) {
+	t.charge(j)
+	was := *j
 	was.Phase, was.Outcome, was.Ended = Ended, Resized, at
 	if was.Shrunk != nil {
 		was.Shrunk = &Shrunk{At: was.Shrunk.At}
 	}
-	if n.Phase == Suspended {
-		was.paused(n.SuspendedAt, at)
+	if j.Phase == Suspended {
+		was.paused(j.SuspendedAt, at)
 	}
 	t.events = append(t.events, Event{Sized: &was})
+}
 
+// bill says anew what a job is billed; its allocation is its own copy.
+func bill(t *tx, j *Job) {
+	billing := t.BillingOf(j.Alloc.Partition, j.Amounts(t.config, nil))
+	j.Alloc.Billing = &billing
+}
+
+// shrink leaves a job these of its shares; n is a copy.
+func (t *tx) shrink(n *Job, kept []Share) {
+	at := later(t.at, n.since().Add(1)) // records of history are told apart by it
+	sized(t, n, at)
 	leaving := slices.Clone(n.Leaving())
 	for _, sh := range n.Alloc.Shares {
 		if slices.ContainsFunc(kept, func(k Share) bool { return k.Node == sh.Node }) {
@@ -116,11 +137,10 @@ func (t *tx) shrink(n *Job, kept []Share) {
 	alloc := *n.Alloc
 	alloc.Shares, alloc.Types = slices.Clone(kept), t.typesIn(kept, alloc.Types)
 	n.Alloc, n.Shrunk = &alloc, &Shrunk{at, leaving}
-	billing := t.BillingOf(alloc.Partition, n.Amounts(t.config, nil))
-	alloc.Billing = &billing
+	bill(t, n)
 }
 
-// since is when the job began to be what it is: it started, or gave nodes back.
+// since is when the job began to be what it is: it started, or got another size.
 func (j *Job) since() time.Time { return later(j.Started, j.ResizedAt()) }
 
 // typesIn counts the GPUs of shares by type, for those types that are counted.
@@ -154,7 +174,8 @@ func (j *Job) leaves(n NodeName) bool {
 func (j *Job) HeldShares() []Share {
 	shares := j.Alloc.Shares
 	if j.Phase == Ending && len(j.Waiting) < len(shares) {
-		shares = slices.DeleteFunc(slices.Clone(shares), func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
+		shares = slices.DeleteFunc(slices.Clone(shares),
+			func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
 	}
 	return append(slices.Clip(shares), j.Leaving()...)
 }

@@ -38,7 +38,10 @@ func goldenResize(w *world) {
 	license := ""
 	w.ok(root, &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{Licenses: &license}, Runs: true})
 	waits, least, prefer := w.submit(nil), 2, ""
-	w.ok(alice, &UpdateJob{Ref: Ref{Job: waits}, Patch: Patch{ResetAccrue: true, Prefer: &prefer, DelayBoot: new(time.Duration), CPUsPerGPU: &least}})
+	w.ok(alice, &UpdateJob{
+		Ref:   Ref{Job: waits},
+		Patch: Patch{ResetAccrue: true, Prefer: &prefer, DelayBoot: new(time.Duration), CPUsPerGPU: &least},
+	})
 	w.ok(alice, &Cancel{Ref: Ref{Job: waits}})
 	w.pass(time.Minute)
 	w.report("n1", id, NodeDone)
@@ -107,7 +110,9 @@ func TestResizeRefused(t *testing.T) {
 	w.refused(alice, old, ErrNotPending)                       // a log of before
 	w.refused(alice, resizeTo(id, 0, "n1", "n2"), ErrNodeName) // its first node manages its steps
 	none, one, two := 0, 1, 2
-	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{MinNodes: &one, MaxNodes: &two}}, ErrNotPending)
+	w.refused(alice, &UpdateJob{
+		Ref: Ref{Job: id}, Runs: true, Patch: Patch{MinNodes: &one, MaxNodes: &two},
+	}, ErrNotPending)
 	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{MinNodes: &none}}, ErrNodeCount)
 	w.refused(alice, &UpdateJob{Ref: Ref{Job: id}, Runs: true, Patch: Patch{NodeList: &[]NodeName{}}}, ErrNodeName)
 	cfg := *w.s.Config()
@@ -153,7 +158,13 @@ func TestResizeCounts(t *testing.T) {
 	cfg := *w.s.Config()
 	cfg.Priority, cfg.Enforce = PriorityConfig{Multifactor: true}, Enforce{Associations: true, Limits: true}
 	w.ok(root, &Configure{Config: &cfg})
-	w.ok(root, &ChangeAccounts{Changes: []Change{{Account: &Account{Name: "chem"}}, {Assoc: &Association{Account: "chem"}}, {User: &User{Name: "alice", DefaultAccount: "chem"}}, {Assoc: &Association{Account: "chem", User: "alice"}}}})
+	w.ok(root, &ChangeAccounts{
+		Changes: []Change{
+			{Account: &Account{Name: "chem"}}, {Assoc: &Association{Account: "chem"}},
+			{User: &User{Name: "alice", DefaultAccount: "chem"}},
+			{Assoc: &Association{Account: "chem", User: "alice"}},
+		},
+	})
 	id := w.submit(func(s *JobSpec) { s.Account, s.MinNodes = "chem", 2 })
 	a := &Alloc{Partition: "main", Types: map[string]int64{"a100": 2, "h100": 2}}
 	for _, n := range []NodeName{"n0", "n1"} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"dev.muster/cluster/federation"
 )
 
 // A state that was brought back from a file is older than what nodes have seen. What they know goes before it: jobs
@@ -154,9 +156,19 @@ func (j *Job) sameAttempt(o *Job) bool {
 
 // passIDs leaves out numbers that were given since the file was saved.
 func (t *tx) passIDs(c *NodeTell) {
-	next := c.NextJob
+	base := idBase(t.tables)
+	local := func(id JobID) JobID {
+		switch {
+		case base == 0:
+			return id
+		case id&^federation.LocalMask == base || id <= federation.LocalMask:
+			return id & federation.LocalMask
+		}
+		return 0 // another cluster's
+	}
+	next := local(c.NextJob)
 	for _, j := range c.Jobs {
-		next = max(next, j.ID+1)
+		next = max(next, local(j.ID)+1)
 	}
 	if old := t.NextID; next > old && next <= t.config.MaxJobID {
 		t.NextID = next
@@ -273,7 +285,8 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 // hearsay refuses a job that is known by a node's word alone, where more than the node itself would hang on that.
 func (t *tx) hearsay(j *Job, teller NodeName) error {
 	if !t.Hearsay(j) {
-		return Errorf(Denied, ErrAccess, "the file does not know it, and it was not submitted between the save and the restore")
+		return Errorf(Denied, ErrAccess,
+			"the file does not know it, and it was not submitted between the save and the restore")
 	}
 	if j.Spec.UID == 0 || j.Spec.GID == 0 {
 		return Errorf(Denied, ErrAccess, "it is root's, and only node %s says so", teller)
@@ -282,7 +295,8 @@ func (t *tx) hearsay(j *Job, teller NodeName) error {
 	for _, name := range j.AllocNodes() {
 		n, ok := t.nodes.Get(name)
 		if !ok || name != teller && (n.Owner == "" || n.Owner != own.Owner) {
-			return Errorf(Denied, ErrAccess, "the file does not know it, and node %s can not speak for node %s", teller, name)
+			return Errorf(Denied, ErrAccess,
+				"the file does not know it, and node %s can not speak for node %s", teller, name)
 		}
 	}
 	return nil

@@ -33,7 +33,9 @@ func (w *world) tells(now *world, n NodeName, next JobID) {
 	}
 	for _, h := range w.s.HeldOn(n) {
 		if j := now.job(h.Job); j.Phase == Ended {
-			c.Ended = append(c.Ended, Update{Kind: BatchOver, Job: h.Job, Attempt: h.Attempt, At: now.now, Exit: j.Exit},
+			c.Ended = append(c.Ended, Update{
+				Kind: BatchOver, Job: h.Job, Attempt: h.Attempt, At: now.now, Exit: j.Exit,
+			},
 				Update{Kind: NodeDone, Job: h.Job, Attempt: h.Attempt, At: now.now})
 		}
 	}

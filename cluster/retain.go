@@ -176,7 +176,8 @@ func (c *Retain) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
 	}
 	if c.Script != "" && !t.by.Operator() {
-		return nil, Errorf(Denied, ErrAccess, "only operators may name a script that a server runs: have it set as ArchiveScript")
+		return nil, Errorf(Denied, ErrAccess,
+			"only operators may name a script that a server runs: have it set as ArchiveScript")
 	}
 	if t.Retained.Hook != 0 {
 		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
@@ -194,7 +195,8 @@ func (c *Retain) apply(t *tx) (any, error) {
 	}
 	for _, r := range rules {
 		if !slices.Contains(RecordKinds(), r.Kind) || r.Age.N < 1 || r.Age.N > maxAge {
-			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q can not be kept for %d %s", r.Kind, r.Age.N, r.Age.Unit)
+			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q can not be kept for %d %s", r.Kind,
+				r.Age.N, r.Age.Unit)
 		}
 	}
 	cutoffs := t.Retained.overdue(rules, t.at)
@@ -301,11 +303,14 @@ func (c *LoadHistory) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess, "only operators may load archived history")
 	}
 	if len(c.Records) == 0 || len(c.Records) > MaxLoaded {
-		return nil, Errorf(Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded", len(c.Records), MaxLoaded)
+		return nil, Errorf(Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded",
+			len(c.Records), MaxLoaded)
 	}
 	for i := range c.Records {
 		if !c.Records[i].check() {
-			return nil, Errorf(Invalid, ErrNoChange, "record %d is not one of history: of a job, step, event or reservation that is over, or a change of accounts", i+1)
+			return nil, Errorf(Invalid, ErrNoChange,
+				"record %d is not one of history: of a job, step, event or reservation that is over, or a change of accounts",
+				i+1)
 		}
 	}
 	t.events = append(t.events, Event{Load: c.Records})

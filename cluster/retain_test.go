@@ -6,7 +6,11 @@ import (
 )
 
 func TestParseAge(t *testing.T) {
-	for text, want := range map[string]Age{"12": {12, AgeMonths}, "12months": {12, AgeMonths}, "1Month": {1, AgeMonths}, "30days": {30, AgeDays}, "48hours": {48, AgeHours}, "0": {}, "": {}, "days": {}, "5weeks": {}, "-1days": {}} {
+	for text, want := range map[string]Age{
+		"12": {12, AgeMonths}, "12months": {12, AgeMonths}, "1Month": {1, AgeMonths},
+		"30days": {30, AgeDays}, "48hours": {48, AgeHours}, "0": {}, "": {}, "days": {}, "5weeks": {},
+		"-1days": {},
+	} {
 		if got, ok := ParseAge(text); got != want || ok != (want.N > 0) {
 			t.Errorf("%q is %+v, %v, want %+v", text, got, ok, want)
 		}
@@ -27,7 +31,10 @@ func TestRetain(t *testing.T) {
 	w := newWorld(t, 1)
 	w.now = time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
 	cfg := *w.s.Config()
-	cfg.Retention = Retention{Dir: "/archive", Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {StepRecords, Age{10, AgeDays}, false}}}
+	cfg.Retention = Retention{
+		Dir:   "/archive",
+		Rules: []RetainRule{{JobRecords, Age{2, AgeMonths}, true}, {StepRecords, Age{10, AgeDays}, false}},
+	}
 	w.ok(root, &Configure{Config: &cfg})
 	unix := func(text string) int64 { x, _ := time.Parse(time.DateOnly, text); return x.Unix() }
 	hook := func() *Hook {
@@ -84,7 +91,9 @@ func TestRetain(t *testing.T) {
 	w.refused(root, &LoadHistory{Records: []Archived{{Job: &Job{ID: 1}}}}, ErrNoChange)
 	admin := Identity{UID: 1005, User: "ada"}
 	w.ok(root, &ChangeAccounts{Changes: []Change{{User: &User{Name: "ada", AdminLevel: "Administrator"}}}})
-	w.refused(admin, &Retain{Retention{Script: "/tmp/mine", Rules: []RetainRule{{TxnRecords, Age{1, AgeDays}, true}}}}, ErrAccess)
+	w.refused(admin, &Retain{
+		Retention{Script: "/tmp/mine", Rules: []RetainRule{{TxnRecords, Age{1, AgeDays}, true}}},
+	}, ErrAccess)
 	w.refused(root, &Retain{Retention{Rules: []RetainRule{{"nodes", Age{1, AgeDays}, false}}}}, ErrNoChange)
 	w.ok(root, &Retain{Retention{Rules: []RetainRule{{UsageRecords, Age{1, AgeHours}, false}}}})
 	if got := done(""); len(got) != 1 || got[0].Kind != UsageRecords {

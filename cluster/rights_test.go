@@ -37,7 +37,10 @@ func TestAdminHoldStays(t *testing.T) {
 	ref := Ref{Job: id}
 	w.ok(root, &HoldJobs{Ref: ref, Hold: HeldAdmin})
 	zero := uint32(0)
-	for _, cmd := range []Command{&HoldJobs{Ref: ref, Hold: HeldUser}, &Requeue{Ref: ref, Hold: true}, &UpdateJob{Ref: ref, Patch: Patch{Priority: &zero}}} {
+	for _, cmd := range []Command{
+		&HoldJobs{Ref: ref, Hold: HeldUser}, &Requeue{Ref: ref, Hold: true},
+		&UpdateJob{Ref: ref, Patch: Patch{Priority: &zero}},
+	} {
 		w.apply(alice, cmd)
 		if j := w.wantWait(id, WaitHeldAdmin); j.Held != HeldAdmin {
 			t.Errorf("after %s by its owner it is held by %d", cmd.kind(), j.Held)

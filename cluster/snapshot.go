@@ -59,6 +59,7 @@ type snapshotRecord struct {
 	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
 	UserTokens  *UserTokens  `json:"user_tokens,omitempty" since:"4"`
 	Triggers    *Triggers    `json:"triggers,omitempty" since:"5"`
+	Federation  *Federation  `json:"federation,omitempty" since:"6"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
 }
@@ -78,7 +79,8 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		}
 		return err == nil
 	}
-	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now, NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
+	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now,
+		NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
 		LastHook: s.LastHook, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
 	if s.ca != nil {
 		put(&snapshotRecord{CA: s.ca})
@@ -104,6 +106,9 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	}
 	if s.triggers != nil {
 		put(&snapshotRecord{Triggers: s.triggers})
+	}
+	if s.federation != nil {
+		put(&snapshotRecord{Federation: s.federation})
 	}
 	s.spent.Scan(func(k *SpentKey) bool { return put(&snapshotRecord{Spent: k}) })
 	return errors.Join(err, buf.Flush())
@@ -132,7 +137,11 @@ func Decode(r io.Reader) (_ *State, err error) {
 	}
 	s := NewState()
 	s.level, s.Index, s.Now, s.NextID, s.config = head.Level, head.Index, head.Now, head.NextID, head.Config
-	s.NextAssoc, s.Decayed, s.LastHook, s.Retained, s.configs = head.NextAssoc, head.Decayed, head.LastHook, head.Retained, head.Configs
+	s.NextAssoc = head.NextAssoc
+	s.Decayed = head.Decayed
+	s.LastHook = head.LastHook
+	s.Retained = head.Retained
+	s.configs = head.Configs
 	s.restored = head.Restored
 	var jobs []*Job
 	var dec wire.Decoder // many jobs have the same specification
@@ -145,6 +154,9 @@ func Decode(r io.Reader) (_ *State, err error) {
 			s.interned.share(rec.Job.Spec)
 			s.jobs.Set(rec.Job.ID, rec.Job)
 			jobs = append(jobs, rec.Job)
+		}
+		if rec.Federation != nil {
+			s.federation = rec.Federation
 		}
 		s.regainRecord(&rec)
 	}

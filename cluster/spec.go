@@ -253,17 +253,18 @@ type JobSpec struct {
 	LimitMin  time.Duration `json:"limit_min,omitempty"`
 	DelayBoot time.Duration `json:"delay_boot,omitempty"`
 	Hold      bool          `json:"hold,omitempty"`
+	Reboot    bool          `json:"reboot,omitempty"`
 	Nice      int           `json:"nice,omitempty"`
 	Site      int           `json:"site,omitempty" by:"operator"` // the site's own part of the priority
 	Priority  *uint32       `json:"priority,omitempty"`
 	Sharing   Sharing       `json:"sharing,omitempty"`
 	Requeue   *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
-	Reboot    bool          `json:"reboot,omitempty"`
 	Signal    Signal        `json:"signal,omitzero"`
 	MailType  []string      `json:"mail_type,omitempty"`
 	MailUser  string        `json:"mail_user,omitempty"`
 	Notify    string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
-	// Inside is the container that the script runs in; nil: none.
+	// Inside is the container that the script runs in. Of a job without a script it is the image that its steps are
+	// to have. nil: none.
 	Inside *Container `json:"inside,omitempty" since:"2"`
 }
 
@@ -377,4 +378,6 @@ type Winsize struct {
 type Timing struct {
 	Begin time.Time `json:"begin,omitzero"`
 	Cron  *Cron     `json:"cron,omitempty" since:"3"`
+	// Prefetch is an image that nodes get before the job's time counts; nil: none.
+	Prefetch *Prefetch `json:"prefetch,omitempty" since:"6"`
 }

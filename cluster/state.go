@@ -145,8 +145,12 @@ func newTables() tables {
 		timerAt: btree.NewMap[JobID, [2]time.Time](32),
 		names:   btree.NewBTreeGOptions(nameLess, opt), order: btree.NewMap[int, *Node](32), listed: newListed(),
 		tokens: btree.NewMap[string, *Token](32), joined: btree.NewMap[string, *Member](32),
-		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32), reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32), mute: btree.NewMap[NodeName, *Node](32),
-		resvs: btree.NewMap[string, *Reservation](32), hooks: btree.NewMap[uint64, *Hook](32), tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(), cliques: newGroups(), changes: changeLog{state: new(origin)}, interned: newInterned(),
+		arrays: btree.NewMap[JobID, arrayCount](32), idle: btree.NewMap[BlobHash, *Blob](32),
+		reboots: btree.NewMap[NodeName, *Node](32), powers: btree.NewMap[NodeName, *Node](32),
+		mute:  btree.NewMap[NodeName, *Node](32),
+		resvs: btree.NewMap[string, *Reservation](32), hooks: btree.NewMap[uint64, *Hook](32),
+		tested: btree.NewMap[string, *TestedPart](32), tallies: newTallies(), leaves: newGroups(),
+		cliques: newGroups(), changes: changeLog{state: new(origin)}, interned: newInterned(),
 	}
 }
 
@@ -158,7 +162,11 @@ func (t *tables) copy() tables {
 	c.keys, c.spent = t.keys.Copy(), t.spent.Copy()
 	c.queueAt, c.books = t.queueAt.Copy(), t.copyBooks()
 	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
-	c.order, c.listed, c.arrays, c.idle, c.timerAt = t.order.Copy(), t.listed.Copy(), t.arrays.Copy(), t.idle.Copy(), t.timerAt.Copy()
+	c.order = t.order.Copy()
+	c.listed = t.listed.Copy()
+	c.arrays = t.arrays.Copy()
+	c.idle = t.idle.Copy()
+	c.timerAt = t.timerAt.Copy()
 	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
 	c.hooks, c.powers, c.mute, c.tested = t.hooks.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
 	c.leaves, c.cliques, c.interned = t.leaves.Copy(), t.cliques.Copy(), nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dev.muster/cluster/federation"
 )
 
 // Limits of what one submission may carry. Slurm's own figures where it has them.
@@ -46,6 +48,8 @@ type Submit struct {
 	// Key is the submitter's own name of this submission: made again after an answer was lost, it
 	// answers with the job that it made then.
 	Key string `json:"key,omitempty"`
+	// Viable are the clusters of the federation where it may run; none: it is this cluster's alone.
+	Viable federation.Set `json:"viable,omitempty" since:"6"`
 }
 
 // maxKeyBytes bounds a submission's key.
@@ -99,7 +103,11 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{ID: t.allotID(), Key: c.Key}
+	fed, err := shares(t, c)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{ID: t.allotID(), Key: c.Key, Rarely: Rarely{Fed: fed}}
 	if spec.Array != nil {
 		j.ArrayID, j.Tasks = j.ID, spec.Array.Tasks
 	}
@@ -121,10 +129,18 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 		}
 	}
 	t.interned.share(spec)
-	j.Spec, j.Task, j.Submitted, j.Limit = spec, TaskAny, t.at, t.TimeLimit(spec)
+	j.Spec, j.Task, j.Limit = spec, TaskAny, t.TimeLimit(spec)
+	if j.Submitted.IsZero() {
+		j.Submitted = t.at
+	}
 	if a, ok := t.assocFor(spec); ok {
 		j.Assoc = a.ID
 	}
+	burst, err := burstAsked(t, j, spec)
+	if err != nil {
+		return err
+	}
+	j.Burst = burst
 	if err := t.admitLimits(j); err != nil && dead == "" {
 		return err
 	}
@@ -148,8 +164,9 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 func (t *tx) allotID() JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
+	base := idBase(t.tables)
 	for range t.JobCount() + 2 {
-		id := t.NextID
+		id := numbered(base, t.NextID)
 		if t.NextID++; t.NextID > t.config.MaxJobID {
 			t.NextID = t.config.FirstJobID
 		}
@@ -163,15 +180,16 @@ func (t *tx) allotID() JobID {
 // topPriority is where Slurm's priority/basic starts counting down.
 const topPriority = 4294901760
 
-// priorityOf is this version's order: as submitted, lowered by --nice.
-func priorityOf(j *Job) uint32 {
+// priorityOf is this version's order: as submitted, lowered by --nice. numbers are the bits of a job's number that
+// count.
+func priorityOf(j *Job, numbers JobID) uint32 {
 	if j.Held != NotHeld {
 		return 0
 	}
 	if j.Spec.Priority != nil {
 		return *j.Spec.Priority
 	}
-	p := int64(topPriority) - int64(cmp.Or(j.ArrayID, j.ID)) - int64(j.Spec.Nice)
+	p := int64(topPriority) - int64(cmp.Or(j.ArrayID, j.ID)&numbers) - int64(j.Spec.Nice)
 	return uint32(min(max(p, 1), topPriority))
 }
 
@@ -276,7 +294,8 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	}
 	if a := spec.Array; a != nil {
 		if a.Tasks.Empty() || a.Tasks.Max() >= s.config.MaxArraySize {
-			return spec, Errorf(Invalid, ErrArray, "array index %d is not below MaxArraySize %d", a.Tasks.Max(), s.config.MaxArraySize)
+			return spec, Errorf(Invalid, ErrArray, "array index %d is not below MaxArraySize %d",
+				a.Tasks.Max(), s.config.MaxArraySize)
 		}
 	}
 	if spec.Nice < 0 && !by.Operator() {
@@ -284,10 +303,12 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	}
 	spec.perGPU(s.config)
 	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
-		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d", spec.MaxNodes, spec.MinNodes)
+		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d",
+			spec.MaxNodes, spec.MinNodes)
 	}
 	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
-		return spec, Errorf(Invalid, ErrNodeConfig, "%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
+		return spec, Errorf(Invalid, ErrNodeConfig,
+			"%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
 	}
 	for _, name := range spec.NodeList {
 		if _, ok := s.nodes.Get(name); !ok {
@@ -314,7 +335,7 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if err := admitWCKey(s, &spec); err != nil {
 		return spec, err
 	}
-	if err := admitPartLimits(s, &spec); err != nil {
+	if err := admitLimits(s, &spec); err != nil {
 		return spec, err
 	}
 	if err := admitFeatures(s, &spec); err != nil {
@@ -371,7 +392,8 @@ const maxCount = 1 << 24
 // admitNumbers refuses counts that make no sense.
 func admitNumbers(spec *JobSpec) error {
 	l := spec.Layout
-	for _, n := range []int{l.MinNodes, l.MaxNodes, l.Tasks, l.TasksPerNode, l.TasksPerSocket, l.TasksPerCore, l.TasksPerGPU,
+	for _, n := range []int{l.MinNodes, l.MaxNodes, l.Tasks, l.TasksPerNode, l.TasksPerSocket,
+		l.TasksPerCore, l.TasksPerGPU,
 		l.CPUsPerTask, l.CPUsPerGPU, l.MinCPUs, l.SocketsPerNode, l.CoresPerSocket, l.ThreadsPerCore} {
 		if n < 0 || n > maxCount {
 			return Errorf(Invalid, ErrNodeCount, "%d is not a number of nodes, tasks or CPUs", n)
@@ -396,7 +418,9 @@ func admitNumbers(spec *JobSpec) error {
 		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
 	}
 	if spec.Limit > 0 && spec.LimitMin > spec.Limit {
-		return Errorf(Invalid, ErrTimeMin, "a least time limit of %s is above the time limit, %s: give --time-min less than --time", spec.LimitMin, spec.Limit)
+		return Errorf(Invalid, ErrTimeMin,
+			"a least time limit of %s is above the time limit, %s: give --time-min less than --time",
+			spec.LimitMin, spec.Limit)
 	}
 	return nil
 }
@@ -405,7 +429,8 @@ func admitNumbers(spec *JobSpec) error {
 func admitParts(s *Snapshot, spec *JobSpec) error {
 	part := Part(spec.PerNode)
 	if elsewhere := Part(slices.Concat(spec.PerJob, spec.PerTask, spec.PerSocket)); elsewhere != nil {
-		return Errorf(Invalid, ErrGRES, "%s is asked for by node: --gres=%s:%d", elsewhere.Name, elsewhere.Name, elsewhere.Count)
+		return Errorf(Invalid, ErrGRES, "%s is asked for by node: --gres=%s:%d", elsewhere.Name,
+			elsewhere.Name, elsewhere.Count)
 	}
 	if part == nil {
 		return nil
@@ -420,7 +445,8 @@ func admitParts(s *Snapshot, spec *JobSpec) error {
 		most = max(most, n.Inventory.PartsOf(part.Name))
 	}
 	if part.Count > most {
-		return Errorf(Invalid, ErrGRES, "%s:%d is more than any GPU has, %d (Name=%s in gres.conf)", part.Name, part.Count, most, part.Name)
+		return Errorf(Invalid, ErrGRES, "%s:%d is more than any GPU has, %d (Name=%s in gres.conf)",
+			part.Name, part.Count, most, part.Name)
 	}
 	return nil
 }
@@ -437,7 +463,8 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 			return Errorf(Invalid, ErrReservation, "there is no reservation %s", name)
 		}
 		if !r.Allows(spec) {
-			return Errorf(Denied, ErrResvAccess, "user %s and account %q may not use reservation %s", spec.User, spec.Account, name)
+			return Errorf(Denied, ErrResvAccess, "user %s and account %q may not use reservation %s",
+				spec.User, spec.Account, name)
 		}
 	}
 	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
@@ -494,7 +521,8 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		return err
 	}
 	if spec.Sharing == ShareMCS {
-		return Errorf(Invalid, ErrUnsupported, "--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
+		return Errorf(Invalid, ErrUnsupported,
+			"--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
 	}
 	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return p.ExclusiveUser }) {
 		spec.Sharing = ShareUser
@@ -555,7 +583,9 @@ func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 	case cpus < asks.CPUs && known && cpus > 0 && !spec.Overcommit:
 		return Errorf(Invalid, ErrStepCPUs, "partition %s has %d CPUs, not %d", p.Name, cpus, asks.CPUs)
 	case named < len(spec.NodeList):
-		return Errorf(Invalid, ErrNodesOutside, "partition %s has %d of the %d nodes that are named: see sinfo -p %s", p.Name, named, len(spec.NodeList), p.Name)
+		return Errorf(Invalid, ErrNodesOutside,
+			"partition %s has %d of the %d nodes that are named: see sinfo -p %s", p.Name, named,
+			len(spec.NodeList), p.Name)
 	}
 	return nil
 }
@@ -566,11 +596,14 @@ func (t *tables) fits(p *Partition, spec *JobSpec) error {
 	least, most := t.NodeBounds(p, spec)
 	switch why := p.Barred(spec); {
 	case !t.lifted(spec) && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
-		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s", spec.Limit, p.Name, p.MaxTime)
+		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s",
+			spec.Limit, p.Name, p.MaxTime)
 	case most > 0 && nodes > most, nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0):
-		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name, p.MinNodes, p.MaxNodes, nodes)
+		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name,
+			p.MinNodes, p.MaxNodes, nodes)
 	case p.MaxMem.Per == MemPerNode && p.MaxMem.MB > 0 && spec.Mem.Per == MemPerNode && spec.Mem.MB > p.MaxMem.MB:
-		return Errorf(Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name, p.MaxMem.MB, spec.Mem.MB)
+		return Errorf(Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name,
+			p.MaxMem.MB, spec.Mem.MB)
 	case strings.HasPrefix(string(why), "Job's account"):
 		return Errorf(Invalid, ErrAccount, "%s", why)
 	case why != NoReason:

@@ -98,7 +98,9 @@ func (t *tables) scopes(c counted) (out []scope) {
 	}
 	for _, q := range names {
 		if q != "" {
-			out = append(out, scope{kind: scopeQOS, name: q}, scope{scopeUser, c.uid, q}, scope{kind: scopeAccount, name: q + "\x00" + c.account})
+			out = append(out, scope{kind: scopeQOS, name: q}, scope{scopeUser, c.uid, q}, scope{
+				kind: scopeAccount, name: q + "\x00" + c.account,
+			})
 		}
 	}
 	if p != nil && p.MaxCPUsPerUser > 0 {
@@ -193,7 +195,8 @@ func (t *tables) checkTallies() error {
 			return slices.DeleteFunc(slices.Clone(list), func(a Amount) bool { return a.N == 0 })
 		}
 		if x.running != y.running || x.submitted != y.submitted || !slices.Equal(drop(x.tres), drop(y.tres)) {
-			err = fmt.Errorf("tally %v is %d %d %v, the jobs make %d %d %v", x.scope, x.running, x.submitted, x.tres, y.running, y.submitted, y.tres)
+			err = fmt.Errorf("tally %v is %d %d %v, the jobs make %d %d %v", x.scope, x.running,
+				x.submitted, x.tres, y.running, y.submitted, y.tres)
 		}
 		return err == nil
 	})

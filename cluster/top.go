@@ -16,7 +16,8 @@ func (*TopJobs) kind() string { return "top" }
 
 func (c *TopJobs) apply(t *tx) (any, error) {
 	if !t.by.Operator() && !t.config.UserTop {
-		return nil, Errorf(Denied, ErrAccess, "only operators may move jobs to the top: SchedulerParameters has no enable_user_top")
+		return nil, Errorf(Denied, ErrAccess,
+			"only operators may move jobs to the top: SchedulerParameters has no enable_user_top")
 	}
 	var movers []*Job
 	for _, r := range c.Refs {

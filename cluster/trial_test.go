@@ -11,7 +11,10 @@ func TestTrial(t *testing.T) {
 	id := w.submit(func(*JobSpec) {})
 	before, moment := text(t, w.s), w.s.Snapshot().Moment()
 	trial := w.s.Trial()
-	for _, cmd := range []Command{&Cancel{Ref: Ref{Job: id}}, &NodeSet{Nodes: []NodeName{nodeName(0)}}, &Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID, User: "alice"}}} {
+	for _, cmd := range []Command{
+		&Cancel{Ref: Ref{Job: id}}, &NodeSet{Nodes: []NodeName{nodeName(0)}},
+		&Submit{Spec: &JobSpec{Layout: &Layout{}, UID: alice.UID, User: "alice"}},
+	} {
 		trial.Apply(Entry{Index: w.s.Index, At: w.now, By: root, Cmd: cmd})
 	}
 	if j, _ := trial.Job(id); j.Phase != Ended || trial.JobCount() != 2 {

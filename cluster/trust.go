@@ -28,6 +28,14 @@ func (r Role) Word() string {
 	return string(r)
 }
 
+// Machine is what a machine of a role is.
+func (r Role) Machine() string {
+	if r == RoleLogin {
+		return "login host"
+	}
+	return r.Word()
+}
+
 // CA is the cluster's certificate authority. It lives in the replicated state, so that every server
 // can admit members; it never leaves the servers.
 type CA struct {
@@ -212,12 +220,15 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	}
 	k, ok := t.tokens.Get(c.Token)
 	if !ok || !k.Alive(t.at) {
-		return nil, Errorf(Denied, ErrAccess, "token %s is unknown, used up, expired or revoked: make another with muster token create", c.Token)
+		return nil, Errorf(Denied, ErrAccess,
+			"token %s is unknown, used up, expired or revoked: make another with muster token create",
+			c.Token)
 	}
 	m := c.Member
 	if m.Role != k.Role || m.Name == "" || m.Key == "" {
-		return nil, Errorf(Denied, ErrAccess, "token %s admits a %s, %q wants to be a %s",
-			k.ID, k.Role.Word(), m.Name, m.Role.Word())
+		return nil, Errorf(Denied, ErrAccess,
+			"token %s is for a %s, and %q would join as a %s: muster token create --role %s makes one for it",
+			k.ID, k.Role.Machine(), m.Name, m.Role.Machine(), m.Role.Word())
 	}
 	old, known := t.joined.Get(m.Name)
 	if known && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace && !t.silentNode(old) {

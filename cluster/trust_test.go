@@ -18,7 +18,10 @@ func TestTokenPut(t *testing.T) {
 		{func(k *Token) { k.Verifier = "x" }, `token "nodes" has no id or verifier`},
 	} {
 		w := newWorld(t, 1)
-		k := Token{ID: "nodes", Role: RoleNode, Uses: 5, Verifier: strings.Repeat("0a", 32), Expires: w.now.Add(time.Hour)}
+		k := Token{
+			ID: "nodes", Role: RoleNode, Uses: 5, Verifier: strings.Repeat("0a", 32),
+			Expires: w.now.Add(time.Hour),
+		}
 		c.change(&k)
 		if out := w.apply(root, &TokenPut{Token: k}); out.Err == nil || out.Err.Message != c.want {
 			t.Errorf("%v, want %s", out.Err, c.want)

@@ -182,9 +182,11 @@ func (t *tables) unindex(j *Job) {
 func (t *tables) index(j *Job) {
 	switch {
 	case j.Phase == Pending:
-		k := t.keyOf(j)
-		t.queue.Set(k)
-		t.queueAt.Set(j.ID, k)
+		if !Elsewhere(j) {
+			k := t.keyOf(j)
+			t.queue.Set(k)
+			t.queueAt.Set(j.ID, k)
+		}
 		for _, d := range j.Depends.Terms {
 			t.depends.Set(pairKey{d.Job, j.ID})
 		}
@@ -215,6 +217,9 @@ func (t *tables) index(j *Job) {
 func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	switch j.Phase {
 	case Pending:
+		if Elsewhere(j) {
+			break
+		}
 		if j.Eligible.After(t.Now) {
 			at[0] = j.Eligible
 		}
@@ -223,7 +228,9 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 		if at[1] = j.deadline(); j.Preparing() {
 			break
 		}
-		at[0] = j.EndLimit(t.config)
+		if !Fetching(j) {
+			at[0] = j.EndLimit(t.config)
+		}
 		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
 			at[0] = l
 		}
@@ -232,7 +239,7 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	case Suspended:
 		at[0] = j.Preempt.until()
 	case Ended:
-		if t.hetOver(j) {
+		if t.hetOver(j) && !owes(t, j) && !BurstOpen(j) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)
 		}
 	}
@@ -453,7 +460,8 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 		return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 	}
 	if !j.Spec.mayUse(&n.Inventory, &sh) {
-		return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID, sh.Usable, sh.Node)
+		return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID,
+			sh.Usable, sh.Node)
 	}
 	if !t.mayJoin(&l, j.Spec) {
 		return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)

@@ -57,6 +57,9 @@ type Patch struct {
 	Prefer       *string        `json:"prefer,omitempty"`
 	DelayBoot    *time.Duration `json:"delay_boot,omitempty"`
 	ResetAccrue  bool           `json:"reset_accrue,omitempty"` // its age counts anew
+	// Features and Clusters say where in the federation a job that waits may run.
+	Features *string `json:"cluster_features,omitempty" since:"6"`
+	Clusters *string `json:"clusters,omitempty" since:"6"`
 }
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
@@ -92,7 +95,9 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 			}
 		}
 		if c.Runs && p.misranged(&spec) {
-			return nil, Errorf(Invalid, ErrNodeCount, "job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID, *p.MinNodes)
+			return nil, Errorf(Invalid, ErrNodeCount,
+				"job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID,
+				*p.MinNodes)
 		}
 		if what := p.early(j.Spec); what != "" && j.Phase != Pending {
 			if waiting {
@@ -170,8 +175,12 @@ func (p *Patch) early(s *JobSpec) string {
 		what  string
 		asked bool
 	}{
-		{"the age", p.ResetAccrue}, {"the account", p.Account != nil}, {"the QOS", p.QOS != nil}, {"the wckey", p.WCKey != nil}, {"the dependency", p.Depends != nil}, {"the begin time", p.Begin != nil},
-		{"the files", p.Stdin != nil || p.Stdout != nil || p.Stderr != nil}, {"the working directory", p.WorkDir != nil}, {"the size", q.shape(&probe)},
+		{"the age", p.ResetAccrue}, {"the account", p.Account != nil}, {"the QOS", p.QOS != nil},
+		{"the wckey", p.WCKey != nil}, {"the dependency", p.Depends != nil},
+		{"the begin time", p.Begin != nil},
+		{"the files", p.Stdin != nil || p.Stdout != nil || p.Stderr != nil},
+		{"the working directory", p.WorkDir != nil}, {"the size", q.shape(&probe)},
+		{"the clusters", p.Features != nil || p.Clusters != nil},
 	} {
 		if x.asked {
 			return x.what
@@ -183,6 +192,9 @@ func (p *Patch) early(s *JobSpec) string {
 // admit holds what became of a job to what is asked of a submission, and finds its association.
 func (p *Patch) admit(t *tx, was, n *Job) error {
 	spec := n.Spec
+	if err := p.places(t, n, spec); err != nil {
+		return err
+	}
 	admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, *spec)
 	switch {
 	case err != nil:
@@ -229,9 +241,11 @@ func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
 	if p.End != nil {
 		switch {
 		case n.Started.IsZero():
-			return Errorf(Conflict, ErrNotRunning, "job %d has not begun, so its end can not be set: set its time limit", n.ID)
+			return Errorf(Conflict, ErrNotRunning,
+				"job %d has not begun, so its end can not be set: set its time limit", n.ID)
 		case p.End.Before(t.at.Add(-time.Minute)):
-			return Errorf(Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID, p.End.Format(time.DateTime))
+			return Errorf(Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID,
+				p.End.Format(time.DateTime))
 		}
 		limit, changed = max(p.End.Sub(n.begun())-n.SuspendTotal, time.Second), true
 	}
@@ -243,7 +257,9 @@ func (p *Patch) times(t *tx, n *Job, s *JobSpec) error {
 			return Errorf(Denied, ErrAccess, "only operators may raise the time limit of running job %d", n.ID)
 		}
 		if most := t.partitionTime(s); s.Limit != 0 && limit > max(s.Limit, most) && !t.by.Operator() {
-			return Errorf(Denied, ErrAccess, "only operators may raise the time limit of job %d above that of its partition, %s", n.ID, most)
+			return Errorf(Denied, ErrAccess,
+				"only operators may raise the time limit of job %d above that of its partition, %s", n.ID,
+				most)
 		}
 		s.Limit, n.Limit = limit, limit
 	}
@@ -271,45 +287,70 @@ func (p *Patch) order(t *tx, n *Job, s *JobSpec) error {
 		return Errorf(Invalid, ErrTaskCount, "job %d needs a task at least", n.ID)
 	}
 	set(&s.Site, p.Site)
-	switch {
-	case p.Priority == nil:
-	case *p.Priority == 0: // as Slurm: a hold
-		hold := HeldUser
-		if t.by.Operator() {
-			hold = HeldAdmin
-		}
-		t.setHold(n, max(hold, n.Held))
-	default:
-		if n.Held != NotHeld {
-			return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
-		}
-		switch {
-		case !t.by.Operator() && *p.Priority <= n.Priority:
-			return Errorf(Denied, ErrPriorityReset, "only operators may set a priority, the next computation would change it: set nice instead")
-		case !t.by.Operator():
-			return Errorf(Denied, ErrAccess, "only operators may set a priority")
-		case t.config.Priority.Multifactor:
-			s.Nice = 0 // what was set counts as it is
-		}
-		s.Priority = p.Priority
+	if err := p.priority(t, n, s); err != nil {
+		return err
 	}
-	if p.Depends != nil {
-		for _, d := range p.Depends.Terms {
-			if d.Job != 0 && (d.Job == n.ID || d.Job == n.ArrayID || n.Het != nil && d.Job >= n.Het.ID && d.Job <= n.Het.Last()) {
-				return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
-			}
-		}
-		s.Depends = p.Depends.asked()
-		n.Depends = s.Depends
+	if err := p.dependency(n, s); err != nil {
+		return err
 	}
 	if p.ArrayLimit != nil && s.Array != nil {
 		a := *s.Array
 		a.Limit, s.Array = *p.ArrayLimit, &a
 	}
 	if (p.CoreSpec != nil || p.ThreadSpec != nil) && !t.config.SpecUse {
-		return Errorf(Denied, ErrAccess, "no job may say what it leaves of its nodes: AllowSpecResourcesUsage=yes in slurm.conf lets them")
+		return Errorf(Denied, ErrAccess,
+			"no job may say what it leaves of its nodes: AllowSpecResourcesUsage=yes in slurm.conf lets them")
 	}
 	return CheckRights(t.by, p)
+}
+
+// priority sets it as it is; 0 is a hold, as in Slurm.
+func (p *Patch) priority(t *tx, n *Job, s *JobSpec) error {
+	if p.Priority == nil {
+		return nil
+	}
+	if *p.Priority == 0 {
+		hold := HeldUser
+		if t.by.Operator() {
+			hold = HeldAdmin
+		}
+		t.setHold(n, max(hold, n.Held))
+		return nil
+	}
+	switch {
+	case n.Held != NotHeld:
+		return Errorf(Conflict, ErrNotHeld, "job %d is held; release it instead", n.ID)
+	case !t.by.Operator() && *p.Priority <= n.Priority:
+		return Errorf(Denied, ErrPriorityReset,
+			"only operators may set a priority, the next computation would change it: set nice instead")
+	case !t.by.Operator():
+		return Errorf(Denied, ErrAccess, "only operators may set a priority")
+	case t.config.Priority.Multifactor:
+		s.Nice = 0 // what was set counts as it is
+	}
+	s.Priority = p.Priority
+	return nil
+}
+
+// dependency sets what the job waits for.
+func (p *Patch) dependency(n *Job, s *JobSpec) error {
+	if p.Depends == nil {
+		return nil
+	}
+	own := func(id JobID) bool {
+		return id == n.ID || id == n.ArrayID || n.Het != nil && id >= n.Het.ID && id <= n.Het.Last()
+	}
+	for _, d := range p.Depends.Terms {
+		if d.Job != 0 && own(d.Job) {
+			return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
+		}
+	}
+	if s.Depends.expands() || p.Depends.expands() {
+		return Errorf(Invalid, ErrDependency, "which job is expanded is said when job %d is submitted", n.ID)
+	}
+	s.Depends = p.Depends.asked()
+	n.Depends = s.Depends
+	return nil
 }
 
 // shape changes what the job needs; it reports whether anything was asked.

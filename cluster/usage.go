@@ -45,7 +45,8 @@ func (s Spent) times(f float64) Spent {
 func (s Spent) plus(o Spent) Spent {
 	s.Raw, s.Wall, s.TRES = max(s.Raw+o.Raw, 0), max(s.Wall+o.Wall, 0), slices.Clone(s.TRES)
 	for _, a := range o.TRES {
-		i, ok := slices.BinarySearchFunc(s.TRES, a.TRES, func(x Amount, name string) int { return strings.Compare(x.TRES, name) })
+		i, ok := slices.BinarySearchFunc(s.TRES, a.TRES,
+			func(x Amount, name string) int { return strings.Compare(x.TRES, name) })
 		if !ok {
 			s.TRES = slices.Insert(s.TRES, i, Amount{TRES: a.TRES})
 		}

@@ -40,7 +40,9 @@ func (t *tx) numberWCKeys(u *User) error {
 			return err
 		}
 		if strings.HasPrefix(k.Name, WCKeyDefault) {
-			return Errorf(Invalid, ErrWCKey, "wckey %q of user %s: %s at the beginning stands for a default one, give another name", k.Name, u.Name, WCKeyDefault)
+			return Errorf(Invalid, ErrWCKey,
+				"wckey %q of user %s: %s at the beginning stands for a default one, give another name",
+				k.Name, u.Name, WCKeyDefault)
 		}
 		if old.HasWCKey(k.Name) {
 			k.ID = old.WCKeys[slices.IndexFunc(old.WCKeys, func(o WCKey) bool { return o.Name == k.Name })].ID
@@ -49,7 +51,8 @@ func (t *tx) numberWCKeys(u *User) error {
 		}
 	}
 	if u.DefaultWCKey != "" && !u.HasWCKey(u.DefaultWCKey) {
-		return Errorf(NotFound, ErrWCKey, "user %s has no wckey %q to be the default one: add it first", u.Name, u.DefaultWCKey)
+		return Errorf(NotFound, ErrWCKey, "user %s has no wckey %q to be the default one: add it first",
+			u.Name, u.DefaultWCKey)
 	}
 	return nil
 }

@@ -51,7 +51,9 @@ func TestWCKeys(t *testing.T) {
 		{"root can not have any", false, true, "root", 0, "x", "", true},
 	} {
 		configure(c.track, c.enforce)
-		spec, err := Admit(w.s.Snapshot(), Identity{UID: c.uid}, JobSpec{UID: c.uid, User: c.user, WCKey: c.asked, Layout: &Layout{MinNodes: 1, Tasks: 1}})
+		spec, err := Admit(w.s.Snapshot(), Identity{UID: c.uid}, JobSpec{
+			UID: c.uid, User: c.user, WCKey: c.asked, Layout: &Layout{MinNodes: 1, Tasks: 1},
+		})
 		if c.refused {
 			if e, ok := err.(*Error); !ok || e.Kind != ErrWCKey {
 				t.Errorf("%s: %v", c.name, err)
@@ -68,7 +70,9 @@ func TestWCKeyOfJob(t *testing.T) {
 	cfg := *w.s.Config()
 	cfg.Enforce.WCKeys = true
 	w.ok(root, &Configure{Config: &cfg})
-	w.ok(root, &ChangeAccounts{Changes: []Change{{User: &User{Name: "alice", WCKeys: []WCKey{{Name: "a"}, {Name: "b"}}, DefaultWCKey: "a"}}}})
+	w.ok(root, &ChangeAccounts{
+		Changes: []Change{{User: &User{Name: "alice", WCKeys: []WCKey{{Name: "a"}, {Name: "b"}}, DefaultWCKey: "a"}}},
+	})
 	id := w.submit(func(s *JobSpec) { s.User = "alice" })
 	wckey := func() string { j, _ := w.s.Job(id); return j.Spec.WCKey }
 	patch := func(key string) *UpdateJob { return &UpdateJob{Ref: Ref{Job: id}, Patch: Patch{WCKey: &key}} }

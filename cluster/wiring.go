@@ -197,7 +197,8 @@ func (t *tables) Misplaced() map[NodeName]string {
 			case named:
 				out[name] = fmt.Sprintf("topology.conf puts %s below %s, its ports say %s", name, s.Name, text)
 			case usual != "" && n.Inventory.ports() != usual:
-				out[name] = fmt.Sprintf("topology.conf puts %s below %s, whose other nodes are on %s; its ports say %s", name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
+				out[name] = fmt.Sprintf("topology.conf puts %s below %s, whose other nodes are on %s; its ports say %s",
+					name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
 			}
 		}
 	}
@@ -237,7 +238,8 @@ func (t *tables) askElsewhere(out map[NodeName]string) {
 		switch asks, is := n.Inventory.Topology, home[n.Name]; is {
 		case asks:
 		case "":
-			out[n.Name] = fmt.Sprintf("%s asks for Topology=%s, but topology.conf has no such block, or switch above no others", n.Name, asks)
+			out[n.Name] = fmt.Sprintf("%s asks for Topology=%s, but topology.conf has no such block, or switch above no others",
+				n.Name, asks)
 		default:
 			out[n.Name] = fmt.Sprintf("%s asks for Topology=%s, but topology.conf names it below %s", n.Name, asks, is)
 		}

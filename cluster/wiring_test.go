@@ -11,7 +11,9 @@ import (
 func wired(leaves ...string) Inventory {
 	inv := smallNode()
 	for i, l := range leaves {
-		inv.NICs = append(inv.NICs, NIC{Device: fmt.Sprintf("mlx5_%d", i), Port: 1, Link: "InfiniBand", State: PortActive, Leaf: l})
+		inv.NICs = append(inv.NICs, NIC{
+			Device: fmt.Sprintf("mlx5_%d", i), Port: 1, Link: "InfiniBand", State: PortActive, Leaf: l,
+		})
 	}
 	return inv
 }
@@ -98,7 +100,13 @@ func TestMisplaced(t *testing.T) {
 		switches []Switch
 		want     string
 	}{
-		{[]Switch{{Name: "leaf1", Nodes: []NodeName{"n0", "n1", "n2", "n5"}}, {Name: "leaf2", Nodes: []NodeName{"n3", "n4"}}}, "map[]"},
+		{
+			[]Switch{
+				{Name: "leaf1", Nodes: []NodeName{"n0", "n1", "n2", "n5"}},
+				{Name: "leaf2", Nodes: []NodeName{"n3", "n4"}},
+			},
+			"map[]",
+		},
 		{[]Switch{{Name: "leaf1", Nodes: []NodeName{"n0", "n1", "n2", "n3"}}, {Name: "leaf2", Nodes: []NodeName{"n4"}}},
 			"map[n3:topology.conf puts n3 below leaf1, its ports say leaf2]"},
 		{[]Switch{{Name: "s1", Nodes: []NodeName{"n0", "n1", "n2", "n3"}}, {Name: "s2", Nodes: []NodeName{"n4"}}},

@@ -103,7 +103,10 @@ func metaAt(f io.ReaderAt, at int64) (m boltMeta, ok bool, err error) {
 	if native.Uint32(t) != boltMagic || native.Uint32(t[4:]) != boltVersion || native.Uint64(t[metaBytes-8:]) != sum.Sum64() {
 		return m, false, nil
 	}
-	m = boltMeta{pageSize: native.Uint32(t[8:]), root: native.Uint64(t[16:]), end: native.Uint64(t[40:]), txid: native.Uint64(t[48:])}
+	m = boltMeta{
+		pageSize: native.Uint32(t[8:]), root: native.Uint64(t[16:]), end: native.Uint64(t[40:]),
+		txid: native.Uint64(t[48:]),
+	}
 	return m, m.pageSize >= 512 && m.end < maxPages, nil
 }
 

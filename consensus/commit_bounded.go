@@ -27,7 +27,8 @@ func upTo(q *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	return q
 }
 
-func (t commitBounded) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest, r *raft.AppendEntriesResponse) error {
+func (t commitBounded) AppendEntries(id raft.ServerID, to raft.ServerAddress, q *raft.AppendEntriesRequest,
+	r *raft.AppendEntriesResponse) error {
 	if t.disk.hangs() {
 		return errDiskHangs
 	}
@@ -55,7 +56,8 @@ func (p carefulPipeline) AppendEntries(q *raft.AppendEntriesRequest, r *raft.App
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t commitBounded) RequestPreVote(id raft.ServerID, to raft.ServerAddress, q *raft.RequestPreVoteRequest, r *raft.RequestPreVoteResponse) error {
+func (t commitBounded) RequestPreVote(id raft.ServerID, to raft.ServerAddress,
+	q *raft.RequestPreVoteRequest, r *raft.RequestPreVoteResponse) error {
 	v, ok := t.Transport.(raft.WithPreVote)
 	if !ok {
 		return errors.New("this transport knows no pre-vote")

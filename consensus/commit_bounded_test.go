@@ -78,11 +78,16 @@ func TestStaleSuffix(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pipeline.Close() })
-	group := raft.Configuration{Servers: []raft.Server{{ID: "f", Address: addr}, {ID: "x", Address: "x"}, {ID: "y", Address: "y"}}}
+	group := raft.Configuration{
+		Servers: []raft.Server{{ID: "f", Address: addr}, {ID: "x", Address: "x"}, {ID: "y", Address: "y"}},
+	}
 	send := func(piped bool, term, prev, prevTerm, committed uint64, entries ...*raft.Log) {
 		t.Helper()
 		header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("x"), Addr: []byte("x")}
-		q := &raft.AppendEntriesRequest{RPCHeader: header, Term: term, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: committed, Entries: entries}
+		q := &raft.AppendEntriesRequest{
+			RPCHeader: header, Term: term, PrevLogEntry: prev, PrevLogTerm: prevTerm,
+			LeaderCommitIndex: committed, Entries: entries,
+		}
 		var r raft.AppendEntriesResponse
 		if piped {
 			if _, err := pipeline.AppendEntries(q, &r); err != nil {

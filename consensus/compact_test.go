@@ -47,7 +47,8 @@ func TestCompactionDue(t *testing.T) {
 		k.read.Store(c.read)
 		k.snapshot.Store(c.snapshot)
 		if k.due(false) != c.busy || k.due(true) != c.quiet {
-			t.Errorf("%d bytes after a snapshot of %d: due %v, when quiet %v", c.read, c.snapshot, k.due(false), k.due(true))
+			t.Errorf("%d bytes after a snapshot of %d: due %v, when quiet %v", c.read, c.snapshot,
+				k.due(false), k.due(true))
 		}
 	}
 }

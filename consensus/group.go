@@ -31,7 +31,10 @@ func (l *Log) Group() ([]Voter, error) {
 	_, leader := l.raft.LeaderWithID()
 	var out []Voter
 	for _, s := range f.Configuration().Servers {
-		out = append(out, Voter{ID: string(s.ID), Addr: string(s.Address), Voter: s.Suffrage == raft.Voter, Leader: s.ID == leader})
+		out = append(out, Voter{
+			ID: string(s.ID), Addr: string(s.Address), Voter: s.Suffrage == raft.Voter,
+			Leader: s.ID == leader,
+		})
 	}
 	return out, nil
 }
@@ -101,7 +104,8 @@ func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l
 
 // Network makes the transport of a group whose servers are on several machines, over connections
 // that the listener accepts and dial makes.
-func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error), log *slog.Logger) *raft.NetworkTransport {
+func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error),
+	log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3,
 		// Not two: raft's pipeline without a buffer blocks for ever when a follower refuses an entry while
 		// the next one is sent, and then raft never shuts down.

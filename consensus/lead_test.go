@@ -39,10 +39,11 @@ func trio(t *testing.T) (logs []*Log, disks []*hanging) {
 			}
 		}
 		disk := &hanging{}
-		cfg := Config{ID: fmt.Sprint("s", i), Addr: string(addrs[i]), Bootstrap: i == 0, Memory: true, wrap: func(s raft.LogStore) raft.LogStore {
-			disk.LogStore = s
-			return disk
-		}}
+		cfg := Config{ID: fmt.Sprint("s", i), Addr: string(addrs[i]), Bootstrap: i == 0, Memory: true,
+			wrap: func(s raft.LogStore) raft.LogStore {
+				disk.LogStore = s
+				return disk
+			}}
 		l, err := Open(cfg, &recorder{}, tr, quiet)
 		if err != nil {
 			t.Fatal(err)

@@ -201,9 +201,13 @@ func (l *Log) stores(cfg Config) (raft.LogStore, raft.StableStore, raft.Snapshot
 	return &retaining{LogStore: &thrifty{LogStore: cache, disk: disk}}, disk, snaps, nil
 }
 
-// openStore opens the file of the log.
+// openStore opens the files of the log.
 func (l *Log) openStore(cfg Config) (*guarded, error) {
-	path := filepath.Join(cfg.Dir, "raft.db")
+	files := filesOf(cfg.Dir)
+	path, err := files.name()
+	if err != nil {
+		return nil, err
+	}
 	if err := checkStore(path); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
@@ -212,8 +216,12 @@ func (l *Log) openStore(cfg Config) (*guarded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open raft store %s: %w", path, err)
 	}
-	l.close = append(l.close, store.Close)
-	g := &guarded{store: store, path: path, mark: cfg.Mark, fatal: cfg.Fatal, wrote: cfg.Wrote}
+	ahead, err := files.open(store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	l.close = append(l.close, func() error { return files.end(ahead, store) })
+	g := &guarded{store: ahead, path: files.opened, mark: cfg.Mark, fatal: cfg.Fatal, wrote: cfg.Wrote}
 	if g.wrote == nil {
 		g.wrote = func(time.Duration) {}
 	}

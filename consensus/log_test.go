@@ -59,7 +59,9 @@ func (r *recorder) Restore(in io.Reader) error {
 func start(t *testing.T, dir string, m Machine) (*Log, func()) {
 	t.Helper()
 	addr, trans := raft.NewInmemTransport("")
-	l, err := Open(Config{Dir: dir, ID: "a", Addr: string(addr), Bootstrap: true, Timeout: 50 * time.Millisecond}, m, trans, quiet)
+	l, err := Open(Config{
+		Dir: dir, ID: "a", Addr: string(addr), Bootstrap: true, Timeout: 50 * time.Millisecond,
+	}, m, trans, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +220,10 @@ func TestCollect(t *testing.T) {
 	}{
 		{"one proposes alone", 1, nil, 1, 0},
 		{"those who wait go with it", 1, []time.Duration{0, 0}, 3, 0},
-		{"they come again", 3, []time.Duration{200 * time.Microsecond, 700 * time.Microsecond}, 3, 700 * time.Microsecond},
+		{
+			"they come again", 3, []time.Duration{200 * time.Microsecond, 700 * time.Microsecond}, 3,
+			700 * time.Microsecond,
+		},
 		{"fewer come", 3, []time.Duration{200 * time.Microsecond}, 2, time.Millisecond},
 		{"nobody comes", 9, nil, 1, time.Millisecond},
 		{"they come too late", 3, []time.Duration{2 * time.Millisecond, 2 * time.Millisecond}, 1, time.Millisecond},

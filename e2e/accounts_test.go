@@ -26,7 +26,8 @@ func startBooks(t *testing.T) *dev {
 	if _, errs, code := d.as(daemonUID, "sbatch", "--wrap", "true"); code != 1 || !strings.Contains(errs, "Invalid account or account/partition combination specified") {
 		t.Fatalf("without an association sbatch gives exit code %d and says %q", code, errs)
 	}
-	for _, line := range []string{"add account science fairshare=30", "add account art fairshare=10", "add qos fast priority=10 maxjobsperuser=1",
+	for _, line := range []string{"add account science fairshare=30", "add account art fairshare=10",
+		"add qos fast priority=10 maxjobsperuser=1",
 		"add user daemon account=science qos=normal,fast", "add user bin account=art maxsubmitjobs=3"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
@@ -46,6 +47,7 @@ func (d *dev) submitAs(uid uint32, args ...string) string {
 // TestAccountsShares: what users have used decides whose jobs come first, and sshare, sprio, squeue and
 // scontrol tell the same of it.
 func TestAccountsShares(t *testing.T) {
+	t.Parallel()
 	d := startBooks(t)
 	if got, want := d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user,share,qos"),
 		"root||1|normal\nroot|root|1|normal\nart||10|normal\nart|bin|1|normal\nscience||30|normal\nscience|daemon|1|fast,normal"; got != want {
@@ -123,12 +125,15 @@ func TestAccountsLimits(t *testing.T) {
 		t.Errorf("scontrol tells no reason: %s", got)
 	}
 	d.must("scancel", one)
-	d.wait("the second job's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", two, "-o", "%T") == "COMPLETED" })
+	d.wait("the second job's end",
+		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", two, "-o", "%T") == "COMPLETED" })
 	d.must("sacctmgr", "-i", "modify", "account", "science", "set", "grptres=cpu=2")
 	big := d.submitAs(daemonUID, "-n3", "-t5", "--wrap", "true")
-	d.wait("the account's limit", func() bool { return d.must("squeue", "-h", "-j", big, "-o", "%r") == "AssocGrpCpuLimit" })
+	d.wait("the account's limit",
+		func() bool { return d.must("squeue", "-h", "-j", big, "-o", "%r") == "AssocGrpCpuLimit" })
 	d.must("sacctmgr", "-i", "modify", "account", "science", "set", "grptres=cpu=-1")
-	d.wait("its end without it", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", big, "-o", "%T") == "COMPLETED" })
+	d.wait("its end without it",
+		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", big, "-o", "%T") == "COMPLETED" })
 	if _, errs, code := d.run("sacctmgr", "-i", "delete", "account", "science"); code != 1 || !strings.HasPrefix(errs, " Error with request: You can not remove the default account of a user\n  C = ") {
 		t.Errorf("deleting the default account of users: exit code %d, %q", code, errs)
 	}
@@ -136,7 +141,8 @@ func TestAccountsLimits(t *testing.T) {
 	d.must("sacctmgr", "-i", "add", "qos", "over", "preempt=brief")
 	d.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "qos+=brief")
 	d.must("sacctmgr", "-i", "delete", "qos", "brief")
-	lists := d.must("sacctmgr", "-nP", "show", "assoc", "format=qos") + d.must("sacctmgr", "-nP", "show", "qos", "format=preempt")
+	lists := d.must("sacctmgr", "-nP", "show", "assoc", "format=qos") + d.must("sacctmgr", "-nP", "show",
+		"qos", "format=preempt")
 	if strings.Contains(lists, "brief") {
 		t.Errorf("a deleted QOS is still in lists:\n%s", lists)
 	}

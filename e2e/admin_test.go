@@ -53,15 +53,18 @@ func TestNodesInAdvance(t *testing.T) {
 		t.Errorf("a future node that is asked for:\n%s", out)
 	}
 	g.fails("s1", "Only State=FUTURE and State=CLOUD allowed", "scontrol", "create", "nodename=x", "state=down")
-	g.fails("s1", "Failed to parse nodeline 'nodename=x foo=1 state=cloud'", "scontrol", "create", "nodename=x", "foo=1", "state=cloud")
+	g.fails("s1", "Failed to parse nodeline 'nodename=x foo=1 state=cloud'", "scontrol", "create",
+		"nodename=x", "foo=1", "state=cloud")
 	g.fails("s1", "there is a node c1-001 already", "scontrol", "create", "nodename=c1-001", "state=cloud")
 	if _, errs, code := g.at["s1"].as(1, "scontrol", "create", "nodename=x", "state=cloud"); code == 0 || !strings.Contains(errs, "Invalid user id") {
 		t.Errorf("a user creates a node: %d, %s", code, errs)
 	}
 
-	job := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "/dev/null", "--wrap", "until [ -e go ]; do sleep 0.05; done")
+	job := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "/dev/null", "--wrap",
+		"until [ -e go ]; do sleep 0.05; done")
 	g.join("c1", "s1", hollow("1x8c16g", "c1-")...)
-	g.wait("the job to run on the node that came", func() bool { return g.must("s1", "squeue", "-h", "-o", "%t %N") == "R c1-001" })
+	g.wait("the job to run on the node that came",
+		func() bool { return g.must("s1", "squeue", "-h", "-o", "%t %N") == "R c1-001" })
 	if out := g.must("s1", "sinfo", "-h", "-N", "-n", "c1-[001-002]", "-o", "%N %t"); out != "c1-001 mix\nc1-002 idle~" {
 		t.Errorf("one of two has come: %q", out)
 	}
@@ -70,7 +73,8 @@ func TestNodesInAdvance(t *testing.T) {
 
 	g.must("s1", "scontrol", "delete", "nodename=c1-002")
 	g.fails("s1", "delete_node nodename=nosuch: Invalid node name specified", "scontrol", "delete", "nodename=nosuch")
-	g.fails("s1", "failed to delete nodes c1-001\ndelete_node nodename=c1-001: Requested nodes are busy", "scontrol", "delete", "nodename=c1-001")
+	g.fails("s1", "failed to delete nodes c1-001\ndelete_node nodename=c1-001: Requested nodes are busy",
+		"scontrol", "delete", "nodename=c1-001")
 	g.fails("s1", "f1-001 is up and would come back", "scontrol", "delete", "nodename=f1-001")
 	g.at["f1"].stop()
 	g.wait("the node to be lost", func() bool { return g.state("f1-001") == "down*" })
@@ -170,7 +174,8 @@ func TestReconfigure(t *testing.T) {
 		return g.read(t, "out")
 	}
 	expect(t, "without a prolog", out(), "")
-	rewrite(t, file, "ClusterName=c", "PartitionName=main Nodes=ALL Default=YES MaxTime=20", "PartitionName=new Nodes=c1-001", "TaskProlog="+g.dir+"/prolog")
+	rewrite(t, file, "ClusterName=c", "PartitionName=main Nodes=ALL Default=YES MaxTime=20",
+		"PartitionName=new Nodes=c1-001", "TaskProlog="+g.dir+"/prolog")
 	g.at["s1"].write("../prolog", "#!/bin/sh\necho print from the prolog\n")
 	if o, errs, code := g.run("s2", "scontrol", "reconfigure"); code != 0 || !strings.Contains(errs, "node gone is not in the file any more") {
 		t.Errorf("reconfigure: %d, %s%s", code, o, errs)

@@ -44,7 +44,9 @@ func TestAppliance(t *testing.T) {
 			t.Logf("%s# %s\n%s\n(%v)", b.on, command, out, time.Since(from).Round(100*time.Millisecond))
 			if printed == "" {
 				printed = out
-				for role, name := range map[string]string{"server --and-client": "SERVER_TOKEN", "client": "NODE_TOKEN", "login": "LOGIN_TOKEN"} {
+				for role, name := range map[string]string{
+					"server --and-client": "SERVER_TOKEN", "client": "CLIENT_TOKEN", "login": "LOGIN_TOKEN",
+				} {
 					k := regexp.MustCompile(`sh -s -- ` + role + ` --token (\S+)`).FindStringSubmatch(out)
 					if k == nil {
 						t.Fatalf("no command for a %s was printed", role)
@@ -109,7 +111,7 @@ func checkTwice(t *testing.T, m *machine, vars []string) {
 	}
 	was, pid := installed(), m.must("systemctl show -P MainPID muster-client")
 	for _, more := range []string{"", " --dry-run"} {
-		out := m.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $NODE_TOKEN"+more, vars...)
+		out := m.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $CLIENT_TOKEN"+more, vars...)
 		if !strings.Contains(out, "muster: nothing to change") {
 			t.Errorf("the second time it did\n%s", out)
 		}
@@ -125,7 +127,8 @@ func checkTwice(t *testing.T, m *machine, vars []string) {
 // startJob starts a job on a machine that ends when it is told to.
 func startJob(at map[string]*machine, name, node string) (id string) {
 	at["s1"].must("rm -f /tmp/" + name)
-	id = at["s1"].must(fmt.Sprintf("sbatch --parsable -w %s -J %s -o /dev/null --wrap 'until [ -e /tmp/%s ]; do sleep 0.2; done; exit 3'", node, name, name))
+	id = at["s1"].must(fmt.Sprintf("sbatch --parsable -w %s -J %s -o /dev/null --wrap 'until [ -e /tmp/%s ]; do sleep 0.2; done; exit 3'",
+		node, name, name))
 	at["s1"].shows("squeue -h -j "+id+" -o %T", "RUNNING")
 	return id
 }
@@ -202,7 +205,8 @@ func checkUpgrade(t *testing.T, at map[string]*machine, vars []string) {
 	}
 }
 
-var previousProgram = flag.String("previous", "", "a program built from an older commit: TestApplianceUpgrade upgrades a cluster from it")
+var previousProgram = flag.String("previous", "",
+	"a program built from an older commit: TestApplianceUpgrade upgrades a cluster from it")
 
 // TestApplianceUpgrade upgrades a cluster from the program of an older commit while jobs run and wait, and reboots
 // a machine with jobs: it comes back by itself, its jobs are requeued or failed for that.
@@ -225,8 +229,8 @@ func TestApplianceUpgrade(t *testing.T) {
 	if k == nil {
 		t.Fatal("no command for a client was printed")
 	}
-	vars := []string{"S1=10.77.0.1", "NODE_TOKEN=" + k[1]}
-	c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $NODE_TOKEN", vars...)
+	vars := []string{"S1=10.77.0.1", "CLIENT_TOKEN=" + k[1]}
+	c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $CLIENT_TOKEN", vars...)
 	was := s1.must("muster --version")
 	past := s1.must("sbatch --parsable --wait -o /dev/null --wrap true")
 	waits := s1.must("sbatch --parsable -H -o /dev/null --wrap 'exit 4'")
@@ -234,7 +238,10 @@ func TestApplianceUpgrade(t *testing.T) {
 
 	s1.put(filepath.Join(bin, "muster"), "/root/muster")
 	began := time.Now()
-	for name, out := range map[string]string{"s1": s1.must("./muster install server"), "c1": c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client", vars...)} {
+	for name, out := range map[string]string{
+		"s1": s1.must("./muster install server"),
+		"c1": c1.must("curl -fsSL http://$S1:7440/install.sh | sh -s -- client", vars...),
+	} {
 		if !strings.Contains(out, "; jobs run on") {
 			t.Errorf("the upgrade of %s did\n%s", name, out)
 		}
@@ -269,7 +276,8 @@ func checkReboot(t *testing.T, s1, c1 *machine) {
 	s1.shows("sacct -nXP -j "+never+" -o State", "NODE_FAIL")
 	s1.shows("sacct -nXP -j "+again+" -o State", "COMPLETED")
 	s1.shows("sinfo -hN -n c1 -o %T", "idle")
-	t.Logf("%v after the reboot began the node was idle and its job done", time.Since(began).Round(100*time.Millisecond))
+	t.Logf("%v after the reboot began the node was idle and its job done",
+		time.Since(began).Round(100*time.Millisecond))
 	if out := strings.TrimSpace(c1.must("cat /root/ran")); out != "1" { // the first time it had no number
 		t.Errorf("the job ran with restart counts %q", out)
 	}
@@ -342,7 +350,7 @@ func checkComesBack(t *testing.T, at map[string]*machine, vars []string) {
 	if out := at["s1"].must("sinfo -hN -o %N"); strings.Contains(out, "c2") {
 		t.Errorf("the node of a machine that has left is still there: %s", out)
 	}
-	join := "curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $NODE_TOKEN"
+	join := "curl -fsSL http://$S1:7440/install.sh | sh -s -- client --token $CLIENT_TOKEN"
 	if out := at["c2"].must(join, vars...); !strings.Contains(out, "muster: c2 is in the cluster as a client") {
 		t.Errorf("after it left: %s", out)
 	}

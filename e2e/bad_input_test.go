@@ -17,7 +17,8 @@ func TestGarbage(t *testing.T) {
 	d := startDev(t)
 	rnd := rand.NewChaCha8([32]byte{1})
 	heads := []string{"", "GET / HTTP/1.1\r\n", "POST /v1/jobs/submit HTTP/1.1\r\nContent-Length: 20\r\n\r\n",
-		"POST /v1/jobs/submit HTTP/1.1\r\nHost: m\r\nContent-Length: 5\r\n\r\n{{{{{", "GET /v1/jobs?q=%7B%7B HTTP/1.1\r\nHost: m\r\n\r\n",
+		"POST /v1/jobs/submit HTTP/1.1\r\nHost: m\r\nContent-Length: 5\r\n\r\n{{{{{",
+		"GET /v1/jobs?q=%7B%7B HTTP/1.1\r\nHost: m\r\n\r\n",
 		"POST /v1/steps/attach HTTP/1.1\r\nHost: m\r\nUpgrade: x\r\nConnection: Upgrade\r\nContent-Length: 2\r\n\r\n{}",
 		"POST /v1/nodes/report HTTP/1.1\r\nHost: m\r\nContent-Length: 60\r\n\r\n{\"reports\":[{\"node\":\"x\",\"seq\":1,\"updates\":[{\"kind\":\"?\"}]}]}   "}
 	for i := range 40 {
@@ -47,12 +48,14 @@ func TestRoughJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.must("scontrol", "release", id)
-	d.wait("the job without its folder", func() bool { return d.must("sacct", "-nXP", "-j", id, "-o", "State") == "COMPLETED" })
+	d.wait("the job without its folder",
+		func() bool { return d.must("sacct", "-nXP", "-j", id, "-o", "State") == "COMPLETED" })
 	if got := d.read("chdir.out"); !strings.Contains(got, "couldn't chdir to") || !strings.HasSuffix(got, "/tmp\n") {
 		t.Errorf("a vanished working directory: %q", got)
 	}
 	id = d.must("sbatch", "--parsable", "-o", "new/dir/%j/out", "--wrap", "echo made")
-	d.wait("the made folder", func() bool { b, _ := os.ReadFile(d.dir + "/new/dir/" + id + "/out"); return string(b) == "made\n" })
+	d.wait("the made folder",
+		func() bool { b, _ := os.ReadFile(d.dir + "/new/dir/" + id + "/out"); return string(b) == "made\n" })
 }
 
 // An array of a million tasks is one record: submitted, listed and cancelled in no time.
@@ -74,7 +77,8 @@ func TestOtherUser(t *testing.T) {
 	if err := os.Chmod(d.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	d.must("sbatch", "-W", "--uid=nobody", "-o", d.dir+"/who/%j.out", "--wrap", "id -un; stat -c %U who 2>/dev/null || stat -c %U "+d.dir+"/who")
+	d.must("sbatch", "-W", "--uid=nobody", "-o", d.dir+"/who/%j.out", "--wrap",
+		"id -un; stat -c %U who 2>/dev/null || stat -c %U "+d.dir+"/who")
 	expect(t, "runs as the user, who owns the made folder", d.read("who/1.out"), "nobody\nnobody\n")
 	_, errs, code := d.run("sbatch", "--uid=4242424", "-o", "/dev/null", "--wrap", "true")
 	if code == 0 || errs == "" {

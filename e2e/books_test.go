@@ -19,7 +19,10 @@ func startLedger(t *testing.T, more ...string) *dev {
 	file := confFile(t, append(more, "ClusterName=ledger", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01",
 		"AccountingStorageEnforce=associations,limits,qos", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")...)
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec", "--conf", file)
-	for _, line := range []string{"add account science", "add account art", "add user daemon account=science", "add user bin account=art"} {
+	for _, line := range []string{
+		"add account science", "add account art", "add user daemon account=science",
+		"add user bin account=art",
+	} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
 	return d
@@ -27,16 +30,19 @@ func startLedger(t *testing.T, more ...string) *dev {
 
 // TestLedger: after a random history sshare, sreport and sacct, each with its own sums, agree to the second.
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	d := startLedger(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	var ids []string
 	for range 12 {
 		uid := uint32(1 + r.IntN(2))
-		ids = append(ids, d.submitAs(uid, "-n", strconv.Itoa(1+r.IntN(4)), "-t5", "--wrap", fmt.Sprintf("sleep %.1f", 3*r.Float64())))
+		ids = append(ids,
+			d.submitAs(uid, "-n", strconv.Itoa(1+r.IntN(4)), "-t5", "--wrap", fmt.Sprintf("sleep %.1f", 3*r.Float64())))
 	}
 	d.wait("a first job", func() bool { return d.must("squeue", "-h", "-j", ids[0], "-o", "%T") != "PENDING" })
 	long := d.submitAs(daemonUID, "-n", "2", "-t5", "--wrap", "until [ -e "+d.dir+"/go ]; do sleep 0.1; done")
-	again := d.submitAs(binUID, "-n", "3", "-t5", "--wrap", "[ -n \"$SLURM_RESTART_COUNT\" ] || exec sleep 200; sleep 2")
+	again := d.submitAs(binUID, "-n", "3", "-t5", "--wrap",
+		"[ -n \"$SLURM_RESTART_COUNT\" ] || exec sleep 200; sleep 2")
 	d.wait("the long ones", func() bool {
 		return d.must("squeue", "-h", "-j", long+","+again, "-o", "%T") == "RUNNING\nRUNNING"
 	})
@@ -72,8 +78,12 @@ func TestLedger(t *testing.T) {
 		sacct[user] += n
 	}
 	span := []string{"start=now-1hour", "end=now+1hour"}
-	report := users(d.must("sreport", append([]string{"-nP", "-t", "Seconds", "cluster", "UserUtilizationByAccount", "format=login,used"}, span...)...))
-	billed := users(d.must("sreport", append([]string{"-nP", "-t", "Seconds", "-T", "billing", "user", "top", "format=login,used"}, span...)...))
+	report := users(d.must("sreport", append([]string{
+		"-nP", "-t", "Seconds", "cluster", "UserUtilizationByAccount", "format=login,used",
+	}, span...)...))
+	billed := users(d.must("sreport", append([]string{
+		"-nP", "-t", "Seconds", "-T", "billing", "user", "top", "format=login,used",
+	}, span...)...))
 	var share map[string]string
 	d.wait("the last charge", func() bool {
 		share = users(d.must("sshare", "-nPaU", "-o", "user,rawusage"))
@@ -81,7 +91,8 @@ func TestLedger(t *testing.T) {
 	})
 	for _, u := range []string{"daemon", "bin"} {
 		if want := strconv.Itoa(sacct[u]); want == "0" || report[u] != want || billed[u] != want || share[u] != want {
-			t.Errorf("user %s: sacct has %s CPU-seconds, sreport %s, billed %s, sshare %s", u, want, report[u], billed[u], share[u])
+			t.Errorf("user %s: sacct has %s CPU-seconds, sreport %s, billed %s, sshare %s", u, want,
+				report[u], billed[u], share[u])
 		}
 	}
 	if got := d.must("sreport", append([]string{"-nP", "-t", "Seconds", "cluster", "goodput"}, span...)...); !strings.Contains(got, "ledger|Lost|requeued|cpu|") {
@@ -140,7 +151,9 @@ func TestBooksFile(t *testing.T) {
 		t.Errorf("load of what is there: %q", got)
 	}
 	show := func() string {
-		return d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,grptres,maxwall") + d.must("sacctmgr", "-nP", "show", "account", "withcoord")
+		return d.must("sacctmgr", "-nP", "show", "assoc",
+			"format=account,user,parentname,share,grptres,maxwall") + d.must("sacctmgr", "-nP", "show",
+			"account", "withcoord")
 	}
 	before := show()
 	d.must("sacctmgr", "-i", "delete", "user", "daemon,nobody")
@@ -155,7 +168,8 @@ func TestBooksFile(t *testing.T) {
 // is as it was.
 func TestBooksClean(t *testing.T) {
 	d := startLedger(t)
-	for _, line := range []string{"add account deep parent=science grptres=cpu=5 maxwall=1:00:00", "add user nobody account=deep fairshare=3", "add user nobody account=art",
+	for _, line := range []string{"add account deep parent=science grptres=cpu=5 maxwall=1:00:00",
+		"add user nobody account=deep fairshare=3", "add user nobody account=art",
 		"add coordinator account=deep names=daemon", "modify user bin set adminlevel=operator"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
@@ -165,19 +179,27 @@ func TestBooksClean(t *testing.T) {
 		t.Errorf("load of what is there: %q", got)
 	}
 	show := func() string {
-		return d.must("sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,grptres,maxwall,maxjobs") +
+		return d.must("sacctmgr", "-nP", "show", "assoc",
+			"format=account,user,parentname,share,grptres,maxwall,maxjobs") +
 			"\n" + d.must("sacctmgr", "-nP", "show", "account", "withcoord") + "\n" + d.must("sacctmgr", "-nP", "show", "user", "withcoord")
 	}
 	before := show()
-	for _, line := range []string{"add account extra", "add account below parent=extra", "add user lp account=below", "add user daemon account=art", "modify account deep set parent=extra grptres=cpu=7 maxjobs=3",
-		"modify user daemon where account=science set maxjobs=1", "add coordinator account=science names=bin", "delete coordinator account=deep names=daemon", "modify user bin set adminlevel=none", "delete user nobody account=art"} {
+	for _, line := range []string{"add account extra", "add account below parent=extra",
+		"add user lp account=below", "add user daemon account=art",
+		"modify account deep set parent=extra grptres=cpu=7 maxjobs=3",
+		"modify user daemon where account=science set maxjobs=1",
+		"add coordinator account=science names=bin", "delete coordinator account=deep names=daemon",
+		"modify user bin set adminlevel=none", "delete user nobody account=art"} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
 	got := d.must("sacctmgr", "-i", "load", file, "clean")
 	if after := show(); after != before {
 		t.Errorf("after load:\n%s\nbefore:\n%s\nload said:\n%s", after, before, got)
 	}
-	for _, want := range []string{"\n Deleted Account below\n", "\n Deleted User lp\n", "\n Deleted association of account art, user daemon", "\n Changed association of account deep\n"} {
+	for _, want := range []string{
+		"\n Deleted Account below\n", "\n Deleted User lp\n",
+		"\n Deleted association of account art, user daemon", "\n Changed association of account deep\n",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("load says nothing of%s:\n%s", want, got)
 		}
@@ -198,6 +220,7 @@ func TestBooksClean(t *testing.T) {
 
 // TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins anew.
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	d := startLedger(t)
 	if out := d.must("sacctmgr", "-i", "add", "qos", "gold", "grptresmins=cpu=1", "UsageResetPeriod=monthly"); !strings.Contains(out, "UsageResetPeriod         = MONTHLY") {
 		t.Errorf("add qos says\n%s", out)
@@ -210,11 +233,14 @@ func TestBudget(t *testing.T) {
 	}
 	d.must("sacctmgr", "-i", "modify", "user", "bin", "set", "qos+=gold")
 	first := d.submitAs(binUID, "-q", "gold", "-N2", "--exclusive", "-t5", "--wrap", "sleep 600")
-	d.wait("the budget's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", first, "-o", "%T") == "TIMEOUT" })
+	d.wait("the budget's end",
+		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", first, "-o", "%T") == "TIMEOUT" })
 	next := d.submitAs(binUID, "-q", "gold", "-t5", "--wrap", "true")
-	d.wait("the reason", func() bool { return d.must("squeue", "-h", "-j", next, "-o", "%r") == "QOSGrpCPUMinutesLimit" })
+	d.wait("the reason",
+		func() bool { return d.must("squeue", "-h", "-j", next, "-o", "%r") == "QOSGrpCPUMinutesLimit" })
 	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "RawUsage=0")
-	d.wait("a job on a new budget", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", next, "-o", "%T") == "COMPLETED" })
+	d.wait("a job on a new budget",
+		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", next, "-o", "%T") == "COMPLETED" })
 	d.must("sacctmgr", "-i", "modify", "qos", "gold", "set", "usageresetperiod=none")
 	if got := d.must("sacctmgr", "-nP", "show", "qos", "gold", "format=usageresetperiod"); got != "NONE" {
 		t.Errorf("after usageresetperiod=none: %q", got)
@@ -223,12 +249,14 @@ func TestBudget(t *testing.T) {
 
 // TestRefund: with PriorityParameters=refund_faults nobody is charged for an attempt that a node's failure ended.
 func TestRefund(t *testing.T) {
+	t.Parallel()
 	d := startLedger(t, "PriorityParameters=refund_faults")
 	id := d.submitAs(binUID, "-N1", "-w", "node-001", "-n2", "--no-requeue", "-t5", "--wrap", "sleep 600")
 	raw := func() string { return d.must("sshare", "-nPU", "-u", "bin", "-o", "rawusage") }
 	d.wait("a charge", func() bool { return raw() != "0" })
 	d.must("scontrol", "update", "nodename=node-001", "state=down", "reason=power")
-	d.wait("the job's end", func() bool { return d.must("squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "NODE_FAIL" })
+	d.wait("the job's end",
+		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "NODE_FAIL" })
 	if got := raw(); got != "0" {
 		t.Errorf("after the fault bin is charged %s", got)
 	}

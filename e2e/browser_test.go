@@ -57,7 +57,7 @@ func startBrowser(t *testing.T, dir string) *browser {
 	}
 	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu",
 		"--disable-background-networking", "--hide-scrollbars", "--remote-debugging-pipe",
-		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost", "--user-data-dir="+filepath.Join(dir, "browser"))
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE localhost", "--user-data-dir="+filepath.Join(dir, "browser"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -311,11 +311,13 @@ func (b *browser) look(base, path string, width int, scheme string) {
 
 // TestPageFaults: what TestPage looks for is found where it is.
 func TestPageFaults(t *testing.T) {
+	t.Parallel()
 	b := startBrowser(t, t.TempDir())
 	if b == nil {
 		return
 	}
-	b.open("data:text/html,<input><svg></svg><table><tr><td>x</td></tr></table><a href=x></a><p style='color:%23999'>pale</p><div style='width:3000px'>wide</div>", 360, "light")
+	b.open("data:text/html,<input><svg></svg><table><tr><td>x</td></tr></table><a href=x></a><p style='color:%23999'>pale</p><div style='width:3000px'>wide</div>",
+		360, "light")
 	found := strings.Join(b.run(faults), "\n")
 	for _, want := range []string{"no label", "no text", "no heads", "no name", "contrast 2.8", "wider than",
 		"no outline"} {

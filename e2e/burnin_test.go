@@ -58,13 +58,16 @@ func TestBurnin(t *testing.T) {
 		g.wait("its end", func() bool { return g.must("squeue", "-h") == "" })
 		shown, code = g.burnin("--show", "n1")
 		if code != want {
-			t.Fatalf("muster burnin --show: %d\n%s\nthe job's output:\n%s", code, shown, g.read("log-"+strings.TrimSpace(id)))
+			t.Fatalf("muster burnin --show: %d\n%s\nthe job's output:\n%s", code, shown,
+				g.read("log-"+strings.TrimSpace(id)))
 		}
 		return shown
 	}
 	shown := test(0)
-	for _, words := range [][]string{{"cpu", "passed", "slowest CPU"}, {"memory", "passed", "memory tested 16 MB"}, {"disk", "passed", "MB/s"},
-		{"GPU-00000000-1111-2222-3333-444455556666", "passed", "at rest: its counters alone", "NVLinks 18"}, {"GPU-00000001-1111", "1650922000123", "passed", "highest temperature 55 C"},
+	for _, words := range [][]string{{"cpu", "passed", "slowest CPU"},
+		{"memory", "passed", "memory tested 16 MB"}, {"disk", "passed", "MB/s"},
+		{"GPU-00000000-1111-2222-3333-444455556666", "passed", "at rest: its counters alone", "NVLinks 18"},
+		{"GPU-00000001-1111", "1650922000123", "passed", "highest temperature 55 C"},
 		{"load", "not tested", "dcgmi, gpu-burn, nvbandwidth and all_reduce_perf are not installed"}} {
 		if row(shown, words...) == "" {
 			t.Errorf("no line with %q:\n%s", words, shown)
@@ -78,8 +81,10 @@ func TestBurnin(t *testing.T) {
 	if err := os.Mkdir(g.dir+"/tools", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	writeProgram(t, g.dir+"/tools", "gpu_burn", "#!/bin/sh\necho 'Tested 2 GPUs:'\necho '\tGPU 0: OK'\necho '\tGPU 1: FAULTY'\n")
-	writeProgram(t, g.dir+"/tools", "all_reduce_perf", "#!/bin/sh\necho '# Out of bounds values : 0 OK'\necho '# Avg bus bandwidth    : 361.2'\n")
+	writeProgram(t, g.dir+"/tools", "gpu_burn",
+		"#!/bin/sh\necho 'Tested 2 GPUs:'\necho '\tGPU 0: OK'\necho '\tGPU 1: FAULTY'\n")
+	writeProgram(t, g.dir+"/tools", "all_reduce_perf",
+		"#!/bin/sh\necho '# Out of bounds values : 0 OK'\necho '# Avg bus bandwidth    : 361.2'\n")
 	shown = test(1)
 	const evidence = "GPU 1 (GPU-00000001-1111-2222-3333-444455556666): gpu_burn: it computes wrong"
 	if row(shown, "GPU-00000001-1111", "failed", evidence) == "" || row(shown, "load", "passed", "all-reduce bus bandwidth 361.2 GB/s") == "" {

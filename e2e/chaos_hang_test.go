@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	chaosHang = flag.Bool("chaos-hang", false, "TestChaos has members hang, wait for their disks, hear in part, run out of files and be wrong about the time; none is killed")
+	chaosHang = flag.Bool("chaos-hang", false,
+		"TestChaos has members hang, wait for their disks, hear in part, run out of files and be wrong about the time; none is killed")
 	chaosLoad = flag.Int("chaos-load", 0, "how many processes are busy beside TestChaos all the time")
 )
 
@@ -46,11 +47,17 @@ func (c *chaos) hangs(leader, server, client string) (list []chaosFault) {
 		return list
 	}
 	for _, other := range append(c.others(leader), client) {
-		list = append(list, chaosFault{"half-open between the leader and another", func() { c.halfOpen(leader, other) }})
+		list = append(list, chaosFault{
+			"half-open between the leader and another", func() { c.halfOpen(leader, other) },
+		})
 	}
 	if c.hosts.block {
-		list = append(list, chaosFault{"disk of the leader hangs", func() { c.diskHangs(leader) }}, chaosFault{"disk of a server hangs", func() { c.diskHangs(server) }},
-			chaosFault{"disk of the leader slow", func() { c.diskSlow(leader) }}, chaosFault{"disk of a server slow", func() { c.diskSlow(server) }})
+		list = append(list, chaosFault{
+			"disk of the leader hangs", func() { c.diskHangs(leader) },
+		}, chaosFault{"disk of a server hangs", func() { c.diskHangs(server) }},
+			chaosFault{
+				"disk of the leader slow", func() { c.diskSlow(leader) },
+			}, chaosFault{"disk of a server slow", func() { c.diskSlow(server) }})
 	}
 	return list
 }
@@ -156,7 +163,8 @@ func TestClockLaunch(t *testing.T) {
 	if err := client.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >> "+g.dir+"/run; sleep 1; echo end >> "+g.dir+"/run")
+	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap",
+		"echo begin >> "+g.dir+"/run; sleep 1; echo end >> "+g.dir+"/run")
 	g.wait("its start", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%N") != "" })
 	g.at["s1"].setClock(0)
 	time.Sleep(2 * time.Second) // in which the leader may take the launch back

@@ -85,7 +85,10 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	const clients = 3
-	c := &chaos{clients: clients, rnd: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*chaosJob{}, faults: map[string]int{}}
+	c := &chaos{
+		clients: clients, rnd: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*chaosJob{},
+		faults: map[string]int{},
+	}
 	h, err := newHosts(t, 3+clients)
 	if err != nil {
 		t.Logf("no partitions are tried: %v", err)
@@ -99,7 +102,8 @@ func TestChaos(t *testing.T) {
 	}
 	c.hosts = h
 	conf := filepath.Join(t.TempDir(), "slurm.conf")
-	text := fmt.Sprintf("ClusterName=chaos\nPartitionName=main Nodes=ALL Default=YES\nSlurmdTimeout=%d\n", int(silentTime.Seconds()))
+	text := fmt.Sprintf("ClusterName=chaos\nPartitionName=main Nodes=ALL Default=YES\nSlurmdTimeout=%d\n",
+		int(silentTime.Seconds()))
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +237,9 @@ func (c *chaos) breakSomething() {
 				c.at[name].setClock(0)
 			}
 		}
-		list = append(list, chaosFault{"clock of the leader set", wrong(leader)}, chaosFault{"clock of a server set", wrong(server)}, chaosFault{"clock of a client set", wrong(client)})
+		list = append(list, chaosFault{
+			"clock of the leader set", wrong(leader),
+		}, chaosFault{"clock of a server set", wrong(server)}, chaosFault{"clock of a client set", wrong(client)})
 	}
 	if c.hosts != nil {
 		cut := func(name string, ms int) func() {
@@ -258,8 +264,12 @@ func (c *chaos) breakSomething() {
 				}
 			}
 		}
-		list = append(list, chaosFault{"leader cut off", cut(leader, 1000)}, chaosFault{"server cut off", cut(server, 1000)}, chaosFault{"client cut off", cut(client, 1000)},
-			chaosFault{"leader not heard by another", mute(leader, other)}, chaosFault{"leader does not hear another", mute(other, leader)},
+		list = append(list, chaosFault{
+			"leader cut off", cut(leader, 1000),
+		}, chaosFault{"server cut off", cut(server, 1000)}, chaosFault{"client cut off", cut(client, 1000)},
+			chaosFault{"leader not heard by another", mute(leader, other)}, chaosFault{
+				"leader does not hear another", mute(other, leader),
+			},
 			chaosFault{"client not heard by the leader", mute(client, leader)}, chaosFault{"client away", func() {
 				a := away{client: client, from: time.Now()}
 				c.hosts.cut(c.host(client))
@@ -344,7 +354,8 @@ func (c *chaos) check() {
 		}
 		if bad != "" {
 			wrong++
-			attempts, _, _ := c.run("s1", "sacct", "-nXPD", "-j", id, "-o", "JobID,State,ExitCode,Start,End,NodeList,Verdict")
+			attempts, _, _ := c.run("s1", "sacct", "-nXPD", "-j", id, "-o",
+				"JobID,State,ExitCode,Start,End,NodeList,Verdict")
 			t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; history: %sits attempts:\n%s", id, j.token,
 				j.requeues, j.tried, j.canceled, bad, text, c.output(j.token), r.line, attempts)
 		}
@@ -354,7 +365,8 @@ func (c *chaos) check() {
 			t.Errorf("unacknowledged job of token %d ran like this: %q", token, text)
 		}
 	}
-	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v", len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
+	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v",
+		len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
 	if *chaosHang {
 		t.Logf("all was well %v after a fault was over, at most", c.worst.Round(10*time.Millisecond))
 	}
@@ -362,7 +374,8 @@ func (c *chaos) check() {
 		t.Logf("what was done to it:\n%s", strings.Join(c.story, "\n"))
 	}
 	if most := jobsAtOnce*len(c.aways) + len(c.jobs)/100; failed > most {
-		t.Errorf("%d jobs of %d failed with their nodes, and a client was away %d times", failed, len(c.jobs), len(c.aways))
+		t.Errorf("%d jobs of %d failed with their nodes, and a client was away %d times", failed,
+			len(c.jobs), len(c.aways))
 	}
 }
 

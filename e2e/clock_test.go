@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-var setClocks = flag.Bool("clocks", false, "build the binary with wall clocks that tests can set (the whole standard library is compiled anew)")
+var setClocks = flag.Bool("clocks", false,
+	"build the binary with wall clocks that tests can set (the whole standard library is compiled anew)")
 
 // clockOverlay writes an overlay for go build by which time.Now is ahead by what a file says. The product's
 // own code is compiled as it is.

@@ -19,7 +19,8 @@ func TestCloudNodes(t *testing.T) {
 		"NodeName=cloud-00[1-2] CPUs=8 RealMemory=16000 State=CLOUD Feature=spot\nPartitionName=main Nodes=cloud-00[1-2] Default=YES\n")
 	g := newGroup(t, "--conf", conf)
 	node := func(format string) string { return g.must("s1", "sinfo", "-h", "-n", "cloud-001", "-o", format) }
-	expect(t, "nodes that are off", g.must("s1", "sinfo", "-h", "-t", "powered_down", "-o", "%n %t"), "cloud-001 idle~\ncloud-002 idle~")
+	expect(t, "nodes that are off", g.must("s1", "sinfo", "-h", "-t", "powered_down", "-o", "%n %t"),
+		"cloud-001 idle~\ncloud-002 idle~")
 
 	id := g.must("s1", "sbatch", "--parsable", "-C", "spot", "-o", dir+"/out", "--wrap", "echo ran on $SLURMD_NODENAME")
 	g.wait("ResumeProgram", func() bool { return textOf(dir+"/on") == "cloud-001\n" })
@@ -37,7 +38,8 @@ func TestCloudNodes(t *testing.T) {
 	g.wait("the node to be off", func() bool {
 		return g.must("s1", "sinfo", "-h", "-t", "powered_down", "-o", "%n %t") == "cloud-001 idle~\ncloud-002 idle~"
 	})
-	expect(t, "as scontrol has it", strings.Fields(g.must("s1", "scontrol", "show", "node", "cloud-001"))[0], "NodeName=cloud-001")
+	expect(t, "as scontrol has it",
+		strings.Fields(g.must("s1", "scontrol", "show", "node", "cloud-001"))[0], "NodeName=cloud-001")
 	if !strings.Contains(g.must("s1", "scontrol", "show", "node", "cloud-001"), "State=IDLE+CLOUD+POWERED_DOWN") {
 		t.Error(g.must("s1", "scontrol", "show", "node", "cloud-001"))
 	}
@@ -45,7 +47,8 @@ func TestCloudNodes(t *testing.T) {
 	write("quota", "")
 	id = g.must("s1", "sbatch", "--parsable", "-N2", "-o", dir+"/never", "--wrap", "true")
 	g.wait("the reason", func() bool {
-		return strings.Contains(g.must("s1", "scontrol", "show", "node", "cloud-002"), "Reason=ResumeProgram failed: "+resume+": exit status 1: no more GPUs in this region")
+		return strings.Contains(g.must("s1", "scontrol", "show", "node", "cloud-002"),
+			"Reason=ResumeProgram failed: "+resume+": exit status 1: no more GPUs in this region")
 	})
 	g.wait("the job to wait", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%t") == "PD" })
 	expect(t, "the node that was refused", node("%t"), "down~")

@@ -18,7 +18,8 @@ func TestCompleteWait(t *testing.T) {
 	}
 	epilog := put("epilog", "#!/bin/sh\nwhile [ -e "+dir+"/hold ]; do sleep .05; done\n")
 	settings := func(wait string) string {
-		return put("slurm.conf", "ClusterName=c\nEpilog="+epilog+"\nCompleteWait="+wait+"\nPartitionName=main Nodes=ALL Default=YES\n")
+		return put("slurm.conf",
+			"ClusterName=c\nEpilog="+epilog+"\nCompleteWait="+wait+"\nPartitionName=main Nodes=ALL Default=YES\n")
 	}
 	d := startDev(t, "--hollow", "2x4c8g1gpu:h100", "--hollow-exec", "--conf", settings("600"))
 	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
@@ -43,7 +44,8 @@ func TestCompleteWait(t *testing.T) {
 	d.wait("both to be over", func() bool { return d.must("squeue", "-h") == "" })
 
 	one = ends()
-	waits = d.must("sbatch", "--parsable", "-w", "gpu-node-002", "-o", "/dev/null", "--wrap", "while [ -e "+dir+"/hold ]; do sleep .05; done")
+	waits = d.must("sbatch", "--parsable", "-w", "gpu-node-002", "-o", "/dev/null", "--wrap",
+		"while [ -e "+dir+"/hold ]; do sleep .05; done")
 	settings("1")
 	d.must("scontrol", "reconfigure")
 	d.wait("the second job, a second after the end of the first", is(waits, "R"))

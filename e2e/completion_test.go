@@ -22,6 +22,12 @@ func TestCompletionLive(t *testing.T) {
 		"nodes=gpu-node-001", "users=root")
 	d.must("scontrol", "update", "nodename=gpu-node-001", "availablefeatures=fast,ib", "activefeatures=fast,ib")
 	job := d.must("sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true")
+	for _, wrapper := range []string{"qdel", "qsub", "pbsnodes"} { // fish completes what is there alone
+		if err := os.Symlink(filepath.Join(bin, "muster"), filepath.Join(d.dir, wrapper)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.env = append(d.env, "PATH="+d.dir+":"+bin+":"+os.Getenv("PATH"))
 	files := filepath.Join(d.dir, "files")
 	d.must("muster", "internal", "files", files)
 	shells := map[string]func(string) []string{
@@ -50,6 +56,9 @@ func TestCompletionLive(t *testing.T) {
 			"sacctmgr show acc":             "account",
 			"sacctmgr modify account ph":    "physics",
 			"sacctmgr -i delete user ali":   "alice",
+			"qdel " + job[:1]:               job,
+			"qsub -A phy":                   "physics",
+			"pbsnodes gpu-node-00":          "gpu-node-002",
 		} {
 			if got := completes(line); !slices.Contains(got, want) {
 				t.Errorf("%s: %q is completed to %q, want %q", shell, line, got, want)

@@ -11,7 +11,8 @@ func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	const text = "ClusterName=c\nPartitionName=main Nodes=ALL Default=YES\n"
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", writeFile(t, "old.conf", text+"KillWait=20\n"))
-	file := writeFile(t, "slurm.conf", text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nNodeFeaturesPlugins=knl\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
+	file := writeFile(t, "slurm.conf",
+		text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nNodeFeaturesPlugins=knl\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
 	out := d.must("muster", "config", "check", "--all", file)
 	expect(t, "what is said", strings.ReplaceAll(out, file, "F"), `F:4: schedulertyp is no key of slurm.conf: do you mean SchedulerType?
 F:6: nodefeaturesplugins plugins of Slurm can not be loaded
@@ -26,12 +27,16 @@ F: cluster c, 0 nodes declared, partitions main new; 4 notes`)
 		t.Errorf("a file that is not there: %d %s", code, errs)
 	}
 	diff := d.must("muster", "config", "diff", file)
-	for _, want := range []string{"- KillWait=20", "+ KillWait=30", "+ PartitionName=new Nodes=ALL", "+ AuthType=auth/munge"} {
+	for _, want := range []string{
+		"- KillWait=20", "+ KillWait=30", "+ PartitionName=new Nodes=ALL", "+ AuthType=auth/munge",
+	} {
 		if !strings.Contains(diff, want) {
 			t.Errorf("the difference lacks %q:\n%s", want, diff)
 		}
 	}
-	expect(t, "the same file", d.must("muster", "config", "diff", writeFile(t, "same.conf", text+"KillWait=20\n")), "nothing would change")
+	expect(t, "the same file",
+		d.must("muster", "config", "diff", writeFile(t, "same.conf", text+"KillWait=20\n")),
+		"nothing would change")
 }
 
 // TestConfigApply: the configuration is put in force, shown, and undone; only operators may, and what is shown
@@ -61,7 +66,8 @@ func TestConfigApply(t *testing.T) {
 	expect(t, "what is shown", d.must("muster", "config", "diff", shown), "nothing would change")
 	expect(t, "it", d.must("muster", "config", "show"), "ClusterName=c\nflorbl=1\nKillWait=40\nPartitionName=main Nodes=ALL Default=YES\n"+
 		"PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n\n# cgroup.conf\nConstrainCores=no")
-	expect(t, "undo", d.must("muster", "config", "undo"), "- PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n+ PartitionName=new Nodes=ALL MaxTime=0-00:05:00\nin force")
+	expect(t, "undo", d.must("muster", "config", "undo"),
+		"- PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n+ PartitionName=new Nodes=ALL MaxTime=0-00:05:00\nin force")
 	expect(t, "undone", d.must("sinfo", "-h", "-p", "new", "-o", "%a"), "up")
 	d.must("muster", "config", "undo", "1")
 	expect(t, "the first again", d.must("sinfo", "-h", "-o", "%P"), "main*")
@@ -76,8 +82,10 @@ func TestConfigApply(t *testing.T) {
 		w := strings.Fields(l)
 		how = append(how, w[0]+" "+strings.Join(w[3:], " "))
 	}
-	expect(t, "history", strings.Join(how, "\n"), "1 muster file\n2 root apply\n3 root partition_set\n4 root undo 2\n5 root undo 1")
-	expect(t, "an older one", d.must("muster", "config", "show", "1"), "ClusterName=c\nKillWait=20\nPartitionName=main Nodes=ALL Default=YES")
+	expect(t, "history", strings.Join(how, "\n"),
+		"1 muster file\n2 root apply\n3 root partition_set\n4 root undo 2\n5 root undo 1")
+	expect(t, "an older one", d.must("muster", "config", "show", "1"),
+		"ClusterName=c\nKillWait=20\nPartitionName=main Nodes=ALL Default=YES")
 }
 
 // TestConfigWins: what was applied stays through changes of leader and restarts, whatever the servers' files say,
@@ -112,7 +120,9 @@ func TestConfigWins(t *testing.T) {
 // TestLintAsks: with a cluster that answers a script is compared with its nodes and partitions.
 func TestLintAsks(t *testing.T) {
 	t.Parallel()
-	d := startDev(t, "--hollow", "1x4c8g2gpu:h100", "--conf", writeFile(t, "s.conf", "PartitionName=main Nodes=ALL Default=YES DefaultTime=5\n"))
+	d := startDev(t, "--hollow", "1x4c8g2gpu:h100", "--conf",
+		writeFile(t, "s.conf", "PartitionName=main Nodes=ALL Default=YES DefaultTime=5\n"))
 	file := writeFile(t, "job.sh", "#!/bin/sh\n#SBATCH --gres=gpu:h100:4\ntrue\n")
-	expect(t, "notes", strings.ReplaceAll(d.must("muster", "lint", file), file, "F"), "F:2: asks for 4 h100 GPUs on a node, no node of this cluster has more than 2")
+	expect(t, "notes", strings.ReplaceAll(d.must("muster", "lint", file), file, "F"),
+		"F:2: asks for 4 h100 GPUs on a node, no node of this cluster has more than 2")
 }

@@ -109,7 +109,8 @@ func TestContainerFile(t *testing.T) {
 		t.Errorf("the image is in the store by its manifest and by what docker save has of it: %s", out)
 	}
 	for _, c := range []struct{ what, line, out, errs string }{
-		{"a bundle", "srun --container=bundle sh -c 'pwd; ls; cat /data/x; echo $COLOUR $SLURM_CONTAINER; id -u; touch /fast/x && echo fast'",
+		{"a bundle",
+			"srun --container=bundle sh -c 'pwd; ls; cat /data/x; echo $COLOUR $SLURM_CONTAINER; id -u; touch /fast/x && echo fast'",
 			"/deep\nhere\nof the bundle\nbundle " + d.dir + "/bundle\n1\nfast\n",
 			"the hooks of " + d.dir + "/bundle are not run"},
 		{"it is read-only", "srun --container=bundle touch /x", "", "Read-only file system"},

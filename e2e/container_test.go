@@ -82,7 +82,8 @@ func layerOf(t *testing.T, box bool, files ...string) v1.Layer {
 func imageOf(t *testing.T) v1.Image {
 	t.Helper()
 	img, err := mutate.AppendLayers(empty.Image,
-		layerOf(t, true, "etc/os-release=ID=tiny\n", "etc/gone=x", "etc/passwd=root:x:0:0::/:/bin/sh\n", "root/secret=s", "app/", "data=->/app", "etc/resolv.conf=->../run/r"),
+		layerOf(t, true, "etc/os-release=ID=tiny\n", "etc/gone=x", "etc/passwd=root:x:0:0::/:/bin/sh\n",
+			"root/secret=s", "app/", "data=->/app", "etc/resolv.conf=->../run/r"),
 		layerOf(t, false, "etc/.wh.gone=", "etc/second=2\n", "entry=#!/bin/sh\necho entered\nexec \"$@\"\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +93,10 @@ func imageOf(t *testing.T) v1.Image {
 		t.Fatal(err)
 	}
 	cfg = cfg.DeepCopy()
-	cfg.Config = v1.Config{Env: []string{"PATH=/bin", "COLOUR=image", "ONLY=image"}, WorkingDir: "/app", Entrypoint: []string{"/entry"}, User: "root"}
+	cfg.Config = v1.Config{
+		Env: []string{"PATH=/bin", "COLOUR=image", "ONLY=image"}, WorkingDir: "/app",
+		Entrypoint: []string{"/entry"}, User: "root",
+	}
 	cfg.Architecture, cfg.OS = "amd64", "linux"
 	if img, err = mutate.ConfigFile(img, cfg); err != nil {
 		t.Fatal(err)
@@ -209,7 +213,10 @@ func TestContainer(t *testing.T) {
 		{"a layer takes away", tiny + " ls /etc/gone", "", "No such file"},
 		{"by digest", "--container-image=" + h.host + "/lab/tiny@" + digest.String() + " cat /etc/second", "2\n", ""},
 		{"by URL", "--container-image=docker://" + h.host + "/lab/tiny:1 cat /etc/second", "2\n", ""},
-		{"no such image", "--container-image=" + h.host + "#lab/none true", "", pyxis + "failed to import docker image: "},
+		{
+			"no such image", "--container-image=" + h.host + "#lab/none true", "",
+			pyxis + "failed to import docker image: ",
+		},
 		{"as the user", tiny + " id -u", "1\n", ""},
 		{"the user has a name", tiny + " id -un", "daemon\n", ""},
 		{"files are the user's", tiny + " cat /root/secret", "s", ""},
@@ -218,38 +225,97 @@ func TestContainer(t *testing.T) {
 		{"writable", tiny + " --container-writable sh -c", "", ""},
 		{"the image's directory", tiny + " pwd", "/app\n", ""},
 		{"workdir", tiny + " --container-workdir=/etc pwd", "/etc\n", ""},
-		{"no such workdir", tiny + " --container-workdir=/none pwd", "", pyxis + "couldn't start container: couldn't chdir to /none: No such file or directory"},
+		{
+			"no such workdir", tiny + " --container-workdir=/none pwd", "",
+			pyxis + "couldn't start container: couldn't chdir to /none: No such file or directory",
+		},
 		{"entrypoint", tiny + " --container-entrypoint echo x", "entered\nx\n", ""},
 		{"no entrypoint", tiny + " --container-entrypoint --no-container-entrypoint echo x", "x\n", ""},
-		{"the image's variables win", "--export=ALL,COLOUR=job,OTHER=job " + tiny + " sh -c 'echo $COLOUR $OTHER $ONLY $SLURM_PROCID'", "image job image 0\n", ""},
-		{"env", "--export=ALL,COLOUR=job " + tiny + " --container-env=COLOUR,ONLY sh -c 'echo $COLOUR $ONLY'", "job image\n", ""},
-		{"mount", tiny + " --container-mounts=" + d.dir + "/given:/app/in/given cat /app/in/given", "of the node\n", ""},
+		{
+			"the image's variables win",
+			"--export=ALL,COLOUR=job,OTHER=job " + tiny + " sh -c 'echo $COLOUR $OTHER $ONLY $SLURM_PROCID'",
+			"image job image 0\n", "",
+		},
+		{
+			"env",
+			"--export=ALL,COLOUR=job " + tiny + " --container-env=COLOUR,ONLY sh -c 'echo $COLOUR $ONLY'",
+			"job image\n", "",
+		},
+		{
+			"mount", tiny + " --container-mounts=" + d.dir + "/given:/app/in/given cat /app/in/given",
+			"of the node\n", "",
+		},
 		{"mount in place", tiny + " --container-mounts=" + d.dir + "/mine ls " + d.dir + "/mine", "keep\n", ""},
 		{"mount writes through", tiny + " --container-mounts=" + d.dir + "/mine:/m touch /m/made", "", ""},
 		{"mount ro", tiny + " --container-mounts=" + d.dir + "/mine:/m:ro touch /m/new", "", "Read-only file system"},
-		{"mount behind a link of the image", tiny + " --container-mounts=" + d.dir + "/given:/data/x cat /app/x", "of the node\n", ""},
-		{"mount of what is closed", tiny + " --container-mounts=" + d.dir + "/closed:/m true", "", pyxis + "couldn't start container: --container-mounts: "},
-		{"mount of what is behind it", tiny + " --container-mounts=" + d.dir + "/closed/open:/m true", "", "permission denied"},
-		{"mount point in what is closed", tiny + " --container-mounts=" + d.dir + ":/m," + d.dir + "/mine:/m/new true", "", "make the mount point /m/new: permission denied"},
-		{"mount in /proc", tiny + " --container-mounts=" + d.dir + "/mine:/proc/sys true", "", "nothing is mounted in /proc"},
+		{
+			"mount behind a link of the image",
+			tiny + " --container-mounts=" + d.dir + "/given:/data/x cat /app/x", "of the node\n", "",
+		},
+		{
+			"mount of what is closed", tiny + " --container-mounts=" + d.dir + "/closed:/m true", "",
+			pyxis + "couldn't start container: --container-mounts: ",
+		},
+		{
+			"mount of what is behind it", tiny + " --container-mounts=" + d.dir + "/closed/open:/m true",
+			"", "permission denied",
+		},
+		{
+			"mount point in what is closed",
+			tiny + " --container-mounts=" + d.dir + ":/m," + d.dir + "/mine:/m/new true", "",
+			"make the mount point /m/new: permission denied",
+		},
+		{
+			"mount in /proc", tiny + " --container-mounts=" + d.dir + "/mine:/proc/sys true", "",
+			"nothing is mounted in /proc",
+		},
 		{"what the supervisor has open", tiny + " --container-mounts=/proc/self/fd/3:/m true", "", "links of /proc"},
 		{"a directory of the supervisor", tiny + " --container-workdir=/proc/self/fd/3 pwd", "", "couldn't chdir"},
 		{"home", tiny + " --container-mount-home ls -d /usr/sbin/adduser", "/usr/sbin/adduser\n", ""},
 		{"no home", tiny + " ls -d /usr/sbin/adduser", "", "No such file"},
 		{"devices", tiny + " sh -c 'echo x >/dev/null; ls /dev/shm >/dev/null && echo ok'", "ok\n", ""},
 		{"/sys is read-only", tiny + " grep -c '^sysfs /sys sysfs ro' /proc/mounts", "1\n", ""},
-		{"root inside", tiny + " --container-remap-root --container-mounts=" + d.dir + "/mine sh -c 'id -u; id -g; touch " + d.dir + "/mine/root; stat -c %u /root/secret'", "0\n0\n0\n", ""},
-		{"root has no more rights", tiny + " --container-remap-root --container-mounts=/etc:/m cat /m/shadow", "", "Permission denied"},
-		{"root does not leave", tiny + " --container-remap-root --container-writable sh -c 'mount -t tmpfs x /mnt || mount -o remount,rw /sys'", "", "ermission denied"},
-		{"root installs", tiny + " --container-remap-root --container-writable sh -c 'echo x >/etc/new; stat -c %u /etc/new'", "0\n", ""},
+		{
+			"root inside",
+			tiny + " --container-remap-root " +
+				"--container-mounts=" + d.dir + "/mine sh -c 'id -u; id -g; touch " + d.dir + "/mine/root; stat -c %u /root/secret'",
+			"0\n0\n0\n", "",
+		},
+		{
+			"root has no more rights",
+			tiny + " --container-remap-root --container-mounts=/etc:/m cat /m/shadow", "",
+			"Permission denied",
+		},
+		{
+			"root does not leave",
+			tiny + " --container-remap-root --container-writable sh -c 'mount -t tmpfs x /mnt || mount -o " +
+				"remount,rw /sys'",
+			"", "ermission denied",
+		},
+		{
+			"root installs",
+			tiny + " --container-remap-root --container-writable sh -c 'echo x >/etc/new; stat -c %u /etc/new'",
+			"0\n", "",
+		},
 		{"no new privileges", tiny + " grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n", ""},
 		{"the node is not to be seen", tiny + " ls -d /etc/debian_version", "", "No such file"},
-		{"the entry point's output", tiny + " --container-entrypoint --container-entrypoint-log echo x", "entered\nx\n", ""},
-		{"a network of its own", tiny + " --container-unshare=net,ipc sh -c 'grep -c : /proc/net/dev; squeue -h -o %u'", "1\ndaemon\n", ""},
-		{"the rest is the node's", tiny + " --container-unshare=uts sh -c '[ $(stat -L -c %i /proc/self/ns/net) = " + inode(t, "/proc/self/ns/net") +
-			" ] && [ $(stat -L -c %i /proc/self/ns/uts) != " + inode(t, "/proc/self/ns/uts") + " ] && echo own'", "own\n", ""},
+		{
+			"the entry point's output", tiny + " --container-entrypoint --container-entrypoint-log echo x",
+			"entered\nx\n", "",
+		},
+		{
+			"a network of its own",
+			tiny + " --container-unshare=net,ipc sh -c 'grep -c : /proc/net/dev; squeue -h -o %u'",
+			"1\ndaemon\n", "",
+		},
+		{"the rest is the node's",
+			tiny + " --container-unshare=uts sh -c '[ $(stat -L -c %i /proc/self/ns/net) = " +
+				inode(t, "/proc/thread-self/ns/net") + " ] && [ $(stat -L -c %i /proc/self/ns/uts) != " +
+				inode(t, "/proc/thread-self/ns/uts") + " ] && echo own'", "own\n", ""},
 		{"four tasks", "-n4 " + tiny + " sh -c 'echo $SLURM_NTASKS'", "4\n4\n4\n4\n", ""},
-		{"MPI's process manager", "--mpi=pmi2 -n2 " + tiny + " sh -c 'echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read a <&$PMI_FD; echo ${a%% *}'",
+		{"MPI's process manager",
+			"--mpi=pmi2 -n2 " + tiny + " sh -c 'echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read a " +
+				"<&$PMI_FD; echo ${a%% *}'",
 			"cmd=response_to_init\ncmd=response_to_init\n", ""},
 		{"many at once", "-N2 -n16 " + tiny + " sh -c 'cat /etc/second >/dev/null'", "", ""},
 		{"two nodes", "-N2 -l " + tiny + " cat /etc/second", "0: 2\n1: 2\n", ""},
@@ -257,7 +323,8 @@ func TestContainer(t *testing.T) {
 		{"the node answers inside", tiny + " squeue -h -o %u", "daemon\n", ""},
 	} {
 		if c.what == "writable" {
-			c.line = tiny + " --container-writable sh -c 'echo w >/new; echo w >>/etc/second; rm /etc/os-release; cat /new /etc/second; ls /etc/os-release'"
+			c.line = tiny + " --container-writable sh -c 'echo w >/new; echo w >>/etc/second; rm " +
+				"/etc/os-release; cat /new /etc/second; ls /etc/os-release'"
 			c.out, c.errs = "w\n2\nw\n", "No such file"
 		}
 		t.Run(c.what, func(t *testing.T) {
@@ -271,7 +338,9 @@ func TestContainer(t *testing.T) {
 		})
 	}
 	for _, with := range []string{"", tiny} {
-		out, errs, code := d.line(1, "salloc -Q sh -c 'srun "+with+" true; date +%s%N; for i in 1 2 3 4 5 6 7 8 9 10; do srun "+with+" true; done; date +%s%N'")
+		out, errs, code := d.line(1,
+			"salloc -Q sh -c 'srun "+with+" true; date +%s%N; for i in 1 2 3 4 5 6 7 8 9 10; do "+
+				"srun "+with+" true; done; date +%s%N'")
 		var from, to int64
 		if _, err := fmt.Sscan(out, &from, &to); err != nil || code != 0 {
 			t.Fatal(out, errs, err)
@@ -366,7 +435,9 @@ func TestContainerPrivate(t *testing.T) {
 	h.push(t, imageOf(t), "private/tiny:1")
 	h.push(t, imageOf(t), "lab/tiny:1")
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
-	d.file(1, "keys/.credentials", fmt.Sprintf("machine other login x password y\nmachine %s login %s password %s\n", h.host, hubUser, hubPassword))
+	d.file(1, "keys/.credentials",
+		fmt.Sprintf("machine other login x password y\nmachine %s login %s password %s\n", h.host, hubUser,
+			hubPassword))
 	d.file(2, "docker/config.json", `{"auths":{"`+h.host+`":{"auth":"cmVhZGVyOm9wZW4tc2VzYW1l"}},"credsStore":"none"}`)
 	if err := os.Chmod(d.dir+"/keys", 0o700); err != nil {
 		t.Fatal(err)
@@ -374,7 +445,8 @@ func TestContainerPrivate(t *testing.T) {
 	helper := fmt.Sprintf("muster-test-%d", os.Getpid())
 	program := "/usr/local/bin/docker-credential-" + helper
 	t.Cleanup(func() { os.Remove(program) })
-	script := "#!/bin/sh\nread r\n[ $(id -u) = 3 ] && [ $r = " + h.host + " ] && echo '{\"Username\":\"" + hubUser + "\",\"Secret\":\"" + hubPassword + "\"}'\n"
+	script := "#!/bin/sh\nread r\n" +
+		"[ $(id -u) = 3 ] && [ $r = " + h.host + " ] && echo '{\"Username\":\"" + hubUser + "\",\"Secret\":\"" + hubPassword + "\"}'\n"
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -400,13 +472,17 @@ func TestContainerPrivate(t *testing.T) {
 		{"a store's", 3, "DOCKER_CONFIG=" + d.dir + "/store", image, true},
 		{"a helper that has nothing for the user", 4, "DOCKER_CONFIG=" + d.dir + "/helped", image, false},
 		{"a store that is not here", 4, "DOCKER_CONFIG=" + d.dir + "/none", image, false},
-		{"a store that is not here, and an image for everybody", 4, "DOCKER_CONFIG=" + d.dir + "/none", h.host + "#lab/tiny:1", true},
+		{
+			"a store that is not here, and an image for everybody", 4, "DOCKER_CONFIG=" + d.dir + "/none",
+			h.host + "#lab/tiny:1", true,
+		},
 	} {
 		out, errs, code := d.line(c.uid, c.env+" srun --container-image="+c.image+" cat /etc/second")
 		if ok := code == 0 && out == "2\n"; ok != c.ok {
 			t.Errorf("%s: %q %q %d", c.what, out, errs, code)
 		}
-		if c.what == "a store that is not here" && !strings.Contains(errs, "docker-credential-muster-none is not on this node in /usr/local/bin") {
+		if c.what == "a store that is not here" && !strings.Contains(errs, "docker-credential-muster-none is "+
+			"not on this node in /usr/local/bin") {
 			t.Errorf("%s: %s", c.what, errs)
 		}
 	}
@@ -431,7 +507,9 @@ func TestContainerEvil(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.push(t, img, "lab/"+name)
-		out, errs, code := d.line(0, "srun --container-writable --container-mounts="+d.dir+"/d:/made/in --container-image="+h.host+"#lab/"+name+" /bin/echo ran")
+		out, errs, code := d.line(0,
+			"srun --container-writable "+
+				"--container-mounts="+d.dir+"/d:/made/in --container-image="+h.host+"#lab/"+name+" /bin/echo ran")
 		t.Logf("%s: %q %q %d", name, out, errs, code)
 		if (code == 0) != (out == "ran\n") || code != 0 && !strings.Contains(errs, "slurmstepd: error: pyxis: couldn't start container: ") {
 			t.Errorf("%s: %q %q %d", name, out, errs, code)
@@ -504,8 +582,10 @@ func TestContainerBatch(t *testing.T) {
 	h := startHub(t)
 	h.push(t, imageOf(t), "lab/tiny:1")
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
-	d.file(1, "jobs/script", "#!/bin/sh\n#SBATCH --container-image="+h.host+"#lab/tiny:1\n#SBATCH --container-mounts=./\n"+
-		"cat /etc/os-release; pwd; echo $1\nsrun -D / cat /etc/os-release | head -n 1\nsrun --container-image="+h.host+"#lab/tiny:1 cat /etc/second\n")
+	d.file(1, "jobs/script", "#!/bin/sh\n#SBATCH --container-image="+h.host+"#lab/tiny:1\n#SBATCH "+
+		"--container-mounts=./\n"+
+		"cat /etc/os-release; pwd; echo $1\nsrun -D / cat /etc/os-release | head -n 1\n"+
+		"srun --container-image="+h.host+"#lab/tiny:1 cat /etc/second\n")
 	out, errs, code := d.line(1, "cd "+d.dir+"/jobs && sbatch -W -o out script word")
 	if code != 0 {
 		t.Fatal(out, errs, code)
@@ -517,7 +597,9 @@ func TestContainerBatch(t *testing.T) {
 	if code != 1 || !strings.Contains(d.read("jobs/bad"), "slurmstepd: error: pyxis: failed to import docker image: ") {
 		t.Errorf("%d %s %s", code, errs, d.read("jobs/bad"))
 	}
-	_, errs, code = d.line(1, "cd "+d.dir+"/jobs && sbatch -W -o bare --export=NONE --container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
+	_, errs, code = d.line(1,
+		"cd "+d.dir+"/jobs && sbatch -W -o bare --export=NONE "+
+			"--container-image="+h.host+"#lab/tiny:1 --wrap 'echo $USER $HOME'")
 	if code != 0 || d.read("jobs/bare") != "daemon /usr/sbin\n" {
 		t.Errorf("%d %s %q", code, errs, d.read("jobs/bare"))
 	}
@@ -559,9 +641,11 @@ try --container-name=a cat /new
 	const pyxis = "slurmstepd: error: pyxis: "
 	out := d.read("jobs/out")
 	for _, want := range []string{
-		"=a cat /new\n" + pyxis + "a container with name \"pyxis_a\" does not exist, and --container-image is not set\n",
+		"=a cat /new\n" + pyxis + "a container with name \"pyxis_a\" does not exist, and --container-image is " +
+			"not set\n",
 		pyxis + "error creating container: a container with name \"pyxis_a\" already exists\n",
-		"=a:exec true\n" + pyxis + "couldn't start container: the container does not run, and exec only enters one that does\n",
+		"=a:exec true\n" + pyxis + "couldn't start container: the container does not run, and exec only enters " +
+			"one that does\n",
 		"|| echo refused\none\n/app\nrefused\n",
 		"ls /new\nls: /new: No such file or directory\n",
 		"three\n",
@@ -589,7 +673,8 @@ func TestContainerPath(t *testing.T) {
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec")
 	root := d.dir + "/tree"
 	d.file(1, "tree/etc/environment", "COLOUR=tree\n")
-	d.file(1, "tree/etc/rc", "mkdir -p \"/deep\" 2> /dev/null\ncd \"/deep\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
+	d.file(1, "tree/etc/rc",
+		"mkdir -p \"/deep\" 2> /dev/null\ncd \"/deep\" && unset OLDPWD || exit 1\necho entered\nexec \"$@\"\n")
 	d.file(1, "tree/deep/here", "x")
 	text, err := os.ReadFile(busybox)
 	if err != nil {
@@ -611,12 +696,17 @@ func TestContainerPath(t *testing.T) {
 		t.Logf("no .sqsh: %v %s", err, out)
 	}
 	for _, image := range images {
-		out, errs, code := d.line(1, "cd "+d.dir+" && srun --export=ALL,PATH=/bin:$PATH,COLOUR=job --container-image="+image+" --container-entrypoint sh -c 'pwd; ls; echo $COLOUR'")
+		out, errs, code := d.line(1,
+			"cd "+d.dir+" && srun --export=ALL,PATH=/bin:$PATH,COLOUR=job "+
+				"--container-image="+image+" --container-entrypoint sh -c 'pwd; ls; echo $COLOUR'")
 		if out != "entered\n/deep\nhere\ntree\n" || code != 0 {
 			t.Errorf("%s: %q %q %d", image, out, errs, code)
 		}
 	}
-	for image, want := range map[string]string{"/root": "Permission denied", d.dir + "/none": "no such file or directory", d.dir + "/tree/deep/here.sqsh": "no such file"} {
+	for image, want := range map[string]string{
+		"/root": "Permission denied", d.dir + "/none": "no such file or directory",
+		d.dir + "/tree/deep/here.sqsh": "no such file",
+	} {
 		_, errs, code := d.as(1, "srun", "--container-image="+image, "true")
 		if code != 1 || !strings.Contains(strings.ToLower(errs), strings.ToLower(want)) {
 			t.Errorf("%s: %q %d, want %q", image, errs, code, want)
@@ -643,17 +733,37 @@ func TestContainerSave(t *testing.T) {
 		what, line, out, errs string
 		code                  int
 	}{
-		{"written", "cd out; srun " + tiny + " --container-writable --container-save=new.sqsh -n2 sh -c 'echo w >/etc/new.$SLURM_PROCID; [ $SLURM_PROCID != 0 ] || rm -f /etc/second'", "", "", 0},
-		{"seen again", "srun --container-image=" + saved + " --container-entrypoint sh -c 'cat /etc/new.*; ls /etc/second; pwd; echo $ONLY; ls -l /usr/local/bin/squeue'",
+		{
+			"written",
+			"cd out; srun " + tiny + " --container-writable --container-save=new.sqsh -n2 sh -c 'echo w " +
+				">/etc/new.$SLURM_PROCID; [ $SLURM_PROCID != 0 ] || rm -f /etc/second'",
+			"", "", 0,
+		},
+		{"seen again",
+			"srun --container-image=" + saved + " --container-entrypoint sh -c 'cat /etc/new.*; ls " +
+				"/etc/second; pwd; echo $ONLY; ls -l /usr/local/bin/squeue'",
 			"entered\nw\nw\n/app\nimage\n", "/etc/second: No such file", 0},
-		{"the job's code stays", "srun " + tiny + " --container-save=" + saved + " sh -c 'exit 3'", "", "exit code 3", 3},
+		{
+			"the job's code stays", "srun " + tiny + " --container-save=" + saved + " sh -c 'exit 3'", "",
+			"exit code 3", 3,
+		},
 		{"saved again", "srun --container-image=" + saved + " cat /etc/second", "2\n", "", 0},
-		{"of a name", "salloc -Q sh -c 'srun " + tiny + " --container-name=n --container-writable sh -c \"echo n >/etc/n\"; srun --container-name=n --container-save=" + saved + " busybox true'", "", "", 0},
+		{
+			"of a name",
+			"salloc -Q sh -c 'srun " + tiny + " --container-name=n --container-writable sh -c \"echo n " +
+				">/etc/n\"; srun --container-name=n --container-save=" + saved + " busybox true'",
+			"", "", 0,
+		},
 		{"seen of a name", "srun --container-image=" + saved + " cat /etc/n", "n\n", "", 0},
 		{"by salloc's variable", "salloc -Q " + tiny + " --container-save=" + saved + " srun busybox true", "", "", 0},
-		{"a folder that is closed", "srun " + tiny + " --container-save=/root/x.sqsh busybox true", "", failed + "start container: --container-save: write to /root: permission denied", 1},
+		{
+			"a folder that is closed", "srun " + tiny + " --container-save=/root/x.sqsh busybox true", "",
+			failed + "start container: --container-save: write to /root: permission denied", 1,
+		},
 		{"a folder", "srun " + tiny + " --container-save=" + d.dir + "/out busybox true", "", "is a folder", 1},
-		{"not any more", "srun " + tiny + " --container-mounts=" + d.dir + "/late:/l --container-save=" + d.dir + "/late/x busybox chmod 500 /l", "",
+		{"not any more",
+			"srun " + tiny + " --container-mounts=" + d.dir + "/late:/l --container-save=" + d.dir + "/late/x busybox chmod 500 /l",
+			"",
 			failed + "save container to " + d.dir + "/late/x: ", 1},
 	} {
 		out, errs, code := d.line(1, c.line)

@@ -44,7 +44,8 @@ func TestGPUJobs(t *testing.T) {
 		t.Errorf("metrics:\n%s", text)
 	}
 	g.must("scancel", "1")
-	g.wait("the job to be gone from them", func() bool { return file("0") == "" && file("1") == "" && !strings.Contains(metrics(), "hpc_job") })
+	g.wait("the job to be gone from them",
+		func() bool { return file("0") == "" && file("1") == "" && !strings.Contains(metrics(), "hpc_job") })
 }
 
 // TestGPUMetricsScraped: a real Prometheus reads what a client shows.

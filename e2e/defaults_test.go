@@ -45,14 +45,16 @@ func TestPerGPU(t *testing.T) {
 		t.Errorf("21 tasks on a node: %d %s", code, errs)
 	}
 	id := d.must("sbatch", "--parsable", "-n21", "-o", "/dev/null", "--wrap", "sleep 60")
-	d.wait("21 tasks on two nodes", func() bool { return d.must("squeue", "-h", "-j", id, "-t", "R", "-o", "%D") == "2" })
+	d.wait("21 tasks on two nodes",
+		func() bool { return d.must("squeue", "-h", "-j", id, "-t", "R", "-o", "%D") == "2" })
 }
 
 // TestInteractiveStep: with use_interactive_step the shell of salloc begins on the job's first node, in a step that
 // takes nothing from others; its counts are the job's.
 func TestInteractiveStep(t *testing.T) {
 	t.Parallel()
-	conf := writeFile(t, "slurm.conf", "ClusterName=c\nLaunchParameters=use_interactive_step\nMaxStepCount=2\nJobFileAppend=1\nPartitionName=main Nodes=ALL Default=YES\n")
+	conf := writeFile(t, "slurm.conf",
+		"ClusterName=c\nLaunchParameters=use_interactive_step\nMaxStepCount=2\nJobFileAppend=1\nPartitionName=main Nodes=ALL Default=YES\n")
 	d := startDev(t, "--conf", conf, "--hollow", "2x8c16g4gpu:h100", "--hollow-exec")
 	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
 	out, errs, code := d.input(`echo on $SLURMD_NODENAME step $SLURM_STEP_ID, $SLURM_NTASKS tasks on $SLURM_NNODES nodes, $SLURM_STEP_NUM_TASKS here, $CUDA_VISIBLE_DEVICES
@@ -65,14 +67,17 @@ exit 3
 	if code != 3 || !strings.Contains(errs, "Step limit reached for this job") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	expect(t, "the shell", out, "on gpu-node-001 step 4294967290, 4 tasks on 2 nodes, 1 here, 0,1\n3 gpu-node-001 1 gpu-node-002\n1.interactive\n")
+	expect(t, "the shell", out,
+		"on gpu-node-001 step 4294967290, 4 tasks on 2 nodes, 1 here, 0,1\n3 gpu-node-001 1 gpu-node-002\n1.interactive\n")
 	d.wait("the job's end", func() bool { return d.must("squeue", "-h") == "" })
-	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,State,ExitCode"), "1|FAILED|3:0\n1.interactive|FAILED|3:0\n1.0|COMPLETED|0:0\n1.1|COMPLETED|0:0")
+	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,State,ExitCode"),
+		"1|FAILED|3:0\n1.interactive|FAILED|3:0\n1.0|COMPLETED|0:0\n1.1|COMPLETED|0:0")
 	out, _, code = d.run("salloc", "-N1", "sh", "-c", "echo here $SLURM_STEP_ID")
 	if code != 0 || out != "here\n" {
 		t.Errorf("a command of one's own: %d %q", code, out)
 	}
-	expect(t, "srun -E", d.shell("SLURM_NTASKS=7 srun -n2 -E sh -c 'echo $SLURM_NTASKS $SLURM_STEP_NUM_TASKS'"), "7 2\n7 2\n")
+	expect(t, "srun -E",
+		d.shell("SLURM_NTASKS=7 srun -n2 -E sh -c 'echo $SLURM_NTASKS $SLURM_STEP_NUM_TASKS'"), "7 2\n7 2\n")
 	d.write("out", "old\n")
 	d.must("sbatch", "-W", "-o", "out", "--wrap", "echo new")
 	expect(t, "the output is added", d.read("out"), "old\nnew\n")

@@ -38,7 +38,9 @@ func newHistoryLoad(d *dev) *historyLoad {
 					return
 				default:
 				}
-				out, _, rc := d.run("sbatch", "--parsable", "--no-requeue", "-o", "/dev/null", "--array=0-2", "--wrap", "[ $SLURM_ARRAY_TASK_ID = 0 ] && sleep 1; exit $SLURM_ARRAY_TASK_ID")
+				out, _, rc := d.run("sbatch", "--parsable", "--no-requeue", "-o", "/dev/null",
+					"--array=0-2", "--wrap",
+					"[ $SLURM_ARRAY_TASK_ID = 0 ] && sleep 1; exit $SLURM_ARRAY_TASK_ID")
 				if rc != 0 { // the server is away
 					time.Sleep(10 * time.Millisecond)
 					continue
@@ -96,6 +98,7 @@ func (d *dev) missing(ids []string) (n int) {
 // file of history has not. At the end each of them is in sacct once, with its state and its steps, and what sreport
 // and sshare sum up is what the rows have.
 func TestDrillHistory(t *testing.T) {
+	t.Parallel()
 	file := confFile(t, "ClusterName=drill", "PriorityType=priority/multifactor", "PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PriorityCalcPeriod=0:01", "AccountingStorageEnforce=associations",
 		"PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00")
 	d := startDev(t, "--hollow", "4x32c64g", "--hollow-exec", "--conf", file, "--snapshot-every", "500")
@@ -125,7 +128,8 @@ func TestDrillHistory(t *testing.T) {
 	d.wait("all jobs to end", func() bool { out, _, rc := d.run("squeue", "-h"); return rc == 0 && out == "" })
 	checkRecords(t, d, load.ids())
 	checkSums(t, d)
-	t.Logf("%d kills, %d of them with acknowledged jobs that the file did not have yet; %d jobs", *drillHistory, behind, 3*len(load.ids()))
+	t.Logf("%d kills, %d of them with acknowledged jobs that the file did not have yet; %d jobs",
+		*drillHistory, behind, 3*len(load.ids()))
 	if *drillHistory >= 10 && behind == 0 {
 		t.Error("no kill fell between the log and the file: the drill drills nothing")
 	}

@@ -38,6 +38,7 @@ func drillJob(token, code, ms int) (args []string, script string) {
 // which can not be told from jobs that ran, and those that end while nothing of muster lives: the kernel tells
 // an exit code to a living parent only.
 func TestDrill(t *testing.T) {
+	t.Parallel()
 	d := startDev(t)
 	rnd := rand.New(rand.NewPCG(*drillSeed, 0))
 	want := map[string]int{} // acknowledged job → exit code
@@ -59,7 +60,8 @@ func TestDrill(t *testing.T) {
 					tok, code, ms := token, rnd.IntN(4), rnd.IntN(300)
 					mu.Unlock()
 					args, script := drillJob(tok, code, ms)
-					args = append(args, "--parsable", "--no-requeue", "-o", fmt.Sprintf("out.%d", tok), "--wrap", script)
+					args = append(args, "--parsable", "--no-requeue", "-o", fmt.Sprintf("out.%d", tok),
+						"--wrap", script)
 					out, _, rc := d.run("sbatch", args...)
 					if rc == 0 {
 						mu.Lock()
@@ -82,7 +84,8 @@ func TestDrill(t *testing.T) {
 		d.start()
 		close(stop)
 		wg.Wait()
-		d.wait(fmt.Sprintf("the daemon of round %d", round), func() bool { _, _, rc := d.run("squeue", "-h"); return rc == 0 })
+		d.wait(fmt.Sprintf("the daemon of round %d", round),
+			func() bool { _, _, rc := d.run("squeue", "-h"); return rc == 0 })
 	}
 	d.wait("all jobs to end", func() bool { out, _, rc := d.run("squeue", "-h"); return rc == 0 && out == "" })
 	lost, twice, wrong, failed, unseen := 0, 0, 0, 0, 0
@@ -115,7 +118,8 @@ func TestDrill(t *testing.T) {
 		got := d.must("sacct", "-nXP", "-j", id, "-o", "ExitCode")
 		if got != fmt.Sprintf("%d:0", code) {
 			wrong++
-			t.Errorf("job %s: exit code %q in history, want %d:0 (%s)", id, got, code, d.must("sacct", "-nXP", "-j", id, "-o", "State"))
+			t.Errorf("job %s: exit code %q in history, want %d:0 (%s)", id, got, code,
+				d.must("sacct", "-nXP", "-j", id, "-o", "State"))
 		}
 	}
 	t.Logf("%d kills, %d jobs acknowledged, %d lost, %d not run once, %d wrong exit codes, %d failed with the supervisor, %d of them at their end",
@@ -127,6 +131,7 @@ func TestDrill(t *testing.T) {
 
 // TestDrillSubmit kills the daemon in the midst of submissions: what was acknowledged is in the queue.
 func TestDrillSubmit(t *testing.T) {
+	t.Parallel()
 	d := startDev(t)
 	var mu sync.Mutex
 	acked := map[string]bool{}
@@ -172,7 +177,8 @@ func TestDrillSubmit(t *testing.T) {
 		}
 	}
 	if len(queued) != len(acked) {
-		t.Errorf("%d jobs are in the queue, %d were acknowledged: a submission was made twice, or its answer lost", len(queued), len(acked))
+		t.Errorf("%d jobs are in the queue, %d were acknowledged: a submission was made twice, or its answer lost",
+			len(queued), len(acked))
 	}
 	t.Logf("%d kills, %d submissions acknowledged, %d lost, %d in the queue", kills, len(acked), lost, len(queued))
 }

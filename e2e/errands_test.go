@@ -34,26 +34,33 @@ func TestMail(t *testing.T) {
 	write := func(name, text string) string { return writeProgram(t, dir, name, text) }
 	mailer := write("mailer", "#!/bin/sh\nwhile [ -e "+dir+"/wait ]; do echo $SLURM_JOB_ID >>"+dir+"/waits; sleep .05; done\n"+
 		`echo "$1|$2|$3|$SLURM_JOB_STATE|$SLURM_JOB_MAIL_TYPE|$SLURM_JOB_EXIT_CODE_MAX|$SLURM_CLUSTER_NAME|$SLURM_JOB_NODELIST" >>`+dir+"/mails\n")
-	conf := write("slurm.conf", "ClusterName=c\nMailProg="+mailer+"\nMailDomain=x.org\nPartitionName=main Nodes=ALL Default=YES\n")
+	conf := write("slurm.conf",
+		"ClusterName=c\nMailProg="+mailer+"\nMailDomain=x.org\nPartitionName=main Nodes=ALL Default=YES\n")
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
 	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	mails := func() string { return textOf(dir + "/mails") }
-	id := d.must("sbatch", "--parsable", "--mail-type=ALL", "--mail-user=bob@y.org", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
+	id := d.must("sbatch", "--parsable", "--mail-type=ALL", "--mail-user=bob@y.org", "-J", "one", "-o",
+		"/dev/null", "--wrap", "exit 3")
 	d.wait("two mails", func() bool { return strings.Count(mails(), "\n") == 2 })
-	for _, want := range []string{"-s|Slurm Job_id=" + id + " Name=one Began, Queued time 00:00:0", "|bob@y.org|RUNNING|Began||c|node-001",
-		"-s|Slurm Job_id=" + id + " Name=one Failed, Run time 00:00:0", ", FAILED, ExitCode 3|bob@y.org|FAILED|Failed|3|c|node-001"} {
+	for _, want := range []string{"-s|Slurm Job_id=" + id + " Name=one Began, Queued time 00:00:0",
+		"|bob@y.org|RUNNING|Began||c|node-001",
+		"-s|Slurm Job_id=" + id + " Name=one Failed, Run time 00:00:0",
+		", FAILED, ExitCode 3|bob@y.org|FAILED|Failed|3|c|node-001"} {
 		if !strings.Contains(mails(), want) {
 			t.Errorf("mails %q lack %q", mails(), want)
 		}
 	}
 	os.Remove(dir + "/mails")
 	write("wait", "")
-	id = d.must("sbatch", "--parsable", "--mail-type=END", "-a", "1-2", "-J", "arr", "-o", "/dev/null", "--wrap", "true")
+	id = d.must("sbatch", "--parsable", "--mail-type=END", "-a", "1-2", "-J", "arr", "-o", "/dev/null",
+		"--wrap", "true")
 	d.wait("the mail program", func() bool { return strings.Contains(textOf(dir+"/waits"), id) })
 	d.kill()
 	os.Remove(dir + "/wait")
 	d.start()
-	want := fmt.Sprintf("-s|Slurm Array Summary Job_id=%s_* (%s) Name=arr Ended, COMPLETED, ExitCode [0-0]|%s@x.org|COMPLETED|Ended|0|c|node-001\n", id, id, me(t))
+	want := fmt.Sprintf("-s|Slurm Array Summary Job_id=%s_* (%s) Name=arr Ended, COMPLETED, ExitCode "+
+		"[0-0]|%s@x.org|COMPLETED|Ended|0|c|node-001\n",
+		id, id, me(t))
 	d.wait("the mail", func() bool { return strings.Contains(mails(), want) })
 
 	if _, errs, code := d.run("sbatch", "--mail-user=-A/etc/shadow", "--wrap", "true"); code == 0 || !strings.Contains(errs, "does not begin with -") {
@@ -86,12 +93,14 @@ func TestNotify(t *testing.T) {
 	defer web.Close()
 	dir := t.TempDir()
 	conf := func(name, more string) string {
-		if err := os.WriteFile(dir+"/"+name, []byte("ClusterName=c\n"+more+"PartitionName=main Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		if err := os.WriteFile(dir+"/"+name, []byte("ClusterName=c\n"+more+"PartitionName=main Nodes=ALL "+
+			"Default=YES\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return dir + "/" + name
 	}
-	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf("slurm.conf", "CommunicationParameters=notify_local\n"))
+	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf",
+		conf("slurm.conf", "CommunicationParameters=notify_local\n"))
 	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	id := d.must("sbatch", "--parsable", "--notify="+web.URL+"/x", "-J", "one", "-o", "/dev/null", "--wrap", "exit 3")
 	calls := func() int { mu.Lock(); defer mu.Unlock(); return len(got) }
@@ -118,7 +127,8 @@ func TestNotify(t *testing.T) {
 	strict.wait("the node", func() bool { return strict.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	before := calls()
 	strict.must("sbatch", "-W", "--notify="+web.URL, "-o", "/dev/null", "--wrap", "true")
-	strict.wait("the refusal", func() bool { return strings.Contains(strict.soFar("log"), "is an address of a server of the cluster") })
+	strict.wait("the refusal",
+		func() bool { return strings.Contains(strict.soFar("log"), "is an address of a server of the cluster") })
 	if calls() != before {
 		t.Error("a user's URL reached the server itself")
 	}
@@ -131,9 +141,13 @@ func TestServerScripts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string { return writeProgram(t, dir, name, text) }
 	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_NODELIST $SLURM_JOB_EXIT_CODE2" >>`
-	prolog := write("prolog", "#!/bin/sh\n"+line+dir+"/log\nwhile [ -e "+dir+"/wait ]; do sleep .05; done\nsqueue -h -j $SLURM_JOB_ID -o %i >>"+dir+"/asked\n[ $SLURM_JOB_NAME != bad ]\n")
+	prolog := write("prolog",
+		"#!/bin/sh\n"+line+dir+"/log\nwhile [ -e "+dir+"/wait ]; do sleep .05; done\n"+
+			"squeue -h -j $SLURM_JOB_ID -o %i >>"+dir+"/asked\n[ $SLURM_JOB_NAME != bad ]\n")
 	epilog := write("epilog", "#!/bin/sh\n"+line+dir+"/log\n")
-	conf := write("slurm.conf", "ClusterName=c\nPrologSlurmctld="+prolog+"\nEpilogSlurmctld="+epilog+"\nPartitionName=main Nodes=ALL Default=YES\n")
+	conf := write("slurm.conf",
+		"ClusterName=c\nPrologSlurmctld="+prolog+"\nEpilogSlurmctld="+epilog+"\nPartitionName=main Nodes=ALL "+
+			"Default=YES\n")
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
 	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
 	log := func() string { return textOf(dir + "/log") }
@@ -141,7 +155,8 @@ func TestServerScripts(t *testing.T) {
 	write("wait", "")
 	id := d.must("sbatch", "--parsable", "-J", "slow", "-o", dir+"/o", "--wrap", "echo ran; exit 5")
 	d.wait("the prolog", func() bool { return log() == "prolog_slurmctld "+id+" slow node-001 \n" })
-	expect(t, "the job meanwhile", d.must("squeue", "-h", "-j", id, "-o", "%t %T %r %N"), "CF CONFIGURING None node-001")
+	expect(t, "the job meanwhile", d.must("squeue", "-h", "-j", id, "-o", "%t %T %r %N"),
+		"CF CONFIGURING None node-001")
 	expect(t, "by its state", d.must("squeue", "-h", "-t", "CF", "-o", "%i"), id)
 	os.Remove(dir + "/wait")
 	d.wait("the epilog", func() bool { return strings.HasSuffix(log(), "epilog_slurmctld "+id+" slow node-001 5:0\n") })
@@ -149,13 +164,16 @@ func TestServerScripts(t *testing.T) {
 	expect(t, "what the prolog asked for", textOf(dir+"/asked"), id+"\n")
 
 	id = d.must("sbatch", "--parsable", "-J", "bad", "-o", dir+"/never", "--wrap", "echo never")
-	d.wait("it to wait for its next try", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD BeginTime" })
+	d.wait("it to wait for its next try",
+		func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == "PD BeginTime" })
 	d.must("scancel", id)
 	if textOf(dir+"/never") != "" {
 		t.Error("a job began whose prolog had failed")
 	}
 	_, errs, code := d.run("srun", "-J", "bad", "true")
-	expect(t, "srun", fmt.Sprint(code, " ", errs), "1 srun: PrologSlurmctld failed, job killed\nsrun: error: Nodes node-001 are still not ready\nsrun: error: Something is wrong with the boot of the nodes.\n")
+	expect(t, "srun", fmt.Sprint(code, " ", errs),
+		"1 srun: PrologSlurmctld failed, job killed\nsrun: error: Nodes node-001 are still not ready\n"+
+			"srun: error: Something is wrong with the boot of the nodes.\n")
 }
 
 // TestJobComp: each job that has ended is in the file of jobcomp/filetxt once, also when it did while no server was
@@ -177,8 +195,11 @@ func TestJobComp(t *testing.T) {
 	held := d.must("sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true")
 	d.must("scancel", held)
 	d.wait("four records", func() bool { return strings.Count(lines(), "\n") == 4 })
-	for _, want := range []string{"JobId=" + one + " UserId=" + me(t) + "(", " Name=one JobState=FAILED Partition=main TimeLimit=UNLIMITED StartTime=20", " NodeList=node-001 NodeCnt=1 ProcCnt=1 ", "ExitCode=3:0 \n",
-		" ArrayJobId=" + arr + " ArrayTaskId=1 ", " ArrayJobId=" + arr + " ArrayTaskId=2 ", "JobId=" + held + " ", "JobState=CANCELLED "} {
+	for _, want := range []string{"JobId=" + one + " UserId=" + me(t) + "(",
+		" Name=one JobState=FAILED Partition=main TimeLimit=UNLIMITED StartTime=20",
+		" NodeList=node-001 NodeCnt=1 ProcCnt=1 ", "ExitCode=3:0 \n",
+		" ArrayJobId=" + arr + " ArrayTaskId=1 ", " ArrayJobId=" + arr + " ArrayTaskId=2 ",
+		"JobId=" + held + " ", "JobState=CANCELLED "} {
 		if !strings.Contains(lines(), want) {
 			t.Errorf("the records lack %q:\n%s", want, lines())
 		}
@@ -192,7 +213,8 @@ func TestJobComp(t *testing.T) {
 		t.Errorf("%d records of five jobs:\n%s", n, lines())
 	}
 	script := dir + "/script"
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $JOBID $JOBSTATE $NODES $PROCS $EXITCODE >>"+dir+"/told\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $JOBID $JOBSTATE $NODES $PROCS "+
+		"$EXITCODE >>"+dir+"/told\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	conf("script", script)
@@ -208,7 +230,8 @@ func TestServerPrograms(t *testing.T) {
 	dir := t.TempDir()
 	var keys string
 	for _, name := range []string{"SlurmctldPrimaryOnProg", "SlurmctldPrimaryOffProg", "ResvProlog", "ResvEpilog"} {
-		keys += name + "=" + writeProgram(t, dir, name, "#!/bin/sh\necho \"$(basename $0) [$*] $SLURM_CLUSTER_NAME\" >>"+dir+"/log\n") + "\n"
+		keys += name + "=" + writeProgram(t, dir, name,
+			"#!/bin/sh\necho \"$(basename $0) [$*] $SLURM_CLUSTER_NAME\" >>"+dir+"/log\n") + "\n"
 	}
 	conf := writeProgram(t, dir, "slurm.conf", "ClusterName=c\n"+keys+"PartitionName=main Nodes=ALL Default=YES\n")
 	g := newGroup(t, "--conf", conf)
@@ -220,7 +243,8 @@ func TestServerPrograms(t *testing.T) {
 	logs(want)
 	g.join("c1", "s1", "--hollow", "1x4c8g")
 	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%N") == "node-001" })
-	g.must("s1", "scontrol", "create", "reservation", "reservationname=r1", "starttime=now", "duration=1", "users=root", "nodes=node-001", "flags=ignore_jobs")
+	g.must("s1", "scontrol", "create", "reservation", "reservationname=r1", "starttime=now", "duration=1",
+		"users=root", "nodes=node-001", "flags=ignore_jobs")
 	want += "ResvProlog [r1] c\n"
 	logs(want)
 	g.must("s1", "scontrol", "delete", "reservation=r1")
@@ -245,8 +269,11 @@ func TestUnkillable(t *testing.T) {
 		t.Skip("needs root and the freezer of cgroup v1, in which processes outlive SIGKILL")
 	}
 	dir := t.TempDir()
-	program := writeProgram(t, dir, "program", "#!/bin/sh\necho $SLURM_JOB_ID $SLURM_STEP_ID $SLURMD_NODENAME >>"+dir+"/log\n")
-	conf := writeProgram(t, dir, "slurm.conf", "ClusterName=c\nUnkillableStepTimeout=1\nUnkillableStepProgram="+program+"\nKillWait=1\nPartitionName=main Nodes=ALL Default=YES\n")
+	program := writeProgram(t, dir, "program",
+		"#!/bin/sh\necho $SLURM_JOB_ID $SLURM_STEP_ID $SLURMD_NODENAME >>"+dir+"/log\n")
+	conf := writeProgram(t, dir, "slurm.conf",
+		"ClusterName=c\nUnkillableStepTimeout=1\n"+
+			"UnkillableStepProgram="+program+"\nKillWait=1\nPartitionName=main Nodes=ALL Default=YES\n")
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec", "--conf", conf)
 	id := d.must("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo $$ >"+dir+"/pid; exec sleep 600")
 	d.wait("it to run", func() bool { return textOf(dir+"/pid") != "" })
@@ -278,8 +305,10 @@ func TestUnkillable(t *testing.T) {
 // TestWaitForGoneTasks: sbatch --wait knows how tasks ended whose records have left before the array was over.
 func TestWaitForGoneTasks(t *testing.T) {
 	t.Parallel()
-	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--conf", writeFile(t, "slurm.conf", "ClusterName=c\nMinJobAge=2\nPartitionName=p Nodes=ALL Default=YES\n"))
-	script := "if [ $SLURM_ARRAY_TASK_ID = 1 ]; then exit 3; fi; while squeue -h -t all -r -o %K | grep -qx 1; do sleep .1; done"
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--conf",
+		writeFile(t, "slurm.conf", "ClusterName=c\nMinJobAge=2\nPartitionName=p Nodes=ALL Default=YES\n"))
+	script := "if [ $SLURM_ARRAY_TASK_ID = 1 ]; then exit 3; fi; while squeue -h -t all -r -o %K | grep -qx 1; " +
+		"do sleep .1; done"
 	if out, errs, code := d.run("sbatch", "-W", "--parsable", "--array=1-2", "-o", "/dev/null", "--wrap", script); code != 3 {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-var examplesDir = flag.String("examples", "", "folder with the users' example scripts: TestExamples runs them all (minutes)")
+var examplesDir = flag.String("examples", "",
+	"folder with the users' example scripts: TestExamples runs them all (minutes)")
 
 // TestExamples runs the scripts that users bring, unchanged, on eight hollow nodes of their own
 // slurm.conf, and looks for what each of them promises. `make examples` calls it.
@@ -48,11 +49,13 @@ func TestExamplesGroup(t *testing.T) {
 	for i := range 4 {
 		name := fmt.Sprintf("c%d", i+1)
 		part := filepath.Join(g.dir, name+".conf") // the nodes that this client is
-		nodes := fmt.Sprintf("ClusterName=dev\nGresTypes=gpu\nNodeName=gpu-node-[%03d-%03d] Gres=gpu:a100:8 CPUs=128 RealMemory=1024000\n", 2*i+1, 2*i+2)
+		nodes := fmt.Sprintf("ClusterName=dev\nGresTypes=gpu\nNodeName=gpu-node-[%03d-%03d] Gres=gpu:a100:8 CPUs=128 RealMemory=1024000\n",
+			2*i+1, 2*i+2)
 		if err := os.WriteFile(part, []byte(nodes), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		g.add(name, "client", "--join", g.bind("s1"), "--token", g.joins["node"], "--conf", part, "--hollow", "conf", "--hollow-exec")
+		g.add(name, "client", "--join", g.bind("s1"), "--token", g.joins["node"], "--conf", part,
+			"--hollow", "conf", "--hollow-exec")
 	}
 	g.wait("three voters", func() bool { return g.voters("s1") == 3 })
 	d := g.at[g.others(g.awaitLeader("s1"))[1]]
@@ -155,7 +158,8 @@ func (x examples) array(t *testing.T) {
 
 // requeue sends the job back once it has written a checkpoint; it goes on from there.
 func (x examples) requeue(t *testing.T) {
-	id := strings.TrimSpace(x.d.must("sbatch", "--parsable", "--chdir="+x.dir, "--export=ALL,STEPS=6,STEP_SECONDS=0.5,EXAMPLES="+x.dir, x.dir+"/spot-requeue.sbatch"))
+	id := strings.TrimSpace(x.d.must("sbatch", "--parsable", "--chdir="+x.dir,
+		"--export=ALL,STEPS=6,STEP_SECONDS=0.5,EXAMPLES="+x.dir, x.dir+"/spot-requeue.sbatch"))
 	x.d.wait("a checkpoint", func() bool { _, err := os.Stat(filepath.Join(x.dir, "ckpt_"+id)); return err == nil })
 	x.d.must("scontrol", "requeue", id)
 	x.ended(t, id, "COMPLETED")
@@ -223,7 +227,9 @@ func (x examples) drivers(t *testing.T) {
 	}
 	result(t, out, 1)
 	out, _ = x.sh(t, time.Minute, "./gpu-options.sh")
-	for _, want := range []string{"rank 0 local 0 sees 0,1\n", "rank 3 local 3 sees 0,1,2,3\n", "rank 3 local 3 sees 3\n", "no gpu:"} {
+	for _, want := range []string{
+		"rank 0 local 0 sees 0,1\n", "rank 3 local 3 sees 0,1,2,3\n", "rank 3 local 3 sees 3\n", "no gpu:",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("gpu-options.sh does not show %q:\n%s", want, out)
 		}

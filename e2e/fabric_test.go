@@ -27,7 +27,8 @@ func adapters(t *testing.T, n int) *sysfs {
 		nic, gpu := fmt.Sprintf("%s/0000:6%d:00.0/0000:7%[2]d:00.0", up, i), fmt.Sprintf("0000:%02x:00.0", 0x1b+i)
 		dev := fmt.Sprintf("mlx5_%d", i)
 		at := nic + "/infiniband/" + dev
-		for name, value := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand",
+		for name, value := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp",
+			"rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand",
 			"counters/symbol_error": "0", "counters/link_downed": "0"} {
 			s.set(at+"/ports/1/"+name, value)
 		}
@@ -109,7 +110,10 @@ func TestNCCL(t *testing.T) {
 	for _, c := range []struct{ what, option, script, want string }{
 		{"one GPU", "--gpus=1", show, "=mlx5_0:1,,PIX"},
 		{"asked for", "--nccl-env", show, "=mlx5_0:1,mlx5_1:1,=mlx5_0:1,mlx5_1:1,PIX"},
-		{"set by the user", "--nccl-env", "NCCL_IB_HCA=mlx5_9 srun --gpus=2 sh -c '" + show + "'", "=mlx5_0:1,mlx5_1:1,mlx5_9,PIX"},
+		{
+			"set by the user", "--nccl-env", "NCCL_IB_HCA=mlx5_9 srun --gpus=2 sh -c '" + show + "'",
+			"=mlx5_0:1,mlx5_1:1,mlx5_9,PIX",
+		},
 		{"a step of a job", "--nccl-env", "srun --gpus=1 sh -c '" + show + "'", "=mlx5_0:1,=mlx5_0:1,PIX"},
 	} {
 		gpus := "--gpus=2"
@@ -152,7 +156,9 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDev(t, dir, "dev", []string{"--node", "n1", "--gpu-every", "50ms", "--sysfs", s.dir, "--conf", conf + "/slurm.conf"})
+	d := newDev(t, dir, "dev", []string{
+		"--node", "n1", "--gpu-every", "50ms", "--sysfs", s.dir, "--conf", conf + "/slurm.conf",
+	})
 	d.inside = []string{"env", "PATH=" + tools + ":" + os.Getenv("PATH")}
 	t.Cleanup(d.cleanup)
 	d.start()
@@ -167,7 +173,9 @@ esac
 		t.Errorf("scontrol show node -d:\n%s", text)
 	}
 	write(conf+"/topology.conf", "SwitchName=leaf-mlx5_0 Nodes=n2\nSwitchName=leaf-mlx5_9 Nodes=n1\n", 0o644)
-	write(conf+"/slurm.conf", "ClusterName=c\nTopologyPlugin=topology/tree\nNodeName=n1,n2\nPartitionName=p Nodes=ALL Default=YES\n", 0o644)
+	write(conf+"/slurm.conf",
+		"ClusterName=c\nTopologyPlugin=topology/tree\nNodeName=n1,n2\nPartitionName=p Nodes=ALL Default=YES\n",
+		0o644)
 	d.must("scontrol", "reconfigure")
 	if text := d.must("muster", "why", "n1"); !strings.Contains(text, "topology.conf puts n1 below leaf-mlx5_9, its ports say leaf-mlx5_0, leaf-mlx5_1\n") {
 		t.Errorf("muster why n1:\n%s", text)
@@ -197,13 +205,20 @@ func TestHealth(t *testing.T) {
 	s.port("mlx5_1", "state", "1: DOWN")
 	s.port("mlx5_0", "counters/symbol_error", "1000")
 	g.wait("the drain", func() bool { return strings.HasPrefix(g.node(), "drain|") })
-	table := []string{"NODE  STATE", "n1    drained", "mlx5_1 port 1: link down since ", "look at the cable and the switch's port", "a bad cable, transceiver or connector", "1 of 1 nodes need attention"}
+	table := []string{
+		"NODE  STATE", "n1    drained", "mlx5_1 port 1: link down since ",
+		"look at the cable and the switch's port", "a bad cable, transceiver or connector",
+		"1 of 1 nodes need attention",
+	}
 	g.wait("both faults", func() bool {
 		out, _, _ := g.run("muster", "health")
 		return strings.Contains(out, "a bad cable")
 	})
 	is("the table", 1, table)
-	is("the node", 1, []string{"node n1 is drained\n", "  score        4.0 points", "mlx5_1  down    400 Gb/sec (4X NDR)", "PIX=1", "symbol_error=1000", "GPU-00000001-1111"}, "n1")
+	is("the node", 1, []string{
+		"node n1 is drained\n", "  score        4.0 points", "mlx5_1  down    400 Gb/sec (4X NDR)", "PIX=1",
+		"symbol_error=1000", "GPU-00000001-1111",
+	}, "n1")
 	var doc struct {
 		Nodes []struct {
 			Node     string

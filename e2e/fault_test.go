@@ -24,7 +24,8 @@ func (g *group) joinNode(name string, n int) *testNode {
 		g.t.Fatal(err)
 	}
 	m := &testNode{sysfs: adapters(g.t, n)}
-	d := g.enrol(name, "client", "--join", g.bind("s1"), "--token", g.must("s1", "muster", "token", "create"), "--gpu-every", "100ms", "--sysfs", m.dir)
+	d := g.enrol(name, "client", "--join", g.bind("s1"), "--token",
+		g.must("s1", "muster", "token", "create"), "--gpu-every", "100ms", "--sysfs", m.dir)
 	m.gpus = &gpus{d, filepath.Join(g.t.TempDir(), "gpus")}
 	m.gpus.set(h100(n))
 	d.exe = product + "/muster"
@@ -50,9 +51,11 @@ func TestFaultDrill(t *testing.T) {
 		}
 	}()
 	show := func(command string, args ...string) string { last = g.must("s1", command, args...); return last }
-	g.wait("the nodes", func() bool { return show("sinfo", "-h", "-o", "%N %t %G %E") == "n[1-5] idle gpu:h100:2 none" })
+	g.wait("the nodes",
+		func() bool { return show("sinfo", "-h", "-o", "%N %t %G %E") == "n[1-5] idle gpu:h100:2 none" })
 	gang := func() string {
-		return g.must("s1", "sbatch", "--parsable", "--requeue", "-N4", "--gpus-per-node=2", "-o", "/dev/null", "--wrap", "srun sleep 600")
+		return g.must("s1", "sbatch", "--parsable", "--requeue", "-N4", "--gpus-per-node=2", "-o",
+			"/dev/null", "--wrap", "srun sleep 600")
 	}
 	job := gang()
 	queue := func() string { return show("squeue", "-h", "-o", "%i %t %R") }
@@ -77,7 +80,8 @@ func TestFaultDrill(t *testing.T) {
 	g.drained("s1")
 
 	g.joinNode("n6", 2)
-	g.wait("a sixth node", func() bool { return strings.Contains(show("sinfo", "-h", "-o", "%N %t %E"), "n[1,3-6] idle none") })
+	g.wait("a sixth node",
+		func() bool { return strings.Contains(show("sinfo", "-h", "-o", "%N %t %E"), "n[1,3-6] idle none") })
 	nodes["n1"].port("mlx5_1", "counters/link_downed", "3")
 	g.wait("the flaps", func() bool {
 		return strings.Contains(g.must("s1", "sinfo", "-h", "-R", "-o", "%N|%E"), "n1|mlx5_1 port 1: the link flaps")

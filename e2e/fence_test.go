@@ -52,9 +52,11 @@ func TestFence(t *testing.T) {
 	}
 	id := d.must("sbatch", "--parsable", "--mem=50", "-o", d.dir+"/out3", "--wrap", "(sleep 0; "+eats+"); echo last")
 	d.wait("the job to end", func() bool {
-		return d.must("squeue", "-h", "-j", id) == "" || strings.Contains(d.must("sacct", "-nXP", "-j", id, "-o", "End"), "-")
+		return d.must("squeue", "-h", "-j", id) == "" || strings.Contains(d.must("sacct", "-nXP", "-j", id, "-o", "End"),
+			"-")
 	})
-	expect(t, "its end", d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,ExitCode"), id+"|OUT_OF_MEMORY|0:125\n"+id+".batch|OUT_OF_MEMORY|0:125")
+	expect(t, "its end", d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,ExitCode"),
+		id+"|OUT_OF_MEMORY|0:125\n"+id+".batch|OUT_OF_MEMORY|0:125")
 	if out := d.read("out3"); !strings.Contains(out, "StepId="+id+".batch. Some of your processes may have been killed by the cgroup out-of-memory handler.") {
 		t.Errorf("its output:\n%s", out)
 	}
@@ -97,7 +99,8 @@ func startFences(t *testing.T, conf string) *fences {
 				t.Skipf("make %s: %v", f.gpus[i], err)
 			}
 			t.Cleanup(func() { _ = os.Remove(f.gpus[i]) })
-			lines = strings.Replace(lines, fmt.Sprintf("gpu %d minor %d\n", i, i), fmt.Sprintf("gpu %d minor %d\n", i, minor), 1)
+			lines = strings.Replace(lines, fmt.Sprintf("gpu %d minor %d\n", i, i),
+				fmt.Sprintf("gpu %d minor %d\n", i, minor), 1)
 		}
 		f.dev = startGPUs(t, lines, "--conf", file).dev
 	}
@@ -206,9 +209,15 @@ func TestFenceOfEveryPath(t *testing.T) {
 		{what: "sbatch --wrap", line: "sbatch -W -o out ASKS --wrap PROBE"},
 		{what: "an array's task", line: "sbatch -W -o out -a 1-2 ASKS --wrap PROBE", times: 2},
 		{what: "srun alone", line: "srun ASKS PROBE"},
-		{what: "a numbered step of a batch job", line: "sbatch -W -o out ASKS --wrap 'srun PROBE; srun PROBE'", times: 2},
+		{
+			what: "a numbered step of a batch job",
+			line: "sbatch -W -o out ASKS --wrap 'srun PROBE; srun PROBE'", times: 2,
+		},
 		{what: "srun in an allocation", line: "salloc -Q ASKS srun PROBE"},
-		{what: "srun for the job of another shell", line: "id=$(salloc --no-shell ASKS 2>&1 | sed -n 's/.*Granted job allocation //p'); srun --jobid=$id PROBE; r=$?; scancel $id; exit $r"},
+		{
+			what: "srun for the job of another shell",
+			line: "id=$(salloc --no-shell ASKS 2>&1 | sed -n 's/.*Granted job allocation //p'); srun --jobid=$id PROBE; r=$?; scancel $id; exit $r",
+		},
 		{what: "srun --overlap", line: "salloc -Q ASKS srun --overlap PROBE"},
 		{what: "srun --overlap in a step", line: "sbatch -W -o out ASKS --wrap \"srun sh -c 'srun --overlap PROBE'\""},
 		{what: "srun --pty", line: "srun --pty ASKS PROBE"},
@@ -219,9 +228,15 @@ func TestFenceOfEveryPath(t *testing.T) {
 		{what: "a task's epilog", line: "srun ASKS --task-epilog=PROBE true"},
 		{what: "a step's prolog, on the submit host", line: "srun ASKS --prolog=PROBE true", outside: true},
 		{what: "a step's epilog, on the submit host", line: "srun ASKS --epilog=PROBE true", outside: true},
-		{what: "a script in its user's login environment", line: "sbatch -W -o out --export=NONE ASKS --wrap '[ -n \"$LOGNAME\" ] && PROBE'"},
+		{
+			what: "a script in its user's login environment",
+			line: "sbatch -W -o out --export=NONE ASKS --wrap '[ -n \"$LOGNAME\" ] && PROBE'",
+		},
 		{what: "a process that is detached", line: "srun ASKS sh -c 'setsid PROBE & wait'"},
-		{what: "a login", line: "srun ASKS --uid=1 -D / sleep 60 & sh -c 'until PAM_TYPE=account PAM_USER=daemon muster pam-adopt >/dev/null; do :; done; PROBE'; scancel -u daemon; wait"},
+		{
+			what: "a login",
+			line: "srun ASKS --uid=1 -D / sleep 60 & sh -c 'until PAM_TYPE=account PAM_USER=daemon muster pam-adopt >/dev/null; do :; done; PROBE'; scancel -u daemon; wait",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			name := fmt.Sprintf("way%d", i)

@@ -17,7 +17,10 @@ import (
 var fenceKernel = flag.String("fence-vm", "", "kernel image that TestFenceVM boots")
 
 // fenceTests are what must pass there, and not be left out, on each kind of machine.
-var fenceTests = []string{"TestMemoryFence", "TestCPUFence", "TestPIDFence", "TestDeviceFence/as_the_machine_has_it", "TestFenceFromTheStart", "TestNoFenceNoLaunch", "TestFence", "TestFenceOfEveryPath", "TestSession"}
+var fenceTests = []string{
+	"TestMemoryFence", "TestCPUFence", "TestPIDFence", "TestDeviceFence/as_the_machine_has_it",
+	"TestFenceFromTheStart", "TestNoFenceNoLaunch", "TestFence", "TestFenceOfEveryPath", "TestSession",
+}
 
 // TestFenceVM runs the tests of fences on machines of their own, with all controllers in cgroup v2, with those of
 // v1 beside v2, and with v1 alone. Their only file system is made of busybox, the product and its tests.
@@ -28,7 +31,7 @@ func TestFenceVM(t *testing.T) {
 	dir := t.TempDir()
 	initrd := filepath.Join(dir, "initrd")
 	files := map[string]string{"bin/busybox": "/usr/bin/busybox", "init": "testdata/fence-vm.sh"}
-	for _, name := range []string{"agent/step", "e2e"} {
+	for _, name := range []string{"agent/cgroup", "agent/supervisor", "e2e"} {
 		file := filepath.Join(dir, filepath.Base(name)+".test")
 		cmd := exec.Command("go", "test", "-c", "-o", file, "../"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -44,7 +47,9 @@ func TestFenceVM(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ cgroups, isolation string }{
-		{"v2", "cgroup2(memory,cpuset,pids,devices)"}, {"hybrid", "cgroup2+cgroup1(memory,cpuset,pids,devices)"}, {"v1", "cgroup2+cgroup1(memory,cpuset,pids,devices)"}} {
+		{"v2", "cgroup2(memory,cpuset,pids,devices)"},
+		{"hybrid", "cgroup2+cgroup1(memory,cpuset,pids,devices)"},
+		{"v1", "cgroup2+cgroup1(memory,cpuset,pids,devices)"}} {
 		t.Run(c.cgroups, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
@@ -77,7 +82,8 @@ func writeArchive(path string, files map[string]string) error {
 	inode := 0
 	add := func(name string, mode uint32, content []byte) error {
 		inode++
-		head := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", inode, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
+		head := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", inode, mode, 0, 0,
+			1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
 		text := head + name + "\x00"
 		text += strings.Repeat("\x00", -len(text)&3)
 		if _, err := zip.Write([]byte(text)); err != nil {
@@ -92,8 +98,11 @@ func writeArchive(path string, files map[string]string) error {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
-		"etc/group": "root:x:0:\ndaemon:x:1:\nnogroup:x:65534:\n", "etc/hosts": "127.0.0.1 localhost fencevm\n"} {
+	for name, text := range map[string]string{
+		"etc/passwd": "root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
+		"etc/group":  "root:x:0:\ndaemon:x:1:\nnogroup:x:65534:\n",
+		"etc/hosts":  "127.0.0.1 localhost fencevm\n",
+	} {
 		if err := add(name, plain, []byte(text)); err != nil {
 			return err
 		}

@@ -20,8 +20,10 @@ func startPrivate(t *testing.T, slurm string, args ...string) (d *dev, base stri
 		t.Fatal(err)
 	}
 	base = dir + "/jobs"
-	for name, text := range map[string]string{"slurm.conf": "ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\nJobContainerType=job_container/tmpfs\n" + slurm,
-		"job_container.conf": "AutoBasePath=true\nBasePath=" + base + "\n"} {
+	for name, text := range map[string]string{
+		"slurm.conf":         "ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\nJobContainerType=job_container/tmpfs\n" + slurm,
+		"job_container.conf": "AutoBasePath=true\nBasePath=" + base + "\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +35,9 @@ func startPrivate(t *testing.T, slurm string, args ...string) (d *dev, base stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = startDevAt(t, dir, append([]string{"--node", "n1", "--gpu-every", "50ms", "--conf", dir + "/slurm.conf"}, args...)...)
+	d = startDevAt(t, dir, append([]string{
+		"--node", "n1", "--gpu-every", "50ms", "--conf", dir + "/slurm.conf",
+	}, args...)...)
 	d.env = append(d.env, "PATH="+dir+":"+os.Getenv("PATH"))
 	return d, base
 }
@@ -71,7 +75,9 @@ func TestPrivateFolders(t *testing.T) {
 		left, _ := filepath.Glob(base + "/*")
 		return len(left) == 0
 	})
-	expect(t, "between the steps of an allocation", d.must("salloc", "-Q", "sh", "-c", "srun touch /tmp/a /dev/shm/b; srun ls /tmp /dev/shm"), "/dev/shm:\nb\n\n/tmp:\na")
+	expect(t, "between the steps of an allocation",
+		d.must("salloc", "-Q", "sh", "-c", "srun touch /tmp/a /dev/shm/b; srun ls /tmp /dev/shm"),
+		"/dev/shm:\nb\n\n/tmp:\na")
 }
 
 // TestRemoveIPC: what a user's jobs leave in memory goes with the last of them on the node.
@@ -81,7 +87,9 @@ func TestRemoveIPC(t *testing.T) {
 		t.Skip("needs root and ipcmk")
 	}
 	const nobody = 65534
-	d := startDev(t, "--node", "n1", "--conf", writeFile(t, "slurm.conf", "ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\nLaunchParameters=remove_ipc\n"))
+	d := startDev(t, "--node", "n1", "--conf",
+		writeFile(t, "slurm.conf",
+			"ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\nLaunchParameters=remove_ipc\n"))
 	file := fmt.Sprintf("/dev/shm/muster-%d", os.Getpid())
 	left := func() (n int) {
 		for _, kind := range []string{"shm", "msg", "sem"} {
@@ -107,14 +115,17 @@ func TestRemoveIPC(t *testing.T) {
 func TestSharedFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slurm.conf": "ClusterName=c\nNodeName=n1\nPartitionName=p Nodes=ALL Default=YES\nJobContainerType=job_container/tmpfs\n",
-		"job_container.conf": "BasePath=/var/tmp/jobs\n"} {
+	for name, text := range map[string]string{
+		"slurm.conf":         "ClusterName=c\nNodeName=n1\nPartitionName=p Nodes=ALL Default=YES\nJobContainerType=job_container/tmpfs\n",
+		"job_container.conf": "BasePath=/var/tmp/jobs\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d := startDev(t, "--node", "n1", "--gpu-every", "50ms", "--conf", dir+"/slurm.conf") // its data lies in /tmp
-	why := fmt.Sprintf("n1 job_container/tmpfs: jobs share /tmp and /dev/shm: %s/d/spool, which jobs need, lies in /tmp", d.dir)
+	why := fmt.Sprintf("n1 job_container/tmpfs: jobs share /tmp and /dev/shm: %s/d/spool, which jobs need, lies in /tmp",
+		d.dir)
 	if os.Getuid() != 0 {
 		why = "n1 job_container/tmpfs: jobs share /tmp and /dev/shm: the client does not run as root"
 	}

@@ -56,7 +56,8 @@ func TestFollow(t *testing.T) {
 	lead := g.leader("s1")
 	by := g.others(lead)[0]
 	d := g.at["c1"]
-	id := g.must(by, "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "while [ ! -e "+g.dir+"/go ]; do sleep .1; done")
+	id := g.must(by, "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap",
+		"while [ ! -e "+g.dir+"/go ]; do sleep .1; done")
 	other := g.must(by, "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true")
 	got, cmd := d.lines("squeue", "--follow", "-j", id+","+other, "-o", "%i %t")
 	for _, want := range []string{"JOBID ST", id + " PD", other + " PD"} {

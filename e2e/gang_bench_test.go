@@ -31,7 +31,8 @@ func TestBenchGang(t *testing.T) {
 	n := *benchGang
 	t.Run("durations", func(t *testing.T) {
 		word, _, _ := gang(t, n)
-		t.Logf("from the first to the last of %d nodes' word to begin: p50 %v, worst %v of %d", n, half(word), word[len(word)-1], gangRuns)
+		t.Logf("from the first to the last of %d nodes' word to begin: p50 %v, worst %v of %d", n,
+			half(word), word[len(word)-1], gangRuns)
 		if w := half(word); w > gangSkew {
 			t.Errorf("the nodes hear up to %v apart that they are to begin, want %v", w, gangSkew)
 		}
@@ -63,7 +64,10 @@ func gang(t *testing.T, n int, args ...string) (word, tasks, whole []time.Durati
 	for i := range n {
 		prefix := fmt.Sprintf("c%d-", i+1)
 		names = append(names, prefix+"001") // like its node, as a compute node is
-		g.join(names[i], "s1", append([]string{"--hollow", "1x4c8g", "--hollow-prefix", prefix, "--hollow-time", "10ms", "--log-level", "debug"}, args...)...)
+		g.join(names[i], "s1", append([]string{
+			"--hollow", "1x4c8g", "--hollow-prefix", prefix, "--hollow-time", "10ms", "--log-level",
+			"debug",
+		}, args...)...)
 	}
 	g.wait("all nodes", func() bool { return count(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == n })
 	for range gangRuns {

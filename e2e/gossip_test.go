@@ -79,6 +79,7 @@ func TestSilentHost(t *testing.T) {
 
 // Where only the packets of the gossip are lost, nothing happens to nodes.
 func TestGossipAloneLost(t *testing.T) {
+	t.Parallel()
 	g := gossiping(t)
 	if err := ip("-n", g.hosts.name(g.host("c1")), "rule", "add", "ipproto", "udp", "prohibit"); err != nil {
 		t.Skipf("UDP alone can not be cut here: %v", err)

@@ -14,7 +14,9 @@ func settled() string {
 	var b strings.Builder
 	b.WriteString(h100(2))
 	for i := range 2 {
-		fmt.Fprintf(&b, "gpu %d persistence 1\ngpu %d power_limit 650\ngpu %d mem_clock 2619\ngpu %d sm_clock 1980\n", i, i, i, i)
+		fmt.Fprintf(&b,
+			"gpu %d persistence 1\ngpu %d power_limit 650\ngpu %d mem_clock 2619\ngpu %d sm_clock 1980\n",
+			i, i, i, i)
 	}
 	return b.String()
 }
@@ -26,9 +28,11 @@ func TestGPUSettings(t *testing.T) {
 	g := startGPUs(t, settled())
 	run := func(meanwhile func()) {
 		t.Helper()
-		id := g.must("sbatch", "--parsable", "--gres=gpu:2", "-c1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 600")
+		id := g.must("sbatch", "--parsable", "--gres=gpu:2", "-c1", "--mem=10", "-o", "/dev/null", "--wrap",
+			"sleep 600")
 		g.wait("the job", func() bool { return g.must("squeue", "-h", "-j", id, "-o", "%t") == "R" })
-		g.wait("what the GPUs are set to", func() bool { return strings.Count(g.soFar("d/client/gpu-settings"), "compute mode") == 2 })
+		g.wait("what the GPUs are set to",
+			func() bool { return strings.Count(g.soFar("d/client/gpu-settings"), "compute mode") == 2 })
 		meanwhile()
 		g.must("scancel", id)
 		g.wait("its end", func() bool { return g.must("squeue", "-h") == "" })
@@ -48,12 +52,14 @@ func TestGPUSettings(t *testing.T) {
 	expect(t, "what was set by another daemon", g.read("gpus"), settled()+changed+restored)
 
 	run(func() { g.set(settled() + "gpu 1 compute_mode 3\ngpu 1 denied 1\n") })
-	expect(t, "the node", g.node(), "drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): after job 3 its compute mode is [3] and could not be set to [0]: Insufficient Permissions")
+	expect(t, "the node", g.node(),
+		"drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): after job 3 its compute mode is [3] and could not be set to [0]: Insufficient Permissions")
 	g.set(settled() + "gpu 1 compute_mode 3\n")
 	g.wait("the return", func() bool { return g.node() == "idle|gpu:h100:2|none" })
 	expect(t, "what was set in the end", g.read("gpus"), settled()+"gpu 1 compute_mode 3\ngpu 1 compute_mode 0\n")
 	run(func() {})
-	expect(t, "what a job sets that sets nothing", g.read("gpus"), settled()+"gpu 1 compute_mode 3\ngpu 1 compute_mode 0\n")
+	expect(t, "what a job sets that sets nothing", g.read("gpus"),
+		settled()+"gpu 1 compute_mode 3\ngpu 1 compute_mode 0\n")
 }
 
 // TestGPUSliceLeft: what a job leaves in a slice of a GPU drains its node, by that slice; what runs in another

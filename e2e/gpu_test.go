@@ -66,7 +66,8 @@ var gpuProduct = sync.OnceValues(func() (string, error) {
 })
 
 // universal are functions that every driver's library has; a second stand-in has no others.
-var universal = []string{"nvmlInit_v2", "nvmlShutdown", "nvmlErrorString", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
+var universal = []string{"nvmlInit_v2", "nvmlShutdown", "nvmlErrorString", "nvmlDeviceGetCount_v2",
+	"nvmlDeviceGetHandleByIndex_v2",
 	"nvmlDeviceGetName", "nvmlDeviceGetUUID"}
 
 // gpus is a daemon on this machine whose GPUs a file tells.
@@ -124,7 +125,9 @@ func (g *gpus) node() string { return strings.TrimSpace(g.must("sinfo", "-h", "-
 func h100(n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "gpu %d name NVIDIA H100 80GB HBM3\ngpu %d uuid GPU-%08d-1111-2222-3333-444455556666\ngpu %d bus 00000000:%02X:00.0\ngpu %d minor %d\ngpu %d mem 81559\n", i, i, i, i, 0x1b+i, i, i, i)
+		fmt.Fprintf(&b,
+			"gpu %d name NVIDIA H100 80GB HBM3\ngpu %d uuid GPU-%08d-1111-2222-3333-444455556666\ngpu %d bus 00000000:%02X:00.0\ngpu %d minor %d\ngpu %d mem 81559\n",
+			i, i, i, i, 0x1b+i, i, i, i)
 		for l := range 18 {
 			fmt.Fprintf(&b, "link %d %d 1 00000000:%02X:00.0 switch\n", i, l, 5+l%4)
 		}
@@ -201,10 +204,13 @@ func TestGPUSlices(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, mixed)
 	expect(t, "the node", g.node(), "idle|gpu:a100_3g.20gb:1,gpu:a100_1g.5gb:2,gpu:a100:1|none")
-	for kind, want := range map[string]string{"a100_3g.20gb:1": "MIG-a1", "a100_1g.5gb:2": "MIG-a2,MIG-a3", "a100:1": "GPU-b"} {
+	for kind, want := range map[string]string{
+		"a100_3g.20gb:1": "MIG-a1", "a100_1g.5gb:2": "MIG-a2,MIG-a3", "a100:1": "GPU-b",
+	} {
 		expect(t, kind, g.must("srun", "--gres=gpu:"+kind, "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), want)
 	}
-	out := g.must("sbatch", "--wait", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-o", "out", "--wrap", "echo $CUDA_VISIBLE_DEVICES")
+	out := g.must("sbatch", "--wait", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-o", "out", "--wrap",
+		"echo $CUDA_VISIBLE_DEVICES")
 	expect(t, "a batch job "+out, strings.TrimSpace(g.read("out")), "MIG-a1")
 }
 
@@ -214,7 +220,8 @@ func TestGPUFault(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, h100(2))
 	submit := func(requeue string) string {
-		return g.must("sbatch", "--parsable", requeue, "--gpus=1", "-c1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 600")
+		return g.must("sbatch", "--parsable", requeue, "--gpus=1", "-c1", "--mem=10", "-o", "/dev/null",
+			"--wrap", "sleep 600")
 	}
 	first, second := submit("--no-requeue"), submit("--requeue")
 	g.wait("the jobs", func() bool { return strings.Count(g.must("squeue", "-h", "-t", "R", "-o", "%i"), "\n") == 1 })
@@ -227,7 +234,8 @@ func TestGPUFault(t *testing.T) {
 	if n := g.node(); !strings.Contains(n, "GPU 1 (GPU-00000001-1111-2222-3333-444455556666 0000:1c:00.0): XID 79: GPU has fallen off the bus") {
 		t.Errorf("the reason: %s", n)
 	}
-	g.wait("the second job's requeue", func() bool { return strings.HasPrefix(g.must("squeue", "-h", "-j", second, "-o", "%t"), "PD") })
+	g.wait("the second job's requeue",
+		func() bool { return strings.HasPrefix(g.must("squeue", "-h", "-j", second, "-o", "%t"), "PD") })
 	expect(t, "the first job", g.must("squeue", "-h", "-j", first, "-o", "%t"), "R")
 	if v := g.must("sacct", "-nXPD", "-j", second, "-o", "State,Verdict,BlameNode"); !strings.Contains(v, "|platform: n1: GPU 1 (GPU-00000001-1111-2222-3333-444455556666 0000:1c:00.0): XID 79: GPU has fallen off the bus|n1\n") {
 		t.Errorf("the verdict on its first attempt: %s", v)
@@ -272,7 +280,8 @@ func TestGPUHang(t *testing.T) {
 	}
 	g.set("hang 3600000\n" + h100(2))
 	end := time.Now().Add(patience(time.Minute))
-	for served := time.Now(); !strings.Contains(g.node(), "GPUs unknown: no answer of the GPU helper within 5s, 3 times in a row"); time.Sleep(50 * time.Millisecond) {
+	for served := time.Now(); !strings.Contains(g.node(),
+		"GPUs unknown: no answer of the GPU helper within 5s, 3 times in a row"); time.Sleep(50 * time.Millisecond) {
 		if d := time.Since(served); d > patience(5*time.Second) {
 			t.Errorf("sinfo took %v", d)
 		}
@@ -296,7 +305,8 @@ func TestGPUDriver(t *testing.T) {
 	g.set(h100(2))
 	g.wait("the GPUs", func() bool { return g.node() == "idle|gpu:h100:2|none" })
 	g.set("init 9\n" + h100(2))
-	g.wait("the driver's end", func() bool { return g.node() == "drain|gpu:h100:2|NVML: the NVIDIA driver is not loaded" })
+	g.wait("the driver's end",
+		func() bool { return g.node() == "drain|gpu:h100:2|NVML: the NVIDIA driver is not loaded" })
 }
 
 // TestGPUDeclared: gres.conf is compared with what is found; a wrong line is a reason, not a lost node, and a new
@@ -306,7 +316,10 @@ func TestGPUDeclared(t *testing.T) {
 	dir := t.TempDir()
 	write := func(gres string) {
 		t.Helper()
-		for name, text := range map[string]string{"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:h100:4\nPartitionName=p Nodes=n1 Default=YES\n", "gres.conf": gres} {
+		for name, text := range map[string]string{
+			"slurm.conf": "ClusterName=c\nGresTypes=gpu\nNodeName=n1 Gres=gpu:h100:4\nPartitionName=p Nodes=n1 Default=YES\n",
+			"gres.conf":  gres,
+		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +329,10 @@ func TestGPUDeclared(t *testing.T) {
 	g := startGPUs(t, h100(4), "--conf", dir+"/slurm.conf")
 	expect(t, "the same twice", g.node(), "idle|gpu:h100:4|none")
 	for _, c := range []struct{ gres, want string }{
-		{"Name=gpu Type=a100 File=/dev/nvidia[0-3]\n", "idle|gpu:h100:4|gres.conf:1: Type=a100, found h100 at /dev/nvidia0,/dev/nvidia1,/dev/nvidia2,/dev/nvidia3"},
+		{
+			"Name=gpu Type=a100 File=/dev/nvidia[0-3]\n",
+			"idle|gpu:h100:4|gres.conf:1: Type=a100, found h100 at /dev/nvidia0,/dev/nvidia1,/dev/nvidia2,/dev/nvidia3",
+		},
 		{"Name=gpu Type=h100 File=/dev/nvidia[2-3]\n", "idle|gpu:h100:2|none"},
 		{"AutoDetect=nvml\nName=shard Count=16 File=/dev/nvidia[0-3]\n", "idle|gpu:h100:4,shard:16|none"},
 		{"Name=gpu Type=h100 File=/dev/nvidia[2-3]\n", "idle|gpu:h100:2|none"},
@@ -325,7 +341,8 @@ func TestGPUDeclared(t *testing.T) {
 		g.must("scontrol", "reconfigure")
 		g.wait(c.want, func() bool { return g.node() == c.want })
 	}
-	expect(t, "a job", g.must("srun", "--gpus=1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"), "GPU-00000002-1111-2222-3333-444455556666")
+	expect(t, "a job", g.must("srun", "--gpus=1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"),
+		"GPU-00000002-1111-2222-3333-444455556666")
 }
 
 // TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. What stays drains the node
@@ -357,7 +374,9 @@ func TestGPULeft(t *testing.T) {
 	other, line := stays(0)
 	g.set(h100(2) + line)
 	end()
-	expect(t, "a process that stays", g.node(), fmt.Sprintf("drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): process %d (sleep of user 0) is left of job 1, with 20000 MB", other.Process.Pid))
+	expect(t, "a process that stays", g.node(),
+		fmt.Sprintf("drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): process %d (sleep of user 0) is left of job 1, with 20000 MB",
+			other.Process.Pid))
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -89,10 +89,17 @@ func (g *group) throughput(at ...string) float64 {
 	callers := make([]*api.Client, benchCallers)
 	for i := range callers {
 		socket := g.at[at[i%len(at)]].dir + "/s"
-		callers[i] = &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+		callers[i] = &api.Client{
+			Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
+		}
 		defer callers[i].Close()
 	}
-	q := api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, Name: "bench", WorkDir: "/", Stdout: "/dev/null", Hold: true}, Script: cluster.BlobText("#!/bin/sh\n")}
+	q := api.SubmitRequest{
+		Spec: cluster.JobSpec{
+			Layout: &cluster.Layout{}, Name: "bench", WorkDir: "/", Stdout: "/dev/null", Hold: true,
+		},
+		Script: cluster.BlobText("#!/bin/sh\n"),
+	}
 	return g.rate(func(i int) error {
 		_, err := api.Call(context.Background(), callers[i], api.SubmitJob, q)
 		return err
@@ -131,7 +138,8 @@ func (g *group) seen(n int) (took []time.Duration) {
 		g.wait("the node", func() bool { return state() == "idle" })
 		begin := time.Now()
 		g.at["c1"].kill()
-		g.wait("sinfo to show it", func() bool { s := state(); return strings.HasSuffix(s, "*") || strings.HasPrefix(s, "down") })
+		g.wait("sinfo to show it",
+			func() bool { s := state(); return strings.HasSuffix(s, "*") || strings.HasPrefix(s, "down") })
 		took = append(took, time.Since(begin))
 		g.start("c1")
 	}

@@ -27,6 +27,8 @@ type group struct {
 	joins  map[string]string // role → token
 	number int
 	hosts  *hosts         // nil: loopback addresses
+	before int            // of the hosts, how many are not the group's, ahead of its own
+	paged  bool           // servers on hosts show the page, too
 	order  map[string]int // name → number of its host
 	// program is what members run that are added; "" for the one that is tested.
 	program string
@@ -45,19 +47,28 @@ func newGroupOn(t *testing.T, h *hosts, args ...string) *group {
 
 func newGroupOf(t *testing.T, program string, h *hosts, args ...string) *group {
 	t.Helper()
+	return (&group{t: t, hosts: h, program: program}).begin(args...)
+}
+
+// begin makes the first server of a group of which it is known where it is.
+func (g *group) begin(args ...string) *group {
+	g.t.Helper()
 	dir, err := os.MkdirTemp("", "m")
 	if err != nil {
-		t.Fatal(err)
+		g.t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
+		g.t.Fatal(err)
 	}
-	g := &group{t: t, dir: dir, at: map[string]*dev{}, joins: map[string]string{}, number: int(groups.Add(1)), hosts: h, order: map[string]int{}, program: program}
-	t.Cleanup(g.cleanup)
+	g.dir, g.number = dir, int(groups.Add(1))
+	g.at, g.joins, g.order = map[string]*dev{}, map[string]string{}, map[string]int{}
+	g.t.Cleanup(g.cleanup)
 	g.add("s1", "server", args...)
 	g.wait("the first server to lead", func() bool { return g.leader("s1") == "s1" })
 	for role, more := range map[string][]string{"server": nil, "node": {"--hollow"}, "login": nil} {
-		g.joins[role] = g.must("s1", "muster", append([]string{"token", "create", "--role", role, "--uses", "200"}, more...)...)
+		g.joins[role] = g.must("s1", "muster", append([]string{
+			"token", "create", "--role", role, "--uses", "200",
+		}, more...)...)
 	}
 	return g
 }
@@ -65,7 +76,7 @@ func newGroupOf(t *testing.T, program string, h *hosts, args ...string) *group {
 // addr is where the n-th member listens.
 func (g *group) addr(n int) string {
 	if g.hosts != nil {
-		return fmt.Sprintf("10.77.0.%d:7440", n)
+		return fmt.Sprintf("10.77.0.%d:7440", g.before+n)
 	}
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+pid>>8%250, pid%256, n, 7440+g.number)
@@ -93,7 +104,8 @@ func (g *group) enrol(name, mode string, args ...string) *dev {
 		g.t.Fatal(err)
 	}
 	own := []string{"--node", name, "--bind", g.addr(len(g.at) + 1)}
-	if mode == "server" && g.hosts == nil && !slices.Contains(args, "--http") { // addresses are those of other groups too
+	shows := g.hosts == nil || g.paged // on loopback, addresses are those of other groups too
+	if mode == "server" && shows && !slices.Contains(args, "--http") {
 		own = append(own, "--http", g.pageAt(len(g.at)+1))
 	}
 	d := newDev(g.t, dir, mode, append(own, args...))
@@ -150,7 +162,7 @@ func (g *group) join(name, by string, args ...string) *dev {
 }
 
 // host is the number of a member's host.
-func (g *group) host(name string) int { return g.order[name] }
+func (g *group) host(name string) int { return g.before + g.order[name] }
 
 func (g *group) bind(name string) string { return g.at[name].args[3] }
 
@@ -455,7 +467,8 @@ func TestNoQuorum(t *testing.T) {
 	g := fullGroup(t, 1)
 	done := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "exit 5")
 	g.drained("s1")
-	running := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long; exit 6")
+	running := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap",
+		"echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long; exit 6")
 	g.wait("the job to run", func() bool { b, _ := os.ReadFile(g.dir + "/long"); return len(b) > 0 })
 	leader := g.awaitLeader("s1")
 	rest := g.others(leader)
@@ -527,9 +540,11 @@ func TestSnapshot(t *testing.T) {
 	}
 	g.drained("s1")
 	held := g.must("s1", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "exit 7")
-	long := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long")
+	long := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap",
+		"echo begin >>long; until [ -e go ]; do sleep 0.05; done; echo end >>long")
 	g.wait("the job to run", func() bool { b, _ := os.ReadFile(g.dir + "/long"); return len(b) > 0 })
-	queue, past := g.must("s1", "squeue", "-h", "-o", "%i %T"), g.must("s1", "sacct", "-nXPa", "-S", "now-1hours", "-o", sacctAll)
+	queue, past := g.must("s1", "squeue", "-h", "-o", "%i %T"), g.must("s1", "sacct", "-nXPa", "-S",
+		"now-1hours", "-o", sacctAll)
 
 	file := g.dir + "/saved"
 	g.must("s1", "muster", "snapshot", "save", file)
@@ -551,7 +566,9 @@ func TestSnapshot(t *testing.T) {
 	if err := os.WriteFile(file+".bad", text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for bad, want := range map[string]string{file + ".bad": "damaged", g.dir + "/long": "no file of muster snapshot save"} {
+	for bad, want := range map[string]string{
+		file + ".bad": "damaged", g.dir + "/long": "no file of muster snapshot save",
+	} {
 		if _, errs, rc := g.run("s1", "muster", "snapshot", "restore", "--data", g.dir+"/x", bad); rc == 0 || !strings.Contains(errs, want) {
 			t.Errorf("restore of %s: %d, %s", bad, rc, errs)
 		}

@@ -18,7 +18,8 @@ func TestLostGPU(t *testing.T) {
 	const node = "c1-001"
 	g.join("c1", "s1", hollow("1x16c64g8gpu:h100", "c1-")...)
 	g.wait("the node", func() bool { return g.state(node) == "idle" })
-	all := g.must("s1", "sbatch", "--parsable", "--gpus=8", "-c1", "-o", "/dev/null", "--wrap", "until [ -e go ]; do sleep 0.05; done; exit 7")
+	all := g.must("s1", "sbatch", "--parsable", "--gpus=8", "-c1", "-o", "/dev/null", "--wrap",
+		"until [ -e go ]; do sleep 0.05; done; exit 7")
 	g.wait("the job", func() bool { return g.state(node) == "mix" })
 
 	restart := func(nodes string) {
@@ -52,7 +53,8 @@ func TestLostGPU(t *testing.T) {
 		why = g.must("s1", "squeue", "-h", "-j", waits, "-o", "%t %r")
 		return why != "PD None"
 	})
-	expect(t, "why it waits", why, "PD Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions")
+	expect(t, "why it waits", why,
+		"PD Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions")
 	restart("1x16c64g8gpu:h100")
 	g.drained("s1")
 	expect(t, "all are back", g.must("s1", "sacct", "-nXP", "-j", waits, "-o", "State")+reasons(), "COMPLETED")

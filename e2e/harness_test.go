@@ -23,7 +23,11 @@ import (
 )
 
 // frontEnds are the names under which the binary is called.
-var frontEnds = []string{"muster", "sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach", "scrontab", "strigger"}
+var frontEnds = []string{
+	"muster", "sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr",
+	"sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach", "scrontab",
+	"strigger", "swait",
+}
 
 // bin is a folder with the binary and its links, made once.
 var bin string
@@ -321,7 +325,10 @@ func patience(limit time.Duration) time.Duration {
 // state is what the daemon says of nodes and jobs, for a test that goes wrong.
 func (d *dev) state() string {
 	var all strings.Builder
-	for _, c := range [][]string{{"sinfo", "-N", "-o", "%N %T %E"}, {"squeue", "-o", "%i %T %r %N"}, {"sacct", "-nPo", "jobid,state,exitcode,nodelist,start,end"}} {
+	for _, c := range [][]string{
+		{"sinfo", "-N", "-o", "%N %T %E"}, {"squeue", "-o", "%i %T %r %N"},
+		{"sacct", "-nPo", "jobid,state,exitcode,nodelist,start,end"},
+	} {
 		out, errs, _ := d.run(c[0], c[1:]...)
 		fmt.Fprintf(&all, "%s:\n%s%s", c[0], out, errs)
 	}

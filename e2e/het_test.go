@@ -41,7 +41,8 @@ srun: error: Requested het-group offset exceeds highest hetjob index (2 > 1)
 1+0 RUNNING
 1+1 RUNNING
 `)
-	expect(t, "srun's errors", sorted(d.read("errors")), "srun: error: gpu-node-002: task 0: Exited with exit code 1\nsrun: error: gpu-node-002: task 1: Exited with exit code 2\n")
+	expect(t, "srun's errors", sorted(d.read("errors")),
+		"srun: error: gpu-node-002: task 0: Exited with exit code 1\nsrun: error: gpu-node-002: task 1: Exited with exit code 2\n")
 	d.wait("the components to end", func() bool { return d.must("squeue", "-h", "-j", "1", "-o", "%i") == "" })
 	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,JobIDRaw,JobName,State,ExitCode,NTasks"), strings.TrimSpace(`
 1+0|1|both|FAILED|3:0|
@@ -60,9 +61,13 @@ srun: error: Requested het-group offset exceeds highest hetjob index (2 > 1)
 
 func TestHetLife(t *testing.T) {
 	d := startDev(t)
-	id := d.must("sbatch", "--parsable", "-H", "-t", "5", "-J", "two", "-o", "/dev/null", ":", "-n2", "--wrap", "sleep 60")
-	expect(t, "squeue", d.must("squeue", "-h", "-S", "i", "-o", "%i %r %l %j %C"), "1+0 JobHeldUser 5:00 two 1\n1+1 JobHeldUser 5:00 two 2")
-	expect(t, "squeue -O", d.must("squeue", "-h", "-S", "i", "-O", "jobarrayid:5,hetjobid:5,hetjoboffset:5,hetjobidset:5"), "1+0  1    0    1-2  \n1+1  1    1    1-2  ")
+	id := d.must("sbatch", "--parsable", "-H", "-t", "5", "-J", "two", "-o", "/dev/null", ":", "-n2",
+		"--wrap", "sleep 60")
+	expect(t, "squeue", d.must("squeue", "-h", "-S", "i", "-o", "%i %r %l %j %C"),
+		"1+0 JobHeldUser 5:00 two 1\n1+1 JobHeldUser 5:00 two 2")
+	expect(t, "squeue -O",
+		d.must("squeue", "-h", "-S", "i", "-O", "jobarrayid:5,hetjobid:5,hetjoboffset:5,hetjobidset:5"),
+		"1+0  1    0    1-2  \n1+1  1    1    1-2  ")
 	if out := d.must("scontrol", "show", "job", "1+1"); !strings.HasPrefix(out, "JobId=2 HetJobId=1 HetJobOffset=1 JobName=two\n   HetJobIdSet=1-2\n") {
 		t.Errorf("scontrol show job: %s", out)
 	}
@@ -94,19 +99,31 @@ func TestHetLife(t *testing.T) {
 	d.must("scancel", id)
 	d.wait("it to end", func() bool { return states() == "" })
 
-	out, errs, code := d.run("salloc", "-n1", ":", "-n2", "sh", "-c", "echo $SLURM_JOB_ID $SLURM_HET_SIZE $SLURM_NTASKS $SLURM_JOB_ID_HET_GROUP_1; srun --het-group=0-1 hostname | sort")
+	out, errs, code := d.run("salloc", "-n1", ":", "-n2", "sh", "-c",
+		"echo $SLURM_JOB_ID $SLURM_HET_SIZE $SLURM_NTASKS $SLURM_JOB_ID_HET_GROUP_1; srun --het-group=0-1 hostname | sort")
 	expect(t, "salloc", out, "3 2 3 4\ngpu-node-001\ngpu-node-002\ngpu-node-002\n")
 	if code != 0 {
 		t.Errorf("salloc: %d %s", code, errs)
 	}
-	out, errs, code = d.run("srun", "-l", "-n1", "sh", "-c", "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_HET_SIZE", ":", "-n2", "sh", "-c", "echo $SLURM_PROCID $SLURM_JOB_ID")
+	out, errs, code = d.run("srun", "-l", "-n1", "sh", "-c",
+		"echo $SLURM_PROCID $SLURM_NTASKS $SLURM_HET_SIZE", ":", "-n2", "sh", "-c",
+		"echo $SLURM_PROCID $SLURM_JOB_ID")
 	if expect(t, "srun", sorted(out), "0: 0 3 2\n1: 1 5\n2: 2 5\n"); code != 0 {
 		t.Errorf("srun: %d %s", code, errs)
 	}
 	for _, bad := range []struct{ line, want string }{
-		{"--array=1-2 : -n1 --wrap true", "sbatch: error: Batch job submission failed: Invalid job array specification\n"},
-		{"-n1 : -p none --wrap true", "sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed: Invalid partition name specified\n"},
-		{"-w gpu-node-001 : -w gpu-node-001 --wrap true", "sbatch: error: Batch job submission failed: Invalid node name specified\n"},
+		{
+			"--array=1-2 : -n1 --wrap true",
+			"sbatch: error: Batch job submission failed: Invalid job array specification\n",
+		},
+		{
+			"-n1 : -p none --wrap true",
+			"sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed: Invalid partition name specified\n",
+		},
+		{
+			"-w gpu-node-001 : -w gpu-node-001 --wrap true",
+			"sbatch: error: Batch job submission failed: Invalid node name specified\n",
+		},
 	} {
 		if _, errs, code := d.run("sbatch", strings.Fields(bad.line)...); slurmWords(errs) != bad.want || code != 1 {
 			t.Errorf("sbatch %s: %d %s", bad.line, code, errs)
@@ -117,8 +134,10 @@ func TestHetLife(t *testing.T) {
 // TestHetAcross: components whose nodes are of different clients, and steps started from anywhere. Not by root, for
 // whom nodes may not speak to each other.
 func TestHetAcross(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 2)
-	out := g.must("s1", "srun", "-l", "-w", "c1-002", "hostname", ":", "-n2", "-N2", "-w", "c2-001,c2-002", "sh", "-c", "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_NODEID")
+	out := g.must("s1", "srun", "-l", "-w", "c1-002", "hostname", ":", "-n2", "-N2", "-w", "c2-001,c2-002",
+		"sh", "-c", "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_NODEID")
 	expect(t, "srun by a server", sorted(out+"\n"), "0: c1-002\n1: 1 3 1\n2: 2 3 2\n")
 	dir := t.TempDir()
 	for at := dir; at != os.TempDir(); at = filepath.Dir(at) {
@@ -127,7 +146,8 @@ func TestHetAcross(t *testing.T) {
 		}
 	}
 	sub := func(script string) string {
-		out, errs, code := g.at["s2"].as(1, "sbatch", "--parsable", "-D", dir, "-o", "het.out", "-w", "c1-001", ":", "-w", "c2-001", "--wrap", script)
+		out, errs, code := g.at["s2"].as(1, "sbatch", "--parsable", "-D", dir, "-o", "het.out", "-w",
+			"c1-001", ":", "-w", "c2-001", "--wrap", script)
 		if code != 0 {
 			t.Fatal(errs)
 		}
@@ -137,9 +157,11 @@ func TestHetAcross(t *testing.T) {
 	g.drained("s2")
 	text, _ := os.ReadFile(filepath.Join(dir, "het.out"))
 	expect(t, "output", string(text), "c2-001\nc2-001\n0: c1-001\n1: c2-001\n")
-	g.at["s1"].wait("history to follow", func() bool { return g.must("s3", "sacct", "-nXP", "-j", id, "-o", "state") == "COMPLETED\nCOMPLETED" })
+	g.at["s1"].wait("history to follow",
+		func() bool { return g.must("s3", "sacct", "-nXP", "-j", id, "-o", "state") == "COMPLETED\nCOMPLETED" })
 	id = sub("srun --het-group=0,1 sleep 60")
-	g.at["s1"].wait("both components' steps", func() bool { return strings.Count(g.must("s1", "squeue", "-h", "-s", "-o", "%i"), ".0") == 2 })
+	g.at["s1"].wait("both components' steps",
+		func() bool { return strings.Count(g.must("s1", "squeue", "-h", "-s", "-o", "%i"), ".0") == 2 })
 	g.must("s1", "scancel", id)
 	g.drained("s1")
 }
@@ -157,18 +179,22 @@ func TestHetSuspended(t *testing.T) {
 	states := func() string {
 		return strings.ReplaceAll(d.must("squeue", "-h", "-S", "i", "-t", "all", "-o", "%i %T"), "\n", ", ")
 	}
-	d.must("sbatch", "-n4", "--mem=10", "-w", "n1", "-o", "first", ":", "-n4", "--mem=10", "-w", "n2", "--wrap", "srun --het-group=1 sh -c 'while :; do echo x >>ticks; sleep 0.05; done'")
+	d.must("sbatch", "-n4", "--mem=10", "-w", "n1", "-o", "first", ":", "-n4", "--mem=10", "-w", "n2",
+		"--wrap", "srun --het-group=1 sh -c 'while :; do echo x >>ticks; sleep 0.05; done'")
 	d.wait("its step to run", func() bool { return d.soFar("ticks") != "" })
 	still := "while a=$(wc -c <ticks); sleep 0.3; [ $a != $(wc -c <ticks) ]; do :; done" // six of its turns long
-	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-w", "n1", "-o", "second", "--wrap", still+"; echo still; until [ -e go ]; do sleep 0.05; done")
+	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-w", "n1", "-o", "second", "--wrap",
+		still+"; echo still; until [ -e go ]; do sleep 0.05; done")
 	d.wait("its step on the other node to stand still", func() bool { return d.soFar("second") == "still\n" })
 	expect(t, "states", states(), "1+0 SUSPENDED, 1+1 SUSPENDED, 3 RUNNING")
 	stood := d.read("ticks")
 	d.write("go", "")
 	d.wait("the whole to go on", func() bool { return strings.HasPrefix(states(), "1+0 RUNNING, 1+1 RUNNING") })
 	d.wait("its step to go on", func() bool { return d.read("ticks") != stood })
-	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-o", "third", ":", "-p", "high", "-n4", "--mem=10", "--wrap", "true")
-	d.wait("the other to have run in its place", func() bool { return strings.HasSuffix(states(), "4+0 COMPLETED, 4+1 COMPLETED") })
+	d.must("sbatch", "-p", "high", "-n4", "--mem=10", "-o", "third", ":", "-p", "high", "-n4", "--mem=10",
+		"--wrap", "true")
+	d.wait("the other to have run in its place",
+		func() bool { return strings.HasSuffix(states(), "4+0 COMPLETED, 4+1 COMPLETED") })
 	d.wait("the whole to go on again", func() bool { return strings.HasPrefix(states(), "1+0 RUNNING, 1+1 RUNNING") })
 	d.must("scancel", "1")
 }

@@ -19,7 +19,8 @@ import (
 	"dev.muster/cluster"
 )
 
-var benchHistory = flag.Int("bench-history", 0, "jobs of a month that TestBenchHistory asks muster about, and slurmdbd where SLURM_CONF names a cluster with one")
+var benchHistory = flag.Int("bench-history", 0,
+	"jobs of a month that TestBenchHistory asks muster about, and slurmdbd where SLURM_CONF names a cluster with one")
 
 // The month of the measurement, and who worked in it.
 var benchMonth = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
@@ -35,14 +36,18 @@ const (
 func benchJob(r *rand.Rand, id, of int) *cluster.Job {
 	user, size := r.IntN(benchUsers), 1+r.IntN(15)
 	apart := benchMonth.AddDate(0, 1, 0).Sub(benchMonth) * 9 / 10 / time.Duration(of) // the last ones end before the month does
-	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended, Outcome: cluster.Completed,
+	j := &cluster.Job{ID: cluster.JobID(id), Task: cluster.TaskAny, Attempt: 1, Phase: cluster.Ended,
+		Outcome:   cluster.Completed,
 		Submitted: benchMonth.Add(time.Duration(id) * apart).Truncate(time.Second),
-		Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user), UID: uint32(benchFirstUID + user), GID: 100, Account: fmt.Sprintf("team%02d", user%benchAccounts),
+		Spec: &cluster.JobSpec{Name: "train", User: fmt.Sprintf("user%03d", user),
+			UID: uint32(benchFirstUID + user), GID: 100, Account: fmt.Sprintf("team%02d", user%benchAccounts),
 			QOS: "normal", Partitions: []string{"main"}, WorkDir: "/home/user", Layout: &cluster.Layout{Tasks: size}}}
 	j.Eligible, j.Started = j.Submitted, j.Submitted.Add(time.Duration(r.IntN(3600))*time.Second)
 	j.Ended = j.Started.Add(time.Duration(1+r.IntN(4*3600)) * time.Second)
-	j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),
-		CPUs: cluster.RangeIDSet(0, size*4-1), MemMB: cluster.MemMB(size * 4096), GPUs: cluster.RangeIDSet(0, size%8)}}, Types: map[string]int64{"h100": int64(size%8 + 1)}}
+	j.Alloc = &cluster.Alloc{Partition: "main",
+		Shares: []cluster.Share{{Node: cluster.NodeName(fmt.Sprintf("n%04d", r.IntN(1000))),
+			CPUs: cluster.RangeIDSet(0, size*4-1), MemMB: cluster.MemMB(size * 4096),
+			GPUs: cluster.RangeIDSet(0, size%8)}}, Types: map[string]int64{"h100": int64(size%8 + 1)}}
 	return j
 }
 
@@ -83,7 +88,8 @@ func (b *slurmBooks) call(name string, args ...string) string {
 // sql runs statements; CLUSTER stands for the cluster's name.
 func (b *slurmBooks) sql(text string) string {
 	b.t.Helper()
-	cmd := exec.Command("mysql", "-N", "-h", b.conf["StorageHost"], "-P", b.conf["StoragePort"], "-u", b.conf["StorageUser"], "-p"+b.conf["StoragePass"], b.conf["StorageLoc"])
+	cmd := exec.Command("mysql", "-N", "-h", b.conf["StorageHost"], "-P", b.conf["StoragePort"], "-u",
+		b.conf["StorageUser"], "-p"+b.conf["StoragePass"], b.conf["StorageLoc"])
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(text, "CLUSTER", b.name))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -180,7 +186,8 @@ func TestBenchHistory(t *testing.T) {
 		slurm.fill(jobs)
 		t.Logf("MariaDB took %d rows in %s", len(jobs), time.Since(began).Round(time.Millisecond))
 		slurm.rollUp()
-		_, _ = fmt.Sscan(slurm.sql("SELECT sum(data_length + index_length) FROM information_schema.tables WHERE table_schema = database() AND (table_name = 'CLUSTER_job_table' OR table_name LIKE 'CLUSTER%usage%')"), &slurmSize)
+		_, _ = fmt.Sscan(slurm.sql("SELECT sum(data_length + index_length) FROM information_schema.tables WHERE table_schema = database() AND (table_name = 'CLUSTER_job_table' OR table_name LIKE 'CLUSTER%usage%')"),
+			&slurmSize)
 	}
 	month := []string{"start=2026-10-01", "end=2026-11-01"}
 	questions := []struct {
@@ -188,12 +195,25 @@ func TestBenchHistory(t *testing.T) {
 		argv []string
 	}{
 		{"sacct -j ID", []string{"sacct", "-nPX", "-j", fmt.Sprint(len(jobs) / 2)}},
-		{"sacct, a user's day", []string{"sacct", "-nPX", "-u", fmt.Sprint(benchFirstUID + 7), "-S", "2026-10-14", "-E", "2026-10-15"}},
-		{"sacct, a user's month", []string{"sacct", "-nPX", "-u", fmt.Sprint(benchFirstUID + 7), "-S", "2026-10-01", "-E", "2026-11-01"}},
-		{"sreport cluster utilization, a month", append([]string{"sreport", "-nP", "cluster", "utilization"}, month...)},
-		{"sreport AccountUtilizationByUser, a month", append([]string{"sreport", "-nP", "cluster", "AccountUtilizationByUser"}, month...)},
+		{
+			"sacct, a user's day",
+			[]string{"sacct", "-nPX", "-u", fmt.Sprint(benchFirstUID + 7), "-S", "2026-10-14", "-E", "2026-10-15"},
+		},
+		{
+			"sacct, a user's month",
+			[]string{"sacct", "-nPX", "-u", fmt.Sprint(benchFirstUID + 7), "-S", "2026-10-01", "-E", "2026-11-01"},
+		},
+		{
+			"sreport cluster utilization, a month",
+			append([]string{"sreport", "-nP", "cluster", "utilization"}, month...),
+		},
+		{
+			"sreport AccountUtilizationByUser, a month",
+			append([]string{"sreport", "-nP", "cluster", "AccountUtilizationByUser"}, month...),
+		},
 	}
-	t.Logf("%d jobs; bytes a job on disk: muster %.0f, slurmdbd %.0f", len(jobs), fileSize/float64(len(jobs)), slurmSize/float64(len(jobs)))
+	t.Logf("%d jobs; bytes a job on disk: muster %.0f, slurmdbd %.0f", len(jobs),
+		fileSize/float64(len(jobs)), slurmSize/float64(len(jobs)))
 	for _, q := range questions {
 		var ours, theirs []time.Duration
 		var mine, other string
@@ -217,7 +237,9 @@ func TestBenchHistory(t *testing.T) {
 		if a, b := strings.Count(strings.TrimSpace(mine), "\n"), strings.Count(strings.TrimSpace(other), "\n"); q.argv[0] == "sacct" && a != b {
 			t.Errorf("%s: muster answers %d lines, slurm %d", q.name, a+1, b+1)
 		}
-		t.Logf("%-42s muster %8.1f ms, slurmdbd %8.1f ms, %5.1fx; %d lines, %d", q.name, median(ours), median(theirs), median(theirs)/median(ours), strings.Count(mine, "\n")+1, strings.Count(other, "\n"))
+		t.Logf("%-42s muster %8.1f ms, slurmdbd %8.1f ms, %5.1fx; %d lines, %d", q.name, median(ours),
+			median(theirs), median(theirs)/median(ours), strings.Count(mine, "\n")+1,
+			strings.Count(other, "\n"))
 		if _, a, _ := strings.Cut(strings.SplitN(mine, "\n", 2)[0], "|"); q.argv[0] == "sreport" && !strings.HasPrefix(other, slurm.name+"|"+a+"\n") {
 			t.Errorf("%s: the first line of muster is %q, of slurm %.100q", q.name, a, other)
 		}
@@ -235,7 +257,9 @@ func historyServer(t *testing.T, jobs []*cluster.Job) (*dev, float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := []cluster.Event{{Node: &cluster.Node{Name: "n0001", Up: true, Inventory: cluster.Inventory{CPUs: 128_000}}, At: benchMonth}}
+	events := []cluster.Event{
+		{Node: &cluster.Node{Name: "n0001", Up: true, Inventory: cluster.Inventory{CPUs: 128_000}}, At: benchMonth},
+	}
 	for _, j := range jobs {
 		events = append(events, cluster.Event{Job: j})
 	}

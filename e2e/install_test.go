@@ -48,7 +48,10 @@ func TestInstallScript(t *testing.T) {
 	if code, body := fetch(t, server+"/download/muster-linux-"+runtime.GOARCH); code != 200 || sha256.Sum256([]byte(body)) != sum || !strings.Contains(script, hex.EncodeToString(sum[:])) {
 		t.Errorf("the program: %d, %d bytes of %d", code, len(body), len(program))
 	}
-	for _, path := range []string{"/", "/v1/nodes", "/v1/jobs", "/v1/members/join", "/v1/tokens", "/v1/cluster", "/download/", "/download/../install.sh"} {
+	for _, path := range []string{
+		"/", "/v1/nodes", "/v1/jobs", "/v1/members/join", "/v1/tokens", "/v1/cluster", "/download/",
+		"/download/../install.sh",
+	} {
 		if code, body := fetch(t, server+path); code != 404 {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

@@ -46,6 +46,7 @@ func startIssuer(t *testing.T, user string) *issuer {
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, map[string]any{"issuer": i.url, "authorization_endpoint": i.url + "/authorize",
 			"token_endpoint": i.url + "/token", "jwks_uri": i.url + "/keys", "userinfo_endpoint": i.url + "/userinfo",
+			"end_session_endpoint":                  i.url + "/end?realm=a",
 			"id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -63,11 +64,24 @@ func startIssuer(t *testing.T, user string) *issuer {
 		reply(w, 200, map[string]any{"sub": i.about, "groups": i.groups})
 	})
 	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("GET /end", i.end)
 	mux.HandleFunc("POST /token", i.token)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	i.url = s.URL
 	return i
+}
+
+// end ends a session that its token names, and sends the browser back.
+func (i *issuer) end(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	c := jwt.MapClaims{}
+	_, err := jwt.ParseWithClaims(q.Get("id_token_hint"), c, func(*jwt.Token) (any, error) { return &i.key.PublicKey, nil })
+	if err != nil || c["aud"] != q.Get("client_id") || q.Get("realm") != "a" {
+		http.Error(w, fmt.Sprint("whose session? ", err), http.StatusBadRequest)
+		return
+	}
+	http.Redirect(w, r, q.Get("post_logout_redirect_uri"), http.StatusFound)
 }
 
 func reply(w http.ResponseWriter, code int, v any) {

@@ -19,7 +19,8 @@ func expect(t *testing.T, what, got, want string) {
 
 func TestSubmitToHistory(t *testing.T) {
 	d := startDev(t)
-	d.write("job.sh", "#!/bin/sh\n#SBATCH -J first\necho job $SLURM_JOB_ID on $SLURMD_NODENAME\nsrun -n1 echo step\nexit 3\n")
+	d.write("job.sh",
+		"#!/bin/sh\n#SBATCH -J first\necho job $SLURM_JOB_ID on $SLURMD_NODENAME\nsrun -n1 echo step\nexit 3\n")
 	out, _, code := d.run("sbatch", "-W", "job.sh")
 	expect(t, "sbatch", out, "Submitted batch job 1\n")
 	if code != 3 {
@@ -38,13 +39,23 @@ func TestSrun(t *testing.T) {
 		out  string
 		code int
 	}{
-		{"labels", []string{"-n3", "-l", "sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS"}, "0: 0 of 3\n1: 1 of 3\n2: 2 of 3\n", 0},
+		{
+			"labels", []string{"-n3", "-l", "sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS"},
+			"0: 0 of 3\n1: 1 of 3\n2: 2 of 3\n", 0,
+		},
 		{"worst exit code", []string{"-n3", "sh", "-c", "exit $SLURM_PROCID"}, "", 2},
 		{"signal", []string{"sh", "-c", "kill -9 $$"}, "", 137},
 		{"not found", []string{"no-such-program"}, "", 2},
 		{"two nodes", []string{"-N2", "-l", "hostname"}, "0: gpu-node-001\n1: gpu-node-002\n", 0},
-		{"own GPU each", []string{"-n2", "--gpus-per-task=1", "-l", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"}, "0: 0\n1: 1\n", 0},
-		{"cyclic", []string{"-N2", "-n4", "-m", "cyclic", "-l", "sh", "-c", "echo $SLURM_NODEID"}, "0: 0\n1: 1\n2: 0\n3: 0\n", 0},
+		{
+			"own GPU each",
+			[]string{"-n2", "--gpus-per-task=1", "-l", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"},
+			"0: 0\n1: 1\n", 0,
+		},
+		{
+			"cyclic", []string{"-N2", "-n4", "-m", "cyclic", "-l", "sh", "-c", "echo $SLURM_NODEID"},
+			"0: 0\n1: 1\n2: 0\n3: 0\n", 0,
+		},
 		{"only one rank's output", []string{"-n3", "-o", "1", "sh", "-c", "echo $SLURM_PROCID"}, "1\n", 0},
 	}
 	for _, c := range cases {
@@ -90,7 +101,8 @@ srun --multi-prog <(printf '0 echo rank %%t\n1-3 echo offset %%o\n') | sort
 
 func TestArray(t *testing.T) {
 	d := startDev(t)
-	out, _, code := d.run("sbatch", "-W", "--array=1-5%2", "-o", "a_%A_%a", "--wrap", "echo $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID")
+	out, _, code := d.run("sbatch", "-W", "--array=1-5%2", "-o", "a_%A_%a", "--wrap",
+		"echo $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID")
 	expect(t, "sbatch", out, "Submitted batch job 1\n")
 	if code != 5 {
 		t.Errorf("exit code %d, want the highest of the tasks', 5", code)
@@ -154,8 +166,14 @@ func TestBadInput(t *testing.T) {
 		{"unknown partition", "", []string{"-p", "nope", "--wrap", "true"}, "Invalid partition name specified", 1},
 		{"unknown option", "", []string{"--frobnicate", "--wrap", "true"}, "unrecognized option '--frobnicate'", 255},
 		{"missing script", "", []string{"no-such.sh"}, "Unable to open file no-such.sh", 1},
-		{"too many CPUs", "", []string{"-n1", "-c100", "--wrap", "true"}, "Requested node configuration is not available", 1},
-		{"too many GPUs", "", []string{"--gres=gpu:99", "--wrap", "true"}, "Requested node configuration is not available", 1},
+		{
+			"too many CPUs", "", []string{"-n1", "-c100", "--wrap", "true"},
+			"Requested node configuration is not available", 1,
+		},
+		{
+			"too many GPUs", "", []string{"--gres=gpu:99", "--wrap", "true"},
+			"Requested node configuration is not available", 1,
+		},
 		{"array too large", "", []string{"--array=0-2000000", "--wrap", "true"}, "Invalid job array specification", 1},
 		{"DOS line ends", "#!/bin/sh\r\ntrue\r\n", nil, "Batch script contains DOS line breaks", 1},
 		{"script of 100 MB", big, nil, "too long", 1},
@@ -198,7 +216,8 @@ func TestEnvironment(t *testing.T) {
 	d.env = append(d.env, "MINE=1", "BASH_FUNC_hello%%=() {  echo hello from a function\n}")
 	d.must("sbatch", "-W", "-o", "all", "--wrap", "echo $MINE")
 	expect(t, "--export by default", d.read("all"), "1\n")
-	d.must("sbatch", "-W", "-o", "bare", "--export=NONE", "--wrap", "echo [$MINE] $HOME; command -v sort >/dev/null && echo path")
+	d.must("sbatch", "-W", "-o", "bare", "--export=NONE", "--wrap",
+		"echo [$MINE] $HOME; command -v sort >/dev/null && echo path")
 	if got := d.read("bare"); !strings.HasPrefix(got, "[] /") || !strings.HasSuffix(got, "path\n") {
 		t.Errorf("--export=NONE: %q, want the login environment without MINE", got)
 	}
@@ -217,7 +236,8 @@ func TestEndNote(t *testing.T) {
 	d.must("scancel", id)
 	d.wait("the line", func() bool {
 		b, _ := os.ReadFile(d.dir + "/out")
-		return strings.Contains(string(b), "slurmstepd-gpu-node-001: error: *** JOB "+id+" ON gpu-node-001 CANCELLED AT ")
+		return strings.Contains(string(b),
+			"slurmstepd-gpu-node-001: error: *** JOB "+id+" ON gpu-node-001 CANCELLED AT ")
 	})
 }
 
@@ -298,7 +318,8 @@ func TestStepSurvivesDaemon(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		o, e, c := d.run("srun", "-n2", "sh", "-c", "for i in 1 2 3 4 5 6; do echo $SLURM_PROCID-$i; sleep 0.2; done; exit 5")
+		o, e, c := d.run("srun", "-n2", "sh", "-c",
+			"for i in 1 2 3 4 5 6; do echo $SLURM_PROCID-$i; sleep 0.2; done; exit 5")
 		done <- result{o, e, c}
 	}()
 	d.wait("the step", func() bool { return d.must("squeue", "-h", "-s") != "" })
@@ -333,7 +354,8 @@ func TestKillAll(t *testing.T) {
 // The binary is replaced and the daemon restarted: jobs and steps run on, under a new supervisor program.
 func TestUpgradeInPlace(t *testing.T) {
 	d := startDev(t)
-	id := d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap", "srun sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.3; done; exit 4'")
+	id := d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap",
+		"srun sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.3; done; exit 4'")
 	d.wait("output", func() bool { b, _ := os.ReadFile(d.dir + "/out"); return len(b) > 0 })
 	text, err := os.ReadFile(bin + "/muster")
 	if err != nil {
@@ -347,7 +369,8 @@ func TestUpgradeInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.start()
-	d.wait("the end", func() bool { out, _, _ := d.run("sacct", "-nXP", "-j", id, "-o", "State"); return out == "FAILED\n" })
+	d.wait("the end",
+		func() bool { out, _, _ := d.run("sacct", "-nXP", "-j", id, "-o", "State"); return out == "FAILED\n" })
 	expect(t, "exit code", d.must("sacct", "-nXP", "-j", id, "-o", "ExitCode"), "4:0")
 	if n := strings.Count(d.read("out"), "5\n"); n != 2 {
 		t.Errorf("output is not complete: %q", d.read("out"))
@@ -369,20 +392,28 @@ func TestExternStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDevAt(t, dir, "--conf", dir+"/slurm.conf", "--hollow", "conf", "--hollow-exec")
-	id := d.must("sbatch", "--parsable", "-N2", "-C", "red", "-t", "7", "-o", "/dev/null", "--wrap", "srun -n1 sleep 60")
+	id := d.must("sbatch", "--parsable", "-N2", "-C", "red", "-t", "7", "-o", "/dev/null", "--wrap",
+		"srun -n1 sleep 60")
 	steps := func() string { return d.must("squeue", "-s", "-h", "-o", "%i %j %A") }
 	d.wait("the steps", func() bool { return strings.Contains(steps(), id+".0") })
 	expect(t, "squeue -s", steps(), id+".0 sleep 1\n"+id+".batch batch 1\n"+id+".extern extern 2")
-	expect(t, "sacct", d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,NTasks"), id+"|RUNNING|\n"+id+".batch|RUNNING|1\n"+id+".extern|RUNNING|2\n"+id+".0|RUNNING|1")
+	expect(t, "sacct", d.must("sacct", "-nP", "-j", id, "-o", "JobID,State,NTasks"),
+		id+"|RUNNING|\n"+id+".batch|RUNNING|1\n"+id+".extern|RUNNING|2\n"+id+".0|RUNNING|1")
 	d.must("scancel", "-s", "STOP", id)
 	expect(t, "a stopped job", d.must("squeue", "-h", "-o", "%t"), "ST")
 	d.must("scancel", "-s", "CONT", id)
 	expect(t, "a continued job", d.must("squeue", "-h", "-o", "%t"), "R")
 	d.must("scancel", id)
 	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
-	expect(t, "history", d.must("sacct", "-nP", "-j", id+".extern,"+id+".0", "-o", "JobID,State,ExitCode"), id+".extern|COMPLETED|0:0\n"+id+".0|CANCELLED|0:15")
-	for args, want := range map[string]string{"-k 7": id, "-k 8": "", "-i 2": id, "-i 1": "", "-C red": id, "-C blue": "", "-g 0": map[bool]string{true: id}[os.Getgid() == 0]} {
-		expect(t, "sacct "+args, d.must("sacct", append([]string{"-nXP", "-o", "JobID", "-j", id}, strings.Fields(args)...)...), want)
+	expect(t, "history", d.must("sacct", "-nP", "-j", id+".extern,"+id+".0", "-o", "JobID,State,ExitCode"),
+		id+".extern|COMPLETED|0:0\n"+id+".0|CANCELLED|0:15")
+	for args, want := range map[string]string{
+		"-k 7": id, "-k 8": "", "-i 2": id, "-i 1": "", "-C red": id, "-C blue": "",
+		"-g 0": map[bool]string{true: id}[os.Getgid() == 0],
+	} {
+		expect(t, "sacct "+args,
+			d.must("sacct", append([]string{"-nXP", "-o", "JobID", "-j", id}, strings.Fields(args)...)...),
+			want)
 	}
 	if out := d.must("sacct", "-j", id, "--env-vars"); !strings.Contains(out, "\nPATH=") || !strings.HasPrefix(out, "Environment used for "+id) {
 		t.Errorf("--env-vars: %q", out)
@@ -401,7 +432,8 @@ func TestScancelMany(t *testing.T) {
 	}
 	out, errs, code := d.input("y\nn\ny\n"+strings.Repeat("n\n", n), "scancel", "-i", "--me")
 	if left := strings.Fields(d.must("squeue", "-h", "-o", "%i")); code != 0 || len(left) != n-2 || strings.Count(out, "[y/n]? ") != n {
-		t.Errorf("asked %d times, %d of %d jobs are left; exit code %d, %s", strings.Count(out, "[y/n]? "), len(left), n, code, errs)
+		t.Errorf("asked %d times, %d of %d jobs are left; exit code %d, %s", strings.Count(out, "[y/n]? "),
+			len(left), n, code, errs)
 	}
 	want := ""
 	for _, id := range ids {

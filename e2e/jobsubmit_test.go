@@ -55,8 +55,9 @@ return slurm.SUCCESS
 		{"code", "", failed + "Requested time limit is invalid (missing or exceeds some limit)\n", 1},
 		{"boom", "", "sbatch: error: job_submit.lua:6: attempt to index a non-table object(nil) with key 'y'\n" +
 			failed + "Lua function execution failed due to runtime error\n", 1},
-		{"badtype", "", "sbatch: error: job_submit.lua:7: bad argument #3 to 'newindex' (number expected, got string)\n" +
-			failed + "Lua function execution failed due to runtime error\n", 1},
+		{"badtype", "",
+			"sbatch: error: job_submit.lua:7: bad argument #3 to 'newindex' (number expected, got string)\n" +
+				failed + "Lua function execution failed due to runtime error\n", 1},
 		{"part", "", failed + "Invalid partition name specified\n", 1},
 		{"set", "Submitted batch job 3\n", "", 0},
 	} {
@@ -169,16 +170,37 @@ return slurm.SUCCESS
 		out, errs string
 		code      int
 	}{
-		{append(hold, "-J", "show", "-t", "90", "--gres=gpu:1", "-n2", "--exclusive", d.dir+"/x.sh", "a1"), "Submitted batch job 1\n",
-			"sbatch: lua: sbatch|01:30:00|gres/gpu:1|nil|2|exclusive|nil\nsbatch: lua: argv x.sh a1\nsbatch: lua: set\nsbatch: lua: post 1 kept\n", 0},
-		{append(hold, "-J", "no", d.dir+"/x.sh"), "", "sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1},
+		{append(hold, "-J", "show", "-t", "90", "--gres=gpu:1", "-n2", "--exclusive", d.dir+"/x.sh", "a1"),
+			"Submitted batch job 1\n",
+			"sbatch: lua: sbatch|01:30:00|gres/gpu:1|nil|2|exclusive|nil\nsbatch: lua: argv x.sh a1\nsbatch: lua: set\nsbatch: lua: post 1 kept\n",
+			0},
+		{
+			append(hold, "-J", "no", d.dir+"/x.sh"), "",
+			"sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1,
+		},
 		{append(hold, "-J", "boom", d.dir+"/x.sh"), "Submitted batch job 2\n",
-			"sbatch: error: cli_filter/lua: cli_filter.lua:16: attempt to index a non-table object(nil) with key 'y'\n", 0},
-		{append(hold, "-J", "set", "--comment=mine", d.dir+"/x.sh"), "Submitted batch job 3\n", "sbatch: lua: post 3 kept\n", 0},
-		{append(hold, "-J", "bad", d.dir+"/x.sh"), "Submitted batch job 4\n", "sbatch: error: Invalid --time specification\nsbatch: lua: post 4 kept\n", 0},
-		{[]string{"sbatch", "--test-only", "-J", "no", d.dir + "/x.sh"}, "", "sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1},
-		{[]string{"srun", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n", "srun: lua: post 5 kept\n", 0},
-		{[]string{"salloc", "-Q", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n", "salloc: lua: post 6 kept\n", 0},
+			"sbatch: error: cli_filter/lua: cli_filter.lua:16: attempt to index a non-table object(nil) with key 'y'\n",
+			0},
+		{
+			append(hold, "-J", "set", "--comment=mine", d.dir+"/x.sh"), "Submitted batch job 3\n",
+			"sbatch: lua: post 3 kept\n", 0,
+		},
+		{
+			append(hold, "-J", "bad", d.dir+"/x.sh"), "Submitted batch job 4\n",
+			"sbatch: error: Invalid --time specification\nsbatch: lua: post 4 kept\n", 0,
+		},
+		{
+			[]string{"sbatch", "--test-only", "-J", "no", d.dir + "/x.sh"}, "",
+			"sbatch: error: lua: cli refuses\nsbatch: error: cli_filter plugin terminated with error\n", 1,
+		},
+		{
+			[]string{"srun", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n",
+			"srun: lua: post 5 kept\n", 0,
+		},
+		{
+			[]string{"salloc", "-Q", "-J", "set", "sh", "-c", "echo $SLURM_JOB_PARTITION"}, "debug\n",
+			"salloc: lua: post 6 kept\n", 0,
+		},
 	} {
 		out, errs, code := d.run(c.line[0], c.line[1:]...)
 		if out != c.out || !strings.HasPrefix(slurmWords(errs), c.errs) || code != c.code {

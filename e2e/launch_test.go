@@ -42,7 +42,8 @@ func TestLaunchRefused(t *testing.T) {
 	if err := os.WriteFile(spool, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "echo $SLURMD_NODENAME $SLURM_RESTART_COUNT >>ran")
+	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap",
+		"echo $SLURMD_NODENAME $SLURM_RESTART_COUNT >>ran")
 	g.drained("s1")
 	if out := g.read(t, "ran"); out != "c2-001 1\n" {
 		t.Errorf("the job ran like this: %q", out)

@@ -199,7 +199,8 @@ func TestImageTravels(t *testing.T) {
 		t.Errorf("the registry has sent %d bytes more to a fourth node", more)
 	}
 	if hub.heads.Load() < nodes {
-		t.Errorf("it was asked %d times whether a user may have the image: less often than there are nodes", hub.heads.Load())
+		t.Errorf("it was asked %d times whether a user may have the image: less often than there are nodes",
+			hub.heads.Load())
 	}
 }
 

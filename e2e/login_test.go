@@ -236,7 +236,8 @@ func TestPageOIDC(t *testing.T) {
 		t.Errorf("StatusPage=login: metrics %d", w.StatusCode)
 	}
 	for _, path := range []string{"/", "/queue", "/map", "/plan", "/live", "/accounts.csv", "/usage.csv", "/v1/events",
-		"/metrics/jobs", "/metrics/compat", "/metrics/hardware", "/jobs/1", "/jobs/1/log/more", "/find?q=1", "/submit", "/nope"} {
+		"/metrics/jobs", "/metrics/compat", "/metrics/hardware", "/jobs/1", "/jobs/1/log/more", "/find?q=1",
+		"/submit", "/nope"} {
 		w, text := answer(t, c, "GET", page+path, nil)
 		if w.StatusCode != 403 || strings.Contains(text, "node-001") {
 			t.Errorf("StatusPage=login: %s %d", path, w.StatusCode)
@@ -263,6 +264,11 @@ func TestPageOIDC(t *testing.T) {
 	if w, text := answer(t, c, "GET", back, nil); w.StatusCode != 403 ||
 		!strings.Contains(text, "has begun no login, or it has ended") {
 		t.Errorf("the same answer again: %d %s", w.StatusCode, text)
+	}
+
+	leaves(t, c, page, page+"/")
+	if inside(c) {
+		t.Error("the session goes on")
 	}
 
 	other := webClient(t, "")
@@ -350,6 +356,24 @@ func TestPageOIDC(t *testing.T) {
 	if w, text := answer(t, c, "GET", begin(c), nil); w.StatusCode != 403 || !strings.Contains(text,
 		"two users at once") {
 		t.Errorf("told of another: %d %s", w.StatusCode, text)
+	}
+}
+
+// leaves logs a visitor out, here and at the provider, which sends the browser back to an address.
+func leaves(t *testing.T, c *http.Client, page, back string) {
+	t.Helper()
+	_, text := answer(t, c, "GET", page+"/queue", nil)
+	m := csrfField.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no form to log out: %s", text)
+	}
+	w, text := answer(t, c, "POST", page+"/logout", url.Values{"csrf": {m[1]}})
+	to, ok := strings.CutPrefix(w.Header.Get("Refresh"), "0; url=")
+	if w.StatusCode != 200 || !ok || strings.Contains(text, "log out") {
+		t.Fatalf("log out: %d, on to %q\n%s", w.StatusCode, to, text)
+	}
+	if w, text := answer(t, c, "GET", to, nil); w.StatusCode != 302 || w.Header.Get("Location") != back {
+		t.Errorf("the provider: %d to %s %s", w.StatusCode, w.Header.Get("Location"), text)
 	}
 }
 

@@ -16,7 +16,8 @@ func TestLogs(t *testing.T) {
 	at := g.others(g.leader("s1"))[0]
 	id := g.must(at, "sbatch", "--parsable", "-o", g.dir+"/%x-%j.out", "-e", g.dir+"/%x-%j.err", "-J", "talks", "--wrap",
 		"seq 30000; echo oh >&2; while [ ! -e "+g.dir+"/go ]; do sleep .1; done; echo the end")
-	g.wait("thirty thousand lines", func() bool { return strings.HasSuffix(g.try(g.dir+"/talks-"+id+".out"), "30000\n") })
+	g.wait("thirty thousand lines",
+		func() bool { return strings.HasSuffix(g.try(g.dir+"/talks-"+id+".out"), "30000\n") })
 	d := g.at[at]
 	got, cmd := d.lines("muster", "logs", "-f", "-n", "2", id)
 	for _, want := range []string{"29999", "30000"} {
@@ -34,7 +35,8 @@ func TestLogs(t *testing.T) {
 		t.Errorf("its errors: %q", out)
 	}
 
-	waits := g.must(at, "sbatch", "--parsable", "-d", "afterok:"+id, "-a", "3-4", "-o", g.dir+"/%A_%a.out", "--wrap", "echo task $SLURM_ARRAY_TASK_ID")
+	waits := g.must(at, "sbatch", "--parsable", "-d", "afterok:"+id, "-a", "3-4", "-o", g.dir+"/%A_%a.out",
+		"--wrap", "echo task $SLURM_ARRAY_TASK_ID")
 	_, errs, code := g.run(at, "muster", "logs", waits+"_3")
 	if code != 1 || !strings.Contains(errs, "waits (Dependency)") {
 		t.Errorf("of a job that waits: %d, %q", code, errs)

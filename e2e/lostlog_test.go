@@ -69,12 +69,12 @@ func TestLostLogVotesNot(t *testing.T) {
 	}
 	g.at[lost].kill()
 	g.at[leader].kill()
-	if err := os.Remove(g.at[lost].dir + "/d/raft/raft.db"); err != nil {
+	if err := os.Remove(g.at[lost].dir + "/d/raft/raft-open.db"); err != nil {
 		t.Fatal(err)
 	}
 	g.start(behind)
 	for range 2 { // and not the next time either
-		g.saysWayOut("without raft.db", g.ends(lost), "the log of this server is gone", g.at[lost].dir+"/d")
+		g.saysWayOut("without its file", g.ends(lost), "the log of this server is gone", g.at[lost].dir+"/d")
 	}
 	if who := g.leader(behind); who != "" {
 		t.Errorf("%s leads", who)
@@ -139,13 +139,29 @@ func TestDamagedFiles(t *testing.T) {
 		spoil func() error
 		word  string
 	}{
-		{"raft.db overwritten near its start", func() error { return overwrite(db, 9000, 60_000) }, "raft.db"},
+		{"raft.db overwritten behind its start", func() error { return overwrite(db, 9000, size()-9000) }, "raft.db"},
 		{"raft.db cut to a third", func() error { return os.Truncate(db, size()/3) }, "raft.db"},
 		{"raft.db overwritten as a whole", func() error { return overwrite(db, 0, size()) }, "raft.db"},
-		{"meta.json empty", func() error { return all("meta.json", func(f string) error { return os.Truncate(f, 0) }) }, "meta.json"},
-		{"meta.json overwritten", func() error { return all("meta.json", func(f string) error { return overwrite(f, 0, 50) }) }, "meta.json"},
-		{"snapshot cut", func() error { return all("state.bin", func(f string) error { return os.Truncate(f, 100) }) }, "snapshots"},
-		{"snapshot overwritten", func() error { return all("state.bin", func(f string) error { return overwrite(f, 100, 1000) }) }, "snapshots"},
+		{
+			"meta.json empty",
+			func() error { return all("meta.json", func(f string) error { return os.Truncate(f, 0) }) },
+			"meta.json",
+		},
+		{
+			"meta.json overwritten",
+			func() error { return all("meta.json", func(f string) error { return overwrite(f, 0, 50) }) },
+			"meta.json",
+		},
+		{
+			"snapshot cut",
+			func() error { return all("state.bin", func(f string) error { return os.Truncate(f, 100) }) },
+			"snapshots",
+		},
+		{
+			"snapshot overwritten",
+			func() error { return all("state.bin", func(f string) error { return overwrite(f, 100, 1000) }) },
+			"snapshots",
+		},
 		{"snapshots removed", func() error { return os.RemoveAll(raft + "/snapshots") }, "no snapshot reaches"},
 	} {
 		if err := errors.Join(os.RemoveAll(raft), os.CopyFS(raft, os.DirFS(saved)), c.spoil()); err != nil {

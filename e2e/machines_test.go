@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-var applianceImage = flag.String("appliance", "", "folder of an image with systemd, which is made with debootstrap if it is not there: TestAppliance and TestPackages boot machines of it (minutes)")
+var applianceImage = flag.String("appliance", "",
+	"folder of an image with systemd, which is made with debootstrap if it is not there: TestAppliance and TestPackages boot machines of it (minutes)")
 
 // imagePackages are what an image has besides a minimal Debian: systemd, and what the README uses.
 const imagePackages = "systemd,systemd-sysv,dbus,curl,iproute2,procps"
@@ -204,7 +205,9 @@ func firstChild(pid int) int {
 func (m *machine) run(command string, env ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	argv := append([]string{"-t", strconv.Itoa(m.init), "-m", "-u", "-i", "-n", "-p", "-C", "--wd=/proc/" + strconv.Itoa(m.init) + "/root/root", "env", "-i", "HOME=/root", "USER=root", "TERM=dumb",
+	argv := append([]string{"-t", strconv.Itoa(m.init), "-m", "-u", "-i", "-n", "-p", "-C",
+		"--wd=/proc/" + strconv.Itoa(m.init) + "/root/root", "env", "-i", "HOME=/root", "USER=root",
+		"TERM=dumb",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, env...)
 	cmd := exec.CommandContext(ctx, "nsenter", append(argv, "sh", "-c", command)...)
 	out, err := cmd.CombinedOutput()

@@ -25,14 +25,16 @@ func TestGroupMemory(t *testing.T) {
 	}
 	g := fullGroup(t, 0)
 	g.join("c1", "s1", "--hollow", "64x64c256g", "--hollow-time", "10ms")
-	g.wait("nodes", func() bool { return strings.TrimSpace(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == "64" })
+	g.wait("nodes",
+		func() bool { return strings.TrimSpace(g.must("s1", "sinfo", "-h", "-t", "idle", "-o", "%D")) == "64" })
 	servers := []string{"s1", "s2", "s3"}
 	idle, peak, spent := map[string]int{}, map[string]int{}, map[string]time.Duration{}
 	for _, s := range servers {
 		idle[s], spent[s] = g.at[s].memory(), g.at[s].cpu()
 	}
 	began := time.Now()
-	id := g.must("s1", "sbatch", "--parsable", "-n1", "-o", "/dev/null", "--array=1-"+strconv.Itoa(*memoryTasks), "--wrap", "true")
+	id := g.must("s1", "sbatch", "--parsable", "-n1", "-o", "/dev/null",
+		"--array=1-"+strconv.Itoa(*memoryTasks), "--wrap", "true")
 	left := -1
 	for left != 0 {
 		for range 10 {

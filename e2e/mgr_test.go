@@ -37,10 +37,15 @@ func TestWCKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run jobs as several users")
 	}
-	lines := []string{"ClusterName=ledger", "TrackWCKey=yes", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00"}
+	lines := []string{
+		"ClusterName=ledger", "TrackWCKey=yes", "PartitionName=main Nodes=ALL Default=YES MaxTime=1:00:00",
+	}
 	file := confFile(t, lines...)
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec", "--conf", file)
-	for _, line := range []string{"add account science", "add account art", "add user daemon account=science", "add user bin account=art"} {
+	for _, line := range []string{
+		"add account science", "add account art", "add user daemon account=science",
+		"add user bin account=art",
+	} {
 		d.must("sacctmgr", append([]string{"-i"}, strings.Fields(line)...)...)
 	}
 	said := func(want string, args ...string) {
@@ -49,18 +54,26 @@ func TestWCKeys(t *testing.T) {
 			t.Errorf("sacctmgr %q:\n%s%s\nwant\n%s", args, out, errs, want)
 		}
 	}
-	said(" WCKeys =\n  U = daemon    W = proj1      C = ledger    \n  U = daemon    W = proj2      C = ledger", "-i", "add", "user", "daemon", "wckey=Proj1,proj2")
+	said(" WCKeys =\n  U = daemon    W = proj1      C = ledger    \n  U = daemon    W = proj2      C = ledger",
+		"-i", "add", "user", "daemon", "wckey=Proj1,proj2")
 	said(" Nothing new added.", "-i", "add", "user", "daemon", "account=science", "wckey=proj2")
-	said(" WCKeys =\n  U = bin       W = other      C = ledger    \n Non Default Settings", "-i", "add", "user", "bin", "account=art", "defaultwckey=other")
-	said(" Adding User(s)\n  lp\n WCKeys =\n  U = lp        W = gone       C = ledger", "-i", "add", "user", "lp", "wckey=gone")
-	said("WCKey|Cluster|User\ngone|ledger|lp\nother|ledger|bin\nproj1|ledger|daemon\nproj2|ledger|daemon", "-P", "list", "wckey")
+	said(" WCKeys =\n  U = bin       W = other      C = ledger    \n Non Default Settings", "-i", "add",
+		"user", "bin", "account=art", "defaultwckey=other")
+	said(" Adding User(s)\n  lp\n WCKeys =\n  U = lp        W = gone       C = ledger", "-i", "add", "user",
+		"lp", "wckey=gone")
+	said("WCKey|Cluster|User\ngone|ledger|lp\nother|ledger|bin\nproj1|ledger|daemon\nproj2|ledger|daemon",
+		"-P", "list", "wckey")
 	said("1|proj1|daemon", "-nP", "show", "wckeys", "where", "user=daemon", "wckey=PROJ1", "format=id,wckey,user")
-	said("User|Def Acct|Def WCKey|Admin\nbin|art|other|None\ndaemon|science|proj1|None\nlp||gone|None\nroot|root||Administrator", "-P", "show", "user")
+	said("User|Def Acct|Def WCKey|Admin\nbin|art|other|None\ndaemon|science|proj1|None\nlp||gone|None\nroot|root||Administrator",
+		"-P", "show", "user")
 	said(" Modified users...\n  daemon", "-i", "modify", "user", "daemon", "set", "defaultwckey=proj2")
-	said(" Can't modify because these users aren't associated with new default wckey 'other'...\n  U = daemon C = ledger", "-i", "modify", "user", "daemon", "set", "defaultwckey=other")
-	said(" Unknown option: wckey=x\n Use keyword 'where' to modify condition", "-i", "modify", "user", "daemon", "set", "wckey=x")
+	said(" Can't modify because these users aren't associated with new default wckey 'other'...\n  U = daemon C = ledger",
+		"-i", "modify", "user", "daemon", "set", "defaultwckey=other")
+	said(" Unknown option: wckey=x\n Use keyword 'where' to modify condition", "-i", "modify", "user",
+		"daemon", "set", "wckey=x")
 	said(" Mixing Account and WCKeys is not allowed", "-i", "delete", "user", "lp", "account=art", "wckey=gone")
-	said(" Deleting user WCKeys...\n  C = ledger     W = gone                 U = lp", "-i", "delete", "user", "lp", "wckey=gone")
+	said(" Deleting user WCKeys...\n  C = ledger     W = gone                 U = lp", "-i", "delete",
+		"user", "lp", "wckey=gone")
 	said("lp|", "-nP", "show", "user", "lp", "format=user,defaultwckey")
 	said(" Nothing deleted", "-i", "delete", "user", "lp", "wckey=gone")
 
@@ -88,8 +101,12 @@ func TestWCKeys(t *testing.T) {
 	}
 	d.must("scontrol", "update", "jobid="+named, "wckey=")
 	d.must("scontrol", "update", "jobid="+named, "wckey=proj1")
-	run := []string{d.submitAs(daemonUID, "-n2", "--wckey=proj1", "--wrap", "sleep 1.2"), d.submitAs(daemonUID, "--wrap", "sleep 1.2"), d.submitAs(binUID, "--wrap", "sleep 1.2")}
-	d.wait("the end of the three", func() bool { return d.must("squeue", "-h", "-t", "PD,R,CG", "-j", strings.Join(run, ",")) == "" })
+	run := []string{
+		d.submitAs(daemonUID, "-n2", "--wckey=proj1", "--wrap", "sleep 1.2"),
+		d.submitAs(daemonUID, "--wrap", "sleep 1.2"), d.submitAs(binUID, "--wrap", "sleep 1.2"),
+	}
+	d.wait("the end of the three",
+		func() bool { return d.must("squeue", "-h", "-t", "PD,R,CG", "-j", strings.Join(run, ",")) == "" })
 	if got := d.must("sacct", "-nPXa", "-W", "proj1", "-o", "jobid,wckey"); got != named+"|proj1\n"+run[0]+"|proj1" {
 		t.Errorf("sacct -W proj1:\n%s", got)
 	}
@@ -142,13 +159,17 @@ func TestMgrLevels(t *testing.T) {
 			try(uid, may, "scontrol", "update", "jobid="+mine, "priority=5000")
 			try(uid, may, "scontrol", "hold", mine)
 			try(uid, may, "sacctmgr", "-i", "modify", "job", "jobid="+mine, "set", "admincomment=seen")
-			try(uid, may, "scontrol", "create", "reservation", "reservationname=r", "starttime=now+1hour", "duration=5", "nodes=node-001", "users=root")
+			try(uid, may, "scontrol", "create", "reservation", "reservationname=r", "starttime=now+1hour",
+				"duration=5", "nodes=node-001", "users=root")
 			try(uid, may, "scontrol", "delete", "reservationname=r")
-			for _, args := range [][]string{{"update", "nodename=node-002", "state=drain", "reason=x"}, {"update", "nodename=node-002", "state=resume"},
-				{"update", "partitionname=main", "state=down"}, {"update", "partitionname=main", "state=up"}, {"reconfigure"}} {
+			for _, args := range [][]string{{"update", "nodename=node-002", "state=drain", "reason=x"},
+				{"update", "nodename=node-002", "state=resume"},
+				{"update", "partitionname=main", "state=down"},
+				{"update", "partitionname=main", "state=up"}, {"reconfigure"}} {
 				try(uid, may && uid == administrator, "scontrol", args...)
 			}
-			try(uid, may && uid == administrator, "sacctmgr", "-i", "modify", "user", "nobody", "set", "adminlevel=operator")
+			try(uid, may && uid == administrator, "sacctmgr", "-i", "modify", "user", "nobody", "set",
+				"adminlevel=operator")
 			try(uid, false, "sacctmgr", "-i", "archive", "dump", "txn", "purgetxnafter=1hours", "script=/bin/true")
 		}
 	}

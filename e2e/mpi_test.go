@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,11 +39,20 @@ echo "$PMI_RANK of $PMI_SIZE: $(say "cmd=get kvsname=x key=k$(( (PMI_RANK + 1) %
 say "cmd=finalize" >/dev/null`
 	got := d.must("srun", "--mpi=pmi2", "-N3", "-n5", "-l", "sh", "-c", talk)
 	for _, want := range []string{
-		"0: 0 of 5: cmd=get_result rc=0 msg=success value=of 1", "3: 3 of 5: cmd=get_result rc=0 msg=success value=of 4",
+		"0: 0 of 5: cmd=get_result rc=0 msg=success value=of 1",
+		"3: 3 of 5: cmd=get_result rc=0 msg=success value=of 4",
 		"4: 4 of 5: cmd=get_result rc=0 msg=success value=of 0",
 	} {
 		if !strings.Contains(got+"\n", want+"\n") {
 			t.Errorf("without %q:\n%s", want, got)
+		}
+	}
+	const many = 256
+	got = d.must("srun", "--mpi=pmi2", "-N4", "-n"+strconv.Itoa(many), "--overcommit", "sh", "-c", talk) + "\n"
+	for rank := range many {
+		want := fmt.Sprintf("%d of %d: cmd=get_result rc=0 msg=success value=of %d\n", rank, many, (rank+1)%many)
+		if !strings.Contains("\n"+got, "\n"+want) {
+			t.Errorf("of %d ranks without %q", many, want)
 		}
 	}
 	_, errs, code := d.run("srun", "--mpi=pmi2", "-n2", "sh", "-c", `echo "no PMI" >&3; read end <&3; true`)
@@ -60,14 +71,9 @@ say "cmd=finalize" >/dev/null`
 	}
 }
 
-// mpiWorlds runs the MPI program in worlds of several shapes, and in those that end badly.
-func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) {
-	mpi := "--mpi=" + manager
-	for _, shape := range append([][]string{{"-N1", "-n1"}, {"-N1", "-n2"}, {"-N2", "-n4"}, {"-N4", "-n8"}, {"-N8", "-n16"}, {"-N2", "-n5", "-m", "cyclic"}}, more...) {
-		args := append([]string{mpi}, shape...)
-		size := strings.TrimPrefix(shape[1], "-n")
-		expect(t, strings.Join(args, " "), d.must("srun", append(args, program, "all")...), "world of "+size)
-	}
+// mpiBadEnds has a rank of an MPI program abort the world, end too early and be killed.
+func mpiBadEnds(t *testing.T, d *dev, manager, program string) {
+	t.Helper()
 	for _, c := range []struct {
 		what, text string
 		code       int
@@ -77,7 +83,7 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 		{"exit", "Exited with exit code 3", 143, []string{"-K1"}},
 		{"kill", "Killed", 143, []string{"-K1"}},
 	} {
-		args := append(append([]string{mpi, "-N2", "-n4"}, c.options...), program, c.what)
+		args := append(append([]string{"--mpi=" + manager, "-N2", "-n4"}, c.options...), program, c.what)
 		begun := time.Now()
 		_, errs, code := d.run("srun", args...)
 		if code != c.code || !strings.Contains(errs, c.text) {
@@ -87,6 +93,20 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 			t.Errorf("%s: the others went on for %s", c.what, took)
 		}
 	}
+}
+
+// mpiWorlds runs the MPI program in worlds of several shapes, and in those that end badly.
+func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) {
+	mpi := "--mpi=" + manager
+	for _, shape := range append([][]string{
+		{"-N1", "-n1"}, {"-N1", "-n2"}, {"-N2", "-n4"}, {"-N4", "-n8"}, {"-N8", "-n16"},
+		{"-N2", "-n5", "-m", "cyclic"},
+	}, more...) {
+		args := append([]string{mpi}, shape...)
+		size := strings.TrimPrefix(shape[1], "-n")
+		expect(t, strings.Join(args, " "), d.must("srun", append(args, program, "all")...), "world of "+size)
+	}
+	mpiBadEnds(t, d, manager, program)
 	for range 5 { // one after another
 		d.must("srun", mpi, "-N2", "-n2", program)
 	}
@@ -107,7 +127,8 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 		args := append(append([]string{mpi, "-N2", "-n4"}, image...), program, "all")
 		expect(t, "in a container", d.must("srun", args...), "world of 4")
 	}
-	script := writeProgram(t, d.dir, "job", "#!/bin/sh\n#SBATCH -N4 -n8 -o "+d.dir+"/out\nsrun "+mpi+" "+program+" all\nsrun "+mpi+" -N3 -n3 "+program+" all\n")
+	script := writeProgram(t, d.dir, "job",
+		"#!/bin/sh\n#SBATCH -N4 -n8 -o "+d.dir+"/out\nsrun "+mpi+" "+program+" all\nsrun "+mpi+" -N3 -n3 "+program+" all\n")
 	d.must("sbatch", "-W", script)
 	expect(t, "in a batch job", d.read("out"), "world of 8\nworld of 3\n")
 }
@@ -148,4 +169,37 @@ func TestOpenMPI(t *testing.T) {
 	}
 	d.env = append(d.env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	expect(t, "mpirun", d.must("salloc", "-Q", "-N2", "-n4", "mpirun.openmpi", program, "all"), "world of 4")
+}
+
+// TestMPI4Py: Python programs over mpi4py, of Debian's package, which is built for Open MPI.
+func TestMPI4Py(t *testing.T) {
+	t.Parallel()
+	const python = "/usr/bin/python3" // of the package
+	if out, err := exec.Command(python, "-c", "import mpi4py").CombinedOutput(); err != nil {
+		t.Skipf("mpi4py is not installed: apt-get install python3-mpi4py: %s", out)
+	}
+	product, err := gpuProduct() // it carries the server of PMIx, too
+	if product == "" {
+		t.Skip("no C compiler: ", err)
+	}
+	d := startProduct(t, product, "--hollow", "4x4c8g", "--hollow-exec")
+	if list := d.must("srun", "--mpi=list"); !strings.HasSuffix(list, "\n\tpmix") {
+		t.Skipf("this machine has no %s: apt-get install libpmix2", pmi.Library)
+	}
+	program := writeProgram(t, d.dir, "sum.py", `#!/usr/bin/python3
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+words = world.gather("%d of %d" % (world.rank, world.size), root=0)
+half = world.Split(world.rank % 2)
+total = world.allreduce(world.rank)
+if world.rank == 0:
+    print(", ".join(words), "sum", total, "half", half.size)
+`)
+	expect(t, "mpi4py", d.must("srun", "--mpi=pmix", "-N2", "-n4", program),
+		"0 of 4, 1 of 4, 2 of 4, 3 of 4 sum 6 half 2")
+	_, errs, code := d.run("srun", "--mpi=pmix", "-K1", "-N2", "-n2", python, "-c",
+		"from mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1: MPI.COMM_WORLD.Abort(5)\nMPI.COMM_WORLD.barrier()")
+	if code == 0 || !strings.Contains(errs, "Job step aborted") {
+		t.Errorf("abort: %d\n%s", code, errs)
+	}
 }

@@ -92,7 +92,9 @@ func again(t *testing.T) error {
 	if out, err := exec.Command("unshare", "-Urnm", "true").CombinedOutput(); err != nil {
 		return fmt.Errorf("no user namespaces: %w: %s", err, out)
 	}
-	cmd := exec.Command("unshare", append([]string{"-Urnm", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.v"}, givenFlags()...)...)
+	cmd := exec.Command("unshare", append([]string{
+		"-Urnm", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.v",
+	}, givenFlags()...)...)
 	cmd.Env = append(os.Environ(), withinEnv+"=1", binEnv+"="+bin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -124,7 +126,8 @@ func newHosts(t *testing.T, n int) (*hosts, error) {
 	}
 	h := &hosts{t: t, prefix: fmt.Sprintf("mt%d-%d", os.Getpid(), networks.Add(1))}
 	t.Cleanup(func() { h.down(n) })
-	steps := [][]string{{"netns", "add", h.prefix + "-sw"}, {"-n", h.prefix + "-sw", "link", "add", "br0", "type", "bridge"},
+	steps := [][]string{{"netns", "add", h.prefix + "-sw"},
+		{"-n", h.prefix + "-sw", "link", "add", "br0", "type", "bridge"},
 		{"-n", h.prefix + "-sw", "link", "set", "br0", "up"}}
 	for i := 1; i <= n; i++ {
 		ns, far, near := h.name(i), fmt.Sprintf("h%d", i), fmt.Sprintf("s%d", i)
@@ -132,7 +135,9 @@ func newHosts(t *testing.T, n int) (*hosts, error) {
 			[]string{"-n", h.prefix + "-sw", "link", "add", near, "type", "veth", "peer", "name", far, "netns", ns},
 			[]string{"-n", h.prefix + "-sw", "link", "set", near, "master", "br0", "up"},
 			[]string{"-n", ns, "link", "set", "lo", "up"}, []string{"-n", ns, "link", "set", far, "name", "eth0"},
-			[]string{"-n", ns, "addr", "add", fmt.Sprintf("10.77.0.%d/24", i), "dev", "eth0"}, []string{"-n", ns, "link", "set", "eth0", "up"})
+			[]string{
+				"-n", ns, "addr", "add", fmt.Sprintf("10.77.0.%d/24", i), "dev", "eth0",
+			}, []string{"-n", ns, "link", "set", "eth0", "up"})
 	}
 	for _, s := range steps {
 		if err := ip(s...); err != nil {

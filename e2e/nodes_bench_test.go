@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"dev.muster/agent"
-	"dev.muster/agent/client"
+	hardware "dev.muster/agent/machine"
 	"dev.muster/cluster"
 	"dev.muster/slurm"
 )
@@ -125,7 +125,7 @@ func (g *group) fleet(members, each int, jobs time.Duration) {
 	var running sync.WaitGroup
 	joining := make(chan struct{}, joinAtOnce)
 	for i := range members {
-		nodes, err := client.ParseHollow(fmt.Sprintf("%dx8c16g", each))
+		nodes, err := hardware.ParseHollow(fmt.Sprintf("%dx8c16g", each))
 		if err != nil {
 			g.t.Fatal(err)
 		}
@@ -135,9 +135,12 @@ func (g *group) fleet(members, each int, jobs time.Duration) {
 			nodes[k].Inventory.Host = string(nodes[k].Name)
 		}
 		dir := g.dir + "/" + name
-		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name), Hollow: nodes, HollowTime: jobs,
-			Bind: fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250), Join: []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
-			Dialect: slurm.Dialect{}, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name),
+			Hollow: nodes, HollowTime: jobs,
+			Bind: fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250),
+			Join: []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
+			Dialect: slurm.Dialect{},
+			Log:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 		cfg.Started = sync.OnceFunc(func() { <-joining })
 		joining <- struct{}{}
 		running.Go(func() {

@@ -35,7 +35,8 @@ func TestNodeSet(t *testing.T) {
 func TestNodeSetJoin(t *testing.T) {
 	t.Parallel()
 	conf := &dev{t: t, dir: t.TempDir()}
-	conf.write("slurm.conf", "ClusterName=c\nTopologyPlugin=topology/tree\nNodeSet=fast Feature=h100\nPartitionName=fast Nodes=fast Default=YES\nPartitionName=late Nodes=node-001\n")
+	conf.write("slurm.conf",
+		"ClusterName=c\nTopologyPlugin=topology/tree\nNodeSet=fast Feature=h100\nPartitionName=fast Nodes=fast Default=YES\nPartitionName=late Nodes=node-001\n")
 	conf.write("topology.conf", "SwitchName=rack1\nSwitchName=rack2\nSwitchName=top Switches=rack[1-2]\n")
 	g := newGroup(t, "--conf", conf.dir+"/slurm.conf")
 	id := g.must("s1", "sbatch", "--parsable", "-N2", "-o", "/dev/null", "--wrap", "true")

@@ -85,7 +85,8 @@ const pageMachines = 6
 func (p *page) typed(name, command string) *exec.Cmd {
 	m := p.machine(name)
 	const inside = `hostname "$0" && mount --make-rprivate / && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && eval "exec $2"`
-	cmd := exec.Command("ip", "netns", "exec", p.name(slices.Index(p.order, name)+1), "unshare", "-um", "sh", "-c", inside, name, m.dir, command)
+	cmd := exec.Command("ip", "netns", "exec", p.name(slices.Index(p.order, name)+1), "unshare", "-um",
+		"sh", "-c", inside, name, m.dir, command)
 	for _, e := range m.env {
 		if !strings.HasPrefix(e, "MUSTER_SOCKET=") {
 			cmd.Env = append(cmd.Env, e)
@@ -115,7 +116,7 @@ func (p *page) daemon(name, command string) {
 	m.tells(`muster: (ready) at`)
 	if len(p.vars) == 0 { // the first one: what it prints is the page's variables
 		p.vars = []string{"S1=10.77.0.1", "SERVER_TOKEN=" + m.tells(`muster server --join \S+ --token (\S+)`),
-			"NODE_TOKEN=" + m.tells(`muster client --join \S+ --token (\S+)`)}
+			"CLIENT_TOKEN=" + m.tells(`muster client --join \S+ --token (\S+)`)}
 	}
 }
 
@@ -141,6 +142,7 @@ func (p *page) types(name, command string) string {
 
 // TestOperations does what docs/operations.md says, to the letter.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	h, err := newHosts(t, pageMachines)
 	if err != nil {
 		t.Skipf("no network namespaces here: %v", err)
@@ -187,7 +189,8 @@ func TestOperations(t *testing.T) {
 	p.until("one to lead, all servers and nodes to be back", "s2", "muster server members", func(out string) bool {
 		return strings.Count(out+"\n", "follows\n") == 2 && strings.Count(out+"\n", "leads\n") == 1
 	})
-	p.until("both nodes to be idle", "l1", "sinfo -h -N -t idle -o %N", func(out string) bool { return out == "c1\nc2" })
+	p.until("both nodes to be idle", "l1", "sinfo -h -N -t idle -o %N",
+		func(out string) bool { return out == "c1\nc2" })
 }
 
 // until types a command until it shows what is waited for.

@@ -21,11 +21,14 @@ PartitionName=may Nodes=ALL OverSubscribe=YES
 	}
 	batch := func(args ...string) string {
 		t.Helper()
-		return d.must("sbatch", append([]string{"--parsable", "--mem=10", "-o", "/dev/null", "--wrap", "exec sleep 600"}, args...)...)
+		return d.must("sbatch", append([]string{
+			"--parsable", "--mem=10", "-o", "/dev/null", "--wrap", "exec sleep 600",
+		}, args...)...)
 	}
 	see := func(want string) {
 		t.Helper()
-		d.wait("jobs to be "+want, func() bool { return d.must("squeue", "-h", "-S", "i", "-o", "%j %t %h %C") == want })
+		d.wait("jobs to be "+want,
+			func() bool { return d.must("squeue", "-h", "-S", "i", "-o", "%j %t %h %C") == want })
 	}
 	a, _, c := batch("-J", "a", "-n4", "-p", "force"), batch("-J", "b", "-n4", "-p", "force"), batch("-J", "c", "-n3", "-p", "force")
 	see("a R YES 4\nb R YES 4\nc PD YES 3")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-var packagesDir = flag.String("packages", "", "folder with what make bundle makes: TestPackages installs the packages and the bundle on machines")
+var packagesDir = flag.String("packages", "",
+	"folder with what make bundle makes: TestPackages installs the packages and the bundle on machines")
 
 // made finds a file of make bundle.
 func made(t *testing.T, pattern string) string {
@@ -34,7 +35,10 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Skipf("no network namespaces here: %v", err)
 	}
-	at := map[string]*machine{"s1": boot(t, h, 1, "s1", image), "c1": boot(t, h, 2, "c1", image), "b1": boot(t, h, 3, "b1", image)}
+	at := map[string]*machine{
+		"s1": boot(t, h, 1, "s1", image), "c1": boot(t, h, 2, "c1", image),
+		"b1": boot(t, h, 3, "b1", image),
+	}
 	for _, m := range at {
 		m.booted()
 	}
@@ -121,7 +125,10 @@ func TestRPM(t *testing.T) {
 		return string(out)
 	}
 	call("-i", "--nodeps", rpm)
-	for _, want := range []string{"/usr/bin/muster", "/usr/bin/sbatch", "/usr/lib/systemd/system/muster-client.service", "/usr/share/man/man1/srun.1", "/etc/muster/client.env"} {
+	for _, want := range []string{
+		"/usr/bin/muster", "/usr/bin/sbatch", "/usr/lib/systemd/system/muster-client.service",
+		"/usr/share/man/man1/srun.1", "/etc/muster/client.env",
+	} {
 		if !strings.Contains(call("-ql", "muster"), want+"\n") {
 			t.Errorf("the package has no %s", want)
 		}

@@ -84,8 +84,10 @@ func TestPage(t *testing.T) {
 	for name, path := range map[string]string{"overview": "/", "map": "/map?by=job", "plan": "/plan",
 		"nodes": "/map?by=list",
 		"queue": "/queue", "ended": "/queue?state=ended", "job": "/jobs/" + id, "live": "/jobs/" + id + "/log",
-		"output": "/jobs/" + over + "/log", "step": "/jobs/" + over + "/log?step=0&task=1", "ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
-		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle", "array": "/jobs/" + array} {
+		"output": "/jobs/" + over + "/log", "step": "/jobs/" + over + "/log?step=0&task=1",
+		"ask": "/nodes/gpu-node-001/drain", "node": "/nodes/gpu-node-001",
+		"accounts": "/accounts", "reservations": "/reservations", "events": "/events", "idle": "/gpus/idle",
+		"array": "/jobs/" + array} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.look(base, path, 390, scheme)
 			if scheme == "light" && slices.Contains([]string{"overview", "queue", "job", "accounts"}, name) {

@@ -27,6 +27,7 @@ func startCluster(t *testing.T, name, addr string, hollow string) *dev {
 // TestPeers: two clusters that have exchanged tokens act for each other's users by -M, and one that hangs costs nothing
 // but its own jobs.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	addrA, addrB := freeAddr(t), freeAddr(t)
 	a, b := startCluster(t, "alpha", addrA, "2x8c16g"), startCluster(t, "beta", addrB, "4x8c16g")
 	token := strings.TrimSpace(b.must("muster", "peer", "invite", "alpha", "--root"))
@@ -47,7 +48,9 @@ func TestPeers(t *testing.T) {
 	if got := a.must("sbatch", "-M", "alpha,beta", "-N3", "--parsable", "--wrap", "sleep 300"); !strings.HasSuffix(got, ";beta") {
 		t.Errorf("a job that fits beta alone went to %q", got)
 	}
-	near, _, ok := strings.Cut(strings.TrimSpace(a.must("sbatch", "-M", "all", "-N2", "--exclusive", "--parsable", "--wrap", "sleep 300")), ";alpha")
+	near, _, ok := strings.Cut(strings.TrimSpace(a.must("sbatch", "-M", "all", "-N2", "--exclusive",
+		"--parsable", "--wrap", "sleep 300")),
+		";alpha")
 	if !ok {
 		t.Errorf("a job that starts first on alpha went to %q", near)
 	}
@@ -138,7 +141,10 @@ func TestClusterDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := freeAddr(t)
-	at := map[string]*dev{"alpha": startCluster(t, "alpha", freeAddr(t), "1x8c16g"), "beta": startCluster(t, "beta", addr, "1x8c16g")}
+	at := map[string]*dev{
+		"alpha": startCluster(t, "alpha", freeAddr(t), "1x8c16g"),
+		"beta":  startCluster(t, "beta", addr, "1x8c16g"),
+	}
 	dir, err := os.MkdirTemp("", "m")
 	if err == nil {
 		err = os.Chmod(dir, 0o777)

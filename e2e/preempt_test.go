@@ -40,7 +40,8 @@ PartitionName=priority Nodes=ALL PriorityTier=2
 	once := "if [ \"$SLURM_RESTART_COUNT\" = 1 ]; then echo again; exit 0; fi; echo first; exec sleep 600"
 	again := batch("-w", "node-001", "-o", "again.out", "--open-mode=append", "--wrap", once)
 	never := batch("-w", "node-002", "--no-requeue", "-o", "never.out", "--wrap", "exec sleep 600")
-	kind := batch("-w", "node-003", "-p", "kind", "-o", "kind.out", "--wrap", "srun sh -c 'trap \"echo asked; exit 0\" TERM; echo ready; while :; do sleep .1; done'")
+	kind := batch("-w", "node-003", "-p", "kind", "-o", "kind.out", "--wrap",
+		"srun sh -c 'trap \"echo asked; exit 0\" TERM; echo ready; while :; do sleep .1; done'")
 	for _, id := range []string{again, never, kind} {
 		state(id, "RUNNING")
 	}

@@ -11,7 +11,8 @@ func TestPrivateData(t *testing.T) {
 	dir := t.TempDir()
 	conf := dir + "/slurm.conf"
 	d := &dev{t: t, dir: dir}
-	d.write("slurm.conf", "ClusterName=c\nSlurmctldHost=localhost\nPrivateData=jobs,nodes,users,usage,reservations\nNodeName=n[1-2] CPUs=8 RealMemory=16000\nPartitionName=main Nodes=ALL Default=YES\n")
+	d.write("slurm.conf",
+		"ClusterName=c\nSlurmctldHost=localhost\nPrivateData=jobs,nodes,users,usage,reservations\nNodeName=n[1-2] CPUs=8 RealMemory=16000\nPartitionName=main Nodes=ALL Default=YES\n")
 	d = startDev(t, "--conf", conf, "--hollow", "conf", "--hollow-time", "100h")
 	const alice, bob = 1, 2
 	submit := func(uid uint32) string {
@@ -24,7 +25,8 @@ func TestPrivateData(t *testing.T) {
 	}
 	one, two := submit(alice), submit(bob)
 	d.wait("both to run", func() bool { return d.must("squeue", "-h", "-t", "R", "-o", "%i") == one+"\n"+two })
-	d.must("scontrol", "create", "reservation", "reservationname=mt", "starttime=now+1hour", "duration=60", "nodes=n1", "users=daemon", "flags=ignore_jobs")
+	d.must("scontrol", "create", "reservation", "reservationname=mt", "starttime=now+1hour", "duration=60",
+		"nodes=n1", "users=daemon", "flags=ignore_jobs")
 	for _, c := range []struct {
 		uid  uint32
 		line string

@@ -21,7 +21,8 @@ import (
 
 var (
 	benchQueue   = flag.Int("bench-queue", 0, "how many hollow nodes TestBenchQueue makes; 0: none")
-	queueCallers = flag.Int("bench-callers", 16, "how many submit as fast as they can in TestBenchQueue, each one job after the other")
+	queueCallers = flag.Int("bench-callers", 16,
+		"how many submit as fast as they can in TestBenchQueue, each one job after the other")
 )
 
 // Bars of the figures below, with whatever number of jobs in the queue.
@@ -47,7 +48,8 @@ func TestBenchQueue(t *testing.T) {
 	g := fullGroup(t, 0, "--conf", conf)
 	g.fleet(*benchQueue/queueEach, queueEach, 100*time.Hour)
 	g.awaitAll("idle", *benchQueue)
-	g.must("s1", "sbatch", "-Q", "--exclusive", fmt.Sprintf("--array=1-%d", *benchQueue), "-o", "/dev/null", "--wrap", "sleep 100000")
+	g.must("s1", "sbatch", "-Q", "--exclusive", fmt.Sprintf("--array=1-%d", *benchQueue), "-o", "/dev/null",
+		"--wrap", "sleep 100000")
 	g.awaitAll("alloc", *benchQueue)
 	g.awaitCalm()
 	d := g.at[g.awaitLeader("s1")]
@@ -65,7 +67,8 @@ func TestBenchQueue(t *testing.T) {
 			"%d a second: p50 %v p90 %v p99 %v   %d MiB", queued, g.queued(), rate, rank(most, 50), rank(most, 90), rank(most, 99),
 			each.Round(time.Microsecond), every.Round(time.Microsecond), queueRate, rank(due, 50), rank(due, 90), late, d.memory())
 		if rate < queueRate || late > queueWorst {
-			t.Errorf("with %d jobs in the queue %.0f submissions a second at most, and p99 %v of %d a second; want %d and %v", queued, rate, late, queueRate, queueRate, queueWorst)
+			t.Errorf("with %d jobs in the queue %.0f submissions a second at most, and p99 %v of %d a second; want %d and %v",
+				queued, rate, late, queueRate, queueRate, queueWorst)
 		}
 	}
 	t.Logf("%d nodes, %d callers%s", *benchQueue, *queueCallers, out.String())
@@ -139,7 +142,9 @@ func (g *group) submit(d *dev, l load) (took []time.Duration) {
 	began := time.Now()
 	for range l.callers {
 		wg.Go(func() {
-			caller := &api.Client{Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) }}
+			caller := &api.Client{
+				Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
+			}
 			defer caller.Close()
 			var own []time.Duration
 			for {
@@ -151,7 +156,8 @@ func (g *group) submit(d *dev, l load) (took []time.Duration) {
 					break
 				}
 				time.Sleep(time.Until(at))
-				q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/", Stdout: "/dev/null", Limit: time.Duration(1+n%100) * time.Hour,
+				q := api.SubmitRequest{Spec: cluster.JobSpec{Name: "bench", WorkDir: "/",
+					Stdout: "/dev/null", Limit: time.Duration(1+n%100) * time.Hour,
 					Layout: &cluster.Layout{CPUsPerTask: 1 + n%8}}, Script: cluster.BlobText("#!/bin/sh\n")}
 				if _, err := api.Call(context.Background(), caller, api.SubmitJob, q); err != nil {
 					g.t.Errorf("submit: %v", err)

@@ -37,12 +37,14 @@ func TestReadsTellAge(t *testing.T) {
 	for _, r := range reads {
 		g.wait(r[0]+" to say how old it is", func() bool { return old(r[0], r[1:]...) })
 	}
-	g.wait("the others to say that it is silent", func() bool { return strings.HasPrefix(g.members(leader)[alone], "silent since ") })
+	g.wait("the others to say that it is silent",
+		func() bool { return strings.HasPrefix(g.members(leader)[alone], "silent since ") })
 	second := g.must(leader, "sbatch", "--parsable", "-H", "--wrap", "true")
 	for _, other := range g.others(alone) {
 		h.join(g.host(alone), g.host(other))
 	}
-	g.wait(alone+" to know what came meanwhile", func() bool { return strings.Contains(g.must(alone, "squeue", "-h", "-o", "%i"), second) })
+	g.wait(alone+" to know what came meanwhile",
+		func() bool { return strings.Contains(g.must(alone, "squeue", "-h", "-o", "%i"), second) })
 	g.wait("it to be heard again", func() bool { return g.members(leader)[alone] == "follows" })
 	g.wait("answers to be fresh", func() bool { return !old("squeue", "-h", "-o", "%i") })
 }
@@ -59,7 +61,8 @@ func TestReadOwnWrites(t *testing.T) {
 			g.at["s"+string(rune('1'+i/10%3))].stop()
 			g.start("s" + string(rune('1'+i/10%3)))
 		}
-		out, errs, rc := g.at["l1"].as(user, "sbatch", "--parsable", "-H", "-D", "/tmp", "-o", "/dev/null", "--wrap", "true")
+		out, errs, rc := g.at["l1"].as(user, "sbatch", "--parsable", "-H", "-D", "/tmp", "-o", "/dev/null",
+			"--wrap", "true")
 		if rc != 0 {
 			t.Fatalf("%d: %s%s", rc, out, errs)
 		}

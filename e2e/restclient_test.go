@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-var readREST = flag.Bool("restclient", false, "TestRESTClient: generate a client of the REST interface, and read every answer by it")
+var readREST = flag.Bool("restclient", false,
+	"TestRESTClient: generate a client of the REST interface, and read every answer by it")
 
 // everyState brings jobs, nodes and what is beside them into every state that comes about within seconds.
 func everyState(d *dev) {
@@ -23,15 +24,19 @@ func everyState(d *dev) {
 	d.must("sacctmgr", "-i", "add", "coordinator", "account=team", "names=daemon")
 	d.must("sacctmgr", "-i", "add", "qos", "high", "priority=10", "maxtresperuser=cpu=100", "grptresmins=gres/gpu=1000")
 	d.must("sacctmgr", "-i", "add", "user", "root", "account=team", "wckeys=key")
-	d.must("scontrol", "create", "reservation", "reservationname=r", "starttime=now+1hour", "duration=60", "users=root", "nodecnt=1")
+	d.must("scontrol", "create", "reservation", "reservationname=r", "starttime=now+1hour", "duration=60",
+		"users=root", "nodecnt=1")
 	batch := func(args ...string) string {
-		return strings.TrimSpace(d.must("sbatch", append([]string{"--parsable", "-A", "team", "-o", "/dev/null"}, args...)...))
+		return strings.TrimSpace(d.must("sbatch", append([]string{
+			"--parsable", "-A", "team", "-o", "/dev/null",
+		}, args...)...))
 	}
 	batch("-W", "-n2", "--comment=c", "--wrap", "srun true; srun -n2 hostname")
 	if _, _, code := d.run("sbatch", "-A", "team", "-W", "-o", "/dev/null", "--wrap", "exit 3"); code != 3 {
 		d.t.Errorf("a job that fails: %d", code)
 	}
-	runs := batch("--mem=100", "-n2", "--gres=gpu:1", "--mail-type=END", "--wckey=key", "--qos=high", "--wrap", "srun -n1 sleep 600 & srun -n1 sleep 600; wait")
+	runs := batch("--mem=100", "-n2", "--gres=gpu:1", "--mail-type=END", "--wckey=key", "--qos=high",
+		"--wrap", "srun -n1 sleep 600 & srun -n1 sleep 600; wait")
 	asleep := batch("--wrap", "sleep 600")
 	gone := batch("--wrap", "sleep 600")
 	batch("-H", "--deadline=now+1day", "--wrap", "true")

@@ -33,8 +33,11 @@ func TestRestoreReconciles(t *testing.T) {
 	submitAs := func(uid uint32, code int, args ...string) string {
 		t.Helper()
 		n++
-		script := fmt.Sprintf("echo begin >>run.%d; until [ -e go.%d ]; do sleep 0.05; done; echo end >>run.%d; exit %d", n, n, n, code)
-		args = slices.Concat([]string{"--parsable", "-o", "/dev/null", "-J", fmt.Sprint("j", n)}, args, []string{"--wrap", script})
+		script := fmt.Sprintf("echo begin >>run.%d; until [ -e go.%d ]; do sleep 0.05; done; echo end >>run.%d; exit %d",
+			n, n, n, code)
+		args = slices.Concat([]string{
+			"--parsable", "-o", "/dev/null", "-J", fmt.Sprint("j", n),
+		}, args, []string{"--wrap", script})
 		out, errs, rc := g.at["s1"].as(uid, "sbatch", args...)
 		if rc != 0 {
 			t.Fatalf("sbatch %q: exit code %d, %s", args, rc, errs)
@@ -102,7 +105,9 @@ func TestRestoreReconciles(t *testing.T) {
 		}
 	}
 	out, _, _ := g.run("s1", "muster", "health")
-	for _, want := range []string{"restored ", "job " + ends, "job " + waits, "job " + later, "job " + gang, "job " + roots} {
+	for _, want := range []string{
+		"restored ", "job " + ends, "job " + waits, "job " + later, "job " + gang, "job " + roots,
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("muster health does not tell of %q:\n%s", want, out)
 		}
@@ -114,7 +119,10 @@ func TestRestoreReconciles(t *testing.T) {
 		let(which)
 	}
 	g.drained("s1")
-	for id, want := range map[string]string{ends: "FAILED|3:0", stays: "COMPLETED|0:0", waits: "FAILED|5:0", later: "FAILED|7:0", gang: "COMPLETED|0:0"} {
+	for id, want := range map[string]string{
+		ends: "FAILED|3:0", stays: "COMPLETED|0:0", waits: "FAILED|5:0", later: "FAILED|7:0",
+		gang: "COMPLETED|0:0",
+	} {
 		if got := state(id); got != want {
 			t.Errorf("job %s: %s, want %s", id, got, want)
 		}
@@ -124,4 +132,35 @@ func TestRestoreReconciles(t *testing.T) {
 			t.Errorf("job j%d ran like this: %q", which, b)
 		}
 	}
+}
+
+// TestRestoreCancelled: a job that was cancelled since the snapshot was saved does not run for good afterwards, though
+// its end was the servers' to know: its node tells that it was ended.
+func TestRestoreCancelled(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	g.join("c1", "s1", "--hollow", "1x8c16g", "--hollow-prefix", "c1-", "--hollow-exec")
+	state := func(id string) string {
+		out, _, _ := g.run("s1", "sacct", "-nXP", "-j", id, "-o", "State,ExitCode")
+		return strings.TrimSpace(out)
+	}
+	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "touch began; exec sleep 1000")
+	g.wait("the job to run", func() bool {
+		_, err := os.Stat(g.dir + "/began")
+		return err == nil && state(id) == "RUNNING|0:0"
+	})
+	file := g.dir + "/saved"
+	g.must("s1", "muster", "snapshot", "save", file)
+	g.must("s1", "scancel", id)
+	g.wait("its end", func() bool { return strings.HasPrefix(state(id), "CANCELLED") })
+	g.wait("its node to be idle", func() bool { return g.must("s1", "sinfo", "-h", "-o", "%t") == "idle" })
+
+	g.at["s1"].kill()
+	if err := os.RemoveAll(g.dir + "/s1/d"); err != nil {
+		t.Fatal(err)
+	}
+	g.must("s1", "muster", "snapshot", "restore", "--data", g.dir+"/s1/d", "--node", "s1", file)
+	g.start("s1")
+	g.wait("the end that its node tells", func() bool { return state(id) == "FAILED|0:15" })
+	g.wait("its node to be free", func() bool { return g.must("s1", "sinfo", "-h", "-o", "%t") == "idle" })
 }

@@ -17,9 +17,15 @@ import (
 func oldArchive(t *testing.T) string {
 	t.Helper()
 	at := time.Date(2024, 3, 5, 10, 0, 0, 0, time.UTC)
-	j := &cluster.Job{ID: 4711, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed, Attempt: 1, Submitted: at, Eligible: at, Started: at, Ended: at.Add(time.Minute),
-		Spec:  &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "old", User: "bin", UID: binUID, GID: binUID, Account: "art", QOS: "normal", Partitions: []string{"main"}},
-		Alloc: &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "node-001", CPUs: cluster.RangeIDSet(0, 3)}}}}
+	j := &cluster.Job{ID: 4711, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed,
+		Attempt: 1, Submitted: at, Eligible: at, Started: at, Ended: at.Add(time.Minute),
+		Spec: &cluster.JobSpec{
+			Layout: &cluster.Layout{}, Name: "old", User: "bin", UID: binUID, GID: binUID, Account: "art",
+			QOS: "normal", Partitions: []string{"main"},
+		},
+		Alloc: &cluster.Alloc{
+			Partition: "main", Shares: []cluster.Share{{Node: "node-001", CPUs: cluster.RangeIDSet(0, 3)}},
+		}}
 	line, err := wire.Marshal(&cluster.Archived{Job: j, Seq: 1_000_000})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +47,8 @@ func TestArchive(t *testing.T) {
 		return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid,state,elapsed")
 	}
 	used := func() string {
-		return d.must("sreport", "-nP", "-t", "Seconds", "cluster", "UserUtilizationByAccount", "start=2024-03-01", "end=2024-04-01", "format=login,used")
+		return d.must("sreport", "-nP", "-t", "Seconds", "cluster", "UserUtilizationByAccount",
+			"start=2024-03-01", "end=2024-04-01", "format=login,used")
 	}
 	alone := jobs()
 	for range 2 {
@@ -93,7 +100,8 @@ func TestRetention(t *testing.T) {
 		t.Errorf("the archive: %q", got)
 	}
 	d.must("sacctmgr", "-i", "archive", "dump", "jobs", "PurgeJobAfter=29days")
-	d.wait("the old job to go", func() bool { return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid") == "" })
+	d.wait("the old job to go",
+		func() bool { return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid") == "" })
 	if files, _ := filepath.Glob(filepath.Join(dir, "ledger_job_archive_*")); len(files) != 1 {
 		t.Errorf("archives in the configured folder: %v", files)
 	}
@@ -119,7 +127,10 @@ func TestArchiveScript(t *testing.T) {
 		}
 	}
 	d.must("sacctmgr", "-i", "archive", "load", "file="+oldArchive(t))
-	dump := []string{"-i", "archive", "dump", "jobs", "txn", "PurgeJobAfter=12months", "PurgeTXNAfter=1hours", "Script=" + script}
+	dump := []string{
+		"-i", "archive", "dump", "jobs", "txn", "PurgeJobAfter=12months", "PurgeTXNAfter=1hours",
+		"Script=" + script,
+	}
 	write("echo no tape; exit 3")
 	if _, errs, code := d.run("sacctmgr", dump...); code != 1 || !strings.Contains(errs, "exit status 3: no tape; nothing was taken out of history") {
 		t.Errorf("a script that fails: exit code %d, %q", code, errs)
@@ -129,13 +140,18 @@ func TestArchiveScript(t *testing.T) {
 	}
 	write("")
 	d.must("sacctmgr", dump...)
-	d.wait("the old job to go", func() bool { return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid") == "" })
+	d.wait("the old job to go",
+		func() bool { return d.must("sacct", "-anPX", "-S", "2024-01-01", "-o", "jobid") == "" })
 	text, err := os.ReadFile(told)
 	if got := regexp.MustCompile(`=[0-9]{10}`).ReplaceAllString(string(text), "=TIME"); err != nil || got != "SLURM_ARCHIVE_EVENTS=0\nSLURM_ARCHIVE_JOBS=1\nSLURM_ARCHIVE_LAST_JOB=TIME\n"+
 		"SLURM_ARCHIVE_LAST_TXN=TIME\nSLURM_ARCHIVE_RESERVATIONS=0\nSLURM_ARCHIVE_STEPS=0\nSLURM_ARCHIVE_TXN=1\nSLURM_ARCHIVE_USAGE=0\n" {
 		t.Errorf("the script was told %v\n%s", err, got)
 	}
-	for word, want := range map[string]string{"suspend": "pauses are part of the jobs' records", "PurgeSuspendAfter=1": "pauses are part of the jobs' records", "usage": "Unknown option: usage", "events": "say after what time"} {
+	for word, want := range map[string]string{
+		"suspend":             "pauses are part of the jobs' records",
+		"PurgeSuspendAfter=1": "pauses are part of the jobs' records", "usage": "Unknown option: usage",
+		"events": "say after what time",
+	} {
 		if _, errs, code := d.run("sacctmgr", "-i", "archive", "dump", word); code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("archive dump %s: exit code %d, %q", word, code, errs)
 		}

@@ -10,7 +10,8 @@ import (
 
 // busy are the two GPUs of a node, of which the first is at work.
 func busy(util int) string {
-	return h100(2) + fmt.Sprintf("gpu 0 util %d\ngpu 0 power 612\ngpu 0 temp 61\ngpu 0 throttle 4\nproc 0 1 61000 90\ngpu 1 power 70\n", util)
+	return h100(2) + fmt.Sprintf("gpu 0 util %d\ngpu 0 power 612\ngpu 0 temp 61\ngpu 0 throttle 4\nproc 0 1 61000 90\ngpu 1 power 70\n",
+		util)
 }
 
 // TestSamples: what the GPUs of a job do is measured on its node and kept by the servers, without the log:
@@ -29,8 +30,14 @@ func TestSamples(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"SELECT DISTINCT gpu, util, mem_mb, power_w, temp_c, throttle FROM job_gpu_samples WHERE job = " + job,
 			"gpu,util,mem_mb,power_w,temp_c,throttle\n0,93,61000,612,61,4"},
-		{"SELECT DISTINCT node, gpu, util, power_w FROM gpu_samples ORDER BY gpu", "node,gpu,util,power_w\nn1,0,93,612\nn1,1,0,70"},
-		{"SELECT count(*) > 0 AS n FROM node_samples WHERE cpu >= 0 AND mem_mb > 0 AND load >= 0 AND seconds = 2", "n\n1"},
+		{
+			"SELECT DISTINCT node, gpu, util, power_w FROM gpu_samples ORDER BY gpu",
+			"node,gpu,util,power_w\nn1,0,93,612\nn1,1,0,70",
+		},
+		{
+			"SELECT count(*) > 0 AS n FROM node_samples WHERE cpu >= 0 AND mem_mb > 0 AND load >= 0 AND seconds = 2",
+			"n\n1",
+		},
 	} {
 		expect(t, c.query, ask(c.query), c.want)
 	}
@@ -44,7 +51,8 @@ func TestSamples(t *testing.T) {
 	before := ask("SELECT max(at) AS at FROM node_samples")
 	g.set(busy(7) + "gpu 0 link_in 500000\n")
 	g.wait("what changed", func() bool {
-		return strings.HasSuffix(ask("SELECT min(util) < 8 AND max(nvlink_in_kbs) > 0 AS n FROM job_gpu_samples WHERE job = "+job), "\n1")
+		return strings.HasSuffix(ask("SELECT min(util) < 8 AND max(nvlink_in_kbs) > 0 AS n FROM job_gpu_samples WHERE job = "+job),
+			"\n1")
 	})
 	if after := ask("SELECT max(at) AS at FROM node_samples"); after == before {
 		t.Errorf("no sample after %s", before)
@@ -68,7 +76,8 @@ func TestIdleGPU(t *testing.T) {
 	g := startGPUs(t, busy(93), "--sample-span", "1s", "--conf", conf)
 	works := g.must("sbatch", "--parsable", "--gpus=1", "-c1", "--mem=10", "-o", "works", "--wrap", "sleep 600")
 	submit := func(name string) string {
-		id := g.must("sbatch", "--parsable", "--requeue", "--gpus=1", "-c1", "--mem=10", "-o", name, "--wrap", "sleep 600")
+		id := g.must("sbatch", "--parsable", "--requeue", "--gpus=1", "-c1", "--mem=10", "-o", name,
+			"--wrap", "sleep 600")
 		g.wait("its output", func() bool {
 			_, err := os.Stat(g.dir + "/" + name)
 			return err == nil
@@ -96,7 +105,8 @@ func TestIdleGPU(t *testing.T) {
 	write("notify")
 	g.must("scontrol", "reconfigure")
 	idle = submit("told")
-	g.wait("the notice", func() bool { return strings.Contains(g.read("told"), "leave them to others if it needs them no more") })
+	g.wait("the notice",
+		func() bool { return strings.Contains(g.read("told"), "leave them to others if it needs them no more") })
 	expect(t, "the job that was told", g.must("squeue", "-h", "-j", idle, "-o", "%t"), "R")
 	if list := g.must("muster", "idle"); !strings.Contains(list, "\n"+idle+" ") || !strings.Contains(list, "notify") || strings.Contains(list, "\n"+works+" ") {
 		t.Errorf("muster idle:\n%s", list)
@@ -106,7 +116,8 @@ func TestIdleGPU(t *testing.T) {
 	g.must("scontrol", "reconfigure")
 	g.must("scancel", idle)
 	idle = submit("again")
-	g.wait("the requeue", func() bool { return strings.Contains(g.must("scontrol", "show", "job", idle), "Restarts=1") })
+	g.wait("the requeue",
+		func() bool { return strings.Contains(g.must("scontrol", "show", "job", idle), "Restarts=1") })
 	g.must("scancel", idle, works)
 }
 
@@ -149,7 +160,8 @@ func TestSamplesGroup(t *testing.T) {
 	last := ask(others[0], "SELECT max(at) FROM job_samples")
 	g.at[leader].kill()
 	for _, s := range others {
-		g.wait("samples at "+s+" after the leader's end", func() bool { return ask(s, "SELECT max(at) > 10 + "+last+" FROM job_samples") == "1" })
+		g.wait("samples at "+s+" after the leader's end",
+			func() bool { return ask(s, "SELECT max(at) > 10 + "+last+" FROM job_samples") == "1" })
 		gap := ask(s, "SELECT max(d) FROM (SELECT at - lag(at) OVER (ORDER BY at) AS d FROM job_samples)")
 		if n := secondsOf(gap); n > 6 {
 			t.Errorf("%s: a hole of %s seconds", s, gap)

@@ -24,10 +24,14 @@ func TestPrologEpilog(t *testing.T) {
 		return string(b)
 	}
 	const line = `echo "$SLURM_SCRIPT_CONTEXT $SLURM_NODELIST $SLURM_UID $SLURM_JOB_NTASKS $SLURM_JOB_RESTART_COUNT ${SLURM_JOB_STDOUT##*/} $SLURM_JOB_DERIVED_EC $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_PARTITION gpus=$CUDA_VISIBLE_DEVICES $SLURM_JOB_EXIT_CODE2 $(id -u)" >>` + "%s/log\n"
-	script("prolog.1", fmt.Sprintf("while [ -e %s/wait ]; do sleep .05; done\n"+line+"[ ! -e %s/bad.$SLURMD_NODENAME ]\n", dir, dir, dir))
+	script("prolog.1",
+		fmt.Sprintf("while [ -e %s/wait ]; do sleep .05; done\n"+line+"[ ! -e %s/bad.$SLURMD_NODENAME ]\n",
+			dir, dir, dir))
 	script("prolog.2", fmt.Sprintf("echo second >>%s/log\n", dir))
-	epilog := script("epilog", fmt.Sprintf("while [ -e %s/hold ]; do sleep .05; done\n"+line+"[ ! -e %s/worse ]\n", dir, dir, dir))
-	conf := script("slurm.conf", "\nClusterName=c\nProlog="+dir+"/prolog.*\nEpilog="+epilog+"\nPartitionName=main Nodes=ALL Default=YES\n")
+	epilog := script("epilog",
+		fmt.Sprintf("while [ -e %s/hold ]; do sleep .05; done\n"+line+"[ ! -e %s/worse ]\n", dir, dir, dir))
+	conf := script("slurm.conf",
+		"\nClusterName=c\nProlog="+dir+"/prolog.*\nEpilog="+epilog+"\nPartitionName=main Nodes=ALL Default=YES\n")
 	d := startDev(t, "--hollow", "2x4c8g2gpu:h100", "--hollow-exec", "--conf", conf)
 	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
 	touch := func(name string) {
@@ -38,8 +42,10 @@ func TestPrologEpilog(t *testing.T) {
 	root := fmt.Sprint(os.Getuid())
 
 	touch("wait")
-	id := d.must("sbatch", "--parsable", "-w", "gpu-node-001", "--gpus=1", "-o", "o1", "--wrap", "echo job >>"+dir+"/log; exit 4")
-	d.wait("its nodes to be given", func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%N") == "gpu-node-001" })
+	id := d.must("sbatch", "--parsable", "-w", "gpu-node-001", "--gpus=1", "-o", "o1", "--wrap",
+		"echo job >>"+dir+"/log; exit 4")
+	d.wait("its nodes to be given",
+		func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%N") == "gpu-node-001" })
 	d.kill()
 	d.start()
 	os.Remove(dir + "/wait")
@@ -51,7 +57,8 @@ func TestPrologEpilog(t *testing.T) {
 	os.Remove(dir + "/hold")
 	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
 	told := " gpu-node-001 " + root + " 1 0 o1 "
-	expect(t, "what ran", log(), "prolog_slurmd"+told+" "+id+" gpu-node-001 main gpus=0  "+root+"\nsecond\njob\nepilog_slurmd"+told+"0 "+id+" gpu-node-001 main gpus=0 4:0 "+root+"\n")
+	expect(t, "what ran", log(),
+		"prolog_slurmd"+told+" "+id+" gpu-node-001 main gpus=0  "+root+"\nsecond\njob\nepilog_slurmd"+told+"0 "+id+" gpu-node-001 main gpus=0 4:0 "+root+"\n")
 
 	touch("bad.gpu-node-001")
 	id = d.must("sbatch", "--parsable", "-w", "gpu-node-001", "-o", "o2", "--wrap", "echo never >>"+dir+"/log")
@@ -79,7 +86,8 @@ func TestHealthCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := dir + "/check"
-	text := fmt.Sprintf("#!/bin/sh\necho $SLURMD_NODENAME >>%s/ran\n[ ! -e %s/bad.$SLURMD_NODENAME ] || scontrol update nodename=$SLURMD_NODENAME state=drain reason='disk is full'\n", dir, dir)
+	text := fmt.Sprintf("#!/bin/sh\necho $SLURMD_NODENAME >>%s/ran\n[ ! -e %s/bad.$SLURMD_NODENAME ] || scontrol update nodename=$SLURMD_NODENAME state=drain reason='disk is full'\n",
+		dir, dir)
 	if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +98,8 @@ func TestHealthCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDev(t, "--hollow", "2x4c8g", "--hollow-exec", "--conf", dir+"/slurm.conf")
-	d.wait("the bad node to be drained", func() bool { return d.must("sinfo", "-h", "-R", "-o", "%E|%N") == "disk is full|node-002" })
+	d.wait("the bad node to be drained",
+		func() bool { return d.must("sinfo", "-h", "-R", "-o", "%E|%N") == "disk is full|node-002" })
 	ran := func() string {
 		b, _ := os.ReadFile(dir + "/ran")
 		return string(b)
@@ -130,9 +139,11 @@ func TestNodeTellsOfItself(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 2)
 	g.must("c1", "scontrol", "update", "nodename=c1-001", "state=drain", "reason=disk is full")
-	g.wait("the reason", func() bool { return g.must("s2", "sinfo", "-h", "-R", "-o", "%E|%u|%N") == "disk is full|root|c1-001" })
+	g.wait("the reason",
+		func() bool { return g.must("s2", "sinfo", "-h", "-R", "-o", "%E|%u|%N") == "disk is full|root|c1-001" })
 	g.must("c1", "scontrol", "update", "nodename=c1-001", "state=resume")
-	for _, args := range [][]string{{"update", "nodename=c2-001", "state=drain", "reason=x"}, {"update", "nodename=c1-001,c2-001", "state=drain", "reason=x"}, {"reboot", "c1-001"},
+	for _, args := range [][]string{{"update", "nodename=c2-001", "state=drain", "reason=x"},
+		{"update", "nodename=c1-001,c2-001", "state=drain", "reason=x"}, {"reboot", "c1-001"},
 		{"create", "nodename=z9", "cpus=1", "state=cloud"}} {
 		if out, errs, code := g.run("c1", "scontrol", args...); code == 0 {
 			t.Errorf("scontrol %q of another's matter: %s%s", args, out, errs)

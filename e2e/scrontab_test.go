@@ -48,7 +48,10 @@ func TestScrontab(t *testing.T) {
 	if out, _, _ := d.run("scrontab", "-l"); !strings.HasSuffix(out, "$WHO\n#DISABLED: @daily true\n") {
 		t.Errorf("after scancel: %q", out)
 	}
-	for in, want := range map[string]string{"* * * * foo\n": "bad day specification", "@foo x\n": "invalid @ line", "#SCRON --array=1-3\n@daily x\n": "--array=1-3"} {
+	for in, want := range map[string]string{
+		"* * * * foo\n": "bad day specification", "@foo x\n": "invalid @ line",
+		"#SCRON --array=1-3\n@daily x\n": "--array=1-3",
+	} {
 		if out, errs, code := d.input(in, "scrontab"); code != 1 || !strings.Contains(errs, want) || out != "There are errors in your crontab.\n" {
 			t.Errorf("%q: %d %s %s", in, code, out, errs)
 		}

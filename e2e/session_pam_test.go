@@ -15,14 +15,17 @@ func TestSessionPAM(t *testing.T) {
 	if _, err := exec.LookPath("pamtester"); err != nil || os.Getuid() != 0 {
 		t.Skip("needs root and pamtester")
 	}
-	d := startDev(t, "--node", "n1", "--conf", writeFile(t, "slurm.conf", "ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"))
+	d := startDev(t, "--node", "n1", "--conf",
+		writeFile(t, "slurm.conf",
+			"ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"))
 	services := t.TempDir()
 	text := "auth required pam_permit.so\naccount required pam_exec.so quiet stdout /usr/bin/env MUSTER_SOCKET=" + d.dir + "/s " + filepath.Join(bin, "muster") + " pam-adopt\nsession required pam_exec.so stdout /bin/sh -c cat</proc/$PPID/cgroup\n"
 	if err := os.WriteFile(services+"/login-test", []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	login := func() (string, error) {
-		cmd := exec.Command("unshare", "-m", "sh", "-c", "mount --bind "+services+" /etc/pam.d && exec pamtester login-test daemon acct_mgmt open_session")
+		cmd := exec.Command("unshare", "-m", "sh", "-c",
+			"mount --bind "+services+" /etc/pam.d && exec pamtester login-test daemon acct_mgmt open_session")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -21,7 +21,9 @@ func TestSession(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("processes of others need root")
 	}
-	d := startDev(t, "--node", "n1", "--conf", writeFile(t, "slurm.conf", "ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"))
+	d := startDev(t, "--node", "n1", "--conf",
+		writeFile(t, "slurm.conf",
+			"ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"))
 	if strings.Contains(d.must("muster", "why", "n1"), "isolation: none") {
 		t.Skip("no cgroups here")
 	}
@@ -79,7 +81,8 @@ func TestSession(t *testing.T) {
 	two := login("two", "daemon", "")
 	expect(t, "the newest", group(two), second+".1@n1/step_extern")
 	login("several", "daemon", "action_unknown=deny")
-	expect(t, "which of several", d.read("several"), "Access denied by muster: user daemon has several jobs on this node\ncode 1\n")
+	expect(t, "which of several", d.read("several"),
+		"Access denied by muster: user daemon has several jobs on this node\ncode 1\n")
 	if _, errs, code := d.as(daemonUID, "muster", "pam-adopt"); code != 1 || !strings.Contains(errs, "PAM_USER and PAM_TYPE are not set") {
 		t.Errorf("called by hand: %d %s", code, errs)
 	}

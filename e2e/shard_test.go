@@ -10,7 +10,10 @@ import (
 func TestShards(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slurm.conf": "GresTypes=gpu,shard\nPartitionName=main Nodes=ALL Default=YES\n", "gres.conf": "Name=shard Count=8\n"} {
+	for name, text := range map[string]string{
+		"slurm.conf": "GresTypes=gpu,shard\nPartitionName=main Nodes=ALL Default=YES\n",
+		"gres.conf":  "Name=shard Count=8\n",
+	} {
 		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +30,8 @@ func TestShards(t *testing.T) {
 		return strings.Count(d.soFar("one"), "\n") == 2 && d.soFar("two") != "" && d.soFar("three") != ""
 	})
 	expect(t, "what they see", d.read("one")+d.read("two")+d.read("three"), "0 2\n0 2\n0 2\n1\n")
-	d.wait("the fourth to wait", func() bool { return d.must("squeue", "-h", "-j", four, "-o", "%t %r") == "PD Resources" })
+	d.wait("the fourth to wait",
+		func() bool { return d.must("squeue", "-h", "-j", four, "-o", "%t %r") == "PD Resources" })
 	if _, errs, code := d.run("sbatch", "--gres=shard:5", "--wrap", "true"); code == 0 || !strings.Contains(errs, "Invalid generic resource") {
 		t.Errorf("more than a GPU has: %d %s", code, errs)
 	}
@@ -35,5 +39,6 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wait("all to end", func() bool { return d.must("squeue", "-h") == "" })
-	expect(t, "how they ended", d.must("sacct", "-nXP", "-o", "State", "-j", one+","+two+","+four), "COMPLETED\nCOMPLETED\nCOMPLETED")
+	expect(t, "how they ended", d.must("sacct", "-nXP", "-o", "State", "-j", one+","+two+","+four),
+		"COMPLETED\nCOMPLETED\nCOMPLETED")
 }

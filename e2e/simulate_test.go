@@ -10,7 +10,8 @@ import (
 // TestSimulatePast: a site's own past is replayed under its leaf switches, told in words and drawn.
 func TestSimulatePast(t *testing.T) {
 	t.Parallel()
-	conf := writeFile(t, "slurm.conf", "ClusterName=c\nTopologyPlugin=topology/tree\nPartitionName=main Nodes=ALL Default=YES\n")
+	conf := writeFile(t, "slurm.conf",
+		"ClusterName=c\nTopologyPlugin=topology/tree\nPartitionName=main Nodes=ALL Default=YES\n")
 	tree := "SwitchName=l1 Nodes=gpu-node-00[1-2]\nSwitchName=l2 Nodes=gpu-node-00[3-4]\nSwitchName=top Switches=l1,l2\n"
 	if err := os.WriteFile(filepath.Join(filepath.Dir(conf), "topology.conf"), []byte(tree), 0o600); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,9 @@ func TestSQL(t *testing.T) {
 		uid   uint32
 		query string
 		says  string
-	}{{0, "DELETE FROM jobs", "history is read only"}, {0, "WITH x AS (SELECT 1) DELETE FROM job", "history is read only"}, {0, "SELECT absent FROM jobs", "muster sql --tables lists"},
+	}{{0, "DELETE FROM jobs", "history is read only"},
+		{0, "WITH x AS (SELECT 1) DELETE FROM job", "history is read only"},
+		{0, "SELECT absent FROM jobs", "muster sql --tables lists"},
 		{daemonUID, query, "only operators and administrators"}} {
 		if _, errs, code := d.as(c.uid, "muster", "sql", c.query); code == 0 || !strings.Contains(errs, c.says) {
 			t.Errorf("user %d, %s: exit code %d, %q", c.uid, c.query, code, errs)

@@ -33,27 +33,47 @@ func TestSrunBinding(t *testing.T) {
 		args, out, errs string
 		code            int
 	}{
-		{"-n2 --cpu-bind=verbose true", "", "cpu-bind=MASK - gpu-node-001, task  0  0 []: mask 0x1 set\ncpu-bind=MASK - gpu-node-001, task  1  1 []: mask 0x10 set\n", 0},
-		{"-n2 --cpu-bind=verbose,map_cpu:4,0 true", "", "cpu-bind=MAP  - gpu-node-001, task  0  0 []: mask 0x10 set\ncpu-bind=MAP  - gpu-node-001, task  1  1 []: mask 0x1 set\n", 0},
+		{
+			"-n2 --cpu-bind=verbose true", "",
+			"cpu-bind=MASK - gpu-node-001, task  0  0 []: mask 0x1 set\n" +
+				"cpu-bind=MASK - gpu-node-001, task  1  1 []: mask 0x10 set\n",
+			0,
+		},
+		{
+			"-n2 --cpu-bind=verbose,map_cpu:4,0 true", "",
+			"cpu-bind=MAP  - gpu-node-001, task  0  0 []: mask 0x10 set\n" +
+				"cpu-bind=MAP  - gpu-node-001, task  1  1 []: mask 0x1 set\n",
+			0,
+		},
 		{"-n2 --cpu-bind=none printenv SLURM_CPU_BIND", "quiet,mask_cpu:0x0011\nquiet,mask_cpu:0x0011\n", "", 0},
-		{"-n2 --cpu-bind=map_cpu:5,6 true", "", "srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
-			"srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0011.\n" +
-			"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu bind request\n", 192},
-		{"-n2 --cpu-bind=rank true", "", "srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
-			"srun: error: Entire node must be allocated for rank,one_thread\n" +
-			"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu bind request\n", 192},
+		{"-n2 --cpu-bind=map_cpu:5,6 true", "",
+			"srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
+				"srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0011.\n" +
+				"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu " +
+				"bind request\n", 192},
+		{"-n2 --cpu-bind=rank true", "",
+			"srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
+				"srun: error: Entire node must be allocated for rank,one_thread\n" +
+				"srun: error: Task launch for StepId=ID.0 failed on node gpu-node-001: Unable to satisfy cpu " +
+				"bind request\n", 192},
 		{"--exclusive -n2 --gpus=2 --gpu-bind=none printenv CUDA_VISIBLE_DEVICES", "0,1\n0,1\n", "", 0},
 		{"--exclusive -n2 --gpus=4 --gpu-bind=per_task:2 printenv SLURM_STEP_GPUS", "0,1\n2,3\n", "", 0},
-		{"-n2 --gpus=2 --gpu-bind=verbose,single:1 true", "", "gpu-bind: usable_gres=0x1; bit_alloc=0x3; local_inx=0; global_list=0; local_list=0\n" +
-			"gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=0; global_list=1; local_list=1\n", 0},
-		{"-n1 --gpus=1 --gpu-bind=map_gpu:5 printenv SLURM_STEP_GPUS", "0\n", "slurmstepd-gpu-node-001: error: Bind request gpu:map_gpu:5 does not specify any devices " +
-			"within the allocation for task 0. Binding to the first device in the allocation instead.\n", 0},
+		{"-n2 --gpus=2 --gpu-bind=verbose,single:1 true", "",
+			"gpu-bind: usable_gres=0x1; bit_alloc=0x3; local_inx=0; global_list=0; local_list=0\n" +
+				"gpu-bind: usable_gres=0x2; bit_alloc=0x3; local_inx=0; global_list=1; local_list=1\n", 0},
+		{"-n1 --gpus=1 --gpu-bind=map_gpu:5 printenv SLURM_STEP_GPUS", "0\n",
+			"slurmstepd-gpu-node-001: error: Bind request gpu:map_gpu:5 does not specify any devices " +
+				"within the allocation for task 0. Binding to the first device in the allocation instead.\n", 0},
 		{"-n4 --ntasks-per-gpu=2 printenv SLURM_GPUS_ON_NODE CUDA_VISIBLE_DEVICES", "0\n0\n1\n1\n2\n2\n2\n2\n", "", 0},
 		{"--gpus=1 --ntasks-per-gpu=2 printenv CUDA_VISIBLE_DEVICES", "0\n0\n", "", 0},
 		{"-n2 --mem-bind=verbose,map_mem:0 printenv SLURM_MEM_BIND", "verbose,map_mem:0\nverbose,map_mem:0\n",
-			"mem-bind=MAP - gpu-node-001, task  0  0 []: mask 0x1 set\nmem-bind=MAP - gpu-node-001, task  1  1 []: mask 0x1 set\n", 0},
-		{"-n1 --mem-bind=map_mem:99 true", "", "slurmstepd-gpu-node-001: error: NUMA node 99 does not exist; cannot bind local task 0 to it (--mem-bind=map_mem)\n" +
-			"srun: error: gpu-node-001: task 0: Exited with exit code 1\n", 1},
+			"mem-bind=MAP - gpu-node-001, task  0  0 []: mask 0x1 set\n" +
+				"mem-bind=MAP - gpu-node-001, task  1  1 []: mask 0x1 set\n",
+			0},
+		{"-n1 --mem-bind=map_mem:99 true", "",
+			"slurmstepd-gpu-node-001: error: NUMA node 99 does not exist; cannot bind local task 0 to it " +
+				"(--mem-bind=map_mem)\n" +
+				"srun: error: gpu-node-001: task 0: Exited with exit code 1\n", 1},
 		{"-N3 -n8 -O printenv SLURM_STEP_TASKS_PER_NODE", strings.Repeat("3(x2),2\n", 8), "", 0},
 	} {
 		d.wait("idle CPUs", func() bool { return d.must("squeue", "-h") == "" })
@@ -65,6 +85,12 @@ func TestSrunBinding(t *testing.T) {
 		}
 		if sorted(out) != c.out || errs != c.errs || code != c.code {
 			t.Errorf("srun %s: %d %q %q, want %d %q %q", c.args, code, out, errs, c.code, c.out, c.errs)
+		}
+	}
+	for count, want := range map[string]int{"": 0, "=0": 0, "=2": 1} {
+		_, errs, code := d.run("srun", "-n2", "--resv-ports"+count, "true")
+		if code != want || strings.Contains(errs, ": Requires more ports than can be reserved") != (want > 0) {
+			t.Errorf("--resv-ports%s: %d %q", count, code, errs)
 		}
 	}
 }
@@ -109,13 +135,28 @@ func TestSrunScripts(t *testing.T) {
 		args, out, errs string
 		code            int
 	}{
-		{"-n2 --task-prolog=" + pro + " --task-epilog=" + epi + " printenv TPV", "0\n1\nfrom prolog\nfrom prolog\n", "", 0},
+		{
+			"-n2 --task-prolog=" + pro + " --task-epilog=" + epi + " printenv TPV",
+			"0\n1\nfrom prolog\nfrom prolog\n", "", 0,
+		},
 		{"--prolog=" + own + " --epilog=" + own + " true", "step 0 of 1\nstep 0 of 1\n", "", 0},
 		{"--prolog=/nowhere/x true", "", "srun: Access denied for /nowhere/x: No such file or directory\n", 0},
-		{"-n1 --multi-prog mp", "", "srun: error: Duplicate record for task 0\nsrun: error: Line 2 of configuration file mp invalid\n", 1},
-		{"--mpi=nope true", "", "srun: error: Couldn't find the specified plugin name for mpi/nope looking at all files\nsrun: error: Invalid MPI type 'nope', --mpi=list for acceptable types\n" +
-			"srun: error: MPI: Cannot create context for mpi/nope\nsrun: error: MPI: Unable to load any plugin\nsrun: error: cannot find mpi plugin for mpi/nope\n", 1},
-		{"-N9 -I true", "", "srun: error: Unable to allocate resources: Requested partition configuration not available now\n", 1},
+		{
+			"-n1 --multi-prog mp", "",
+			"srun: error: Duplicate record for task 0\nsrun: error: Line 2 of configuration file mp invalid\n",
+			1,
+		},
+		{"--mpi=nope true", "",
+			"srun: error: Couldn't find the specified plugin name for mpi/nope looking at all files\n" +
+				"srun: error: Invalid MPI type 'nope', --mpi=list for acceptable types\n" +
+				"srun: error: MPI: Cannot create context for mpi/nope\n" +
+				"srun: error: MPI: Unable to load any plugin\n" +
+				"srun: error: cannot find mpi plugin for mpi/nope\n", 1},
+		{
+			"-N9 -I true", "",
+			"srun: error: Unable to allocate resources: Requested partition configuration not available now\n",
+			1,
+		},
 	} {
 		out, errs, code := d.run("srun", strings.Fields(c.args)...)
 		if sorted(out) != c.out || slurmWords(sorted(errs)) != c.errs || code != c.code {
@@ -131,7 +172,8 @@ func TestSrunScripts(t *testing.T) {
 	out, _, _ := d.run("srun", "-l", "printenv", "SLURMD_NODENAME")
 	expect(t, "host file", sorted(out), "0: gpu-node-002\n1: gpu-node-001\n2: gpu-node-002\n")
 	_, errs, code := d.run("srun", "-n4", "true")
-	expect(t, "host file too short", errs, "srun: error: Too few NodeNames in Slurm Hostfile\nsrun: error: Failure getting NodeNames from hostfile\n")
+	expect(t, "host file too short", errs,
+		"srun: error: Too few NodeNames in Slurm Hostfile\nsrun: error: Failure getting NodeNames from hostfile\n")
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
@@ -146,7 +188,8 @@ func TestTaskPrologOfConf(t *testing.T) {
 	if err := os.WriteFile(dir+"/pro", []byte("#!/bin/sh\necho export FROM_CONF=yes\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	conf := "ClusterName=c\nTaskProlog=" + dir + "/pro\nNodeName=gpu-node-001 CPUs=2 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"
+	conf := "ClusterName=c\nTaskProlog=" + dir + "/pro\nNodeName=gpu-node-001 CPUs=2 RealMemory=1000\n" +
+		"PartitionName=p Nodes=ALL Default=YES\n"
 	if err := os.WriteFile(dir+"/slurm.conf", []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +212,9 @@ func TestSallocSays(t *testing.T) {
 // TestStepEnds: a step that is ended tells its readers why, and asks before it kills.
 func TestStepEnds(t *testing.T) {
 	d := startDev(t)
-	out, errs, code := d.run("srun", "-n2", "-K", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then while [ ! -e up ]; do sleep 0.01; done; exit 1; fi; trap 'echo term; exit 7' TERM; touch up; while :; do sleep 0.01; done")
+	out, errs, code := d.run("srun", "-n2", "-K", "sh", "-c",
+		"if [ $SLURM_PROCID = 0 ]; then while [ ! -e up ]; do sleep 0.01; done; exit 1; fi; trap 'echo term; "+
+			"exit 7' TERM; touch up; while :; do sleep 0.01; done")
 	if code != 7 || out != "term\n" || !strings.Contains(errs, "CANCELLED AT") || strings.Contains(errs, "Job step aborted") {
 		t.Errorf("-K: %d %q %q", code, out, errs)
 	}
@@ -201,7 +246,9 @@ func TestSiteDefaults(t *testing.T) {
 	if err := os.WriteFile(prolog, []byte("#!/bin/sh\necho site prolog of step $SLURM_STEP_ID\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	conf := writeFile(t, "slurm.conf", "ClusterName=c\nKillOnBadExit=1\nSrunProlog="+prolog+"\nPropagateResourceLimitsExcept=NOFILE,CORE\nPartitionName=main Nodes=ALL Default=YES\n")
+	conf := writeFile(t, "slurm.conf",
+		"ClusterName=c\nKillOnBadExit=1\nSrunProlog="+prolog+"\nPropagateResourceLimitsExcept=NOFILE,CORE\n"+
+			"PartitionName=main Nodes=ALL Default=YES\n")
 	d := startDev(t, "--hollow", "2x4c8g", "--hollow-exec", "--conf", conf)
 	out, errs, code := d.run("srun", "-n2", "-N2", "sh", "-c", "[ $SLURM_PROCID = 0 ] && exit 3; sleep 600")
 	if code != 3 && code != 143 || !strings.Contains(out, "site prolog of step 0") || !strings.Contains(errs, "Terminating") {

@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	stallRounds = flag.Int("stall", 0, "how many rounds of each stall TestStalls goes through, at full length; 0: a short one of each")
-	stallLoad   = flag.Int("stall-load", 0, "how many processes are busy beside TestStalls all the time")
-	stallKind   = flag.String("stall-kind", "", "which stall alone TestStalls goes through")
+	stallRounds = flag.Int("stall", 0,
+		"how many rounds of each stall TestStalls goes through, at full length; 0: a short one of each")
+	stallLoad = flag.Int("stall-load", 0, "how many processes are busy beside TestStalls all the time")
+	stallKind = flag.String("stall-kind", "", "which stall alone TestStalls goes through")
 )
 
 // A cluster of stallClients clients, each of two nodes, runs so many jobs while its leader stalls.
@@ -127,7 +128,8 @@ func newStaller(t *testing.T) *staller {
 	if h != nil && os.Getenv(withinEnv) == "" {
 		h.block = true
 	}
-	conf := writeFile(t, "slurm.conf", "ClusterName=stall\nPartitionName=main Nodes=ALL Default=YES OverSubscribe=FORCE:4\n")
+	conf := writeFile(t, "slurm.conf",
+		"ClusterName=stall\nPartitionName=main Nodes=ALL Default=YES OverSubscribe=FORCE:4\n")
 	s := &staller{group: fullGroupOn(t, h, stallClients, "--conf", conf), hosts: h}
 	for i := range stallJobs {
 		again := []string{"--requeue", "--no-requeue"}[i%2]
@@ -191,7 +193,10 @@ func (s *staller) stalls() (list []stall) {
 	list = append(list, stall{"cut off from servers", lasts, servers(s.hosts.part), servers(s.hosts.join)},
 		stall{"cut off from nodes", lasts, clients(s.hosts.part), clients(s.hosts.join)})
 	if s.hosts.block {
-		list = append(list, stall{"disk hangs", lasts, func(l string) { s.hosts.freeze(s.at[l].dir) }, func(l string) { s.hosts.thaw(s.at[l].dir) }})
+		list = append(list, stall{
+			"disk hangs", lasts, func(l string) { s.hosts.freeze(s.at[l].dir) },
+			func(l string) { s.hosts.thaw(s.at[l].dir) },
+		})
 	}
 	return list
 }
@@ -226,7 +231,8 @@ func (s *staller) round(kind stall) (served, whole time.Duration) {
 	for i := range stallClients {
 		s.asks++
 		mark := fmt.Sprintf("mark.%d", s.asks)
-		s.submitUntil(at, "-c1", "--oversubscribe", "-w", fmt.Sprintf("c%d-001", i+1), "-o", "/dev/null", "--wrap", "touch "+mark)
+		s.submitUntil(at, "-c1", "--oversubscribe", "-w", fmt.Sprintf("c%d-001", i+1), "-o", "/dev/null",
+			"--wrap", "touch "+mark)
 		s.wait("a job on "+mark, func() bool { _, err := os.Stat(s.dir + "/" + mark); return err == nil })
 	}
 	served = time.Since(begin)
@@ -254,7 +260,8 @@ func (s *staller) agreed() (leader string) {
 // unharmed looks whether every job is where it was, and no node was given up.
 func (s *staller) unharmed(kind stall) {
 	s.t.Helper()
-	out := s.must("s1", "squeue", "-h", "-t", "all", "-j", strings.Join(s.jobs, ","), "-O", "JobID:10,State:14,RestartCnt:4")
+	out := s.must("s1", "squeue", "-h", "-t", "all", "-j", strings.Join(s.jobs, ","), "-O",
+		"JobID:10,State:14,RestartCnt:4")
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) != 3 || f[1] != "RUNNING" || f[2] != "0" {
 			s.t.Errorf("%s: job %s", kind.name, strings.TrimSpace(line))

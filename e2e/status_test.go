@@ -49,7 +49,8 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err, out)
 		}
 		says := strings.Join(st.Attention, "\n")
-		return code == 1 && st.Quorum && st.Leader != lead && st.Nodes.Drained == 1 && strings.Contains(says, "server "+lead) && strings.Contains(strings.Join(st.Aside, ""), "c1-002 drained: bad fan")
+		return code == 1 && st.Quorum && st.Leader != lead && st.Nodes.Drained == 1 && strings.Contains(says, "server "+lead) && strings.Contains(strings.Join(st.Aside, ""),
+			"c1-002 drained: bad fan")
 	})
 	for _, s := range g.others(lead) {
 		if s != by {

@@ -25,6 +25,7 @@ func unranked(text string) (out []string) {
 // TestAcross runs steps over the nodes of several clients: started from any server and from inside a
 // job, with output, input, exit codes and signals, while daemons of first and sister nodes are killed.
 func TestAcross(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 2)
 	nodes := []string{"c1-001\n", "c1-002\n", "c2-001\n", "c2-002\n"}
 	for _, s := range []string{"s1", "s2", "s3"} {
@@ -35,11 +36,15 @@ func TestAcross(t *testing.T) {
 	if out, errs, rc := g.run("s2", "srun", "-N4", "-l", "sh", "-c", "exit $SLURM_PROCID"); rc != 3 || !strings.Contains(errs, "task 3: Exited with exit code 3") {
 		t.Errorf("worst of four exit codes: %d\n%s%s", rc, out, errs)
 	}
-	id := g.must("s1", "sbatch", "--parsable", "-N4", "-o", "/dev/null", "--wrap", "srun -K sh -c '[ $SLURM_PROCID != 2 ] || exit 7; sleep 600'")
+	id := g.must("s1", "sbatch", "--parsable", "-N4", "-o", "/dev/null", "--wrap",
+		"srun -K sh -c '[ $SLURM_PROCID != 2 ] || exit 7; sleep 600'")
 	g.wait("the verdict", func() bool { return g.must("s2", "sacct", "-nXP", "-j", id, "-o", "Verdict") != "" })
-	expect(t, "whose fault it was", g.must("s2", "sacct", "-nXP", "-j", id, "-o", "State,Verdict,BlameNode"), "FAILED|program: task 2 of step 0 failed first, on c2-001, with exit code 7|c2-001")
+	expect(t, "whose fault it was",
+		g.must("s2", "sacct", "-nXP", "-j", id, "-o", "State,Verdict,BlameNode"),
+		"FAILED|program: task 2 of step 0 failed first, on c2-001, with exit code 7|c2-001")
 	g.wait("the same in words", func() bool {
-		return strings.Contains(g.must("s3", "muster", "why", id), "  program      task 2 of step 0 failed first, on c2-001, with exit code 7")
+		return strings.Contains(g.must("s3", "muster", "why", id),
+			"  program      task 2 of step 0 failed first, on c2-001, with exit code 7")
 	})
 	if out, _, rc := g.at["s3"].input("a line\n", "srun", "-N4", "cat"); rc != 0 || strings.Count(out, "a line\n") != 4 {
 		t.Errorf("input to all: exit code %d, %q", rc, out)
@@ -80,7 +85,8 @@ func (g *group) survive(t *testing.T, client string) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		o, e, c := g.run("s2", "srun", "-N4", "sh", "-c", "touch here."+client+".$SLURM_PROCID; for i in 1 2 3 4 5 6; do echo $SLURM_PROCID-$i; sleep 0.2; done; exit 5")
+		o, e, c := g.run("s2", "srun", "-N4", "sh", "-c",
+			"touch here."+client+".$SLURM_PROCID; for i in 1 2 3 4 5 6; do echo $SLURM_PROCID-$i; sleep 0.2; done; exit 5")
 		done <- result{o, e, c}
 	}()
 	g.wait("four tasks", func() bool {
@@ -91,13 +97,15 @@ func (g *group) survive(t *testing.T, client string) {
 	g.start(client)
 	r := <-done
 	if n := strings.Count(r.out, "\n"); n != 24 || r.code != 5 {
-		t.Errorf("the daemon of %s was killed: exit code %d, %d lines of output, want 5 and 24\n%s%s", client, r.code, n, r.out, r.errs)
+		t.Errorf("the daemon of %s was killed: exit code %d, %d lines of output, want 5 and 24\n%s%s",
+			client, r.code, n, r.out, r.errs)
 	}
 	g.drained("s2")
 }
 
 // TestAcrossLoss loses a node for good in the middle of a step: the others end too.
 func TestAcrossLoss(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 2)
 	id := g.must("s1", "sbatch", "--parsable", "--no-requeue", "-N4", "-o", "out", "--wrap",
 		"srun sh -c 'echo $$ >pid.$SLURM_PROCID; exec sleep 1000'")
@@ -112,7 +120,8 @@ func TestAcrossLoss(t *testing.T) {
 	})
 	for _, rank := range []int{0, 1} {
 		pid := strings.TrimSpace(g.read(t, fmt.Sprintf("pid.%d", rank)))
-		g.wait("rank "+fmt.Sprint(rank)+" to be gone", func() bool { _, err := os.Stat("/proc/" + pid); return err != nil })
+		g.wait("rank "+fmt.Sprint(rank)+" to be gone",
+			func() bool { _, err := os.Stat("/proc/" + pid); return err != nil })
 	}
 	g.wait("the lost nodes to be down", func() bool {
 		out, _, _ := g.run("s3", "sinfo", "-hN", "-t", "down", "-o", "%N")

@@ -99,7 +99,10 @@ func TestStrigger(t *testing.T) {
 		{"--set --up --node=nosuch --program=/bin/true", "slurm_set_trigger: Invalid node name specified\n"},
 		{"--set --idle --offset=3600 --program=" + program + "\tIDLE", ""},
 		{"--set --flags=foo --reconfig --program=/bin/true", "strigger: error: Invalid flags foo\n"},
-		{"--set --get", "strigger: error: You must use exactly one of the following options: --set, --get or --clear\n"},
+		{
+			"--set --get",
+			"strigger: error: You must use exactly one of the following options: --set, --get or --clear\n",
+		},
 		{"--clear", "strigger: error: You must specify a --id, --jobid, or --user to clear\n"},
 		{"--clear --id=99", "slurm_clear_trigger: No such process\n"},
 		{"--clear --user=nosuch", "strigger: error: Invalid user nosuch\n"},

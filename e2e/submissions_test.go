@@ -38,7 +38,8 @@ func TestSubmissionsTold(t *testing.T) {
 		callers.Go(func() {
 			for i := range *submissions / 8 {
 				name := fmt.Sprintf("t%d-%d", c, i)
-				out, errs, rc := g.run(fmt.Sprintf("s%d", 1+(c+i)%3), "sbatch", "--parsable", "-H", "-J", name, "--wrap", "true")
+				out, errs, rc := g.run(fmt.Sprintf("s%d", 1+(c+i)%3), "sbatch", "--parsable", "-H", "-J",
+					name, "--wrap", "true")
 				s := toldJob{id: strings.TrimSpace(out)}
 				if rc != 0 {
 					s.id, s.errs = "", errs
@@ -77,7 +78,8 @@ func TestSubmissionsTold(t *testing.T) {
 		}
 	}
 	g.compareQueue(told)
-	t.Logf("%d submissions under %d changes: %d answered, %d refused, %d in doubt", len(told), changes, sure, refused, unsure)
+	t.Logf("%d submissions under %d changes: %d answered, %d refused, %d in doubt", len(told), changes,
+		sure, refused, unsure)
 	if refused > *submissions/4 {
 		t.Errorf("%d of %d were refused", refused, *submissions)
 	}
@@ -89,7 +91,8 @@ func (g *group) again(key, name string) (id string) {
 	for i := range 2 {
 		g.at["s1"].env = append(g.at["s1"].env, "MUSTER_SUBMIT_KEY="+key)
 		out := g.must("s1", "sbatch", "--parsable", "-H", "-J", name, "--wrap", "true")
-		g.at["s1"].env = slices.DeleteFunc(g.at["s1"].env, func(e string) bool { return strings.HasPrefix(e, "MUSTER_SUBMIT_KEY=") })
+		g.at["s1"].env = slices.DeleteFunc(g.at["s1"].env,
+			func(e string) bool { return strings.HasPrefix(e, "MUSTER_SUBMIT_KEY=") })
 		if i > 0 && out != id {
 			g.t.Errorf("%s is job %s, and made again job %s", name, id, out)
 		}
@@ -121,7 +124,8 @@ func (g *group) compareQueue(told map[string]toldJob) {
 		}
 		for name := range told {
 			if have[name] != want[name] {
-				g.t.Errorf("%s: %s is job %q, its caller was told %q: %s", server, name, have[name], want[name], told[name].errs)
+				g.t.Errorf("%s: %s is job %q, its caller was told %q: %s", server, name, have[name],
+					want[name], told[name].errs)
 			}
 		}
 	}

@@ -106,8 +106,9 @@ func (g *group) beginWide() *wideStep {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(func() { _ = errs.Close() })
-	r := &wideStep{g: g, errs: errs, pids: map[string]string{}, cmd: exec.CommandContext(ctx, filepath.Join(bin, "srun"), "-N8", "-n"+strconv.Itoa(wide),
-		"sh", "-c", "echo $$ $SLURMD_NODENAME; exec sleep 600")}
+	r := &wideStep{g: g, errs: errs, pids: map[string]string{},
+		cmd: exec.CommandContext(ctx, filepath.Join(bin, "srun"), "-N8", "-n"+strconv.Itoa(wide),
+			"sh", "-c", "echo $$ $SLURMD_NODENAME; exec sleep 600")}
 	r.cmd.Env, r.cmd.Dir, r.cmd.Stderr = d.env, d.work, errs
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {

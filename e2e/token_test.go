@@ -36,7 +36,8 @@ func TestTokenCommands(t *testing.T) {
 		if code != 0 || id == "" {
 			t.Fatalf("%s: sbatch: %q %q", at, out, errs)
 		}
-		d.wait("the job's end", func() bool { return d.must("squeue", "-h", "-t", "CD", "-j", id, "-o", "%u") == "daemon" })
+		d.wait("the job's end",
+			func() bool { return d.must("squeue", "-h", "-t", "CD", "-j", id, "-o", "%u") == "daemon" })
 		if text, _ := os.ReadFile(file); string(text) != "daemon\n" {
 			t.Errorf("%s: the job prints %q", at, text)
 		}

@@ -76,17 +76,24 @@ func vouched[Q, R any](r rogue, c *api.Client, e api.Endpoint[Q, R], u trust.Use
 }
 
 func submission(uid uint32) api.SubmitRequest {
-	return api.SubmitRequest{Spec: cluster.JobSpec{Layout: &cluster.Layout{}, UID: uid, GID: uid, Name: "rogue", WorkDir: "/", Stdout: "/dev/null"}, Script: cluster.BlobText("#!/bin/sh\n")}
+	return api.SubmitRequest{
+		Spec: cluster.JobSpec{
+			Layout: &cluster.Layout{}, UID: uid, GID: uid, Name: "rogue", WorkDir: "/", Stdout: "/dev/null",
+		},
+		Script: cluster.BlobText("#!/bin/sh\n"),
+	}
 }
 
 func hollowNode(name cluster.NodeName) api.RegisterRequest {
-	return api.RegisterRequest{Nodes: []cluster.NodeUp{{Name: name, Inventory: cluster.Inventory{CPUs: 1, MemMB: 1024, Sockets: 1,
-		CoresPerSocket: 1, ThreadsPerCore: 1, Hollow: true}}}}
+	return api.RegisterRequest{Nodes: []cluster.NodeUp{{Name: name,
+		Inventory: cluster.Inventory{CPUs: 1, MemMB: 1024, Sockets: 1,
+			CoresPerSocket: 1, ThreadsPerCore: 1, Hollow: true}}}}
 }
 
 // TestTrust does what must be refused, with the real credentials of a member. Users 1 and 2 are those
 // that every Unix has.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it acts as several users")
 	}
@@ -100,7 +107,8 @@ func TestTrust(t *testing.T) {
 	g.wait("the follower", func() bool { return g.leader("s2") == "s1" })
 	job := func(uid uint32, node string) string {
 		t.Helper()
-		out, errs, rc := g.at["l1"].as(uid, "sbatch", "--parsable", "-w", node, "-o", "/dev/null", "--wrap", "sleep 100")
+		out, errs, rc := g.at["l1"].as(uid, "sbatch", "--parsable", "-w", node, "-o", "/dev/null", "--wrap",
+			"sleep 100")
 		if rc != 0 {
 			t.Fatalf("user %d can not submit on a login host: %s", uid, errs)
 		}
@@ -142,26 +150,74 @@ func refusedCalls(t *testing.T, g *group, othersJob string) {
 			err  error
 			want string // "" for success
 		}{
-			{"speak for another member", call(c, api.RegisterNodes, "member c2", hollowNode("c2-001")), "may not speak for member c2"},
-			{"be a node of another member", call(c, api.RegisterNodes, "", hollowNode("c2-001")), "belongs to member c2"},
-			{"be a node with another member's name", call(c, api.RegisterNodes, "", hollowNode("c2")), "may not be node c2"},
-			{"report for another member's node", call(c, api.ReportWork, "", api.ReportRequest{Reports: []cluster.Report{{Node: "c2-001", Seq: 1000}}}), "does not belong to member c1"},
-			{"ask for another member's work", call(c, api.GetWork, "", api.WorkRequest{Nodes: map[cluster.NodeName]uint64{"c2-001": 0}}), "does not belong to member c1"},
+			{
+				"speak for another member", call(c, api.RegisterNodes, "member c2", hollowNode("c2-001")),
+				"may not speak for member c2",
+			},
+			{
+				"be a node of another member", call(c, api.RegisterNodes, "", hollowNode("c2-001")),
+				"belongs to member c2",
+			},
+			{
+				"be a node with another member's name", call(c, api.RegisterNodes, "", hollowNode("c2")),
+				"may not be node c2",
+			},
+			{
+				"report for another member's node",
+				call(c, api.ReportWork, "", api.ReportRequest{Reports: []cluster.Report{{Node: "c2-001", Seq: 1000}}}),
+				"does not belong to member c1",
+			},
+			{
+				"ask for another member's work",
+				call(c, api.GetWork, "", api.WorkRequest{Nodes: map[cluster.NodeName]uint64{"c2-001": 0}}),
+				"does not belong to member c1",
+			},
 			{"act for root", vouched(r, c, api.SubmitJob, root, submission(0)), "only a server vouches for root"},
-			{"act for an administrator", vouched(r, c, api.SubmitJob, admin, submission(1)), "only a server vouches for root"},
-			{"act for a user without a job there", vouched(r, c, api.SubmitJob, bin, submission(2)), "users who have a job there now"},
+			{
+				"act for an administrator", vouched(r, c, api.SubmitJob, admin, submission(1)),
+				"only a server vouches for root",
+			},
+			{
+				"act for a user without a job there", vouched(r, c, api.SubmitJob, bin, submission(2)),
+				"users who have a job there now",
+			},
 			{"act for a user with a job there", vouched(r, c, api.SubmitJob, daemon, submission(1)), ""},
-			{"submit as somebody else", vouched(r, c, api.SubmitJob, daemon, submission(2)), "may not submit for user 2"},
-			{"cancel somebody else's job", vouched(r, c, api.CancelJob, daemon, cluster.Cancel{Ref: cluster.Ref{Job: foreign}}), "user"},
-			{"make a token", vouched(r, c, api.CreateToken, daemon, api.TokenRequest{Role: cluster.RoleServer}), "only an operator"},
-			{"revoke a member", vouched(r, c, api.RevokeMember, daemon, cluster.MemberRevoke{Name: "c2"}), "only an operator"},
-			{"move the lead", vouched(r, c, api.TransferLead, daemon, api.ServerRequest{Name: "s2"}), "only an operator"},
+			{
+				"submit as somebody else", vouched(r, c, api.SubmitJob, daemon, submission(2)),
+				"may not submit for user 2",
+			},
+			{
+				"cancel somebody else's job",
+				vouched(r, c, api.CancelJob, daemon, cluster.Cancel{Ref: cluster.Ref{Job: foreign}}),
+				"user",
+			},
+			{
+				"make a token",
+				vouched(r, c, api.CreateToken, daemon, api.TokenRequest{Role: cluster.RoleServer}),
+				"only an operator",
+			},
+			{
+				"revoke a member",
+				vouched(r, c, api.RevokeMember, daemon, cluster.MemberRevoke{Name: "c2"}),
+				"only an operator",
+			},
+			{
+				"move the lead", vouched(r, c, api.TransferLead, daemon, api.ServerRequest{Name: "s2"}),
+				"only an operator",
+			},
 			{"act for nobody in particular", post(c, "POST", "/v1/jobs/submit", "", body), "can not be read"},
-			{"alter a request", post(c, "POST", "/v1/jobs/submit", once, append([]byte(" "), body...)), "meant for another request"},
+			{
+				"alter a request", post(c, "POST", "/v1/jobs/submit", once, append([]byte(" "), body...)),
+				"meant for another request",
+			},
 			{"make another request", post(c, "POST", "/v1/jobs/cancel", once, body), "meant for another request"},
 			{"make a request", post(c, "POST", "/v1/jobs/submit", once, body), ""},
 			{"make it again", post(c, "POST", "/v1/jobs/submit", once, body), "used before"},
-			{"add a server", call(c, api.AddServer, "", api.ServerRequest{Name: "c1", Addr: g.bind("c1")}), "for servers only"},
+			{
+				"add a server",
+				call(c, api.AddServer, "", api.ServerRequest{Name: "c1", Addr: g.bind("c1")}),
+				"for servers only",
+			},
 			{"admit a member", call(c, api.AdmitMember, "", cluster.MemberJoin{}), "for servers only"},
 			{"copy the history", post(c, "POST", api.CopyHistory, "", nil), "for servers only"},
 			{"join over a member's connection", call(c, api.Join, "", api.JoinRequest{}), "machines that join"},
@@ -172,7 +228,9 @@ func refusedCalls(t *testing.T, g *group, othersJob string) {
 	}
 	c := r.client(g.bind("c2"), trust.ProtoAPI)
 	defer c.Close()
-	refusal(t, g, "signal a step on another node", vouched(r, c, api.SignalStep, bin, api.StepSignal{ID: cluster.StepID{Job: foreign}}), "may not vouch for user 2")
+	refusal(t, g, "signal a step on another node",
+		vouched(r, c, api.SignalStep, bin, api.StepSignal{ID: cluster.StepID{Job: foreign}}),
+		"may not vouch for user 2")
 }
 
 // refusal wants an error and a line of it in the log of the member that refused.
@@ -213,7 +271,10 @@ func refusedUsers(t *testing.T, g *group, job string) {
 	}{
 		{"root on a login host", "l1", 0, []string{"sbatch", "--wrap", "true"}, "denied"},
 		{"root on a compute node", "c2", 0, []string{"sbatch", "--wrap", "true"}, "denied"},
-		{"a user on a compute node without a job there", "c2", 1, []string{"sbatch", "-o", "/dev/null", "--wrap", "true"}, "denied"},
+		{
+			"a user on a compute node without a job there", "c2", 1,
+			[]string{"sbatch", "-o", "/dev/null", "--wrap", "true"}, "denied",
+		},
 		{"another's job on a login host", "l1", 2, []string{"scancel", job}, "denied"},
 		{"another's job on a server", "s2", 2, []string{"scancel", job}, "denied"},
 		{"a token by a user", "s1", 2, []string{"muster", "token", "create"}, "only an operator"},
@@ -240,7 +301,8 @@ func refusedJoins(t *testing.T, g *group) {
 	try := func(mode, name, token string) (string, int) {
 		n++
 		dir := filepath.Join(g.dir, fmt.Sprintf("try%d", n))
-		_, errs, rc := g.run("s1", "muster", mode, "--data", dir, "--socket", dir+"/s", "--node", name, "--bind", g.addr(100+n), "--join", g.bind("s1"), "--token", token)
+		_, errs, rc := g.run("s1", "muster", mode, "--data", dir, "--socket", dir+"/s", "--node", name,
+			"--bind", g.addr(100+n), "--join", g.bind("s1"), "--token", token)
 		return errs, rc
 	}
 	g.add("c9", "client", "--hollow", "1x1c1g", "--join", g.bind("s1"), "--token", used)
@@ -250,7 +312,7 @@ func refusedJoins(t *testing.T, g *group) {
 		{"an expired token", "client", "x3", late, "expired"},
 		{"a revoked token", "client", "x4", gone, "the token is unknown"},
 		{"a token of another cluster", "client", "x5", other.joins["node"], "not the cluster of the token"},
-		{"a server with a node's token", "server", "x6", g.joins["node"], "admits a client"},
+		{"a server with a node's token", "server", "x6", g.joins["node"], "is for a client"},
 		{"a member's name", "client", "c1", g.joins["node"], "is a member already"},
 		{"a hollow node's name", "client", "c2-001", g.joins["node"], "is one of member c2"},
 		{"a name that is none", "client", "../x", g.joins["node"], "can not be a member's name"},

@@ -49,11 +49,21 @@ func TestUI(t *testing.T) {
 		return w.StatusCode, string(body)
 	}
 	once := url.Values{"once": {link.Query().Get("once")}}
-	if code, body := ask("POST", "s2", "/login", once); code != 410 {
-		t.Fatalf("another server took the link: %d %s", code, body)
+	for _, server := range []string{"s3", "s1"} {
+		if code, body := ask("GET", server, "/login?"+once.Encode(), nil); code != 200 ||
+			!strings.Contains(body, "Open a session for") {
+			t.Fatalf("%s does not know the link: %d %s", server, code, body)
+		}
 	}
-	if code, body := ask("POST", "s1", "/login", once); code != 303 {
-		t.Fatalf("login: %d %s", code, body)
+	if code, body := ask("POST", "s2", "/login", once); code != 303 {
+		t.Fatalf("login at another server than the link's: %d %s", code, body)
+	}
+	for _, server := range []string{"s1", "s2", "s3"} {
+		kept := cookie
+		if code, body := ask("POST", server, "/login", once); code != 410 {
+			t.Fatalf("%s takes the link again: %d %s", server, code, body)
+		}
+		cookie = kept
 	}
 	mine := cookie
 	token := func(server, path string) string {
@@ -73,8 +83,10 @@ func TestUI(t *testing.T) {
 	if code, body := ask("POST", follower, "/jobs/"+id+"/cancel", url.Values{"csrf": {token(follower, "/jobs/"+id+"/cancel")}}); code != 303 {
 		t.Fatalf("cancel at a follower: %d %s", code, body)
 	}
-	g.wait("the job to end", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%t") == "CA" })
-	past := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "out-%N-%j", "--wrap", "echo hello from $SLURMD_NODENAME")
+	g.wait("the job to end",
+		func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-t", "all", "-o", "%t") == "CA" })
+	past := g.must("s1", "sbatch", "--parsable", "-w", "c1-001", "-o", "out-%N-%j", "--wrap",
+		"echo hello from $SLURMD_NODENAME")
 	g.wait("the job's end at "+follower, func() bool {
 		_, body := ask("GET", follower, "/jobs/"+past, nil)
 		return strings.Contains(body, "/jobs/"+past+"/log\">all of its output<")
@@ -108,7 +120,8 @@ func TestUILive(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
-	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap", "echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
+	id := d.must("sbatch", "--parsable", "-o", d.dir+"/out-%j", "--wrap",
+		"echo '<b>hello</b>' $SLURM_JOB_ID; sleep 1000")
 	d.wait("its output", func() bool { return strings.Contains(d.soFar("out-"+id), "hello") })
 	v := logIn(t, d, addr)
 	body := v.get("/jobs/" + id + "/log")
@@ -144,10 +157,13 @@ func TestUISooner(t *testing.T) {
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-time", "1h", "--http", addr)
 	holds := d.must("sbatch", "--parsable", "-N2", "--exclusive", "-t", "60", "-o", "/dev/null", "--wrap", "sleep 1000")
 	d.wait("its start", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" })
-	short := d.must("sbatch", "--parsable", "-N1", "--exclusive", "-t", "60", "-w", "node-001", "-o", "/dev/null", "--wrap", "true")
+	short := d.must("sbatch", "--parsable", "-N1", "--exclusive", "-t", "60", "-w", "node-001", "-o",
+		"/dev/null", "--wrap", "true")
 	d.must("scontrol", "update", "jobid="+holds, "timelimit=90")
-	d.must("scontrol", "create", "reservation=later", "starttime=now+2hours", "duration=600", "nodes=ALL", "users=nobody", "flags=ignore_jobs")
+	d.must("scontrol", "create", "reservation=later", "starttime=now+2hours", "duration=600", "nodes=ALL",
+		"users=nobody", "flags=ignore_jobs")
 	v := logIn(t, d, addr)
+	d.wait("what is foretold", func() bool { return !strings.Contains(v.get("/jobs/"+short), "is being worked out") })
 	body := v.get("/jobs/" + short)
 	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`,
 		"node-001 until ", `href="/jobs/` + short + `/sooner">`} {
@@ -156,7 +172,10 @@ func TestUISooner(t *testing.T) {
 		}
 	}
 	body = v.get("/jobs/" + short + "/sooner")
-	for _, want := range []string{"It would start sooner", "data-still", "with 30 min instead of 1 h", "scontrol update jobid=" + short + " timelimit=30"} {
+	for _, want := range []string{
+		"It would start sooner", "data-still", "with 30 min instead of 1 h",
+		"scontrol update jobid=" + short + " timelimit=30",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}
@@ -176,8 +195,12 @@ func TestUILivePrivate(t *testing.T) {
 	addr := freeAddr(t)
 	d, _ := startPrivate(t, "", "--http", addr)
 	v := logIn(t, d, addr)
-	for dir, want := range map[string][2]string{"/tmp": {"hello from job ", "went with the job"}, "/dev/shm": {"memory that only the job sees; srun --jobid ", "went with the job"}} {
-		id := d.must("sbatch", "--parsable", "-o", dir+"/muster-out-%j", "--wrap", "echo hello from job $SLURM_JOB_ID; exec sleep 1000")
+	for dir, want := range map[string][2]string{
+		"/tmp":     {"hello from job ", "went with the job"},
+		"/dev/shm": {"memory that only the job sees; srun --jobid ", "went with the job"},
+	} {
+		id := d.must("sbatch", "--parsable", "-o", dir+"/muster-out-%j", "--wrap",
+			"echo hello from job $SLURM_JOB_ID; exec sleep 1000")
 		d.wait("its output", func() bool {
 			out, _, _ := d.run("srun", "--jobid", id, "--overlap", "cat", dir+"/muster-out-"+id)
 			return strings.Contains(out, "hello")
@@ -246,7 +269,7 @@ func TestPageLog(t *testing.T) {
 	addr := freeAddr(t)
 	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--http", addr)
 	id := d.must("sbatch", "--parsable", "--array=7", "-o", d.dir+"/out", "-e", d.dir+"/err",
-		"--wrap", "seq -f 'line %g of many' 20000; echo oh dear >&2; exec sleep 1000")
+		"--wrap", "echo oh dear >&2; seq -f 'line %g of many' 20000; exec sleep 1000")
 	d.wait("its output", func() bool { return strings.Contains(d.soFar("out"), "line 20000 of many") })
 	d.wait("its start", func() bool { return d.must("squeue", "-h", "-o", "%t") == "R" }) // it may write before servers know
 	v := logIn(t, d, addr)

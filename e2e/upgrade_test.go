@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"dev.muster/agent/server"
+	"dev.muster/agent/history"
 	"dev.muster/cluster"
 )
 
@@ -119,13 +119,13 @@ func (g *group) inOrder(order string) (out []string) {
 // sameState wants servers to have the same state, byte by byte, at one index of the log.
 func (g *group) sameState(servers ...string) {
 	g.t.Helper()
-	var heads []server.ArchiveHead
+	var heads []history.ArchiveHead
 	g.wait("servers to save one moment", func() bool {
 		heads = nil
 		for _, s := range servers {
 			heads = append(heads, g.saved(s))
 		}
-		return !slices.ContainsFunc(heads, func(h server.ArchiveHead) bool { return h.Index != heads[0].Index })
+		return !slices.ContainsFunc(heads, func(h history.ArchiveHead) bool { return h.Index != heads[0].Index })
 	})
 	first := heads[0]
 	for i, h := range heads {
@@ -140,7 +140,7 @@ func (g *group) sameState(servers ...string) {
 }
 
 // saved saves a server's state and tells what is in the file.
-func (g *group) saved(at string) (head server.ArchiveHead) {
+func (g *group) saved(at string) (head history.ArchiveHead) {
 	g.t.Helper()
 	file := g.dir + "/state." + at
 	if err := os.RemoveAll(file); err != nil {

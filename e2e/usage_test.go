@@ -67,7 +67,9 @@ func TestUsage(t *testing.T) {
 	})
 	d.write("end", "")
 	d.wait("the end", func() bool { return d.must("squeue", "-h") == "" })
-	f = strings.Split(d.must("sacct", "-nP", "-j", id+".0", "-o", "maxrss,maxrssnode,maxrsstask,averss,maxvmsizetask,mincputask,tresusageintot,tresusageinmaxnode,tresusageoutmaxtask"), "|")
+	f = strings.Split(d.must("sacct", "-nP", "-j", id+".0", "-o",
+		"maxrss,maxrssnode,maxrsstask,averss,maxvmsizetask,mincputask,tresusageintot,tresusageinmaxnode,tresusageoutmaxtask"),
+		"|")
 	if sizeOf(t, f[0]) < 200e6 || f[1] != "gpu-node-002" || f[2] != "1" || sizeOf(t, f[3]) < 150e6 || sizeOf(t, f[3]) >= sizeOf(t, f[0]) || f[4] != "1" {
 		t.Errorf("sacct: %q", f)
 	}
@@ -104,7 +106,9 @@ func TestUsageDenied(t *testing.T) {
 // child's memory is seen by samples alone, as its task does not wait for it.
 func TestUsageSampled(t *testing.T) {
 	t.Parallel()
-	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--conf", confFile(t, "ClusterName=c", "JobAcctGatherType=jobacct_gather/cgroup", "JobAcctGatherFrequency=task=1,energy=5"))
+	d := startDev(t, "--hollow", "1x8c16g", "--hollow-exec", "--conf",
+		confFile(t, "ClusterName=c", "JobAcctGatherType=jobacct_gather/cgroup",
+			"JobAcctGatherFrequency=task=1,energy=5"))
 	held := func(freq ...string) int64 {
 		id := d.must("sbatch", append(append([]string{"--parsable", "-o", "/dev/null"}, freq...), "--wrap",
 			"(head -c 101000000 /dev/zero | tail -c 100000000 | sleep 1000) & sleep 3; exec kill -9 $$")...)
@@ -131,6 +135,7 @@ func TestUsageSampled(t *testing.T) {
 
 // TestUsageAcross: a step over two clients names the node that used most, live and at its end.
 func TestUsageAcross(t *testing.T) {
+	t.Parallel()
 	g := fullGroup(t, 2)
 	id := g.must("s1", "sbatch", "--parsable", "-N4", "-n4", "-o", "/dev/null", "--wrap",
 		"srun sh -c 'case $SLURMD_NODENAME in c2-002) mb=150;; *) mb=20;; esac; "+holds("mb")+"'; true")
@@ -157,9 +162,11 @@ func TestUsageAcross(t *testing.T) {
 func TestUsageGPU(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, h100(4)+"gpu 0 energy 5000000\ngpu 1 energy 7000000\n")
-	id := g.must("sbatch", "--parsable", "--gpus=2", "-n1", "-o", "/dev/null", "--wrap", "srun sh -c 'echo $$ >pid.new; mv pid.new pid; while [ ! -e end ]; do sleep 0.1; done'; true")
+	id := g.must("sbatch", "--parsable", "--gpus=2", "-n1", "-o", "/dev/null", "--wrap",
+		"srun sh -c 'echo $$ >pid.new; mv pid.new pid; while [ ! -e end ]; do sleep 0.1; done'; true")
 	g.wait("the task", func() bool { return g.soFar("pid") != "" })
-	g.wait("a first sample", func() bool { f := g.stat(id, "tresusageinmax"); return strings.Contains(f[0], "gres/gpuutil=0") })
+	g.wait("a first sample",
+		func() bool { f := g.stat(id, "tresusageinmax"); return strings.Contains(f[0], "gres/gpuutil=0") })
 	pid := strings.TrimSpace(g.read("pid"))
 	g.set(h100(4) + "gpu 0 energy 5600000\ngpu 1 energy 7400000\ngpu 0 util 80\ngpu 1 util 60\ngpu 2 util 99\n" +
 		fmt.Sprintf("proc 0 %s 1024 80\nproc 0 1 512 0\nproc 1 %s 2048 60\nproc 2 1 4096 99\n", pid, pid))
@@ -174,7 +181,8 @@ func TestUsageGPU(t *testing.T) {
 		m := ave.FindStringSubmatch(f[0])
 		return m != nil && count(m[1]) <= 130 && strings.Contains(f[1], "gres/gpuutil=140,")
 	})
-	g.wait("two whole seconds", func() bool { return g.must("sacct", "-nXP", "-j", id, "-o", "elapsedraw") >= "2" }) // seff tells nothing of less than one
+	g.wait("two whole seconds",
+		func() bool { return g.must("sacct", "-nXP", "-j", id, "-o", "elapsedraw") >= "2" }) // seff tells nothing of less than one
 	g.write("end", "")
 	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
 	out := g.must("sacct", "-nP", "-j", id+".0", "-o", "JobID,TRESUsageInAve,TRESUsageInMax,ConsumedEnergyRaw")
@@ -195,10 +203,12 @@ func TestUsageGPU(t *testing.T) {
 func TestUsageSlice(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, mixed)
-	id := g.must("sbatch", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-n1", "-o", "/dev/null", "--wrap", "srun sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600'")
+	id := g.must("sbatch", "--parsable", "--gres=gpu:a100_3g.20gb:1", "-n1", "-o", "/dev/null", "--wrap",
+		"srun sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600'")
 	g.wait("the task", func() bool { return g.soFar("pid") != "" })
 	g.set(mixed + fmt.Sprintf("proc 0/0 %s 2048 0\nproc 0/1 1 512 0\n", strings.TrimSpace(g.read("pid"))))
-	g.wait("the memory of the task's process", func() bool { return strings.Contains(g.stat(id, "tresusageinmax")[0], "gres/gpumem=2G,mem=") })
+	g.wait("the memory of the task's process",
+		func() bool { return strings.Contains(g.stat(id, "tresusageinmax")[0], "gres/gpumem=2G,mem=") })
 	g.must("scancel", id)
 	g.wait("the end", func() bool { return g.must("squeue", "-h") == "" })
 	if out := g.must("seff", id); strings.Contains(out, "GPU Efficiency") {

@@ -33,7 +33,8 @@ func TestWrappers(t *testing.T) {
 	if out := d.must("muster", "pbsnodes", "-a"); strings.Count(out, "state = free") == 0 {
 		t.Errorf("nodes: %s", out)
 	}
-	out, errs, code := d.input("#BSUB -J lsf -n 2 -R span[ptile=1]\n#BSUB -o lsf.%J\necho $LSB_JOBID $LSB_MCPU_HOSTS\n", "muster", "bsub", "-q", "main")
+	out, errs, code := d.input("#BSUB -J lsf -n 2 -R span[ptile=1]\n#BSUB -o lsf.%J\necho $LSB_JOBID $LSB_MCPU_HOSTS\n",
+		"muster", "bsub", "-q", "main")
 	number, _, ok := strings.Cut(strings.TrimPrefix(out, "Job <"), "> is submitted to queue <main>.\n")
 	if code != 0 || !ok {
 		t.Fatalf("bsub: %d %s %s", code, out, errs)
@@ -41,7 +42,8 @@ func TestWrappers(t *testing.T) {
 	d.wait("its output", func() bool { return d.soFar("lsf."+number) == number+" node-001 1 node-002 1\n" })
 	out = d.must("muster", "bsub", "sleep", "600")
 	number, _, _ = strings.Cut(strings.TrimPrefix(out, "Job <"), ">")
-	d.wait("its start", func() bool { return strings.Contains(d.must("muster", "bjobs"), number+"       root    RUN   main") })
+	d.wait("its start",
+		func() bool { return strings.Contains(d.must("muster", "bjobs"), number+"       root    RUN   main") })
 	if out := d.must("muster", "bkill", number); out != "Job <"+number+"> is being terminated" {
 		t.Errorf("bkill: %s", out)
 	}

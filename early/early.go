@@ -7,10 +7,8 @@ package early
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path"
-	"syscall"
 
 	"dev.muster/api"
 	"dev.muster/slurm"
@@ -18,72 +16,36 @@ import (
 )
 
 func init() {
-	args := os.Args
-	if len(args) == 0 {
-		return
-	}
-	name := path.Base(args[0])
-	if !slurm.IsCommand(name) {
-		if len(args) < 2 || !slurm.IsCommand(args[1]) {
-			return
+	for i, name := range os.Args[:min(len(os.Args), 2)] {
+		if i == 0 {
+			name = path.Base(name)
 		}
-		name, args = args[1], args[1:]
+		if slurm.IsCommand(name) {
+			run(name, os.Args[i+1:])
+		}
 	}
+}
+
+// run is the whole of a front-end's life.
+func run(name string, words []string) {
 	sys := front.RealSys(name)
-	sys.Dial, sys.Args = Dial, append([]string{name}, args[1:]...)
+	sys.Dial, sys.Args = Dial, append([]string{name}, words...)
 	if code := sys.ByToken(reach); code >= 0 {
 		os.Exit(code)
 	}
-	os.Exit(slurm.Main(args, sys))
+	os.Exit(slurm.Main(append([]string{name}, words...), sys))
 }
 
 // Dial reaches the local daemon over its unix socket, without package net.
 func Dial(context.Context) (conn api.Conn, err error) {
 	for _, s := range front.Sockets(os.Getenv) {
-		if conn, err = dial(s); err == nil {
+		if conn, err = front.DialUnix(s); err == nil {
 			return conn, nil
 		}
 	}
 	return nil, err
 }
 
-func dial(path string) (api.Conn, error) {
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open a socket: %w", err)
-	}
-	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", path, errClose(fd, err))
-	}
-	if err := syscall.SetNonblock(fd, true); err != nil { // so that deadlines work
-		return nil, errClose(fd, err)
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
-
-func errClose(fd int, err error) error {
-	_ = syscall.Close(fd)
-	return err
-}
-
 // reach has another process of this program reach a server over the network, since package net is not for this one.
 // That process finds the token in its environment.
-func reach(_ context.Context, urls string) (api.Conn, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open sockets: %w", err)
-	}
-	far := os.NewFile(uintptr(pair[1]), "tunnel")
-	defer far.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{"muster", "internal", "reach", urls},
-		&os.ProcAttr{Env: os.Environ(), Files: []*os.File{nil, nil, os.Stderr, far},
-			Sys: &syscall.SysProcAttr{Setsid: true}}) // a terminal's ^C is for the command alone
-	if err != nil {
-		return nil, errClose(pair[0], fmt.Errorf("start the tunnel: %w", err))
-	}
-	_ = p.Release()
-	if err := syscall.SetNonblock(pair[0], true); err != nil {
-		return nil, errClose(pair[0], err)
-	}
-	return os.NewFile(uintptr(pair[0]), urls), nil
-}
+func reach(_ context.Context, urls string) (api.Conn, error) { return front.Through("reach", urls) }

@@ -30,7 +30,10 @@ func machine(n int) fstest.MapFS {
 		set(sys, nic+"/numa_node", fmt.Sprint(i/4))
 		set(sys, nic+"/net/ib"+fmt.Sprint(i)+"/dev_port", "0")
 		set(sys, at+"/board_id", "MT_0000000838")
-		for name, value := range map[string]string{"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)", "link_layer": "InfiniBand"} {
+		for name, value := range map[string]string{
+			"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec (4X NDR)",
+			"link_layer": "InfiniBand",
+		} {
 			set(sys, at+"/ports/1/"+name, value)
 		}
 		for _, ru := range rules() {
@@ -158,12 +161,14 @@ func TestPortSlow(t *testing.T) {
 	sys := machine(8)
 	port(sys, "mlx5_1", "rate", "200 Gb/sec (2X NDR)")
 	look := watched(t, sys, "")
-	want(t, "from the beginning", look(5), "note mlx5_1 port 1: link at 200 Gb/sec (2X NDR), while those of 7 like adapters are at 400 Gb/sec")
+	want(t, "from the beginning", look(5),
+		"note mlx5_1 port 1: link at 200 Gb/sec (2X NDR), while those of 7 like adapters are at 400 Gb/sec")
 	sys = machine(8)
 	look = watched(t, sys, "")
 	look(1)
 	port(sys, "mlx5_1", "rate", "100 Gb/sec (1X NDR)")
-	want(t, "since then", look(5), "drain mlx5_1 port 1: link at 100 Gb/sec (1X NDR) instead of 400 Gb/sec (4X NDR) since 14:00")
+	want(t, "since then", look(5),
+		"drain mlx5_1 port 1: link at 100 Gb/sec (1X NDR) instead of 400 Gb/sec (4X NDR) since 14:00")
 }
 
 // TestPortUnused: a port that was never up is noted if all like it are; two such say nothing.
@@ -179,7 +184,8 @@ func TestPortUnused(t *testing.T) {
 func TestPortGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ports")
 	watched(t, machine(4), file)(1)
-	want(t, "after a restart", watched(t, machine(3), file)(patience), "drain mlx5_3 port 1: not found any more since 14:00")
+	want(t, "after a restart", watched(t, machine(3), file)(patience),
+		"drain mlx5_3 port 1: not found any more since 14:00")
 	want(t, "after another", watched(t, machine(3), file)(1), "drain mlx5_3 port 1: not found any more since 14:00")
 	want(t, "it is back", watched(t, machine(4), file)(calm))
 	w, err := NewWatch(machine(2), filepath.Join(t.TempDir(), "no", "such", "folder"))
@@ -207,8 +213,10 @@ func TestPortCounters(t *testing.T) {
 	want(t, "a few more", look(10))
 	port(sys, "mlx5_0", "counters/symbol_error", "100121")
 	port(sys, "mlx5_1", "counters/link_downed", "3")
-	noted := []string{"note mlx5_0 port 1: a bad cable, transceiver or connector: symbol_error rose by more than 120 within an hour",
-		"shun mlx5_1 port 1: the link flaps: link_downed rose by more than 2 within an hour"}
+	noted := []string{
+		"note mlx5_0 port 1: a bad cable, transceiver or connector: symbol_error rose by more than 120 within an hour",
+		"shun mlx5_1 port 1: the link flaps: link_downed rose by more than 2 within an hour",
+	}
 	want(t, "too many", look(1), noted...)
 	want(t, "50 minutes later", look(300), noted...)
 	want(t, "70 minutes later", look(120))

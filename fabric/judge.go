@@ -145,8 +145,9 @@ func (h *history) rise(counter string) uint64 {
 // faults judges a port by what is remembered of it.
 func (h *history) faults(device string, port int, r *Reading, all []Reading) (out []cluster.Fault) {
 	add := func(ru rule, text string) {
-		out = append(out, cluster.Fault{Kind: cluster.FaultPort, Part: device + "/" + strconv.Itoa(port), Cause: ru.cause,
-			Text: portName(device, port) + ": " + text, Action: ru.action, Passing: true})
+		out = append(out, cluster.Fault{Kind: cluster.FaultPort, Part: device + "/" + strconv.Itoa(port),
+			Cause: ru.cause,
+			Text:  portName(device, port) + ": " + text, Action: ru.action, Passing: true})
 	}
 	if h.Fault {
 		add(ruleOf(h.Bad), h.Text+" since "+h.Since.Format(clockShape))
@@ -193,7 +194,8 @@ func odd(r *Reading, h *history, all []Reading) (cause, text string) {
 	case h.Rate == "":
 		return "unused", fmt.Sprintf("link down, while those of %d like adapters are up", peers)
 	case speed(r.Rate) < best:
-		return "slower", fmt.Sprintf("link at %s, while those of %d like adapters are at %g Gb/sec", r.Rate, peers, best)
+		return "slower", fmt.Sprintf("link at %s, while those of %d like adapters are at %g Gb/sec", r.Rate,
+			peers, best)
 	}
 	return "", ""
 }

@@ -31,7 +31,8 @@ func TestLeaves(t *testing.T) {
 		return cluster.NIC{Device: device, Port: 1, State: state, Link: "InfiniBand"}
 	}
 	nics := []cluster.NIC{ib("mlx5_0", "ACTIVE"), ib("mlx5_1", "DOWN"), ib("mlx5_2", "ACTIVE"), ib("mlx5_3", "ACTIVE"),
-		{Device: "mlx5_4", Port: 1, State: "ACTIVE", Link: "Ethernet", Net: "eth1"}, {Device: "mlx5_5", Port: 1, State: "ACTIVE", Link: "Ethernet", Net: "eth2.7"}}
+		{Device: "mlx5_4", Port: 1, State: "ACTIVE", Link: "Ethernet", Net: "eth1"},
+		{Device: "mlx5_5", Port: 1, State: "ACTIVE", Link: "Ethernet", Net: "eth2.7"}}
 	said := map[string]string{
 		"smpquery -C mlx5_0 -P 1 -D nodeinfo 0,1": answer,
 		"smpquery -C mlx5_0 -P 1 -D nodedesc 0,1": "Node Description:...........................MF0;leaf1:MQM9700/U1\n",

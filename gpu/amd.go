@@ -61,7 +61,10 @@ func amdGPUs(ctx context.Context, root fs.FS, call run) (out []Reading) {
 		minor, _ := strconv.Atoi(n.props["drm_render_minor"])
 		at, _ := strconv.Atoi(n.props["location_id"]) // bus, device and function
 		domain, _ := strconv.Atoi(n.props["domain"])
-		g := cluster.GPU{UUID: n.uuid(), Minor: minor, PCI: fmt.Sprintf("%04x:%02x:%02x.%x", domain, at>>8, at>>3&31, at&7)}
+		g := cluster.GPU{
+			UUID: n.uuid(), Minor: minor,
+			PCI: fmt.Sprintf("%04x:%02x:%02x.%x", domain, at>>8, at>>3&31, at&7),
+		}
 		if g.Model = file(root, n.dev+"/product_name"); g.Model == "" {
 			if names == nil {
 				names = rocmNames(call(ctx, "rocm-smi", "--showproductname", "--showbus", "--csv"))

@@ -44,7 +44,9 @@ func plain(ctx context.Context, root fs.FS, call run) (s Scan, err error) {
 		return s, err
 	}
 	if len(s.Readings) > 0 {
-		s.smi(call(ctx, "nvidia-smi", "--query-gpu=uuid,memory.total,memory.used,mig.mode.current,ecc.errors.uncorrected.volatile.total,driver_version", "--format=csv,noheader,nounits"))
+		s.smi(call(ctx, "nvidia-smi",
+			"--query-gpu=uuid,memory.total,memory.used,mig.mode.current,ecc.errors.uncorrected.volatile.total,driver_version",
+			"--format=csv,noheader,nounits"))
 		s.smiSlices(call(ctx, "nvidia-smi", "-L"))
 	} else {
 		s.Readings = amdGPUs(ctx, root, call)
@@ -143,7 +145,10 @@ func (s *Scan) smi(csv string) {
 			mem, _ := strconv.Atoi(f[1]) // [N/A] is 0
 			used, _ := strconv.Atoi(f[2])
 			bad, _ := strconv.Atoi(f[4])
-			r.GPU.MemMB, r.MemUsedMB, r.MIG, r.ECCUncorrected = cluster.MemMB(mem), int64(used), f[3] == "Enabled", uint64(bad)
+			r.GPU.MemMB = cluster.MemMB(mem)
+			r.MemUsedMB = int64(used)
+			r.MIG = f[3] == "Enabled"
+			r.ECCUncorrected = uint64(bad)
 			s.Driver = f[5]
 		}
 	}

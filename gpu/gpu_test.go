@@ -21,7 +21,9 @@ func tree(files map[string]string) fstest.MapFS {
 func brief(s *Scan) string {
 	var out []string
 	for _, g := range s.Devices() {
-		out = append(out, fmt.Sprintf("%d:%s:%s:%s:minor=%d:numa=%d:cpus=%s:mem=%d", g.Index, g.Type, g.UUID, g.PCI, g.Minor, g.NUMA, g.Cores.String(), g.MemMB))
+		out = append(out,
+			fmt.Sprintf("%d:%s:%s:%s:minor=%d:numa=%d:cpus=%s:mem=%d", g.Index, g.Type, g.UUID, g.PCI,
+				g.Minor, g.NUMA, g.Cores.String(), g.MemMB))
 	}
 	return strings.Join(out, "\n")
 }
@@ -29,7 +31,8 @@ func brief(s *Scan) string {
 // TestPlain looks without a library at what drivers show in /proc and sysfs, and what the makers' programs print.
 func TestPlain(t *testing.T) {
 	information := func(model, uuid string, minor int) string { // as driver 550 has it
-		return fmt.Sprintf("Model: \t\t %s\nIRQ:   \t\t 121\nGPU UUID: \t %s\nVideo BIOS: \t 96.00\nBus Location: \t 0000:c6:00.0\nDevice Minor: \t %d\n", model, uuid, minor)
+		return fmt.Sprintf("Model: \t\t %s\nIRQ:   \t\t 121\nGPU UUID: \t %s\nVideo BIOS: \t 96.00\nBus Location: \t 0000:c6:00.0\nDevice Minor: \t %d\n",
+			model, uuid, minor)
 	}
 	nvidia := tree(map[string]string{
 		"proc/driver/nvidia/gpus/0000:C6:00.0/information": information("NVIDIA A100-SXM4-40GB", "GPU-b", 0),
@@ -71,7 +74,10 @@ func TestPlain(t *testing.T) {
 		want string
 	}{
 		{"nothing", tree(nil), with, ""},
-		{"NVIDIA, no tools", nvidia, without, "0:a100:GPU-a:0000:1b:00.0:minor=1:numa=0:cpus=0-3,8-11:mem=0\n1:a100:GPU-b:0000:c6:00.0:minor=0:numa=1:cpus=4-7:mem=0"},
+		{
+			"NVIDIA, no tools", nvidia, without,
+			"0:a100:GPU-a:0000:1b:00.0:minor=1:numa=0:cpus=0-3,8-11:mem=0\n1:a100:GPU-b:0000:c6:00.0:minor=0:numa=1:cpus=4-7:mem=0",
+		},
 		{"NVIDIA", nvidia, with, "0:a100:GPU-a:0000:1b:00.0:minor=1:numa=0:cpus=0-3,8-11:mem=40960\n" +
 			"1:a100_3g.20gb:MIG-1:0000:c6:00.0:minor=0:numa=1:cpus=4-7:mem=0\n2:a100_1g.5gb:MIG-2:0000:c6:00.0:minor=0:numa=1:cpus=4-7:mem=0"},
 		{"AMD", amd, with, "0:mi300x:GPU-123456789abcdef0:0000:05:00.0:minor=128:numa=0:cpus=0-31:mem=196592\n" +

@@ -70,13 +70,18 @@ func Judge(before, now *Scan, events []Event) []cluster.Fault {
 		if now.Unusable {
 			action = cluster.FaultDrain
 		}
-		out = append(out, cluster.Fault{Part: "gpu", Cause: now.Cause, Text: now.Trouble, Action: action, Passing: true})
+		out = append(out, cluster.Fault{
+			Part: "gpu", Cause: now.Cause, Text: now.Trouble, Action: action, Passing: true,
+		})
 	}
 	for i := range now.Readings {
 		r := &now.Readings[i]
 		out = append(out, told(&r.GPU, events)...)
 		if r.Lost != "" {
-			out = append(out, cluster.Fault{Part: cmp.Or(r.GPU.UUID, "gpu"), Cause: "lost", Text: label(&r.GPU) + ": " + r.Lost, Action: cluster.FaultDrainNow})
+			out = append(out, cluster.Fault{
+				Part: cmp.Or(r.GPU.UUID, "gpu"), Cause: "lost", Text: label(&r.GPU) + ": " + r.Lost,
+				Action: cluster.FaultDrainNow,
+			})
 			continue
 		}
 		out = append(out, memory(r)...)
@@ -117,14 +122,17 @@ func told(g *cluster.GPU, events []Event) (out []cluster.Fault) {
 // by a reset; a row that can not be replaced is a matter for repair ("GPU Memory Error Management", docs.nvidia.com).
 func memory(r *Reading) (out []cluster.Fault) {
 	add := func(cause string, action cluster.FaultAction, text string) {
-		out = append(out, cluster.Fault{Part: r.GPU.UUID, Cause: cause, Text: label(&r.GPU) + ": " + text, Action: action})
+		out = append(out, cluster.Fault{
+			Part: r.GPU.UUID, Cause: cause, Text: label(&r.GPU) + ": " + text, Action: action,
+		})
 	}
 	if r.RemapFailed {
 		add("remap failed", cluster.FaultDrain, "row remapping failed")
 	}
 	switch {
 	case r.RemapPending:
-		add("remap pending", cluster.FaultDrain, fmt.Sprintf("row remapping is pending until a reset, %d rows remapped so far", r.RemappedBad))
+		add("remap pending", cluster.FaultDrain,
+			fmt.Sprintf("row remapping is pending until a reset, %d rows remapped so far", r.RemappedBad))
 	case r.RetirePending:
 		add("retirement pending", cluster.FaultDrain, "page retirement is pending until a reset")
 	}
@@ -152,7 +160,10 @@ func mostLinks(s *Scan, model string) (n int) {
 // be bridged in part, so for them only the change counts.
 func links(now *Scan, before, r *Reading) (out []cluster.Fault) {
 	add := func(cause string, action cluster.FaultAction, text string) {
-		out = append(out, cluster.Fault{Part: r.GPU.UUID, Cause: cause, Text: label(&r.GPU) + ": " + text, Action: action, Passing: true})
+		out = append(out, cluster.Fault{
+			Part: r.GPU.UUID, Cause: cause, Text: label(&r.GPU) + ": " + text, Action: action,
+			Passing: true,
+		})
 	}
 	most := mostLinks(now, r.GPU.Model)
 	switch {
@@ -160,10 +171,12 @@ func links(now *Scan, before, r *Reading) (out []cluster.Fault) {
 	case r.GPU.NVLinks < most:
 		add("nvlink down", cluster.FaultDrain, fmt.Sprintf("%d of %d NVLinks are up", r.GPU.NVLinks, most))
 	case before != nil && r.GPU.NVLinks < before.GPU.NVLinks:
-		add("nvlink down", cluster.FaultNote, fmt.Sprintf("%d NVLinks are up, %d were", r.GPU.NVLinks, before.GPU.NVLinks))
+		add("nvlink down", cluster.FaultNote,
+			fmt.Sprintf("%d NVLinks are up, %d were", r.GPU.NVLinks, before.GPU.NVLinks))
 	}
 	if before != nil && r.NVLinkErrors > before.NVLinkErrors+fewNVLinkErrors {
-		add("nvlink errors", cluster.FaultNote, fmt.Sprintf("%d NVLink errors since the last look", r.NVLinkErrors-before.NVLinkErrors))
+		add("nvlink errors", cluster.FaultNote,
+			fmt.Sprintf("%d NVLink errors since the last look", r.NVLinkErrors-before.NVLinkErrors))
 	}
 	if r.FabricState != "" {
 		add("fabric", cluster.FaultDrain, "NVLink fabric: "+r.FabricState)
@@ -184,7 +197,8 @@ func clocks(r *Reading) (out []cluster.Fault) {
 		why = append(why, "hardware")
 	}
 	if len(why) > 0 { // no temperature in the text: it would be another one at each look
-		out = append(out, cluster.Fault{Part: r.GPU.UUID, Cause: "throttle", Text: label(&r.GPU) + ": slowed by " + strings.Join(why, " and "),
+		out = append(out, cluster.Fault{Part: r.GPU.UUID, Cause: "throttle",
+			Text:   label(&r.GPU) + ": slowed by " + strings.Join(why, " and "),
 			Action: cluster.FaultNote, Passing: true})
 	}
 	return out

@@ -48,24 +48,63 @@ func TestJudge(t *testing.T) {
 		want   []string
 	}{
 		{"well", with(func(*Reading) {}), nil, nil},
-		{"fallen off", with(func(*Reading) {}), []Event{{"GPU-x", 79, 1}}, []string{"xid 79|drain_now|XID 79: GPU has fallen off the bus"}},
+		{
+			"fallen off", with(func(*Reading) {}), []Event{{"GPU-x", 79, 1}},
+			[]string{"xid 79|drain_now|XID 79: GPU has fallen off the bus"},
+		},
 		{"an application's fault", with(func(*Reading) {}), []Event{{"GPU-x", 31, 1}}, nil},
-		{"again", with(func(*Reading) {}), []Event{{"GPU-x", 48, 2}}, []string{"xid 48 (2 times)|drain|XID 48: double bit ECC error; a reset is due (2 times)"}},
-		{"double bit", with(func(*Reading) {}), []Event{{"GPU-x", 48, 1}}, []string{"xid 48|drain|XID 48: double bit ECC error; a reset is due"}},
-		{"unknown", with(func(*Reading) {}), []Event{{"GPU-x", 9999, 1}}, []string{"xid 9999|note|XID 9999: not in the table"}},
-		{"lost", with(func(r *Reading) { r.Lost, r.ECCUncorrected = "GPU is lost", 1 }), nil, []string{"lost|drain_now|GPU is lost"}},
+		{
+			"again", with(func(*Reading) {}), []Event{{"GPU-x", 48, 2}},
+			[]string{"xid 48 (2 times)|drain|XID 48: double bit ECC error; a reset is due (2 times)"},
+		},
+		{
+			"double bit", with(func(*Reading) {}), []Event{{"GPU-x", 48, 1}},
+			[]string{"xid 48|drain|XID 48: double bit ECC error; a reset is due"},
+		},
+		{
+			"unknown", with(func(*Reading) {}), []Event{{"GPU-x", 9999, 1}},
+			[]string{"xid 9999|note|XID 9999: not in the table"},
+		},
+		{
+			"lost", with(func(r *Reading) { r.Lost, r.ECCUncorrected = "GPU is lost", 1 }), nil,
+			[]string{"lost|drain_now|GPU is lost"},
+		},
 		{"ecc", with(func(r *Reading) { r.ECCUncorrected = 2 }), nil, []string{"ecc 2|drain|2 uncorrected ECC errors"}},
 		{"corrected", with(func(r *Reading) { r.ECCCorrected = 2000 }), nil, nil},
-		{"pending", with(func(r *Reading) { r.RemapPending, r.RemappedBad = true, 1 }), nil, []string{"remap pending|drain|row remapping is pending until a reset, 1 rows remapped so far"}},
-		{"failed", with(func(r *Reading) { r.RemapFailed = true }), nil, []string{"remap failed|drain|row remapping failed"}},
-		{"pages", with(func(r *Reading) { r.RetirePending = true }), nil, []string{"retirement pending|drain|page retirement is pending until a reset"}},
-		{"a link", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks = 1, 17 }), nil, []string{"nvlink down|note|17 NVLinks are up, 18 were passing"}},
+		{
+			"pending", with(func(r *Reading) { r.RemapPending, r.RemappedBad = true, 1 }), nil,
+			[]string{"remap pending|drain|row remapping is pending until a reset, 1 rows remapped so far"},
+		},
+		{
+			"failed", with(func(r *Reading) { r.RemapFailed = true }), nil,
+			[]string{"remap failed|drain|row remapping failed"},
+		},
+		{
+			"pages", with(func(r *Reading) { r.RetirePending = true }), nil,
+			[]string{"retirement pending|drain|page retirement is pending until a reset"},
+		},
+		{
+			"a link", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks = 1, 17 }), nil,
+			[]string{"nvlink down|note|17 NVLinks are up, 18 were passing"},
+		},
 		{"cut into slices", with(func(r *Reading) { r.NVLinksDown, r.GPU.NVLinks, r.MIG = 18, 0, true }), nil, nil},
 		{"bridged in part", with(func(r *Reading) { r.NVLinksDown = 8 }), nil, nil},
-		{"link errors", with(func(r *Reading) { r.NVLinkErrors = 5006 }), nil, []string{"nvlink errors|note|5001 NVLink errors since the last look passing"}},
-		{"hot", with(func(r *Reading) { r.TempC, r.SlowdownC = 90, 87 }), nil, []string{"throttle|note|slowed by heat passing"}},
-		{"braked", with(func(r *Reading) { r.Throttle = throttlePowerBrake | throttleHWSlowdown }), nil, []string{"throttle|note|slowed by the power supply passing"}},
-		{"fabric", with(func(r *Reading) { r.FabricState = "in progress" }), nil, []string{"fabric|drain|NVLink fabric: in progress passing"}},
+		{
+			"link errors", with(func(r *Reading) { r.NVLinkErrors = 5006 }), nil,
+			[]string{"nvlink errors|note|5001 NVLink errors since the last look passing"},
+		},
+		{
+			"hot", with(func(r *Reading) { r.TempC, r.SlowdownC = 90, 87 }), nil,
+			[]string{"throttle|note|slowed by heat passing"},
+		},
+		{
+			"braked", with(func(r *Reading) { r.Throttle = throttlePowerBrake | throttleHWSlowdown }), nil,
+			[]string{"throttle|note|slowed by the power supply passing"},
+		},
+		{
+			"fabric", with(func(r *Reading) { r.FabricState = "in progress" }), nil,
+			[]string{"fabric|drain|NVLink fabric: in progress passing"},
+		},
 	} {
 		var got []string
 		for _, f := range Judge(&Scan{Readings: []Reading{well}}, c.now, c.events) {
@@ -83,7 +122,9 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	switched := func(uuid string, links int) Reading {
-		return Reading{GPU: cluster.GPU{UUID: uuid, Model: "NVIDIA H100 80GB HBM3", NVLinks: links, Switched: links > 0}}
+		return Reading{
+			GPU: cluster.GPU{UUID: uuid, Model: "NVIDIA H100 80GB HBM3", NVLinks: links, Switched: links > 0},
+		}
 	}
 	down := Judge(nil, &Scan{Readings: []Reading{switched("a", 18), switched("b", 17), switched("c", 0)}}, nil)
 	if len(down) != 2 || down[0].Part != "b" || down[0].Action != cluster.FaultDrain || !strings.HasSuffix(down[0].Text, "17 of 18 NVLinks are up") || down[1].Part != "c" {

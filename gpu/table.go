@@ -34,7 +34,8 @@ func Table(out io.Writer, s *Scan, faults []cluster.Fault) error {
 			fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d%%\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", g.Minor, kind, g.MemMB, r.MemUsedMB, r.Util, r.TempC,
 				r.PowerMW/1000, g.PCI, g.NUMA, cmp.Or(g.Cores.String(), "-"), links, cmp.Or(g.Fabric, "-"), g.UUID, g.Model)
 			for _, m := range r.Slices {
-				fmt.Fprintf(t, "\t%s\t%d\t\t\t\t\t\t\t\t\t\t%s\tinstance %d.%d\n", m.Type, m.MemMB, m.UUID, m.MIG.Instance, m.MIG.Compute)
+				fmt.Fprintf(t, "\t%s\t%d\t\t\t\t\t\t\t\t\t\t%s\tinstance %d.%d\n", m.Type, m.MemMB, m.UUID,
+					m.MIG.Instance, m.MIG.Compute)
 			}
 		}
 		if err := t.Flush(); err != nil {

@@ -180,8 +180,11 @@ func (w *Watcher) look(ctx context.Context) {
 		w.fails, w.err = w.fails+1, err
 		w.slog.Warn("the GPUs could not be looked at", "err", err, "failures", w.fails)
 		if w.fails >= maxSilence {
-			w.last.Faults = append(slices.DeleteFunc(slices.Clone(w.last.Faults), func(f cluster.Fault) bool { return f.Passing }), cluster.Fault{
-				Part: "gpu", Cause: "unknown", Text: fmt.Sprintf("GPUs unknown: %v, %d times in a row", err, maxSilence), Action: cluster.FaultDrain, Passing: true})
+			w.last.Faults = append(slices.DeleteFunc(slices.Clone(w.last.Faults),
+				func(f cluster.Fault) bool { return f.Passing }), cluster.Fault{
+				Part: "gpu", Cause: "unknown",
+				Text:   fmt.Sprintf("GPUs unknown: %v, %d times in a row", err, maxSilence),
+				Action: cluster.FaultDrain, Passing: true})
 		}
 		return
 	}
@@ -334,12 +337,14 @@ func changed(a, b Found) bool {
 // matters reports whether jobs are concerned: other devices, or other faults that keep them away.
 func matters(a, b Found) bool {
 	grave := func(list []cluster.Fault) []cluster.Fault {
-		return slices.DeleteFunc(slices.Clone(list), func(f cluster.Fault) bool { return f.Action == cluster.FaultNote && f.Part != "gpu" })
+		return slices.DeleteFunc(slices.Clone(list),
+			func(f cluster.Fault) bool { return f.Action == cluster.FaultNote && f.Part != "gpu" })
 	}
 	return !reflect.DeepEqual(a.GPUs, b.GPUs) || !sameFaults(grave(a.Faults), grave(b.Faults))
 }
 
 // sameFaults compares what faults are, not their words, which may count something.
 func sameFaults(a, b []cluster.Fault) bool {
-	return slices.EqualFunc(a, b, func(x, y cluster.Fault) bool { return x.Part == y.Part && x.Cause == y.Cause && x.Action == y.Action })
+	return slices.EqualFunc(a, b,
+		func(x, y cluster.Fault) bool { return x.Part == y.Part && x.Cause == y.Cause && x.Action == y.Action })
 }

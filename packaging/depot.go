@@ -59,7 +59,10 @@ type summed struct {
 
 // NewDepot serves the program that runs, and those of other architectures in a folder, muster-linux-ARCH.
 func NewDepot(dir string, log *slog.Logger) *Depot {
-	return &Depot{dir: dir, log: log, room: make(chan struct{}, maxDownloads), wait: busyWait, sums: map[string]summed{}}
+	return &Depot{
+		dir: dir, log: log, room: make(chan struct{}, maxDownloads), wait: busyWait,
+		sums: map[string]summed{},
+	}
 }
 
 // ServeHTTP answers anybody: what is here is no secret, and what callers send is only compared.

@@ -67,23 +67,34 @@ func raw(t *testing.T, s *httptest.Server, method, target, host string) (*http.R
 // TestDepotOnly serves these paths and no others, however they are written.
 func TestDepotOnly(t *testing.T) {
 	s, _ := startDepot(t)
-	for _, target := range []string{"/install.sh", "/install.sh?x=/etc/passwd", "/download/muster-linux-amd64", "/download/muster-linux-arm64"} {
+	for _, target := range []string{
+		"/install.sh", "/install.sh?x=/etc/passwd", "/download/muster-linux-amd64",
+		"/download/muster-linux-arm64",
+	} {
 		if r, _ := raw(t, s, "GET", target, "s1:7440"); r.StatusCode != 200 {
 			t.Errorf("%s: %s", target, r.Status)
 		}
 	}
-	for _, target := range []string{"/", "/download", "/download/", "/download/secret", "/download/../secret", "/download/muster-linux-",
-		"/download/muster-linux-arm64/", "/download/muster-linux-arm64/../secret", "/download/muster-linux-../secret", "/download/muster-linux-..%2fsecret",
-		"/download/%2e%2e/%2e%2e/etc/passwd", "/download/..%2f..%2fetc%2fpasswd", "//download/muster-linux-amd64", "/download//muster-linux-amd64",
-		"/./install.sh", "/install.sh/", "/install.sh/..", "/../../etc/passwd", "/%69nstall.sh%00", "/download/muster-linux-arm64%00", "/install%2esh/",
-		"/download/muster-linux-amd64%2f..%2fsecret", "/v1/jobs", "/v1/members/join", "/v1/tokens", "/debug/pprof/", "/metrics",
-		"http://elsewhere/install.sh", "*", "/download/muster-linux-AMD64", "/INSTALL.SH", "/download/muster-linux-riscv64"} {
+	for _, target := range []string{"/", "/download", "/download/", "/download/secret",
+		"/download/../secret", "/download/muster-linux-",
+		"/download/muster-linux-arm64/", "/download/muster-linux-arm64/../secret",
+		"/download/muster-linux-../secret", "/download/muster-linux-..%2fsecret",
+		"/download/%2e%2e/%2e%2e/etc/passwd", "/download/..%2f..%2fetc%2fpasswd",
+		"//download/muster-linux-amd64", "/download//muster-linux-amd64",
+		"/./install.sh", "/install.sh/", "/install.sh/..", "/../../etc/passwd", "/%69nstall.sh%00",
+		"/download/muster-linux-arm64%00", "/install%2esh/",
+		"/download/muster-linux-amd64%2f..%2fsecret", "/v1/jobs", "/v1/members/join", "/v1/tokens",
+		"/debug/pprof/", "/metrics",
+		"http://elsewhere/install.sh", "*", "/download/muster-linux-AMD64", "/INSTALL.SH",
+		"/download/muster-linux-riscv64"} {
 		r, body := raw(t, s, "GET", target, "s1:7440")
 		if r.StatusCode != 404 && r.StatusCode != 400 || strings.Contains(body, "secret") || r.Header.Get("Location") != "" {
 			t.Errorf("%s: %s %q", target, r.Status, body)
 		}
 	}
-	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PRI", "get", "X"} {
+	for _, method := range []string{
+		"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PRI", "get", "X",
+	} {
 		r, _ := raw(t, s, method, "/install.sh", "s1:7440")
 		if r.StatusCode != 405 && r.StatusCode != 400 {
 			t.Errorf("%s: %s", method, r.Status)
@@ -94,7 +105,10 @@ func TestDepotOnly(t *testing.T) {
 // TestDepotHost: what the caller says goes into a script that a shell runs.
 func TestDepotHost(t *testing.T) {
 	s, _ := startDepot(t)
-	for host, want := range map[string]string{"s1:7440": "s1:7440", "10.0.0.1:7440": "10.0.0.1:7440", "[fd00::1]:7440": "[fd00::1]:7440", "s1": "s1:80", "[fd00::1]": "[fd00::1]:80"} {
+	for host, want := range map[string]string{
+		"s1:7440": "s1:7440", "10.0.0.1:7440": "10.0.0.1:7440", "[fd00::1]:7440": "[fd00::1]:7440",
+		"s1": "s1:80", "[fd00::1]": "[fd00::1]:80",
+	} {
 		if r, body := raw(t, s, "GET", "/install.sh", host); r.StatusCode != 200 || !strings.Contains(body, "\nserver='"+want+"'\n") {
 			t.Errorf("%s: %s", host, r.Status)
 		}
@@ -116,12 +130,16 @@ func TestDepotHead(t *testing.T) {
 	sum := sha256.Sum256(self)
 	r, body := raw(t, s, "HEAD", "/download/muster-linux-"+runtime.GOARCH, "s1")
 	if r.StatusCode != 200 || body != "" || r.ContentLength != int64(len(self)) || r.Header.Get("ETag") != `"`+hex.EncodeToString(sum[:])+`"` {
-		t.Errorf("HEAD: %s, %d bytes of %d, %d body, %s", r.Status, r.ContentLength, len(self), len(body), r.Header.Get("ETag"))
+		t.Errorf("HEAD: %s, %d bytes of %d, %d body, %s", r.Status, r.ContentLength, len(self), len(body),
+			r.Header.Get("ETag"))
 	}
 	for span, want := range map[string]struct {
 		code int
 		body string
-	}{"bytes=0-4": {206, "other"}, "bytes=6-": {206, "program"}, "bytes=-7": {206, "program"}, "bytes=50-60": {416, ""}, "bytes=9-1": {416, ""}, "lines=1": {416, ""}} {
+	}{
+		"bytes=0-4": {206, "other"}, "bytes=6-": {206, "program"}, "bytes=-7": {206, "program"},
+		"bytes=50-60": {416, ""}, "bytes=9-1": {416, ""}, "lines=1": {416, ""},
+	} {
 		q, err := http.NewRequest("GET", s.URL+"/download/muster-linux-"+other(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +161,8 @@ func TestDepotHead(t *testing.T) {
 func TestDepotLinks(t *testing.T) {
 	s, d := startDepot(t)
 	name := filepath.Join(d.dir, programName+other())
-	for _, make := range []func() error{func() error { return os.Symlink("/etc/passwd", name) }, func() error { return os.Symlink("../../../../etc/passwd", name) },
+	for _, make := range []func() error{func() error { return os.Symlink("/etc/passwd", name) },
+		func() error { return os.Symlink("../../../../etc/passwd", name) },
 		func() error { return os.Mkdir(name, 0o755) }} {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)

@@ -88,7 +88,8 @@ func (i *Installer) Install(ctx context.Context) error {
 	i.ReplaceSlurm = i.ReplaceSlurm || len(old) > 0 // it was decided when muster was installed
 	packaged := (disk{i.Root}).exists(packagedFile)
 	if packaged && i.Source != "/usr/bin/muster" {
-		return fmt.Errorf("muster is installed here as a package: upgrade or remove that, and use its muster install %s to join", i.Role)
+		return fmt.Errorf("muster is installed here as a package: upgrade or remove that, and use its muster install %s to join",
+			i.Role)
 	}
 	if packaged {
 		i.Prefix = "/usr"
@@ -131,7 +132,10 @@ func (i *Installer) hints(ctx context.Context) {
 	if !i.Systemd {
 		return
 	}
-	for unit, open := range map[string]string{"firewalld": "firewall-cmd --permanent --add-port=7440/tcp --add-port=7440/udp && firewall-cmd --reload", "ufw": "ufw allow 7440"} {
+	for unit, open := range map[string]string{
+		"firewalld": "firewall-cmd --permanent --add-port=7440/tcp --add-port=7440/udp && firewall-cmd --reload",
+		"ufw":       "ufw allow 7440",
+	} {
 		if state, _ := i.Command(ctx, "systemctl", "is-active", unit); strings.TrimSpace(state) == "active" {
 			i.tell("%s runs here, and members call each other: open the port, e.g. %s", unit, open)
 		}
@@ -231,7 +235,8 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 		}
 		for _, f := range i.Files {
 			p := path.Join(i.Prefix, f.Path)
-			add(p, d.file(p, 0o644, []byte(f.Text)).of("write manuals and completion below "+path.Join(i.Prefix, "share")))
+			add(p,
+				d.file(p, 0o644, []byte(f.Text)).of("write manuals and completion below "+path.Join(i.Prefix, "share")))
 		}
 		units, err := Units(i.bin("muster"))
 		if err != nil {

@@ -27,8 +27,9 @@ func newHost(t *testing.T, role string) *host {
 		t.Fatal(err)
 	}
 	h := &host{t: t}
-	h.Installer = &Installer{Role: role, Root: t.TempDir(), Prefix: "/usr/local", Source: source, FrontEnds: []string{"sbatch", "srun", "squeue"},
-		Files: []File{{"share/man/man1/sbatch.1", "manual"}}, Out: &h.out}
+	h.Installer = &Installer{Role: role, Root: t.TempDir(), Prefix: "/usr/local", Source: source,
+		FrontEnds: []string{"sbatch", "srun", "squeue"},
+		Files:     []File{{"share/man/man1/sbatch.1", "manual"}}, Out: &h.out}
 	return h
 }
 
@@ -106,8 +107,10 @@ func TestInstallTwice(t *testing.T) {
 	h.DryRun = false
 	h.install()
 	after := h.tree()
-	for _, want := range []string{"/usr/local/bin/muster: program 1\n", "/usr/local/bin/squeue -> muster\n", "/etc/systemd/system/muster-client.service: ", "/etc/systemd/system/munge.service: ",
-		"/usr/local/share/man/man1/sbatch.1: manual\n", "ExecStart=/usr/local/bin/muster client $MUSTER_OPTIONS\n", "/etc/muster/client.env: "} {
+	for _, want := range []string{"/usr/local/bin/muster: program 1\n", "/usr/local/bin/squeue -> muster\n",
+		"/etc/systemd/system/muster-client.service: ", "/etc/systemd/system/munge.service: ",
+		"/usr/local/share/man/man1/sbatch.1: manual\n",
+		"ExecStart=/usr/local/bin/muster client $MUSTER_OPTIONS\n", "/etc/muster/client.env: "} {
 		if !strings.Contains(after, want) {
 			t.Errorf("%q is not there:\n%s", want, after)
 		}
@@ -123,7 +126,8 @@ func TestInstallTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Files = nil
-	if out := h.install(); h.read("/usr/local/bin/muster") != "program 2" || !strings.Contains(out, "remove /usr/local/share/man/man1/sbatch.1") {
+	if out := h.install(); h.read("/usr/local/bin/muster") != "program 2" || !strings.Contains(out,
+		"remove /usr/local/share/man/man1/sbatch.1") {
 		t.Errorf("an upgrade:\n%s", out)
 	}
 	h.uninstall(false)
@@ -165,7 +169,8 @@ func TestInstallSlurm(t *testing.T) {
 			h.install()
 			h.ReplaceSlurm = false // an upgrade need not say it again
 			after := h.tree()
-			if !strings.Contains(after, "/usr/local/bin/srun -> muster\n") || !strings.Contains(after, "/etc/systemd/system/slurmd.service: ") {
+			if !strings.Contains(after, "/usr/local/bin/srun -> muster\n") || !strings.Contains(after,
+				"/etc/systemd/system/slurmd.service: ") {
 				t.Errorf("with --replace-slurm:\n%s", after)
 			}
 			if out := h.install(); out != "muster: nothing to change\n" || h.tree() != after {
@@ -190,7 +195,8 @@ func TestInstallOptions(t *testing.T) {
 	h.Options = "--node l1"
 	h.install()
 	h.Options = ""
-	if out := h.install(); !strings.Contains(h.read("/etc/muster/client.env"), "\nMUSTER_OPTIONS=--login --node l1\n") || out != "muster: nothing to change\n" {
+	if out := h.install(); !strings.Contains(h.read("/etc/muster/client.env"),
+		"\nMUSTER_OPTIONS=--login --node l1\n") || out != "muster: nothing to change\n" {
 		t.Errorf("%s%s", out, h.read("/etc/muster/client.env"))
 	}
 	h.put("/etc/muster/client.env", envFile[:strings.Index(envFile, "@")]+"\n") // as a package brings it
@@ -207,7 +213,8 @@ func TestInstallOptions(t *testing.T) {
 // TestInstallBundle: programs for other architectures that lie beside the one to install are kept to be given out.
 func TestInstallBundle(t *testing.T) {
 	h := newHost(t, Server)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(h.Source), "muster-linux-"+other()), []byte("other"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(h.Source), "muster-linux-"+other()), []byte("other"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	h.install()
@@ -278,7 +285,8 @@ func TestStart(t *testing.T) {
 			t.Errorf("it did %q, want %q: %v", got, want, err)
 		}
 	}
-	try("systemctl daemon-reload", "systemctl enable --quiet muster-client.service", "systemctl start muster-client.service")
+	try("systemctl daemon-reload", "systemctl enable --quiet muster-client.service",
+		"systemctl start muster-client.service")
 	s.enabled, s.active = "enabled", "active"
 	try()
 	if err := os.WriteFile(h.Source, []byte("program 2"), 0o755); err != nil {
@@ -297,7 +305,8 @@ func TestInstallPackaged(t *testing.T) {
 	h := newHost(t, Client)
 	h.put(packagedFile, "")
 	before := h.tree()
-	if err := h.Install(context.Background()); err == nil || !strings.Contains(err.Error(), "installed here as a package") || h.tree() != before {
+	if err := h.Install(context.Background()); err == nil || !strings.Contains(err.Error(),
+		"installed here as a package") || h.tree() != before {
 		t.Errorf("another program: %v", err)
 	}
 	h.Source = "/usr/bin/muster"
@@ -322,7 +331,8 @@ func TestHints(t *testing.T) {
 		return "inactive\n", errors.New("exit status 3")
 	}
 	h.hints(context.Background())
-	if out := h.out.String(); !strings.Contains(out, "/opt/muster/bin is not in your PATH") || !strings.Contains(out, "firewall-cmd --permanent --add-port=7440/tcp") || strings.Contains(out, "ufw") {
+	if out := h.out.String(); !strings.Contains(out, "/opt/muster/bin is not in your PATH") || !strings.Contains(out,
+		"firewall-cmd --permanent --add-port=7440/tcp") || strings.Contains(out, "ufw") {
 		t.Error(out)
 	}
 }

@@ -23,7 +23,8 @@ func Native(name, summary, operands string, options []opt.Entry, commands ...Pag
 		Commands: commands}
 }
 
-// Manuals are the manuals and the completion of muster and of the front-ends, below a prefix.
+// Manuals are the manuals and the completion of muster and of the front-ends, below a prefix; of the wrappers there is
+// one manual for all.
 func Manuals(muster Page) (list []File) {
 	pages := []Page{muster}
 	for _, p := range slurm.Pages() {
@@ -35,6 +36,10 @@ func Manuals(muster Page) (list []File) {
 			File{path.Join("share/bash-completion/completions", p.Name), p.bash()},
 			File{path.Join("share/zsh/site-functions", "_"+p.Name), p.zsh()},
 			File{path.Join("share/fish/vendor_completions.d", p.Name+".fish"), p.fish()})
+	}
+	wrappers := slurm.WrapperPages()
+	for i := range wrappers {
+		list = append(list, wrapperFiles(&wrappers[i])...)
 	}
 	for _, t := range topics() {
 		p := Page{Page: t.Page}
@@ -114,7 +119,8 @@ func manSection(b *strings.Builder, s *slurm.Section) {
 // manCommand is the section of one of muster's commands, and those of its own.
 func (p *Page) manCommand(b *strings.Builder, of string) {
 	name := of + " " + p.Name
-	fmt.Fprintf(b, ".SH %s\n.B %s\n%s\n.PP\n%s\n", roff(strings.ToUpper(name)), roff(name), roff(p.Operands), roff(p.Summary))
+	fmt.Fprintf(b, ".SH %s\n.B %s\n%s\n.PP\n%s\n", roff(strings.ToUpper(name)), roff(name),
+		roff(p.Operands), roff(p.Summary))
 	p.manOptions(b, "SS")
 	for i := range p.Commands {
 		p.Commands[i].manCommand(b, name)
@@ -212,12 +218,16 @@ func (p *Page) bash() string {
 			if o.Short != 0 {
 				short = " | -" + string(o.Short)
 			}
-			fmt.Fprintf(&b, "    --%s%s) COMPREPLY=($(compgen -W \"$(%s 2>/dev/null)\" -- \"$cur\")); return ;;\n", o.Long, short, find)
+			fmt.Fprintf(&b,
+				"    --%s%s) COMPREPLY=($(compgen -W \"$(%s 2>/dev/null)\" -- \"$cur\")); return ;;\n",
+				o.Long, short, find)
 		}
 	}
 	b.WriteString("    esac\n    [[ $prev == = ]] && return\n")
 	b.WriteString(p.bashCases())
-	fmt.Fprintf(&b, "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n    return 0\n}\ncomplete -o default -F %s %s\n", name, p.Name)
+	fmt.Fprintf(&b,
+		"    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n    return 0\n}\ncomplete -o default -F %s %s\n",
+		name, p.Name)
 	return b.String()
 }
 
@@ -234,16 +244,21 @@ func (p *Page) bashCases() string {
 		b.WriteString("    case \"${COMP_WORDS[1]-} ${COMP_WORDS[2]-}\" in\n")
 		for _, c := range p.Commands {
 			for _, d := range c.Commands {
-				fmt.Fprintf(&b, "    '%s %s') [[ $COMP_CWORD -gt 2 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n", c.Name, d.Name, strings.Join(d.flags(), " "))
+				fmt.Fprintf(&b,
+					"    '%s %s') [[ $COMP_CWORD -gt 2 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n",
+					c.Name, d.Name, strings.Join(d.flags(), " "))
 			}
-			fmt.Fprintf(&b, "    '%s '*) [[ $COMP_CWORD -gt 1 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n", c.Name, strings.Join(append(c.words(), c.flags()...), " "))
+			fmt.Fprintf(&b,
+				"    '%s '*) [[ $COMP_CWORD -gt 1 ]] && COMPREPLY=($(compgen -W '%s' -- \"$cur\")) && return ;;\n",
+				c.Name, strings.Join(append(c.words(), c.flags()...), " "))
 		}
 		b.WriteString("    esac\n")
 	}
 	if len(p.words()) > 0 {
 		b.WriteString("    [[ $COMP_CWORD -gt 1 && $cur != -* ]] && return\n")
 	}
-	fmt.Fprintf(&b, "    case $cur in\n    -*) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.flags(), " "))
+	fmt.Fprintf(&b, "    case $cur in\n    -*) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n",
+		strings.Join(p.flags(), " "))
 	if len(p.words()) > 0 {
 		fmt.Fprintf(&b, "    *) COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", strings.Join(p.words(), " "))
 	}
@@ -310,7 +325,8 @@ func (p *Page) fish() string {
 	fmt.Fprintf(&b, "# completion of %s for fish, made from its table of options\n", p.Name)
 	p.fishOptions(&b, p.Name, "")
 	if words := p.words(); len(words) > 0 {
-		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s\n", p.Name, fishText(strings.Join(words, " ")))
+		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s\n", p.Name,
+			fishText(strings.Join(words, " ")))
 	}
 	if p.follows() {
 		find := "(muster internal names after " + p.Name + " (commandline -opc)[2..-1] 2>/dev/null)"
@@ -319,7 +335,8 @@ func (p *Page) fish() string {
 	for _, c := range p.Commands {
 		when := "__fish_seen_subcommand_from " + c.Name
 		if words := c.words(); len(words) > 0 {
-			fmt.Fprintf(&b, "complete -c %s -n %s -f -a %s\n", p.Name, fishText(when), fishText(strings.Join(words, " ")))
+			fmt.Fprintf(&b, "complete -c %s -n %s -f -a %s\n", p.Name, fishText(when),
+				fishText(strings.Join(words, " ")))
 		}
 		c.fishOptions(&b, p.Name, when)
 		for _, d := range c.Commands {

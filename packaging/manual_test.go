@@ -37,8 +37,9 @@ func TestManuals(t *testing.T) {
 			t.Errorf("the page of %s is empty: %+v", p.Name, p)
 		}
 		for file, form := range map[string]string{"share/man/man1/" + p.Name + ".1": `\-\-%s\fR`,
-			"share/bash-completion/completions/" + p.Name: "--%s",
-			"share/zsh/site-functions/_" + p.Name:         "'--%s", "share/fish/vendor_completions.d/" + p.Name + ".fish": " -l '%s'"} {
+			"share/bash-completion/completions/" + p.Name:         "--%s",
+			"share/zsh/site-functions/_" + p.Name:                 "'--%s",
+			"share/fish/vendor_completions.d/" + p.Name + ".fish": " -l '%s'"} {
 			text, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				t.Fatal(err)
@@ -62,8 +63,11 @@ func TestManuals(t *testing.T) {
 		"share/zsh/site-functions/*": {"zsh", "-n"}, "share/fish/vendor_completions.d/*": {"fish", "-n"}} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		want := len(slurm.FrontEnds()) + 1
+		if !strings.HasPrefix(pattern, "share/man/") {
+			want += len(slurm.Wrappers())
+		}
 		if chapter, ok := strings.CutPrefix(pattern, "share/man/man"); ok && chapter != "1/*" {
-			want = 1
+			want = map[string]int{"5/*": 1, "7/*": 2}[chapter]
 		}
 		if err != nil || len(files) != want {
 			t.Errorf("%s: %d files, %v", pattern, len(files), err)
@@ -126,7 +130,8 @@ func TestTopics(t *testing.T) {
 		"man7/muster-reasons.7": {"PartitionTimeLimit", "AssocGrpGRES", "QOSMaxWallDurationPerJobLimit",
 			"NonZeroExitCode",
 			"What to do: wait, or scontrol update jobid=N dependency="},
-		"man5/muster.conf.5": {"StatusPage", "PageCertificate", "OIDCAdministrators", "scontrol reconfigure"},
+		"man7/muster-wrappers.7": {"qsub", "OPTIONS OF BSUB", "sbatch \\-\\-account=VALUE", "refused: directives begin"},
+		"man5/muster.conf.5":     {"StatusPage", "PageCertificate", "OIDCAdministrators", "scontrol reconfigure"},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, "share/man", file))
 		if err != nil {
@@ -151,6 +156,7 @@ func TestCompletion(t *testing.T) {
 case "$*" in
 "internal names partitions") echo debug batch;;
 "internal names nodes") echo n1 n2;;
+"internal names jobs") echo 41 42;;
 "internal names accounts") echo physics;;
 "internal names after scancel"*|"internal names after muster why"*) echo 41 42;;
 "internal names after sacctmgr show") echo account user;;
@@ -177,6 +183,15 @@ esac
 		"muster token cr":          "create",
 		"muster token create --ro": "--role=",
 		"squeue --nosuchoption":    "",
+		"qsub -q ":                 "debug batch",
+		"qsub -A ph":               "physics",
+		"qsub -h":                  "-h",
+		"bsub -o":                  "-o -oo",
+		"bsub -q b":                "batch",
+		"qstat -Q":                 "-Q",
+		"bjobs -q ":                "debug batch",
+		"qdel 4":                   "41 42",
+		"pbsnodes ":                "n1 n2",
 	} {
 		words := strings.Split(line, " ")
 		script := `. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _muster_"$1"; echo "${COMPREPLY[*]}"`

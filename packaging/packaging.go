@@ -41,7 +41,9 @@ func Units(bin string) (list []Unit, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Unit{Name: strings.TrimPrefix(n, "systemd/"), Text: strings.ReplaceAll(string(text), "@BIN@", bin)})
+		list = append(list, Unit{
+			Name: strings.TrimPrefix(n, "systemd/"), Text: strings.ReplaceAll(string(text), "@BIN@", bin),
+		})
 	}
 	return list, nil
 }
@@ -49,7 +51,8 @@ func Units(bin string) (list []Unit, err error) {
 // Environment is the file with the options of a daemon.
 func Environment(options string) (string, error) {
 	if strings.ContainsAny(options, "\n\r\"'\\$`#;") {
-		return "", fmt.Errorf("options %q: a file of systemd can not hold them as they are; edit the file by hand", options)
+		return "", fmt.Errorf("options %q: a file of systemd can not hold them as they are; edit the file by hand",
+			options)
 	}
 	return strings.ReplaceAll(envFile, "@OPTIONS@", options), nil
 }

@@ -117,12 +117,18 @@ func (d disk) folder(p string, mode fs.FileMode) action {
 
 // removed is an action that takes a file or an empty folder away.
 func (d disk) removed(p string) action {
-	return action{text: "remove " + p, done: func() (bool, error) { return !d.exists(p), nil }, do: func() error { return os.Remove(d.path(p)) }}
+	return action{
+		text: "remove " + p, done: func() (bool, error) { return !d.exists(p), nil },
+		do: func() error { return os.Remove(d.path(p)) },
+	}
 }
 
 // cleared is an action that takes a folder away with all that is in it.
 func (d disk) cleared(p string) action {
-	return action{text: "remove " + p + " and all in it", done: func() (bool, error) { return !d.exists(p), nil }, do: func() error { return os.RemoveAll(d.path(p)) }}
+	return action{
+		text: "remove " + p + " and all in it", done: func() (bool, error) { return !d.exists(p), nil },
+		do: func() error { return os.RemoveAll(d.path(p)) },
+	}
 }
 
 // moved is an action that gives a file another name.

@@ -6,7 +6,9 @@ import (
 )
 
 // topics are the manuals besides those of commands.
-func topics() []slurm.Topic { return []slurm.Topic{slurm.ReasonsTopic(), confTopic()} }
+func topics() []slurm.Topic {
+	return []slurm.Topic{slurm.ReasonsTopic(), slurm.WrappersTopic(), confTopic()}
+}
 
 // confTopic is muster.conf(5), from the table by which that is read.
 func confTopic() slurm.Topic {

@@ -49,7 +49,8 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 		i.emptied(append(paths, i.listFile()))
 	}
 	if i.unitsChanged() && i.Root == "" && i.Systemd {
-		if err := i.step("have systemd read its units", func() error { _, err := i.Command(ctx, "systemctl", "daemon-reload"); return err }); err != nil {
+		if err := i.step("have systemd read its units",
+			func() error { _, err := i.Command(ctx, "systemctl", "daemon-reload"); return err }); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,8 @@ func (i *Installer) stop(ctx context.Context, force bool) error {
 		}
 		enabled, _ := i.Command(ctx, "systemctl", "is-enabled", unit)
 		active, _ := i.Command(ctx, "systemctl", "is-active", unit)
-		if strings.TrimSpace(enabled) != "enabled" && slices.Contains([]string{"inactive", "unknown"}, strings.TrimSpace(active)) {
+		if strings.TrimSpace(enabled) != "enabled" && slices.Contains([]string{"inactive", "unknown"},
+			strings.TrimSpace(active)) {
 			continue
 		}
 		was = append(was, unit)

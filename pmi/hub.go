@@ -57,11 +57,12 @@ type waitingLookup struct {
 type fence struct {
 	nodes []int
 	parts map[int][]byte
+	keep  map[int]bool // they need not be sent their own part
 }
 
 // queue is what a node has not been sent yet.
 type queue struct {
-	list   []Message
+	list   [][]byte // messages, or parts of them
 	moved  *sync.Cond
 	closed bool
 }
@@ -109,8 +110,8 @@ func (h *Hub) write(node int) {
 		if len(list) == 0 {
 			return
 		}
-		for _, m := range list {
-			if _, err := h.nodes[node].Write(m.Append(nil)); err != nil {
+		for _, text := range list {
+			if _, err := h.nodes[node].Write(text); err != nil {
 				return // whoever reads from the node sees its end
 			}
 		}
@@ -125,8 +126,11 @@ func (h *Hub) ended() {
 }
 
 // send queues a message for a node; mu is held.
-func (h *Hub) send(node int, m Message) {
-	h.queues[node].list = append(h.queues[node].list, m)
+func (h *Hub) send(node int, m Message) { h.sendText(node, m.Append(nil)) }
+
+// sendText queues an encoded message, in parts; mu is held.
+func (h *Hub) sendText(node int, parts ...[]byte) {
+	h.queues[node].list = append(h.queues[node].list, parts...)
 	h.queues[node].moved.Signal()
 }
 
@@ -186,25 +190,47 @@ func (h *Hub) fence(node int, m Message) error {
 	}
 	f := h.fences[m.Key]
 	if f == nil {
-		f = &fence{nodes: nodes, parts: map[int][]byte{}}
+		f = &fence{nodes: nodes, parts: map[int][]byte{}, keep: map[int]bool{}}
 		h.fences[m.Key] = f
 	}
 	if _, twice := f.parts[node]; twice || !slices.Equal(f.nodes, nodes) {
 		return fmt.Errorf("%w: node %d comes to fence %q again, or with others", ErrMessage, node, m.Key)
 	}
 	f.parts[node] = m.Data
+	f.keep[node] = m.ID == keepsOwn
 	if len(f.parts) < len(f.nodes) {
 		return nil
 	}
 	delete(h.fences, m.Key)
-	var all []byte
-	for _, n := range f.nodes {
-		all = append(all, f.parts[n]...)
-	}
-	for _, n := range f.nodes {
-		h.send(n, Message{Kind: Fenced, Key: m.Key, Data: all})
-	}
+	h.endFence(m.Key, f)
 	return nil
+}
+
+// smallPart is a part that is sent back to its own node, since that is one write.
+const smallPart = 16 << 10
+
+// endFence sends all nodes of a fence what the others have; mu is held. The data may be large: it is there once.
+func (h *Hub) endFence(key string, f *fence) {
+	size := 0
+	for _, n := range f.nodes {
+		size += len(f.parts[n])
+	}
+	whole := Message{Kind: Fenced, Key: key}.appendHead(nil, size)
+	for _, n := range f.nodes {
+		whole = append(whole, f.parts[n]...)
+	}
+	data := whole[len(whole)-size:]
+	at := 0
+	for _, n := range f.nodes {
+		own := len(f.parts[n])
+		if f.keep[n] && own > smallPart {
+			head := Message{Kind: Fenced, ID: uint64(at) + 1, Key: key}.appendHead(nil, len(data)-own)
+			h.sendText(n, head, data[:at], data[at+own:])
+		} else {
+			h.sendText(n, whole)
+		}
+		at += own
+	}
 }
 
 // call leads a call to its node, or answers it; mu is held.

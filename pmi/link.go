@@ -26,6 +26,7 @@ type Link struct {
 
 type waitingFence struct {
 	nodes []int
+	own   []byte
 	done  func(data []byte, err error)
 }
 
@@ -76,8 +77,8 @@ func (l *Link) Fence(key string, nodes []int, data []byte, done func(data []byte
 	_, twice := l.fences[key]
 	gone := slices.ContainsFunc(nodes, func(n int) bool { return l.lost[n] })
 	if !twice && !gone {
-		l.fences[key] = waitingFence{nodes, done}
-		l.send(Message{Kind: Fence, Key: key, Nodes: nodes, Data: data})
+		l.fences[key] = waitingFence{nodes, data, done}
+		l.send(Message{Kind: Fence, ID: keepsOwn, Key: key, Nodes: nodes, Data: data})
 	}
 	l.mu.Unlock()
 	switch {
@@ -175,8 +176,20 @@ func (l *Link) endFence(m Message) {
 	delete(l.fences, m.Key)
 	l.mu.Unlock()
 	if waits {
-		f.done(m.Data, nil)
+		f.done(withOwn(&m, f.own))
 	}
+}
+
+// withOwn is the data of all nodes, of which the own may be missing in a message.
+func withOwn(m *Message, own []byte) ([]byte, error) {
+	if m.ID == 0 {
+		return m.Data, nil
+	}
+	at := m.ID - 1
+	if at > uint64(len(m.Data)) {
+		return nil, fmt.Errorf("%w: a part at %d of %d bytes", ErrMessage, at, len(m.Data))
+	}
+	return slices.Concat(m.Data[:at], own, m.Data[at:]), nil
 }
 
 func (l *Link) endCall(m Message) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -155,4 +156,22 @@ func TestLinkNames(t *testing.T) {
 	expect("3 <nil>")
 	b.Lookup("y", false, into(out))
 	expect(` "y" is not published`)
+}
+
+// TestFenceOwn: a large part does not come back to its node, which has it; the data is the same for all.
+func TestFenceOwn(t *testing.T) {
+	n := link(t, 3)
+	parts := []string{strings.Repeat("a", 20), strings.Repeat("b", 3*smallPart), strings.Repeat("c", smallPart+1)}
+	all := make(chan string, len(parts))
+	for i, l := range n.links {
+		l.Fence("1", nil, []byte(parts[i]), func(data []byte, err error) { all <- string(data) + fmt.Sprint(err) })
+	}
+	for range parts {
+		if got := get(t, all); got != strings.Join(parts, "")+"<nil>" {
+			t.Errorf("a node got %d bytes, beginning with %.30q", len(got), got)
+		}
+	}
+	if _, err := withOwn(&Message{ID: 9, Data: []byte("x")}, nil); err == nil {
+		t.Error("a part that belongs nowhere was taken")
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Kind says what a message is for.
@@ -18,9 +19,11 @@ type Kind uint8
 // The kinds of message.
 const (
 	// Fence is a node's part in a fence: Key names it, Nodes take part (all, if there are
-	// none), Data is what the others are to have.
+	// none), Data is what the others are to have. ID is keepsOwn where the node needs not be sent
+	// its own part.
 	Fence Kind = 1
-	// Fenced ends a fence: Data is that of all nodes, one behind the other, in the order of their numbers.
+	// Fenced ends a fence: Data is that of all nodes, one behind the other, in the order of their
+	// numbers. If ID is not 0 the node's own part is missing, which belongs at ID-1.
 	Fenced Kind = 2
 	// Call asks node Node something, or the hub (HubNode): Key says what, ID is the caller's.
 	// The callee sees the caller in Node.
@@ -33,6 +36,9 @@ const (
 	// Lost tells a server that node Node is lost to the step.
 	Lost Kind = 6
 )
+
+// keepsOwn is the ID of a Fence by a node that keeps its part.
+const keepsOwn = 1
 
 // HubNode is the hub as the target of a call.
 const HubNode = -1
@@ -58,6 +64,11 @@ var ErrMessage = errors.New("malformed PMI message")
 
 // Append appends the encoding of m to b: its length, then kind, numbers and texts, all numbers as varints.
 func (m Message) Append(b []byte) []byte {
+	return append(m.appendHead(b, len(m.Data)), m.Data...)
+}
+
+// appendHead appends what goes before so many bytes of data.
+func (m Message) appendHead(b []byte, data int) []byte {
 	body := []byte{byte(m.Kind)}
 	body = binary.AppendUvarint(body, m.ID)
 	body = binary.AppendVarint(body, int64(m.Node))
@@ -67,8 +78,9 @@ func (m Message) Append(b []byte) []byte {
 	}
 	body = binary.AppendUvarint(body, uint64(len(m.Key)))
 	body = append(body, m.Key...)
-	b = binary.AppendUvarint(b, uint64(len(body)+len(m.Data)))
-	return append(append(b, body...), m.Data...)
+	b = slices.Grow(b, binary.MaxVarintLen64+len(body)+data)
+	b = binary.AppendUvarint(b, uint64(len(body)+data))
+	return append(b, body...)
 }
 
 // reader is what messages are read from.

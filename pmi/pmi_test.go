@@ -55,7 +55,9 @@ func newStep(t *testing.T, ranks ...[]int) *testStep {
 	}
 	hub := NewHub(toNodes, func(a Aborted) { s.aborted <- a })
 	for node, list := range ranks {
-		sv := NewServer(&Setup{Job: "7.0", Size: size, Universe: size, Node: node, Ranks: ranks, Ports: "12000-12003"}, fromNodes[node], s)
+		sv := NewServer(&Setup{
+			Job: "7.0", Size: size, Universe: size, Node: node, Ranks: ranks, Ports: "12000-12003",
+		}, fromNodes[node], s)
 		go func() { _ = hub.Serve(node, outs[node]) }()
 		go func() { _ = sv.Listen(ins[node]) }()
 		for _, rank := range list {
@@ -140,13 +142,16 @@ func TestPMI1(t *testing.T) {
 		k.ask1("cmd=get_appnum", "cmd=appnum appnum=0")
 		k.ask1("cmd=get_my_kvsname", "cmd=my_kvsname kvsname=7.0")
 		k.ask1("cmd=get_universe_size", "cmd=universe_size size=4 rc=0")
-		k.ask1("cmd=get kvsname=7.0 key=PMI_process_mapping", "cmd=get_result rc=0 msg=success value=(vector,(0,1,3),(1,1,1))")
+		k.ask1("cmd=get kvsname=7.0 key=PMI_process_mapping",
+			"cmd=get_result rc=0 msg=success value=(vector,(0,1,3),(1,1,1))")
 		k.ask1("cmd=get kvsname=7.0 key=none", "cmd=get_result rc=-1 msg=key_none_not_found value=unknown")
 		for round := range 3 {
-			k.ask1(fmt.Sprintf("cmd=put kvsname=7.0 key=k%d value=of %d in %d", k.rank, k.rank, round), "cmd=put_result rc=0 msg=success")
+			k.ask1(fmt.Sprintf("cmd=put kvsname=7.0 key=k%d value=of %d in %d", k.rank, k.rank, round),
+				"cmd=put_result rc=0 msg=success")
 			k.ask1("cmd=barrier_in", "cmd=barrier_out rc=0")
 			next := (k.rank + 1) % 4
-			k.ask1(fmt.Sprintf("cmd=get kvsname=7.0 key=k%d", next), fmt.Sprintf("cmd=get_result rc=0 msg=success value=of %d in %d", next, round))
+			k.ask1(fmt.Sprintf("cmd=get kvsname=7.0 key=k%d", next),
+				fmt.Sprintf("cmd=get_result rc=0 msg=success value=of %d in %d", next, round))
 			k.ask1("cmd=barrier_in", "cmd=barrier_out rc=0")
 		}
 		k.ask1("cmd=finalize", "cmd=finalize_ack rc=0")
@@ -164,14 +169,18 @@ func TestPMI2(t *testing.T) {
 		k.ask2("cmd=fullinit;pmijobid=7.0;pmirank=0;threaded=FALSE;", fmt.Sprintf("cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;"+
 			"rank=%d;size=4;appnum=0;debugged=FALSE;pmiverbose=FALSE;", k.rank))
 		k.ask2("cmd=job-getid;", "cmd=job-getid-response;rc=0;jobid=7.0;")
-		k.ask2("cmd=info-getjobattr;key=PMI_process_mapping;", "cmd=info-getjobattr-response;rc=0;found=TRUE;value=(vector,(0,2,1),(0,2,1));")
+		k.ask2("cmd=info-getjobattr;key=PMI_process_mapping;",
+			"cmd=info-getjobattr-response;rc=0;found=TRUE;value=(vector,(0,2,1),(0,2,1));")
 		k.ask2("cmd=info-getjobattr;key=universeSize;", "cmd=info-getjobattr-response;rc=0;found=TRUE;value=4;")
-		k.ask2("cmd=info-getjobattr;key=mpi_reserved_ports;", "cmd=info-getjobattr-response;rc=0;found=TRUE;value=12000-12003;")
+		k.ask2("cmd=info-getjobattr;key=mpi_reserved_ports;",
+			"cmd=info-getjobattr-response;rc=0;found=TRUE;value=12000-12003;")
 		k.ask2("cmd=info-getjobattr;key=other;", "cmd=info-getjobattr-response;rc=0;found=FALSE;")
-		k.ask2(fmt.Sprintf("cmd=kvs-put;thrid=9;key=k%d;value=a;;b=%d;", k.rank, k.rank), "cmd=kvs-put-response;thrid=9;rc=0;")
+		k.ask2(fmt.Sprintf("cmd=kvs-put;thrid=9;key=k%d;value=a;;b=%d;", k.rank, k.rank),
+			"cmd=kvs-put-response;thrid=9;rc=0;")
 		k.ask2("cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;")
 		next := (k.rank + 1) % 4
-		k.ask2(fmt.Sprintf("cmd=kvs-get;jobid=7.0;srcid=-1;key=k%d;", next), fmt.Sprintf("cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b=%d;", next))
+		k.ask2(fmt.Sprintf("cmd=kvs-get;jobid=7.0;srcid=-1;key=k%d;", next),
+			fmt.Sprintf("cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b=%d;", next))
 		if k.rank < 2 { // the others of the node wait for it
 			k.ask2("cmd=info-putnodeattr;key=shm;value=/x;", "cmd=info-putnodeattr-response;rc=0;")
 		} else {
@@ -222,7 +231,8 @@ func TestNonsense(t *testing.T) {
 		if got := strings.TrimSpace(s.said.String()); got != "error: mpi/pmi2: "+want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
-		s.tasks[1].ask1("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+		s.tasks[1].ask1("cmd=init pmi_version=1 pmi_subversion=1",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
 	}
 }
 
@@ -280,7 +290,8 @@ func TestHub(t *testing.T) {
 	}
 	h.Close()
 	want := [][]Message{
-		{{Kind: Fenced, Key: "a", Data: []byte("niltwo")}, {Kind: Reply, ID: 5, Node: 1, Data: []byte("blob")}, {Kind: Lost, Node: 2},
+		{{Kind: Fenced, Key: "a", Data: []byte("niltwo")},
+			{Kind: Reply, ID: 5, Node: 1, Data: []byte("blob")}, {Kind: Lost, Node: 2},
 			{Kind: Reply, ID: 6, Node: 2, Key: "the node is lost"}},
 		{{Kind: Call, ID: 5, Node: 0, Key: "modex", Data: []byte("rank 1")}, {Kind: Lost, Node: 2}},
 		{{Kind: Fenced, Key: "a", Data: []byte("niltwo")}},

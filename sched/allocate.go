@@ -38,7 +38,9 @@ func (d *demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 		if d.exclusive {
 			want, devices = r.free.cpuCount, r.free.gpus
 		}
-		sh := cluster.Share{Node: r.free.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.free, want, devices, d)}
+		sh := cluster.Share{
+			Node: r.free.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.free, want, devices, d),
+		}
 		if d.gpuPart != nil {
 			p, ok := r.free.node.Inventory.FindPart(d.gpuPart, r.free.gpuParts, r.free.gpus)
 			if !ok {

@@ -80,16 +80,27 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 		cfg := *bed.s.Config()
 		cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
 		bed.apply(&cluster.Configure{Config: &cfg})
-		bed.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}}})
+		bed.apply(&cluster.ChangeAccounts{
+			Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}},
+		})
 		for u := range users {
 			account, user := fmt.Sprintf("a%02d", u/10), fmt.Sprintf("u%03d", u)
 			var changes []cluster.Change
 			if u%10 == 0 {
-				changes = append(changes, cluster.Change{Account: &cluster.Account{Name: account}}, cluster.Change{Under: "root", Assoc: &cluster.Association{Account: account,
-					Shares: 1, QOS: []string{"normal"}, Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: int64(nodes * 64 / users * 15)}}}})
+				changes = append(changes, cluster.Change{
+					Account: &cluster.Account{Name: account},
+				}, cluster.Change{Under: "root",
+					Assoc: &cluster.Association{Account: account,
+						Shares: 1, QOS: []string{"normal"},
+						Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: int64(nodes * 64 / users * 15)}}}})
 			}
-			bed.apply(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{User: &cluster.User{Name: user, DefaultAccount: account}},
-				cluster.Change{Under: account, Assoc: &cluster.Association{Account: account, User: user, Shares: 1, QOS: []string{"normal"}}})})
+			bed.apply(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{
+				User: &cluster.User{Name: user, DefaultAccount: account},
+			},
+				cluster.Change{
+					Under: account,
+					Assoc: &cluster.Association{Account: account, User: user, Shares: 1, QOS: []string{"normal"}},
+				})})
 		}
 	}
 	mixed := func(s *cluster.JobSpec) {
@@ -114,7 +125,9 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 		case 5:
 			s.Tasks = 1 + rng.IntN(200)
 		default:
-			s.CPUsPerTask, s.Mem = 1+rng.IntN(32), cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(1000 * (1 + rng.IntN(400)))}
+			s.CPUsPerTask, s.Mem = 1+rng.IntN(32), cluster.Mem{
+				Per: cluster.MemPerNode, MB: cluster.MemMB(1000 * (1 + rng.IntN(400))),
+			}
 		}
 	}
 	for gpus := 0; gpus < nodes*8*9/10; {
@@ -136,7 +149,9 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 	}
 	if users > 0 {
 		bed.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
-			Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: int64(nodes * 8 * 9 / 10 / users)}}}}}})
+			Limits: cluster.Limits{
+				{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: int64(nodes * 8 * 9 / 10 / users)},
+			}}}}})
 	}
 	bed.submit(func(s *cluster.JobSpec) {
 		mixed(s)
@@ -161,7 +176,9 @@ func (b *testbed) parts(nodes int) {
 		quick.Nodes = append(quick.Nodes, cluster.NodeName(fmt.Sprintf("quick%d", i)))
 	}
 	main.All = false
-	cfg.Partitions = append(cfg.Partitions, quick, cluster.Partition{Name: "long", State: cluster.PartitionUp, Nodes: main.Nodes})
+	cfg.Partitions = append(cfg.Partitions, quick, cluster.Partition{
+		Name: "long", State: cluster.PartitionUp, Nodes: main.Nodes,
+	})
 	b.apply(&cluster.Configure{Config: &cfg})
 	for _, name := range quick.Nodes {
 		b.apply(&cluster.NodeUp{Name: name, Inventory: node(2)})
@@ -182,7 +199,9 @@ func (b *testbed) settle() {
 // BenchmarkPass measures passes over the whole queue: the first, one when all has been decided, one after a job has
 // ended, and one after a job was submitted.
 func BenchmarkPass(b *testing.B) {
-	for _, size := range []struct{ nodes, pending int }{{1000, 1000}, {1000, 10_000}, {10_000, 1000}, {10_000, 10_000}, {10_000, 100_000}} {
+	for _, size := range []struct{ nodes, pending int }{
+		{1000, 1000}, {1000, 10_000}, {10_000, 1000}, {10_000, 10_000}, {10_000, 100_000},
+	} {
 		var bed *testbed
 		measure := func(name string) {
 			b.Run(fmt.Sprintf("nodes=%d/pending=%d/%s", size.nodes, size.pending, name), func(b *testing.B) {
@@ -232,10 +251,14 @@ func BenchmarkEvent(b *testing.B) {
 		resv           time.Duration // until maintenance begins; 0: there is none
 		long           int           // nodes of the job that is the first of a second partition with the same nodes
 	}{
-		{nodes: 1000, pending: 1000, what: "plain"}, {nodes: 10_000, pending: 1000, what: "plain"}, {nodes: 10_000, pending: 10_000, what: "plain"},
-		{nodes: 10_000, pending: 10_000, what: "maintenance", resv: 14 * 24 * time.Hour}, {nodes: 10_000, pending: 10_000, what: "overlap", long: 5000},
-		{nodes: 10_000, pending: 10_000, what: "limits", users: 200}, {nodes: 10_000, pending: 10_000, what: "limits", responsive: true, users: 200},
-		{nodes: 10_000, pending: 10_000, what: "plain", responsive: true}, {nodes: 10_000, pending: 10_000, what: "20h", responsive: true, waited: 20 * time.Hour},
+		{nodes: 1000, pending: 1000, what: "plain"}, {nodes: 10_000, pending: 1000, what: "plain"},
+		{nodes: 10_000, pending: 10_000, what: "plain"},
+		{nodes: 10_000, pending: 10_000, what: "maintenance", resv: 14 * 24 * time.Hour},
+		{nodes: 10_000, pending: 10_000, what: "overlap", long: 5000},
+		{nodes: 10_000, pending: 10_000, what: "limits", users: 200},
+		{nodes: 10_000, pending: 10_000, what: "limits", responsive: true, users: 200},
+		{nodes: 10_000, pending: 10_000, what: "plain", responsive: true},
+		{nodes: 10_000, pending: 10_000, what: "20h", responsive: true, waited: 20 * time.Hour},
 		{nodes: 10_000, pending: 10_000, what: "100d", responsive: true, waited: 100 * 24 * time.Hour},
 	} {
 		var bed *testbed
@@ -248,10 +271,19 @@ func BenchmarkEvent(b *testing.B) {
 		for name, event := range map[string]func(){
 			"idle": func() {},
 			"waits": func() {
-				bed.submit(func(s *cluster.JobSpec) { whose(s); s.CPUsPerTask, s.MinNodes, s.Limit = 64, 2, 48*time.Hour })
+				bed.submit(func(s *cluster.JobSpec) {
+					whose(s)
+					s.CPUsPerTask = 64
+					s.MinNodes = 2
+					s.Limit = 48 * time.Hour
+				})
 			},
 			"starts": func() {
-				bed.submit(func(s *cluster.JobSpec) { whose(s); s.Limit, s.Partitions = time.Minute, []string{"quick"} })
+				bed.submit(func(s *cluster.JobSpec) {
+					whose(s)
+					s.Limit = time.Minute
+					s.Partitions = []string{"quick"}
+				})
 			},
 			"ended": func() {
 				for j := range bed.s.Snapshot().Live() {
@@ -261,7 +293,8 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			},
 		} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s/%s", size.nodes, size.pending, size.responsive, size.what, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/responsive=%v/%s/%s", size.nodes, size.pending,
+				size.responsive, size.what, name), func(b *testing.B) {
 				if bed == nil {
 					bed = fullClusterOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
@@ -270,12 +303,16 @@ func BenchmarkEvent(b *testing.B) {
 					bed.parts(100)
 					if size.long > 0 {
 						bed.submit(func(s *cluster.JobSpec) {
-							s.Partitions, s.MinNodes, s.CPUsPerTask, s.Limit = []string{"long"}, size.long, 64, 24*time.Hour
+							s.Partitions = []string{"long"}
+							s.MinNodes = size.long
+							s.CPUsPerTask = 64
+							s.Limit = 24 * time.Hour
 							s.MaxNodes = size.long
 						})
 					}
 					if at := bed.now.Add(size.resv); size.resv > 0 {
-						bed.apply(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance", Partition: "main", Nodes: []cluster.NodeName{"n00001"},
+						bed.apply(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance",
+							Partition: "main", Nodes: []cluster.NodeName{"n00001"},
 							Start: at, End: at.Add(time.Hour), Users: []string{"root"}, Flags: cluster.ResvMaint}})
 					}
 					bed.now = bed.now.Add(size.waited)
@@ -349,7 +386,10 @@ func BenchmarkSilentNode(b *testing.B) {
 			k := 0
 			for b.Loop() {
 				b.StopTimer()
-				bed.apply(&cluster.NodeQuiet{Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))}, Quiet: k%2 == 0})
+				bed.apply(&cluster.NodeQuiet{
+					Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))},
+					Quiet: k%2 == 0,
+				})
 				k++
 				b.StartTimer()
 				s.Schedule(bed.s.Snapshot(), bed.now)

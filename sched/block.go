@@ -148,7 +148,8 @@ func (c *choice) exploreAll(list []int32) bool {
 
 // allWithin reports whether all nodes lie in these base blocks.
 func (c *choice) allWithin(places []int32, from, to int) bool {
-	return !slices.ContainsFunc(places, func(i int32) bool { k := int(c.free.topology.blocks.blockOf[i]); return k < from || k >= to })
+	return !slices.ContainsFunc(places,
+		func(i int32) bool { k := int(c.free.topology.blocks.blockOf[i]); return k < from || k >= to })
 }
 
 // fillBlocks fills base blocks: the one that suffices with the fewest nodes, or if none does the one with most.
@@ -236,7 +237,8 @@ func (c *choice) chooseSegmentsIn(free [][]int32, k, from, to int) bool {
 		}
 		for _, i := range c.chosen[before:] {
 			at := b.blockOf[i]
-			left[at] = slices.DeleteFunc(slices.Clone(left[at]), func(n int32) bool { return n == i || c.demand.separateBlocks })
+			left[at] = slices.DeleteFunc(slices.Clone(left[at]),
+				func(n int32) bool { return n == i || c.demand.separateBlocks })
 		}
 	}
 	tasks, gpus := 0, make([]int64, len(wantGPUs))

@@ -22,18 +22,36 @@ func TestBlocks(t *testing.T) {
 		{"the first of equals", ".... x... .x.. .... .... ....", "-N3", "n6 n7 n8"},
 		{"no block has so many: it waits rather than straddle", "xx.. xx.. xx.. xx.. xx.. xx..", "-N3", ""},
 		{"larger blocks are aligned", "xxxx .... .... xxxx xxxx xxxx", "-N8", ""},
-		{"inside, few base blocks, the fullest that suffice", ".... .... .xx. .... xxxx xxxx", "-N6", "n9 n12 n13 n14 n15 n16"},
+		{
+			"inside, few base blocks, the fullest that suffice", ".... .... .xx. .... xxxx xxxx", "-N6",
+			"n9 n12 n13 n14 n15 n16",
+		},
 		{"the lowest of a block", ".... .... .... .... .... ....", "-N5", "n1 n2 n3 n4 n5"},
 		{"part of a base block before an untouched one", ".... .xxx .... .... xxxx xxxx", "-N5", "n1 n2 n3 n4 n5"},
-		{"beyond the largest size, all of it", "xxxx .... .... .... .... ....", "-N20", "n5 n6 n7 n8 n9 n10 n11 n12 n13 n14 n15 n16 n17 n18 n19 n20 n21 n22 n23 n24"},
-		{"segments lie apart from each other", "..xx .xxx ..xx xxxx ..xx xxxx", "-N6 --segment=2", "n1 n2 n9 n10 n17 n18"},
+		{
+			"beyond the largest size, all of it", "xxxx .... .... .... .... ....", "-N20",
+			"n5 n6 n7 n8 n9 n10 n11 n12 n13 n14 n15 n16 n17 n18 n19 n20 n21 n22 n23 n24",
+		},
+		{
+			"segments lie apart from each other", "..xx .xxx ..xx xxxx ..xx xxxx", "-N6 --segment=2",
+			"n1 n2 n9 n10 n17 n18",
+		},
 		{"a segment is whole", ".xxx .xxx .xxx .xxx .xxx ....", "-N6 --segment=2", ""},
-		{"together in one higher block", "..xx ..xx xxxx xxxx .... ....", "-N4 --segment=2 --consolidate-segments", "n17 n18 n19 n20"},
+		{
+			"together in one higher block", "..xx ..xx xxxx xxxx .... ....",
+			"-N4 --segment=2 --consolidate-segments", "n17 n18 n19 n20",
+		},
 		{"together, and there is none", "..xx xxxx ..xx xxxx ..xx xxxx", "-N4 --segment=2 --consolidate-segments", ""},
-		{"in no base block two", ".... .... .... xxxx xxxx xxxx", "-N6 --segment=2 --spread-segments", "n1 n2 n5 n6 n9 n10"},
+		{
+			"in no base block two", ".... .... .... xxxx xxxx xxxx", "-N6 --segment=2 --spread-segments",
+			"n1 n2 n5 n6 n9 n10",
+		},
 		{"a segment larger than the job is none", ".... .... .... .... .... ....", "-N2 --segment=4", "n1 n2"},
 		{"tasks without nodes go up a level", ".... .... .... .... .... ....", "-n80", "n1 n2 n3 n4 n5"},
-		{"more nodes than asked for at least, in the larger block that they need", "...x x... .... .... .... ....", "-N4-5 -wn1", "n1 n2 n6 n7 n8"},
+		{
+			"more nodes than asked for at least, in the larger block that they need",
+			"...x x... .... .... .... ....", "-N4-5 -wn1", "n1 n2 n6 n7 n8",
+		},
 		{"a node by name says which block", ".... .... .... .... .... ....", "-N3 -wn10", "n9 n10 n11"},
 		{"a node that no block has", "xxxx xxxx xxxx xxxx xxxx xxxx ...", "-N1", "n25"},
 		{"blocks before nodes that none has", "xxxx xxxx xxxx xxxx x.xx xxxx ...", "-N1", "n18"},
@@ -56,7 +74,10 @@ func TestBlocks(t *testing.T) {
 				}
 			}
 			b.scheduleAll()
-			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour, Partitions: []string{"main"}}
+			spec := &cluster.JobSpec{
+				Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour,
+				Partitions: []string{"main"},
+			}
 			ask(t, c.ask)(spec)
 			if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil && c.want != "" {
 				t.Errorf("%s is refused: %v", c.ask, err)

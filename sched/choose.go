@@ -369,7 +369,8 @@ func (c *choice) chooseDroppingSmallest() bool {
 		return false // not even all of them
 	}
 	for len(c.candidates) > 0 {
-		least := c.tasks[slices.MinFunc(c.candidates, func(a, b int32) int { return cmp.Compare(c.tasks[a], c.tasks[b]) })]
+		least := c.tasks[slices.MinFunc(c.candidates,
+			func(a, b int32) int { return cmp.Compare(c.tasks[a], c.tasks[b]) })]
 		c.candidates = slices.DeleteFunc(slices.Clone(c.candidates), func(i int32) bool { return c.tasks[i] <= least })
 		if len(c.candidates) > 0 && c.attempt(c.chooseByStrategy) {
 			return true

@@ -10,9 +10,14 @@ import (
 
 // machine is a node as in the reference: 2 sockets of 8 cores, 8 GPUs, half of them at each socket.
 func machine(features ...string) cluster.Inventory {
-	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, CPUs: 16, MemMB: 64000, Weight: 1, Features: features}
+	inv := cluster.Inventory{
+		Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, CPUs: 16, MemMB: 64000, Weight: 1,
+		Features: features,
+	}
 	for i := range 8 {
-		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Minor: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*8, i/4*8+7)})
+		inv.GPUs = append(inv.GPUs, cluster.GPU{
+			Index: i, Minor: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*8, i/4*8+7),
+		})
 	}
 	return inv
 }
@@ -42,7 +47,10 @@ func names(from, to int) (out []cluster.NodeName) {
 
 // twoLeaves is the reference's topology: two leaves of four nodes under a spine.
 func twoLeaves(cfg *cluster.Config) {
-	cfg.Topology = []cluster.Switch{{Name: "spine", Switches: []string{"leaf1", "leaf2"}}, {Name: "leaf1", Nodes: names(1, 4)}, {Name: "leaf2", Nodes: names(5, 8)}}
+	cfg.Topology = []cluster.Switch{
+		{Name: "spine", Switches: []string{"leaf1", "leaf2"}}, {Name: "leaf1", Nodes: names(1, 4)},
+		{Name: "leaf2", Nodes: names(5, 8)},
+	}
 }
 
 func eight(cfg func(*cluster.Config), t *testing.T) *testbed {

@@ -16,9 +16,12 @@ func TestCompleteWait(t *testing.T) {
 		return cluster.Partition{Name: name, Nodes: nodes, State: cluster.PartitionUp}
 	}
 	for _, local := range []bool{false, true} {
-		b := newTestbed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)), part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
+		b := newTestbed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)),
+			part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
 		cfg := *b.s.Snapshot().Config()
-		cfg.CompleteWait, cfg.CompleteLocal, cfg.Partitions = 30*time.Second, local, cfg.Partitions[1:] // not that of all nodes, in which each job ends
+		cfg.CompleteWait = 30 * time.Second
+		cfg.CompleteLocal = local
+		cfg.Partitions = cfg.Partitions[1:] // not that of all nodes, in which each job ends
 		b.apply(&cluster.Configure{Config: &cfg})
 		to := func(parts ...string) cluster.JobID {
 			return b.submit(func(s *cluster.JobSpec) { s.Partitions = parts })
@@ -27,12 +30,19 @@ func TestCompleteWait(t *testing.T) {
 		b.scheduleAll()
 		j, _ := b.s.Job(ends)
 		n, _ := b.s.Node(nodeName(0))
-		b.apply(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}}})
+		b.apply(&cluster.Report{
+			Node: n.Name, Seq: n.ReportSeq + 1,
+			Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}},
+		})
 		if j, _ = b.s.Job(ends); j.Phase != cluster.Ending {
 			t.Fatalf("phase %d", j.Phase)
 		}
-		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"), "either": to("own", "apart"), "next": to("next"),
-			"next, there": b.submit(func(s *cluster.JobSpec) { s.Partitions, s.NodeList = []string{"next"}, []cluster.NodeName{nodeName(1)} })}
+		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"),
+			"either": to("own", "apart"), "next": to("next"),
+			"next, there": b.submit(func(s *cluster.JobSpec) {
+				s.Partitions = []string{"next"}
+				s.NodeList = []cluster.NodeName{nodeName(1)}
+			})}
 		runs := func(name string) bool { j, _ := b.s.Job(jobs[name]); return j.Alloc != nil }
 		if at := b.s.Snapshot().NextTimer(b.now); !at.Equal(b.now.Add(30 * time.Second)) {
 			t.Errorf("the next cycle is at %s", at)
@@ -47,7 +57,9 @@ func TestCompleteWait(t *testing.T) {
 				t.Errorf("%s waits for %s", name, j.Wait)
 			}
 			told := Explain(b.s.Snapshot(), b.now, jobs[name]).Causes
-			says := len(told) > 0 && strings.Contains(told[0].Text, fmt.Sprintf("(CompleteWait=30 in slurm.conf): job %d of u does, and is waited for until %s at most", ends, b.now.Add(time.Second).Format(time.DateTime)))
+			says := len(told) > 0 && strings.Contains(told[0].Text,
+				fmt.Sprintf("(CompleteWait=30 in slurm.conf): job %d of u does, and is waited for until %s at most",
+					ends, b.now.Add(time.Second).Format(time.DateTime)))
 			if !runs(name) && !says {
 				t.Errorf("local %t: why %s waits: %v", local, name, told)
 			}

@@ -325,7 +325,9 @@ func pickTaskGPUs(free *nodeFree, list []socketFree, cpus int, d *demand) (clust
 		}
 	}
 	for i, s := range list {
-		set, ok := pickFrom(free, s.gpus, []cluster.GRES{{Name: "gpu", Type: d.gpuTask[0].Type, Count: each * tasks[i]}})
+		set, ok := pickFrom(free, s.gpus, []cluster.GRES{
+			{Name: "gpu", Type: d.gpuTask[0].Type, Count: each * tasks[i]},
+		})
 		if got = got.Union(set); !ok {
 			return got, false
 		}

@@ -64,8 +64,10 @@ func TestOneSocketThatFits(t *testing.T) {
 	for _, cores := range []bool{false, true} {
 		dist := map[bool]string{true: " -mblock:block"}[cores]
 		for _, c := range []struct{ busy, ask, want string }{
-			{"0-2", "-n2", "n1 3-4"}, {"0-2", "-n5", "n1 3-7"}, {"0-2", "-n6", "n1 8-13"}, {"0-2", "-n9", "n1 3,8-15"}, {"0-2", "-n13", "n1 3-15"},
-			{"8-10", "-n2", "n1 11-12"}, {"8-10", "-n5", "n1 11-15"}, {"8-10", "-n6", "n1 0-5"}, {"8-10", "-n9", "n1 0-7,11"}, {"8-10", "-c5", "n1 11-15"},
+			{"0-2", "-n2", "n1 3-4"}, {"0-2", "-n5", "n1 3-7"}, {"0-2", "-n6", "n1 8-13"},
+			{"0-2", "-n9", "n1 3,8-15"}, {"0-2", "-n13", "n1 3-15"},
+			{"8-10", "-n2", "n1 11-12"}, {"8-10", "-n5", "n1 11-15"}, {"8-10", "-n6", "n1 0-5"},
+			{"8-10", "-n9", "n1 0-7,11"}, {"8-10", "-c5", "n1 11-15"},
 		} {
 			b := namedBed(t, func(cfg *cluster.Config) { cfg.CoreAlloc = cores }, machine())
 			first := cluster.JobID(0)

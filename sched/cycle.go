@@ -34,6 +34,7 @@ type given struct {
 	releases     []release                  // when what runs will be over; nil until it is asked for
 	reserved     []*reservedNodes           // reservations that are not over, by start
 	exclusions   map[exclusionKey]exclusion // see exclusionNow
+	images       imageNodes                 // where images are
 
 	completing      map[*cluster.Partition]*cluster.Job // partitions in which nothing starts, for these jobs are completing
 	completingNodes nodeSet                             // their nodes, which jobs of other partitions do not get either

@@ -29,8 +29,24 @@ func (e *Explanation) addCause(r cluster.Reason, hint, format string, args ...an
 	e.Causes = append(e.Causes, Cause{Reason: r, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Explain says why a pending job waits.
+// Explain says why a pending job waits, and when it is to start.
 func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
+	e, then := Causes(s, now, id), Foretell(s, now, id)
+	then.Causes = e.Causes
+	return then
+}
+
+// Foretell says when and where a pending job is to start, and who holds what it is to get there. Of a job deep in the
+// queue that takes as long as a pass.
+func Foretell(s *cluster.Snapshot, now time.Time, id cluster.JobID) (e Explanation) {
+	if j, ok := s.Job(id); ok && j.Phase == cluster.Pending && j.Held == cluster.NotHeld {
+		e.explainStart(s, now, id)
+	}
+	return e
+}
+
+// Causes says why a pending job waits.
+func Causes(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	var e Explanation
 	j, ok := s.Job(id)
 	if !ok || j.Phase != cluster.Pending {
@@ -69,7 +85,6 @@ func Explain(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	if j.Het != nil {
 		e.explainComponents(c, j)
 	}
-	e.explainStart(s, now, id)
 	if ahead := aheadOf(s, j); ahead > 0 && j.Held == cluster.NotHeld {
 		e.addCause(cluster.WaitPriority, "", "%s ahead in the queue", count(ahead, "job is", "jobs are"))
 	}
@@ -126,6 +141,8 @@ func (e *Explanation) explainNotReady(s *cluster.Snapshot, j *cluster.Job, why c
 			terms = append(terms, termText(s, j, d))
 		}
 		e.addCause(why, hint, "%s", strings.Join(terms, map[bool]string{false: ", and ", true: ", or "}[j.Depends.Any]))
+	case cluster.WaitBurst, cluster.WaitStageIn, cluster.WaitBurstOperation:
+		e.addCause(why, "scontrol show burstbuffer", "its burst buffer is %s", j.Burst.State)
 	default:
 		e.addCause(why, "scontrol release "+hetText(j), "%s", heldText(why))
 	}
@@ -143,12 +160,14 @@ func (e *Explanation) explainPartition(c *cycle, p *cluster.Partition, j *cluste
 		e.explainSize(c, p, j, p.Size(c.s), 0)
 		return
 	case cluster.WaitPartitionDown, cluster.WaitPartitionInactive:
-		hint := fmt.Sprintf("%s; an administrator: scontrol update partitionname=%s state=up", otherPartitionHint(j), p.Name)
+		hint := fmt.Sprintf("%s; an administrator: scontrol update partitionname=%s state=up",
+			otherPartitionHint(j), p.Name)
 		e.addCause(r, hint, "partition %s is %s, it starts no jobs", p.Name, p.State)
 		return
 	default:
 		if _, who, ok := strings.Cut(string(p.Barred(j.Spec)), "("); ok {
-			e.addCause(r, otherPartitionHint(j)+", or account=NAME, or qos=NAME", "partition %s", strings.TrimSuffix(who, ")"))
+			e.addCause(r, otherPartitionHint(j)+", or account=NAME, or qos=NAME", "partition %s",
+				strings.TrimSuffix(who, ")"))
 			return
 		}
 		e.addCause(r, "", "%s", r)

@@ -83,7 +83,8 @@ func (e *Explanation) explainReserved(c *cycle, shape *jobShape, j *cluster.Job)
 		if left := rn.Start.Sub(c.now).Truncate(time.Minute); left > 0 {
 			hint = updateHint(c.detainedComponents(j, rn), fmt.Sprintf("timelimit=%d", int(left.Minutes())))
 		} else if rn.MaxStartDelay > 0 {
-			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes", int(rn.MaxStartDelay.Seconds()))
+			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: it may run there until a job of the reservation wants its nodes",
+				int(rn.MaxStartDelay.Seconds()))
 		}
 		e.addCause(cluster.WaitNodeNotAvail, hint, "reservation %s%s has %s from %s to %s, and the job may run until %s",
 			rn.Name, map[bool]string{true: ", for maintenance,"}[rn.Flags&cluster.ResvMaint != 0],

@@ -16,9 +16,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestExplain asks why jobs wait and compares with testdata/explain.txt.
 func TestExplain(t *testing.T) {
-	b := newTestbed(t, 4, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1},
+	b := newTestbed(t, 4, cluster.Partition{
+		Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1,
+	},
 		cluster.Partition{Name: "off", All: true, State: cluster.PartitionDown},
-		cluster.Partition{Name: "theirs", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"physics", "bio"}})
+		cluster.Partition{
+			Name: "theirs", All: true, State: cluster.PartitionUp,
+			AllowAccounts: []string{"physics", "bio"},
+		})
 	cfg := *b.s.Config()
 	cfg.Licenses = []cluster.License{{Name: "matlab", Total: 10}, {Name: "ansys", Total: 1}}
 	b.apply(&cluster.Configure{Config: &cfg})
@@ -41,12 +46,19 @@ func TestExplain(t *testing.T) {
 			s.Depends.Terms = []cluster.Depend{{Type: kind, Job: id, Task: cluster.TaskAny}}
 		}
 	}
-	whole := b.submit(func(s *cluster.JobSpec) { s.Sharing, s.NodeList = cluster.ShareExclusive, []cluster.NodeName{"n000"} })
+	whole := b.submit(func(s *cluster.JobSpec) {
+		s.Sharing = cluster.ShareExclusive
+		s.NodeList = []cluster.NodeName{"n000"}
+	})
 	b.submit(func(s *cluster.JobSpec) { s.PerNode, s.NodeList = gpu("a100", 2), []cluster.NodeName{"n001"} })
 	b.submit(func(s *cluster.JobSpec) {
 		s.Mem, s.NodeList = cluster.Mem{Per: cluster.MemPerNode, MB: 60000}, []cluster.NodeName{"n002"}
 	})
-	arr := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 9), Limit: 2} })
+	arr := b.submit(func(s *cluster.JobSpec) {
+		s.Array = &cluster.ArraySpec{
+			Tasks: cluster.RangeIDSet(0, 9), Limit: 2,
+		}
+	})
 	licensed := b.submit(func(s *cluster.JobSpec) {
 		s.Licenses, s.NodeList, s.Limit = "matlab:8", []cluster.NodeName{"n002"}, 2*time.Hour
 	})
@@ -65,7 +77,8 @@ func TestExplain(t *testing.T) {
 	})
 	job("wants a GPU nobody has", func(s *cluster.JobSpec) { s.PerNode = gpu("b200", 1) })
 	job("too many nodes", func(s *cluster.JobSpec) { s.MinNodes = 9 })
-	job("more than the partition allows", func(s *cluster.JobSpec) { s.Partitions, s.MinNodes, s.Limit = []string{"short"}, 2, time.Minute })
+	job("more than the partition allows",
+		func(s *cluster.JobSpec) { s.Partitions, s.MinNodes, s.Limit = []string{"short"}, 2, time.Minute })
 	job("too long", on("short"))
 	job("partition down", on("off"))
 	job("wants a drained node", func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n003"} })

@@ -203,7 +203,9 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 	}
 	if ps != nil {
 		st.At, st.Alloc = laterOf(ps.at, f.now), ps.alloc
-		f.takeSpan(&plannedSpan{from: st.At, to: endOf(st.At, j.Limit), heededFrom: beginsAt(j)}, component{job: j, plan: ps})
+		f.takeSpan(&plannedSpan{
+			from: st.At, to: endOf(st.At, j.Limit), heededFrom: beginsAt(j),
+		}, component{job: j, plan: ps})
 	}
 	f.starts[j.ID] = st
 }
@@ -234,7 +236,8 @@ func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedS
 					if at.Before(from) {
 						return exclusion{nodes: f.allNodes()}
 					}
-					return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
+					return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, endOf(at, j.Limit)), at,
+						endOf(at, j.Limit))
 				})
 			if ps != nil && (best == nil || ps.at.Before(best.at)) {
 				best = ps

@@ -24,12 +24,21 @@ func TestForecastBeside(t *testing.T) {
 		whole bool
 		jobs  []job
 	}{
-		{"all at once", false, []job{{1, 4, 0, 1, 0}, {1, 1, 0, 1, 1}, {1, 1, 0, 1, 1}, {1, 1, 0, 2, 1}, {1, 1, 0, 1, 1}, {1, 1, 0, 1, 2}}},
+		{
+			"all at once", false,
+			[]job{{1, 4, 0, 1, 0}, {1, 1, 0, 1, 1}, {1, 1, 0, 1, 1}, {1, 1, 0, 2, 1}, {1, 1, 0, 1, 1}, {1, 1, 0, 1, 2}},
+		},
 		{"whole nodes", true, []job{{1, 4, 0, 1, 0}, {1, 1, 0, 1, 1}, {1, 1, 0, 1, 2}, {1, 1, 0, 1, 3}}},
 		{"CPUs", false, []job{{16, 0, 0, 1, 0}, {8, 0, 0, 1, 1}, {8, 0, 0, 2, 1}, {4, 0, 0, 1, 2}, {8, 0, 0, 1, 3}}},
 		{"memory", false, []job{{1, 0, 64000, 1, 0}, {1, 0, 40000, 1, 1}, {1, 0, 20000, 1, 1}, {1, 0, 20000, 1, 2}}},
-		{"before a planned start, but not over it", false, []job{{1, 2, 0, 1, 0}, {1, 2, 0, 2, 0}, {1, 4, 0, 1, 2}, {1, 2, 0, 2, 3}, {1, 2, 0, 1, 1}}},
-		{"between two planned starts", false, []job{{1, 3, 0, 2, 0}, {1, 1, 0, 4, 0}, {1, 2, 0, 1, 2}, {1, 3, 0, 1, 3}, {1, 2, 0, 1, 4}, {1, 1, 0, 1, 2}}},
+		{
+			"before a planned start, but not over it", false,
+			[]job{{1, 2, 0, 1, 0}, {1, 2, 0, 2, 0}, {1, 4, 0, 1, 2}, {1, 2, 0, 2, 3}, {1, 2, 0, 1, 1}},
+		},
+		{
+			"between two planned starts", false,
+			[]job{{1, 3, 0, 2, 0}, {1, 1, 0, 4, 0}, {1, 2, 0, 1, 2}, {1, 3, 0, 1, 3}, {1, 2, 0, 1, 4}, {1, 1, 0, 1, 2}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newTestbed(t, 1)
@@ -87,7 +96,9 @@ func TestForecastHolds(t *testing.T) {
 		for j := range snap.Live() {
 			for _, r := range releasesOf(j, snap.Config()) {
 				for _, sh := range r.shares {
-					on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("live %d", j.ID), time.Time{}, r.at, time.Time{}, true, sh})
+					on[sh.Node] = append(on[sh.Node], stay{
+						fmt.Sprintf("live %d", j.ID), time.Time{}, r.at, time.Time{}, true, sh,
+					})
 				}
 			}
 		}
@@ -100,7 +111,11 @@ func TestForecastHolds(t *testing.T) {
 			starts++
 			lead, _ := snap.Job(leaderOf(j)) // by whom all of a heterogeneous job is looked at
 			for _, sh := range st.Alloc.Shares {
-				on[sh.Node] = append(on[sh.Node], stay{fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(lead), slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }), sh})
+				on[sh.Node] = append(on[sh.Node], stay{
+					fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(lead),
+					slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }),
+					sh,
+				})
 			}
 		}
 		for name, list := range on {
@@ -117,14 +132,17 @@ func TestForecastHolds(t *testing.T) {
 					}
 					shared++
 					if meets := a.sh.CPUs.Intersect(o.sh.CPUs); !meets.Empty() {
-						t.Errorf("seed %d/%d, %s: %s has at %v CPUs %s of %s", seed, round, name, a.what, a.from, meets, o.what)
+						t.Errorf("seed %d/%d, %s: %s has at %v CPUs %s of %s", seed, round, name, a.what,
+							a.from, meets, o.what)
 					}
 					if meets := devicesOf(&a.sh).Intersect(devicesOf(&o.sh)); !meets.Empty() && (a.sh.Part == nil || o.sh.Part == nil) {
-						t.Errorf("seed %d/%d, %s: %s has at %v GPUs %s of %s", seed, round, name, a.what, a.from, meets, o.what)
+						t.Errorf("seed %d/%d, %s: %s has at %v GPUs %s of %s", seed, round, name, a.what,
+							a.from, meets, o.what)
 					}
 				}
 				if mem > n.Inventory.MemMB {
-					t.Errorf("seed %d/%d, %s has %d MB, and %d are given out when %s starts", seed, round, name, n.Inventory.MemMB, mem, a.what)
+					t.Errorf("seed %d/%d, %s has %d MB, and %d are given out when %s starts", seed, round,
+						name, n.Inventory.MemMB, mem, a.what)
 				}
 			}
 			if t.Failed() {

@@ -35,7 +35,8 @@ func TestForecast(t *testing.T) {
 	}
 	resv := func(in, long int, users ...string) *cluster.ReservationPut {
 		at := epoch.Add(time.Duration(in) * time.Hour)
-		return &cluster.ReservationPut{Reservation: cluster.Reservation{Name: "r", Start: at, End: at.Add(time.Duration(long) * time.Hour), Users: users,
+		return &cluster.ReservationPut{Reservation: cluster.Reservation{Name: "r", Start: at,
+			End: at.Add(time.Duration(long) * time.Hour), Users: users,
 			Nodes: []cluster.NodeName{"n000", "n001"}}}
 	}
 	type jobs []func(*cluster.JobSpec)
@@ -50,27 +51,67 @@ func TestForecast(t *testing.T) {
 		{"an empty cluster", cluster.PreemptConfig{}, nil, nil, nodes(2, 1), "0 [n000 n001]"},
 		{"behind what runs", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3)}, nodes(2, 1), "3 [n000 n001]"},
 		{"a short one passes", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)}, nodes(1, 3), "0 [n001]"},
-		{"a long one does not", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)}, nodes(1, 4), "4 [n000] | 0 [n001]"},
-		{"behind two that wait", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(2, 1), nodes(2, 2)}, nodes(1, 1), "6 [n000]"},
-		{"beside one that waits", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(1, 1)}, nodes(1, 1), "3 [n001]"},
-		{"before a reservation", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "vip")}, nil, nodes(1, 2), "0 [n000]"},
-		{"after a reservation", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "vip")}, nil, nodes(1, 3), "4 [n000]"},
+		{
+			"a long one does not", cluster.PreemptConfig{}, nil, jobs{nodes(1, 3), nodes(2, 1)},
+			nodes(1, 4), "4 [n000] | 0 [n001]",
+		},
+		{
+			"behind two that wait", cluster.PreemptConfig{}, nil,
+			jobs{nodes(2, 3), nodes(2, 1), nodes(2, 2)}, nodes(1, 1), "6 [n000]",
+		},
+		{
+			"beside one that waits", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(1, 1)},
+			nodes(1, 1), "3 [n001]",
+		},
+		{
+			"before a reservation", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "vip")}, nil,
+			nodes(1, 2), "0 [n000]",
+		},
+		{
+			"after a reservation", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "vip")}, nil,
+			nodes(1, 3), "4 [n000]",
+		},
 		{"in a reservation to come", cluster.PreemptConfig{}, []cluster.Command{resv(2, 2, "u")}, nil,
 			with(nodes(1, 1), func(s *cluster.JobSpec) { s.Reservation = "r" }), "2 [n000]"},
 		{"at its begin", cluster.PreemptConfig{}, nil, jobs{nodes(2, 1)},
 			with(nodes(1, 1), func(s *cluster.JobSpec) { s.Begin = epoch.Add(90 * time.Minute) }), "1.5 [n000]"},
-		{"before one that begins later", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(1, 2), begin(6, 1000)}, nodes(2, 2), "5 [n000 n001]"},
-		{"behind one that has begun by then", cluster.PreemptConfig{}, nil, jobs{nodes(2, 3), nodes(2, 3), begin(4, 9)}, nodes(2, 2), "15 [n000 n001] | 6 [n000 n001]"},
-		{"a limit", cluster.PreemptConfig{}, []cluster.Command{&cluster.PartitionSet{Partition: cluster.Partition{Name: "main", All: true, Default: true, State: cluster.PartitionUp, MaxCPUsPerUser: 20}}},
+		{
+			"before one that begins later", cluster.PreemptConfig{}, nil,
+			jobs{nodes(2, 3), nodes(1, 2), begin(6, 1000)}, nodes(2, 2), "5 [n000 n001]",
+		},
+		{
+			"behind one that has begun by then", cluster.PreemptConfig{}, nil,
+			jobs{nodes(2, 3), nodes(2, 3), begin(4, 9)}, nodes(2, 2), "15 [n000 n001] | 6 [n000 n001]",
+		},
+		{"a limit", cluster.PreemptConfig{},
+			[]cluster.Command{
+				&cluster.PartitionSet{
+					Partition: cluster.Partition{
+						Name: "main", All: true, Default: true, State: cluster.PartitionUp,
+						MaxCPUsPerUser: 20,
+					},
+				},
+			},
 			jobs{nodes(1, 1)}, nodes(1, 1), "QOSMaxCpuPerUserLimit"},
-		{"a partition's time limit", cluster.PreemptConfig{}, nil, nil, with(part("short"), hour(2)), "PartitionTimeLimit"},
-		{"preemption", tiers(cluster.PreemptCancel), nil, jobs{nodes(2, 9)}, with(part("high"), nodes(1, 1)), "0 [n000]"},
+		{
+			"a partition's time limit", cluster.PreemptConfig{}, nil, nil, with(part("short"), hour(2)),
+			"PartitionTimeLimit",
+		},
+		{
+			"preemption", tiers(cluster.PreemptCancel), nil, jobs{nodes(2, 9)},
+			with(part("high"), nodes(1, 1)), "0 [n000]",
+		},
 		{"no preemption", cluster.PreemptConfig{}, nil, jobs{nodes(2, 9)}, with(part("high"), nodes(1, 1)), "9 [n000]"},
-		{"before those of a lower tier", cluster.PreemptConfig{}, nil, jobs{nodes(2, 9), nodes(2, 5)}, with(part("high"), nodes(2, 1)), "9 [n000 n001]"},
+		{
+			"before those of a lower tier", cluster.PreemptConfig{}, nil, jobs{nodes(2, 9), nodes(2, 5)},
+			with(part("high"), nodes(2, 1)), "9 [n000 n001]",
+		},
 	} {
 		inOrder, responsive, differ := strings.Cut(c.want, " | ")
 		check := func(t *testing.T, strict bool, want string) {
-			b := newTestbed(t, 2, cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour},
+			b := newTestbed(t, 2, cluster.Partition{
+				Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour,
+			},
 				cluster.Partition{Name: "high", All: true, State: cluster.PartitionUp, PriorityTier: 9})
 			cfg := *b.s.Config()
 			cfg.Preempt, cfg.StrictOrder = c.preempt, strict

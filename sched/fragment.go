@@ -233,5 +233,6 @@ func (r *fragmentState) usable(l *recentShape) int64 {
 // suits reports whether a job of the shape may use nodes of the model.
 func (r *fragmentState) suits(l *recentShape) bool {
 	return (l.kind == "" || slices.Contains(r.m.types, l.kind)) &&
-		(l.wishes == nil || slices.ContainsFunc(l.wishes, func(w cluster.Wish) bool { return w.All(r.m.inventory.Features) }))
+		(l.wishes == nil || slices.ContainsFunc(l.wishes,
+			func(w cluster.Wish) bool { return w.All(r.m.inventory.Features) }))
 }

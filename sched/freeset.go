@@ -180,7 +180,8 @@ func (free *nodeFree) takeShare(sh cluster.Share, over bool) {
 	free.takeCPUs(sh.CPUs, over)
 	free.gpus, free.mem, free.jobs = free.gpus.Minus(sh.GPUs), free.mem-sh.MemMB, free.jobs+1
 	if sh.Part != nil {
-		free.gpuParts, free.gpus = cluster.AddPart(free.gpuParts, *sh.Part), free.gpus.Minus(cluster.NewIDSet(sh.Part.GPU))
+		free.gpuParts = cluster.AddPart(free.gpuParts, *sh.Part)
+		free.gpus = free.gpus.Minus(cluster.NewIDSet(sh.Part.GPU))
 	}
 	free.recount()
 }

@@ -56,9 +56,14 @@ func TestGPUParts(t *testing.T) {
 func TestGPUPartsRefused(t *testing.T) {
 	b := newTestbed(t, 1)
 	gres := func(name string, n int64) []cluster.GRES { return []cluster.GRES{{Name: name, Count: n}} }
-	for name, l := range map[string]cluster.Layout{"more than a GPU has": {PerNode: gres("shard", 5)}, "for the job": {PerJob: gres("shard", 1)},
-		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)}, "two kinds": {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
-		out := b.s.Apply(cluster.Entry{Index: b.n + 1, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: &l}}})
+	for name, l := range map[string]cluster.Layout{"more than a GPU has": {PerNode: gres("shard", 5)},
+		"for the job":      {PerJob: gres("shard", 1)},
+		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)},
+		"two kinds":        {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
+		out := b.s.Apply(cluster.Entry{
+			Index: b.n + 1, At: b.now, By: cluster.Identity{System: true},
+			Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: &l}},
+		})
 		b.n++
 		if out.Err == nil || out.Err.Kind != cluster.ErrGRES {
 			t.Errorf("%s: %v", name, out.Err)
@@ -72,7 +77,10 @@ func TestLinkedGPUs(t *testing.T) {
 	inv := node(1)
 	links := [][]int{{-1, 0, 4, 0}, {0, -1, 0, 4}, {4, 0, -1, 0}, {0, 4, 0, -1}} // 0 with 2, 1 with 3
 	for i := range inv.GPUs {
-		inv.GPUs[i].Type, inv.GPUs[i].Links, inv.GPUs[i].Number, inv.GPUs[i].Cores = "v100", links[i], i+1, cluster.RangeIDSet(0, 15)
+		inv.GPUs[i].Type = "v100"
+		inv.GPUs[i].Links = links[i]
+		inv.GPUs[i].Number = i + 1
+		inv.GPUs[i].Cores = cluster.RangeIDSet(0, 15)
 	}
 	b.apply(&cluster.NodeUp{Name: "n", Inventory: inv})
 	take := func(n int64) string {

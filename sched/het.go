@@ -192,7 +192,7 @@ func (c *cycle) fitComponent(comp *component, k int, taken nodeSet) (*cluster.Jo
 	shape := comp.shapes[k]
 	fit := func(j *cluster.Job) *cluster.Alloc {
 		mask, over := c.plannedAcross(j)
-		return c.findNow(shape, mask, c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
+		return c.findNow(shape, j, mask, c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
 	}
 	j := c.withinPartition(shape.demand.part, comp.job)
 	if a := fit(j); a != nil || j.Spec.LimitMin == 0 {
@@ -462,6 +462,7 @@ func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
 			if at.Before(from) {
 				return exclusion{nodes: f.allNodes()}
 			}
-			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)), at, endOf(at, j.Limit))
+			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)),
+				at, endOf(at, j.Limit))
 		})
 }

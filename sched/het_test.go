@@ -31,7 +31,8 @@ func (b *testbed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
 	b.t.Helper()
 	j, _ := b.s.Job(id)
 	if j.Phase != cluster.Pending || j.Wait != why || !j.PlannedStart.Equal(at) {
-		b.t.Errorf("job %d is in phase %d, waits for %q until %v; want %q, %v", id, j.Phase, j.Wait, j.PlannedStart, why, at)
+		b.t.Errorf("job %d is in phase %d, waits for %q until %v; want %q, %v", id, j.Phase, j.Wait,
+			j.PlannedStart, why, at)
 	}
 }
 
@@ -98,7 +99,9 @@ func TestHetNodesOfTheirOwn(t *testing.T) {
 
 // TestHetOrder: the first component may take what only the second can use; the order in which they are tried gives way.
 func TestHetOrder(t *testing.T) {
-	b := newTestbed(t, 2, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp})
+	b := newTestbed(t, 2, cluster.Partition{
+		Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp,
+	})
 	h := b.het(oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.Partitions = 1, []string{"half"} })
 	b.scheduleAll()
 	b.runsAt(h, "n001:1:0::0")
@@ -140,7 +143,10 @@ func TestHetReasons(t *testing.T) {
 	if e := Explain(b.s.Snapshot(), b.now, w); !e.StartsAt.Equal(end) || len(e.Causes) == 0 {
 		t.Errorf("it explains %+v", e)
 	}
-	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}, {Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"}})
+	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{
+		{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"},
+		{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"},
+	})
 	if err != nil || len(starts) != 2 || id != next+2 || starts[0].Alloc == nil {
 		t.Errorf("a test says %+v %d %v", starts, id, err)
 	}
@@ -151,16 +157,32 @@ func TestHetLimits(t *testing.T) {
 	const fewer0, fewer1 = "component 0 with 1 CPU a task instead of 3", "component 1 with 1 CPU a task instead of 3"
 	const q0, q1, q01 = "component 0 with QOS gate instead of normal", "component 1 with QOS gate instead of normal", "components 0-1 with QOS gate instead of normal"
 	for _, c := range []struct{ qos, first, second, where, cause, changes string }{
-		{"GrpTRES=cpu=4", "u 3cpu", "u 3cpu", "waits , waits QOSGrpCpuLimit", "heterogeneous job 1: GrpTRES=cpu=4 of QOS normal: 0 in use, components 0-1 ask for 6; it never fits", fewer0 + "; " + fewer1 + "; " + q0 + "; " + q1},
-		{"GrpJobs=1", "u 3cpu", "u 3cpu", "waits , waits QOSGrpJobsLimit", "heterogeneous job 1: GrpJobs=1 of QOS normal: 0 jobs run now, components 0-1 ask for 2 more; it never fits", q0 + "; " + q1},
-		{"GrpTRES=cpu=17", "u 1cpu whole", "u 1cpu whole", "waits QOSGrpCpuLimit, waits ", "heterogeneous job 1: GrpTRES=cpu=17 of QOS normal: 0 in use, components 0-1 ask for 32; it never fits",
+		{
+			"GrpTRES=cpu=4", "u 3cpu", "u 3cpu", "waits , waits QOSGrpCpuLimit",
+			"heterogeneous job 1: GrpTRES=cpu=4 of QOS normal: 0 in use, components 0-1 ask for 6; it never fits",
+			fewer0 + "; " + fewer1 + "; " + q0 + "; " + q1,
+		},
+		{
+			"GrpJobs=1", "u 3cpu", "u 3cpu", "waits , waits QOSGrpJobsLimit",
+			"heterogeneous job 1: GrpJobs=1 of QOS normal: 0 jobs run now, components 0-1 ask for 2 more; it never fits",
+			q0 + "; " + q1,
+		},
+		{"GrpTRES=cpu=17", "u 1cpu whole", "u 1cpu whole", "waits QOSGrpCpuLimit, waits ",
+			"heterogeneous job 1: GrpTRES=cpu=17 of QOS normal: 0 in use, components 0-1 ask for 32; it never fits",
 			"component 0 without --exclusive; component 1 without --exclusive; " + q0 + "; " + q1},
-		{"GrpTRES=cpu=2", "u 3cpu", "u 3cpu", "waits QOSGrpCpuLimit, waits QOSGrpCpuLimit", "heterogeneous job 1: GrpTRES=cpu=2 of QOS normal: 0 in use, components 0-1 ask for 6; it never fits", "components 0-1 with 1 CPU a task instead of 3; " + q01},
-		{"MaxTRES=cpu=4", "u 2cpu", "u 6cpu", "waits , waits QOSMaxCpuPerJobLimit", "it starts together with component 1 of heterogeneous job 1, which waits: QOSMaxCpuPerJobLimit",
+		{
+			"GrpTRES=cpu=2", "u 3cpu", "u 3cpu", "waits QOSGrpCpuLimit, waits QOSGrpCpuLimit",
+			"heterogeneous job 1: GrpTRES=cpu=2 of QOS normal: 0 in use, components 0-1 ask for 6; it never fits",
+			"components 0-1 with 1 CPU a task instead of 3; " + q01,
+		},
+		{"MaxTRES=cpu=4", "u 2cpu", "u 6cpu", "waits , waits QOSMaxCpuPerJobLimit",
+			"it starts together with component 1 of heterogeneous job 1, which waits: QOSMaxCpuPerJobLimit",
 			"component 1 with 4 CPUs a task instead of 6; " + q1},
 	} {
 		r := newRuled(t, 2, "", "", "", "", c.qos, "")
-		h := r.apply(&cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}).(cluster.JobID)
+		h := r.apply(&cluster.SubmitHet{
+			Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)},
+		}).(cluster.JobID)
 		r.scheduleAll()
 		s := r.s.Snapshot()
 		var causes, changes []string
@@ -185,26 +207,62 @@ func TestHetLimits(t *testing.T) {
 func TestHetDenied(t *testing.T) {
 	const none = ""
 	for _, c := range []struct{ limits, flags, first, second, hint string }{
-		{"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6"},
+		{
+			"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu",
+			"QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6",
+		},
 		{"GrpTRES=cpu=4", "DenyOnLimit", "u 5cpu", "u 3cpu", "QOSGrpCpuLimit"},
 		{"GrpTRES=cpu=6", "DenyOnLimit", "u 3cpu", "u 3cpu", none},
 		{"GrpTRES=cpu=4", "", "u 3cpu", "u 3cpu", none},
-		{"GrpTRES=mem=300", "DenyOnLimit", "u 200mb", "u 200mb", "QOSGrpMemLimit: GrpTRES=mem=300 of QOS normal, the components together ask for 400"},
-		{"GrpTRES=gres/gpu=3", "DenyOnLimit", "u 2gpu", "u 2gpu", "QOSGrpGRES: GrpTRES=gres/gpu=3 of QOS normal, the components together ask for 4"},
-		{"MaxTRES=node=1", "DenyOnLimit", "u", "u", "QOSMaxNodePerJobLimit: MaxTRES=node=1 of QOS normal, the components together ask for 2"},
-		{"MaxTRESPerUser=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "QOSMaxCpuPerUserLimit: MaxTRESPerUser=cpu=4 of QOS normal for user u, the components together ask for 6"},
-		{"MaxTRESPerAccount=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", "MaxCpuPerAccount: MaxTRESPerAccount=cpu=4 of QOS normal for account team, the components together ask for 6"},
-		{"MaxTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSMaxCpuMinutesPerJobLimit: MaxTRESMins=cpu=100 of QOS normal, the components together ask for 120"},
+		{
+			"GrpTRES=mem=300", "DenyOnLimit", "u 200mb", "u 200mb",
+			"QOSGrpMemLimit: GrpTRES=mem=300 of QOS normal, the components together ask for 400",
+		},
+		{
+			"GrpTRES=gres/gpu=3", "DenyOnLimit", "u 2gpu", "u 2gpu",
+			"QOSGrpGRES: GrpTRES=gres/gpu=3 of QOS normal, the components together ask for 4",
+		},
+		{
+			"MaxTRES=node=1", "DenyOnLimit", "u", "u",
+			"QOSMaxNodePerJobLimit: MaxTRES=node=1 of QOS normal, the components together ask for 2",
+		},
+		{
+			"MaxTRESPerUser=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu",
+			"QOSMaxCpuPerUserLimit: MaxTRESPerUser=cpu=4 of QOS normal for user u, the components together ask for 6",
+		},
+		{
+			"MaxTRESPerAccount=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu",
+			"MaxCpuPerAccount: MaxTRESPerAccount=cpu=4 of QOS normal for account team, the components together ask for 6",
+		},
+		{
+			"MaxTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min",
+			"QOSMaxCpuMinutesPerJobLimit: MaxTRESMins=cpu=100 of QOS normal, the components together ask for 120",
+		},
 		{"MaxTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 30min", none},
-		{"GrpTRESRunMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSGrpCPURunMinutesLimit: GrpTRESRunMins=cpu=100 of QOS normal, the components together ask for 120"},
-		{"GrpTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min", "QOSGrpCPUMinutesLimit: GrpTRESMins=cpu=100 of QOS normal, the components together ask for 120"},
-		{"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu strict", "QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6"},
+		{
+			"GrpTRESRunMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min",
+			"QOSGrpCPURunMinutesLimit: GrpTRESRunMins=cpu=100 of QOS normal, the components together ask for 120",
+		},
+		{
+			"GrpTRESMins=cpu=100", "DenyOnLimit", "u 60min", "u 60min",
+			"QOSGrpCPUMinutesLimit: GrpTRESMins=cpu=100 of QOS normal, the components together ask for 120",
+		},
+		{
+			"GrpTRES=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu strict",
+			"QOSGrpCpuLimit: GrpTRES=cpu=4 of QOS normal, the components together ask for 6",
+		},
 		{"GrpWall=5400", "DenyOnLimit", "u 60min", "u 60min", none}, // each is held to these alone
 		{"MaxWall=5400", "DenyOnLimit", "u 60min", "u 60min", none},
 		{"MaxTRESPerNode=cpu=4", "DenyOnLimit", "u 3cpu", "u 3cpu", none},
 		{"MinTRES=cpu=2", "DenyOnLimit", "u 1cpu", "u 1cpu", "QOSMinCpuNotSatisfied"},
-		{"GrpJobs=1", "DenyOnLimit", "u", "u", "QOSGrpJobsLimit: GrpJobs=1 of QOS normal, the components together ask for 2"},
-		{"MaxJobsPerUser=1", "DenyOnLimit", "u", "u", "QOSMaxJobsPerUserLimit: MaxJobsPerUser=1 of QOS normal for user u, the components together ask for 2"},
+		{
+			"GrpJobs=1", "DenyOnLimit", "u", "u",
+			"QOSGrpJobsLimit: GrpJobs=1 of QOS normal, the components together ask for 2",
+		},
+		{
+			"MaxJobsPerUser=1", "DenyOnLimit", "u", "u",
+			"QOSMaxJobsPerUserLimit: MaxJobsPerUser=1 of QOS normal for user u, the components together ask for 2",
+		},
 		{"GrpJobs=0", "DenyOnLimit", "u", "u", none},
 		{"GrpJobs=1", "", "u", "u", none},
 		{"GrpSubmitJobs=1", "", "u", "u", "QOSGrpSubmitJobsLimit"},
@@ -213,7 +271,10 @@ func TestHetDenied(t *testing.T) {
 	} {
 		r := newRuled(t, 2, "", "", "", "", c.limits, "", strings.Fields(c.flags)...)
 		r.n++
-		out := r.s.Apply(cluster.Entry{Index: r.n, At: r.now, By: cluster.Identity{System: true}, Cmd: &cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}}})
+		out := r.s.Apply(cluster.Entry{
+			Index: r.n, At: r.now, By: cluster.Identity{System: true},
+			Cmd: &cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}},
+		})
 		if c.hint == none != (out.Err == nil) || out.Err != nil && (out.Err.Kind != cluster.ErrPolicy || out.Err.Hint != c.hint) {
 			t.Errorf("%s %s (%s : %s): %v, want %s", c.limits, c.flags, c.first, c.second, out.Err, c.hint)
 		}
@@ -227,12 +288,30 @@ func TestHetDenied(t *testing.T) {
 // when there is room; those of a limit for each job are the component's.
 func TestHetOverrun(t *testing.T) {
 	for _, c := range []struct{ limits, first, second, reason, want string }{
-		{"qos: GrpTRES=cpu=8", "u 3cpu", "u 4cpu", "QOSGrpCpuLimit", "GrpTRES=cpu=8 of QOS normal: 2 in use, components 0-1 ask for 7; there is room at 2026-03-01 09:00:00 when job 1 is over"},
-		{"team: GrpTRES=cpu=8", "u 3cpu", "u 9cpu", "AssocGrpCpuLimit", "GrpTRES=cpu=8 of account team: 2 in use, components 0-1 ask for 12; it never fits"},
-		{"qos: GrpTRES=gres/gpu=1", "u 2gpu", "u", "QOSGrpGRES", "GrpTRES=gres/gpu=1 of QOS normal: 0 in use, component 0 asks for 2; it never fits"},
-		{"user: MaxJobs=2", "u", "u", "AssocMaxJobsLimit", "MaxJobs=2 of user u in account team: 1 job runs now, components 0-1 ask for 2 more; there is room at 2026-03-01 09:00:00 when job 1 is over"},
-		{"team: GrpTRESRunMins=cpu=200", "u 60min", "u 60min", "AssocGrpCPURunMinutesLimit", "GrpTRESRunMins=cpu=200 of account team: what runs has 120 minutes left, components 0-1 ask for 120 minutes"},
-		{"gate: GrpTRES=cpu=2", "u 3cpu strict", "u 4cpu", "QOSGrpCpuLimit", "GrpTRES=cpu=2 of QOS gate: 0 in use, component 0 asks for 3; it never fits"},
+		{
+			"qos: GrpTRES=cpu=8", "u 3cpu", "u 4cpu", "QOSGrpCpuLimit",
+			"GrpTRES=cpu=8 of QOS normal: 2 in use, components 0-1 ask for 7; there is room at 2026-03-01 09:00:00 when job 1 is over",
+		},
+		{
+			"team: GrpTRES=cpu=8", "u 3cpu", "u 9cpu", "AssocGrpCpuLimit",
+			"GrpTRES=cpu=8 of account team: 2 in use, components 0-1 ask for 12; it never fits",
+		},
+		{
+			"qos: GrpTRES=gres/gpu=1", "u 2gpu", "u", "QOSGrpGRES",
+			"GrpTRES=gres/gpu=1 of QOS normal: 0 in use, component 0 asks for 2; it never fits",
+		},
+		{
+			"user: MaxJobs=2", "u", "u", "AssocMaxJobsLimit",
+			"MaxJobs=2 of user u in account team: 1 job runs now, components 0-1 ask for 2 more; there is room at 2026-03-01 09:00:00 when job 1 is over",
+		},
+		{
+			"team: GrpTRESRunMins=cpu=200", "u 60min", "u 60min", "AssocGrpCPURunMinutesLimit",
+			"GrpTRESRunMins=cpu=200 of account team: what runs has 120 minutes left, components 0-1 ask for 120 minutes",
+		},
+		{
+			"gate: GrpTRES=cpu=2", "u 3cpu strict", "u 4cpu", "QOSGrpCpuLimit",
+			"GrpTRES=cpu=2 of QOS gate: 0 in use, component 0 asks for 3; it never fits",
+		},
 	} {
 		b := rules(t, c.limits)
 		b.add("u 2cpu")

@@ -73,7 +73,10 @@ func (b *testbed) settleAll() {
 			if j.Phase == cluster.Starting {
 				for _, n := range j.AllocNodes() {
 					nd, _ := b.s.Node(n)
-					b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
+					b.apply(&cluster.Report{
+						Node: n, Seq: nd.ReportSeq + 1,
+						Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.now}},
+					})
 				}
 			}
 		}
@@ -170,7 +173,8 @@ func TestEvictSets(t *testing.T) {
 		b.scheduleAll()
 		for _, o := range b.s.Components(b.job(lead)) {
 			if o.Phase != cluster.Starting {
-				t.Fatalf("seed %d round %d: %v have left, and component %d waits: %s", seed, round, leavers(d), o.Het.Offset, b.on(o.ID))
+				t.Fatalf("seed %d round %d: %v have left, and component %d waits: %s", seed, round,
+					leavers(d), o.Het.Offset, b.on(o.ID))
 			}
 		}
 	}

@@ -203,7 +203,8 @@ func (im *improver) offer(ks []knob, at setting, st Start) {
 		}
 	}
 	im.out = append(im.out, Change{
-		texts.join(", ", func(text string, of []*cluster.Job) string { return strings.TrimSpace(componentsText(of) + " " + text) }),
+		texts.join(", ",
+			func(text string, of []*cluster.Job) string { return strings.TrimSpace(componentsText(of) + " " + text) }),
 		hints.join(" && ", func(words string, of []*cluster.Job) string { return updateHint(of, words) }), st})
 }
 
@@ -359,7 +360,8 @@ func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 func excluded(j *cluster.Job, parts []*cluster.Job) (own, others []cluster.NodeName) {
 	others = []cluster.NodeName{}
 	for _, n := range j.Spec.Exclude {
-		if slices.ContainsFunc(parts, func(o *cluster.Job) bool { return o != j && slices.Contains(o.Spec.NodeList, n) }) {
+		if slices.ContainsFunc(parts,
+			func(o *cluster.Job) bool { return o != j && slices.Contains(o.Spec.NodeList, n) }) {
 			others = append(others, n)
 		} else {
 			own = append(own, n)

@@ -8,11 +8,14 @@ import (
 	"dev.muster/cluster"
 )
 
-// Scheduler makes cycles that follow each other. It decides what Schedule would, always, but keeps what the last
-// cycle has found out and, where it can, looks only at what has changed since: an incremental pass. DESIGN.md says
-// what is kept and what invalidates it; where a pass meets anything that reaches farther it gives up, and the cycle
-// is a full pass.
+// Scheduler makes cycles that follow each other. It decides what Schedule would, always, if that knew where images
+// are, but keeps what the last cycle has found out and, where it can, looks only at what has changed since: an
+// incremental pass. DESIGN.md says what is kept and what invalidates it; where a pass meets anything that reaches
+// farther it gives up, and the cycle is a full pass.
 type Scheduler struct {
+	// Images says where images are, of which it may say something else in each cycle; nil: nobody knows.
+	Images ImageLocality
+
 	last        *cycle    // nil: the next cycle is a full pass
 	nodes       nodeCache // as of the last full pass
 	mostRecords int       // of the queue, looked at in one cycle; 0: see queueDepth
@@ -62,10 +65,12 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 	c := s.last
 	s.last, s.gaveUp = nil, nil
 	if c != nil {
+		c.images = newImageNodes(s.Images)
 		s.gaveUp = c.goOn(snap, now)
 	}
 	if c == nil || s.gaveUp != nil {
 		c = newCycleOn(s.nodes.freeSet(snap), snap, now)
+		c.images = newImageNodes(s.Images)
 		c.fullPass(cmp.Or(s.mostRecords, c.queueDepth()))
 		c.book.fullPassShapes = len(c.book.list)
 	}
@@ -75,11 +80,15 @@ func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.De
 	return c.decisions
 }
 
+// Forget has the next cycle be a full pass: what this one has decided is not going to happen at once.
+func (s *Scheduler) Forget() { s.last = nil }
+
 // unstable reports whether a job may become ready, or cease to be, without a change of its record.
 func unstable(j *cluster.Job, now time.Time) bool {
 	s := j.Spec
 	inTime := j.Eligible.After(now) || s.Begin.After(now) || s.Switches != 0
-	byOthers := len(j.Depends.Terms) > 0 || s.Licenses != "" || s.Array != nil && s.Array.Limit > 0
+	byTasks := s.Array != nil && (s.Array.Limit > 0 || j.Burst != nil)
+	byOthers := len(j.Depends.Terms) > 0 || s.Licenses != "" || byTasks
 	return inTime || byOthers
 }
 
@@ -348,7 +357,20 @@ func waitsAsDecided(was, is *cluster.Job, said *cluster.Decision) bool {
 // asksTheSame reports whether nothing has changed of a record that the scheduler goes by.
 func asksTheSame(was, is *cluster.Job) bool {
 	return was.Spec == is.Spec && was.Held == is.Held && was.Limit == is.Limit &&
-		asksForSameTasks(was, is) && slices.Equal(was.Avoid, is.Avoid)
+		asksForSameTasks(was, is) && mayGoTheSame(was, is)
+}
+
+// mayGoTheSame reports whether two records keep off the same nodes, and their burst buffers stand alike.
+func mayGoTheSame(was, is *cluster.Job) bool {
+	return slices.Equal(was.Avoid, is.Avoid) && stagedAlike(was, is)
+}
+
+// stagedAlike reports whether the burst buffers of two records stand alike.
+func stagedAlike(was, is *cluster.Job) bool {
+	if was.Burst == nil || is.Burst == nil {
+		return was.Burst == is.Burst
+	}
+	return was.Burst.State == is.Burst.State
 }
 
 func asksForSameTasks(was, is *cluster.Job) bool {

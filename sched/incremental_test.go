@@ -22,6 +22,9 @@ func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
 			h.gaveUp = gaveUp
+			if k%2 == 0 {
+				h.scheduler.Images = h.withImage
+			}
 			for range 60 {
 				h.step()
 				for n := 0; h.decide() && n < 3; n++ {
@@ -44,6 +47,9 @@ func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 	if few || all.limitedStarts < 30 || all.limitedWaits < 100 || all.nodesGivenBack < 30 {
 		t.Error("the histories say little")
 	}
+	if all.imageStarts < 100 {
+		t.Errorf("%d jobs have started where their images are: the histories say little of that", all.imageStarts)
+	}
 }
 
 // count adds up what was met in a history.
@@ -55,6 +61,7 @@ func (h *history) count(o *history) {
 	h.limitedStarts += o.limitedStarts
 	h.limitedWaits += o.limitedWaits
 	h.nodesGivenBack += o.nodesGivenBack
+	h.imageStarts += o.imageStarts
 }
 
 // TestIncrementalPassEnds: this history once kept the scheduler busy for good: a job whose shape failed beside the
@@ -91,15 +98,22 @@ type history struct {
 	nodesGivenBack    int  // nodes that jobs gave back and were clean of
 	limitedStarts     int  // jobs that had waited for limits and started in cycles that went on
 	limitedWaits      int  // jobs that wait for limits from then on
+	imageStarts       int  // jobs that started in cycles that went on, on nodes that have their image
 }
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
 	nodes := 2 + r.IntN(10)
 	var parts []cluster.Partition
 	if r.IntN(2) == 0 {
-		parts = append(parts, cluster.Partition{Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp, PriorityTier: r.IntN(2)})
+		parts = append(parts, cluster.Partition{
+			Name: "half", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}, State: cluster.PartitionUp,
+			PriorityTier: r.IntN(2),
+		})
 	}
-	h := &history{testbed: newTestbed(t, nodes, parts...), r: r, hasHet: r.IntN(3) == 0, maxMinutes: 40 << r.IntN(4), plainJobs: r.IntN(2) == 0}
+	h := &history{
+		testbed: newTestbed(t, nodes, parts...), r: r, hasHet: r.IntN(3) == 0, maxMinutes: 40 << r.IntN(4),
+		plainJobs: r.IntN(2) == 0,
+	}
 	if r.IntN(2) == 0 {
 		h.scheduler.mostRecords = 3 + r.IntN(20)
 	}
@@ -108,7 +122,11 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	if r.IntN(5) == 0 {
 		cfg.CompleteWait, cfg.CompleteLocal = time.Minute, r.IntN(2) == 0
 	}
-	cfg.StrictOrder, cfg.BestFit, cfg.Gradient, cfg.ShortestFirst, cfg.PlanWhole = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(4) == 0
+	cfg.StrictOrder = r.IntN(2) == 0
+	cfg.BestFit = r.IntN(4) == 0
+	cfg.Gradient = r.IntN(4) == 0
+	cfg.ShortestFirst = r.IntN(4) == 0
+	cfg.PlanWhole = r.IntN(4) == 0
 	cfg.NoBestFit = cfg.ShortestFirst != cfg.PlanWhole // no draw of its own: histories that are named stay what they are
 	h.apply(&cluster.Configure{Config: &cfg})
 	h.hasReservations = r.IntN(3) == 0
@@ -123,7 +141,10 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 func (h *history) addLimits() {
 	r, cfg := h.r, *h.s.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: r.IntN(3) == 0}
-	cfg.Priority = cluster.PriorityConfig{Multifactor: r.IntN(2) == 0, CalcPeriod: time.Hour, HalfLife: time.Hour, MaxAge: time.Hour, Weights: cluster.PriorityWeights{Age: 1000, FairShare: 1000}}
+	cfg.Priority = cluster.PriorityConfig{
+		Multifactor: r.IntN(2) == 0, CalcPeriod: time.Hour, HalfLife: time.Hour, MaxAge: time.Hour,
+		Weights: cluster.PriorityWeights{Age: 1000, FairShare: 1000},
+	}
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	main := &cfg.Partitions[0]
 	if r.IntN(4) == 0 {
@@ -137,9 +158,16 @@ func (h *history) addLimits() {
 	}
 	h.apply(&cluster.Configure{Config: &cfg})
 	team := &cluster.Association{Account: "team", Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}
-	h.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}}, {Assoc: team, Under: "root"}}})
+	h.apply(&cluster.ChangeAccounts{
+		Changes: []cluster.Change{
+			h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}},
+			{Assoc: team, Under: "root"},
+		},
+	})
 	for _, user := range []string{"u", "v"} {
-		h.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)}})
+		h.apply(&cluster.ChangeAccounts{
+			Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)},
+		})
 	}
 }
 
@@ -155,7 +183,12 @@ func (h *history) someQOS(name string) cluster.Change {
 }
 
 func (h *history) someUser(name string) cluster.Change {
-	return cluster.Change{Assoc: &cluster.Association{Account: "team", User: name, Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}, Under: "team"}
+	return cluster.Change{
+		Assoc: &cluster.Association{
+			Account: "team", User: name, Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits(),
+		},
+		Under: "team",
+	}
 }
 
 // someLimits are a few that hold back some of randomJob's jobs.
@@ -164,8 +197,11 @@ func (h *history) someLimits() cluster.Limits {
 	for _, l := range []struct {
 		name string
 		most int
-	}{{"GrpTRES=cpu", 16 * nodes}, {"GrpTRES=node", nodes}, {"GrpTRES=gres/gpu", 4 * nodes}, {"GrpJobs", 3 * nodes}, {"MaxJobs", 2 * nodes}, {"MaxTRES=cpu", 60}, {"MaxTRESPerUser=cpu", 16 * nodes},
-		{"MaxTRESPerAccount=mem", 64000 * nodes}, {"MaxJobsPerUser", 3 * nodes}, {"GrpTRESRunMins=cpu", 2000 * nodes}, {"MaxTRESRunMinsPerUser=cpu", 1000 * nodes}, {"GrpTRESMins=cpu", 20000 * nodes},
+	}{{"GrpTRES=cpu", 16 * nodes}, {"GrpTRES=node", nodes}, {"GrpTRES=gres/gpu", 4 * nodes},
+		{"GrpJobs", 3 * nodes}, {"MaxJobs", 2 * nodes}, {"MaxTRES=cpu", 60}, {"MaxTRESPerUser=cpu", 16 * nodes},
+		{"MaxTRESPerAccount=mem", 64000 * nodes}, {"MaxJobsPerUser", 3 * nodes},
+		{"GrpTRESRunMins=cpu", 2000 * nodes}, {"MaxTRESRunMinsPerUser=cpu", 1000 * nodes},
+		{"GrpTRESMins=cpu", 20000 * nodes},
 		{"GrpWall", 600000}, {"MaxWall", 12000}, {"MaxTRESMins=cpu", 6000}, {"MinTRES=cpu", 2}} {
 		if h.r.IntN(8) == 0 {
 			text += fmt.Sprintf(" %s=%d", l.name, 1+h.r.IntN(l.most))
@@ -180,7 +216,9 @@ func (h *history) step() {
 	some := func() cluster.JobID { return h.seen[r.IntN(len(h.seen))] }
 	try := func(c cluster.Command) { // it may be refused
 		h.n++
-		if out := h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c}); out.Panic != "" {
+		if out := h.s.Apply(cluster.Entry{
+			Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c,
+		}); out.Panic != "" {
 			h.t.Fatal(out.Panic)
 		}
 	}
@@ -196,7 +234,7 @@ func (h *history) step() {
 		h.seen = append(h.seen, h.apply(c).(cluster.JobID))
 	case k < 9 || len(h.seen) == 0:
 		for range 1 + r.IntN(3) {
-			h.seen = append(h.seen, h.submit(h.randomJob))
+			h.seen = append(h.seen, h.submit(h.inSomeImage))
 		}
 	case k < 14:
 		for j := range h.s.Snapshot().Live() {
@@ -225,7 +263,10 @@ func (h *history) step() {
 	case k >= 20: // some of those that run give nodes back, which are clean of them at once or when they end
 		tell := func(j *cluster.Job, name cluster.NodeName, what cluster.UpdateKind) {
 			n, _ := h.s.Node(name)
-			try(&cluster.Report{Node: name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: what, Job: j.ID, Attempt: j.Attempt}}})
+			try(&cluster.Report{
+				Node: name, Seq: n.ReportSeq + 1,
+				Updates: []cluster.Update{{Kind: what, Job: j.ID, Attempt: j.Attempt}},
+			})
 		}
 		for j := range h.s.Snapshot().Live() {
 			if len(j.AllocNodes()) < 2 || j.Phase == cluster.Ending {
@@ -248,7 +289,10 @@ func (h *history) step() {
 		try(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS([]string{"normal", "long"}[r.IntN(2)])}})
 	case k == 18 && h.hasReservations && r.IntN(2) == 0:
 		start := h.now.Add(time.Duration(r.IntN(3*h.maxMinutes)) * time.Minute)
-		v := cluster.Reservation{Name: fmt.Sprint("r", r.IntN(3)), Start: start, End: start.Add(time.Duration(1+r.IntN(300)) * time.Minute), Users: []string{"u"}}
+		v := cluster.Reservation{
+			Name: fmt.Sprint("r", r.IntN(3)), Start: start,
+			End: start.Add(time.Duration(1+r.IntN(300)) * time.Minute), Users: []string{"u"},
+		}
 		if v.Nodes = []cluster.NodeName{nodeName(r.IntN(2))}; r.IntN(2) == 0 {
 			v.Flags = cluster.ResvMaint
 		}
@@ -267,6 +311,36 @@ func (h *history) step() {
 			try(c)
 		}
 	}
+}
+
+// inSomeImage is randomJob, every other one in an image. Histories draw nothing for that, so that those that are named
+// stay what they are.
+func (h *history) inSomeImage(s *cluster.JobSpec) {
+	h.randomJob(s)
+	if h.n%2 == 0 {
+		s.Inside = &cluster.Container{Image: fmt.Sprint("image", h.n%6)}
+	}
+}
+
+// withImage are other nodes from time to time.
+func (h *history) withImage(image string) (out []cluster.NodeName) {
+	age, number := int(h.n/16), int(image[len(image)-1])
+	for i := range h.s.Snapshot().NodeCount() {
+		if (i+age+number)%3 == 0 {
+			out = append(out, nodeName(i))
+		}
+	}
+	return out
+}
+
+// hasImage reports whether all nodes that a job starts on have its image.
+func (h *history) hasImage(j *cluster.Job, a *cluster.Alloc) bool {
+	image := imageOf(j.Spec)
+	if image == "" || h.scheduler.Images == nil {
+		return false
+	}
+	have := h.withImage(image)
+	return !slices.ContainsFunc(a.Shares, func(sh cluster.Share) bool { return !slices.Contains(have, sh.Node) })
 }
 
 func (h *history) randomJob(s *cluster.JobSpec) {
@@ -325,6 +399,7 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 func (h *history) decide() bool {
 	snap := h.s.Snapshot()
 	full, last := newCycle(snap, h.now), h.scheduler.last
+	full.images = newImageNodes(h.scheduler.Images)
 	want := full.fullPass(cmp.Or(h.scheduler.mostRecords, full.queueDepth()))
 	got := h.scheduler.Schedule(snap, h.now)
 	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
@@ -350,6 +425,7 @@ func (h *history) decide() bool {
 		for _, d := range got {
 			h.incrementalStarts += b2i(d.Start != nil)
 			j, _ := h.s.Job(d.Job)
+			h.imageStarts += b2i(d.Start != nil && h.hasImage(j, d.Start))
 			h.limitedStarts += b2i(d.Start != nil && isLimit(j.Wait))
 			h.limitedWaits += b2i(d.Start == nil && isLimit(d.Wait))
 		}
@@ -382,4 +458,18 @@ func dump(ds []cluster.Decision) (out []string) {
 		out = append(out, fmt.Sprintf("%+v %s\n", d, alloc))
 	}
 	return out
+}
+
+// TestIncrementalBurst: a job whose burst buffer has gone on is looked at again, though its reason is the same.
+func TestIncrementalBurst(t *testing.T) {
+	was := &cluster.Job{Spec: &cluster.JobSpec{}, Wait: cluster.WaitStageIn}
+	was.Burst = &cluster.Burst{State: cluster.BurstStagingIn}
+	is := *was
+	if !waitsAsDecided(was, &is, nil) {
+		t.Error("a job that has not changed is looked at again")
+	}
+	is.Burst = &cluster.Burst{State: cluster.BurstStagedIn}
+	if waitsAsDecided(was, &is, nil) {
+		t.Error("a job that has staged in is not looked at again")
+	}
 }

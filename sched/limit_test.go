@@ -42,8 +42,12 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 	b := newTestbed(t, nodes)
 	cfg := *b.s.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
-	cfg.Priority = cluster.PriorityConfig{Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour}
-	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate"},
+	cfg.Priority = cluster.PriorityConfig{
+		Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour,
+	}
+	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{
+		Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate",
+	},
 		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
 		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4},
 		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp, DefaultTime: 15 * time.Minute},
@@ -51,14 +55,19 @@ func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string
 	b.apply(&cluster.Configure{Config: &cfg})
 	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
 	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
-		{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Limits: lim(qos), Flags: flags}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1, Limits: lim(gate)}},
+		{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Limits: lim(qos), Flags: flags}},
+		{QOS: &cluster.QOS{Name: "gate", UsageFactor: 1, Limits: lim(gate)}},
 		{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}, Limits: lim(root)}},
-		{Account: &cluster.Account{Name: "group"}}, {Assoc: &cluster.Association{Account: "group", Shares: 1, Limits: lim(group)}}}})
+		{Account: &cluster.Account{Name: "group"}},
+		{Assoc: &cluster.Association{Account: "group", Shares: 1, Limits: lim(group)}}}})
 	above, _ := b.s.AssocOf("group", "", "")
 	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
-		{Account: &cluster.Account{Name: "team"}}, {Assoc: &cluster.Association{Account: "team", Parent: above.ID, Shares: 1, Limits: lim(team)}},
-		{User: &cluster.User{Name: "u", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1, Limits: lim(user)}},
-		{User: &cluster.User{Name: "v", DefaultAccount: "team"}}, {Assoc: &cluster.Association{Account: "team", User: "v", Shares: 1}}}})
+		{Account: &cluster.Account{Name: "team"}},
+		{Assoc: &cluster.Association{Account: "team", Parent: above.ID, Shares: 1, Limits: lim(team)}},
+		{User: &cluster.User{Name: "u", DefaultAccount: "team"}},
+		{Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1, Limits: lim(user)}},
+		{User: &cluster.User{Name: "v", DefaultAccount: "team"}},
+		{Assoc: &cluster.Association{Account: "team", User: "v", Shares: 1}}}})
 	return ruled{b}
 }
 
@@ -162,7 +171,10 @@ func TestLimits(t *testing.T) {
 		// of the partition's QOS, which comes first; or the job's, if it says so
 		{"gate: MaxJobsPerUser=1", "u strict, u strict, u", "- QOSMaxJobsPerUserLimit -"},
 		{"gate: MaxJobsPerUser=2; qos: MaxJobsPerUser=1", "u strict, u strict, u strict", "- - QOSMaxJobsPerUserLimit"},
-		{"gate: MaxJobsPerUser=2; qos: MaxJobsPerUser=1; flags: OverPartQOS", "u strict, u strict", "- QOSMaxJobsPerUserLimit"},
+		{
+			"gate: MaxJobsPerUser=2; qos: MaxJobsPerUser=1; flags: OverPartQOS", "u strict, u strict",
+			"- QOSMaxJobsPerUserLimit",
+		},
 		{"gate: GrpTRES=cpu=2", "u 2cpu strict, v strict, v", "- QOSGrpCpuLimit -"},
 		// of the partition
 		{"", "u 3cpu few, u 2cpu few, v 2cpu few, u 2cpu", "- QOSMaxCpuPerUserLimit - -"},
@@ -186,7 +198,10 @@ func TestLimits(t *testing.T) {
 			var got []string
 			for _, text := range strings.Split(c.jobs, ",") {
 				b.n++
-				out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: ruledJob(text)}})
+				out := b.s.Apply(cluster.Entry{
+					Index: b.n, At: b.now, By: cluster.Identity{System: true},
+					Cmd: &cluster.Submit{Spec: ruledJob(text)},
+				})
 				id := cluster.JobID(0)
 				if out.Err == nil {
 					id = out.Result.(cluster.JobID)
@@ -221,7 +236,8 @@ func TestLimits(t *testing.T) {
 func (b ruled) told(j *cluster.Job) {
 	b.t.Helper()
 	causes := Explain(b.s.Snapshot(), b.now, j.ID).Causes
-	if (strings.HasPrefix(string(j.Wait), "Assoc") || strings.HasPrefix(string(j.Wait), "QOS")) && !slices.ContainsFunc(causes, func(c Cause) bool { return c.Reason == j.Wait }) {
+	limited := strings.HasPrefix(string(j.Wait), "Assoc") || strings.HasPrefix(string(j.Wait), "QOS")
+	if limited && !slices.ContainsFunc(causes, func(c Cause) bool { return c.Reason == j.Wait }) {
 		b.t.Errorf("job %d waits for %s, told is %+v", j.ID, j.Wait, causes)
 	}
 }
@@ -229,21 +245,84 @@ func (b ruled) told(j *cluster.Job) {
 // TestOverrun: of a limit that is in the way is told whose it is, its figures, and when there is room.
 func TestOverrun(t *testing.T) {
 	for _, c := range []struct{ limits, jobs, want, hint string }{
-		{"user: MaxJobs=2", "u 30min, u 90min, u", "MaxJobs=2 of user u in account team: 2 jobs run now; there is room at 2026-03-01 08:30:00 when job 1 is over", "sacctmgr show assoc where account=team user=u"},
-		{"group: GrpJobs=1", "v, u", "GrpJobs=1 of account group: 1 job runs now; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show assoc where account=group"},
-		{"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 5cpu", "GrpTRES=cpu=8 of account team: 7 in use, the job asks for 5; there is room at 2026-03-01 08:20:00 when job 2 is over", "sacctmgr show assoc where account=team"},
-		{"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 8cpu", "GrpTRES=cpu=8 of account team: 7 in use, the job asks for 8; there is room at 2026-03-01 08:50:00 when job 1 is over", "sacctmgr show assoc where account=team"},
-		{"team: GrpTRES=cpu=8", "u 3cpu, v 9cpu", "GrpTRES=cpu=8 of account team: 3 in use, the job asks for 9; it never fits", "sacctmgr show assoc where account=team"},
-		{"qos: GrpTRES=mem=300", "u 200mb, v 200mb", "GrpTRES=mem=300MB of QOS normal: 200 MB in use, the job asks for 200 MB; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
-		{"team: GrpTRESRunMins=cpu=100", "u 60min, v 50min", "GrpTRESRunMins=cpu=100 of account team: what runs has 60 minutes left, the job asks for 50 minutes", "sacctmgr show assoc where account=team"},
-		{"team: GrpTRESMins=cpu=0", "u", "GrpTRESMins=cpu=0 of account team: 0 minutes used up", "sacctmgr show assoc where account=team"},
-		{"user: MaxWall=1800", "u 60min", "MaxWall=30min of user u in account team: the job asks for 1 h; it never fits", "sacctmgr show assoc where account=team user=u"},
-		{"user: MaxTRES=gres/gpu=1", "u 2gpu", "MaxTRES=gres/gpu=1 of user u in account team: the job asks for 2; it never fits", "sacctmgr show assoc where account=team user=u"},
+		{
+			"user: MaxJobs=2", "u 30min, u 90min, u",
+			"MaxJobs=2 of user u in account team: 2 jobs run now; there is room at 2026-03-01 08:30:00 when job " +
+				"1 is over",
+			"sacctmgr show assoc where account=team user=u",
+		},
+		{
+			"group: GrpJobs=1", "v, u",
+			"GrpJobs=1 of account group: 1 job runs now; there is room at 2026-03-01 09:00:00 when job 1 is over",
+			"sacctmgr show assoc where account=group",
+		},
+		{
+			"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 5cpu",
+			"GrpTRES=cpu=8 of account team: 7 in use, the job asks for 5; there is room at 2026-03-01 08:20:00 " +
+				"when job 2 is over",
+			"sacctmgr show assoc where account=team",
+		},
+		{
+			"team: GrpTRES=cpu=8", "u 3cpu 50min, v 4cpu 20min, v 8cpu",
+			"GrpTRES=cpu=8 of account team: 7 in use, the job asks for 8; there is room at 2026-03-01 08:50:00 " +
+				"when job 1 is over",
+			"sacctmgr show assoc where account=team",
+		},
+		{
+			"team: GrpTRES=cpu=8", "u 3cpu, v 9cpu",
+			"GrpTRES=cpu=8 of account team: 3 in use, the job asks for 9; it never fits",
+			"sacctmgr show assoc where account=team",
+		},
+		{
+			"qos: GrpTRES=mem=300", "u 200mb, v 200mb",
+			"GrpTRES=mem=300MB of QOS normal: 200 MB in use, the job asks for 200 MB; there is room at " +
+				"2026-03-01 09:00:00 when job 1 is over",
+			"sacctmgr show qos normal",
+		},
+		{
+			"team: GrpTRESRunMins=cpu=100", "u 60min, v 50min",
+			"GrpTRESRunMins=cpu=100 of account team: what runs has 60 minutes left, the job asks for 50 minutes",
+			"sacctmgr show assoc where account=team",
+		},
+		{
+			"team: GrpTRESMins=cpu=0", "u", "GrpTRESMins=cpu=0 of account team: 0 minutes used up",
+			"sacctmgr show assoc where account=team",
+		},
+		{
+			"user: MaxWall=1800", "u 60min",
+			"MaxWall=30min of user u in account team: the job asks for 1 h; it never fits",
+			"sacctmgr show assoc where account=team user=u",
+		},
+		{
+			"user: MaxTRES=gres/gpu=1", "u 2gpu",
+			"MaxTRES=gres/gpu=1 of user u in account team: the job asks for 2; it never fits",
+			"sacctmgr show assoc where account=team user=u",
+		},
 		{"qos: MinTRES=cpu=2", "u", "MinTRES=cpu=2 of QOS normal: the job asks for 1", "sacctmgr show qos normal"},
-		{"qos: MaxTRESPerUser=cpu=4", "u 3cpu, u 2cpu", "MaxTRESPerUser=cpu=4 of QOS normal for user u: 3 in use, the job asks for 2; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
-		{"qos: MaxJobsPerAccount=1", "v, u", "MaxJobsPerAccount=1 of QOS normal for account team: 1 job runs now; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show qos normal"},
-		{"user: MaxJobs=9", "u 3cpu few, u 2cpu few", "MaxCPUsPerUser=4 of partition few for user u: 3 in use, the job asks for 2; there is room at 2026-03-01 09:00:00 when job 1 is over", "scontrol show partition few"},
-		{"team: GrpTRES=cpu=18", "u 3cpu, u 2cpu whole", "GrpTRES=cpu=18 of account team: 3 in use, the job asks for 16; there is room at 2026-03-01 09:00:00 when job 1 is over", "sacctmgr show assoc where account=team"},
+		{
+			"qos: MaxTRESPerUser=cpu=4", "u 3cpu, u 2cpu",
+			"MaxTRESPerUser=cpu=4 of QOS normal for user u: 3 in use, the job asks for 2; there is room at " +
+				"2026-03-01 09:00:00 when job 1 is over",
+			"sacctmgr show qos normal",
+		},
+		{
+			"qos: MaxJobsPerAccount=1", "v, u",
+			"MaxJobsPerAccount=1 of QOS normal for account team: 1 job runs now; there is room at 2026-03-01 " +
+				"09:00:00 when job 1 is over",
+			"sacctmgr show qos normal",
+		},
+		{
+			"user: MaxJobs=9", "u 3cpu few, u 2cpu few",
+			"MaxCPUsPerUser=4 of partition few for user u: 3 in use, the job asks for 2; there is room at " +
+				"2026-03-01 09:00:00 when job 1 is over",
+			"scontrol show partition few",
+		},
+		{
+			"team: GrpTRES=cpu=18", "u 3cpu, u 2cpu whole",
+			"GrpTRES=cpu=18 of account team: 3 in use, the job asks for 16; there is room at 2026-03-01 " +
+				"09:00:00 when job 1 is over",
+			"sacctmgr show assoc where account=team",
+		},
 	} {
 		b := rules(t, c.limits)
 		var last cluster.JobID
@@ -253,7 +332,9 @@ func TestOverrun(t *testing.T) {
 		b.scheduleAll()
 		j, _ := b.s.Job(last)
 		list := Explain(b.s.Snapshot(), b.now, last).Causes
-		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (Cause{j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint}) {
+		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (Cause{
+			j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint,
+		}) {
 			t.Errorf("%s; %s\ngot  %+v\nwant %s, %s", c.limits, c.jobs, list, c.want, c.hint)
 		}
 	}
@@ -275,9 +356,14 @@ func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 	b.t.Helper()
 	inUse := regexp.MustCompile(`^\w+: *(GrpJobs|GrpTRES|GrpTRESRunMins|MaxJobs|MaxSubmitJobs|GrpSubmitJobs|Max\w+Per(User|Account))=[^;]*$`).MatchString(limits) && !strings.Contains(texts[0], "tasks")
 	if !inUse {
-		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}}}, {QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
-			{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}}}, {Assoc: &cluster.Association{Account: "group", Shares: 1}},
-			{Assoc: &cluster.Association{Account: "team", Shares: 1}, Under: "group"}, {Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1}}}})
+		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
+			QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}},
+		},
+			{QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
+			{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}}},
+			{Assoc: &cluster.Association{Account: "group", Shares: 1}},
+			{Assoc: &cluster.Association{Account: "team", Shares: 1}, Under: "group"},
+			{Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1}}}})
 	}
 	for i, id := range jobs {
 		for range texts { // as many rounds as there are jobs that may wait for each other
@@ -320,8 +406,10 @@ func TestLimitStop(t *testing.T) {
 		{"qos: GrpTRES=cpu=4", "u 5cpu : u, u, v, u brief", "QOSGrpCpuLimit+ Priority Priority -"},
 		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu, u, v, u brief", "+QOSGrpCpuLimit Priority Priority -"},
 		{"user: MaxJobs=1", "u : u, u", "+AssocMaxJobsLimit Priority"},
-		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu brief, u brief, u", "+QOSGrpCpuLimit Priority -"}, // as the one that the limit keeps
-		{"qos: GrpTRES=cpu=17", "u 1cpu whole : u 1cpu whole, u", "QOSGrpCpuLimit+ Priority"},     // for what it would get
+		{
+			"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu brief, u brief, u", "+QOSGrpCpuLimit Priority -",
+		}, // as the one that the limit keeps
+		{"qos: GrpTRES=cpu=17", "u 1cpu whole : u 1cpu whole, u", "QOSGrpCpuLimit+ Priority"}, // for what it would get
 		{"qos: GrpTRES=cpu=4", "u 3cpu : u 3cpu hold, u", "+JobHeldUser -"},
 		{"qos: GrpTRES=cpu=90", "u 5nodes : u, u", "PartitionNodeLimit+ -"},
 	} {
@@ -387,10 +475,13 @@ func (b ruled) phase(id cluster.JobID) cluster.Phase {
 func TestLimitsHold(t *testing.T) {
 	for seed := range uint64(8) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		b := newRuled(t, 6, "GrpTRES=cpu=40", "GrpJobs=9", "GrpTRES=gres/gpu=7", "MaxJobs=4", "MaxTRESPerUser=mem=9000 GrpTRESRunMins=cpu=2000", "GrpTRES=node=3 MaxJobsPerUser=6")
+		b := newRuled(t, 6, "GrpTRES=cpu=40", "GrpJobs=9", "GrpTRES=gres/gpu=7", "MaxJobs=4",
+			"MaxTRESPerUser=mem=9000 GrpTRESRunMins=cpu=2000", "GrpTRES=node=3 MaxJobsPerUser=6")
 		for range 60 {
 			for range rnd.IntN(6) {
-				b.add(fmt.Sprintf("%s %dcpu %dgpu %dmb %dnodes %dmin %s", []string{"u", "v"}[rnd.IntN(2)], 1+rnd.IntN(6), rnd.IntN(3), 100+rnd.IntN(3000),
+				b.add(fmt.Sprintf("%s %dcpu %dgpu %dmb %dnodes %dmin %s", []string{
+					"u", "v",
+				}[rnd.IntN(2)], 1+rnd.IntN(6), rnd.IntN(3), 100+rnd.IntN(3000),
 					1+rnd.IntN(2), 10+rnd.IntN(100), []string{"main", "strict", "few"}[rnd.IntN(3)]))
 			}
 			b.scheduleAll()
@@ -438,7 +529,10 @@ func (b ruled) holds(seed uint64) {
 			}
 		}
 	}
-	for what, top := range map[string]float64{"cpu": 40, "jobs": 9, "gpu": 7, "mem u": 9000, "mem v": 9000, "run": 2000, "node strict": 3, "few u": 4, "few v": 4} {
+	for what, top := range map[string]float64{
+		"cpu": 40, "jobs": 9, "gpu": 7, "mem u": 9000, "mem v": 9000, "run": 2000, "node strict": 3,
+		"few u": 4, "few v": 4,
+	} {
 		if sums[what] > top {
 			b.t.Fatalf("seed %d: %s is %v, its limit %v", seed, what, sums[what], top)
 		}
@@ -450,7 +544,8 @@ func (b ruled) holds(seed uint64) {
 
 // BenchmarkLimits is a cycle over jobs that limits of all kinds hold back.
 func BenchmarkLimits(t *testing.B) {
-	b := newRuled(t, 1000, "GrpTRES=cpu=2000", "", "GrpTRES=gres/gpu=100", "MaxTRES=cpu=64", "MaxTRESPerUser=cpu=1000", "")
+	b := newRuled(t, 1000, "GrpTRES=cpu=2000", "", "GrpTRES=gres/gpu=100", "MaxTRES=cpu=64",
+		"MaxTRESPerUser=cpu=1000", "")
 	for i := range 10_000 {
 		b.add(fmt.Sprintf("%s %dcpu %dmin", []string{"u", "v"}[i%2], 1+i%8, 10+i%50))
 	}
@@ -464,7 +559,8 @@ func BenchmarkLimits(t *testing.B) {
 // TestLimitsBeforeAccounts: limits are the reason before the accounts that a partition takes, but for limits on
 // resources.
 func TestLimitsBeforeAccounts(t *testing.T) {
-	for limits, want := range map[string]string{"GrpJobs=0": "AssocGrpJobsLimit", "GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
+	for limits, want := range map[string]string{"GrpJobs=0": "AssocGrpJobsLimit",
+		"GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
 		"GrpTRES=cpu=0": "Job's account not permitted to use this partition (shut allows others not team)"} {
 		b := newRuled(t, 1, "", "", limits, "", "", "")
 		id := b.apply(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
@@ -510,7 +606,16 @@ func TestDefaultTimeLimit(t *testing.T) {
 func TestUsageThreshold(t *testing.T) {
 	b := newRuled(t, 1, "", "", "", "", "", "")
 	most := 2.0
-	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, UsageThreshold: &most, Flags: []string{"EnforceUsageThreshold"}}}}})
+	b.apply(&cluster.ChangeAccounts{
+		Changes: []cluster.Change{
+			{
+				QOS: &cluster.QOS{
+					Name: "normal", UsageFactor: 1, UsageThreshold: &most,
+					Flags: []string{"EnforceUsageThreshold"},
+				},
+			},
+		},
+	})
 	id := b.apply(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
 	b.scheduleAll()
 	if c := Explain(b.s.Snapshot(), b.now, id).Causes; len(c) != 1 || c[0].Text != "partition main: UsageThreshold=2 of QOS normal: the fair share of the job's association is 1" {
@@ -527,7 +632,8 @@ func TestMinPrioThreshold(t *testing.T) {
 	for _, c := range []struct {
 		user, qos string
 		passes    bool
-	}{{"", "", false}, {"MinPrioThreshold=4000000000", "", true}, {"", "MinPrioThreshold=4000000000", true}, {"MinPrioThreshold=1", "", false},
+	}{{"", "", false}, {"MinPrioThreshold=4000000000", "", true}, {"", "MinPrioThreshold=4000000000", true},
+		{"MinPrioThreshold=1", "", false},
 		{"MinPrioThreshold=4000000000", "MinPrioThreshold=1", false}} {
 		b := newRuled(t, 1, "", "", "", c.user, c.qos, "")
 		b.add("u 12cpu 60min")
@@ -536,7 +642,8 @@ func TestMinPrioThreshold(t *testing.T) {
 		b.scheduleAll()
 		if passes := b.phase(small) != cluster.Pending; passes != c.passes || b.phase(big) != cluster.Pending {
 			j, _ := b.s.Job(small)
-			t.Errorf("limits of the user %q, of the QOS %q: a later job passes: %v, it waits for %s", c.user, c.qos, passes, j.Wait)
+			t.Errorf("limits of the user %q, of the QOS %q: a later job passes: %v, it waits for %s",
+				c.user, c.qos, passes, j.Wait)
 		}
 	}
 }
@@ -546,7 +653,9 @@ func TestLimitOfTasks(t *testing.T) {
 	b := newTestbed(t, 2)
 	id := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
 	name := "other"
-	b.apply(&cluster.UpdateJob{Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name}})
+	b.apply(&cluster.UpdateJob{
+		Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name},
+	})
 	b.scheduleAll()
 	if n := b.s.RunningTasks(id); n != 2 {
 		t.Errorf("%d tasks run, want 2", n)

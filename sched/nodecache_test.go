@@ -57,7 +57,9 @@ func (h *history) changeNode() {
 	r := h.r
 	try := func(c cluster.Command) { // it may be refused
 		h.n++
-		if out := h.s.Apply(cluster.Entry{Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c}); out.Panic != "" {
+		if out := h.s.Apply(cluster.Entry{
+			Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c,
+		}); out.Panic != "" {
 			h.t.Fatal(out.Panic)
 		}
 	}

@@ -281,7 +281,8 @@ func (ci *classIndex) nodesOf(kind int32) []int32 {
 // moveNode moves a node to another class.
 func (ci *classIndex) moveNode(at, from, to int32) {
 	if int(to) >= len(ci.nodesByClass) {
-		ci.nodesByClass = append(ci.nodesByClass, make([][]int32, len(ci.free.classes.examples)-len(ci.nodesByClass))...)
+		ci.nodesByClass = append(ci.nodesByClass, make([][]int32,
+			len(ci.free.classes.examples)-len(ci.nodesByClass))...)
 	}
 	list := ci.nodesByClass[from]
 	if k, ok := slices.BinarySearch(list, at); ok {
@@ -449,7 +450,8 @@ func (ci *classIndex) rememberSum(cf *classFit, t *fitSum) {
 
 // shortOfGPUs reports whether the nodes do not have as many GPUs as --gpus asks for.
 func (cf *classFit) shortOfGPUs(cc *classCount, fs *freeSet, most int) bool {
-	return slices.ContainsFunc(cf.demand.gpuJob, func(w cluster.GRES) bool { return cf.giveTooFewGPUs(cc, fs, w, most) })
+	return slices.ContainsFunc(cf.demand.gpuJob,
+		func(w cluster.GRES) bool { return cf.giveTooFewGPUs(cc, fs, w, most) })
 }
 
 // giveTooFewGPUs reports that no choice of so many nodes has the GPUs that an entry of --gpus asks for.

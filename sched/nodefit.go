@@ -177,12 +177,21 @@ func (nf *nodeFit) tooSmall() bool {
 }
 
 // find is an allocation that keeps off what it must, or nil.
-func (nf *nodeFit) find(avoid exclusion) *cluster.Alloc {
+func (nf *nodeFit) find(avoid exclusion) *cluster.Alloc { return nf.findAmong(nil, avoid) }
+
+// findAmong is find that takes nodes with the job's image before nodes that are equal else.
+func (nf *nodeFit) findAmong(local []int32, avoid exclusion) *cluster.Alloc {
 	nf.setExcluded(avoid.cpus)
-	if c := nf.pickNodes(avoid.nodes); c != nil {
-		return nf.allotTo(c.chosen)
+	c := nf.pickNodes(avoid.nodes)
+	if c == nil {
+		return nil
 	}
-	return nil
+	if better := (exchange{c}).exchanged(local); better != nil {
+		if a := nf.allotTo(better); a != nil { // which CPUs and devices are free may differ on them
+			return a
+		}
+	}
+	return nf.allotTo(c.chosen)
 }
 
 // pickNodes chooses the nodes; nil if there are not enough.

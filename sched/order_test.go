@@ -10,7 +10,9 @@ import (
 // multifactor is a cluster whose queue is in the order of many factors.
 func multifactor(cfg *cluster.Config) {
 	cfg.Priority = cluster.PriorityConfig{Multifactor: true, MaxAge: time.Hour, CalcPeriod: 5 * time.Minute,
-		Weights: cluster.PriorityWeights{Age: 1000, Size: 1000, Partition: 1000, TRES: []cluster.Amount{{TRES: "gres/gpu", N: 3000}}}}
+		Weights: cluster.PriorityWeights{
+			Age: 1000, Size: 1000, Partition: 1000, TRES: []cluster.Amount{{TRES: "gres/gpu", N: 3000}},
+		}}
 }
 
 // TestOrder: jobs start in the order of tier and priority.
@@ -31,7 +33,10 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("start %d is not that of job %d, which %s", i, id, b.where(id))
 		}
 		j, _ := b.s.Job(id)
-		b.apply(&cluster.Report{Node: nodeName(0), Seq: uint64(2*i + 1), Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
+		b.apply(&cluster.Report{
+			Node: nodeName(0), Seq: uint64(2*i + 1),
+			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}},
+		})
 		b.endJob(id)
 	}
 }

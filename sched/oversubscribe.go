@@ -85,9 +85,11 @@ func (c *cycle) eachFreeSet(do func(*freeSet)) {
 }
 
 // findNow finds an allocation among what is free now, on CPUs with as few jobs as possible.
-func (c *cycle) findNow(shape *jobShape, mask uint64, avoid exclusion) *cluster.Alloc {
+func (c *cycle) findNow(shape *jobShape, j *cluster.Job, mask uint64, avoid exclusion) *cluster.Alloc {
+	local := c.images.of(j, c.free)
 	for jobs := 1; ; jobs++ {
-		if a := shape.find(c.freeWithOverlap(jobs), c.planned, mask, avoid); a != nil || jobs >= shape.demand.jobsPerCPU {
+		a := shape.findAmong(local, c.freeWithOverlap(jobs), c.planned, mask, avoid)
+		if a != nil || jobs >= shape.demand.jobsPerCPU {
 			return a
 		}
 	}

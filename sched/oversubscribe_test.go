@@ -14,7 +14,9 @@ import (
 func TestOversubscribedRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		b := newTestbed(t, 3, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:3", State: cluster.PartitionUp},
+		b := newTestbed(t, 3, cluster.Partition{
+			Name: "force", All: true, OverSubscribe: "FORCE:3", State: cluster.PartitionUp,
+		},
 			cluster.Partition{Name: "may", All: true, OverSubscribe: "YES:2", State: cluster.PartitionUp})
 		twice := false
 		for range 60 {
@@ -41,7 +43,10 @@ func TestOversubscribedRandom(t *testing.T) {
 			case r.IntN(3) > 0:
 				b.endJob(j.ID)
 			case j.Phase == cluster.Suspended: // refused where others have its CPUs
-				b.s.Apply(cluster.Entry{At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Suspend{Ref: cluster.Ref{Job: j.ID}, Resume: true}})
+				b.s.Apply(cluster.Entry{
+					At: b.now, By: cluster.Identity{System: true},
+					Cmd: &cluster.Suspend{Ref: cluster.Ref{Job: j.ID}, Resume: true},
+				})
 			case j.Phase == cluster.Starting:
 				b.confirm(j.ID)
 				b.apply(&cluster.Suspend{Ref: cluster.Ref{Job: j.ID}})
@@ -72,7 +77,9 @@ func TestOversubscribedRandom(t *testing.T) {
 
 // TestOversubscribeRefused has Apply refuse a start that shares CPUs as its partition does not.
 func TestOversubscribeRefused(t *testing.T) {
-	b := newTestbed(t, 1, cluster.Partition{Name: "force", All: true, OverSubscribe: "FORCE:2", State: cluster.PartitionUp})
+	b := newTestbed(t, 1, cluster.Partition{
+		Name: "force", All: true, OverSubscribe: "FORCE:2", State: cluster.PartitionUp,
+	})
 	all := func(part string, over int) cluster.Decision {
 		id := b.submit(func(s *cluster.JobSpec) { s.Partitions, s.Tasks = []string{part}, 16 })
 		return cluster.Decision{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{Partition: part, Over: over,
@@ -83,8 +90,14 @@ func TestOversubscribeRefused(t *testing.T) {
 		d    cluster.Decision
 		want string
 	}{
-		{"more than the partition says", all("force", 3), "job 1 would have its CPUs with 3 jobs, in partition force now with 2"},
-		{"in one that does not share", all("main", 2), "job 2 would have its CPUs with 2 jobs, in partition main now with 0"},
+		{
+			"more than the partition says", all("force", 3),
+			"job 1 would have its CPUs with 3 jobs, in partition force now with 2",
+		},
+		{
+			"in one that does not share", all("main", 2),
+			"job 2 would have its CPUs with 2 jobs, in partition main now with 0",
+		},
 		{"the first", all("force", 2), ""},
 		{"beside it, alone", all("main", 0), "node n000 is full"},
 		{"the second", all("force", 2), ""},

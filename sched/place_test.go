@@ -17,32 +17,104 @@ func TestPlacement(t *testing.T) {
 		jobs    []tweak
 		want    []string
 	}{
-		"one CPU jobs fill a socket": {1, []tweak{nil, nil, nil}, []string{"n000:1:0::0", "n000:1:1::0", "n000:1:2::0"}},
+		"one CPU jobs fill a socket": {
+			1, []tweak{nil, nil, nil}, []string{"n000:1:0::0", "n000:1:1::0", "n000:1:2::0"},
+		},
 		"-N2 -n4 is 3+1": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 2, 2, 4 }},
 			[]string{"n000:3:0-1,8::0 n001:1:0::0"}},
 		"-N3 -n8 is 6,1,1": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks = 3, 3, 8 }},
 			[]string{"n000:6:0-2,8-10::0 n001:1:0::0 n002:1:0::0"}},
-		"-n20 fills up": {1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 20 }}, []string{"n000:16:0-15::0 n001:4:0-1,8-9::0"}},
-		"-O -N3 -n8":    {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks, s.Overcommit = 3, 3, 8, true }}, []string{"n000:3:0::0 n001:3:0::0 n002:2:0::0"}},
-		"-O -n20 -c2":   {1, []tweak{func(s *cluster.JobSpec) { s.Tasks, s.CPUsPerTask, s.Overcommit = 20, 2, true }}, []string{"n000:20:0-1::0"}},
-		"-n300":         {1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 300 }}, []string{"waits " + string(cluster.WaitPartitionConfig)}},
-		"-N2 -n6 -c5":   {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks, s.CPUsPerTask = 2, 6, 5 }}, []string{"n000:3:0-14::0 n001:3:0-14::0"}},
-		"exclusive":     {1, []tweak{nil, func(s *cluster.JobSpec) { s.Sharing = cluster.ShareExclusive }}, []string{"n000:1:0::0", "n001:1:0-15:0-3:0"}},
-		"GPU's socket":  {1, []tweak{func(s *cluster.JobSpec) { s.PerNode, s.Tasks = gpu("h100", 1), 2 }}, []string{"n000:2:8-9:2:0"}},
-		"types":         {1, []tweak{func(s *cluster.JobSpec) { s.PerNode = gpu("h100", 3) }, func(s *cluster.JobSpec) { s.PerNode = gpu("", 3) }}, []string{"waits " + string(cluster.WaitNodesDown), "n000:1:0:0-2:0"}},
-		"two types":     {1, []tweak{func(s *cluster.JobSpec) { s.PerJob = append(gpu("a100", 1), gpu("h100", 2)...) }}, []string{"n000:1:0:0,2-3:0"}},
-		"--gpus=6":      {1, []tweak{func(s *cluster.JobSpec) { s.PerJob, s.Tasks = gpu("", 6), 2 }}, []string{"n000:1:0:0-3:0 n001:1:0:0-1:0"}},
-		"per task":      {1, []tweak{func(s *cluster.JobSpec) { s.PerTask, s.Tasks = gpu("a100", 1), 3 }}, []string{"n000:2:0-1:0-1:0 n001:1:0:0:0"}},
-		"mem per node":  {1, []tweak{func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} }}, []string{"n000:1:0::40000", "n001:1:0::40000"}},
-		"mem per CPU":   {1, []tweak{func(s *cluster.JobSpec) { s.Mem, s.Tasks = cluster.Mem{Per: cluster.MemPerCPU, MB: 10000}, 8 }}, []string{"n000:6:0-2,8-10::60000 n001:2:0,8::20000"}},
-		"all memory":    {1, []tweak{nil, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} }}, []string{"n000:1:0::0", "n000:1:1::64000"}},
+		"-n20 fills up": {
+			1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 20 }},
+			[]string{"n000:16:0-15::0 n001:4:0-1,8-9::0"},
+		},
+		"-O -N3 -n8": {
+			1,
+			[]tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks, s.Overcommit = 3, 3, 8, true }},
+			[]string{"n000:3:0::0 n001:3:0::0 n002:2:0::0"},
+		},
+		"-O -n20 -c2": {
+			1, []tweak{func(s *cluster.JobSpec) { s.Tasks, s.CPUsPerTask, s.Overcommit = 20, 2, true }},
+			[]string{"n000:20:0-1::0"},
+		},
+		"-n300": {
+			1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 300 }},
+			[]string{"waits " + string(cluster.WaitPartitionConfig)},
+		},
+		"-N2 -n6 -c5": {
+			1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks, s.CPUsPerTask = 2, 6, 5 }},
+			[]string{"n000:3:0-14::0 n001:3:0-14::0"},
+		},
+		"exclusive": {
+			1, []tweak{nil, func(s *cluster.JobSpec) { s.Sharing = cluster.ShareExclusive }},
+			[]string{"n000:1:0::0", "n001:1:0-15:0-3:0"},
+		},
+		"GPU's socket": {
+			1, []tweak{func(s *cluster.JobSpec) { s.PerNode, s.Tasks = gpu("h100", 1), 2 }},
+			[]string{"n000:2:8-9:2:0"},
+		},
+		"types": {
+			1,
+			[]tweak{
+				func(s *cluster.JobSpec) { s.PerNode = gpu("h100", 3) },
+				func(s *cluster.JobSpec) { s.PerNode = gpu("", 3) },
+			},
+			[]string{"waits " + string(cluster.WaitNodesDown), "n000:1:0:0-2:0"},
+		},
+		"two types": {
+			1, []tweak{func(s *cluster.JobSpec) { s.PerJob = append(gpu("a100", 1), gpu("h100", 2)...) }},
+			[]string{"n000:1:0:0,2-3:0"},
+		},
+		"--gpus=6": {
+			1, []tweak{func(s *cluster.JobSpec) { s.PerJob, s.Tasks = gpu("", 6), 2 }},
+			[]string{"n000:1:0:0-3:0 n001:1:0:0-1:0"},
+		},
+		"per task": {
+			1, []tweak{func(s *cluster.JobSpec) { s.PerTask, s.Tasks = gpu("a100", 1), 3 }},
+			[]string{"n000:2:0-1:0-1:0 n001:1:0:0:0"},
+		},
+		"mem per node": {
+			1,
+			[]tweak{
+				func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} },
+				func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 40000} },
+			},
+			[]string{"n000:1:0::40000", "n001:1:0::40000"},
+		},
+		"mem per CPU": {
+			1,
+			[]tweak{func(s *cluster.JobSpec) { s.Mem, s.Tasks = cluster.Mem{Per: cluster.MemPerCPU, MB: 10000}, 8 }},
+			[]string{"n000:6:0-2,8-10::60000 n001:2:0,8::20000"},
+		},
+		"all memory": {
+			1, []tweak{nil, func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} }},
+			[]string{"n000:1:0::0", "n000:1:1::64000"},
+		},
 		"mem per GPU": {1, []tweak{func(s *cluster.JobSpec) {
 			s.Mem, s.PerTask, s.Tasks = cluster.Mem{Per: cluster.MemPerGPU, MB: 30000}, gpu("", 1), 3
 		}}, []string{"n000:2:0-1:0-1:60000 n001:1:0:0:30000"}},
-		"-w and -x":      {1, []tweak{func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n002"} }, func(s *cluster.JobSpec) { s.Exclude = []cluster.NodeName{"n000"} }, func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{"n002"}, 2 }}, []string{"n002:1:0::0", "n001:1:0::0", "n000:1:0::0 n002:1:1::0"}},
-		"whole cores":    {2, []tweak{nil, func(s *cluster.JobSpec) { s.Tasks = 3 }}, []string{"n000:1:0-1::0", "n000:3:2-3,16-17::0"}},
-		"cores' memory":  {2, []tweak{func(s *cluster.JobSpec) { s.Tasks, s.Mem = 3, cluster.Mem{Per: cluster.MemPerCPU, MB: 20000} }}, []string{"n000:2:0-1::40000 n001:1:0-1::40000"}},
-		"tasks per node": {1, []tweak{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks, s.MinNodes = 3, 4, 3 }}, []string{"n000:2:0,8::0 n001:1:0::0 n002:1:0::0"}},
+		"-w and -x": {
+			1,
+			[]tweak{
+				func(s *cluster.JobSpec) { s.NodeList = []cluster.NodeName{"n002"} },
+				func(s *cluster.JobSpec) { s.Exclude = []cluster.NodeName{"n000"} },
+				func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{"n002"}, 2 },
+			},
+			[]string{"n002:1:0::0", "n001:1:0::0", "n000:1:0::0 n002:1:1::0"},
+		},
+		"whole cores": {
+			2, []tweak{nil, func(s *cluster.JobSpec) { s.Tasks = 3 }},
+			[]string{"n000:1:0-1::0", "n000:3:2-3,16-17::0"},
+		},
+		"cores' memory": {
+			2,
+			[]tweak{func(s *cluster.JobSpec) { s.Tasks, s.Mem = 3, cluster.Mem{Per: cluster.MemPerCPU, MB: 20000} }},
+			[]string{"n000:2:0-1::40000 n001:1:0-1::40000"},
+		},
+		"tasks per node": {
+			1, []tweak{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks, s.MinNodes = 3, 4, 3 }},
+			[]string{"n000:2:0,8::0 n001:1:0::0 n002:1:0::0"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 0)
@@ -61,7 +133,9 @@ func TestPlacement(t *testing.T) {
 }
 
 func TestPartitions(t *testing.T) {
-	b := newTestbed(t, 3, cluster.Partition{Name: "small", Nodes: []cluster.NodeName{"n002"}, State: cluster.PartitionUp},
+	b := newTestbed(t, 3, cluster.Partition{
+		Name: "small", Nodes: []cluster.NodeName{"n002"}, State: cluster.PartitionUp,
+	},
 		cluster.Partition{Name: "down", All: true, State: cluster.PartitionDown})
 	all := func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = 3, 3, cluster.ShareExclusive }
 	nodes := func(n int) tweak {
@@ -70,10 +144,16 @@ func TestPartitions(t *testing.T) {
 	first := b.submit(nodes(2))
 	b.scheduleAll()
 	head := b.submit(all) // n002 is free, n000 and n001 for an hour taken
-	both := b.submit(func(s *cluster.JobSpec) { s.Partitions, s.Limit = []string{"down", "main", "small"}, 30*time.Minute })
+	both := b.submit(func(s *cluster.JobSpec) {
+		s.Partitions, s.Limit = []string{
+			"down", "main", "small",
+		}, 30*time.Minute
+	})
 	long := b.submit(func(s *cluster.JobSpec) { s.Limit = 2 * time.Hour })
 	b.scheduleAll()
-	for id, want := range map[cluster.JobID]string{head: "waits Resources", both: "n002:1:0::0", long: "waits Priority"} {
+	for id, want := range map[cluster.JobID]string{
+		head: "waits Resources", both: "n002:1:0::0", long: "waits Priority",
+	} {
 		if got := b.where(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
 		}
@@ -177,7 +257,11 @@ func TestBesideTheHead(t *testing.T) {
 		{"long, and enough is left", cpus(12, time.Hour), cpus(4, 10*time.Hour), true},
 		{"long, and one CPU too many", cpus(13, time.Hour), cpus(4, 10*time.Hour), false},
 		{"it ends before", cpus(16, time.Hour), cpus(4, time.Hour), true},
-		{"the head wants the node for itself", func(s *cluster.JobSpec) { s.Tasks, s.Sharing = 1, cluster.ShareExclusive }, cpus(1, 10*time.Hour), false},
+		{
+			"the head wants the node for itself",
+			func(s *cluster.JobSpec) { s.Tasks, s.Sharing = 1, cluster.ShareExclusive },
+			cpus(1, 10*time.Hour), false,
+		},
 		{"GPUs of the type are left", func(s *cluster.JobSpec) {
 			cpus(8, time.Hour)(s)
 			s.PerNode = []cluster.GRES{{Name: "gpu", Type: "a100", Count: 1}}

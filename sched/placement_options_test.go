@@ -20,7 +20,9 @@ func TestLicenses(t *testing.T) {
 	}
 	first, second, third, plain := with("matlab:3"), with("matlab:2,ansys"), with("matlab"), with("")
 	b.scheduleAll()
-	for id, want := range map[cluster.JobID]string{first: "n1 0", second: "waits Licenses", third: "n1 1", plain: "n1 2"} {
+	for id, want := range map[cluster.JobID]string{
+		first: "n1 0", second: "waits Licenses", third: "n1 1", plain: "n1 2",
+	} {
 		if got := b.got(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
 		}
@@ -38,7 +40,10 @@ func TestLicenses(t *testing.T) {
 	}
 	for _, text := range []string{"matlab:5", "abaqus", "matlab:x", "ansys,ansys"} {
 		b.n++
-		out := b.s.Apply(cluster.Entry{Index: b.n, At: b.now, By: cluster.Identity{System: true}, Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Licenses: text}}}})
+		out := b.s.Apply(cluster.Entry{
+			Index: b.n, At: b.now, By: cluster.Identity{System: true},
+			Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Licenses: text}}},
+		})
 		if out.Err == nil || out.Err.Kind != cluster.ErrLicense {
 			t.Errorf("%s: %v", text, out.Err)
 		}
@@ -48,7 +53,8 @@ func TestLicenses(t *testing.T) {
 // TestSwitchesWait holds a job to one leaf until its wait is over, or the longest that is configured.
 func TestSwitchesWait(t *testing.T) {
 	for _, c := range []struct{ wait, longest, after time.Duration }{
-		{0, 0, 300 * time.Second}, {time.Minute, 0, time.Minute}, {time.Hour, 0, 300 * time.Second}, {time.Hour, 2 * time.Minute, 2 * time.Minute},
+		{0, 0, 300 * time.Second}, {time.Minute, 0, time.Minute}, {time.Hour, 0, 300 * time.Second},
+		{time.Hour, 2 * time.Minute, 2 * time.Minute},
 	} {
 		b := eight(func(cfg *cluster.Config) { twoLeaves(cfg); cfg.MaxSwitchWait = c.longest }, t)
 		b.submit(ask(t, "--exclusive -wn1"))
@@ -96,7 +102,10 @@ func TestOrderOfNodes(t *testing.T) {
 		{"contiguous", nil, apart, "-N3 --contiguous", "n6 0 n7 0 n8 0"},
 		{"contiguous, and there is no such run", nil, apart, "-N4 --contiguous", "waits Resources"},
 		{"contiguous with a name", nil, nil, "-N3 --contiguous -wn5", "n3 0 n4 0 n5 0"},
-		{"a socket is filled where that is the default", func(c *cluster.Config) { c.DistBlock = true }, nil, "-n3", "n1 0-2"},
+		{
+			"a socket is filled where that is the default", func(c *cluster.Config) { c.DistBlock = true },
+			nil, "-n3", "n1 0-2",
+		},
 	} {
 		b := eight(c.cfg, t)
 		if c.before != nil {
@@ -152,10 +161,13 @@ func TestWholeNodesMemory(t *testing.T) {
 		mb   cluster.MemMB
 		want cluster.MemMB // 0: refused
 	}{
-		{plain, "--exclusive", cpu, 4000, 64000}, {plain, "--exclusive", cpu, 4001, 0}, {plain, "--exclusive -c16", cpu, 4001, 0}, {plain, "--exclusive", cluster.MemPerNode, 0, 64000},
-		{plain, "-n1", cpu, 4001, 4001}, {plain, "-n1", cpu, 64001, 0}, {plain, "-S1", cpu, 4266, 63990}, {plain, "-S1", cpu, 4267, 0},
+		{plain, "--exclusive", cpu, 4000, 64000}, {plain, "--exclusive", cpu, 4001, 0},
+		{plain, "--exclusive -c16", cpu, 4001, 0}, {plain, "--exclusive", cluster.MemPerNode, 0, 64000},
+		{plain, "-n1", cpu, 4001, 4001}, {plain, "-n1", cpu, 64001, 0}, {plain, "-S1", cpu, 4266, 63990},
+		{plain, "-S1", cpu, 4267, 0},
 		{keeps, "--exclusive", cpu, 4500, 63000}, {keeps, "--exclusive", cpu, 4501, 0},
-		{plain, "--exclusive --gpus=1", gpu, 8000, 64000}, {plain, "--exclusive --gpus=1", gpu, 8001, 0}, {plain, "--gpus=1", gpu, 8001, 8001},
+		{plain, "--exclusive --gpus=1", gpu, 8000, 64000}, {plain, "--exclusive --gpus=1", gpu, 8001, 0},
+		{plain, "--gpus=1", gpu, 8001, 8001},
 	} {
 		b := namedBed(t, nil, c.node)
 		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
@@ -182,15 +194,33 @@ func TestFirstShortageIsNamed(t *testing.T) {
 		set  func(*cluster.JobSpec)
 		want string
 	}{
-		{func(s *cluster.JobSpec) { s.SocketsPerNode = 3 }, "Socket, core and/or thread specification can not be satisfied"},
-		{func(s *cluster.JobSpec) { s.CoresPerSocket = 9 }, "Socket, core and/or thread specification can not be satisfied"},
+		{
+			func(s *cluster.JobSpec) { s.SocketsPerNode = 3 },
+			"Socket, core and/or thread specification can not be satisfied",
+		},
+		{
+			func(s *cluster.JobSpec) { s.CoresPerSocket = 9 },
+			"Socket, core and/or thread specification can not be satisfied",
+		},
 		{func(s *cluster.JobSpec) { s.TmpMB = 1 << 30 }, "Temporary disk specification can not be satisfied"},
 		{func(s *cluster.JobSpec) { s.CPUsPerTask, s.TmpMB = 40, 1<<30 }, "CPU count per node can not be satisfied"},
-		{func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 8, 4, 0 }, "CPU count per node can not be satisfied"},
-		{func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 4, 5, 4 }, "CPU count per node can not be satisfied"},
+		{
+			func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 8, 4, 0 },
+			"CPU count per node can not be satisfied",
+		},
+		{
+			func(s *cluster.JobSpec) { s.TasksPerNode, s.CPUsPerTask, s.Tasks = 4, 5, 4 },
+			"CPU count per node can not be satisfied",
+		},
 		{func(s *cluster.JobSpec) { s.TasksPerNode, s.Tasks = 17, 17 }, "CPU count per node can not be satisfied"},
-		{func(s *cluster.JobSpec) { s.LimitMin, s.Limit = 48*time.Hour, 72*time.Hour }, "a least time limit of 48h0m0s is above that of partition main, 24h0m0s: give a shorter --time-min"},
-		{func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 65000} }, "Memory specification can not be satisfied"},
+		{
+			func(s *cluster.JobSpec) { s.LimitMin, s.Limit = 48*time.Hour, 72*time.Hour },
+			"a least time limit of 48h0m0s is above that of partition main, 24h0m0s: give a shorter --time-min",
+		},
+		{
+			func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 65000} },
+			"Memory specification can not be satisfied",
+		},
 	} {
 		id := b.submit(c.set)
 		j, _ := b.s.Job(id)
@@ -217,7 +247,10 @@ func TestCPUsOfAllGPUs(t *testing.T) {
 		each    int
 		sharing cluster.Sharing
 		runs    bool
-	}{{3, cluster.ShareExclusive, false}, {2, cluster.ShareExclusive, true}, {3, cluster.ShareDefault, true}, {3, cluster.ShareUser, true}} {
+	}{
+		{3, cluster.ShareExclusive, false}, {2, cluster.ShareExclusive, true},
+		{3, cluster.ShareDefault, true}, {3, cluster.ShareUser, true},
+	} {
 		id := b.submit(func(s *cluster.JobSpec) {
 			s.Sharing, s.CPUsPerGPU, s.PerJob = c.sharing, c.each, []cluster.GRES{{Name: "gpu", Count: 1}}
 		})
@@ -283,7 +316,10 @@ func TestExclusiveUser(t *testing.T) {
 		how  cluster.Sharing
 		want string
 	}{
-		{{1, shared, "n1 0"}, {2, own, "n2 0"}, {1, shared, "n1 1"}, {2, shared, "n1 2"}, {3, own, "n3 0"}, {4, own, "waits Resources"}},
+		{
+			{1, shared, "n1 0"}, {2, own, "n2 0"}, {1, shared, "n1 1"}, {2, shared, "n1 2"},
+			{3, own, "n3 0"}, {4, own, "waits Resources"},
+		},
 		{{2, own, "n2 1"}, {1, own, "waits Priority"}, {3, shared, "n1 3"}, {2, shared, "n1 4"}},
 	} {
 		var ids []cluster.JobID
@@ -310,7 +346,14 @@ func TestTopoOptional(t *testing.T) {
 	for _, c := range []struct {
 		optional  bool
 		ask, want string
-	}{{false, "-N5", "waits Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}, {true, "-N5", "n1 0 n2 0 n3 0 n4 0 n5 0"}, {true, "-N3 --switches=1", "n5 0 n6 0 n7 0"}, {true, "-N3", "n2 0 n3 0 n4 0"}} {
+	}{
+		{
+			false, "-N5",
+			"waits Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+		},
+		{true, "-N5", "n1 0 n2 0 n3 0 n4 0 n5 0"}, {true, "-N3 --switches=1", "n5 0 n6 0 n7 0"},
+		{true, "-N3", "n2 0 n3 0 n4 0"},
+	} {
 		b := eight(apart(c.optional), t)
 		if c.ask != "-N5" {
 			b.submit(ask(t, "--exclusive -wn1"))
@@ -339,15 +382,27 @@ func TestJobsLeaveCores(t *testing.T) {
 		ask  string
 		want string // charged, usable, memory at 1000 MB a CPU
 	}{
-		{last, "-S0", "0-6,8-14 0-15 16000"}, {last, "-S1", "0-6,8-14 0-6,8-15 15000"}, {last, "-S2", "0-6,8-14 0-6,8-14 14000"},
-		{last, "-S3", "0-6,8-14 0-6,8-13 13000"}, {last, "-S15", "0-6,8-14 0 1000"}, {last, "-S16", "waits"}, {last, "-S1 -n16 -N1", "waits"}, {last, "-S1 -n15 -N1", "0-6,8-14 0-6,8-15 15000"},
-		{last, "-S99999", "waits"}, {last, "-S0 -c16", "0-6,8-14 0-15 16000"}, {last, "-S0 --mincpus=15", "0-6,8-14 0-15 16000"},
-		{first, "-S0", "2-15 0-15 16000"}, {first, "-S1", "2-15 1-15 15000"}, {first, "-S3", "2-15 2-14 13000"}, {first, "--thread-spec=1", "2-15 1-15 15000"},
-		{machine(), "-S4", "0-15 0-5,8-13 12000"}, {machine(), "--thread-spec=3", "0-15 0-6,8-13 13000"}, {machine(), "--thread-spec=16", "waits"},
-		{threads, "-S3", "0-15 0-5,8-11 10000"}, {threads, "-S8", "waits"}, {threads, "--thread-spec=3", "0-15 0-6,8-13 13000"}, {threads, "-S0", "0-15 0-15 16000"},
+		{last, "-S0", "0-6,8-14 0-15 16000"}, {last, "-S1", "0-6,8-14 0-6,8-15 15000"},
+		{last, "-S2", "0-6,8-14 0-6,8-14 14000"},
+		{last, "-S3", "0-6,8-14 0-6,8-13 13000"}, {last, "-S15", "0-6,8-14 0 1000"},
+		{last, "-S16", "waits"}, {last, "-S1 -n16 -N1", "waits"},
+		{last, "-S1 -n15 -N1", "0-6,8-14 0-6,8-15 15000"},
+		{last, "-S99999", "waits"}, {last, "-S0 -c16", "0-6,8-14 0-15 16000"},
+		{last, "-S0 --mincpus=15", "0-6,8-14 0-15 16000"},
+		{first, "-S0", "2-15 0-15 16000"}, {first, "-S1", "2-15 1-15 15000"},
+		{first, "-S3", "2-15 2-14 13000"}, {first, "--thread-spec=1", "2-15 1-15 15000"},
+		{machine(), "-S4", "0-15 0-5,8-13 12000"}, {machine(), "--thread-spec=3", "0-15 0-6,8-13 13000"},
+		{machine(), "--thread-spec=16", "waits"},
+		{threads, "-S3", "0-15 0-5,8-11 10000"}, {threads, "-S8", "waits"},
+		{threads, "--thread-spec=3", "0-15 0-6,8-13 13000"}, {threads, "-S0", "0-15 0-15 16000"},
 	} {
 		b := namedBed(t, nil, c.node)
-		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: 1000} })
+		id := b.submit(func(s *cluster.JobSpec) {
+			ask(t, c.ask)(s)
+			s.Mem = cluster.Mem{
+				Per: cluster.MemPerCPU, MB: 1000,
+			}
+		})
 		other := b.submit(func(s *cluster.JobSpec) { s.Priority = nil })
 		b.scheduleAll()
 		got := "waits"

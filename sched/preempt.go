@@ -110,7 +110,8 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 		if cfg.Preempt.Youngest {
 			young = b.Started.Compare(a.Started)
 		}
-		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares), len(b.Alloc.Shares)),
+		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares),
+			len(b.Alloc.Shares)),
 			cmp.Compare(a.ID, b.ID))
 	})
 	pre.runningJobs, pre.suspended = firstComponents(pre.runningJobs), firstComponents(pre.suspended)
@@ -174,7 +175,8 @@ func (c *cycle) canResume(v *cluster.Job) bool {
 		if ok {
 			taken = sh.CPUs.Minus(c.freeWithOverlap(v.Alloc.Over).nodes[i].cpus)
 		}
-		if !taken.Empty() || ok && slices.ContainsFunc(c.planned, func(ps *plannedStart) bool { return ps.nodes.has(i) }) {
+		if !taken.Empty() || ok && slices.ContainsFunc(c.planned,
+			func(ps *plannedStart) bool { return ps.nodes.has(i) }) {
 			return false
 		}
 	}

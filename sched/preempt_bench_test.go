@@ -20,7 +20,8 @@ func BenchmarkPreempt(b *testing.B) {
 		bd.apply(&cluster.Decide{Decisions: Schedule(bd.s.Snapshot(), bd.now)})
 	}
 	for i := range 20_000 {
-		bd.submit(at([]string{"low", "high"}[i%2], 1+i%200, lasts(time.Hour, func(s *cluster.JobSpec) { s.Name = fmt.Sprint(i) })))
+		bd.submit(at([]string{"low", "high"}[i%2], 1+i%200,
+			lasts(time.Hour, func(s *cluster.JobSpec) { s.Name = fmt.Sprint(i) })))
 	}
 	s := bd.s.Snapshot()
 	for b.Loop() {

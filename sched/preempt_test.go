@@ -16,7 +16,9 @@ func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*c
 	cfg := strictOrderConfig()
 	cfg.Preempt = p
 	for i, name := range []string{"low", "mid", "high"} {
-		cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: i + 1})
+		cfg.Partitions = append(cfg.Partitions, cluster.Partition{
+			Name: name, All: true, State: cluster.PartitionUp, PriorityTier: i + 1,
+		})
 	}
 	if change != nil {
 		change(&cfg)
@@ -53,7 +55,9 @@ func requeues(yes bool) func(*cluster.JobSpec) {
 
 func cpus(n int) func(*cluster.JobSpec) {
 	return func(s *cluster.JobSpec) {
-		s.Sharing, s.MinNodes, s.MaxNodes, s.CPUsPerTask, s.Mem = 0, 1, 1, n, cluster.Mem{Per: cluster.MemPerNode, MB: 1000}
+		s.Sharing, s.MinNodes, s.MaxNodes, s.CPUsPerTask, s.Mem = 0, 1, 1, n, cluster.Mem{
+			Per: cluster.MemPerNode, MB: 1000,
+		}
 	}
 }
 
@@ -71,7 +75,10 @@ func (b *testbed) confirm(id cluster.JobID) {
 	j, _ := b.s.Job(id)
 	for _, n := range j.AllocNodes() {
 		nd, _ := b.s.Node(n)
-		b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}}})
+		b.apply(&cluster.Report{
+			Node: n, Seq: nd.ReportSeq + 1,
+			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}},
+		})
 	}
 	if j, _ = b.s.Job(id); j.Phase != cluster.Running {
 		b.t.Fatalf("job %d does not run: phase %d, %s", id, j.Phase, b.on(id))
@@ -94,7 +101,10 @@ func (b *testbed) clean() {
 	for _, j := range slices.Collect(b.s.Live()) {
 		for _, n := range j.Waiting {
 			if nd, _ := b.s.Node(n); j.Phase == cluster.Ending {
-				b.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.now}}})
+				b.apply(&cluster.Report{
+					Node: n, Seq: nd.ReportSeq + 1,
+					Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.now}},
+				})
 			}
 		}
 	}
@@ -130,27 +140,69 @@ func TestWhoLeaves(t *testing.T) {
 		{"cancel", tiers(cluster.PreemptCancel), nil, jobs{at("low", 4)}, at("high", 1), "1"},
 		{"requeue", tiers(cluster.PreemptRequeue), nil, jobs{at("low", 4)}, at("high", 1), "1"},
 		{"off", tiers(cluster.PreemptOff), nil, jobs{at("low", 4)}, at("high", 1), ""},
-		{"off for the partition alone", tiers(cluster.PreemptCancel), part(1, func(p *cluster.Partition) { p.PreemptMode = "OFF" }), jobs{at("low", 4)}, at("high", 1), ""},
-		{"on for the partition alone", tiers(cluster.PreemptOff), part(1, func(p *cluster.Partition) { p.PreemptMode = "CANCEL" }), jobs{at("low", 4)}, at("high", 1), "1"},
+		{
+			"off for the partition alone", tiers(cluster.PreemptCancel),
+			part(1, func(p *cluster.Partition) { p.PreemptMode = "OFF" }), jobs{at("low", 4)},
+			at("high", 1), "",
+		},
+		{
+			"on for the partition alone", tiers(cluster.PreemptOff),
+			part(1, func(p *cluster.Partition) { p.PreemptMode = "CANCEL" }), jobs{at("low", 4)},
+			at("high", 1), "1",
+		},
 		{"not one of the same tier", tiers(cluster.PreemptCancel), nil, jobs{at("high", 4)}, at("high", 1), ""},
 		{"not one of a higher tier", tiers(cluster.PreemptCancel), nil, jobs{at("high", 4)}, at("low", 1), ""},
 		{"nobody while nodes are free", tiers(cluster.PreemptCancel), nil, jobs{at("low", 3)}, at("high", 1), ""},
-		{"nobody if it would not help", tiers(cluster.PreemptCancel), nil, jobs{at("low", 2), at("high", 2)}, at("high", 3), ""},
-		{"the lowest tier first", tiers(cluster.PreemptCancel), nil, jobs{at("mid", 2), at("low", 2)}, at("high", 2), "2"},
+		{
+			"nobody if it would not help", tiers(cluster.PreemptCancel), nil,
+			jobs{at("low", 2), at("high", 2)}, at("high", 3), "",
+		},
+		{
+			"the lowest tier first", tiers(cluster.PreemptCancel), nil, jobs{at("mid", 2), at("low", 2)},
+			at("high", 2), "2",
+		},
 		{"then the smallest", tiers(cluster.PreemptCancel), nil, jobs{at("low", 3), at("low", 1)}, at("high", 1), "2"},
-		{"then the oldest", tiers(cluster.PreemptCancel), nil, jobs{at("low", 1), at("low", 1), at("low", 2)}, at("high", 1), "1"},
-		{"the youngest first", young, nil, jobs{at("low", 1), at("low", 1), at("low", 1), at("mid", 1)}, at("high", 1), "4"},
-		{"those elsewhere are spared", tiers(cluster.PreemptCancel), nil, jobs{at("low", 1, onNode(0)), at("low", 1, onNode(1)), at("low", 1, onNode(2)), at("low", 1, onNode(3))},
+		{
+			"then the oldest", tiers(cluster.PreemptCancel), nil,
+			jobs{at("low", 1), at("low", 1), at("low", 2)}, at("high", 1), "1",
+		},
+		{
+			"the youngest first", young, nil, jobs{at("low", 1), at("low", 1), at("low", 1), at("mid", 1)},
+			at("high", 1), "4",
+		},
+		{"those elsewhere are spared", tiers(cluster.PreemptCancel), nil,
+			jobs{at("low", 1, onNode(0)), at("low", 1, onNode(1)), at("low", 1, onNode(2)), at("low", 1, onNode(3))},
 			at("high", 1, onNode(2)), "3"},
-		{"the useful ones are tried first, once more", tiers(cluster.PreemptCancel), nil, jobs{at("low", 1), at("low", 1), at("low", 2)}, at("high", 3), "1 3"},
-		{"not with a strict order", strict, nil, jobs{at("low", 1), at("low", 1), at("low", 2)}, at("high", 3), "1 2 3"},
-		{"with a part of a node", tiers(cluster.PreemptCancel), nil, jobs{at("high", 3), at("low", 1, cpus(10)), at("low", 1, cpus(4))}, at("high", 1, cpus(8)), "2"},
+		{
+			"the useful ones are tried first, once more", tiers(cluster.PreemptCancel), nil,
+			jobs{at("low", 1), at("low", 1), at("low", 2)}, at("high", 3), "1 3",
+		},
+		{
+			"not with a strict order", strict, nil, jobs{at("low", 1), at("low", 1), at("low", 2)},
+			at("high", 3), "1 2 3",
+		},
+		{
+			"with a part of a node", tiers(cluster.PreemptCancel), nil,
+			jobs{at("high", 3), at("low", 1, cpus(10)), at("low", 1, cpus(4))}, at("high", 1, cpus(8)), "2",
+		},
 		{"exempt", exempt, nil, jobs{at("low", 4)}, at("high", 1), ""},
-		{"several, as far as it takes", tiers(cluster.PreemptRequeue), nil, jobs{at("low", 1), at("low", 1), at("low", 1), at("low", 1)}, at("high", 2), "1 2"},
-		{"not beyond the partition's limit on nodes", tiers(cluster.PreemptCancel), func(c *cluster.Config) { c.Partitions[3].MaxNodes = 1 }, jobs{at("low", 4)}, at("high", 2), ""},
-		{"not beyond a user's limit", tiers(cluster.PreemptCancel), func(c *cluster.Config) { c.Partitions[3].MaxCPUsPerUser = 16 }, jobs{at("low", 4)}, at("high", 2), ""},
-		{"licences are not freed", tiers(cluster.PreemptCancel), func(c *cluster.Config) { c.Licenses, _ = cluster.ParseLicenses("tool:1") },
-			jobs{at("low", 4, func(s *cluster.JobSpec) { s.Licenses = "tool" })}, at("high", 1, func(s *cluster.JobSpec) { s.Licenses = "tool" }), ""},
+		{
+			"several, as far as it takes", tiers(cluster.PreemptRequeue), nil,
+			jobs{at("low", 1), at("low", 1), at("low", 1), at("low", 1)}, at("high", 2), "1 2",
+		},
+		{
+			"not beyond the partition's limit on nodes", tiers(cluster.PreemptCancel),
+			func(c *cluster.Config) { c.Partitions[3].MaxNodes = 1 }, jobs{at("low", 4)}, at("high", 2), "",
+		},
+		{
+			"not beyond a user's limit", tiers(cluster.PreemptCancel),
+			func(c *cluster.Config) { c.Partitions[3].MaxCPUsPerUser = 16 }, jobs{at("low", 4)},
+			at("high", 2), "",
+		},
+		{"licences are not freed", tiers(cluster.PreemptCancel),
+			func(c *cluster.Config) { c.Licenses, _ = cluster.ParseLicenses("tool:1") },
+			jobs{at("low", 4, func(s *cluster.JobSpec) { s.Licenses = "tool" })},
+			at("high", 1, func(s *cluster.JobSpec) { s.Licenses = "tool" }), ""},
 	} {
 		b := preemptBed(t, 4, c.p, c.change)
 		for _, f := range c.run {
@@ -205,7 +257,8 @@ func TestNotRequeued(t *testing.T) {
 
 // Who has grace runs on until it is over; meanwhile nobody else leaves.
 func TestGrace(t *testing.T) {
-	b := preemptBed(t, 2, tiers(cluster.PreemptRequeue), func(c *cluster.Config) { c.Partitions[1].GraceTime = time.Minute })
+	b := preemptBed(t, 2, tiers(cluster.PreemptRequeue),
+		func(c *cluster.Config) { c.Partitions[1].GraceTime = time.Minute })
 	v := b.runs(at("low", 1))
 	b.runs(at("low", 1))
 	comes := b.submit(at("high", 1))
@@ -318,7 +371,9 @@ func TestWhoLeavesQOS(t *testing.T) {
 		{"by priority that is higher", "PRIORITY,CANCEL", "", "low", "high", -10, "1"},
 	} {
 		b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: c.mode, Reorders: 1}, nil)
-		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1, PreemptMode: c.own}},
+		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
+			QOS: &cluster.QOS{Name: "low", UsageFactor: 1, PreemptMode: c.own},
+		},
 			{QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
 		of := func(name string, nice int) func(*cluster.JobSpec) {
 			return at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = name, nice })
@@ -327,7 +382,8 @@ func TestWhoLeavesQOS(t *testing.T) {
 		id := b.submit(of(c.comes, c.nice))
 		b.scheduleAll()
 		if got := b.leaving(); got != c.want {
-			t.Errorf("%s: %q leave, want %q (priorities %d and %d)", c.name, got, c.want, b.job(1).Priority, b.job(id).Priority)
+			t.Errorf("%s: %q leave, want %q (priorities %d and %d)", c.name, got, c.want, b.job(1).Priority,
+				b.job(id).Priority)
 		}
 	}
 }
@@ -335,7 +391,12 @@ func TestWhoLeavesQOS(t *testing.T) {
 // With preemption by QOS the job that made room may be ahead in the queue: it lets the other go first.
 func TestYields(t *testing.T) {
 	b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: "REQUEUE", Reorders: 1}, nil)
-	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "low", UsageFactor: 1}}, {QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
+	b.apply(&cluster.ChangeAccounts{
+		Changes: []cluster.Change{
+			{QOS: &cluster.QOS{Name: "low", UsageFactor: 1}},
+			{QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}},
+		},
+	})
 	v := b.runs(at("main", 1, func(s *cluster.JobSpec) { s.QOS = "low" }))
 	comes := b.submit(at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = "high", 100 }))
 	b.scheduleAll()

@@ -38,11 +38,16 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 		half := (count + 1) / 2
 		switch kind {
 		case "tree":
-			cfg.Topology = []cluster.Switch{{Name: "l1", Nodes: names(1, half)}, {Name: "l2", Nodes: names(half+1, count)}, {Name: "top", Switches: []string{"l1", "l2"}}}
+			cfg.Topology = []cluster.Switch{
+				{Name: "l1", Nodes: names(1, half)}, {Name: "l2", Nodes: names(half+1, count)},
+				{Name: "top", Switches: []string{"l1", "l2"}},
+			}
 		case "block":
 			cfg.BlockSizes = []int{2, 4}
 			for k := 1; k <= count; k += 2 {
-				cfg.Blocks = append(cfg.Blocks, cluster.Block{Name: fmt.Sprint("b", k), Nodes: names(k, min(k+1, count))})
+				cfg.Blocks = append(cfg.Blocks, cluster.Block{
+					Name: fmt.Sprint("b", k), Nodes: names(k, min(k+1, count)),
+				})
 			}
 		}
 	}, nodes...)
@@ -159,7 +164,8 @@ func TestEveryPlacement(t *testing.T) {
 	for round := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, round))
 		tr := newTrial(t, r)
-		if n := tr.b.s.Snapshot().NodeCount(); n < 4 && slices.ContainsFunc([]string{"-w", "-x"}, func(w string) bool { return contains(tr.line, w) }) {
+		if n := tr.b.s.Snapshot().NodeCount(); n < 4 && slices.ContainsFunc([]string{"-w", "-x"},
+			func(w string) bool { return contains(tr.line, w) }) {
 			continue // it would name nodes that are not there
 		}
 		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
@@ -178,7 +184,8 @@ func TestEveryPlacement(t *testing.T) {
 					}
 				}
 				if tr.allowed(d, fs, set) {
-					t.Fatalf("seed %d round %d: %s%s found nothing, nodes %v would do", seed, round, tr.kind, tr.line, set)
+					t.Fatalf("seed %d round %d: %s%s found nothing, nodes %v would do", seed, round,
+						tr.kind, tr.line, set)
 				}
 			}
 			continue

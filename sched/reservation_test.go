@@ -141,7 +141,8 @@ func TestReservationOver(t *testing.T) {
 // Jobs that may use a magnetic reservation do so unasked; if it is full they run elsewhere.
 func TestReservedMagnetic(t *testing.T) {
 	b := newTestbed(t, 2)
-	b.reserve("r", 0, 9*time.Hour, 1, func(r *cluster.Reservation) { r.Flags, r.Users = cluster.ResvMagnetic, []string{"u"} })
+	b.reserve("r", 0, 9*time.Hour, 1,
+		func(r *cluster.Reservation) { r.Flags, r.Users = cluster.ResvMagnetic, []string{"u"} })
 	first, second := b.submit(lasts(time.Hour, wants(1))), b.submit(lasts(time.Hour, wants(1)))
 	foreign := b.submit(lasts(time.Hour, wants(1), func(s *cluster.JobSpec) { s.User = "x" }))
 	b.scheduleAll()
@@ -160,8 +161,12 @@ func TestReserveOtherCount(t *testing.T) {
 	b.reserve("x", 0, time.Hour, 4, nil)
 	b.submit(lasts(time.Hour, wants(1), inside("x"))) // n000
 	b.scheduleAll()
-	b.reserve("o", time.Hour/2, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes = []cluster.NodeName{nodeName(4)} })
-	for count, want := range map[int]string{1: "[n000]", 2: "[n000 n003]", 3: "[n000 n002 n003]", 4: "[n000 n001 n002 n003]", 5: "[n000 n001 n002 n003 n005]", 6: "reservation_busy"} {
+	b.reserve("o", time.Hour/2, time.Hour, 0,
+		func(r *cluster.Reservation) { r.Nodes = []cluster.NodeName{nodeName(4)} })
+	for count, want := range map[int]string{
+		1: "[n000]", 2: "[n000 n003]", 3: "[n000 n002 n003]", 4: "[n000 n001 n002 n003]",
+		5: "[n000 n001 n002 n003 n005]", 6: "reservation_busy",
+	} {
 		r, _ := b.s.Reservation("x")
 		more := *r
 		more.Nodes = slices.Clone(r.Nodes)
@@ -183,7 +188,8 @@ func TestReserveOtherCount(t *testing.T) {
 func TestRequiredOutside(t *testing.T) {
 	b := newTestbed(t, 8)
 	at := func(name string, in time.Duration, node int, flags cluster.ResvFlags) {
-		b.reserve(name, in, time.Hour, 0, func(r *cluster.Reservation) { r.Nodes, r.Flags = []cluster.NodeName{nodeName(node)}, flags })
+		b.reserve(name, in, time.Hour, 0,
+			func(r *cluster.Reservation) { r.Nodes, r.Flags = []cluster.NodeName{nodeName(node)}, flags })
 	}
 	at("flex", 0, 1, cluster.ResvFlex)
 	at("flex2", 0, 2, cluster.ResvFlex)
@@ -200,12 +206,19 @@ func TestRequiredOutside(t *testing.T) {
 		minutes     time.Duration
 		want        string
 	}{
-		{"flex", "1", 60, ""}, {"flex", "0", 60, ""}, {"flex", "4", 60, outside}, {"flex", "14", 60, outside}, {"flex", "2", 60, outside}, {"flex", "5", 60, outside},
-		{"flex", "5", 30, ""}, {"flex", "7", 60, ""}, {"any", "0", 60, ""}, {"any", "3", 60, outside}, {"flex,flex2", "2", 60, ""}, {"flex,flex2", "3", 60, outside},
-		{"own", "3", 60, ""}, {"own", "4", 60, problem}, {"own", "0", 60, problem}, {"own", "", 60, ""}, {"cores", "7", 60, ""}, {"cores", "0", 60, problem},
-		{"flex,own", "0", 60, ""}, {"flex,own", "3", 60, ""}, {"flex,own", "4", 60, problem}, {"own,flex", "4", 60, outside}, {"", "4", 60, ""},
+		{"flex", "1", 60, ""}, {"flex", "0", 60, ""}, {"flex", "4", 60, outside},
+		{"flex", "14", 60, outside}, {"flex", "2", 60, outside}, {"flex", "5", 60, outside},
+		{"flex", "5", 30, ""}, {"flex", "7", 60, ""}, {"any", "0", 60, ""}, {"any", "3", 60, outside},
+		{"flex,flex2", "2", 60, ""}, {"flex,flex2", "3", 60, outside},
+		{"own", "3", 60, ""}, {"own", "4", 60, problem}, {"own", "0", 60, problem}, {"own", "", 60, ""},
+		{"cores", "7", 60, ""}, {"cores", "0", 60, problem},
+		{"flex,own", "0", 60, ""}, {"flex,own", "3", 60, ""}, {"flex,own", "4", 60, problem},
+		{"own,flex", "4", 60, outside}, {"", "4", 60, ""},
 	} {
-		spec := &cluster.JobSpec{Partitions: []string{"main"}, Reservation: c.resv, Limit: c.minutes * time.Minute, Layout: &cluster.Layout{MinNodes: max(1, len(c.nodes))}}
+		spec := &cluster.JobSpec{
+			Partitions: []string{"main"}, Reservation: c.resv, Limit: c.minutes * time.Minute,
+			Layout: &cluster.Layout{MinNodes: max(1, len(c.nodes))},
+		}
 		for _, n := range c.nodes {
 			spec.NodeList = append(spec.NodeList, nodeName(int(n-'0')))
 		}
@@ -217,7 +230,10 @@ func TestRequiredOutside(t *testing.T) {
 			t.Errorf("--reservation=%s -w n%s for %d minutes: %q, want %q", c.resv, c.nodes, c.minutes, got, c.want)
 		}
 	}
-	many := &cluster.JobSpec{Partitions: []string{"main"}, Reservation: "own", Limit: time.Hour, Layout: &cluster.Layout{Tasks: 1000}}
+	many := &cluster.JobSpec{
+		Partitions: []string{"main"}, Reservation: "own", Limit: time.Hour,
+		Layout: &cluster.Layout{Tasks: 1000},
+	}
 	if err := new(Judge).Feasible(b.s.Snapshot(), many, b.now); err != nil {
 		t.Errorf("more tasks than the partition has CPUs: %v; they wait", err)
 	}
@@ -230,7 +246,9 @@ func TestReserveNodes(t *testing.T) {
 	b.submit(lasts(3*time.Hour, wants(1))) // n001: n000 is reserved
 	b.scheduleAll()
 	ask := func(count int, in time.Duration, flags cluster.ResvFlags) string {
-		r := &cluster.Reservation{Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags}
+		r := &cluster.Reservation{
+			Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags,
+		}
 		names, _, err := Reserve(b.s.Snapshot(), r, b.now)
 		if err != nil {
 			return string(err.Kind)
@@ -273,7 +291,10 @@ func TestCoresApart(t *testing.T) {
 		}
 		for k := range 1 + r.IntN(4) {
 			in := time.Duration(r.IntN(3)*30) * time.Minute
-			res := cluster.Reservation{Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)}}
+			res := cluster.Reservation{
+				Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour),
+				Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)},
+			}
 			if nodes, cpus, err := Reserve(b.s.Snapshot(), &res, b.now); err == nil {
 				res.Nodes, res.CPUs = nodes, cpus
 				b.apply(&cluster.ReservationPut{Reservation: res})
@@ -325,12 +346,14 @@ func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 				n := slices.Index(k.Nodes, sh.Node)
 				switch {
 				case own && (n < 0 || !k.CPUs[n].Contains(sh.CPUs)):
-					t.Fatalf("%s: job %d has CPUs %s of %s, which reservation %s has not", when, j.ID, sh.CPUs, sh.Node, k.Name)
+					t.Fatalf("%s: job %d has CPUs %s of %s, which reservation %s has not", when, j.ID,
+						sh.CPUs, sh.Node, k.Name)
 				case own:
 					inside++
 				case n >= 0 && k.Keeps(b.now, b.now.Add(j.Limit)) && j.Alloc.Reservation == "":
 					if beside++; !k.CPUs[n].Intersect(sh.CPUs).Empty() {
-						t.Fatalf("%s: job %d has CPUs %s of %s, of which reservation %s has %s", when, j.ID, sh.CPUs, sh.Node, k.Name, k.CPUs[n])
+						t.Fatalf("%s: job %d has CPUs %s of %s, of which reservation %s has %s", when, j.ID,
+							sh.CPUs, sh.Node, k.Name, k.CPUs[n])
 					}
 				}
 			}
@@ -362,7 +385,9 @@ func TestLateEnd(t *testing.T) {
 // TestWhyCores: what keeps a job off cores, or has too few of them, is told.
 func TestWhyCores(t *testing.T) {
 	b := newTestbed(t, 1)
-	r := cluster.Reservation{Name: "r", Start: b.now, End: b.now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4}}
+	r := cluster.Reservation{
+		Name: "r", Start: b.now, End: b.now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4},
+	}
 	nodes, cpus, err := Reserve(b.s.Snapshot(), &r, b.now)
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +397,9 @@ func TestWhyCores(t *testing.T) {
 	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
 	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
 	b.scheduleAll()
-	for id, want := range map[cluster.JobID]string{out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)"} {
+	for id, want := range map[cluster.JobID]string{
+		out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)",
+	} {
 		text := ""
 		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
 			text += c.Text + "\n"

@@ -49,7 +49,8 @@ func chooseReserved(
 		ok = part != nil
 	}
 	if !ok {
-		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
+		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition,
+			"partition %s does not exist", r.Partition)
 	}
 	all := newUnloadedSet(s)
 	taken := all.takenDuring(s, r, now)
@@ -179,7 +180,9 @@ func chooseReservedCores(
 func placeCores(
 	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int,
 ) *cluster.Alloc {
-	l := &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features}
+	l := &cluster.Layout{
+		MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features,
+	}
 	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
 		l.MinNodes, l.MaxNodes, l.TasksPerNode = nodes, nodes, (each[0]+nodes-1)/nodes
 		if r.Flags&cluster.ResvFirstCores != 0 {

@@ -31,7 +31,10 @@ func (s *scenario) het(words []string) {
 // preempt has jobs make room: a type, a mode, and youngest or exempt=MIN.
 func (s *scenario) preempt(words []string) {
 	s.configure(func(c *cluster.Config) {
-		c.Preempt = cluster.PreemptConfig{Type: cluster.PreemptType(words[0]), Mode: words[1], Youngest: slices.Contains(words, "youngest"), Reorders: 1}
+		c.Preempt = cluster.PreemptConfig{
+			Type: cluster.PreemptType(words[0]), Mode: words[1],
+			Youngest: slices.Contains(words, "youngest"), Reorders: 1,
+		}
 		for _, w := range words[2:] {
 			if val, ok := strings.CutPrefix(w, "exempt="); ok {
 				c.Preempt.Exempt = s.minutes(val)

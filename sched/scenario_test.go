@@ -246,14 +246,19 @@ func (s *scenario) spec(words []string) *cluster.JobSpec {
 			spec.Array = s.array(val)
 		case strings.HasPrefix(w, "-d"):
 			kind, name, _ := strings.Cut(val, ":")
-			spec.Depends = cluster.Depends{Terms: []cluster.Depend{{Type: cluster.DependType(kind), Job: s.jobs[name], Task: cluster.TaskAny}}}
+			spec.Depends = cluster.Depends{
+				Terms: []cluster.Depend{{Type: cluster.DependType(kind), Job: s.jobs[name], Task: cluster.TaskAny}},
+			}
 		case strings.HasPrefix(w, "--time-min="):
 			spec.LimitMin = s.minutes(long)
 		case strings.HasPrefix(w, "--deadline="):
 			spec.Deadline = s.now.Add(s.minutes(long))
 		case strings.HasPrefix(w, "--signal="): // R:SECONDS
 			at, _ := strconv.Atoi(strings.TrimPrefix(long, "R:"))
-			spec.Signal = cluster.Signal{Num: 10, Before: time.Duration(at) * time.Second, Reservation: strings.HasPrefix(long, "R:")}
+			spec.Signal = cluster.Signal{
+				Num: 10, Before: time.Duration(at) * time.Second,
+				Reservation: strings.HasPrefix(long, "R:"),
+			}
 		case w == "--no-requeue":
 			spec.Requeue = new(bool)
 		case w == "dead": // refused, and kept for history
@@ -290,9 +295,12 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 // resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, cores=N,M, users=a,b, delay=MIN, and flags.
 func (s *scenario) resv(words []string) {
 	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
-	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap, "flex": cluster.ResvFlex,
-		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic, "no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat,
-		"any_nodes": cluster.ResvAnyNodes, "replace": cluster.ResvReplace, "static": cluster.ResvStatic, "first_cores": cluster.ResvFirstCores}
+	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap,
+		"flex":  cluster.ResvFlex,
+		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic,
+		"no_hold": cluster.ResvNoHold, "time_float": cluster.ResvTimeFloat,
+		"any_nodes": cluster.ResvAnyNodes, "replace": cluster.ResvReplace, "static": cluster.ResvStatic,
+		"first_cores": cluster.ResvFirstCores}
 	long := time.Hour
 	for _, w := range words[1:] {
 		key, val, _ := strings.Cut(w, "=")
@@ -337,7 +345,10 @@ func (s *scenario) resv(words []string) {
 		s.out = append(s.out, strings.TrimSpace(fmt.Sprintf("> %s %s", nodes, strings.Trim(fmt.Sprint(cpus), "[]"))))
 	}
 	s.n++
-	if a := s.s.Apply(cluster.Entry{Index: s.n, At: s.now, By: cluster.Identity{System: true}, Cmd: &cluster.ReservationPut{Reservation: r}}); a.Err != nil {
+	if a := s.s.Apply(cluster.Entry{
+		Index: s.n, At: s.now, By: cluster.Identity{System: true},
+		Cmd: &cluster.ReservationPut{Reservation: r},
+	}); a.Err != nil {
 		s.out = append(s.out, "> "+string(a.Err.Kind))
 	}
 }
@@ -364,7 +375,10 @@ func (s *scenario) fails(names []string, how cluster.Update) {
 		j, _ := s.s.Job(id)
 		how.Kind, how.Job, how.Attempt, how.At = cluster.BatchOver, id, j.Attempt, s.now
 		n, _ := s.s.Node(j.AllocNodes()[0])
-		s.apply(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}})
+		s.apply(&cluster.Report{
+			Node: n.Name, Seq: n.ReportSeq + 1,
+			Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}},
+		})
 	})
 }
 
@@ -461,7 +475,10 @@ func (s *scenario) confirm() {
 		}
 		for _, n := range j.AllocNodes() {
 			nd, _ := s.s.Node(n)
-			s.apply(&cluster.Report{Node: n, Seq: nd.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}}})
+			s.apply(&cluster.Report{
+				Node: n, Seq: nd.ReportSeq + 1,
+				Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}},
+			})
 		}
 	}
 }
@@ -523,8 +540,10 @@ func (s *scenario) cpus(words []string) {
 	}
 }
 
-var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed", cluster.Cancelled: "cancelled",
-	cluster.TimedOut: "timed out", cluster.Preempted: "preempted", cluster.OutOfMemory: "out of memory", cluster.DeadlineMissed: "deadline"}
+var outcomes = map[cluster.Outcome]string{cluster.Completed: "completed", cluster.Failed: "failed",
+	cluster.Cancelled: "cancelled",
+	cluster.TimedOut:  "timed out", cluster.Preempted: "preempted", cluster.OutOfMemory: "out of memory",
+	cluster.DeadlineMissed: "deadline"}
 
 func (s *scenario) line(j *cluster.Job) string {
 	task := ""
@@ -545,7 +564,8 @@ func (s *scenario) line(j *cluster.Job) string {
 			task += fmt.Sprintf(" for %d min", int(j.Limit.Minutes()))
 		}
 		if j.Preempt != nil && j.Phase != cluster.Suspended {
-			return fmt.Sprintf("%s %s leaves in %d min: %s", task, s.on(j.ID), max(int(j.Preempt.Until.Sub(s.now).Minutes()), 0), j.Preempt.Mode)
+			return fmt.Sprintf("%s %s leaves in %d min: %s", task, s.on(j.ID),
+				max(int(j.Preempt.Until.Sub(s.now).Minutes()), 0), j.Preempt.Mode)
 		}
 		if j.Phase == cluster.Suspended {
 			return fmt.Sprintf("%s %s stopped after %d min", task, s.on(j.ID), int(j.PreSuspend.Minutes()))

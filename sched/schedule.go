@@ -243,7 +243,7 @@ func (c *cycle) fitNow(shape *jobShape, j *cluster.Job) *cluster.Alloc {
 	if off.none() && c.knownToFail(shape, mask) {
 		return nil
 	}
-	alloc := c.findNow(shape, mask, off)
+	alloc := c.findNow(shape, j, mask, off)
 	if alloc == nil && off.none() {
 		shape.noteFailure(mask)
 	}

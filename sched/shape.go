@@ -158,6 +158,13 @@ func (c *cycle) switchesWanted(j *cluster.Job) int {
 
 // find is an allocation in a free set that keeps off the planned starts of the mask and what is excluded, or nil.
 func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion) *cluster.Alloc {
+	return shape.findAmong(nil, fs, planned, mask, avoid)
+}
+
+// findAmong is find that takes nodes with the job's image before nodes that are equal else.
+func (shape *jobShape) findAmong(
+	local []int32, fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion,
+) *cluster.Alloc {
 	at := slices.IndexFunc(shape.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
 	known := at >= 0
 	if known {
@@ -174,7 +181,7 @@ func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, a
 		shape.nodeFits = append(shape.nodeFits, shape.fit.newNodeFit(fs, planned, mask))
 		at = len(shape.nodeFits) - 1
 	}
-	return shape.nodeFits[at].find(avoid)
+	return shape.nodeFits[at].findAmong(local, avoid)
 }
 
 // noteFailure remembers that the shape does not fit beside these planned starts.

@@ -105,7 +105,9 @@ func shapeBases() []*cluster.JobSpec {
 	var out []*cluster.JobSpec
 	for _, l := range layouts {
 		for _, sharing := range []cluster.Sharing{cluster.ShareDefault, cluster.ShareUser} {
-			out = append(out, &cluster.JobSpec{Layout: l, Name: "j", UID: 1, User: "u", Sharing: sharing, Partitions: []string{"main"}})
+			out = append(out, &cluster.JobSpec{
+				Layout: l, Name: "j", UID: 1, User: "u", Sharing: sharing, Partitions: []string{"main"},
+			})
 		}
 	}
 	return out
@@ -116,7 +118,9 @@ func shapeBases() []*cluster.JobSpec {
 func variants(base *cluster.JobSpec) map[string][]*cluster.Job {
 	out := map[string][]*cluster.Job{}
 	job := func(field string, spec *cluster.JobSpec, avoid ...cluster.Avoided) {
-		out[field] = append(out[field], &cluster.Job{ID: 1, Spec: spec, Limit: time.Hour, Eligible: epoch, Avoid: avoid})
+		out[field] = append(out[field], &cluster.Job{
+			ID: 1, Spec: spec, Limit: time.Hour, Eligible: epoch, Avoid: avoid,
+		})
 	}
 	for _, i := range exportedFields(reflect.TypeFor[cluster.JobSpec]()) {
 		if i.Type == reflect.TypeFor[*cluster.Layout]() {
@@ -154,7 +158,8 @@ func exportedFields(t reflect.Type) (out []reflect.StructField) {
 }
 
 // wordValues are texts of which each means something in some field.
-var wordValues = []string{"a100", "h100", "[a100*1&h100*1]", "disable-binding", "enforce-binding", "block", "cyclic:block", "block:cyclic", "plane=2",
+var wordValues = []string{"a100", "h100", "[a100*1&h100*1]", "disable-binding", "enforce-binding", "block",
+	"cyclic:block", "block:cyclic", "plane=2",
 	"nomultithread", "compute_bound", "memory_bound", "normal", "lift", string(nodeName(1)), string(nodeName(2))}
 
 // valuesOf are non-zero values of a type.
@@ -165,7 +170,10 @@ func valuesOf(t reflect.Type) (out []reflect.Value) {
 		add(epoch)
 		return out
 	case t == reflect.TypeFor[cluster.GRES]():
-		for _, g := range []cluster.GRES{{Name: "gpu", Count: 1}, {Name: "gpu", Count: 2}, {Name: "gpu", Type: "a100", Count: 1}, {Name: "shard", Count: 1}} {
+		for _, g := range []cluster.GRES{
+			{Name: "gpu", Count: 1}, {Name: "gpu", Count: 2}, {Name: "gpu", Type: "a100", Count: 1},
+			{Name: "shard", Count: 1},
+		} {
 			add(g)
 		}
 		return out

@@ -112,7 +112,10 @@ func (b *testbed) endJob(id cluster.JobID) {
 		if !ok {
 			continue // it was given back, and is deleted
 		}
-		us := []cluster.Update{{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: b.now}, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}}
+		us := []cluster.Update{
+			{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: b.now},
+			{Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt},
+		}
 		if i > 0 {
 			us = us[1:]
 		}

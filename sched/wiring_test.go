@@ -101,7 +101,10 @@ func TestTroubleBetweenCycles(t *testing.T) {
 		b.scheduleAll()
 		n, _ := b.s.Node("n1")
 		j, _ := b.s.Job(id)
-		b.apply(&cluster.Report{Node: "n1", Seq: n.ReportSeq + 1, Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}}})
+		b.apply(&cluster.Report{
+			Node: "n1", Seq: n.ReportSeq + 1,
+			Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}},
+		})
 		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
 		s.Schedule(b.s.Snapshot(), b.now)
 	}

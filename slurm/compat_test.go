@@ -102,6 +102,8 @@ func TestContainersDoc(t *testing.T) {
 				of, variable = "Pyxis", "`PYXIS"+word+"`"
 			} else if strings.HasPrefix(o.Long, "no-") {
 				of, variable = "Pyxis", "the value 0"
+			} else if o.Long == "container-prefetch" {
+				of = "muster"
 			} else if o.Env != "" {
 				variable = "`SBATCH_CONTAINER`, `SRUN_CONTAINER`, `SALLOC_CONTAINER`"
 			}

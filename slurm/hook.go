@@ -28,6 +28,7 @@ var eventWords = [...]struct {
 	{cluster.EventFail, "Failed"},
 	{cluster.EventRequeue, "Requeued"},
 	{cluster.EventNever, "Invalid dependency"},
+	{cluster.EventStageOut, "Staged Out"},
 	{cluster.EventTimeLimit, "Reached time limit"},
 	{cluster.EventTime90, "Reached 90% of time limit"},
 	{cluster.EventTime80, "Reached 80% of time limit"},
@@ -186,6 +187,8 @@ func Subject(e *cluster.Hook) string {
 		return text
 	case e.Event == cluster.EventBegin:
 		return text + ", Queued time " + format.Padded(queuedTime(j))
+	case e.Event == cluster.EventStageOut:
+		return text + ", StageOut time " + format.Padded(max(e.At.Sub(j.Ended), 0))
 	case ends:
 		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", text, format.Padded(runTime(e)),
 			show.StateOf(j).Long, j.Exit.Code)

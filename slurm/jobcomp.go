@@ -14,7 +14,10 @@ import (
 
 // jobComp is how the end of a job is recorded, as JobCompType says.
 func jobComp(j *cluster.Job, cfg *cluster.Config) (p cluster.Program) {
-	r := &show.JobRow{Job: j, View: &show.View{Now: j.Ended, Conf: &api.ClusterResponse{Config: *cfg}}, State: show.StateOf(j)}
+	r := &show.JobRow{
+		Job: j, View: &show.View{Now: j.Ended, Conf: &api.ClusterResponse{Config: *cfg}},
+		State: show.StateOf(j),
+	}
 	switch cfg.JobComp.Kind {
 	case "filetxt":
 		p.Append, p.Line = cfg.JobComp.Loc, compLine(r, cfg)
@@ -80,11 +83,18 @@ func compEnv(r *show.JobRow, cfg *cluster.Config) []string {
 	}
 	secs := func(t time.Time) string { return strconv.FormatInt(max(t.Unix(), 0), 10) }
 	out := []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin"}
-	for _, v := range [][2]string{{"ACCOUNT", s.Account}, {"ARRAYJOBID", strconv.Itoa(int(r.ArrayID))}, {"ARRAYTASKID", strconv.Itoa(task)}, {"BATCH", batch}, {"CLUSTER", cfg.ClusterName},
-		{"CONSTRAINTS", s.Constraint}, {"DB_FLAGS", flags}, {"DEPENDENCY", r.DependsText()}, {"DERIVED_EC", show.ExitText(r.Derived)}, {"END", secs(r.End())}, {"EXITCODE", show.ExitText(show.ShownExit(r))},
-		{"GID", strconv.Itoa(int(s.GID))}, {"GROUPNAME", r.Group()}, {"JOBID", strconv.Itoa(int(r.ID))}, {"JOBNAME", s.Name}, {"JOBSTATE", r.State.Long}, {"LIMIT", format.Padded(r.Limit)},
-		{"NODECNT", strconv.Itoa(nodes)}, {"NODES", r.Nodes()}, {"PARTITION", r.Partition()}, {"PROCS", strconv.Itoa(procs)}, {"QOS", s.QOS}, {"RESERVATION", resv},
-		{"START", secs(r.Start())}, {"STATEREASONPREV", cmp.Or(string(r.Wait), "None")}, {"SUBMIT", secs(r.Submitted)}, {"UID", strconv.Itoa(int(s.UID))}, {"USERNAME", s.User}, {"WORK_DIR", s.WorkDir}} {
+	for _, v := range [][2]string{{"ACCOUNT", s.Account}, {"ARRAYJOBID", strconv.Itoa(int(r.ArrayID))},
+		{"ARRAYTASKID", strconv.Itoa(task)}, {"BATCH", batch}, {"CLUSTER", cfg.ClusterName},
+		{"CONSTRAINTS", s.Constraint}, {"DB_FLAGS", flags}, {"DEPENDENCY", r.DependsText()},
+		{"DERIVED_EC", show.ExitText(r.Derived)}, {"END", secs(r.End())},
+		{"EXITCODE", show.ExitText(show.ShownExit(r))},
+		{"GID", strconv.Itoa(int(s.GID))}, {"GROUPNAME", r.Group()}, {"JOBID", strconv.Itoa(int(r.ID))},
+		{"JOBNAME", s.Name}, {"JOBSTATE", r.State.Long}, {"LIMIT", format.Padded(r.Limit)},
+		{"NODECNT", strconv.Itoa(nodes)}, {"NODES", r.Nodes()}, {"PARTITION", r.Partition()},
+		{"PROCS", strconv.Itoa(procs)}, {"QOS", s.QOS}, {"RESERVATION", resv},
+		{"START", secs(r.Start())}, {"STATEREASONPREV", cmp.Or(string(r.Wait), "None")},
+		{"SUBMIT", secs(r.Submitted)}, {"UID", strconv.Itoa(int(s.UID))}, {"USERNAME", s.User},
+		{"WORK_DIR", s.WorkDir}} {
 		out = append(out, v[0]+"="+v[1])
 	}
 	for _, v := range [][2]string{{"STDIN", s.Stdin}, {"STDOUT", s.Stdout}, {"STDERR", s.Stderr}} {

@@ -10,6 +10,7 @@ import (
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/cron"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/launch"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
@@ -33,9 +34,9 @@ func frontEnds() []frontEnd {
 		{"sbatch", "submit a batch script",
 			submit.Sbatch, submitPage(opt.Sbatch)},
 		{"srun", "run a step, allocating for it if need be",
-			submit.Srun, submitPage(opt.Srun)},
+			launch.Srun, submitPage(opt.Srun)},
 		{"salloc", "allocate nodes and run a command",
-			submit.Salloc, submitPage(opt.Salloc)},
+			launch.Salloc, submitPage(opt.Salloc)},
 		{"scontrol", "show and change jobs, nodes and partitions",
 			control.Scontrol, queryPage(opt.Scontrol, control.ScontrolOptions)},
 		{"sinfo", "list partitions and nodes",
@@ -70,6 +71,8 @@ func frontEnds() []frontEnd {
 			cron.Scrontab, queryPage(opt.Scrontab, cron.ScrontabOptions)},
 		{"strigger", "run programs when something happens to jobs, nodes or servers",
 			control.Strigger, queryPage(opt.Strigger, control.StriggerOptions)},
+		{"swait", "wait until no step of a job runs",
+			launch.Swait, queryPage(opt.Swait, launch.SwaitOptions)},
 	}
 }
 

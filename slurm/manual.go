@@ -1,11 +1,14 @@
 package slurm
 
 import (
+	"strings"
+
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/submit"
+	"dev.muster/slurm/wrap"
 )
 
 // Page is what a manual and a shell's completion tell of a front-end.
@@ -30,6 +33,38 @@ func Pages() (list []Page) {
 			p.Words = sacctmgr.Verbs()
 		}
 		list = append(list, p)
+	}
+	return list
+}
+
+// Wrapper is what a shell's completion tells of a wrapper.
+type Wrapper struct {
+	Name     string
+	Operands string // the kind of names that it is called with; "": files, or nothing
+	Options  []WrapperOption
+}
+
+// WrapperOption is one of its options, with one dash.
+type WrapperOption struct {
+	Flag, Means string
+	Arg         bool
+	Becomes     string // the option of sbatch that it is; "": it is more than one
+	Names       string // the kind of names that it takes, where sbatch has no such option
+}
+
+// WrapperPages are those of all wrappers, out of the tables that they read their command lines by.
+func WrapperPages() (list []Wrapper) {
+	for _, c := range wrap.Commands() {
+		w := Wrapper{Name: c.Name, Operands: c.Operands}
+		for _, o := range wrap.OptionTexts(c.Name) {
+			flag, _, arg := strings.Cut(strings.TrimPrefix(o.Word, "-"), " ")
+			one := WrapperOption{Flag: flag, Means: o.Means, Arg: arg, Names: o.Names}
+			if word, ok := strings.CutPrefix(o.Means, "sbatch --"); ok && arg {
+				one.Becomes, _, _ = strings.Cut(word, "=")
+			}
+			w.Options = append(w.Options, one)
+		}
+		list = append(list, w)
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/wrap"
 )
 
 // A Topic is a manual that is of no command: its section says of what.
@@ -15,6 +16,30 @@ type Topic struct {
 
 // plain takes the marks out of a text that documents have as Markdown.
 func plain(text string) string { return strings.ReplaceAll(text, "`", "") }
+
+// WrappersTopic is muster-wrappers(7), from the tables by which the wrappers read their options.
+func WrappersTopic() Topic {
+	about := Section{Title: "description", Text: "" +
+		"Commands of PBS and LSF, and Slurm's contributed ones, for scripts that call them: muster qsub JOB.pbs. " +
+		"Other programs may have these names, so nothing links them; who wants one links its name to muster, beside " +
+		"the program: ln -s muster /usr/local/bin/qsub. Shells complete them then. " +
+		"qsub reads #PBS lines, bsub reads #BSUB lines; the " +
+		"command's own options win. An option that can not be done is refused, with what does it here."}
+	all := Section{Title: "commands"}
+	list := []Section{about, all}
+	for _, w := range wrap.Commands() {
+		list[1].Rows = append(list[1].Rows, Row{w.Name, w.Summary})
+		options := Section{Title: "options of " + w.Name}
+		for _, o := range wrap.OptionTexts(w.Name) {
+			options.Rows = append(options.Rows, Row{o.Word, o.Means})
+		}
+		if len(options.Rows) > 0 {
+			list = append(list, options)
+		}
+	}
+	return Topic{Chapter: 7, About: "Miscellanea", Page: Page{Name: "muster-wrappers",
+		Summary: "commands of PBS and LSF in a muster cluster", Sections: list}}
+}
 
 // ReasonsTopic is muster-reasons(7), from the table of which docs/reasons.md is made.
 func ReasonsTopic() Topic {

@@ -63,6 +63,7 @@ func places(cols []format.Place, of string) []Section {
 // stateMeans says of each state of a job what it is.
 func stateMeans() map[string]string {
 	return map[string]string{
+		"SO":  "it is over and has given its nodes back, and its burst buffer is staged out",
 		"SE":  "it ended with a code that its site treats apart, and waits for a release",
 		"PD":  "it waits for resources or a date",
 		"ST":  "its processes were stopped, it keeps its resources",
@@ -81,6 +82,7 @@ func stateMeans() map[string]string {
 		"BF":  "a node of it did not boot",
 		"RS":  "its size is being changed",
 		"RQ":  "it was put back into the queue",
+		"RV":  "another cluster of the federation has it, or had it",
 	}
 }
 
@@ -143,6 +145,7 @@ func exits() map[string]string {
 		"squeue":   answered,
 		"sinfo":    answered,
 		"sacct":    answered,
+		"swait":    "0: no step runs; 1: --timeout is over; 2: something was wrong.",
 		"scontrol": "0, or 1 where something was refused.",
 	}
 }

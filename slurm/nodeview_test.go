@@ -16,10 +16,22 @@ func TestSpecNode(t *testing.T) {
 		lines string // of scontrol show node
 	}{
 		{lines: "CPUEfctv=16 CPUTot=16 |Boards=1\n   State=|CfgTRES=cpu=16,mem=62.50G,billing=16,"},
-		{cpus: cluster.NewIDSet(7, 15), lines: "CPUEfctv=14 CPUTot=16 |Boards=1\n   CoreSpecCount=2 CPUSpecList=7,15 \n   State=|CfgTRES=cpu=14,mem=62.50G,billing=14,"},
-		{cpus: cluster.NewIDSet(0, 8, 9), lines: "CPUEfctv=13 CPUTot=16 |\n   CoreSpecCount=3 CPUSpecList=0,8-9 \n   State="},
-		{mem: 1000, lines: "CPUEfctv=16 CPUTot=16 |Boards=1\n   MemSpecLimit=1000\n   State=|CfgTRES=cpu=16,mem=62.50G"},
-		{cpus: cluster.NewIDSet(15), mem: 2000, lines: "Boards=1\n   CoreSpecCount=1 CPUSpecList=15 MemSpecLimit=2000\n   State="},
+		{
+			cpus:  cluster.NewIDSet(7, 15),
+			lines: "CPUEfctv=14 CPUTot=16 |Boards=1\n   CoreSpecCount=2 CPUSpecList=7,15 \n   State=|CfgTRES=cpu=14,mem=62.50G,billing=14,",
+		},
+		{
+			cpus:  cluster.NewIDSet(0, 8, 9),
+			lines: "CPUEfctv=13 CPUTot=16 |\n   CoreSpecCount=3 CPUSpecList=0,8-9 \n   State=",
+		},
+		{
+			mem:   1000,
+			lines: "CPUEfctv=16 CPUTot=16 |Boards=1\n   MemSpecLimit=1000\n   State=|CfgTRES=cpu=16,mem=62.50G",
+		},
+		{
+			cpus: cluster.NewIDSet(15), mem: 2000,
+			lines: "Boards=1\n   CoreSpecCount=1 CPUSpecList=15 MemSpecLimit=2000\n   State=",
+		},
 	} {
 		f := slurmtest.New()
 		n := &f.Nodes[7].Inventory

@@ -23,9 +23,7 @@ var onlyShown = map[string]string{
 	"JobSpec.AllocSid":     "of the submitting shell",
 	"JobSpec.MCSLabel":     "a label; --exclusive=mcs is refused",
 	"JobSpec.Reboot":       "refused; jobs of earlier versions may have it",
-	"Layout.BurstBuffer":   "there is no burst buffer; shown as in Slurm without its plugin",
 	"Layout.Network":       "of Cray's and IBM's switches; shown as in Slurm without them",
-	"Layout.Features":      "of a federation's clusters; shown as in Slurm without one",
 	"Layout.Power":         "its use is noted",
 	"Config.InactiveLimit": "its use is noted",
 	"Config.BackfillDepth": "of earlier versions, whose logs have it",
@@ -40,7 +38,8 @@ var onlyShown = map[string]string{
 var settersAndShows = []string{
 	"slurm/submit/options_", "slurm/submit/setters.go", "slurm/values/", "slurm/submit/finish", "slurm/conf/",
 	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
-	"slurm/show/job_data.go", "slurm/show/part_data.go", "slurm/show/node_data.go", "slurm/show/jobview.go", "slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
+	"slurm/show/job_data.go", "slurm/show/part_data.go", "slurm/show/node_data.go", "slurm/show/jobview.go",
+	"slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
 }
 
 // setByUsers are the structs that options, configurations, scontrol and sacctmgr fill.
@@ -70,7 +69,8 @@ func TestFieldsAreRead(t *testing.T) {
 				read = read || slices.ContainsFunc(readers[name], finishes)
 			}
 			if why, known := onlyShown[name]; !read && !known {
-				t.Errorf("%s is set and nothing reads it: refuse its option, say that it is ignored, or name it among those that are told again", name)
+				t.Errorf("%s is set and nothing reads it: refuse its option, say that it is ignored, or name it among those that are told again",
+					name)
 			} else if known && why == "" {
 				t.Errorf("%s: say why", name)
 			} else if known && read {
@@ -83,7 +83,8 @@ func TestFieldsAreRead(t *testing.T) {
 // acts reports whether what a file reads may change what is done.
 func acts(file string) bool {
 	const compares = "slurm/sacctmgr/sacctmgr.go" // says what is there already
-	return file == compares || !slices.ContainsFunc(settersAndShows, func(p string) bool { return strings.HasPrefix(file, p) })
+	return file == compares || !slices.ContainsFunc(settersAndShows,
+		func(p string) bool { return strings.HasPrefix(file, p) })
 }
 
 func finishes(file string) bool { return strings.HasPrefix(file, "slurm/submit/finish") }

@@ -42,7 +42,10 @@ func TestUpdateTasks(t *testing.T) {
 		{"jobid=737_1-3 numnodes=1", "scontrol: error: Invalid job ID 737_1-3\n"},
 		{"jobid=735+1 numnodes=1", "scontrol: error: Invalid job ID 735+1\n"},
 		{"jobid=737 numnodes=1", "scontrol: error: Job resizing not supported for job arrays\n"},
-		{"jobid=99 numnodes=1", "scontrol: error: Could not load state information for job 99: Invalid job id specified\n"},
+		{
+			"jobid=99 numnodes=1",
+			"scontrol: error: Could not load state information for job 99: Invalid job id specified\n",
+		},
 	} {
 		want := c.want
 		if want != "" {

@@ -64,7 +64,9 @@ func TestScontrolVerbs(t *testing.T) {
 			t.Errorf("scontrol %s: got\n%s\nwant\n%s", line, got, want)
 		}
 	}
-	for _, line := range []string{"abort", "shutdown", "setdebugflags +Gres", "schedloglevel 1", "fsdampeningfactor 3"} {
+	for _, line := range []string{
+		"abort", "shutdown", "setdebugflags +Gres", "schedloglevel 1", "fsdampeningfactor 3",
+	} {
 		if got := runLine(f, t, 0, nil, strings.Fields("scontrol "+line)...); !strings.HasSuffix(got, unsupported) || strings.Count(got, "\n") != 4 {
 			t.Errorf("scontrol %s is refused without the way out: %q", line, got)
 		}
@@ -94,7 +96,9 @@ func TestScontrolAssocMgr(t *testing.T) {
 	slurmtest.WithBooks(mux, f)
 	f.Own = mux
 	var b strings.Builder
-	for _, line := range []string{"scontrol show assoc_mgr users=none accounts=team-a flags=a,q", "scontrol show assoc_mgr users=none flags=users", "scontrol show assoc_mgr qos=high flags=qos,assoc accounts=none",
+	for _, line := range []string{"scontrol show assoc_mgr users=none accounts=team-a flags=a,q",
+		"scontrol show assoc_mgr users=none flags=users",
+		"scontrol show assoc_mgr qos=high flags=qos,assoc accounts=none",
 		"scontrol show assoc_mgr flags=foo"} {
 		b.WriteString("$ " + line + "\n" + runLine(f, t, 0, nil, strings.Fields(line)...))
 	}

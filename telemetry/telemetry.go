@@ -196,12 +196,16 @@ func Unpack(b []byte) (*Sample, error) {
 	r := reader{rest: b}
 	s := &Sample{Kind: Kind(min(r.number(), 255))}
 	r.bad = r.bad || s.Kind != OfNode && s.Kind != OfJob
-	s.Own = r.values(s.Kind.Fields())
+	s.Own = make([]float64, len(s.Kind.Fields()))
+	r.values(s.Own, s.Kind.Fields())
 	s.GPUs = make([]GPU, r.count(maxGPUs))
+	each := len(GPUFields)
+	all := make([]float64, each*len(s.GPUs))
 	for i := range s.GPUs {
 		g := &s.GPUs[i]
 		g.Index = int(min(r.number(), maxGPUs))
-		g.Values = r.values(GPUFields)
+		g.Values = all[i*each : (i+1)*each : (i+1)*each]
+		r.values(g.Values, GPUFields)
 	}
 	sorted := slices.IsSortedFunc(s.GPUs, func(a, b GPU) int { return a.Index - b.Index })
 	if r.bad || len(r.rest) > 0 || !sorted {
@@ -236,15 +240,17 @@ func (r *reader) count(limit uint64) int {
 	return int(n)
 }
 
-func (r *reader) values(fields []Field) []float64 {
-	out := blank(fields)
+// values reads values of fields; those that are not there are not known.
+func (r *reader) values(out []float64, fields []Field) {
+	for i := range out {
+		out[i] = Unknown
+	}
 	n := r.count(maxValues)
 	for i := range n {
 		if v := r.number(); i < len(out) && v > 0 {
 			out[i] = float64(v-1) / fields[i].scale
 		}
 	}
-	return out
 }
 
 // Joiner makes one sample of several that follow each other.

@@ -12,7 +12,10 @@ func sampleOf(gpus int, util float64) *Sample {
 	for i := range gpus {
 		g := s.GPU(i)
 		g.Values[GPUUtil], g.Values[GPUUtilMax], g.Values[GPUMem], g.Values[GPUPower] = util, util+1, 61_000, 655
-		g.Values[GPUTemp], g.Values[GPUThrottle], g.Values[GPULinkIn], g.Values[GPULinkOut] = 61, 4, 5_000_000, 5_000_001
+		g.Values[GPUTemp] = 61
+		g.Values[GPUThrottle] = 4
+		g.Values[GPULinkIn] = 5_000_000
+		g.Values[GPULinkOut] = 5_000_001
 	}
 	return s
 }

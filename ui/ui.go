@@ -278,6 +278,7 @@ type Cause struct{ Reason, Text, Hint string }
 type Waits struct {
 	Causes  []Cause
 	Starts  string
+	Comes   bool  // it is being found out: the page is to be fetched again soon
 	Holders []Row // jobs that hold what it is to get there
 	Sooner  Link  // where to see what would let it start sooner
 }
@@ -311,6 +312,7 @@ type JobPage struct {
 
 // CurveSet is curves of hardware, and what is odd about them.
 type CurveSet struct {
+	Comes     bool // they are being drawn: the page is to be fetched again soon
 	Text, Odd string
 	Plots     []Plot
 }

@@ -37,7 +37,9 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		for _, v := range [][2]any{{new(any), new(any)}, {new(digits), new(digits)}, {new(wire.RawMessage), new(wire.RawMessage)}} {
+		for _, v := range [][2]any{
+			{new(any), new(any)}, {new(digits), new(digits)}, {new(wire.RawMessage), new(wire.RawMessage)},
+		} {
 			werr, gerr := json.Unmarshal(in, v[0]), wire.Unmarshal(in, v[1])
 			if (werr == nil) != (gerr == nil) {
 				t.Fatalf("%T: encoding/json: %v, wire: %v", v[0], werr, gerr)

@@ -77,7 +77,10 @@ func byKind(p *plan, t reflect.Type) {
 			p.enc, p.dec = encodeBytes, s.decodeBytes
 		}
 	case reflect.Map:
-		s := &mapping{lazy{t: t.Elem()}, reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())}
+		s := &mapping{
+			lazy{t: t.Elem()},
+			reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()),
+		}
 		p.enc, p.dec = s.encode, s.decode
 	case reflect.Struct:
 		s := newStructure(t)

@@ -89,14 +89,22 @@ type kinds struct {
 
 // types are what travels or is stored.
 func types() []any {
-	return []any{kinds{}, api.SubmitRequest{}, api.SubmitResponse{}, api.TestResponse{}, api.WriteResponse{}, api.JobQuery{}, api.JobsResponse{},
-		api.WaitRequest{}, api.WaitResponse{}, api.WhyRequest{}, api.WhyResponse{}, api.ScriptRequest{}, api.ScriptResponse{}, api.NodeQuery{},
-		api.NodesResponse{}, api.ClusterResponse{}, api.StepQuery{}, api.StepsResponse{}, api.PingResponse{}, api.RegisterRequest{},
-		api.RegisterResponse{}, api.ReportRequest{}, api.WorkRequest{}, api.Work{}, api.BlobRequest{}, api.BlobResponse{}, api.StepRequest{},
-		api.StepResponse{}, api.StepSignal{}, api.AttachRequest{}, api.HistoryQuery{}, api.HistoryResponse{}, api.Error{},
-		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{}, cluster.Suspend{}, cluster.TakeTurns{}, cluster.Cancel{},
-		cluster.Finish{}, cluster.Decide{}, cluster.Report{}, cluster.Expire{}, cluster.Purge{}, cluster.NodeUp{}, cluster.NodeDown{},
-		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{}, cluster.Config{}, cluster.Load{}, cluster.TokenPut{}, cluster.Token{}, cluster.Member{},
+	return []any{kinds{}, api.SubmitRequest{}, api.SubmitResponse{}, api.TestResponse{},
+		api.WriteResponse{}, api.JobQuery{}, api.JobsResponse{},
+		api.WaitRequest{}, api.WaitResponse{}, api.WhyRequest{}, api.WhyResponse{}, api.ScriptRequest{},
+		api.ScriptResponse{}, api.NodeQuery{},
+		api.NodesResponse{}, api.ClusterResponse{}, api.StepQuery{}, api.StepsResponse{},
+		api.PingResponse{}, api.RegisterRequest{},
+		api.RegisterResponse{}, api.ReportRequest{}, api.WorkRequest{}, api.Work{}, api.BlobRequest{},
+		api.BlobResponse{}, api.StepRequest{},
+		api.StepResponse{}, api.StepSignal{}, api.AttachRequest{}, api.HistoryQuery{},
+		api.HistoryResponse{}, api.Error{},
+		cluster.PutBlob{}, cluster.Submit{}, cluster.UpdateJob{}, cluster.HoldJobs{}, cluster.Requeue{},
+		cluster.Suspend{}, cluster.TakeTurns{}, cluster.Cancel{},
+		cluster.Finish{}, cluster.Decide{}, cluster.Report{}, cluster.Expire{}, cluster.Purge{},
+		cluster.NodeUp{}, cluster.NodeDown{},
+		cluster.NodeSet{}, cluster.PartitionSet{}, cluster.Configure{}, cluster.Event{}, cluster.Blob{},
+		cluster.Config{}, cluster.Load{}, cluster.TokenPut{}, cluster.Token{}, cluster.Member{},
 		step.Spec{}, step.Status{}, step.ID{}}
 }
 
@@ -104,7 +112,10 @@ func types() []any {
 type filler struct{ *rand.Rand }
 
 func (r filler) text() string {
-	words := []string{"", "a", "gpu", "node001", "x\ny\t\"q\"\\", "<b>&amp;", "äöü€𝄞", "\u2028\u2029", "\xff\xfe bad", "b64:x", "\x00\x1f\x7f", strings.Repeat("long ", 20)}
+	words := []string{
+		"", "a", "gpu", "node001", "x\ny\t\"q\"\\", "<b>&amp;", "äöü€𝄞", "\u2028\u2029",
+		"\xff\xfe bad", "b64:x", "\x00\x1f\x7f", strings.Repeat("long ", 20),
+	}
 	return words[r.IntN(len(words))]
 }
 
@@ -150,7 +161,10 @@ func (r filler) fill(v reflect.Value, depth int) {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(r.Uint64() >> r.IntN(65))
 	case reflect.Float32, reflect.Float64:
-		v.SetFloat([]float64{0, math.Copysign(0, -1), -0.5, 1e-7, 1e21, 3.25e-300, 12345678, 1e20, math.MaxFloat32, 1e-9, r.NormFloat64()}[r.IntN(11)])
+		v.SetFloat([]float64{
+			0, math.Copysign(0, -1), -0.5, 1e-7, 1e21, 3.25e-300, 12345678, 1e20, math.MaxFloat32, 1e-9,
+			r.NormFloat64(),
+		}[r.IntN(11)])
 	case reflect.String:
 		v.SetString(r.text())
 	case reflect.Slice:
@@ -190,7 +204,10 @@ func (r filler) fill(v reflect.Value, depth int) {
 		}
 	case reflect.Interface:
 		if v.NumMethod() == 0 {
-			list := []any{nil, true, 1.5, "x", []any{nil, "y"}, map[string]any{"b": 1.0, "a": []any{}}, &inner{1, "z"}, inner{2, ""}}
+			list := []any{
+				nil, true, 1.5, "x", []any{nil, "y"}, map[string]any{"b": 1.0, "a": []any{}},
+				&inner{1, "z"}, inner{2, ""},
+			}
 			v.Set(reflect.ValueOf(&list[r.IntN(len(list))]).Elem())
 		}
 	}
@@ -396,8 +413,10 @@ func TestMerge(t *testing.T) {
 			n := 3
 			p := &n
 			c := color(4)
-			v[i] = kinds{A: 1, Name: "n", Bytes: []byte("abc"), Any: 1.0, M: map[string]int{"a": 1}, L: []inner{{1, "d"}, {2, "e"}}, PP: &p,
-				T: time.Unix(5, 0).UTC(), C: 2, PC: &c, PS: &spaced{1}, Arr: [3]int{1, 2, 3}, MU: map[uint8]*inner{1: {5, "q"}}}
+			v[i] = kinds{A: 1, Name: "n", Bytes: []byte("abc"), Any: 1.0, M: map[string]int{"a": 1},
+				L: []inner{{1, "d"}, {2, "e"}}, PP: &p,
+				T: time.Unix(5, 0).UTC(), C: 2, PC: &c, PS: &spaced{1}, Arr: [3]int{1, 2, 3},
+				MU: map[uint8]*inner{1: {5, "q"}}}
 		}
 		if strings.Contains(in, "NAME") { // encoding/json ignores case, this package does not
 			if err := wire.Unmarshal([]byte(in), &v[0]); err != nil || !reflect.DeepEqual(v[0], v[1]) {
@@ -415,8 +434,10 @@ func TestMerge(t *testing.T) {
 func jobs(n int) *api.JobsResponse {
 	r := &api.JobsResponse{Index: 12345, Now: time.Unix(1_700_000_000, 5).UTC()}
 	for i := range n {
-		j := &cluster.Job{ID: cluster.JobID(i + 1), Task: cluster.TaskAny, Wait: cluster.WaitPriority, Submitted: r.Now, Eligible: r.Now,
-			Spec: &cluster.JobSpec{Name: fmt.Sprint("wrap", i), UID: 1000, User: "alice", Account: "physics", QOS: "normal", Partitions: []string{"batch"},
+		j := &cluster.Job{ID: cluster.JobID(i + 1), Task: cluster.TaskAny, Wait: cluster.WaitPriority,
+			Submitted: r.Now, Eligible: r.Now,
+			Spec: &cluster.JobSpec{Name: fmt.Sprint("wrap", i), UID: 1000, User: "alice",
+				Account: "physics", QOS: "normal", Partitions: []string{"batch"},
 				Limit: time.Hour, Layout: &cluster.Layout{Tasks: 4, CPUsPerTask: 2, MinNodes: 1}}}
 		r.Jobs = append(r.Jobs, j)
 	}
@@ -521,7 +542,9 @@ func TestBehind(t *testing.T) {
 		Both string `json:"both,omitempty"`
 		Last int    `json:"last"`
 	}
-	for _, v := range []outer{{}, {Part: &Part{}}, {First: "a", Part: &Part{N: 1, Text: "x", Both: "hidden"}, Both: "b", Last: 2}} {
+	for _, v := range []outer{
+		{}, {Part: &Part{}}, {First: "a", Part: &Part{N: 1, Text: "x", Both: "hidden"}, Both: "b", Last: 2},
+	} {
 		want, err := json.Marshal(&v)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/fence"
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -97,7 +99,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	case confirm:
 		h.confirmed = true
 		if h.job.RunsScript() && h.job.Alloc.Shares[0].Node == h.node {
-			c.stage(runKey{h.job.ID, h.job.Attempt, h.node})
+			c.stage(h)
 		}
 		say(c.update(h, cluster.NodeReady))
 	case batchOver:
@@ -108,14 +110,15 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 			say(u)
 		}
 		u := c.update(h, cluster.NodeDone)
-		if st := c.script(h, epilogStep); st != nil && !succeeded(st) {
-			c.slog.Error("the epilog failed", "job", h.job.ID, "node", h.node, "err", scriptEnd(st))
+		if st := c.script(h, epilogStep); st != nil && !st.Succeeded() {
+			c.slog.Error("the epilog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())
 			u.Error, u.Fault = cluster.EpilogError, true
 		}
 		say(u)
 		c.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
 		h.done = true
+		c.free()
 		say(c.update(h, cluster.JobLost))
 	case term:
 		h.termed = true
@@ -144,14 +147,27 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.warn(h)
 	case stray:
 		c.stray(a.step)
+	case startProlog, startEpilog, prologFailed, startFetch, fetchFailed, killScript:
+		performScript(c, n, a)
+	}
+}
+
+// performScript does an action about what the node itself runs for a job. Called with mu held.
+func performScript(c *Client, n *node, a action) {
+	h := a.job
+	switch a.kind {
 	case startProlog:
 		c.startScripts(h, prologStep)
 	case startEpilog:
 		c.startScripts(h, epilogStep)
 	case prologFailed:
 		c.takeBackProlog(n, h)
+	case startFetch:
+		startFetching(c, h)
+	case fetchFailed:
+		refuseFetch(c, n, h)
 	case killScript:
-		for _, which := range []int{prologStep, epilogStep} {
+		for _, which := range []int{prologStep, fetchStep, epilogStep} {
 			if st := c.script(h, which); st != nil && st.State != step.Ended {
 				c.try("kill", st.ID, c.cfg.Runner.Signal(st.ID, syscall.SIGKILL, step.All))
 			}
@@ -166,11 +182,12 @@ func (c *Client) update(h *jobHere, kind cluster.UpdateKind) cluster.Update {
 // try logs a runner's refusal; a step it no longer knows is dropped here too. Called with mu held.
 func (c *Client) try(what string, id step.ID, err error) {
 	if errors.Is(err, step.ErrUnknown) {
-		c.have.drop(id)
+		c.have.Drop(id)
 		return
 	}
 	if err != nil {
-		c.slog.Warn("a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node", id.Node, "err", err)
+		c.slog.Warn("a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node",
+			id.Node, "err", err)
 	}
 }
 
@@ -230,6 +247,7 @@ func (c *Client) killAll(h *jobHere) {
 // output was taken.
 func (c *Client) forget(h *jobHere) {
 	c.leave(h)
+	c.free()
 	var ids []step.ID
 	for id := range c.allOf(h) {
 		_, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]
@@ -238,7 +256,7 @@ func (c *Client) forget(h *jobHere) {
 		}
 		if !live {
 			ids = append(ids, id)
-			c.have.drop(id)
+			c.have.Drop(id)
 		}
 	}
 	if len(ids) > 0 {
@@ -247,22 +265,25 @@ func (c *Client) forget(h *jobHere) {
 }
 
 func (c *Client) stray(id step.ID) {
-	if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; live && c.have.get(id).State == step.Ended {
+	if _, live := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; live && c.have.Get(id).State == step.Ended {
 		return // its output is still being taken
 	}
-	if c.have.get(id).State != step.Ended {
+	if c.have.Get(id).State != step.Ended {
 		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 		return
 	}
-	c.have.drop(id)
+	c.have.Drop(id)
 	c.try("forget", id, c.cfg.Runner.Forget(id))
 }
+
+// launchFailedSignal is Slurm's code of a failed launch.
+const launchFailedSignal = 53
 
 // batchOver reports how the batch script ended; a job of one node with nothing else left is
 // done with the same report.
 func (c *Client) batchOver(n *node, h *jobHere) {
 	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
-	st := c.have.get(id)
+	st := c.have.Get(id)
 	u := c.update(h, cluster.BatchOver)
 	if len(st.Tasks) > 0 {
 		t := st.Tasks[0]
@@ -278,7 +299,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		}
 		if t.Error != "" {
 			u.Error = t.Error
-			u.Exit = cluster.ExitStatus{Signal: 53} // Slurm's code of a failed launch
+			u.Exit = cluster.ExitStatus{Signal: launchFailedSignal}
 			if t.NotRun() {
 				u.Exit = cluster.ExitStatus{Code: int(min(t.Errno, 255))}
 			}
@@ -291,7 +312,9 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		}
 	}
 	h.told = true
-	us := []cluster.Update{u, {Kind: cluster.StepNow, Job: u.Job, Attempt: u.Attempt, At: u.At, Step: c.batchRecord(h, u)}}
+	us := []cluster.Update{
+		u, {Kind: cluster.StepNow, Job: u.Job, Attempt: u.Attempt, At: u.At, Step: c.batchRecord(h, u)},
+	}
 	alive := 0
 	for _, o := range c.stepsOf(h) {
 		if o.State != step.Ended {
@@ -310,7 +333,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 
 // batchEnd is the record of a script that ended because its job was ended.
 func (c *Client) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
-	st := c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node})
+	st := c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node})
 	if st == nil || st.State != step.Ended || h.told || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
 		return u, false
 	}
@@ -325,8 +348,8 @@ func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	j := h.job
 	s := &cluster.Step{ID: cluster.StepID{Job: j.ID, Step: cluster.BatchStep}, Attempt: j.Attempt, Name: "batch",
 		UID: j.Spec.UID, User: j.Spec.User, Shares: j.Alloc.Shares[:1], Tasks: 1, Started: j.Started, Ended: u.At,
-		Exit: u.Exit, Usage: u.Usage, Outcome: outcomeOf(u.Exit)}
-	if st := c.have.get(step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}); st != nil && len(st.Tasks) > 0 {
+		Exit: u.Exit, Usage: u.Usage, Outcome: u.Exit.Outcome()}
+	if st := c.have.Get(step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}); st != nil && len(st.Tasks) > 0 {
 		s.Usage = cluster.SumUsage([]cluster.RankUsage{{TaskUsage: st.Tasks[0].Usage}})
 	}
 	if u.OOM {
@@ -335,63 +358,67 @@ func (c *Client) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	return s
 }
 
-func outcomeOf(e cluster.ExitStatus) cluster.Outcome {
-	switch {
-	case e.Signal != 0:
-		return cluster.Cancelled
-	case e.Code != 0:
-		return cluster.Failed
-	}
-	return cluster.Completed
-}
-
 // deliver sends the signals that users asked for since the last one.
 func (c *Client) deliver(h *jobHere) {
-	for _, s := range h.job.Signals {
+	for i := range h.job.Signals {
+		s := &h.job.Signals[i]
 		if s.Num <= h.signalled {
 			continue
 		}
 		h.signalled = s.Num
 		for id, st := range c.stepsOf(h) {
-			if st.State == step.Ended {
-				continue
-			}
-			batch := id.Step == cluster.BatchStep
-			scope, wanted := step.Leaders, false
-			switch {
-			case id.Step == cluster.ExternStep: // what is in it ends with the job, and is told of nothing before
-			case s.Step != cluster.AllSteps:
-				wanted = id.Step == s.Step
-				if wanted && s.Sig == 0 {
-					if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil && ls.endedBy == nil {
-						uid := s.UID
-						ls.endedBy = &uid
-						c.sayEnd(ls, cluster.Cancelled, true)
-					}
-					c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
-					continue
-				}
-			case s.Scope == cluster.SignalBatchShell:
-				wanted = batch
-			case s.Scope == cluster.SignalBatchFull:
-				wanted, scope = batch, step.All
-			case s.Scope == cluster.SignalFull && batch: // the script with what it has started
-				wanted, scope = true, step.All
-			case s.Scope == cluster.SignalFull:
-				wanted = true
-			default:
-				wanted = !batch
-			}
-			ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]
-			leads := ls != nil && ls.lead == h.node
-			if wanted && leads && s.Sig == int(syscall.SIGTERM) {
-				c.sayEnd(ls, cluster.Cancelled, false)
-			}
-			if wanted {
-				c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(s.Sig), scope))
+			if st.State != step.Ended {
+				c.deliverTo(h, id, s)
 			}
 		}
 	}
+}
+
+// deliverTo sends a part of a step a signal, if it is meant.
+func (c *Client) deliverTo(h *jobHere, id step.ID, s *cluster.JobSignal) {
+	scope, wanted := meant(id.Step, s)
+	if !wanted {
+		return
+	}
+	ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]
+	if s.Step != cluster.AllSteps && s.Sig == 0 {
+		c.cancelPart(ls, id, s.UID)
+		return
+	}
+	leads := ls != nil && ls.lead == h.node
+	if leads && s.Sig == int(syscall.SIGTERM) {
+		c.sayEnd(ls, cluster.Cancelled, false)
+	}
+	c.try("signal", id, c.cfg.Runner.Signal(id, syscall.Signal(s.Sig), scope))
+}
+
+// cancelPart ends a part of one step because a user has asked for its end.
+func (c *Client) cancelPart(ls *liveStep, id step.ID, uid uint32) {
+	if ls != nil && ls.endedBy == nil {
+		ls.endedBy = &uid
+		c.sayEnd(ls, cluster.Cancelled, true)
+	}
+	c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
+}
+
+// meant reports whether a signal is for a step of its job, and for which of its processes.
+func meant(number int, s *cluster.JobSignal) (scope step.Scope, wanted bool) {
+	batch := number == cluster.BatchStep
+	switch {
+	case number == cluster.ExternStep: // what is in it ends with the job, and is told of nothing before
+		return step.Leaders, false
+	case s.Step != cluster.AllSteps:
+		return step.Leaders, number == s.Step
+	case s.Scope == cluster.SignalBatchShell:
+		return step.Leaders, batch
+	case s.Scope == cluster.SignalBatchFull:
+		return step.All, batch
+	case s.Scope == cluster.SignalFull && batch: // the script with what it has started
+		return step.All, true
+	case s.Scope == cluster.SignalFull:
+		return step.Leaders, true
+	}
+	return step.Leaders, !batch
 }
 
 // warn sends the signal of --signal: to the steps, or with B: to the batch shell only.
@@ -431,8 +458,8 @@ func (c *Client) launch(ctx context.Context, hs []*jobHere) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range jobs {
-		if c.have.get(specs[i].ID) == nil {
-			c.have.put(specs[i].ID, &step.Status{ID: specs[i].ID, State: step.Starting})
+		if c.have.Get(specs[i].ID) == nil {
+			c.have.Put(specs[i].ID, &step.Status{ID: specs[i].ID, State: step.Starting})
 		}
 		h.launching = false
 		if !h.confirmed && h.job.Phase == cluster.Starting {
@@ -494,7 +521,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
-		Fenced: fenced(&cfg, &inv),
+		Fenced: fence.Fenced(&cfg, &inv),
 		Ranks:  make([][]int, len(j.Alloc.Shares))}
 	l.GPUs.GPUs = l.ShareHere().GPUs
 	path := filepath.Join(c.cfg.Spool, string(h.node), fmt.Sprintf("job%05d", j.ID), "slurm_script")
@@ -523,7 +550,7 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
 		ID: id, Private: c.private(n, id, l), Container: in,
-		Fence: fence(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
+		Fence: fence.Of(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
 		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
@@ -543,7 +570,7 @@ func (c *Client) environ(l *cluster.Launch, own cluster.BlobText) []string {
 	if !strings.HasPrefix(string(own), "TMPDIR=") && !strings.Contains(string(own), "\x00TMPDIR=") {
 		e = append(e, "TMPDIR=/tmp")
 	}
-	return e
+	return append(e, displayOf(c, l.Job.ID, l.Node).Environ()...)
 }
 
 func (c *Client) absolute(dir, path string) string {
@@ -566,4 +593,12 @@ func (c *Client) hosts(n *node) []cluster.NodeName {
 		return nil
 	}
 	return c.order
+}
+
+// stage keeps that this life confirms an attempt. Called with mu held.
+func (c *Client) stage(h *jobHere) {
+	k := outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
+	if err := c.staged.Add(k, c.cfg.Runner.Instance()); err != nil {
+		c.slog.Warn("a gang could not be staged: a crash of this daemon now would lose it", "job", k.Job, "err", err)
+	}
 }

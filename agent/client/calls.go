@@ -21,7 +21,8 @@ func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 		return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run here", id.Job, id.Step)
 	}
 	if who.UID != ls.record.UID && !who.Operator() {
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s", id.Job, id.Step, ls.record.User)
+		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s",
+			id.Job, id.Step, ls.record.User)
 	}
 	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h)) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
@@ -72,7 +73,7 @@ func (c *Client) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, 
 		c.poke()
 	default:
 		for _, id := range ls.ids {
-			if h := c.have.get(id); h != nil && h.State != step.Ended {
+			if h := c.have.Get(id); h != nil && h.State != step.Ended {
 				c.signalPart(id, syscall.Signal(q.Sig), step.Leaders)
 			}
 		}
@@ -106,7 +107,8 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 		c.tellStep(ls)
 	}
 	if !found {
-		return api.Empty{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run", q.ID.Job, q.ID.Step)
+		return api.Empty{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run",
+			q.ID.Job, q.ID.Step)
 	}
 	c.poke()
 	return api.Empty{}, nil
@@ -155,7 +157,7 @@ func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
 		scope = step.All
 	}
 	for _, id := range ls.ids {
-		if h := c.have.get(id); h != nil && h.State != step.Ended {
+		if h := c.have.Get(id); h != nil && h.State != step.Ended {
 			c.signalPart(id, sig, scope)
 		}
 	}
@@ -174,7 +176,7 @@ func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
 func (c *Client) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
 	first := ls.ids[0]
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
-	if st := c.have.get(first); h == nil || st == nil || st.State == step.Ended {
+	if st := c.have.Get(first); h == nil || st == nil || st.State == step.Ended {
 		return
 	}
 	ended := *h.job
@@ -203,7 +205,8 @@ func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.A
 		return nil, q, 0, lerr
 	}
 	if i = slices.IndexFunc(ls.ids, func(id step.ID) bool { return id.Node == q.Node }); i < 0 {
-		return nil, q, 0, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "step %d.%d has no node %s", q.ID.Job, q.ID.Step, q.Node)
+		return nil, q, 0, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "step %d.%d has no node %s",
+			q.ID.Job, q.ID.Step, q.Node)
 	}
 	return ls, q, i, nil
 }
@@ -216,12 +219,12 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 		c.mu.Unlock()
 		return err
 	}
-	ls.attached++
+	ctx, t := ls.take(ctx, i)
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		ls.attached--
+		ls.leave(t)
 		if !ls.endedAt.IsZero() {
 			ls.drained[q.Node] = true
 			c.drop(ls)

@@ -14,7 +14,13 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/container/locality"
+	"dev.muster/agent/machine"
+	"dev.muster/agent/measure"
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
+	"dev.muster/agent/sweep"
+	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
@@ -28,19 +34,11 @@ const (
 	blobCache = 64 // scripts and environments kept in memory
 )
 
-// NodeConfig is one node that this client is.
-type NodeConfig struct {
-	Name      cluster.NodeName
-	Inventory cluster.Inventory
-	// Hollow nodes that execute set their name as host name inside their jobs.
-	SetHostName bool
-}
-
 // Config says how a client runs.
 type Config struct {
 	Dir    string // for the outbox and the supervisor; its owner's alone
 	Spool  string // for scripts, which their users must be able to read
-	Nodes  []NodeConfig
+	Nodes  []machine.Node
 	Server *api.Client
 	Runner step.Runner
 	// Peer calls the client of another node, by address; nil where there is no network.
@@ -59,19 +57,19 @@ type Config struct {
 	// GPUJobs is a folder for a file of each GPU with the numbers of its jobs; empty: none.
 	GPUJobs string
 	// Machine looks at this machine's other parts; nil for hollow nodes.
-	Machine *Machine
+	Machine *machine.Machine
 	// SampleSpan is the time for which what the nodes do is told as one sample; 0: a minute.
 	SampleSpan time.Duration
 	// Sampler measures what the steps of Runner use; nil where these are no processes.
-	Sampler *step.Sampler
+	Sampler *usage.Sampler
 }
 
 // Client is client mode.
 type Client struct {
 	cfg       Config
 	slog      *slog.Logger
-	box       *outbox
-	journal   *journal
+	box       *outbox.Box
+	journal   *outbox.Journal
 	nodes     map[cluster.NodeName]*node
 	order     []cluster.NodeName
 	gpusMoved chan struct{} // poked when the jobs of this machine have changed
@@ -84,34 +82,33 @@ type Client struct {
 
 	registering sync.Mutex
 
-	samples *samplebox
-	passes  passes
+	passes passes
+	images *locality.Store // what the folder of images has
 
 	mu       sync.Mutex // guards everything below and nodes' content
 	config   cluster.Config
 	confAt   uint64        // index of config
 	nextJob  cluster.JobID // one more than the highest number of a job that the servers had given, as far as they said
-	have     statuses
+	have     step.Table
 	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
 	blobs    map[cluster.BlobHash]cluster.BlobText
 	blobAge  []cluster.BlobHash
-	begun    map[runKey]bool   // attempts that an earlier life of this client confirmed
-	staged   map[runKey]bool   // gangs led here whose confirmation is kept (confirmed_launch.go)
-	over     map[runKey]uint64 // attempts that are finished here → index from which the servers know
+	begun    map[outbox.Attempt]bool   // attempts that an earlier life of this client confirmed
+	staged   *outbox.Confirmed         // gangs led here whose confirmation is kept
+	over     map[outbox.Attempt]uint64 // attempts that are finished here → index from which the servers know
 	steps    map[cluster.StepID]*liveStep
 	sisters  sisters
 	metered  map[step.ID]*metered
-	untold   map[step.ID]bool        // ended parts of steps that another client leads and has not heard of
-	arrived  chan struct{}           // closed and replaced when work has arrived
-	stuckMu  sync.Mutex              // for telling what can not be killed: held before mu
-	left     map[string]leakedGPU    // by UUID
-	before   map[string]gpu.Settings // of GPUs that have jobs, by UUID (settings.go)
-	hindered bool                    // jobs lack the folders of their own that they should have
-	freed    chan struct{}           // closed and replaced when a step ends: waiting step requests look again
+	untold   map[step.ID]bool // ended parts of steps that another client leads and has not heard of
+	arrived  chan struct{}    // closed and replaced when work has arrived
+	stuckMu  sync.Mutex       // for telling what can not be killed: held before mu
+	gpus     gpusOfJobs       // of this machine, which jobs have or have left
+	hindered bool             // jobs lack the folders of their own that they should have
+	freed    chan struct{}    // closed and replaced when a step or a job ends: who waits for it looks again
 }
 
 type node struct {
-	NodeConfig
+	machine.Node
 	index    uint64 // of the work
 	jobCPUs  int    // that jobs can have, as the servers say
 	jobs     map[cluster.JobID]*jobHere
@@ -119,37 +116,36 @@ type node struct {
 	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
 }
 
-// runKey names one attempt of a job on one node.
-type runKey struct {
-	job     cluster.JobID
-	attempt int
-	node    cluster.NodeName
-}
-
 // New prepares a client; Run makes it work.
 func New(cfg Config, logger *slog.Logger) (*Client, error) {
-	box, err := openOutbox(cfg.Dir)
+	box, err := outbox.Open(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := openJournal(cfg.Dir)
+	ended, err := outbox.OpenJournal(cfg.Dir)
 	if err != nil {
-		return nil, errors.Join(err, box.close())
+		return nil, errors.Join(err, box.Close())
 	}
-	c := &Client{cfg: cfg, slog: logger, box: box, journal: ended, nodes: map[cluster.NodeName]*node{}, wakeup: make(chan struct{}, 1),
-		known: make(chan struct{}), told: make(chan struct{}),
-		have: statuses{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[runKey]uint64{}, staged: map[runKey]bool{},
+	c := &Client{cfg: cfg, slog: logger, images: locality.NewStore(cfg.Images),
+		box: box, journal: ended, nodes: map[cluster.NodeName]*node{},
+		wakeup: make(chan struct{}, 1),
+		known:  make(chan struct{}), told: make(chan struct{}),
+		have: step.Table{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[outbox.Attempt]uint64{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
 		passes:  passes{begins: make(chan struct{}, 1)},
-		metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{}, left: map[string]leakedGPU{}, before: map[string]gpu.Settings{}, held: map[heldKey]*heldParts{}, arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1), gpusMoved: make(chan struct{}, 1)}
-	c.samples = newSamplebox()
+		metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{},
+		gpus: gpusOfJobs{left: map[string]sweep.GPU{}}, held: map[heldKey]*heldParts{},
+		arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1),
+		gpusMoved: make(chan struct{}, 1)}
 	for _, n := range cfg.Nodes {
-		c.nodes[n.Name] = &node{NodeConfig: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
+		c.nodes[n.Name] = &node{Node: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
 	}
-	c.loadSettings()
-	c.begun = confirmedBy(box.pending())
-	for _, r := range box.pending() {
+	if c.gpus.before, err = sweep.LoadSettings(cfg.Dir); err != nil {
+		c.slog.Warn("what GPUs were set to before their jobs is not known any more", "err", err)
+	}
+	c.begun = confirmedBy(box.Pending())
+	for _, r := range box.Pending() {
 		c.settle(r)
 	}
 	return c, nil
@@ -158,15 +154,10 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 // settle notes what reports on their way say is over, so that it is not begun again.
 func (c *Client) settle(r cluster.Report) {
 	for _, u := range r.Updates {
-		if final(u.Kind) {
-			c.over[runKey{u.Job, u.Attempt, r.Node}] = 0
+		if u.Kind.Final() {
+			c.over[outbox.Attempt{Job: u.Job, Attempt: u.Attempt, Node: r.Node}] = 0
 		}
 	}
-}
-
-// final reports whether nothing of an attempt is begun on a node after such news.
-func final(k cluster.UpdateKind) bool {
-	return k == cluster.NodeDone || k == cluster.BatchOver || k == cluster.JobLost || k == cluster.LaunchFailed
 }
 
 // Run works until ctx ends. Jobs run on.
@@ -176,12 +167,12 @@ func (c *Client) Run(ctx context.Context) error {
 		return fmt.Errorf("ask the supervisor for its steps: %w", err)
 	}
 	c.mu.Lock()
-	if err := c.loadStaged(c.cfg.Runner.Instance()); err != nil {
+	if c.staged, err = outbox.OpenConfirmed(c.cfg.Dir, c.cfg.Runner.Instance()); err != nil {
 		c.mu.Unlock()
 		return err
 	}
 	for i := range list {
-		c.have.put(list[i].ID, &list[i])
+		c.have.Put(list[i].ID, &list[i])
 		c.recoverStep(&list[i])
 	}
 	c.mu.Unlock()
@@ -194,18 +185,17 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.tell(ctx) })
 	wg.Go(func() { c.askParts(ctx) })
 	wg.Go(func() { c.watchGPUs(ctx) })
-	wg.Go(func() { c.tellGPUJobs(ctx) })
+	wg.Go(func() { measure.KeepGPUJobs(ctx, c.cfg.GPUJobs, c.gpuJobs, c.gpusMoved, c.slog) })
 	wg.Go(func() { c.watchMachine(ctx) })
 	wg.Go(func() { c.watchLeft(ctx) })
-	wg.Go(func() { c.findLeaves(ctx) })
+	wg.Go(func() { c.watchPorts(ctx) })
 	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter(ctx) })
-	wg.Go(func() { measureHardware(ctx, c) })
-	wg.Go(func() { tellSamples(ctx, c) })
+	wg.Go(func() { c.measureHardware(ctx) })
 	wg.Wait()
-	return errors.Join(c.box.close(), c.journal.close())
+	return errors.Join(c.box.Close(), c.journal.Close())
 }
 
 func (c *Client) poke() {
@@ -232,7 +222,8 @@ func (c *Client) register(ctx context.Context, names []cluster.NodeName, again b
 }
 
 // registerOnce makes one call, and tells what servers ask then whose state was brought back from a file.
-func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, again bool, asked map[cluster.NodeName][]cluster.Held) (
+func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, again bool,
+	asked map[cluster.NodeName][]cluster.Held) (
 	map[cluster.NodeName][]cluster.Held, error) {
 	q := api.RegisterRequest{Seen: map[cluster.NodeName]*api.Seen{}}
 	c.mu.Lock()
@@ -242,7 +233,9 @@ func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, aga
 		if c.cfg.GPUs != nil {
 			inv.GPUs = n.detected
 		}
-		q.Nodes = append(q.Nodes, cluster.NodeUp{Name: name, Inventory: inv, Seq: c.box.seq(name), Again: again, Scored: true})
+		q.Nodes = append(q.Nodes, cluster.NodeUp{
+			Name: name, Inventory: inv, Seq: c.box.Seq(name), Again: again, Scored: true,
+		})
 		if held, ok := asked[name]; ok || !again {
 			q.Seen[name] = c.seen(name, held, ok)
 		}
@@ -287,6 +280,7 @@ func (c *Client) poll(ctx context.Context) {
 			q.Nodes[name] = c.nodes[name].index
 		}
 		c.mu.Unlock()
+		q.Images = c.images.Keys(time.Now())
 		w, err := api.Call(ctx, c.cfg.Server, api.GetWork, q)
 		if err == nil {
 			err = w.Spread()
@@ -321,7 +315,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		c.tellHindrances()
 	}
 	c.nextJob = max(c.nextJob, w.NextJob)
-	named, fresh := map[runKey]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
+	named, fresh := map[outbox.Attempt]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
 	for _, nw := range w.Nodes {
 		n, ok := c.nodes[nw.Node]
 		if !ok {
@@ -340,7 +334,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		default:
 		}
 		for _, h := range n.jobs {
-			h.staged = c.staged[runKey{h.job.ID, h.job.Attempt, nw.Node}]
+			h.staged = c.staged.Has(outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: nw.Node})
 		}
 		for _, p := range nw.Peers {
 			c.sisters.at[p.Node] = p
@@ -358,21 +352,22 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 
 // catchUp forgets of nodes what the servers name no more, and looks for parts that were lost or must be told of.
 // Called with mu held.
-func (c *Client) catchUp(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
-	c.unstage(fresh, named)
+func (c *Client) catchUp(fresh map[cluster.NodeName]uint64, named map[outbox.Attempt]bool) {
+	c.staged.Forget(fresh, named)
 	c.settleParts(fresh, named)
 	for key, index := range c.over {
-		if at, ok := fresh[key.node]; ok && index != 0 && index < at && !named[key] {
+		if at, ok := fresh[key.Node]; ok && index != 0 && index < at && !named[key] {
 			delete(c.over, key)
 		}
 	}
 }
 
 // wanted is what a node should do, as the servers say, with what is known here of each attempt.
-func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[runKey]uint64, begun, named map[runKey]bool) map[cluster.JobID]*jobHere {
+func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[outbox.Attempt]uint64,
+	begun, named map[outbox.Attempt]bool) map[cluster.JobID]*jobHere {
 	fresh := map[cluster.JobID]*jobHere{}
 	for _, j := range nw.Jobs {
-		key := runKey{j.ID, j.Attempt, nw.Node}
+		key := outbox.Attempt{Job: j.ID, Attempt: j.Attempt, Node: nw.Node}
 		named[key] = true
 		if _, over := over[key]; over && j.Phase != cluster.Ending {
 			continue // the servers will know soon
@@ -393,12 +388,12 @@ func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[runKey]uin
 }
 
 // confirmedBy lists the attempts that reports on their way say are begun.
-func confirmedBy(reports []cluster.Report) map[runKey]bool {
-	begun := map[runKey]bool{}
+func confirmedBy(reports []cluster.Report) map[outbox.Attempt]bool {
+	begun := map[outbox.Attempt]bool{}
 	for _, r := range reports {
 		for _, u := range r.Updates {
 			if u.Kind == cluster.NodeReady {
-				begun[runKey{u.Job, u.Attempt, r.Node}] = true
+				begun[outbox.Attempt{Job: u.Job, Attempt: u.Attempt, Node: r.Node}] = true
 			}
 		}
 	}
@@ -418,9 +413,12 @@ func (c *Client) watch(ctx context.Context) {
 			c.mu.Lock()
 			c.finish(&st)
 			c.metersNow(&st)
-			c.have.put(st.ID, &st)
+			c.have.Put(st.ID, &st)
 			c.stepChanged(&st)
 			c.mustTell(&st)
+			if st.State == step.Ended {
+				c.free()
+			}
 			c.mu.Unlock()
 			c.poke()
 		}
@@ -429,11 +427,11 @@ func (c *Client) watch(ctx context.Context) {
 
 // report hands updates of a node to the outbox, which keeps them until the servers have them.
 func (c *Client) report(n cluster.NodeName, updates ...cluster.Update) {
-	r, err := c.box.put(n, updates)
+	r, err := c.box.Put(n, updates)
 	if err != nil {
 		c.slog.Error("a report could not be kept", "node", n, "err", err)
 	}
-	if err := c.journal.put(n, updates); err != nil {
+	if err := c.journal.Put(n, updates); err != nil {
 		c.slog.Error("what ended here could not be kept", "node", n, "err", err)
 	}
 	c.settle(r)
@@ -442,17 +440,22 @@ func (c *Client) report(n cluster.NodeName, updates ...cluster.Update) {
 // send delivers the outbox.
 func (c *Client) send(ctx context.Context) {
 	var wait time.Duration
+	var told []string // which images there are
 	for {
-		reports := c.box.pending()
+		reports := c.box.Pending()
 		if len(reports) == 0 {
 			select {
-			case <-c.box.more:
+			case <-c.box.More:
 				continue
 			case <-ctx.Done():
 				return
 			}
 		}
-		r, err := api.Call(ctx, c.cfg.Server, api.ReportWork, api.ReportRequest{Reports: reports})
+		q, images := api.ReportRequest{Reports: reports}, c.images.Keys(time.Now())
+		if !slices.Equal(images, told) {
+			q.Images = images
+		}
+		r, err := api.Call(ctx, c.cfg.Server, api.ReportWork, q)
 		var e *api.Error
 		if err != nil && !(errors.As(err, &e) && e.Code == cluster.NotFound) {
 			c.slog.Debug("reporting failed", "err", err)
@@ -461,15 +464,15 @@ func (c *Client) send(ctx context.Context) {
 			}
 			continue
 		}
-		wait = 0
-		if err := c.box.ack(reports); err != nil {
+		wait, told = 0, images
+		if err := c.box.Ack(reports); err != nil {
 			c.slog.Error("the outbox could not be written", "err", err)
 		}
 		c.mu.Lock()
 		for _, rep := range reports {
 			for _, u := range rep.Updates {
-				key := runKey{u.Job, u.Attempt, rep.Node}
-				if _, ok := c.over[key]; ok && final(u.Kind) {
+				key := outbox.Attempt{Job: u.Job, Attempt: u.Attempt, Node: rep.Node}
+				if _, ok := c.over[key]; ok && u.Kind.Final() {
 					c.over[key] = max(r.Index, 1)
 				}
 			}

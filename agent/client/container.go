@@ -5,6 +5,7 @@ import (
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/enroot"
+	"dev.muster/agent/container/exchange"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -80,4 +81,13 @@ func sweepContainers(c *Client) {
 			c.removeFolders(dir)
 		}
 	}
+}
+
+// layersOf is this machine's part in carrying layers of images from node to node.
+func layersOf(c *Client) *exchange.Exchange {
+	e := &exchange.Exchange{Images: c.cfg.Images, Server: c.cfg.Server, Peer: c.cfg.Peer, Log: c.slog}
+	if len(c.order) > 0 {
+		e.Addr = c.nodes[c.order[0]].Inventory.Addr
+	}
+	return e
 }

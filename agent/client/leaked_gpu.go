@@ -3,42 +3,27 @@ package client
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
+	"dev.muster/agent/machine"
+	"dev.muster/agent/sweep"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
 )
 
-// A job that is over leaves its GPUs as it found them: its node is only done when no process that began with the
-// job computes there any more and their memory is free. What does not go keeps new jobs off the node, until it is
-// gone.
+// A job that is over leaves its GPUs as it found them (package sweep): its node is only done when that is so, or has
+// taken too long; then it keeps new jobs off the node until what was left is gone.
 const (
 	leftTime  = 5 * time.Second // for a driver to free what a killed process had
 	leftPause = 200 * time.Millisecond
 	leftAgain = 5 * time.Second // between looks at what did not go
-	leftMB    = 1 << 10         // what may be in use of a GPU's memory without a process: the driver's own
-	leftShare = 20              // or that part of it, if it is more
-	leftCause = "left"
-	// leftSlack is how much the beginning of a process, which /proc has in ticks, and the servers' clock may be off.
-	leftSlack = time.Second
 )
 
-// serverOfGPU is what the name of a process begins with that serves jobs and stays: CUDA's multi-process service.
-const serverOfGPU = "nvidia-cuda-mps"
-
-// leakedGPU is a GPU that a job has not left as it found it.
-type leakedGPU struct {
-	gpu   cluster.GPU
-	job   cluster.JobID
-	user  uint32
-	since time.Time // processes that are older are not the job's
-	// before is what the whole GPU was set to; nil: it is not known, or another job has it now.
-	before gpu.Settings
+// gpusOfJobs are GPUs of this machine that jobs have, or have not left as they found them.
+type gpusOfJobs struct {
+	left   map[string]sweep.GPU // by UUID
+	before *sweep.Settings      // of those that jobs have
 }
 
 // mustSweep reports whether a job's GPUs are still to be looked at before its node is done. Called with mu held.
@@ -52,17 +37,20 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	c.mu.Lock()
 	n := c.nodes[h.node]
 	sh, _ := h.job.Share(h.node)
-	var list []leakedGPU
+	var list []sweep.GPU
 	for id := range sh.GPUs.All() {
 		if id < len(n.Inventory.GPUs) {
 			g := n.Inventory.GPUs[id]
-			list = append(list, leakedGPU{g, h.job.ID, h.job.Spec.UID, h.job.Started, c.settingsToRestore(n, h, board(&g))})
+			list = append(list, sweep.GPU{
+				GPU: g, Job: h.job.ID, User: h.job.Spec.UID, Since: h.job.Started,
+				Before: c.settingsToRestore(n, h, sweep.Board(&g)),
+			})
 		}
 	}
 	c.mu.Unlock()
 	var faults []cluster.Fault
 	for end := time.Now().Add(leftTime); ; {
-		now, known := c.judgeLeft(ctx, list, true)
+		now, known := sweep.Judge(ctx, c.cfg.GPUs, list, true, c.slog)
 		if known {
 			faults = now
 		}
@@ -76,28 +64,18 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 		}
 		c.mu.Lock()
 		for _, l := range list {
-			if slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.gpu.UUID }) {
-				c.left[l.gpu.UUID] = l
+			if slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.GPU.UUID }) {
+				c.gpus.left[l.GPU.UUID] = l
 			}
 		}
 		c.mu.Unlock()
-		c.tellFaults(ctx, c.order[0], leftCause, faults)
+		c.tellFaults(ctx, c.order[0], sweep.Cause, faults)
 	}
-	c.forgetSettings(clean(list, faults))
+	c.forgetSettings(sweep.Clean(list, faults))
 	c.mu.Lock()
 	h.swept = true
 	c.mu.Unlock()
 	c.poke()
-}
-
-// clean are the GPUs of which there is no fault.
-func clean(list []leakedGPU, faults []cluster.Fault) (out []leakedGPU) {
-	for _, l := range list {
-		if !slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.gpu.UUID }) {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -115,11 +93,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // same cause, before anything else of the node is told.
 func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause string, faults []cluster.Fault) {
 	if c.cfg.Machine != nil {
-		c.cfg.Machine.found(cause, faults)
+		c.cfg.Machine.Found(cause, faults)
 	}
 	c.mu.Lock()
 	inv := &c.nodes[node].Inventory
-	others := slices.DeleteFunc(faultsOf(inv, cluster.FaultSystem), func(f cluster.Fault) bool { return f.Cause == cause })
+	others := slices.DeleteFunc(machine.FaultsOf(inv, cluster.FaultSystem),
+		func(f cluster.Fault) bool { return f.Cause == cause })
 	inv.SetFaults(cluster.FaultSystem, append(others, faults...))
 	c.mu.Unlock()
 	if err := c.register(ctx, c.order, true); err != nil {
@@ -131,118 +110,101 @@ func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause st
 func (c *Client) watchLeft(ctx context.Context) {
 	for told := ""; sleep(ctx, leftAgain); {
 		c.mu.Lock()
-		var list []leakedGPU
-		for _, l := range c.left {
+		var list []sweep.GPU
+		for _, l := range c.gpus.left {
 			list = append(list, l)
 		}
 		c.mu.Unlock()
 		if len(list) == 0 {
 			continue
 		}
-		slices.SortFunc(list, func(a, b leakedGPU) int { return a.gpu.Number - b.gpu.Number })
-		faults, known := c.judgeLeft(ctx, list, false)
+		slices.SortFunc(list, func(a, b sweep.GPU) int { return a.GPU.Number - b.GPU.Number })
+		faults, known := sweep.Judge(ctx, c.cfg.GPUs, list, false, c.slog)
 		if !known {
 			continue // it stays as it was
 		}
-		free := clean(list, faults)
+		free := sweep.Clean(list, faults)
 		c.forgetSettings(free)
 		c.mu.Lock()
 		for _, l := range free {
-			delete(c.left, l.gpu.UUID)
+			delete(c.gpus.left, l.GPU.UUID)
 		}
 		c.mu.Unlock()
 		if text := fmt.Sprint(faults); text != told {
 			told = text
-			c.tellFaults(ctx, c.order[0], leftCause, faults)
+			c.tellFaults(ctx, c.order[0], sweep.Cause, faults)
 		}
 	}
 }
 
-// judgeLeft says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are
-// put back. It is not known where the GPUs do not answer, of which the watch of the GPUs tells.
-func (c *Client) judgeLeft(ctx context.Context, list []leakedGPU, kill bool) (out []cluster.Fault, known bool) {
-	loads, err := c.cfg.GPUs.Sample(ctx)
-	if err != nil {
-		return nil, false
-	}
-	kept, err := c.restoreSettings(ctx, list, loads)
-	if err != nil {
-		return nil, false
-	}
-	for _, l := range list {
-		i := slices.IndexFunc(loads, func(o gpu.Load) bool { return o.UUID == l.gpu.UUID })
-		if i < 0 {
+// boards are the whole GPUs of a job on a node. Called with mu held.
+func boards(n *node, j *cluster.Job) (out []string) {
+	sh, _ := j.Share(n.Name)
+	for id := range sh.GPUs.All() {
+		if id >= len(n.Inventory.GPUs) {
 			continue
 		}
-		text := ""
-		for _, p := range loads[i].Procs {
-			name, user, began, ok := process(p.PID)
-			if !ok || began.Before(l.since.Add(-leftSlack)) || strings.HasPrefix(name, serverOfGPU) {
-				continue
-			}
-			if kill && user == l.user && user != 0 {
-				_ = syscall.Kill(p.PID, syscall.SIGKILL) // it has got out of the job; the next look tells
-			}
-			if text == "" {
-				text = fmt.Sprintf("process %d (%s of user %d) is left of job %d, with %d MB", p.PID, name, user, l.job, p.MemMB)
-			}
-		}
-		if used := loads[i].MemUsedMB; text == "" && len(loads[i].Procs) == 0 && used > max(leftMB, int64(l.gpu.MemMB)/leftShare) {
-			text = fmt.Sprintf("%d MB are in use after job %d, and no process has them", used, l.job)
-		}
-		if k := slices.IndexFunc(kept, func(k gpu.Kept) bool { return k.UUID == board(&l.gpu) }); k >= 0 && text == "" {
-			text = fmt.Sprintf("after job %d its %s", l.job, kept[k].Text)
-		}
-		if text != "" {
-			out = append(out, cluster.Fault{Kind: cluster.FaultSystem, Part: l.gpu.UUID, Cause: leftCause,
-				Text: fmt.Sprintf("GPU %d (%s): %s", l.gpu.Minor, l.gpu.UUID, text), Action: cluster.FaultDrain, Passing: true})
+		if b := sweep.Board(&n.Inventory.GPUs[id]); !slices.Contains(out, b) {
+			out = append(out, b)
 		}
 	}
-	return out, true
+	return out
 }
 
-// ticks is the unit of the times in /proc, as all of Linux's architectures that muster is built for have it.
-const ticks = 100
-
-// process tells of a process: its name, its user and when it began, within a tick. Not ok if there is none.
-func process(pid int) (name string, user uint32, began time.Time, ok bool) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	info, err := os.Stat(dir)
+// noteSettings asks what the GPUs of jobs that have just come are set to. It is short of what a job needs to change
+// them.
+func (c *Client) noteSettings(ctx context.Context, fresh []string) {
+	ctx, cancel := context.WithTimeout(ctx, gpuTime)
+	defer cancel()
+	loads, err := c.cfg.GPUs.Sample(ctx)
 	if err != nil {
-		return "", 0, began, false
+		c.slog.Warn("what GPUs are set to before their jobs is not known", "err", err)
+		return
 	}
-	if st, is := info.Sys().(*syscall.Stat_t); is {
-		user = st.Uid
-	}
-	text, err := os.ReadFile(dir + "/stat")
-	if err != nil {
-		return "", 0, began, false
-	}
-	head, rest, _ := strings.Cut(string(text), "(")
-	end := strings.LastIndex(rest, ")")
-	if head == "" || end < 0 {
-		return "", 0, began, false
-	}
-	name = rest[:end]
-	f := strings.Fields(rest[end+1:]) // from the third column on
-	const state, start = 0, 19
-	if len(f) <= start || f[state] == "Z" {
-		return "", 0, began, false
-	}
-	after, err := strconv.ParseInt(f[start], 10, 64)
-	boot := bootTime()
-	if err != nil || boot.IsZero() {
-		return "", 0, began, false
-	}
-	return name, user, boot.Add(time.Duration(after) * (time.Second / ticks)), true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	settingsKept(c, c.gpus.before.Keep(fresh, loads))
 }
 
-// bootTime is when the machine was booted.
-func bootTime() time.Time {
-	text, err := os.ReadFile("/proc/uptime")
-	up, perr := strconv.ParseFloat(strings.SplitN(string(text)+" ", " ", 2)[0], 64)
-	if err != nil || perr != nil {
-		return time.Time{}
+// settingsKept tells the log where they could not be.
+func settingsKept(c *Client, err error) {
+	if err != nil {
+		c.slog.Warn("what GPUs are set to before their jobs could not be kept: "+
+			"a crash of this daemon now would lose it", "err", err)
 	}
-	return time.Now().Add(-time.Duration(up * float64(time.Second)))
+}
+
+// freshBoards are the GPUs of jobs that were not here before, of which nothing is kept. Called with mu held.
+func (c *Client) freshBoards(n *node, old map[cluster.JobID]*jobHere) (out []string) {
+	if c.cfg.GPUs == nil {
+		return nil
+	}
+	for id, h := range n.jobs {
+		if old[id] == h || h.job.Phase == cluster.Ending {
+			continue
+		}
+		for _, b := range boards(n, h.job) {
+			if c.gpus.before.Of(b) == nil {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+// settingsToRestore is what a job's GPU was set to, nothing if another job has it too. Called with mu held.
+func (c *Client) settingsToRestore(n *node, h *jobHere, b string) gpu.Settings {
+	for _, o := range n.jobs {
+		if o != h && !o.swept && !o.done && slices.Contains(boards(n, o.job), b) {
+			return nil
+		}
+	}
+	return c.gpus.before.Of(b)
+}
+
+// forgetSettings lets go of what GPUs were set to before jobs that are over.
+func (c *Client) forgetSettings(list []sweep.GPU) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	settingsKept(c, c.gpus.before.Forget(list))
 }

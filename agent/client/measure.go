@@ -52,7 +52,7 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 // livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
 func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
 	for _, s := range h.job.OwnSteps() {
-		if st := c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}); s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+		if st := c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}); s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
 			out = append(out, *s)
 		}
 	}
@@ -102,7 +102,8 @@ func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.Pa
 			sub := q
 			sub.Nodes = g.Nodes
 			var r api.PartsUsage
-			err := error(cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "this machine has no network to reach the job's other nodes"))
+			err := error(cluster.Errorf(cluster.Unavailable, cluster.ErrAway,
+				"this machine has no network to reach the job's other nodes"))
 			if c.cfg.Peer != nil {
 				r, err = api.Call(ctx, c.cfg.Peer(g.Addr), api.MeasureParts, sub)
 			}
@@ -142,7 +143,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 // usedHere is what was measured of the parts here that a query names. Tasks that have ended count with all they used.
 // Called with mu held.
 func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
-	for id, st := range c.have.all() {
+	for id, st := range c.have.All() {
 		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
 			continue
 		}
@@ -150,13 +151,13 @@ func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
 		m := c.metered[id]
 		for i := range st.Tasks {
 			u := st.Tasks[i].Usage
-			if m != nil && m.tasks[st.Tasks[i].Rank] != nil {
-				u.Join(&m.tasks[st.Tasks[i].Rank].TaskUsage)
+			if m != nil && m.Task(st.Tasks[i].Rank) != nil {
+				u.Join(m.Task(st.Tasks[i].Rank))
 			}
 			p.Tasks[st.Tasks[i].Rank] = u
 		}
 		if m != nil {
-			p.PIDs = slices.Clone(m.pids)
+			p.PIDs = slices.Clone(m.PIDs)
 		}
 		out = append(out, p)
 	}

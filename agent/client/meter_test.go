@@ -7,68 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
+	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
 )
 
-func sampledTasks(pids ...int) *step.Sampled {
-	s := &step.Sampled{Tasks: make([]step.Sample, len(pids))}
+func sampledTasks(pids ...int) *usage.Sampled {
+	s := &usage.Sampled{Tasks: make([]usage.Sample, len(pids))}
 	for i, pid := range pids {
-		s.Procs = append(s.Procs, step.SampledProc{PID: pid, Task: i})
+		s.Procs = append(s.Procs, usage.SampledProc{PID: pid, Task: i})
 	}
 	return s
-}
-
-// TestMeterGPUs: what a GPU does is its processes', by what each has of it; of one that names none, all tasks'; of one
-// that is not the part's, nobody's. Means are over time.
-func TestMeterGPUs(t *testing.T) {
-	start := time.Unix(1000, 0)
-	two := sampledTasks(10, 20)
-	for _, c := range []struct {
-		name       string
-		gpus       []meteredGPU
-		loads      []gpu.Load
-		whole      bool
-		util, mems [2]int64 // percent, MB
-	}{
-		{"by process", []meteredGPU{{uuid: "a"}, {uuid: "b"}}, []gpu.Load{
-			{UUID: "a", Util: 80, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10, MemMB: 100, Util: 60}, {PID: 20, MemMB: 200, Util: 20}}},
-			{UUID: "b", Util: 50, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 20, MemMB: 300, Util: 50}}},
-			{UUID: "c", Util: 99, Procs: []gpu.Proc{{PID: 10, MemMB: 1, Util: 99}}}}, true, [2]int64{60, 70}, [2]int64{100, 500}},
-		{"with others'", []meteredGPU{{uuid: "a"}}, []gpu.Load{
-			{UUID: "a", Util: 90, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10, MemMB: 100, Util: 30}, {PID: 99, MemMB: 200, Util: 60}}}}, true, [2]int64{30, 0}, [2]int64{100, 0}},
-		{"processes without figures", []meteredGPU{{uuid: "a"}}, []gpu.Load{
-			{UUID: "a", Util: 90, MemUsedMB: 900, Procs: []gpu.Proc{{PID: 10}, {PID: 20}, {PID: 99}}}}, true, [2]int64{30, 30}, [2]int64{300, 300}},
-		{"no processes", []meteredGPU{{uuid: "a"}}, []gpu.Load{{UUID: "a", Util: 90, MemUsedMB: 900}}, true, [2]int64{45, 45}, [2]int64{450, 450}},
-		{"no processes, and not alone", []meteredGPU{{uuid: "a"}}, []gpu.Load{{UUID: "a", Util: 90, MemUsedMB: 900}}, false, [2]int64{}, [2]int64{}},
-		{"a slice, by its parent", []meteredGPU{{uuid: "m", parent: "a"}}, []gpu.Load{
-			{UUID: "a", MemUsedMB: 900, Procs: []gpu.Proc{{PID: 20, MemMB: 70}, {PID: 99, MemMB: 5}}}}, true, [2]int64{}, [2]int64{0, 70}},
-	} {
-		m := &metered{tasks: map[int]*stepUsage{}, gpus: c.gpus, at: start}
-		m.addGPUs(start.Add(time.Second), []int{4, 5}, two, c.loads, c.whole)
-		for i, rank := range []int{4, 5} {
-			if g := m.tasks[rank].GPU; g == nil || g.Util != 100*c.util[i] || g.Mem != c.mems[i]<<20 || g.MaxUtil != g.Util || g.MaxMem != g.Mem {
-				t.Errorf("%s: task %d: %+v", c.name, rank, g)
-			}
-		}
-	}
-	m := &metered{tasks: map[int]*stepUsage{}, gpus: []meteredGPU{{uuid: "a"}}, at: start}
-	one := sampledTasks(10)
-	m.addGPUs(start.Add(time.Second), []int{0}, one, []gpu.Load{{UUID: "a", EnergyMJ: 5000}}, true)
-	m.addGPUs(start.Add(4*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: 100, MemUsedMB: 40, EnergyMJ: 9000}}, true)
-	if want := (cluster.GPUUsage{Util: 7500, MaxUtil: 10000, Mem: 30 << 20, MaxMem: 40 << 20, Energy: 4}); *m.tasks[0].GPU != want {
-		t.Errorf("one idle second and three busy ones: %+v", *m.tasks[0].GPU)
-	}
-	m.addGPUs(start.Add(5*time.Second), []int{0}, one, []gpu.Load{{UUID: "a", Util: -1}}, true)
-	if g := m.tasks[0].GPU; !g.NoUtil || g.MaxUtil != 10000 {
-		t.Errorf("a GPU that tells no utilisation any more: %+v", g)
-	}
-	lost := &metered{tasks: map[int]*stepUsage{}, gpus: []meteredGPU{{uuid: "a"}}}
-	if lost.addGPUs(start, []int{0}, one, []gpu.Load{{UUID: "b"}}, true); len(lost.tasks) != 0 {
-		t.Error("a GPU that gave nothing counts as idle")
-	}
 }
 
 // meterRig is a client with one job of one node, of which steps run.
@@ -78,8 +30,9 @@ func meterRig(t testing.TB, freq string, gpus int) *Client {
 	for i := range gpus {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, UUID: fmt.Sprint("gpu", i)})
 	}
-	c, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: "n1", Inventory: inv}}, Sampler: step.NewSampler(t.TempDir()),
-		GPUs: gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))}, slog.New(slog.DiscardHandler))
+	c, err := New(Config{Dir: t.TempDir(), Nodes: []machine.Node{{Name: "n1", Inventory: inv}},
+		Sampler: usage.NewSampler(t.TempDir()),
+		GPUs:    gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +40,13 @@ func meterRig(t testing.TB, freq string, gpus int) *Client {
 	for i := range gpus {
 		share.GPUs = share.GPUs.Union(cluster.NewIDSet(i))
 	}
-	c.nodes["n1"].jobs[7] = &jobHere{node: "n1", job: &cluster.Job{ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{AcctgFreq: freq}}, Alloc: &cluster.Alloc{Shares: []cluster.Share{share}}}}
+	c.nodes["n1"].jobs[7] = &jobHere{
+		node: "n1",
+		job: &cluster.Job{
+			ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{AcctgFreq: freq}},
+			Alloc: &cluster.Alloc{Shares: []cluster.Share{share}},
+		},
+	}
 	return c
 }
 
@@ -97,7 +56,7 @@ func runs(c *Client, number int, pids ...int) step.ID {
 	for i, pid := range pids {
 		st.Tasks = append(st.Tasks, step.TaskStatus{Rank: i, PID: pid})
 	}
-	c.have.put(id, st)
+	c.have.Put(id, st)
 	return id
 }
 
@@ -133,7 +92,7 @@ func TestMeterDue(t *testing.T) {
 				t.Errorf("%q: %d targets when due; then at %v, want %v", k.freq, len(out), next, when(k.then))
 			}
 		}
-		c.have.drop(id)
+		c.have.Drop(id)
 		if _, _, _, next := c.targets(at(100), false); len(c.metered) != 0 || !next.IsZero() {
 			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.metered), next)
 		}
@@ -183,7 +142,7 @@ func BenchmarkMeter(b *testing.B) {
 		now = now.Add(cluster.DefaultSampling)
 		out, ranks, _, _ := c.targets(now, true)
 		m := c.metered[out[0].ID]
-		m.add(ranks[0], found)
-		m.addGPUs(now, ranks[0], found, loads, true)
+		m.Add(ranks[0], found)
+		m.AddGPUs(now, ranks[0], found, loads, true)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"dev.muster/agent/step"
@@ -14,6 +15,7 @@ import (
 // noticeRoutes registers what is asked and told about processes here.
 func noticeRoutes(c *Client, m *api.Mux) {
 	api.Handle(m, api.NotifyJob, of(c, notifyJob))
+	api.Handle(m, api.HearJob, of(c, hearJob))
 	api.Handle(m, api.ListProcesses, of(c, listProcesses))
 }
 
@@ -26,7 +28,67 @@ func of[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R,
 // maxNotice bounds what a job is told at once.
 const maxNotice = 3 << 10
 
-// notifyJob writes a line where the errors of a job led here lead: of its script, or of its steps, which
+// ear is a job's salloc, which asks again and again for what the job is told.
+type ear struct {
+	texts chan string
+	at    time.Time // when it last asked, or was answered
+}
+
+const (
+	hearHold  = 30 * time.Second
+	hearPause = 5 * time.Second // longer ago than that there is no salloc any more
+	hearKept  = 16              // lines
+)
+
+// tell keeps a line for it, and reports whether it will hear that.
+func (e *ear) tell(text string, now time.Time) bool {
+	if e == nil || now.Sub(e.at) > hearHold+hearPause {
+		return false
+	}
+	select {
+	case e.texts <- text:
+		return true
+	default:
+		return false
+	}
+}
+
+// hearJob waits for what a job led here is told.
+func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
+	var own *ear
+	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
+		if h.job.RunsScript() {
+			return
+		}
+		if h.ear == nil {
+			h.ear = &ear{texts: make(chan string, hearKept)}
+		}
+		own = h.ear
+		own.at = time.Now()
+	})
+	if err != nil {
+		return out, err
+	}
+	if own == nil {
+		return out, cluster.Errorf(cluster.Conflict, cluster.ErrUnsupported,
+			"job %d has a script, which hears for it", q.Job)
+	}
+	late := time.NewTimer(hearHold)
+	defer late.Stop()
+	select {
+	case text := <-own.texts:
+		out.Texts = append(out.Texts, text)
+	case <-late.C:
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	for range len(own.texts) {
+		out.Texts = append(out.Texts, <-own.texts)
+	}
+	return out, nil
+}
+
+// notifyJob writes a line where the errors of a job led here lead: of its script, of its salloc, or of its steps, which
 // an srun reads.
 func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
 	if len(q.Text) > maxNotice {
@@ -34,6 +96,9 @@ func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyReque
 	}
 	heard := false
 	err := c.lead(ctx, who, q.Job, func(h *jobHere) {
+		if heard = h.ear.tell(strings.TrimPrefix(q.Text, "srun: "), time.Now()); heard {
+			return
+		}
 		for _, id := range listeners(c, h) {
 			heard = true
 			c.sayPart(id, q.Text+"\n", false)
@@ -69,7 +134,7 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
-	for id, st := range c.have.all() {
+	for id, st := range c.have.All() {
 		j := jobOf(c, id)
 		switch {
 		case j == nil, st.State == step.Ended, q.Job != 0 && id.Job != q.Job, q.Node != "" && id.Node != q.Node:
@@ -124,7 +189,7 @@ func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess)
 		return out
 	}
 	p.Task, p.Rank = -1, -1
-	for _, pid := range m.pids {
+	for _, pid := range m.PIDs {
 		if p.PID = pid; !tasks[pid] {
 			out = append(out, p)
 		}

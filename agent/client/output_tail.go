@@ -1,47 +1,31 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"dev.muster/agent/step"
+	"dev.muster/agent/tail"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
-// Bounds of reading the end of an output file: it may be a pipe, or on a file system that does not answer.
+// How many read output at a time, and how many of them may wait for more.
 const (
-	tailBytes = 64 << 10
-	tailTime  = 3 * time.Second
-	holdTries = 20 // for more to be written, holdPause seconds apart
-	holdPause = "0.4"
-	tailers   = 8   // at a time
-	holders   = 100 // of those that wait for more
+	tailers = 8
+	holders = 100
 )
 
 // tailing holds a place for each reader, holding one for each that waits for more.
 var tailing, holding = make(chan struct{}, tailers), make(chan struct{}, holders)
 
-// written is the file that a job's script writes, or has written.
+// written is the file that a job's script or a task writes, or has written, and on which node.
 type written struct {
-	spec *cluster.JobSpec
+	tail.File
 	node cluster.NodeName
-	path string // as the script sees it
-	own  string // what lies there for the job alone, on this machine; "" if it is the machine's own file
-	rest string // of path, below own
 }
 
 // writtenBy finds what a job writes that is led here, or was: the output of its script, or of a task of a step.
@@ -135,7 +119,8 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := l.Job
-	w.spec, w.node = j.Spec, l.Node
+	w.Spec = j.Spec
+	w.node = l.Node
 	n, ok := c.nodes[w.node]
 	if !ok {
 		return cluster.Errorf(cluster.NotFound, "", "node %s, which had a part of job %d, is no more here", w.node,
@@ -145,7 +130,7 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}
 	l.Config, l.Inventory = &c.config, &n.Inventory
-	w.path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
+	w.Path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
 	if number >= 0 {
 		id.Step = number
@@ -158,16 +143,19 @@ func (w *written) locate(p *step.Private, here bool, id step.ID) error {
 	if p == nil {
 		return nil
 	}
-	dir, at := p.Holder(id, w.path)
+	dir, at := p.Holder(id, w.Path)
 	switch {
 	case dir == "":
 		return nil
 	case !here:
-		return cluster.Errorf(cluster.NotFound, "", "%s lay in the job's own %s, which went with the job", w.path, dir)
+		return cluster.Errorf(cluster.NotFound, "", "%s lay in the job's own %s, which went with the job", w.Path, dir)
 	case at == "":
-		return cluster.Errorf(cluster.Unavailable, "", "%s lies in memory that only the job sees; srun --jobid %d --overlap tail %[1]s shows it", w.path, id.Job)
+		return cluster.Errorf(cluster.Unavailable, "",
+			"%s lies in memory that only the job sees; srun --jobid %d --overlap tail %[1]s shows it",
+			w.Path, id.Job)
 	}
-	w.own, w.rest = at, strings.TrimPrefix(w.path, dir+"/")
+	w.Own = at
+	w.Rest = strings.TrimPrefix(w.Path, dir+"/")
 	return nil
 }
 
@@ -175,7 +163,7 @@ func (w *written) locate(p *step.Private, here bool, id step.ID) error {
 // rights of the job's user: the file is opened by a process of theirs.
 func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailRequest) (out api.TailResponse, err error) {
 	w, err := c.writtenBy(ctx, who, q)
-	if out.File = w.path; err != nil {
+	if out.File = w.Path; err != nil {
 		return out, err
 	}
 	places := tailing
@@ -189,11 +177,17 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 		return out, cluster.Errorf(cluster.Unavailable, "",
 			"%d readers of output are at work on node %s; try again", cap(places), w.node)
 	}
-	text, err := w.read(ctx, q, &out)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if q.Hold {
+		w.Over = untilOver(ctx, c, w.node, q)
+	}
+	text, start, err := w.Read(ctx, q.From, q.Hold)
 	if err != nil {
 		return out, err
 	}
-	out.Cut, out.End = out.Start > 0, out.Start+int64(len(text))
+	out.Start = start
+	out.Cut, out.End = start > 0, start+int64(len(text))
 	if q.Raw {
 		out.Bytes = text
 		return out, nil
@@ -202,98 +196,50 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	return out, nil
 }
 
-// readScript prints the offset of a part of the file $1, and that part: from $2, or if that is negative the end,
-// $3 bytes at most. If there is nothing it looks $4 times again, and prints nothing if there still is nothing.
-const readScript = `s=$(stat -Lc %s -- "$1") || exit 1
-f=$2
-[ "$f" -ge 0 ] || f=$((s - $3))
-[ "$f" -ge 0 ] && [ "$f" -le "$s" ] || f=0
-n=$4
-while [ "$n" -gt 0 ] && [ "$s" -eq "$f" ]; do sleep "$5"; n=$((n - 1)); s=$(stat -Lc %s -- "$1") || exit 1; done
-[ "$s" -ge "$f" ] || f=0
-echo "$f"
-[ "$4" -gt 0 ] && [ "$s" -eq "$f" ] || tail -c "+$((f + 1))" -- "$1" | head -c "$3"`
-
-// read reads what is asked for of the file, as the job's user, tailBytes at most.
-func (w *written) read(ctx context.Context, q api.TailRequest, out *api.TailResponse) ([]byte, error) {
-	s, file, name := w.spec, w.path, w.path
-	var own []*os.File
-	if w.own != "" { // users can not get to it by its name
-		dir, err := os.OpenFile(w.own, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
+// untilOver is closed once what is read is not written any more on a node, which cuts short how long more is waited
+// for. Of what was over before, the servers may know in a moment.
+func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.TailRequest) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for first := true; ; first = false {
+			c.mu.Lock()
+			freed, goesOn := c.freed, writes(c, name, q)
+			c.mu.Unlock()
+			var pause <-chan time.Time
+			switch {
+			case !goesOn && !first:
+				return
+			case !goesOn:
+				freed, pause = nil, time.After(tail.Pause)
+			}
+			select {
+			case <-freed:
+			case <-pause:
+			case <-ctx.Done():
+				return
+			}
 		}
-		defer dir.Close()
-		own, name = []*os.File{dir}, "/proc/self/fd/3/"+w.rest // the first of the files that are handed on
-	}
-	from, tries, within := int64(-1), 0, tailTime
-	if q.From != nil {
-		from = max(*q.From, 0)
-	}
-	if q.Hold {
-		tries, within = holdTries, holdTries*time.Second/2+tailTime
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", readScript, "sh", name, strconv.FormatInt(from, 10),
-		strconv.Itoa(tailBytes),
-		strconv.Itoa(tries), holdPause)
-	cmd.ExtraFiles = own
-	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}, time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // all of them end together
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	switch own := os.Getuid(); {
-	case own == 0:
-		cmd.SysProcAttr.Credential = step.Credential(s.UID, s.GID, s.Groups)
-	case uint32(own) != s.UID:
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the client of this node is not root's: it reads only files of user %d", own)
-	}
-	var why strings.Builder
-	cmd.Stderr = &limited{&why, 1 << 10}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start tail to read %s: %w", file, err)
-	}
-	text, rerr := io.ReadAll(io.LimitReader(pipe, tailBytes+32))
-	err = cmd.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return nil, cluster.Errorf(cluster.Unavailable, "", "%s could not be read in %v: is it a pipe, or its file system away?", file, tailTime)
-	case err != nil && why.Len() > 0:
-		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(readError(why.String()), name, file))
-	case err != nil || rerr != nil:
-		return nil, fmt.Errorf("read %s: %w", file, errors.Join(err, rerr))
-	case why.Len() > 0:
-		return nil, cluster.Errorf(cluster.NotFound, "", "%s", strings.ReplaceAll(readError(why.String()), name, file))
-	}
-	first, text, _ := bytes.Cut(text, []byte{'\n'})
-	if out.Start, err = strconv.ParseInt(string(first), 10, 64); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	return text, nil
+	}()
+	return over
 }
 
-// readError is what the programs that read a file say of it, without their names.
-func readError(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	line = strings.TrimPrefix(strings.TrimPrefix(line, "tail: "), "stat: ")
-	return strings.TrimSpace(strings.Replace(line, "cannot statx", "cannot open", 1))
-}
-
-// limited writes no more than so many bytes and swallows the rest.
-type limited struct {
-	w    io.Writer
-	left int
-}
-
-func (l *limited) Write(b []byte) (int, error) {
-	n := min(len(b), l.left)
-	l.left -= n
-	if _, err := l.w.Write(b[:n]); err != nil {
-		return 0, err
+// writes reports whether a job, or its step, may still write on a node. Called with mu held.
+func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
+	n := c.nodes[name]
+	if n == nil || n.jobs[q.Job] == nil || n.jobs[q.Job].done {
+		return false
 	}
-	return len(b), nil
+	if q.Step == nil {
+		return true
+	}
+	if ls := c.steps[cluster.StepID{Job: q.Job, Step: *q.Step}]; ls != nil {
+		return ls.endedAt.IsZero()
+	}
+	for id, st := range c.allOf(n.jobs[q.Job]) {
+		if id.Step == *q.Step && st.State != step.Ended {
+			return true
+		}
+	}
+	return false
 }

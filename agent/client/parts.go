@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -72,7 +73,8 @@ func (c *Client) groups(ids []step.ID) []api.PartsGroup {
 // spread asks clients to do something: each of at most partsWidth gets its share of the rest to pass on.
 // It returns once all have done it, or with the failures. A client that does not answer is asked again
 // for partsAway: what is asked may be done twice.
-func (c *Client) spread(ctx context.Context, groups []api.PartsGroup, ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
+func (c *Client) spread(ctx context.Context, groups []api.PartsGroup,
+	ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
 	if len(groups) == 0 {
 		return nil
 	}
@@ -138,7 +140,8 @@ func (c *Client) branches(groups []api.PartsGroup) int {
 
 // jobHereFor waits until the servers have named the job's attempt for a node of this client, and checks
 // that the caller takes part in it.
-func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeName, id cluster.JobID, attempt int) (*jobHere, error) {
+func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeName, id cluster.JobID,
+	attempt int) (*jobHere, error) {
 	ctx, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
 	for {
@@ -151,7 +154,8 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 		if h != nil && h.job.Attempt == attempt {
 			defer c.mu.Unlock()
 			if !c.takesPart(who, h) {
-				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id)
+				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
+					who.Member, id)
 			}
 			if h.job.Phase == cluster.Ending || h.done {
 				return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
@@ -189,10 +193,12 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 	}
 	ls := &liveStep{record: q.Step, spec: q.Spec, key: q.Key, lead: q.Lead}
 	for _, sh := range q.Step.Shares {
-		ls.ids = append(ls.ids, step.ID{Job: q.Step.ID.Job, Attempt: q.Step.Attempt, Step: q.Step.ID.Step, Node: sh.Node})
+		ls.ids = append(ls.ids, step.ID{
+			Job: q.Step.ID.Job, Attempt: q.Step.Attempt, Step: q.Step.ID.Step, Node: sh.Node,
+		})
 	}
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.tasks())
+	programs, err := step.ParseMultiProg(&ls.spec, ls.tasks())
 	if err != nil {
 		return none, err
 	}
@@ -204,7 +210,8 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 	for _, n := range q.Nodes {
 		i := slices.IndexFunc(ls.ids, func(id step.ID) bool { return id.Node == n })
 		if i < 0 || !c.local(n) {
-			return none, cluster.Errorf(cluster.Invalid, "", "node %s of step %d.%d is not here", n, q.Step.ID.Job, q.Step.ID.Step)
+			return none, cluster.Errorf(cluster.Invalid, "", "node %s of step %d.%d is not here", n,
+				q.Step.ID.Job, q.Step.ID.Step)
 		}
 		h, err := c.jobHereFor(ctx, who, n, q.Step.ID.Job, q.Step.Attempt)
 		if err != nil {
@@ -219,8 +226,8 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 	}
 	c.mu.Lock()
 	for _, sp := range specs {
-		if c.have.get(sp.ID) == nil {
-			c.have.put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
+		if c.have.Get(sp.ID) == nil {
+			c.have.Put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
 		}
 	}
 	c.mu.Unlock()
@@ -228,7 +235,8 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		c.hold(heldKey{q.Step.ID, q.Step.Attempt}, specs)
 		return none, c.ready(ctx, q, q.Onward)
 	}
-	return none, c.both(func() error { return c.cfg.Runner.Start(specs...) }, func() error { return c.ready(ctx, q, q.Onward) })
+	return none, c.both(func() error { return c.cfg.Runner.Start(specs...) },
+		func() error { return c.ready(ctx, q, q.Onward) })
 }
 
 // memo is what each part carries, so that the first node's client knows its step after a restart.
@@ -288,7 +296,7 @@ func (c *Client) forgetParts(_ context.Context, who api.Caller, q api.PartsQuery
 		}
 	})
 	for _, id := range ids {
-		c.have.drop(id)
+		c.have.Drop(id)
 		delete(c.untold, id)
 		c.try("forget", id, c.cfg.Runner.Forget(id))
 	}
@@ -320,7 +328,8 @@ func (c *Client) tellParts(_ context.Context, who api.Caller, q api.PartsReport)
 			return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "status of a part: %v", err)
 		}
 		if p, ok := c.sisters.at[st.ID.Node]; !ok || p.Member != who.Member {
-			return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not node %s", who.Member, st.ID.Node)
+			return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not node %s",
+				who.Member, st.ID.Node)
 		}
 		c.heard(&st)
 	}
@@ -330,8 +339,8 @@ func (c *Client) tellParts(_ context.Context, who api.Caller, q api.PartsReport)
 
 // heard takes a status of a part elsewhere. Called with mu held.
 func (c *Client) heard(st *step.Status) {
-	if known := c.have.get(st.ID); known != nil && known.State != step.Ended {
-		c.have.put(st.ID, st)
+	if known := c.have.Get(st.ID); known != nil && known.State != step.Ended {
+		c.have.Put(st.ID, st)
 		c.stepChanged(st)
 	}
 }
@@ -401,7 +410,7 @@ func (c *Client) untoldBy() map[string][]step.ID {
 	out := map[string][]step.ID{}
 	for id := range c.untold {
 		p, elsewhere := c.ledElsewhere(id)
-		if st := c.have.get(id); st == nil || !elsewhere {
+		if st := c.have.Get(id); st == nil || !elsewhere {
 			delete(c.untold, id)
 			continue
 		}
@@ -414,7 +423,7 @@ func (c *Client) tellOne(ctx context.Context, addr string, ids []step.ID) error 
 	var q api.PartsReport
 	c.mu.Lock()
 	for _, id := range ids {
-		if st := c.have.get(id); st != nil {
+		if st := c.have.Get(id); st != nil {
 			if text, err := wire.Marshal(st); err == nil {
 				q.Statuses = append(q.Statuses, text)
 			}
@@ -436,7 +445,8 @@ func (c *Client) tellOne(ctx context.Context, addr string, ids []step.ID) error 
 
 // orParts does something to a part: here by the runner, elsewhere by a call that is not waited for.
 // Called with mu held.
-func (c *Client) orParts(what string, id step.ID, here func() error, elsewhere func(context.Context, *api.Client, api.PartsQuery) error) {
+func (c *Client) orParts(what string, id step.ID, here func() error,
+	elsewhere func(context.Context, *api.Client, api.PartsQuery) error) {
 	if c.local(id.Node) {
 		c.try(what, id, here())
 		return
@@ -448,7 +458,8 @@ func (c *Client) orParts(what string, id step.ID, here func() error, elsewhere f
 	q := api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}}
 	c.sisters.call(id.Node, func(ctx context.Context) {
 		if err := elsewhere(ctx, c.cfg.Peer(p.Addr), q); err != nil {
-			c.slog.Warn("a part of a step could not be told", "what", what, "job", id.Job, "step", id.Step, "node", id.Node, "err", err)
+			c.slog.Warn("a part of a step could not be told", "what", what, "job", id.Job, "step", id.Step,
+				"node", id.Node, "err", err)
 		}
 	})
 }
@@ -457,7 +468,9 @@ func (c *Client) orParts(what string, id step.ID, here func() error, elsewhere f
 func (c *Client) signalPart(id step.ID, sig syscall.Signal, scope step.Scope) {
 	c.orParts("signal", id, func() error { return c.cfg.Runner.Signal(id, sig, scope) },
 		func(ctx context.Context, p *api.Client, q api.PartsQuery) error {
-			_, err := api.Call(ctx, p, api.SignalParts, api.PartsSignal{PartsQuery: q, Sig: int(sig), Scope: uint8(scope)})
+			_, err := api.Call(ctx, p, api.SignalParts, api.PartsSignal{
+				PartsQuery: q, Sig: int(sig), Scope: uint8(scope),
+			})
 			return err
 		})
 }
@@ -473,7 +486,7 @@ func (c *Client) sayPart(id step.ID, text string, ends bool) {
 
 // forgetPart drops one node's part. Called with mu held.
 func (c *Client) forgetPart(id step.ID) {
-	c.have.drop(id)
+	c.have.Drop(id)
 	c.orParts("forget", id, func() error { return c.cfg.Runner.Forget(id) },
 		func(ctx context.Context, p *api.Client, q api.PartsQuery) error {
 			_, err := api.Call(ctx, p, api.ForgetParts, q)
@@ -495,22 +508,25 @@ func (c *Client) loseParts(j *cluster.Job) {
 			continue
 		}
 		for _, id := range ls.ids {
-			st := c.have.get(id)
+			st := c.have.Get(id)
 			if c.local(id.Node) || st == nil || st.State == step.Ended || kept[id.Node] {
 				continue
 			}
 			gone := &step.Status{ID: id, State: step.Ended}
 			for _, rank := range ls.ranks()[slices.Index(ls.ids, id)] {
-				gone.Tasks = append(gone.Tasks, step.TaskStatus{Rank: rank, Exit: cluster.ExitStatus{Signal: 9}, Lost: true, Ended: time.Now()})
+				gone.Tasks = append(gone.Tasks, step.TaskStatus{
+					Rank: rank, Exit: cluster.ExitStatus{Signal: 9}, Lost: true, Ended: time.Now(),
+				})
 			}
 			c.heard(gone)
+			ls.cutOff(id.Node)
 		}
 	}
 }
 
 // settleParts looks, after work for nodes has arrived, for parts that were lost or must be told of.
 // Called with mu held.
-func (c *Client) settleParts(fresh map[cluster.NodeName]uint64, named map[runKey]bool) {
+func (c *Client) settleParts(fresh map[cluster.NodeName]uint64, named map[outbox.Attempt]bool) {
 	for n := range fresh {
 		for _, h := range c.nodes[n].jobs {
 			if j := h.job; j.Alloc.Shares[0].Node == n && (j.Phase == cluster.Ending && len(j.Alloc.Shares) > 1 || j.Shrunk != nil) {
@@ -524,7 +540,7 @@ func (c *Client) settleParts(fresh map[cluster.NodeName]uint64, named map[runKey
 	c.checkHeld(fresh)
 	for _, ls := range c.steps {
 		rec := &ls.record
-		if _, ok := fresh[ls.lead]; ok && ls.endedAt.IsZero() && !named[runKey{rec.ID.Job, rec.Attempt, ls.lead}] {
+		if _, ok := fresh[ls.lead]; ok && ls.endedAt.IsZero() && !named[outbox.Attempt{Job: rec.ID.Job, Attempt: rec.Attempt, Node: ls.lead}] {
 			c.loseParts(&cluster.Job{ID: rec.ID.Job, Attempt: rec.Attempt})
 		}
 	}
@@ -551,7 +567,10 @@ func (c *Client) askParts(ctx context.Context) {
 				ids = append(ids, step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: sh.Node})
 			}
 			for _, g := range c.groups(ids) {
-				ask = append(ask, question{g.Addr, api.PartsQuery{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.AllSteps, Nodes: g.Nodes}})
+				ask = append(ask, question{
+					g.Addr,
+					api.PartsQuery{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.AllSteps, Nodes: g.Nodes},
+				})
 			}
 		}
 	}
@@ -589,7 +608,8 @@ func (c *Client) partTarget(who api.Caller, req []byte) (step.ID, error) {
 		return step.ID{}, err
 	}
 	if found == nil {
-		return step.ID{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run on %s", q.Job, q.Step, q.Nodes[0])
+		return step.ID{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID,
+			"step %d.%d does not run on %s", q.Job, q.Step, q.Nodes[0])
 	}
 	return *found, nil
 }
@@ -629,7 +649,7 @@ func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	switch {
 	case here:
 		return c.cfg.Runner.Attach(id)
-	case !ok || c.cfg.Peer == nil:
+	case !ok || c.cfg.Peer == nil || lostPart(c, id):
 		return nil, fmt.Errorf("node %s is out of reach", id.Node)
 	}
 	q := api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}}
@@ -642,10 +662,18 @@ func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	}
 }
 
+// lostPart reports whether a part has ended with its node.
+func lostPart(c *Client, id step.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := c.have.Get(id)
+	return st != nil && len(st.Tasks) > 0 && st.Tasks[0].Lost
+}
+
 // gone reports whether a part has ended, or nothing is known of it.
 func (c *Client) gone(id step.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.have.get(id)
+	st := c.have.Get(id)
 	return st == nil || st.State == step.Ended
 }

@@ -43,7 +43,7 @@ func (c *Client) hold(k heldKey, specs []step.Spec) {
 	})
 	c.held[k] = h
 	for _, sp := range specs {
-		c.have.put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
+		c.have.Put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *Client) letGo(k heldKey) {
 	h.late.Stop()
 	delete(c.held, k)
 	for _, sp := range h.specs {
-		c.have.drop(sp.ID)
+		c.have.Drop(sp.ID)
 	}
 	c.poke()
 }
@@ -81,12 +81,14 @@ func (c *Client) beginParts(ctx context.Context, who api.Caller, q api.PartsBegi
 	h := c.held[k]
 	if h == nil {
 		c.mu.Unlock()
-		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "step %d.%d is not ready here", q.Job, q.Step)
+		return api.Empty{}, cluster.Errorf(cluster.Conflict, cluster.ErrFinished,
+			"step %d.%d is not ready here", q.Job, q.Step)
 	}
 	n := h.specs[0].ID.Node
 	if j := c.nodes[n].jobs[q.Job]; j == nil || !c.takesPart(who, j) {
 		c.mu.Unlock()
-		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
+		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
+			who.Member, q.Job)
 	}
 	h.late.Stop()
 	delete(c.held, k)

@@ -8,6 +8,7 @@ import (
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/step"
+	"dev.muster/agent/sweep"
 	"dev.muster/cluster"
 )
 
@@ -63,7 +64,10 @@ func (c *Client) tellHindrances() {
 		}
 		if why := c.hindrance(p); why != "" {
 			text := fmt.Sprintf("job_container/tmpfs: jobs share %s: %s", strings.Join(p.Dirs, " and "), why)
-			faults = append(faults, cluster.Fault{Kind: cluster.FaultSystem, Part: "private folders", Cause: "shared", Text: text, Action: cluster.FaultNote, Passing: true})
+			faults = append(faults, cluster.Fault{
+				Kind: cluster.FaultSystem, Part: "private folders", Cause: "shared", Text: text,
+				Action: cluster.FaultNote, Passing: true,
+			})
 			if !c.hindered {
 				c.slog.Warn("jobs have no folders of their own", "node", name, "err", why)
 			}
@@ -71,12 +75,13 @@ func (c *Client) tellHindrances() {
 	}
 	c.hindered = len(faults) > 0 // it is logged once
 	if c.cfg.Machine != nil {
-		c.cfg.Machine.found("folders", faults)
+		c.cfg.Machine.Found("folders", faults)
 	}
 }
 
 // leave takes away what the steps of a job that is over had in common on its node. Called with mu held.
 func (c *Client) leave(h *jobHere) {
+	h.display.Close()
 	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
 	n := c.nodes[h.node]
 	if p := c.secluded(&c.config, n); p != nil {
@@ -87,7 +92,7 @@ func (c *Client) leave(h *jobHere) {
 		go c.removeFolders(container.JobDir(store, id.JobName())) // most jobs have none
 	}
 	if c.config.RemoveIPC && !n.Inventory.Hollow && !c.worksHere(n, h) {
-		go c.removeIPC(h.job.Spec.UID)
+		go sweep.IPC(h.job.Spec.UID, c.slog)
 	}
 }
 

@@ -2,9 +2,11 @@ package client
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/x11"
 	"dev.muster/cluster"
 )
 
@@ -28,10 +30,12 @@ type jobHere struct {
 	warned    bool      // --signal was sent
 	stopping  time.Time // TSTP was sent: it will be frozen
 	frozen    bool
-	told      bool // the batch script's end was reported
-	done      bool // clean, and said so
-	sweeping  bool // its GPUs are being looked at
-	swept     bool // they are free, or it is known why not
+	told      bool         // the batch script's end was reported
+	done      bool         // clean, and said so
+	sweeping  bool         // its GPUs are being looked at
+	swept     bool         // they are free, or it is known why not
+	display   *x11.Display // of its submitter's X server; nil: none
+	ear       *ear         // its salloc hears what it is told; nil: none does
 }
 
 // kill notes that everything is killed.
@@ -61,6 +65,8 @@ const (
 	stray                        // a step nobody wants: kill and forget it
 	startProlog
 	prologFailed
+	startFetch
+	fetchFailed
 	startEpilog
 	stuck      // processes outlive KILL: tell of them
 	killScript // the prolog or epilog takes too long
@@ -78,13 +84,36 @@ type action struct {
 // when to look again if nothing happens before. Doing an action twice does no harm.
 func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status,
 	cfg *cluster.Config, now time.Time) (out []action, again time.Time) {
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (again.IsZero() || t.Before(again)) {
-			again = t
+	r := comparison{cfg: cfg, now: now, again: func(t time.Time) { again = sooner(again, t) }}
+	out = r.sort(jobs, have)
+	for _, id := range sortedJobs(jobs) {
+		h := jobs[id]
+		switch h.job.Phase {
+		case cluster.Starting, cluster.Running, cluster.Suspended:
+			out = append(out, r.live(h)...)
+		case cluster.Ending:
+			out = append(out, r.ending(h)...)
 		}
 	}
-	alive := map[cluster.JobID]int{} // steps with processes
-	batch, scripts := map[cluster.JobID]*step.Status{}, map[step.ID]*step.Status{}
+	return out, again
+}
+
+// comparison is what reconcile has found of one node's steps.
+type comparison struct {
+	cfg   *cluster.Config
+	now   time.Time
+	again func(time.Time) // has a time looked at again; zero: none
+
+	alive   map[cluster.JobID]int          // steps with processes
+	batch   map[cluster.JobID]*step.Status // the jobs' scripts
+	scripts map[step.ID]*step.Status       // the node's own
+}
+
+// sort puts the steps where they belong; those of no job are strays.
+func (r *comparison) sort(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status) (out []action) {
+	r.alive = map[cluster.JobID]int{}
+	r.batch = map[cluster.JobID]*step.Status{}
+	r.scripts = map[step.ID]*step.Status{}
 	for id, st := range have {
 		h := jobs[id.Job]
 		if h == nil || h.job.Attempt != id.Attempt {
@@ -92,69 +121,70 @@ func reconcile(jobs map[cluster.JobID]*jobHere, have map[step.ID]*step.Status,
 			continue
 		}
 		if ours(id) {
-			scripts[id] = st
+			r.scripts[id] = st
 			continue
 		}
 		if st.State != step.Ended {
-			alive[id.Job]++
+			r.alive[id.Job]++
 		}
 		if id.Step == cluster.BatchStep {
-			batch[id.Job] = st
+			r.batch[id.Job] = st
 		}
 	}
-	for _, id := range sortedJobs(jobs) {
-		h := jobs[id]
-		script := func(which int) *step.Status {
-			return scripts[step.ID{Job: id, Attempt: h.job.Attempt, Step: which, Node: h.node}]
-		}
-		switch h.job.Phase {
-		case cluster.Starting, cluster.Running, cluster.Suspended:
-			next, ready := prolog(h, script(prologStep), cfg, now, sooner)
-			if ready {
-				out = append(out, runActions(h, batch[id], cfg, now, sooner)...)
-			} else if !h.told && !h.done {
-				out = append(out, action{kind: next, job: h})
-			}
-		case cluster.Ending:
-			next, ready := nothing, alive[id] > 0 || h.done || h.launching
-			if before := script(prologStep); !ready && before != nil && before.State != step.Ended {
-				next = killScript // the job is over before it began
-			} else if !ready {
-				next, ready = epilog(h, script(epilogStep), cfg, now, sooner)
-			}
-			if ready {
-				out = append(out, endActions(h, alive[id], cfg, now, sooner)...)
-			} else {
-				out = append(out, action{kind: next, job: h})
-			}
-		}
+	return out
+}
+
+// script is one of the node's own scripts for a job; nil: it has not begun.
+func (r *comparison) script(h *jobHere, which int) *step.Status {
+	return r.scripts[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}]
+}
+
+// live is what a job that is to run needs.
+func (r *comparison) live(h *jobHere) []action {
+	next, ready := prolog(h, r.script(h, prologStep), r.cfg, r.now, r.again)
+	next, ready = prefetch(h, r.script(h, fetchStep), next, ready)
+	switch {
+	case ready:
+		return runActions(h, r.batch[h.job.ID], r.cfg, r.now, r.again)
+	case !h.told && !h.done:
+		return []action{{kind: next, job: h}}
 	}
-	return out, again
+	return nil
+}
+
+// ending is what a job that is to end needs.
+func (r *comparison) ending(h *jobHere) []action {
+	alive := r.alive[h.job.ID]
+	next, ready := nothing, alive > 0 || h.done || h.launching
+	switch {
+	case ready:
+	case unfinished(r.script(h, prologStep), r.script(h, fetchStep)):
+		next = killScript // the job is over before it began
+	default:
+		next, ready = epilog(h, r.script(h, epilogStep), r.cfg, r.now, r.again)
+	}
+	if !ready {
+		return []action{{kind: next, job: h}}
+	}
+	return endActions(h, alive, r.cfg, r.now, r.again)
+}
+
+// unfinished reports whether a script of the node's own has begun and has not ended.
+func unfinished(own ...*step.Status) bool {
+	return slices.ContainsFunc(own, func(st *step.Status) bool { return st != nil && st.State != step.Ended })
 }
 
 func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
-	j := h.job
-	add := func(k actionKind) { out = append(out, action{kind: k, job: h}) }
-	leads := j.Alloc.Shares[0].Node == h.node
-	isBatch := j.RunsScript() && leads
-	// A gang's script waits until all nodes have confirmed; a job of one node is its own gang.
-	single := len(j.Alloc.Shares) == 1 && j.Het == nil
-	mayStart := j.Phase == cluster.Running || single
 	if h.told || h.done {
 		return nil // the servers will say that the job ends
 	}
-	switch {
-	case batch != nil && batch.State == step.Ended:
-		add(batchOver)
+	add := func(k actionKind) { out = append(out, action{kind: k, job: h}) }
+	j, first := h.job, launchAction(h, batch)
+	if first != nothing {
+		add(first)
+	}
+	if first == batchOver || first == lost {
 		return out
-	case isBatch && batch == nil && !h.launching && mayStart:
-		if single && (j.Phase != cluster.Starting || h.confirmed || h.before) || !single && !h.confirmed && !h.staged {
-			add(lost) // it was confirmed and is gone: this machine was restarted
-			return out
-		}
-		add(startBatch)
-	case j.Phase == cluster.Starting && !h.confirmed && !h.launching && (!isBatch || batch != nil || !mayStart):
-		add(confirm)
 	}
 	if k, at := suspension(h, cfg, now); k != nothing {
 		add(k)
@@ -164,14 +194,48 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	if n := len(j.Signals); n > 0 && j.Signals[n-1].Num > h.signalled {
 		add(deliver)
 	}
-	if at := warnAt(j, cfg); !at.IsZero() && !h.warned && j.Phase == cluster.Running {
-		if !at.After(now) {
-			add(warn)
-		} else {
-			sooner(at)
-		}
+	at := warnAt(j, cfg)
+	switch {
+	case at.IsZero() || h.warned || j.Phase != cluster.Running:
+	case at.After(now):
+		sooner(at)
+	default:
+		add(warn)
 	}
 	return out
+}
+
+// launchAction is what a job that is to run here needs to begin, or what its script's end asks for.
+func launchAction(h *jobHere, batch *step.Status) actionKind {
+	j := h.job
+	// A gang's script waits until all nodes have confirmed; a job of one node is its own gang.
+	single := len(j.Alloc.Shares) == 1 && j.Het == nil
+	mayStart := j.Phase == cluster.Running || single
+	isBatch := j.RunsScript() && j.Alloc.Shares[0].Node == h.node
+	if batch != nil && batch.State == step.Ended {
+		return batchOver
+	}
+	if h.launching {
+		return nothing
+	}
+	if isBatch && batch == nil && mayStart {
+		if h.begunBefore(single) {
+			return lost // it was confirmed and is gone: this machine was restarted
+		}
+		return startBatch
+	}
+	if j.Phase == cluster.Starting && !h.confirmed {
+		return confirm
+	}
+	return nothing
+}
+
+// begunBefore reports whether the script of a job, of which no step is here, has begun once.
+func (h *jobHere) begunBefore(single bool) bool {
+	if single {
+		return h.job.Phase != cluster.Starting || h.confirmed || h.before
+	}
+	return !h.confirmed && !h.staged
 }
 
 // suspension is what to do for a job to be suspended as it should be, or when. Its tasks are told a while before

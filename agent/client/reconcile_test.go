@@ -12,7 +12,9 @@ import (
 // TestRestartedMachine asks what a client does for a job whose script it does not see.
 func TestRestartedMachine(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	ready := []cluster.Report{{Node: "a", Seq: 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: 7, Attempt: 1}}}}
+	ready := []cluster.Report{
+		{Node: "a", Seq: 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: 7, Attempt: 1}}},
+	}
 	for name, c := range map[string]struct {
 		phase   cluster.Phase
 		nodes   []cluster.NodeName
@@ -29,7 +31,10 @@ func TestRestartedMachine(t *testing.T) {
 		"ended here":                 {cluster.Ending, []cluster.NodeName{"a"}, nil, Tell, cluster.NodeDone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &cluster.Job{ID: 7, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}, Alloc: &cluster.Alloc{}}
+			j := &cluster.Job{
+				ID: 7, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}},
+				Alloc: &cluster.Alloc{},
+			}
 			for _, n := range c.nodes {
 				j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n})
 			}

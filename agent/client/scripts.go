@@ -1,12 +1,11 @@
 package client
 
 import (
-	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -24,7 +23,7 @@ const (
 var runsScripts = []string{"/bin/sh", "-c", `for f; do "$f" || exit $?; done`, "sh"}
 
 // ours reports whether a step is not the job's but the node's own.
-func ours(id step.ID) bool { return id.Step == prologStep || id.Step == epilogStep }
+func ours(id step.ID) bool { return id.Step <= prologStep && id.Step >= fetchStep }
 
 // prolog says what is to be done about the prolog before a job goes on, and whether it may.
 func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
@@ -36,7 +35,7 @@ func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, so
 	case own.State != step.Ended:
 		return overdue(own, cfg, now, sooner), false
 	}
-	return prologFailed, succeeded(own)
+	return prologFailed, own.Succeeded()
 }
 
 // epilog says what is to be done about the epilog before a job's node is clean, and whether it is.
@@ -64,10 +63,6 @@ func overdue(own *step.Status, cfg *cluster.Config, now time.Time, sooner func(t
 	return killScript
 }
 
-func succeeded(st *step.Status) bool {
-	return len(st.Tasks) > 0 && st.Tasks[0].Exit == cluster.ExitStatus{} && st.Tasks[0].Error == "" && !st.Tasks[0].Lost
-}
-
 // startScripts runs the prolog or epilog. Called with mu held.
 func (c *Client) startScripts(h *jobHere, which int) {
 	pattern := c.config.Prolog
@@ -80,39 +75,36 @@ func (c *Client) startScripts(h *jobHere, which int) {
 	}
 	n := c.nodes[h.node]
 	cfg, inv := c.config, n.Inventory
-	l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv)}
+	l := &cluster.Launch{
+		Job: h.job, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
+		Fenced: fence.Fenced(&cfg, &inv),
+	}
 	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}
 	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hostName(n), Hosts: c.hosts(n),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: c.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
-		c.have.put(id, &step.Status{ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}}}) // as if it had failed
+		c.have.Put(id, &step.Status{
+			ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}},
+		}) // as if it had failed
 		c.poke()
 		return
 	}
-	if c.have.get(id) == nil {
-		c.have.put(id, &step.Status{ID: id, State: step.Starting})
+	if c.have.Get(id) == nil {
+		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
 	}
 }
 
 // script is the status of a job's prolog or epilog here. Called with mu held.
 func (c *Client) script(h *jobHere, which int) *step.Status {
-	return c.have.get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node})
+	return c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node})
 }
 
 // takeBackProlog tells that a job can not run here: the prolog failed. Called with mu held.
 func (c *Client) takeBackProlog(n *node, h *jobHere) {
 	st := c.script(h, prologStep)
-	c.slog.Error("the prolog failed", "job", h.job.ID, "node", h.node, "err", scriptEnd(st))
+	c.slog.Error("the prolog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())
 	h.told = true
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error, u.Fault = cluster.PrologError, true
 	c.report(n.Name, u)
-}
-
-// scriptEnd words how a script ended.
-func scriptEnd(st *step.Status) any {
-	if len(st.Tasks) == 0 {
-		return "it was lost"
-	}
-	return cmp.Or(st.Tasks[0].Error, fmt.Sprintf("exit code %d, signal %d", st.Tasks[0].Exit.Code, st.Tasks[0].Exit.Signal))
 }

@@ -15,7 +15,10 @@ func TestScripts(t *testing.T) {
 	cfg := &cluster.Config{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute}
 	h := &jobHere{job: &cluster.Job{Phase: cluster.Starting}}
 	status := func(state step.State, age time.Duration, code int, text string) *step.Status {
-		return &step.Status{State: state, Tasks: []step.TaskStatus{{Started: now.Add(-age), Exit: cluster.ExitStatus{Code: code}, Error: text}}}
+		return &step.Status{
+			State: state,
+			Tasks: []step.TaskStatus{{Started: now.Add(-age), Exit: cluster.ExitStatus{Code: code}, Error: text}},
+		}
 	}
 	for name, c := range map[string]struct {
 		own    *step.Status

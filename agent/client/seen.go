@@ -1,8 +1,11 @@
 package client
 
 import (
+	"maps"
 	"slices"
+	"syscall"
 
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -14,9 +17,9 @@ import (
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
 func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
 	n := c.nodes[name]
-	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.journal.highest()), Asked: asked}
+	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.journal.Highest()), Asked: asked}
 	for _, h := range held {
-		updates, err := c.journal.ended(runKey{h.Job, h.Attempt, name})
+		updates, err := c.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
 		if err != nil {
 			c.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
 		}
@@ -30,9 +33,9 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 	}
 	for id, h := range n.jobs {
 		out.NextJob = max(out.NextJob, id+1)
-		key := runKey{id, h.job.Attempt, name}
+		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: name}
 		_, over := c.over[key]
-		if h.done || h.told || over || c.journal.has(key) {
+		if h.done || h.told || over || c.journal.Has(key) {
 			continue
 		}
 		if h.confirmed || h.before || runs[id] == h.job.Attempt {
@@ -55,8 +58,11 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 	for _, name := range names {
 		c.nodes[name].index = 0
 	}
+	// From which index on the servers know that an attempt is over counts no more: if one is named, it is told again.
+	maps.DeleteFunc(c.over, func(key outbox.Attempt, _ uint64) bool { return slices.Contains(names, key.Node) })
 	if len(names) > 0 {
-		c.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here", "nodes", names)
+		c.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here",
+			"nodes", names)
 	}
 }
 
@@ -64,17 +70,29 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 // older than that. Called with mu held.
 func (c *Client) tellAgain(n *node) {
 	for id, h := range n.jobs {
-		key := runKey{id, h.job.Attempt, n.Name}
-		if h.job.Phase == cluster.Ending || !c.journal.has(key) {
+		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.Name}
+		if h.job.Phase == cluster.Ending || !c.journal.Has(key) {
 			continue
 		}
-		updates, err := c.journal.ended(key)
+		updates, err := c.journal.Ended(key)
 		if err != nil || len(updates) == 0 {
 			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.Name, "err", err)
 			continue
 		}
 		c.slog.Info("told again how a job ended", "job", id, "node", n.Name)
 		delete(n.jobs, id)
-		c.report(n.Name, updates...)
+		c.report(n.Name, withEnd(h.job, n.Name, updates)...)
 	}
+}
+
+// withEnd adds the end of a job that it did not have of itself: it was cancelled, or its time was over, and of that
+// the servers know nothing any more. Its first node tells that it was ended by a signal, as it was.
+func withEnd(j *cluster.Job, node cluster.NodeName, updates []cluster.Update) []cluster.Update {
+	own := func(u cluster.Update) bool { return u.Kind == cluster.BatchOver || u.Kind == cluster.LaunchFailed }
+	if j.Alloc == nil || j.Alloc.Shares[0].Node != node || slices.ContainsFunc(updates, own) {
+		return updates
+	}
+	over := cluster.Update{Kind: cluster.BatchOver, Job: j.ID, Attempt: j.Attempt, At: updates[0].At,
+		Exit: cluster.ExitStatus{Signal: int(syscall.SIGTERM)}}
+	return append([]cluster.Update{over}, updates...)
 }

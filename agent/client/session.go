@@ -1,12 +1,12 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"syscall"
 	"time"
 
+	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -17,63 +17,113 @@ var holder = []string{"/bin/sleep", "infinity"}
 
 // adoptSession puts a process of a session, one of ssh say, into the newest job that its user has here.
 func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRequest) (out api.AdoptResponse, err error) {
-	if !who.Admin || who.PID == 0 || who.Member != "" {
-		return out, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "only root of this node may put processes into jobs")
-	}
-	if q.PID <= 1 || q.User == "" {
-		return out, cluster.Errorf(cluster.Invalid, "", "process %d of user %q: want both", q.PID, q.User)
+	if err := mayAdopt(who, q); err != nil {
+		return out, err
 	}
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return out, err
 	}
 	c.awaitJob(ctx, q.User)
-	c.mu.Lock()
-	h, several := c.newest(q.User)
-	if several && q.Only {
-		c.mu.Unlock()
-		return out, cluster.Errorf(cluster.Denied, "", "user %s has several jobs on this node", q.User)
+	s, err := c.openSession(q)
+	if err != nil {
+		return out, err
 	}
-	if h == nil {
-		c.mu.Unlock()
-		return out, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "user %s has no job on this node", q.User)
-	}
-	j, n, cfg := h.job, c.nodes[h.node], c.config
-	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.ExternStep, Node: h.node}
-	inv, found := n.Inventory, n.detected
-	again := c.have.get(id) != nil && c.have.get(id).State == step.Ended
-	if c.have.get(id) == nil || again { // known before it begins, so that the job does not end without it
-		c.have.put(id, &step.Status{ID: id, State: step.Starting})
-	}
-	c.mu.Unlock()
-	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Fenced: fenced(&cfg, &inv)}
-	spec := step.Spec{ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
-		Fence: fence(&cfg, &inv, found, l.ShareHere()), Private: c.private(n, id, l), HostName: c.hostName(n), Hosts: c.hosts(n),
-		Tasks: []step.Task{{Argv: holder}}}
-	if again { // its holder was killed
-		err = c.cfg.Runner.Forget(id)
-	}
-	if err == nil {
-		err = c.cfg.Runner.Start(spec)
-	}
-	c.mu.Lock()
-	switch st := c.have.get(id); {
-	case err != nil && st != nil && st.State == step.Starting:
-		c.have.drop(id) // there is nothing to end
-	case err == nil && (n.jobs[j.ID] != h || h.done || h.job.Phase == cluster.Ending): // what ended it may have found nothing yet
-		c.have.put(id, cmp.Or(st, &step.Status{ID: id, State: step.Starting}))
-		c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
-		err = errors.New("the job has ended")
-	}
-	c.mu.Unlock()
-	c.poke()
-	if err == nil {
+	id := s.spec.ID
+	if err = c.beginSession(s); err == nil {
 		err = c.cfg.Runner.Adopt(id, q.PID)
 	}
 	if err != nil {
-		return out, cluster.Errorf(cluster.Conflict, "", "process %d could not be put into job %d: %v", q.PID, j.ID, err)
+		return out, cluster.Errorf(cluster.Conflict, "", "process %d could not be put into job %d: %v",
+			q.PID, id.Job, err)
 	}
-	c.slog.Info("a session was put into a job", "job", j.ID, "node", h.node, "pid", q.PID, "user", q.User)
-	return api.AdoptResponse{Job: j.ID}, nil
+	c.slog.Info("a session was put into a job", "job", id.Job, "node", id.Node, "pid", q.PID, "user", q.User)
+	return api.AdoptResponse{Job: id.Job}, nil
+}
+
+// mayAdopt refuses a caller that is not this node's root, and a request that names nobody.
+func mayAdopt(who api.Caller, q api.AdoptRequest) error {
+	if !who.Admin || who.PID == 0 || who.Member != "" {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"only root of this node may put processes into jobs")
+	}
+	if q.PID <= 1 || q.User == "" {
+		return cluster.Errorf(cluster.Invalid, "", "process %d of user %q: want both", q.PID, q.User)
+	}
+	return nil
+}
+
+// session is the step in which a job's sessions are.
+type session struct {
+	job   *jobHere
+	spec  step.Spec
+	again bool // its holder was killed
+}
+
+// openSession finds the job that a user's session goes into, and has its step be known before it begins, so that the
+// job does not end without it.
+func (c *Client) openSession(q api.AdoptRequest) (s session, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, several := c.newest(q.User)
+	if several && q.Only {
+		return s, cluster.Errorf(cluster.Denied, "", "user %s has several jobs on this node", q.User)
+	}
+	if h == nil {
+		return s, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "user %s has no job on this node", q.User)
+	}
+	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.ExternStep, Node: h.node}
+	st := c.have.Get(id)
+	s = session{job: h, spec: sessionSpec(c, h, id), again: st != nil && st.State == step.Ended}
+	if st == nil || s.again {
+		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
+	}
+	return s, nil
+}
+
+// beginSession has the step of a job's sessions run.
+func (c *Client) beginSession(s session) error {
+	h, id := s.job, s.spec.ID
+	var err error
+	if s.again {
+		err = c.cfg.Runner.Forget(id)
+	}
+	if err == nil {
+		err = c.cfg.Runner.Start(s.spec)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.poke()
+	if err != nil {
+		if st := c.have.Get(id); st != nil && st.State == step.Starting {
+			c.have.Drop(id) // there is nothing to end
+		}
+		return err
+	}
+	here := c.nodes[h.node].jobs[id.Job] == h
+	if here && !h.done && h.job.Phase != cluster.Ending {
+		return nil
+	}
+	if c.have.Get(id) == nil { // what ended the job may have found nothing yet
+		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
+	}
+	c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
+	return errors.New("the job has ended")
+}
+
+// sessionSpec is the step of a job's sessions. Called with mu held.
+func sessionSpec(c *Client, h *jobHere, id step.ID) step.Spec {
+	n, cfg := c.nodes[h.node], c.config
+	inv, j := n.Inventory, h.job
+	l := &cluster.Launch{
+		Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
+		Fenced: fence.Fenced(&cfg, &inv),
+	}
+	return step.Spec{
+		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
+		Fence: fence.Of(&cfg, &inv, n.detected, l.ShareHere()), Private: c.private(n, id, l),
+		HostName: c.hostName(n), Hosts: c.hosts(n),
+		Tasks: []step.Task{{Argv: holder}},
+	}
 }
 
 // sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue,

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -41,7 +42,7 @@ func (r *startRunner) Signal(_ step.ID, sig syscall.Signal, _ step.Scope) error 
 
 // A session waits for a job of its user that is about to arrive.
 func TestSessionAwaitsJob(t *testing.T) {
-	cl, err := New(Config{Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}}, slog.New(slog.DiscardHandler))
+	cl, err := New(Config{Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +85,16 @@ func TestNewest(t *testing.T) {
 		{"running", []*jobHere{job(1, cluster.Running, true)}, 1, false},
 		{"suspended", []*jobHere{job(1, cluster.Suspended, true)}, 1, false},
 		{"ending", []*jobHere{job(1, cluster.Ending, true)}, 0, false},
-		{"several", []*jobHere{job(1, cluster.Running, true), job(2, cluster.Starting, true), job(3, cluster.Ending, true)}, 2, true},
-		{"three", []*jobHere{job(1, cluster.Running, true), job(2, cluster.Running, true), job(3, cluster.Running, true)}, 3, true},
+		{
+			"several",
+			[]*jobHere{job(1, cluster.Running, true), job(2, cluster.Starting, true), job(3, cluster.Ending, true)},
+			2, true,
+		},
+		{
+			"three",
+			[]*jobHere{job(1, cluster.Running, true), job(2, cluster.Running, true), job(3, cluster.Running, true)},
+			3, true,
+		},
 	} {
 		n := &node{jobs: map[cluster.JobID]*jobHere{}}
 		for _, h := range c.jobs {
@@ -115,13 +124,27 @@ func TestAdoptOrder(t *testing.T) {
 		known  bool // afterwards
 		fails  bool
 	}{
-		{name: "all is well", start: func(*Client, *jobHere) error { return nil }, calls: []string{"start", "adopt"}, known: true},
-		{name: "its holder was killed before", before: &step.Status{ID: id, State: step.Ended}, start: func(*Client, *jobHere) error { return nil }, calls: []string{"forget", "start", "adopt"}, known: true},
-		{name: "it can not be started", start: func(*Client, *jobHere) error { return errors.New("no") }, calls: []string{"start"}, fails: true},
-		{name: "the job ends meanwhile", start: func(_ *Client, h *jobHere) error { h.job.Phase = cluster.Ending; return nil }, calls: []string{"start", "killed"}, known: true, fails: true},
+		{
+			name: "all is well", start: func(*Client, *jobHere) error { return nil },
+			calls: []string{"start", "adopt"}, known: true,
+		},
+		{
+			name: "its holder was killed before", before: &step.Status{ID: id, State: step.Ended},
+			start: func(*Client, *jobHere) error { return nil },
+			calls: []string{"forget", "start", "adopt"}, known: true,
+		},
+		{
+			name: "it can not be started", start: func(*Client, *jobHere) error { return errors.New("no") },
+			calls: []string{"start"}, fails: true,
+		},
+		{
+			name:  "the job ends meanwhile",
+			start: func(_ *Client, h *jobHere) error { h.job.Phase = cluster.Ending; return nil },
+			calls: []string{"start", "killed"}, known: true, fails: true,
+		},
 		{name: "the job is over and forgotten meanwhile", start: func(c *Client, h *jobHere) error {
 			h.done = true
-			c.have.drop(id)
+			c.have.Drop(id)
 			return nil
 		}, calls: []string{"start", "killed"}, known: true, fails: true},
 	} {
@@ -129,7 +152,9 @@ func TestAdoptOrder(t *testing.T) {
 			h := here(cluster.Running, self)
 			h.job.Spec.User = "alice"
 			run := &startRunner{}
-			cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+			cl, err := New(Config{
+				Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
+			},
 				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -138,20 +163,20 @@ func TestAdoptOrder(t *testing.T) {
 			close(cl.told)
 			cl.nodes[self].jobs[1] = h
 			if c.before != nil {
-				cl.have.put(id, c.before)
+				cl.have.Put(id, c.before)
 			}
 			run.start = func(got step.ID) error {
 				cl.mu.Lock()
 				defer cl.mu.Unlock()
-				if st := cl.have.get(got); st == nil || st.State != step.Starting {
+				if st := cl.have.Get(got); st == nil || st.State != step.Starting {
 					t.Errorf("when it begins this is known of it: %+v", st)
 				}
 				return c.start(cl, h)
 			}
 			who := api.Caller{Identity: cluster.Identity{Admin: true}, PID: 1}
 			_, err = cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
-			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have.get(id) != nil) != c.known {
-				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have.get(id))
+			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have.Get(id) != nil) != c.known {
+				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have.Get(id))
 			}
 		})
 	}

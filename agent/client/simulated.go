@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -14,13 +15,13 @@ type Simulated struct {
 	Node  cluster.NodeName
 	index uint64
 	jobs  map[cluster.JobID]*jobHere
-	over  map[runKey]uint64
-	begun map[runKey]bool
+	over  map[outbox.Attempt]uint64
+	begun map[outbox.Attempt]bool
 }
 
 // NewSimulated makes the simulated node of a client that begins its life with reports still on their way.
 func NewSimulated(n cluster.NodeName, pending []cluster.Report) *Simulated {
-	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[runKey]uint64{}, begun: confirmedBy(pending)}
+	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}, begun: confirmedBy(pending)}
 	for _, r := range pending {
 		d.Reported(r)
 	}
@@ -33,15 +34,15 @@ func (d *Simulated) Index() uint64 { return d.index }
 // Take replaces what the node should do; older work than known is ignored.
 func (d *Simulated) Take(w api.NodeWork) {
 	if w.Index > d.index {
-		d.index, d.jobs = w.Index, wanted(w, d.jobs, d.over, d.begun, map[runKey]bool{})
+		d.index, d.jobs = w.Index, wanted(w, d.jobs, d.over, d.begun, map[outbox.Attempt]bool{})
 	}
 }
 
 // Reported notes a report that is on its way: what it ends is not begun again.
 func (d *Simulated) Reported(r cluster.Report) {
 	for _, u := range r.Updates {
-		if final(u.Kind) {
-			d.over[runKey{u.Job, u.Attempt, r.Node}] = 0
+		if u.Kind.Final() {
+			d.over[outbox.Attempt{Job: u.Job, Attempt: u.Attempt, Node: r.Node}] = 0
 		}
 	}
 }
@@ -76,7 +77,9 @@ func (d *Simulated) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config
 		tell := func(kinds ...cluster.UpdateKind) {
 			act := Action{Do: Tell, Job: h.job}
 			for _, k := range kinds {
-				act.Updates = append(act.Updates, cluster.Update{Kind: k, Job: h.job.ID, Attempt: h.job.Attempt, At: now})
+				act.Updates = append(act.Updates, cluster.Update{
+					Kind: k, Job: h.job.ID, Attempt: h.job.Attempt, At: now,
+				})
 			}
 			out = append(out, act)
 		}

@@ -18,7 +18,7 @@ func (c *Client) dropStep(ls *liveStep) {
 	defer c.mu.Unlock()
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
-		c.have.drop(id)
+		c.have.Drop(id)
 	}
 	c.free()
 }
@@ -35,7 +35,9 @@ func (c *Client) tellStep(ls *liveStep) {
 		return
 	}
 	rec := ls.record
-	c.report(ls.lead, cluster.Update{Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec})
+	c.report(ls.lead, cluster.Update{
+		Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec,
+	})
 }
 
 // stepChanged looks whether a step managed here is over. Called with mu held.
@@ -45,7 +47,7 @@ func (c *Client) stepChanged(st *step.Status) {
 		return
 	}
 	for _, id := range ls.ids {
-		if h := c.have.get(id); h == nil || h.State != step.Ended {
+		if h := c.have.Get(id); h == nil || h.State != step.Ended {
 			return
 		}
 	}
@@ -54,8 +56,8 @@ func (c *Client) stepChanged(st *step.Status) {
 	rec.Ended = ls.endedAt
 	var used []cluster.RankUsage
 	for i, id := range ls.ids {
-		for _, t := range c.have.get(id).Tasks {
-			e := exitOf(&t)
+		for _, t := range c.have.Get(id).Tasks {
+			e := t.Ending()
 			if max(e.Code, e.Signal) > max(rec.Exit.Code, rec.Exit.Signal) {
 				rec.Exit = e
 			}
@@ -69,11 +71,11 @@ func (c *Client) stepChanged(st *step.Status) {
 		}
 	}
 	rec.Usage = cluster.SumUsage(used)
-	rec.Outcome, rec.CancelledBy = outcomeOf(rec.Exit), ls.endedBy
+	rec.Outcome, rec.CancelledBy = rec.Exit.Outcome(), ls.endedBy
 	if ls.limited {
 		rec.Outcome = cluster.TimedOut
 	}
-	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have.get(id).OOMKills > 0 }) {
+	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have.Get(id).OOMKills > 0 }) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
 	}
 	c.tellStep(ls)
@@ -81,20 +83,9 @@ func (c *Client) stepChanged(st *step.Status) {
 	c.drop(ls)
 }
 
-// exitOf is how a task ended, or, where it did not begin, the number of the error; 1: that has none.
-func exitOf(t *step.TaskStatus) cluster.ExitStatus {
-	switch {
-	case t.Errno != 0:
-		return cluster.ExitStatus{Code: min(t.Errno, 255)}
-	case t.Error != "" && t.Exit == (cluster.ExitStatus{}):
-		return cluster.ExitStatus{Code: 1}
-	}
-	return t.Exit
-}
-
 // drop forgets an ended step once its output was taken, or nobody came for it.
 func (c *Client) drop(ls *liveStep) {
-	if ls.endedAt.IsZero() || ls.attached > 0 {
+	if ls.endedAt.IsZero() || len(ls.takers) > 0 {
 		return
 	}
 	if len(ls.drained) < len(ls.ids) && time.Since(ls.endedAt) < drainTime {
@@ -108,7 +99,7 @@ func (c *Client) drop(ls *liveStep) {
 	for _, id := range ls.ids {
 		if c.local(id.Node) {
 			here = append(here, id)
-			c.have.drop(id)
+			c.have.Drop(id)
 		} else {
 			c.forgetPart(id)
 		}
@@ -135,7 +126,7 @@ func (c *Client) orphaned(ls *liveStep) {
 }
 
 func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
@@ -238,8 +229,11 @@ func (c *Client) recoverStep(st *step.Status) {
 	}
 	for _, id := range n.IDs {
 		if !c.local(id.Node) {
-			c.have.put(id, &step.Status{ID: id, State: step.Running}) // until its client tells
+			c.have.Put(id, &step.Status{ID: id, State: step.Running}) // until its client tells
 		}
 	}
-	c.steps[n.Record.ID] = &liveStep{record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key, drained: map[cluster.NodeName]bool{}}
+	c.steps[n.Record.ID] = &liveStep{
+		record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key,
+		drained: map[cluster.NodeName]bool{},
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -21,7 +22,7 @@ func (c *Client) unplace(h *jobHere, ls *liveStep, keep bool) {
 	}
 	delete(c.steps, ls.record.ID)
 	for _, id := range ls.ids {
-		c.have.drop(id)
+		c.have.Drop(id)
 	}
 }
 
@@ -85,7 +86,8 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 	if w := spec.World; w != nil {
 		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
 		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
-			return nil, cluster.Errorf(cluster.Conflict, "", "step %d of job %d can not be a part of a step", w.Number, h.job.ID)
+			return nil, cluster.Errorf(cluster.Conflict, "",
+				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}
 		next = w.Number
 	}
@@ -116,7 +118,7 @@ func newStep(c *Client, h *jobHere, spec *cluster.StepSpec, number int, shares [
 	}
 	c.steps[ls.record.ID] = ls
 	for _, id := range ls.ids {
-		c.have.put(id, &step.Status{ID: id, State: step.Starting})
+		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
 	}
 	return ls
 }
@@ -124,7 +126,7 @@ func newStep(c *Client, h *jobHere, spec *cluster.StepSpec, number int, shares [
 // startStep starts a placed step on all its nodes.
 func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	ranks := ls.ranks()
-	programs, err := parseMultiProg(&ls.spec, ls.tasks())
+	programs, err := step.ParseMultiProg(&ls.spec, ls.tasks())
 	if err == nil {
 		err = c.checkBinds(ls)
 	}
@@ -251,11 +253,12 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	inv, found := n.Inventory, n.detected
 	c.mu.Unlock()
 	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
-		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env, PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env,
+		PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
-			out.Fence = stepFence(fence(&cfg, &inv, found, sh), s, ls.record.Shares[i])
+			out.Fence = fence.OfStep(fence.Of(&cfg, &inv, found, sh), s, ls.record.Shares[i])
 		}
 	}
 	if s.PTY != nil && i > 0 {
@@ -272,10 +275,13 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if out.Container = c.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
 		out.Container.Save = s.Save
 		out.Container.First, out.Container.Terminal = i == 0, s.Terminal
+		if file := displayOf(c, h.job.ID, id.Node).Path(); file != "" {
+			out.Container.Scripts = append(out.Container.Scripts, file)
+		}
 	}
 	for local, rank := range ranks[i] {
 		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
-			Fenced: fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
+			Fenced: fence.Fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.GPUs = cluster.BindGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
 		if out.Private == nil {
 			out.Private = c.private(n, id, l)

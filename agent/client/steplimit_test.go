@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
+	"dev.muster/agent/supervisor"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -42,17 +44,25 @@ func TestStepExpires(t *testing.T) {
 		"the job ends":   {cluster.Batch, cluster.Ending, time.Minute, nil},
 	} {
 		run := &toldRunner{}
-		cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+		cl, err := New(Config{
+			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
+		},
 			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
-		j := &cluster.Job{ID: 1, Attempt: 1, Phase: c.phase, Spec: &cluster.JobSpec{Kind: c.kind, Layout: &cluster.Layout{}}}
+		j := &cluster.Job{
+			ID: 1, Attempt: 1, Phase: c.phase,
+			Spec: &cluster.JobSpec{Kind: c.kind, Layout: &cluster.Layout{}},
+		}
 		cl.nodes[self].jobs = map[cluster.JobID]*jobHere{1: {node: self, job: j}}
-		ls := &liveStep{record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Started: began, Limit: c.limit}, ids: []step.ID{id}, lead: self}
+		ls := &liveStep{
+			record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Started: began, Limit: c.limit},
+			ids:    []step.ID{id}, lead: self,
+		}
 		cl.steps[ls.record.ID] = ls
-		cl.have.put(id, &step.Status{ID: id, State: step.Running})
+		cl.have.Put(id, &step.Status{ID: id, State: step.Running})
 		cl.expireSteps(began.Add(2 * time.Minute))
 		if fmt.Sprint(run.told) != fmt.Sprint(c.want) || ls.limited != (c.want != nil) {
 			t.Errorf("%s: signals %v, want %v; limited %v", name, run.told, c.want, ls.limited)
@@ -69,10 +79,12 @@ func TestStepExpires(t *testing.T) {
 
 // TestChangedLimitIsKept: a daemon that comes after this one knows what a step's limit was changed to.
 func TestChangedLimitIsKept(t *testing.T) {
-	run := step.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
+	run := supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
 	defer run.Close()
 	open := func() *Client {
-		cl, err := New(Config{Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []NodeConfig{{Name: self}}, Runner: run},
+		cl, err := New(Config{
+			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
+		},
 			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +94,10 @@ func TestChangedLimitIsKept(t *testing.T) {
 	cl := open()
 	close(cl.known)
 	id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
-	ls := &liveStep{record: cluster.Step{ID: cluster.StepID{Job: 1}, Limit: time.Minute}, ids: []step.ID{id}, lead: self}
+	ls := &liveStep{
+		record: cluster.Step{ID: cluster.StepID{Job: 1}, Limit: time.Minute}, ids: []step.ID{id},
+		lead: self,
+	}
 	cl.steps[ls.record.ID] = ls
 	if err := run.Start(step.Spec{ID: id}); err != nil {
 		t.Fatal(err)

@@ -17,20 +17,52 @@ const maxStepsHere = 4096
 
 // liveStep is a step managed here: this client's node is the first of its job.
 type liveStep struct {
-	record   cluster.Step
-	spec     cluster.StepSpec
-	ids      []step.ID
-	lead     cluster.NodeName // the job's first node, of this client
-	key      string           // of the request that made it
-	told     bool             // its start was reported
-	endedAt  time.Time        // all nodes are over
-	killAt   time.Time        // TERM was sent; then what is left gets KILL
-	goneAt   time.Time        // its srun has died; it is killed then, unless the script has ended, too
-	killed   bool             // KILL or TERM was sent to all of it: nothing of it begins any more
-	endedBy  *uint32          // the user who cancelled it
-	limited  bool             // its time limit has ended it
-	attached int              // connections taking its output
-	drained  map[cluster.NodeName]bool
+	record  cluster.Step
+	spec    cluster.StepSpec
+	ids     []step.ID
+	lead    cluster.NodeName // the job's first node, of this client
+	key     string           // of the request that made it
+	told    bool             // its start was reported
+	endedAt time.Time        // all nodes are over
+	killAt  time.Time        // TERM was sent; then what is left gets KILL
+	goneAt  time.Time        // its srun has died; it is killed then, unless the script has ended, too
+	killed  bool             // KILL or TERM was sent to all of it: nothing of it begins any more
+	endedBy *uint32          // the user who cancelled it
+	limited bool             // its time limit has ended it
+	takers  map[*taker]bool  // of its output
+	drained map[cluster.NodeName]bool
+}
+
+// taker is a connection that takes the output of a node's part of a step.
+type taker struct {
+	node cluster.NodeName
+	cut  context.CancelFunc
+}
+
+// take notes that somebody takes the output of a part, until ctx ends. Called with the client's mu held.
+func (ls *liveStep) take(ctx context.Context, i int) (context.Context, *taker) {
+	ctx, cut := context.WithCancel(ctx)
+	t := &taker{ls.ids[i].Node, cut}
+	if ls.takers == nil {
+		ls.takers = map[*taker]bool{}
+	}
+	ls.takers[t] = true
+	return ctx, t
+}
+
+// leave ends that.
+func (ls *liveStep) leave(t *taker) {
+	t.cut()
+	delete(ls.takers, t)
+}
+
+// cutOff ends the connections to a node that is lost: it may be silent, and they would wait for it.
+func (ls *liveStep) cutOff(n cluster.NodeName) {
+	for t := range ls.takers {
+		if t.node == n {
+			t.cut()
+		}
+	}
 }
 
 // note is what comes back from the supervisor after a restart of this daemon.
@@ -63,7 +95,8 @@ func (c *Client) Routes(m *api.Mux) {
 	watchRoutes(c, m)
 	api.Handle(m, api.AdoptSession, c.adoptSession)
 	c.partRoutes(m)
-	layerRoutes(c, m)
+	layersOf(c).Routes(m)
+	x11Routes(c, m)
 }
 
 // startTime bounds how long a call waits for a daemon that has just started.
@@ -77,7 +110,8 @@ func (c *Client) await(ctx context.Context, conditions ...chan struct{}) error {
 		select {
 		case <-ok:
 		case <-ctx.Done():
-			return cluster.Errorf(cluster.Unavailable, "", "this node's daemon is starting and has not heard from the servers; try again")
+			return cluster.Errorf(cluster.Unavailable, "",
+				"this node's daemon is starting and has not heard from the servers; try again")
 		}
 	}
 	return nil

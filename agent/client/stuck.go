@@ -35,7 +35,8 @@ func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 	after, program, over := cmp.Or(c.config.Unkillable.After, unkillable), c.config.Unkillable.Program, h.done
 	for _, id := range sortedJobs(c.nodes[h.node].jobs) {
 		if o := c.nodes[h.node].jobs[id]; o.stuck && !o.done {
-			faults = append(faults, cluster.Fault{Kind: cluster.FaultSystem, Part: fmt.Sprintf("job %d", id), Cause: stuckCause, Action: cluster.FaultDrain, Passing: true,
+			faults = append(faults, cluster.Fault{Kind: cluster.FaultSystem,
+				Part: fmt.Sprintf("job %d", id), Cause: stuckCause, Action: cluster.FaultDrain, Passing: true,
 				Text: fmt.Sprintf("Kill task failed: job %d has processes that outlive SIGKILL by %s", id, after)})
 		}
 	}
@@ -52,7 +53,8 @@ func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 	}
 	slices.Sort(steps)
 	for _, number := range steps {
-		c.siteProgram(ctx, program, stuckLimit, "SLURMD_NODENAME="+string(h.node), "SLURM_JOB_ID="+strconv.FormatUint(uint64(h.job.ID), 10), "SLURM_STEP_ID="+strconv.Itoa(number))
+		c.siteProgram(ctx, program, stuckLimit, "SLURMD_NODENAME="+string(h.node),
+			"SLURM_JOB_ID="+strconv.FormatUint(uint64(h.job.ID), 10), "SLURM_STEP_ID="+strconv.Itoa(number))
 	}
 }
 
@@ -73,6 +75,7 @@ func (c *Client) siteProgram(ctx context.Context, program string, limit time.Dur
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() != context.Canceled {
-		c.slog.Warn("a program of the site failed", "program", program, "about", environ, "err", err, "said", strings.TrimSpace(string(out[:min(len(out), checkSays)])))
+		c.slog.Warn("a program of the site failed", "program", program, "about", environ, "err", err,
+			"said", strings.TrimSpace(string(out[:min(len(out), checkSays)])))
 	}
 }

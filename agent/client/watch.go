@@ -46,12 +46,12 @@ func watchStep(ctx context.Context, c *Client, who api.Caller, req []byte, conn 
 		c.mu.Unlock()
 		return err
 	}
-	ls.attached++
+	ctx, t := ls.take(ctx, i)
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		ls.attached--
+		ls.leave(t)
 		c.drop(ls)
 		c.poke()
 	}()

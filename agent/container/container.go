@@ -32,13 +32,15 @@ type Spec struct {
 	// on a terminal.
 	First    bool `json:"first,omitempty"`
 	Terminal bool `json:"terminal,omitempty"`
+	// Global says that a container with a name is its user's on the node, not the job's.
+	Global bool `json:"global,omitempty"`
 	// Site is what the node's files of enroot say.
 	Site *enroot.Site `json:"site,omitempty"`
 }
 
 // Defaults has the site's say where the user has said nothing.
 func (s *Spec) Defaults(site *enroot.Site, cfg cluster.ContainerDefaults) {
-	s.Site = site
+	s.Site, s.Global = site, cfg.Global
 	for _, d := range []struct {
 		to          *bool
 		no, usually bool
@@ -54,6 +56,10 @@ func (s *Spec) Defaults(site *enroot.Site, cfg cluster.ContainerDefaults) {
 
 // Helper is how the process is started that fetches images.
 func (s *Spec) Helper() []string { return []string{s.Self, "internal", "image"} }
+
+// Prefetch is the helper's word for an image that is wanted later: DIRECTORY and a Request stand behind it. What goes
+// wrong it says on its error output.
+const Prefetch = "prefetch"
 
 // Config is what an image says of the programs in it.
 type Config struct {

@@ -21,7 +21,8 @@ func TestDriverFiles(t *testing.T) {
 		}
 	}
 	files, links, err := driverFiles([]string{dir + "/none", dir})
-	want := fmt.Sprintf("[%[1]s/libcuda.so.570.1 %[1]s/libnvidia-ml.so.1 %[1]s/libnvidia-ml.so.570.1] [{libcuda.so.570.1 /usr/local/nvidia/lib64/libcuda.so.1}]", dir)
+	want := fmt.Sprintf("[%[1]s/libcuda.so.570.1 %[1]s/libnvidia-ml.so.1 %[1]s/libnvidia-ml.so.570.1] [{libcuda.so.570.1 /usr/local/nvidia/lib64/libcuda.so.1}]",
+		dir)
 	if got := fmt.Sprint(files, links); err != nil || got != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}

@@ -232,7 +232,7 @@ func lay(b *build, h hookFiles, own string, env []string) error {
 
 // heed takes what hooks have written.
 func heed(b *build, h hookFiles, env []string) error {
-	text, err := readHook(b, h.environ)
+	text, err := readHook(b, h.environ, unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func heed(b *build, h hookFiles, env []string) error {
 			b.config.dropped = append(b.config.dropped, name)
 		}
 	}
-	if text, err = readHook(b, h.mounts); err != nil {
+	if text, err = readHook(b, h.mounts, unix.O_NOFOLLOW); err != nil {
 		return err
 	}
 	return enroot.Lines("ENROOT_MOUNTS", []byte(text), func(where, line string) error {
@@ -265,21 +265,20 @@ func heed(b *build, h hookFiles, env []string) error {
 	})
 }
 
-// readHook reads a file of the user's.
-func readHook(b *build, path string) (text string, err error) {
-	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY, 0)
+// readHook reads a small file of the user's, opened with more flags.
+func readHook(b *build, path string, flags int) (text string, err error) {
+	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
 	if err != nil {
 		return "", err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxInside {
-		return "", fmt.Errorf("%s is no small file any more", path)
+		return "", fmt.Errorf("%s is no small file", path)
 	}
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	f, err := duplicate(fd, path)
 	if err != nil {
 		return "", err
 	}
-	f := os.NewFile(uintptr(dup), path)
 	defer f.Close()
 	all, err := io.ReadAll(io.LimitReader(f, maxInside))
 	return string(all), err

@@ -58,6 +58,9 @@ func (b *build) open() error {
 			return err
 		}
 	}
+	if err := readOwn(b); err != nil {
+		return err
+	}
 	if err := openSite(b); err != nil {
 		return err
 	}

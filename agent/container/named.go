@@ -8,7 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/durable"
@@ -16,10 +18,11 @@ import (
 )
 
 // A named container is kept until its job is over on the node: what one step writes into it the
-// next one finds.
+// next one finds. Where the site has them global they are their users', and stay.
 //
 //	jobs/JOB/NAME/image      what it was made of (kept)
 //	jobs/JOB/NAME/up, work   what was written
+//	jobs/user_UID@NODE/NAME  a global one
 
 // kept is what a named container was made of.
 type kept struct {
@@ -44,6 +47,56 @@ func Written(store string) (dirs []string) {
 func JobOf(dir string) string {
 	job, _, _ := strings.Cut(filepath.Base(dir), ".step_")
 	return job
+}
+
+// usersOwn begins the folders of global containers.
+const usersOwn = "user_"
+
+// KeptFor is the folder, in jobs, of a named container: of a job, or of the user where names are global.
+func (s *Spec) KeptFor(job string, uid uint32, node cluster.NodeName) string {
+	if s.Global {
+		return fmt.Sprintf("%s%d@%s", usersOwn, uid, node)
+	}
+	return job
+}
+
+// Own is a global container.
+type Own struct {
+	UID   uint32
+	Node  cluster.NodeName // of this machine
+	Name  string
+	Image string // as it was asked for
+	Since time.Time
+	dir   string
+}
+
+// Owns lists the global containers of this machine.
+func Owns(store string) (list []Own, err error) {
+	files, err := filepath.Glob(filepath.Join(store, "jobs", usersOwn+"*", "*", keptFile))
+	for _, f := range files {
+		k, rerr := readKept(f)
+		st, serr := os.Stat(f)
+		if rerr != nil || serr != nil {
+			err = errors.Join(err, rerr, serr)
+			continue
+		}
+		o := Own{Name: path.Base(path.Dir(f)), Image: k.Image, Since: st.ModTime(), dir: path.Dir(f)}
+		uid, node, _ := strings.Cut(strings.TrimPrefix(path.Base(path.Dir(o.dir)), usersOwn), "@")
+		n, perr := strconv.ParseUint(uid, 10, 32)
+		o.UID, o.Node = uint32(n), cluster.NodeName(node)
+		if err = errors.Join(err, perr); perr == nil {
+			list = append(list, o)
+		}
+	}
+	return list, err
+}
+
+// Drop takes a global container away, with all that was written into it.
+func (o *Own) Drop() error {
+	if err := os.Remove(filepath.Join(o.dir, keptFile)); err != nil { // nobody finds it from now on
+		return err
+	}
+	return os.RemoveAll(o.dir)
 }
 
 // keptFile says what a named container was made of.

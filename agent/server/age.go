@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/federation"
 	"dev.muster/api"
 )
 
@@ -36,6 +37,9 @@ type others struct {
 	levels map[string]int       // of the log, that each knows
 	behind map[string]uint64    // how many entries of the log each lacked
 	lead   []progress           // with rising indexes
+	// far asks a peer in the name of a user; nil: it can not be done.
+	far    func(who api.Caller, name string) (*api.Client, error)
+	offers *federation.Offers // what other clusters are told; of the last term in which this server led
 }
 
 func newOthers() *others {

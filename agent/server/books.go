@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -17,18 +18,24 @@ func (s *Server) listBooks(ctx context.Context, who api.Caller, q api.AfterQuery
 	if err != nil {
 		return api.BooksResponse{}, err
 	}
-	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName, TRES: snap.Config().TRES, TrackWCKey: snap.Config().TracksWCKey(), Priority: snap.Config().Priority,
-		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()), Assocs: slices.Collect(snap.Assocs()),
-		QOS: slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}
-	sees := visibilityOf(snap, who)
-	out.Users = slices.DeleteFunc(out.Users, func(u *cluster.User) bool { return !sees.owner(cluster.PrivateUsers, u.Name, "") })
+	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName,
+		TRES: snap.Config().TRES, TrackWCKey: snap.Config().TracksWCKey(), Priority: snap.Config().Priority,
+		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()),
+		Assocs: slices.Collect(snap.Assocs()),
+		QOS:    slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}
+	sees := visibility.Of(snap, who)
+	out.Users = slices.DeleteFunc(out.Users,
+		func(u *cluster.User) bool { return !sees.Owner(cluster.PrivateUsers, u.Name, "") })
 	out.Assocs = slices.DeleteFunc(out.Assocs, func(a *cluster.Association) bool {
-		return a.User != "" && !(sees.owner(cluster.PrivateUsers, a.User, a.Account) && sees.owner(cluster.PrivateUsage, a.User, a.Account))
+		return a.User != "" && !(sees.Owner(cluster.PrivateUsers, a.User, a.Account) && sees.Owner(cluster.PrivateUsage, a.User, a.Account))
 	})
 	slices.SortFunc(out.QOS, func(a, b *cluster.QOS) int { return cmp.Compare(a.ID, b.ID) })
 	if !snap.Accounting() {
 		account, user, qos, assocs := cluster.FirstBooks()
-		out.Accounts, out.Users, out.QOS, out.Assocs = []*cluster.Account{account}, []*cluster.User{user}, []*cluster.QOS{qos}, assocs
+		out.Accounts = []*cluster.Account{account}
+		out.Users = []*cluster.User{user}
+		out.QOS = []*cluster.QOS{qos}
+		out.Assocs = assocs
 	}
 	return out, nil
 }
@@ -66,13 +73,14 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 		return api.PrioritiesResponse{}, err
 	}
 	p := snap.Config().Priority
-	out := api.PrioritiesResponse{Priority: p, TRESWeights: snap.Config().Keys["priorityweighttres"]}
+	out := api.PrioritiesResponse{Priority: p, TRESWeights: snap.Config().Keys["priorityweighttres"],
+		Federal: federal(snap)}
 	if !p.Multifactor {
 		return out, nil
 	}
-	r, now, sees := snap.Ranker(), time.Now(), visibilityOf(snap, who)
+	r, now, sees := snap.Ranker(), time.Now(), visibility.Of(snap, who)
 	for j := range snap.Jobs() {
-		if !ranked(j, &p, now) || !sees.job(j) {
+		if !ranked(j, &p, now) || !sees.Job(j) {
 			continue
 		}
 		at := j.Submitted
@@ -97,24 +105,8 @@ func (s *Server) listPriorities(ctx context.Context, who api.Caller, q api.After
 
 // ranked reports whether a job is one whose priority is computed: it may start, or with CALCULATE_RUNNING it runs.
 func ranked(j *cluster.Job, p *cluster.PriorityConfig, now time.Time) bool {
-	if j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) {
+	if j.Held != cluster.NotHeld || j.Accrue.IsZero() || j.Accrue.After(now) || cluster.Elsewhere(j) {
 		return false
 	}
 	return j.Phase == cluster.Pending || p.CalculateRunning && j.Phase != cluster.Ended
-}
-
-// listChanges answers with who changed the books. Where PrivateData hides users or usage, operators alone may know.
-func (s *Server) listChanges(ctx context.Context, who api.Caller, q api.ChangesQuery) (api.ChangesResponse, error) {
-	sees := visibilityOf(s.committed(), who)
-	if sees.hides(cluster.PrivateUsers) || sees.hides(cluster.PrivateUsage) {
-		return api.ChangesResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "changes of accounts are shown to operators only (PrivateData)")
-	}
-	if !s.hist.Whole() {
-		return api.ChangesResponse{}, ErrElsewhere
-	}
-	if err := s.hist.Flush(ctx); err != nil {
-		return api.ChangesResponse{}, err
-	}
-	list, err := s.hist.Changes(ctx, q.Time)
-	return api.ChangesResponse{Changes: list}, err
 }

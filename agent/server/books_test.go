@@ -5,11 +5,16 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/cluster/federation"
 )
 
 // TestRanked has the jobs that sprio of Slurm 22.05 shows.
 func TestRanked(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
+	here := federation.SetOf(1)
+	shared := func(viable federation.Set) cluster.Rarely {
+		return cluster.Rarely{Fed: &cluster.SharedJob{Part: federation.Part{Self: 1, Origin: 1, Viable: viable}}}
+	}
 	for _, c := range []struct {
 		name    string
 		job     cluster.Job
@@ -17,6 +22,8 @@ func TestRanked(t *testing.T) {
 		want    bool
 	}{
 		{"pending", cluster.Job{Phase: cluster.Pending, Accrue: now}, false, true},
+		{"shared", cluster.Job{Phase: cluster.Pending, Accrue: now, Rarely: shared(here)}, false, true},
+		{"for another cluster", cluster.Job{Phase: cluster.Pending, Accrue: now, Rarely: shared(0)}, false, false},
 		{"held", cluster.Job{Phase: cluster.Pending, Accrue: now, Held: cluster.HeldUser}, false, false},
 		{"not eligible", cluster.Job{Phase: cluster.Pending}, false, false},
 		{"later", cluster.Job{Phase: cluster.Pending, Accrue: now.Add(time.Hour)}, false, false},

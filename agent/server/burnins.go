@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 )
 
@@ -12,7 +13,7 @@ func (s *Server) listBurnins(ctx context.Context, who api.Caller, q api.BurninQu
 	if err != nil {
 		return api.BurninsResponse{}, err
 	}
-	if err := visibilityOf(snap, who).nodes(); err != nil {
+	if err := visibility.Of(snap, who).Nodes(); err != nil {
 		return api.BurninsResponse{}, err
 	}
 	return api.BurninsResponse{Index: snap.Index, Parts: snap.Tested(q.Names)}, nil

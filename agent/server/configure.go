@@ -94,10 +94,13 @@ func (s *Server) showConfig(_ context.Context, _ api.Caller, q api.ConfigQuery) 
 func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (api.ReconfigureResponse, error) {
 	var none api.ReconfigureResponse
 	if !who.Operator() && s.privilege(who) != "Administrator" {
-		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser, "only an administrator may reconfigure the cluster")
+		return none, cluster.Errorf(cluster.Denied, cluster.ErrUser,
+			"only an administrator may reconfigure the cluster")
 	}
 	if s.cfg.Load == nil {
-		return none, cluster.Errorf(cluster.Conflict, "", "server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE puts a file in force", s.cfg.Name)
+		return none, cluster.Errorf(cluster.Conflict, "",
+			"server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE puts a file in force",
+			s.cfg.Name)
 	}
 	want, notes, err := s.load()
 	if err != nil {
@@ -109,7 +112,8 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 		return none, err
 	}
 	if old.Config().Applied {
-		notes = append(notes, "the configuration that muster config apply had put in force is replaced by the file; muster config undo brings it back")
+		notes = append(notes,
+			"the configuration that muster config apply had put in force is replaced by the file; muster config undo brings it back")
 	}
 	s.slog.Info("configuration read again", "notes", len(notes))
 	return api.ReconfigureResponse{Index: index, Notes: append(notes, unchanged(old, want)...)}, nil
@@ -123,14 +127,17 @@ func unchanged(old *cluster.Snapshot, want *cluster.Config) (notes []string) {
 	}
 	for _, d := range old.Config().Declared {
 		if _, there := old.Node(d.Name); there && !declared[d.Name] {
-			notes = append(notes, fmt.Sprintf("node %s is not in the file any more; it stays until scontrol delete nodename=%s", d.Name, d.Name))
+			notes = append(notes,
+				fmt.Sprintf("node %s is not in the file any more; it stays until scontrol delete nodename=%s",
+					d.Name, d.Name))
 		}
 	}
 	if want.FirstJobID < old.NextID && want.FirstJobID != old.Config().FirstJobID {
 		notes = append(notes, fmt.Sprintf("FirstJobId=%d: the next job is %d already", want.FirstJobID, old.NextID))
 	}
 	if want.ClusterName != old.Config().ClusterName {
-		notes = append(notes, fmt.Sprintf("ClusterName=%s: jobs that run keep %s", want.ClusterName, old.Config().ClusterName))
+		notes = append(notes,
+			fmt.Sprintf("ClusterName=%s: jobs that run keep %s", want.ClusterName, old.Config().ClusterName))
 	}
 	return notes
 }

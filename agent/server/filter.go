@@ -113,13 +113,24 @@ func openTo(snap *cluster.Snapshot, spec *cluster.JobSpec) (open []*cluster.Part
 	return open
 }
 
+// cliFilter is what commands are to do with their options before they submit; "": nothing.
+func cliFilter(cfg *cluster.Config) string {
+	text := cfg.Scripts[cliFile]
+	plugins := api.FilterPlugins(cfg.Keys["clifilterplugins"])
+	if !slices.Contains(plugins, api.FilterUser) {
+		return text
+	}
+	return api.JoinFilter(plugins, cfg.ClusterName, text)
+}
+
 // unfiltered refuses a submission until the site's cli_filter.lua has seen the options of the command.
 func unfiltered(s *Server, hash cluster.BlobHash) error {
-	text, ok := s.Snapshot().Config().Scripts[cliFile]
-	if !ok || hash == api.NotByCommand || hash == cluster.HashBlob([]byte(text)) {
+	text := cliFilter(s.Snapshot().Config())
+	if text == "" || hash == api.NotByCommand || hash == cluster.HashBlob([]byte(text)) {
 		return nil
 	}
-	e := cluster.Errorf(cluster.Conflict, cluster.ErrFilter, "this command does not know the site's %s: it is older than that", cliFile)
+	e := cluster.Errorf(cluster.Conflict, cluster.ErrFilter,
+		"this command does not know the site's %s: it is older than that", cliFile)
 	e.Script = text
 	return e
 }
@@ -131,7 +142,7 @@ func saying(err error, said []string) error {
 		return err
 	}
 	with := *e
-	with.Said = said
+	with.Said = append(slices.Clone(said), e.Said...)
 	return &with
 }
 

@@ -48,7 +48,8 @@ func (s *Server) testStart(snap *cluster.Snapshot, who api.Caller, spec *cluster
 	case err != nil:
 		return api.TestResponse{}, err
 	case st.Alloc == nil:
-		e := cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "the job can not start in the foreseeable future: it would wait for %s", st.Why)
+		e := cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig,
+			"the job can not start in the foreseeable future: it would wait for %s", st.Why)
 		return api.TestResponse{}, e
 	}
 	out := api.TestResponse{StartsAt: st.At, Nodes: st.Nodes(), Partition: st.Alloc.Partition, Job: id}
@@ -67,7 +68,9 @@ func (s *Server) changes(snap *cluster.Snapshot, who api.Caller, j *cluster.Job,
 	defer s.fore.mu.Unlock()
 	may := func(p *cluster.Partition) bool { return !p.Hidden && inGroups(p, j.Spec) }
 	for _, c := range sched.Changes(snap, now, j.ID, may) {
-		out = append(out, api.Change{Change: c.Text, Hint: c.Hint, StartsAt: c.At, Now: !c.At.After(now), Nodes: c.Nodes()})
+		out = append(out, api.Change{
+			Change: c.Text, Hint: c.Hint, StartsAt: c.At, Now: !c.At.After(now), Nodes: c.Nodes(),
+		})
 	}
 	return out
 }

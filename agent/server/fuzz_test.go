@@ -20,7 +20,9 @@ import (
 func joinHouse(f *testing.F) (*Server, trust.JoinToken) {
 	_, trans := raft.NewInmemTransport("s1")
 	hist := stillHistory{}
-	s, err := New(Config{Name: "s1", Log: consensus.Config{ID: "s1", Addr: "s1", Bootstrap: true, Memory: true}}, trans, hist, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := New(Config{
+		Name: "s1", Log: consensus.Config{ID: "s1", Addr: "s1", Bootstrap: true, Memory: true},
+	}, trans, hist, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -41,8 +43,15 @@ func joinHouse(f *testing.F) (*Server, trust.JoinToken) {
 		f.Fatal(err)
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until it leads
-		_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.TrustInit{CA: *ca, Member: cluster.Member{Name: "s1", Role: cluster.RoleServer, Key: "k"}},
-			&cluster.TokenPut{Token: cluster.Token{ID: id, Role: cluster.RoleNode, Verifier: verifier, Uses: maxTokenUses, Expires: time.Now().Add(24 * time.Hour)}})
+		_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.TrustInit{
+			CA: *ca, Member: cluster.Member{Name: "s1", Role: cluster.RoleServer, Key: "k"},
+		},
+			&cluster.TokenPut{
+				Token: cluster.Token{
+					ID: id, Role: cluster.RoleNode, Verifier: verifier, Uses: maxTokenUses,
+					Expires: time.Now().Add(24 * time.Hour),
+				},
+			})
 		if err == nil {
 			return s, tok
 		}
@@ -67,7 +76,8 @@ func FuzzJoin(f *testing.F) {
 	}
 	m := api.NewMux()
 	s.Routes(m)
-	for _, q := range []api.JoinRequest{{}, {Token: tok.ID, Role: cluster.RoleNode, Name: "n1", Addr: "10.0.0.1:7440", CSR: key.Request},
+	for _, q := range []api.JoinRequest{{},
+		{Token: tok.ID, Role: cluster.RoleNode, Name: "n1", Addr: "10.0.0.1:7440", CSR: key.Request},
 		{Token: tok.ID, Role: cluster.RoleServer, Name: "s2", Addr: "10.0.0.2:7440", CSR: key.Request, Level: 1},
 		{Token: tok.ID, Role: "king", Name: "a\nb", CSR: key.Request[:9], Proof: []byte("x")}} {
 		text, err := wire.Marshal(q)

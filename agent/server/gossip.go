@@ -12,7 +12,6 @@ import (
 // The life of a gossip key. Members ask for the keys every minute: a new one encrypts only when all
 // have had the time to learn it, and the old one goes when all have had the time to stop using it.
 const (
-	maintain    = time.Minute
 	keyLife     = 24 * time.Hour
 	keySettling = 5 * time.Minute
 )
@@ -42,7 +41,8 @@ func (s *Server) GossipKeys() api.GossipResponse {
 func (s *Server) gossipKeys(context.Context, api.Caller, api.Empty) (api.GossipResponse, error) {
 	r := s.GossipKeys()
 	if len(r.Keys) == 0 {
-		return r, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "this server does not know the cluster's authority yet")
+		return r, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader,
+			"this server does not know the cluster's authority yet")
 	}
 	return r, nil
 }

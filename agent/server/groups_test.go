@@ -15,12 +15,16 @@ func TestAllowGroups(t *testing.T) {
 		parts   []string
 		refused bool
 	}{
-		{"NO", []string{"ours"}, true}, {"NO", []string{"ours", "main"}, false}, {"ANY", []string{"main", "ours"}, false},
-		{"ALL", []string{"main", "ours"}, true}, {"ALL", []string{"ours", "main"}, true}, {"ALL", []string{"main"}, false},
+		{"NO", []string{"ours"}, true}, {"NO", []string{"ours", "main"}, false},
+		{"ANY", []string{"main", "ours"}, false},
+		{"ALL", []string{"main", "ours"}, true}, {"ALL", []string{"ours", "main"}, true},
+		{"ALL", []string{"main"}, false},
 	} {
 		cfg := cluster.DefaultConfig()
 		cfg.EnforcePartLimits = c.enforce
-		cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: "ours", All: true, State: cluster.PartitionUp, AllowGroups: []string{"no-such-group"}})
+		cfg.Partitions = append(cfg.Partitions, cluster.Partition{
+			Name: "ours", All: true, State: cluster.PartitionUp, AllowGroups: []string{"no-such-group"},
+		})
 		st := cluster.NewState()
 		if out := st.Apply(cluster.Entry{At: time.Unix(1e9, 0), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &cfg}}); out.Err != nil {
 			t.Fatal(out.Err)

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/container/layers"
+	"dev.muster/agent/users"
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched"
@@ -29,19 +32,16 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ShowCluster, s.showCluster)
 	handle(s, m, api.ListSteps, s.listSteps)
 	api.HandleStream(m, api.WatchEvents, s.watchEvents)
-	handle(s, m, api.ListHistory, s.listHistory)
-	handle(s, m, api.AskHistory, s.askHistory)
-	handle(s, m, api.ArchiveHistory, s.archiveHistory)
-	write(m, s, api.LoadHistory)
-	handle(s, m, api.ShowUsage, s.showUsage)
+	pastRoutes(s, m)
 	handle(s, m, api.ShowStats, s.showStats)
 	handle(s, m, api.CreateLogin, s.createLogin)
 	tokenRoutes(s, m)
 	peerers{s}.routes(m)
-	sampleRoutes(s, m)
-	layerRoutes(s, m)
+	handle(s, m, api.FindLayer, findLayer(layers.NewRows()))
 	triggerRoutes(s, m)
+	burstRoutes(s, m)
 	api.Handle(m, api.EndSession, s.endSession)
+	api.Handle(m, api.OpenLink, s.credentials.openLink)
 	api.Handle(m, api.Ping, s.pingAll)
 	api.Handle(m, api.PingServer, s.ping)
 	api.Handle(m, api.Join, s.join)
@@ -63,24 +63,12 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.ReportWork, s.reportWork)
 	handle(s, m, api.LedJob, s.ledJob)
 	handle(s, m, api.GetBlob, s.getBlob)
-	api.HandleTunnel(m, api.CopyHistory, api.Peer, func(api.Caller, []byte) error {
-		if !s.hist.Whole() {
-			return cluster.Errorf(cluster.Unavailable, "", "the history of this server is not whole itself")
-		}
-		return nil
-	}, s.copyHistory)
-	api.HandleTunnel(m, api.SaveCluster, api.User, s.checkSave, s.save)
-	write(m, s, api.CancelJob)
 	write(m, s, api.FinishJob)
-	write(m, s, api.HoldJob)
-	write(m, s, api.RequeueJob)
-	write(m, s, api.SuspendJob)
-	handle(s, m, api.UpdateJob, updateJob(s))
+	sharedJobRoutes(s, m)
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
 	write(m, s, api.AmendJobs)
 	handle(s, m, api.ListBooks, s.listBooks)
-	handle(s, m, api.ListChanges, s.listChanges)
 	handle(s, m, api.ListPriorities, s.listPriorities)
 	write(m, s, api.SetNodes)
 	write(m, s, api.CreateNodes)
@@ -97,12 +85,17 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.Reconfigure, s.reconfigure)
 }
 
-// tokenRoutes are those of the tokens by which members join and users ask.
-func tokenRoutes(s *Server, m *api.Mux) {
-	tokens{s}.routes(m)
-	handle(s, m, api.CreateToken, s.createToken)
-	handle(s, m, api.ListTokens, s.listTokens)
-	write(m, s, api.RevokeToken)
+// maxLayerKey bounds the letters of a layer's name.
+const maxLayerKey = 64
+
+// findLayer answers where a node gets a layer of an image.
+func findLayer(rows *layers.Rows) func(context.Context, api.Caller, api.LayerQuery) (api.LayerPlace, error) {
+	return func(_ context.Context, _ api.Caller, q api.LayerQuery) (api.LayerPlace, error) {
+		if q.Key == "" || len(q.Key) > maxLayerKey || q.Addr == "" {
+			return api.LayerPlace{}, cluster.Errorf(cluster.Invalid, "", "%q at %q is no layer", q.Key, q.Addr)
+		}
+		return api.LayerPlace{Addr: rows.Find(q.Key, q.Addr, q.Failed, time.Now())}, nil
+	}
 }
 
 // handle registers a function that is called once the state is current: a server that has just
@@ -116,7 +109,7 @@ func handle[Q, R any](s *Server, m *api.Mux, e api.Endpoint[Q, R], f func(contex
 			return r, err
 		}
 		began := time.Now()
-		defer func() { s.stats.call(e.Path, who.UID, time.Since(began)) }()
+		defer func() { s.stats.Call(e.Path, who.UID, time.Since(began)) }()
 		return f(ctx, who, q)
 	})
 }
@@ -126,13 +119,21 @@ func write[C any, P interface {
 	*C
 	cluster.Command
 }](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse]) {
-	handle(s, m, e, func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
+	handle(s, m, e, plainWrite[C, P](s, e))
+}
+
+// plainWrite proposes a request that is a command.
+func plainWrite[C any, P interface {
+	*C
+	cluster.Command
+}](s *Server, e api.Endpoint[C, api.WriteResponse]) func(context.Context, api.Caller, C) (api.WriteResponse, error) {
+	return func(ctx context.Context, who api.Caller, c C) (api.WriteResponse, error) {
 		values, index, err := s.proposeOf(ctx, s.actor(who, e.Rights), P(&c))
 		if err != nil {
 			return api.WriteResponse{Index: index}, err
 		}
 		return written(values, index), nil
-	})
+	}
 }
 
 // written answers a command.
@@ -165,7 +166,11 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err != nil {
 		return api.SubmitResponse{}, saying(err, done.said)
 	}
-	cmd := &cluster.Submit{Spec: &spec, Key: q.Key}
+	viable, err := cluster.ViableFor(snap, &spec)
+	if err != nil {
+		return api.SubmitResponse{}, saying(err, done.said)
+	}
+	cmd := &cluster.Submit{Spec: &spec, Key: q.Key, Viable: viable}
 	bad := s.feasible(snap, &admitted)
 	if bad != nil {
 		cmd.Dead = cluster.EndBadConstraints
@@ -243,6 +248,9 @@ func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequ
 	if done.by, done.said, err = filter(ctx, s, who, q, part); err != nil {
 		return done, err
 	}
+	if err := askBurst(ctx, s, q, part); err != nil {
+		return done, saying(err, done.said)
+	}
 	done.spec = q.Spec
 	return done, saying(allow(s, who, &done.spec), done.said)
 }
@@ -250,7 +258,8 @@ func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequ
 // owner fills in who the job runs as.
 func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if spec.UID != who.UID && !who.Operator() {
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d", who.UID, spec.UID)
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %d may not submit for user %d",
+			who.UID, spec.UID)
 	}
 	if err := cluster.CheckRights(who.Identity, spec); err != nil {
 		return err
@@ -259,17 +268,17 @@ func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if err != nil {
 		return err
 	}
-	spec.User, spec.Groups = u.name, u.groups
-	if spec.GID != u.gid && !slices.Contains(u.groups, spec.GID) && !who.Operator() && spec.GID != who.GID {
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.name, spec.GID)
+	spec.User, spec.Groups = u.Name, u.Groups
+	if spec.GID != u.GID && !slices.Contains(u.Groups, spec.GID) && !who.Operator() && spec.GID != who.GID {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "user %s is not in group %d", u.Name, spec.GID)
 	}
-	spec.Group = groupName(spec.GID)
+	spec.Group = users.GroupName(spec.GID)
 	return nil
 }
 
 // mayContain refuses a script in a container where the site has that for steps alone.
 func mayContain(cfg *cluster.Config, spec *cluster.JobSpec) error {
-	if !cfg.Containers.NoBatch || spec.Inside == nil {
+	if !cfg.Containers.NoBatch || spec.Inside == nil || spec.Kind != cluster.Batch {
 		return nil
 	}
 	return cluster.Errorf(cluster.Invalid, "", "batch scripts run in no container here "+
@@ -322,29 +331,30 @@ func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 	if closed == "" {
 		return nil
 	}
-	return cluster.Errorf(cluster.Denied, cluster.ErrGroup, "user %s is in none of the groups that may use partition %s", spec.User, closed)
+	return cluster.Errorf(cluster.Denied, cluster.ErrGroup,
+		"user %s is in none of the groups that may use partition %s", spec.User, closed)
 }
 
 // inGroups reports whether a partition is for one of the groups that a job may run as.
 func inGroups(p *cluster.Partition, spec *cluster.JobSpec) bool {
 	return p.AllowGroups == nil || slices.ContainsFunc(p.AllowGroups, func(name string) bool {
-		gid, ok := groupID(name)
+		gid, ok := users.GroupID(name)
 		return ok && (gid == spec.GID || slices.Contains(spec.Groups, gid))
 	})
 }
 
 // userOf finds a user: as the member that vouches knows them, else in this machine's database.
-func (s *Server) userOf(who api.Caller, uid uint32) (account, error) {
+func (s *Server) userOf(who api.Caller, uid uint32) (users.Account, error) {
 	if who.Member != "" && who.UID == uid && who.User != "" {
-		return account{name: who.User, gid: who.GID, groups: who.Groups}, nil
+		return users.Account{Name: who.User, GID: who.GID, Groups: who.Groups}, nil
 	}
-	return users.get(uid)
+	return users.ByID.Get(uid)
 }
 
 // feasible asks the judge.
 func (s *Server) feasible(snap *cluster.Snapshot, spec *cluster.JobSpec) *cluster.Error {
-	s.judging.Lock()
-	defer s.judging.Unlock()
+	s.judge.mu.Lock()
+	defer s.judge.mu.Unlock()
 	return s.judge.Feasible(snap, spec, time.Now())
 }
 
@@ -396,8 +406,9 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 		snap := s.Snapshot()
 		if !known || q.Phase < cluster.Ended || snap.TasksOver(q.Job) { // an array may have very many
 			jobs = snap.Find(cluster.Ref{Job: q.Job})
-			if len(jobs) == 0 || !visibilityOf(snap, who).job(jobs[0]) {
-				return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
+			if len(jobs) == 0 || !visibility.Of(snap, who).Job(jobs[0]) {
+				return api.WaitResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID,
+					"job %d does not exist", q.Job)
 			}
 			reached := true
 			for _, j := range jobs {
@@ -424,8 +435,8 @@ const maxOthers = 5
 // whyJob explains one record of those that are asked for: the first that waits, else the first that is not over.
 func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
-	jobs, sees := snap.Find(q.Ref), visibilityOf(snap, who)
-	if len(jobs) == 0 || !sees.job(jobs[0]) {
+	jobs, sees := snap.Find(q.Ref), visibility.Of(snap, who)
+	if len(jobs) == 0 || !sees.Job(jobs[0]) {
 		return api.WhyResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
 	slices.SortStableFunc(jobs, func(a, b *cluster.Job) int {
@@ -444,7 +455,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 	}
 	for _, h := range e.Holders {
 		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until}
-		if sees.job(h.Job) {
+		if sees.Job(h.Job) {
 			held.Job = h.Job
 		}
 		out.Holders = append(out.Holders, held)
@@ -471,7 +482,8 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not exist", q.Job)
 	}
 	if who.UID != j.Spec.UID && !who.Operator() {
-		return api.ScriptResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job, j.Spec.User)
+		return api.ScriptResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"job %d belongs to user %s", q.Job, j.Spec.User)
 	}
 	hash := j.Spec.Script
 	if q.Env && hash != "" { // of batch jobs only, as in Slurm
@@ -479,7 +491,8 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 	}
 	b, ok := snap.Blob(hash)
 	if !ok {
-		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrBatchOnly, "job %d has no batch script", q.Job)
+		return api.ScriptResponse{}, cluster.Errorf(cluster.NotFound, cluster.ErrBatchOnly,
+			"job %d has no batch script", q.Job)
 	}
 	return api.ScriptResponse{Script: b.Text}, nil
 }
@@ -487,12 +500,14 @@ func (s *Server) jobScript(_ context.Context, who api.Caller, q api.ScriptReques
 func (s *Server) showCluster(_ context.Context, who api.Caller, _ api.Empty) (api.ClusterResponse, error) {
 	snap := s.Snapshot()
 	restored := snap.Restored()
-	if !visibilityOf(snap, who).all {
+	if !visibility.Of(snap, who).All {
 		restored = nil
 	}
 	cfg, w := *snap.Config(), snap.Wiring()
 	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are in force
-	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(), LicensesReserved: snap.LicensesReserved(time.Now()), Restored: restored, Servers: s.servers(), Version: s.cfg.Version, Booted: s.booted,
+	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(),
+		LicensesReserved: snap.LicensesReserved(time.Now()), Restored: restored, Servers: s.servers(),
+		Version: s.cfg.Version, Booted: s.booted,
 		Now: time.Now(), NextJob: snap.NextID}, nil
 }
 
@@ -504,6 +519,7 @@ func (s *Server) pingAll(ctx context.Context, who api.Caller, q api.Empty) (api.
 }
 
 func (s *Server) ping(context.Context, api.Caller, api.Empty) (api.PingResponse, error) {
-	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(), Heard: s.heard(), Now: time.Now(),
+	return api.PingResponse{Servers: s.servers(), Name: s.cfg.Name, Applied: s.log.AppliedIndex(),
+		Heard: s.heard(), Now: time.Now(),
 		Partial: !s.hist.Whole(), Revoked: s.Revoked(), Level: cluster.Newest}, nil
 }

@@ -20,7 +20,10 @@ func TestHearsayVouchesForNobody(t *testing.T) {
 		return a.Result
 	}
 	up := func() {
-		apply(&cluster.NodeUp{Name: "n", Owner: "n", Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 2, ThreadsPerCore: 1, CPUs: 2, MemMB: 100}})
+		apply(&cluster.NodeUp{
+			Name: "n", Owner: "n",
+			Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 2, ThreadsPerCore: 1, CPUs: 2, MemMB: 100},
+		})
 	}
 	cfg := cluster.DefaultConfig()
 	apply(&cluster.RaiseLevel{Level: cluster.Newest})
@@ -29,9 +32,14 @@ func TestHearsayVouchesForNobody(t *testing.T) {
 	saved := at.Add(-2 * time.Hour)
 	s.state.Restore(saved, at.Add(-time.Hour))
 	up()
-	job := &cluster.Job{ID: 7, Attempt: 1, Phase: cluster.Running, Task: cluster.TaskAny, Submitted: saved.Add(time.Minute), Started: saved.Add(time.Minute),
-		Spec:  &cluster.JobSpec{Layout: &cluster.Layout{}, UID: 1000, GID: 1000, User: "alice", Partitions: []string{"main"}},
-		Alloc: &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n", CPUs: cluster.NewIDSet(0), Tasks: 1}}}}
+	job := &cluster.Job{ID: 7, Attempt: 1, Phase: cluster.Running, Task: cluster.TaskAny,
+		Submitted: saved.Add(time.Minute), Started: saved.Add(time.Minute),
+		Spec: &cluster.JobSpec{
+			Layout: &cluster.Layout{}, UID: 1000, GID: 1000, User: "alice", Partitions: []string{"main"},
+		},
+		Alloc: &cluster.Alloc{
+			Partition: "main", Shares: []cluster.Share{{Node: "n", CPUs: cluster.NewIDSet(0), Tasks: 1}},
+		}}
 	apply(&cluster.NodeTell{Node: "n", Jobs: []*cluster.Job{job}})
 	if j, ok := s.state.Job(7); !ok || j.Phase != cluster.Running {
 		t.Fatalf("the job was not taken in: %v", s.state.Restored().Differs)

@@ -14,7 +14,8 @@ import (
 func (s *Server) submitHet(ctx context.Context, who api.Caller, q api.HetRequest) (api.SubmitResponse, error) {
 	var none api.SubmitResponse
 	if len(q.Script) > cluster.MaxScriptBytes {
-		return none, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
+		return none, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
+			"the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
 	}
 	if err := unfiltered(s, q.Filtered); err != nil {
 		return none, err
@@ -101,7 +102,8 @@ func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) 
 	for k, st := range starts {
 		out.Ignored = append(out.Ignored, ignored(&asked[k], c.Specs[k])...)
 		if st.Alloc == nil {
-			return out, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig, "component %d can not start in the foreseeable future: it would wait for %s", k, st.Why)
+			return out, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig,
+				"component %d can not start in the foreseeable future: it would wait for %s", k, st.Why)
 		}
 		if k == 0 {
 			out.StartsAt, out.Partition = st.At, st.Alloc.Partition

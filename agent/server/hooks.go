@@ -8,14 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"dev.muster/agent/users"
 	"dev.muster/cluster"
 )
 
@@ -36,17 +35,20 @@ type Hooks struct {
 	Front string
 	// Filter runs the site's script; nil: there is none.
 	Filter JobFilter
+	// Burst calls functions of the script for burst buffers; nil: there is none.
+	Burst BurstCaller
 }
 
 // topicHooks is that there is something to be done outside.
 const topicHooks = "hooks"
 
-// hooks does for one term what the state says is to be done outside, and tells what came of it.
-func (s *Server) hooks(term context.Context) {
+// hooks does for one term what the state says is to be done outside, of one kind, and tells what came of it. What the
+// state does not say any more is stopped.
+func (s *Server) hooks(term context.Context, of *lane) {
 	if s.cfg.Dialect == nil {
 		return
 	}
-	busy := map[uint64]bool{}
+	busy := map[uint64]context.CancelFunc{}
 	ends, began := make(chan cluster.HookEnd), time.Now()
 	running := 0
 	defer func() {
@@ -57,21 +59,21 @@ func (s *Server) hooks(term context.Context) {
 	for {
 		moved := s.wakeups.await(topicHooks)
 		snap := s.committed()
-		if _, full := snap.HookCount(); full {
+		if _, full := snap.HookCount(); full && of.calls == nil {
 			s.slog.Warn("messages about jobs are left out: too many wait to be sent")
 		}
+		stopGone(snap, of, busy)
 		for e := range snap.Hooks() {
-			if running == hooksAtOnce {
+			if running == of.atOnce {
 				break
 			}
-			if busy[e.ID] {
+			if busy[e.ID] != nil || !of.takes(e) {
 				continue
 			}
-			busy[e.ID] = true
+			one, stop := context.WithCancel(term)
+			busy[e.ID] = stop
 			running++
-			go func() {
-				ends <- cluster.HookEnd{ID: e.ID, Failed: s.hook(term, e, snap.Config(), e.At.Before(began))}
-			}()
+			go func() { ends <- s.hook(one, e, snap.Config(), e.At.Before(began)) }()
 		}
 		select {
 		case <-term.Done():
@@ -85,8 +87,25 @@ func (s *Server) hooks(term context.Context) {
 			}
 			s.tellEnds(term, over)
 			for _, e := range over {
+				busy[e.ID]()
 				delete(busy, e.ID)
 			}
+		}
+	}
+}
+
+// stopGone stops the hooks that the state does not say any more.
+func stopGone(snap *cluster.Snapshot, of *lane, busy map[uint64]context.CancelFunc) {
+	if of.calls == nil || len(busy) == 0 {
+		return
+	}
+	wanted := map[uint64]bool{}
+	for e := range snap.Hooks() {
+		wanted[e.ID] = true
+	}
+	for id, stop := range busy {
+		if !wanted[id] {
+			stop()
 		}
 	}
 }
@@ -122,9 +141,11 @@ func (s *Server) gather(ends <-chan cluster.HookEnd, first cluster.HookEnd) []cl
 
 // hook runs one hook and says why it failed, if it did. It may be one that an earlier leader has done and not
 // told of.
-func (s *Server) hook(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) string {
+func (s *Server) hook(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) cluster.HookEnd {
 	var err error
 	switch e.Kind {
+	case cluster.HookBurst:
+		return stage(term, s, e, cfg, again)
 	case cluster.HookCall:
 		err = s.call(term, e, cfg)
 	case cluster.HookRetain:
@@ -133,7 +154,7 @@ func (s *Server) hook(term context.Context, e *cluster.Hook, cfg *cluster.Config
 		err = s.runHook(term, e, cfg, again)
 	}
 	if err == nil {
-		return ""
+		return cluster.HookEnd{ID: e.ID}
 	}
 	if term.Err() == nil {
 		about := slog.Any("node", e.Nodes)
@@ -144,7 +165,7 @@ func (s *Server) hook(term context.Context, e *cluster.Hook, cfg *cluster.Config
 		}
 		s.slog.Warn("a hook failed", "kind", e.Kind, about, "err", err)
 	}
-	return err.Error()
+	return cluster.HookEnd{ID: e.ID, Failed: err.Error()}
 }
 
 // maxTurns bounds how many turns from one role to the other wait for their program.
@@ -200,7 +221,7 @@ func (s *Server) runHook(term context.Context, e *cluster.Hook, cfg *cluster.Con
 	if e.Trigger != nil {
 		err = runAsUser(cmd.SysProcAttr, e.Trigger.UID)
 	} else {
-		err = runAs(cmd.SysProcAttr, cfg.ServerUser)
+		err = users.RunAs(cmd.SysProcAttr, cfg.ServerUser)
 	}
 	if err != nil {
 		return err
@@ -281,25 +302,10 @@ func runAsUser(attr *syscall.SysProcAttr, uid uint32) error {
 	if os.Getuid() != 0 || uid == 0 {
 		return nil
 	}
-	_, gid, groups, err := LookupUser(uid)
+	_, gid, groups, err := users.Lookup(uid)
 	if err != nil {
 		return err
 	}
 	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}
-	return nil
-}
-
-// runAs makes a process run as a user, if that is not who runs already.
-func runAs(attr *syscall.SysProcAttr, name string) error {
-	if name == "" || os.Getuid() != 0 || name == "root" {
-		return nil
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return fmt.Errorf("SlurmUser=%s: there is no such user on this server", name)
-	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return nil
 }

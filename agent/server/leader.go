@@ -2,93 +2,42 @@ package server
 
 import (
 	"context"
-	"iter"
-	"slices"
 	"sync"
 	"time"
 
+	"dev.muster/agent/heartbeat"
 	"dev.muster/cluster"
 	"dev.muster/sched"
 )
 
 // Pace of the leader's loop.
 const (
-	minCycle    = 2 * time.Millisecond   // cycles begin at least this far apart, and think half of the time at most,
-	maxRest     = 200 * time.Millisecond // up to this: a server has its callers to answer, too
-	maxSleep    = 30 * time.Second
-	leaseChecks = 250 * time.Millisecond // how often silence is looked for while some node is silent
-	patience    = 2 * time.Second        // a new leader takes no node for quiet so long: all have to find it first
-	never       = 100 * 365 * 24 * time.Hour
+	minCycle = 2 * time.Millisecond   // cycles begin at least this far apart, and think half of the time at most,
+	maxRest  = 200 * time.Millisecond // up to this: a server has its callers to answer, too
+	maxSleep = 30 * time.Second
 )
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock. Without leases nobody's
 // silence is looked at, and without a scheduler nothing is started. What that remembers of its last cycle makes it
 // quicker, and changes nothing else.
-func Step(s *cluster.Snapshot, leases Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
+func Step(s *cluster.Snapshot, leases heartbeat.Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
 	var out []cluster.Command
 	if leases != nil {
-		out = silences(s, leases, now)
+		out = leases.Commands(s, now)
 	}
 	out = append(out, cluster.Due(s, now)...)
 	out = append(out, sched.Replenish(s, now)...)
 	if scheduler == nil {
 		return out
 	}
-	if ds := scheduler.Schedule(s, now); len(ds) > 0 {
+	ds, asks := cluster.DropAsked(s, scheduler.Schedule(s, now))
+	if asks {
+		scheduler.Forget()
+	}
+	if len(ds) > 0 {
 		out = append(out, &cluster.Decide{Decisions: ds})
 	}
 	return out
-}
-
-// silences says which nodes are down, which do not respond and which do again, and which launches are late.
-func silences(s *cluster.Snapshot, leases Leases, now time.Time) (out []cluster.Command) {
-	var lost, quiet, heard []cluster.NodeName
-	for name, l := range leases {
-		n, ok := s.Node(name)
-		if !ok || !n.Up {
-			continue
-		}
-		silent := !l.Quiet.IsZero() && l.Quiet.Before(now)
-		switch {
-		case l.Until.Before(now):
-			lost = append(lost, n.Name)
-		case silent && !n.Quiet:
-			quiet = append(quiet, n.Name)
-		case n.Quiet && !silent:
-			heard = append(heard, n.Name)
-		}
-	}
-	for _, list := range [][]cluster.NodeName{lost, quiet, heard} {
-		slices.SortFunc(list, cluster.CompareNodes)
-	}
-	if lost != nil {
-		out = append(out, &cluster.NodeDown{Nodes: lost, Why: "Not responding", Keep: true})
-	}
-	if quiet != nil {
-		out = append(out, &cluster.NodeQuiet{Nodes: quiet, Quiet: true})
-	}
-	if heard != nil {
-		out = append(out, &cluster.NodeQuiet{Nodes: heard})
-	}
-	if late := unconfirmed(s, leases, now); late != nil {
-		out = append(out, &cluster.Expire{Jobs: late, Why: cluster.EndLaunchFailure})
-	}
-	return out
-}
-
-// unconfirmed lists the jobs that were not confirmed in time by nodes which are there. What nodes wanted
-// to confirm while nobody led comes first: they have had the time with this leader too.
-func unconfirmed(s *cluster.Snapshot, leases Leases, now time.Time) (late []cluster.JobID) {
-	for j := range s.Unconfirmed(now) {
-		mute := func(n cluster.NodeName) bool {
-			l := leases[n]
-			return l.Since.IsZero() || now.Sub(l.Since) < s.Config().LaunchTimeout
-		}
-		if !slices.ContainsFunc(j.Waiting, mute) {
-			late = append(late, j.ID)
-		}
-	}
-	return late
 }
 
 // lead runs the leader's loop whenever this server leads.
@@ -111,7 +60,7 @@ func (s *Server) lead(ctx context.Context) {
 			s.slog.Warn("the program of a change of roles is left out: too many wait", "kind", kind)
 		}
 	}
-	var scheduler sched.Scheduler
+	scheduler := sched.Scheduler{Images: s.images.Nodes}
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,11 +79,14 @@ func (s *Server) lead(ctx context.Context) {
 			}
 			term, followed := s.beginTerm(ctx, asked), opened
 			tending.Go(func() { s.confirm(term) })
-			tending.Go(func() { s.findPaths(term) })
+			tending.Go(func() { s.lookout.FindPaths(term) })
 			tending.Go(func() { s.heartbeats.Watch(term) })
 			tending.Go(func() { s.tend(term) })
-			tending.Go(func() { s.listen(term) })
-			tending.Go(func() { s.hooks(term) })
+			tending.Go(func() { s.lookout.Listen(term, s.rotateGossip) })
+			for i := range lanes {
+				tending.Go(func() { s.hooks(term, &lanes[i]) })
+			}
+			tending.Go(func() { federate(term, s) })
 			tending.Go(func() { tellLead(term, s, followed) })
 			tending.Go(func() { enforceIdle(term, s) })
 			turn(cluster.HookLead)
@@ -210,22 +162,22 @@ func (s *Server) establish(ctx context.Context, snap *cluster.Snapshot) error {
 func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Duration {
 	began := time.Now()
 	if !s.Leads() { // it may be somebody else by now who decides
-		return leaseChecks
+		return heartbeat.LeaseChecks
 	}
 	if s.heartbeats.ClockSet(began) {
 		s.slog.Warn("this machine's clock was set: launches have their time once more")
 	}
 	snap := s.Snapshot()
-	var leases Leases
-	if s.heartbeats.Due(began) || some(snap.Unconfirmed(began)) {
+	var leases heartbeat.Leases
+	if s.heartbeats.Due(began) || heartbeat.AnyUnconfirmed(snap, began) {
 		leases = s.heartbeats.Leases(snap, began)
 	}
-	if s.unsettled(snap, began) > 0 {
+	if s.unsettled(snap, began) > 0 || cluster.FederationInactive(snap) {
 		scheduler = nil
 	}
 	cmds := Step(snap, leases, began, scheduler)
 	thought := time.Since(began)
-	s.stats.cycle(thought, snap.QueueLen(), began)
+	s.stats.Pass(thought, snap.QueueLen(), began)
 	if len(cmds) > 0 {
 		if down, ok := cmds[0].(*cluster.NodeDown); ok {
 			s.slog.Warn("nodes are lost", "nodes", down.Nodes, "why", down.Why)
@@ -245,14 +197,7 @@ func (s *Server) cycle(ctx context.Context, scheduler *sched.Scheduler) time.Dur
 		sleep = min(sleep, max(time.Until(at), time.Millisecond))
 	}
 	if s.heartbeats.AnySilent() {
-		sleep = min(sleep, leaseChecks)
+		sleep = min(sleep, heartbeat.LeaseChecks)
 	}
 	return sleep
-}
-
-func some[T any](seq iter.Seq[T]) bool {
-	for range seq {
-		return true
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/heartbeat"
 	"dev.muster/cluster"
 	"dev.muster/sched"
 )
@@ -24,15 +25,18 @@ func TestLateLaunch(t *testing.T) {
 	config := cluster.DefaultConfig()
 	apply(&cluster.Configure{Config: &config})
 	for _, n := range []cluster.NodeName{"a", "b", "c"} {
-		apply(&cluster.NodeUp{Name: n, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		apply(&cluster.NodeUp{
+			Name:      n,
+			Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000},
+		})
 	}
 	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
 	var scheduler sched.Scheduler
 	step := func(since time.Duration) (out []cluster.Command) {
 		t.Helper()
-		leases := Leases{}
+		leases := heartbeat.Leases{}
 		for _, n := range []cluster.NodeName{"a", "b", "c"} {
-			leases[n] = Lease{Until: now.Add(time.Minute), Since: now.Add(-since)}
+			leases[n] = heartbeat.Lease{Until: now.Add(time.Minute), Since: now.Add(-since)}
 		}
 		out = Step(s.Snapshot(), leases, now, &scheduler)
 		for _, c := range out {
@@ -41,7 +45,10 @@ func TestLateLaunch(t *testing.T) {
 		return out
 	}
 	step(0)
-	apply(&cluster.Report{Node: "a", Seq: 1, Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: 1, At: now}}})
+	apply(&cluster.Report{
+		Node: "a", Seq: 1,
+		Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: 1, At: now}},
+	})
 	now = now.Add(time.Minute)
 	if cmds := step(config.LaunchTimeout - time.Second); len(cmds) != 0 {
 		t.Errorf("undone by a new leader: %+v", cmds[0])
@@ -49,7 +56,10 @@ func TestLateLaunch(t *testing.T) {
 	if cmds := step(config.LaunchTimeout); len(cmds) != 1 {
 		t.Errorf("%d commands, want one that undoes the launch", len(cmds))
 	}
-	apply(&cluster.Report{Node: "a", Seq: 2, Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: id, Attempt: 1, At: now}}})
+	apply(&cluster.Report{
+		Node: "a", Seq: 2,
+		Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: id, Attempt: 1, At: now}},
+	})
 	step(config.LaunchTimeout)
 	if j, _ := s.Job(id); j.Phase != cluster.Starting || !slices.Equal(j.AllocNodes(), []cluster.NodeName{"a", "c"}) {
 		t.Errorf("the job is in phase %d on %v", j.Phase, j.AllocNodes())

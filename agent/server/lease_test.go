@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"dev.muster/agent/heartbeat"
 	"dev.muster/cluster"
 )
 
@@ -14,8 +17,7 @@ import (
 // When it is heard of again, nodes begin anew.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newField(t, "a")
-		s := f.Server
+		s := quietLeader(t, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if s.Leads() || s.leading().Err() == nil {
@@ -56,7 +58,7 @@ func TestLease(t *testing.T) {
 		s.prolong(time.Now())
 		held = s.leading()
 		wants("it is heard of again", true)
-		if !p.nodes["a"].since.IsZero() {
+		if snap := s.Snapshot(); !p.Leases(snap, time.Now())["a"].Since.IsZero() {
 			t.Error("nodes do not begin anew")
 		}
 		s.endTerm()
@@ -64,4 +66,25 @@ func TestLease(t *testing.T) {
 			t.Error("it leads after its term")
 		}
 	})
+}
+
+// quietLeader is a server without a log, whose state has a node with a call open.
+func quietLeader(t *testing.T, name cluster.NodeName) *Server {
+	t.Helper()
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), heartbeats: heartbeat.New(),
+		others: newOthers(), wake: make(chan struct{}, 1), state: cluster.NewState()}
+	config := cluster.DefaultConfig()
+	for i, c := range []cluster.Command{
+		&cluster.Configure{Config: &config},
+		&cluster.NodeUp{Name: name, Owner: string(name), Inventory: cluster.Inventory{
+			Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000,
+		}},
+	} {
+		e := cluster.Entry{Index: uint64(i + 1), At: time.Now(), By: cluster.Identity{System: true}, Cmd: c}
+		if a := s.state.Apply(e); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	s.heartbeats.Open([]cluster.NodeName{name}, time.Minute, time.Now())
+	return s
 }

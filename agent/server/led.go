@@ -30,7 +30,7 @@ func (s *Server) ledJob(ctx context.Context, who api.Caller, q api.LedQuery) (ou
 // pastLed finds in history what is asked for. The job of the state, if there is one, is newer than that of history.
 func pastLed(ctx context.Context, s *Server, q api.LedQuery, j *cluster.Job) (out api.LedResponse, err error) {
 	if s.hist == nil || !s.hist.Whole() {
-		return out, ErrElsewhere
+		return out, api.ErrElsewhere
 	}
 	if err := s.hist.Flush(ctx); err != nil {
 		return out, err
@@ -54,7 +54,7 @@ func pastLed(ctx context.Context, s *Server, q api.LedQuery, j *cluster.Job) (ou
 		}
 	}
 	if (out.Job == nil || q.Step != nil && out.Step == nil) && !s.Leads() {
-		return out, ErrElsewhere // a follower may know less
+		return out, api.ErrElsewhere // a follower may know less
 	}
 	return out, nil
 }

@@ -77,7 +77,8 @@ func (s *Server) Admit(p trust.Peer, proto string) error {
 	case !ok || m.Key != p.Key || m.Role != p.Role:
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s %s is not a member (any more)", p.Role, p.Name)
 	case !m.Revoked.IsZero():
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s was revoked at %s", p.Name, m.Revoked.Format(time.RFC3339))
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s was revoked at %s", p.Name,
+			m.Revoked.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -131,10 +132,12 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	snap := s.Snapshot()
 	ca := snap.CA()
 	if ca == nil {
-		return none, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "this server does not know the cluster's authority yet")
+		return none, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader,
+			"this server does not know the cluster's authority yet")
 	}
 	if !memberName.MatchString(q.Name) {
-		return none, cluster.Errorf(cluster.Invalid, "", "%q can not be a member's name: want letters, digits, dots and dashes", q.Name)
+		return none, cluster.Errorf(cluster.Invalid, "",
+			"%q can not be a member's name: want letters, digits, dots and dashes", q.Name)
 	}
 	tok, ok := snap.Token(q.Token)
 	if !ok {
@@ -142,7 +145,8 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 		tok, ok = s.Snapshot().Token(q.Token)
 	}
 	if !ok || !trust.CheckProof(tok, who.Exported, trust.JoinText(q.Token, q.Role, q.Name, q.Addr, q.CSR), q.Proof) {
-		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the token is unknown, revoked, expired or not whole: make one with muster token create")
+		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"the token is unknown, revoked, expired or not whole: make one with muster token create")
 	}
 	if owner := s.otherOwner(q.Name); owner != "" && !tok.Replace {
 		return none, cluster.Errorf(cluster.Conflict, "",
@@ -213,7 +217,8 @@ func (s *Server) reissue(q api.RenewRequest) (api.RenewResponse, error) {
 		return api.RenewResponse{}, err
 	}
 	if trust.KeyHash(public) != m.Key {
-		return api.RenewResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the request is not by %s: it has another key", q.Name)
+		return api.RenewResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"the request is not by %s: it has another key", q.Name)
 	}
 	return api.RenewResponse{Cert: cert}, nil
 }
@@ -301,13 +306,17 @@ func (s *Server) createToken(ctx context.Context, who api.Caller, q api.TokenReq
 		q.Life = tokenLife
 	}
 	if q.Uses < 0 || q.Uses > maxTokenUses || q.Life < 0 || q.Life > maxTokenLife {
-		return none, cluster.Errorf(cluster.Invalid, "", "a token has 1 to %d uses and lives up to %v", maxTokenUses, maxTokenLife)
+		return none, cluster.Errorf(cluster.Invalid, "", "a token has 1 to %d uses and lives up to %v",
+			maxTokenUses, maxTokenLife)
 	}
 	text, id, verifier, err := trust.NewToken(ca)
 	if err != nil {
 		return none, err
 	}
-	k := cluster.Token{ID: id, Role: q.Role, Verifier: verifier, Expires: time.Now().Add(q.Life), Uses: q.Uses, Hollow: q.Hollow, Replace: q.Replace}
+	k := cluster.Token{
+		ID: id, Role: q.Role, Verifier: verifier, Expires: time.Now().Add(q.Life), Uses: q.Uses,
+		Hollow: q.Hollow, Replace: q.Replace,
+	}
 	if _, _, err := s.propose(ctx, who.Identity, &cluster.TokenPut{Token: k}); err != nil {
 		return none, err
 	}
@@ -328,7 +337,10 @@ func (s *Server) listTokens(_ context.Context, who api.Caller, _ api.Empty) (api
 }
 
 func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.MembersResponse, error) {
-	out := api.MembersResponse{Servers: s.servers(), Level: s.Snapshot().Level(), Versions: s.versions(), Heard: s.heard(), Now: time.Now()}
+	out := api.MembersResponse{
+		Servers: s.servers(), Level: s.Snapshot().Level(), Versions: s.versions(), Heard: s.heard(),
+		Now: time.Now(),
+	}
 	s.levels(out.Servers)
 	for m := range s.Snapshot().MemberList() {
 		shown := *m
@@ -344,7 +356,8 @@ func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerReques
 		return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "server %q at %q can not be added", q.Name, q.Addr)
 	}
 	if who.Member != "" && who.Member != q.Name {
-		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "server %s may not add server %s", who.Member, q.Name)
+		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"server %s may not add server %s", who.Member, q.Name)
 	}
 	if err := s.admitLevel(q.Name, q.Level); err != nil {
 		return api.Empty{}, err
@@ -374,7 +387,8 @@ func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerReq
 	}
 	if v.Leader {
 		if err := s.transfer(consensus.Voter{}); err != nil {
-			return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s leads and no other could take over: %v", q.Name, err)
+			return api.Empty{}, cluster.Errorf(cluster.Conflict, "",
+				"server %s leads and no other could take over: %v", q.Name, err)
 		}
 		return api.Empty{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "the lead moves; try again")
 	}
@@ -394,7 +408,8 @@ func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerReq
 		return api.Empty{}, err
 	}
 	if !v.Voter {
-		return api.Empty{}, cluster.Errorf(cluster.Conflict, "", "server %s has no vote yet: it is still catching up", q.Name)
+		return api.Empty{}, cluster.Errorf(cluster.Conflict, "",
+			"server %s has no vote yet: it is still catching up", q.Name)
 	}
 	return api.Empty{}, s.transfer(v)
 }
@@ -423,5 +438,6 @@ func asLeader(err error) error {
 
 // NoLeader is the error of a call that waits for a leader in vain, and of which nothing was done.
 func NoLeader() error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "no server leads now, a majority of them must be up; nothing was done, try again")
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader,
+		"no server leads now, a majority of them must be up; nothing was done, try again")
 }

@@ -44,7 +44,10 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	s.slog.Info("nodes registered", "count", len(names), "node", names[0])
 	snap := s.Snapshot()
 	s.tellMisplaced(snap, names)
-	out := api.RegisterResponse{Index: index, Anew: anew, Ask: ask, Config: *snap.Config(), GPUs: map[cluster.NodeName][]cluster.GPU{}}
+	out := api.RegisterResponse{
+		Index: index, Anew: anew, Ask: ask, Config: *snap.Config(),
+		GPUs: map[cluster.NodeName][]cluster.GPU{},
+	}
 	for i, name := range names {
 		if n, ok := snap.Node(name); ok && (n.Inventory.Renumbered() || !reflect.DeepEqual(n.Inventory.GPUs, q.Nodes[i].Inventory.GPUs)) {
 			out.GPUs[name] = n.Inventory.GPUs
@@ -90,7 +93,8 @@ func (s *Server) speaker(who api.Caller) string {
 // owns refuses a member that speaks for a node of another one.
 func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
 	if n, ok := s.Snapshot().Node(name); ok && n.Owner != s.speaker(who) {
-		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s", name, s.speaker(who))
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s",
+			name, s.speaker(who))
 	}
 	return nil
 }
@@ -103,6 +107,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 			return api.Work{}, err
 		}
 	}
+	noteImages(s, names, q.Images)
 	hold := min(max(q.Hold, time.Second), maxWorkHold)
 	over := s.heartbeats.Open(names, hold, time.Now())
 	defer func() {
@@ -133,6 +138,21 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 			return api.Work{}, ctx.Err()
 		}
 	}
+}
+
+// noteImages notes which images some nodes have.
+func noteImages(s *Server, names []cluster.NodeName, keys []string) {
+	for _, name := range names {
+		s.images.Set(name, keys)
+	}
+	snap := s.Snapshot()
+	if s.images.Len() <= snap.NodeCount() {
+		return
+	}
+	s.images.Keep(func(name cluster.NodeName) bool {
+		_, ok := snap.Node(name)
+		return ok
+	})
 }
 
 // configAfter is the configuration if it is newer than a client knows, without what no client needs.
@@ -209,7 +229,8 @@ func addSisters(snap *cluster.Snapshot, j *cluster.Job, own []cluster.NodeName, 
 }
 
 // peersOf adds where the job's nodes of other clients are: for its first node all, else the first.
-func peersOf(snap *cluster.Snapshot, j *cluster.Job, name cluster.NodeName, own []cluster.NodeName, out []api.NodePeer) []api.NodePeer {
+func peersOf(snap *cluster.Snapshot, j *cluster.Job, name cluster.NodeName, own []cluster.NodeName,
+	out []api.NodePeer) []api.NodePeer {
 	others := j.Alloc.Shares[:1]
 	if others[0].Node == name {
 		others = append(slices.Clip(j.Alloc.Shares[1:]), j.Leaving()...)
@@ -238,6 +259,9 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 		cmds[i], names[i] = &q.Reports[i], q.Reports[i].Node
 	}
 	s.heartbeats.Hear(names, time.Now())
+	if len(q.Images) > 0 { // before the jobs' end is known: the next one may want the same image
+		noteImages(s, names, q.Images)
+	}
 	if err := s.settled(); err != nil {
 		return api.WriteResponse{}, err
 	}
@@ -248,7 +272,7 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
 	b, ok := s.Snapshot().Blob(q.Hash)
 	if !ok && !s.Leads() {
-		return api.BlobResponse{}, ErrElsewhere // of a job which the leader has told of and which is not known here
+		return api.BlobResponse{}, api.ErrElsewhere // of a job which the leader has told of and which is not known here
 	}
 	if !ok {
 		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)

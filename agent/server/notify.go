@@ -33,8 +33,9 @@ func (s *Server) call(term context.Context, e *cluster.Hook, cfg *cluster.Config
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: callLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
-		DialContext: (&net.Dialer{Timeout: callLimit, Control: s.reachable(cfg.NotifyLocal)}).DialContext},
+	client := &http.Client{Timeout: callLimit,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
+			DialContext: (&net.Dialer{Timeout: callLimit, Control: s.reachable(cfg.NotifyLocal)}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for try := 0; ; try++ {
 		again, err := callOnce(term, client, e.Job.Spec.Notify, body)
@@ -75,7 +76,8 @@ func callOnce(ctx context.Context, client *http.Client, url string, body []byte)
 type errOwnAddress struct{ ip netip.Addr }
 
 func (e errOwnAddress) Error() string {
-	return fmt.Sprintf("%s is an address of a server of the cluster; CommunicationParameters=notify_local allows calls there", e.ip)
+	return fmt.Sprintf("%s is an address of a server of the cluster; CommunicationParameters=notify_local allows calls there",
+		e.ip)
 }
 
 // reachable refuses addresses that users must not have a server call: those of servers, and of no network but the

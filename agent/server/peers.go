@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/users"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -50,6 +51,7 @@ func (k peerers) routes(m *api.Mux) {
 	handle(k.Server, m, api.AddPeer, k.add)
 	handle(k.Server, m, api.ListPeers, k.list)
 	write(m, k.Server, api.RemovePeer)
+	federationRoutes(k.Server, m)
 	write(m, k.Server, api.AdmitPeer)
 }
 
@@ -85,7 +87,7 @@ func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (no
 	own := k.Snapshot().Config().ClusterName
 	back, verifier := peerSecret()
 	urls := q.Own
-	if page := k.page.Load(); urls == "" && page != nil {
+	if page := k.credentials.page.Load(); urls == "" && page != nil {
 		urls = strings.TrimSuffix(*page, "/")
 	}
 	var name string
@@ -101,6 +103,49 @@ func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (no
 	p := cluster.PeerCluster{Name: name, URLs: q.URLs, Send: q.Token, Accept: verifier, Root: q.Root}
 	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
 	return api.PeerAdded{Name: name, Index: index}, err
+}
+
+// askPeer makes a call to the first server of a peer that answers.
+func askPeer(ctx context.Context, p *cluster.PeerCluster, own, path string, q, out any) error {
+	body, err := wire.Marshal(q)
+	if err != nil {
+		return err
+	}
+	err = errors.New("it is not known where it is asked")
+	for url := range strings.SplitSeq(p.URLs, ",") {
+		if url != "" {
+			if err = askPeerAt(ctx, strings.TrimSuffix(url, "/")+path, p.Send, own, body, out); err == nil {
+				return nil
+			}
+		}
+	}
+	return err
+}
+
+func askPeerAt(ctx context.Context, at, token, own string, body []byte, out any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set(PeerNameHeader, own)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, api.MaxBody))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		var e api.Error
+		if wire.Unmarshal(text, &e) == nil && e.Message != "" {
+			return &e
+		}
+		return errors.New(strings.TrimSpace(string(text)))
+	}
+	return wire.Unmarshal(text, out)
 }
 
 // sayHello shows a token to another cluster, which tells its name.
@@ -187,7 +232,7 @@ func PeerOfToken(s *Server, name string, r *http.Request) (*cluster.PeerCluster,
 // PeerCaller says as whom a peer's user acts here: as the user of that name, who must be here. Root, the user who
 // runs the daemons, and those whom the books name as operators, only of a peer that was given that right.
 func PeerCaller(s *Server, p *cluster.PeerCluster, name string) (api.Caller, error) {
-	who, err := userCaller(name)
+	who, err := users.Caller(name)
 	if err != nil {
 		return who, err
 	}
@@ -205,7 +250,7 @@ func PeerTarget(s *Server, who api.Caller, name string) (p *cluster.PeerCluster,
 		return nil, "", cluster.Errorf(cluster.NotFound, "",
 			"there is no cluster %s that could be asked; muster peer ls shows them", name)
 	}
-	as, _, _, err = LookupUser(who.UID)
+	as, _, _, err = users.Lookup(who.UID)
 	if err != nil || as == "" {
 		return nil, "", cluster.Errorf(cluster.Denied, cluster.ErrUser,
 			"user %d has no name, by which the other cluster knows users", who.UID)

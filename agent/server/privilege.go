@@ -1,6 +1,7 @@
 package server
 
 import (
+	"dev.muster/agent/users"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -42,4 +43,12 @@ func (s *Server) actor(who api.Caller, rights api.Rights) cluster.Identity {
 		id.Deputy = true
 	}
 	return id
+}
+
+// named is a caller with the name that the books may know.
+func (s *Server) named(who api.Caller) cluster.Identity {
+	if u, err := users.ByID.Get(who.UID); err == nil && !who.NodeRoot {
+		who.User = u.Name
+	}
+	return who.Identity
 }

@@ -29,6 +29,7 @@ func TestRightsOfEndpoints(t *testing.T) {
 		"POST /v1/partitions/set":    api.Named | api.ForAdministrators,
 		"POST /v1/reconfigure":       api.Named | api.ForAdministrators,
 		"POST /v1/accounts/change":   api.Named | api.ForDeputies,
+		"POST /v1/federation":        api.ForAdministrators,
 		"POST /v1/history/amend":     api.Named | api.ForDeputies,
 		"POST /v1/history/archive":   api.Named | api.ForDeputies,
 		"POST /v1/history/load":      api.Named | api.ForDeputies,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -19,7 +20,7 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 		s.CatchUp(ctx) // it may have been submitted elsewhere a moment ago
 		snap = s.Snapshot()
 	}
-	out := selectJobs(snap, &q, visibilityOf(snap, who))
+	out := selectJobs(snap, &q, visibility.Of(snap, who))
 	if q.Starts {
 		s.foretell(snap, out.Jobs)
 	}
@@ -27,10 +28,10 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 }
 
 // selectJobs answers a query with the jobs of a snapshot that the caller may see, by rising id unless jobs are named.
-func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility) api.JobsResponse {
-	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief}
+func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility.Scope) api.JobsResponse {
+	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief, Federal: federal(snap)}
 	add := func(j *cluster.Job) {
-		if (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && matchJob(q, j) && sees.job(j) {
+		if (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && q.Matches(j) && sees.Job(j) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -38,7 +39,7 @@ func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility) api.Jo
 	case len(q.Refs) > 0:
 		seen := map[cluster.JobID]bool{}
 		for _, r := range q.Refs {
-			found := slices.DeleteFunc(snap.Find(r), func(j *cluster.Job) bool { return !sees.job(j) })
+			found := slices.DeleteFunc(snap.Find(r), func(j *cluster.Job) bool { return !sees.Job(j) })
 			if len(found) == 0 { // to whom may not see it it does not exist
 				out.Missing = append(out.Missing, r)
 			}
@@ -49,7 +50,7 @@ func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility) api.Jo
 				}
 			}
 		}
-	case len(q.Phases) > 0 && !slices.Contains(q.Phases, cluster.Pending) && !slices.Contains(q.Phases, cluster.Ended):
+	case onlyLive(snap, q.Phases):
 		for j := range snap.Live() {
 			add(j)
 		}
@@ -83,46 +84,17 @@ func firstPage(jobs []*cluster.Job) (page []*cluster.Job, rest []api.JobRange) {
 	return jobs[:first], rest
 }
 
-// matchJob applies the filters of a query; empty ones match all.
-func matchJob(q *api.JobQuery, j *cluster.Job) bool {
-	if len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) ||
-		len(q.Accounts) > 0 && !slices.Contains(q.Accounts, j.Spec.Account) ||
-		len(q.Names) > 0 && !slices.Contains(q.Names, j.Spec.Name) ||
-		len(q.QOS) > 0 && !slices.Contains(q.QOS, j.Spec.QOS) {
-		return false
-	}
-	if len(q.Phases) > 0 && !slices.Contains(q.Phases, j.Phase) {
-		return false
-	}
-	if j.Phase == cluster.Ended && len(q.Outcomes) > 0 && !slices.Contains(q.Outcomes, j.Outcome) {
-		return false
-	}
-	if len(q.Partitions) > 0 && !slices.ContainsFunc(partitionsOf(j), func(p string) bool { return slices.Contains(q.Partitions, p) }) {
-		return false
-	}
-	if len(q.Nodes) > 0 && !slices.ContainsFunc(j.AllocNodes(), func(n cluster.NodeName) bool { return slices.Contains(q.Nodes, n) }) {
-		return false
-	}
-	return true
-}
-
-func partitionsOf(j *cluster.Job) []string {
-	if j.Alloc != nil {
-		return []string{j.Alloc.Partition}
-	}
-	return j.Spec.Partitions
-}
-
 func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery) (api.NodesResponse, error) {
 	snap, err := s.waitAfter(ctx, q.After)
 	if err != nil {
 		return api.NodesResponse{}, err
 	}
-	if err := visibilityOf(snap, who).nodes(); err != nil {
+	if err := visibility.Of(snap, who).Nodes(); err != nil {
 		return api.NodesResponse{}, err
 	}
-	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config())}
-	mark, misplaced := reservedNow(snap, out.Now), snap.Misplaced()
+	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config()),
+		Federal: federal(snap)}
+	mark, misplaced := api.ReservedNow(snap, out.Now), snap.Misplaced()
 	add := func(n *cluster.Node) {
 		l := snap.Load(n.Name)
 		info := api.NodeInfo{Node: *n, Load: *l, Misplaced: misplaced[n.Name]}
@@ -155,9 +127,9 @@ func (s *Server) listSteps(ctx context.Context, who api.Caller, q api.StepQuery)
 		return api.StepsResponse{}, err
 	}
 	out := api.StepsResponse{Now: time.Now()}
-	sees := visibilityOf(snap, who)
+	sees := visibility.Of(snap, who)
 	add := func(j *cluster.Job) {
-		if !sees.job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
+		if !sees.Job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
 			return
 		}
 		before := len(out.Steps)
@@ -192,4 +164,23 @@ func withModes(cfg *cluster.Config) []cluster.Partition {
 		}
 	}
 	return out
+}
+
+// visibleTo is what a caller may see of the present. Where nothing is hidden no snapshot is made for it.
+func (s *Server) visibleTo(who api.Caller) visibility.Scope {
+	s.mu.Lock()
+	cfg := s.state.Config()
+	s.mu.Unlock()
+	if who.Operator() || !visibility.Restricts(cfg) {
+		return visibility.Scope{Who: who, All: true}
+	}
+	return visibility.Of(s.committed(), who)
+}
+
+// onlyLive reports whether a query asks for nothing but jobs that have nodes: none of those is over and stages out.
+func onlyLive(snap *cluster.Snapshot, phases []cluster.Phase) bool {
+	if len(phases) == 0 || slices.Contains(phases, cluster.Pending) || slices.Contains(phases, cluster.Ended) {
+		return false
+	}
+	return snap.Config().Burst == nil || !slices.Contains(phases, cluster.Ending)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -25,22 +26,33 @@ func TestJobPages(t *testing.T) {
 	}
 	inv := cluster.Inventory{CPUs: tasks, Sockets: 1, CoresPerSocket: tasks, ThreadsPerCore: 1, MemMB: tasks}
 	do(&cluster.NodeUp{Name: "n1", Inventory: inv})
-	array := do(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "a", Partitions: []string{"main"}, Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, tasks-1)}}}).(cluster.JobID)
+	array := do(&cluster.Submit{
+		Spec: &cluster.JobSpec{
+			Layout: &cluster.Layout{}, Name: "a", Partitions: []string{"main"},
+			Array: &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, tasks-1)},
+		},
+	}).(cluster.JobID)
 	for task := range tasks {
-		do(&cluster.Decide{Decisions: []cluster.Decision{{Job: array, Task: task, Start: &cluster.Alloc{Partition: "main",
-			Shares: []cluster.Share{{Node: "n1", CPUs: cluster.NewIDSet(task), MemMB: 1}}}}}})
+		do(&cluster.Decide{Decisions: []cluster.Decision{{Job: array, Task: task,
+			Start: &cluster.Alloc{Partition: "main",
+				Shares: []cluster.Share{{Node: "n1", CPUs: cluster.NewIDSet(task), MemMB: 1}}}}}})
 	}
 	snap := s.Snapshot()
 	for name, q := range map[string]api.JobQuery{
-		"all":          {},
-		"what runs":    {Phases: []cluster.Phase{cluster.Starting, cluster.Running}},
-		"by number":    {Refs: []cluster.Ref{{Job: array}}},
-		"nothing":      {Phases: []cluster.Phase{cluster.Suspended}},
-		"by task, two": {Refs: []cluster.Ref{{Job: array, Tasks: cluster.RangeIDSet(3000, tasks-1)}, {Job: array, Tasks: cluster.RangeIDSet(0, 2999)}}},
+		"all":       {},
+		"what runs": {Phases: []cluster.Phase{cluster.Starting, cluster.Running}},
+		"by number": {Refs: []cluster.Ref{{Job: array}}},
+		"nothing":   {Phases: []cluster.Phase{cluster.Suspended}},
+		"by task, two": {
+			Refs: []cluster.Ref{
+				{Job: array, Tasks: cluster.RangeIDSet(3000, tasks-1)},
+				{Job: array, Tasks: cluster.RangeIDSet(0, 2999)},
+			},
+		},
 	} {
-		want := len(selectJobs(snap, &q, visibility{all: true}).Jobs)
+		want := len(selectJobs(snap, &q, visibility.Scope{All: true}).Jobs)
 		q.Pages = true
-		first := selectJobs(snap, &q, visibility{all: true})
+		first := selectJobs(snap, &q, visibility.Scope{All: true})
 		var got []cluster.JobID
 		add := func(list []*cluster.Job) {
 			for _, j := range list {
@@ -51,7 +63,7 @@ func TestJobPages(t *testing.T) {
 		for _, r := range first.Rest {
 			part := q
 			part.Pages, part.From, part.To = false, r.From, r.To
-			add(selectJobs(snap, &part, visibility{all: true}).Jobs)
+			add(selectJobs(snap, &part, visibility.Scope{All: true}).Jobs)
 		}
 		slices.Sort(got)
 		if once := slices.Compact(slices.Clone(got)); len(got) != want || len(once) != want || name != "nothing" && want < tasks {

@@ -83,7 +83,8 @@ func (s *Server) readAhead() error {
 		return err
 	}
 	if state.Index == 0 {
-		return cluster.Errorf(cluster.Unavailable, "", "this server has no state yet: it waits to be taken into the group")
+		return cluster.Errorf(cluster.Unavailable, "",
+			"this server has no state yet: it waits to be taken into the group")
 	}
 	s.slog.Info("until a leader is known, the log is believed as it is here", "index", state.Index, "at", state.Now)
 	s.ahead.Store(state.Snapshot())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched"
@@ -56,9 +57,9 @@ func (s *Server) listReservations(ctx context.Context, who api.Caller, q api.Res
 		return api.ReservationsResponse{}, err
 	}
 	out := api.ReservationsResponse{Index: snap.Index, Now: time.Now(), CoreIDs: map[string][]cluster.IDSet{}}
-	sees := visibilityOf(snap, who)
+	sees := visibility.Of(snap, who)
 	for _, r := range snap.Reservations() {
-		if !sees.reservation(r) {
+		if !sees.Reservation(r) {
 			continue
 		}
 		c := *r.At(out.Now)
@@ -72,29 +73,14 @@ func (s *Server) listReservations(ctx context.Context, who api.Caller, q api.Res
 				cores, cpus = cores+n.Inventory.Sockets*n.Inventory.CoresPerSocket, cpus+n.Inventory.CPUs
 			default:
 				ids := n.Inventory.CoresOf(c.CPUs[k])
-				cores, cpus, out.CoreIDs[c.Name] = cores+ids.Len(), cpus+c.CPUs[k].Len(), append(out.CoreIDs[c.Name], ids)
+				cores = cores + ids.Len()
+				cpus = cpus + c.CPUs[k].Len()
+				out.CoreIDs[c.Name] = append(out.CoreIDs[c.Name], ids)
 			}
 		}
-		out.Reservations, out.Cores, out.CPUs = append(out.Reservations, c), append(out.Cores, cores), append(out.CPUs, cpus)
+		out.Reservations = append(out.Reservations, c)
+		out.Cores = append(out.Cores, cores)
+		out.CPUs = append(out.CPUs, cpus)
 	}
 	return out, nil
-}
-
-// reservedNow marks the nodes that reservations have at a moment.
-func reservedNow(snap *cluster.Snapshot, now time.Time) func(*api.NodeInfo) {
-	maint := map[cluster.NodeName]bool{}
-
-	for _, r := range snap.Reservations() {
-		if !r.At(now).Active(now) {
-			continue
-		}
-		for _, n := range snap.Reserved(r) {
-			maint[n] = maint[n] || r.Flags&cluster.ResvMaint != 0
-		}
-	}
-	return func(n *api.NodeInfo) {
-		if m, ok := maint[n.Name]; ok {
-			n.Reserved, n.Maint = true, m
-		}
-	}
 }

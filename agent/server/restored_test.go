@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/heartbeat"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -25,10 +26,13 @@ func TestReportsWait(t *testing.T) {
 	config := cluster.DefaultConfig()
 	apply(&cluster.Configure{Config: &config})
 	for _, name := range []cluster.NodeName{"n1", "n2"} {
-		apply(&cluster.NodeUp{Name: name, Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+		apply(&cluster.NodeUp{
+			Name:      name,
+			Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000},
+		})
 	}
 	state.Restore(time.Now(), time.Now())
-	s := &Server{state: state, heartbeats: NewHeartbeats()}
+	s := &Server{state: state, heartbeats: heartbeat.New()}
 	now := time.Now()
 	s.tookOver.Store(&now)
 	waits := func() bool {

@@ -12,10 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dev.muster/agent/container/locality"
+	"dev.muster/agent/eventlog"
+	"dev.muster/agent/heartbeat"
+	"dev.muster/agent/history"
+	"dev.muster/agent/metrics"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
 	"dev.muster/sched"
+	"dev.muster/ui/session"
 	"github.com/hashicorp/raft"
 )
 
@@ -34,7 +40,7 @@ type Config struct {
 	// Peer calls another server, by address; nil where there can be none.
 	Peer func(addr string) *api.Client
 	// Reach tells whether a machine answers at an address; nil where there is no gossip.
-	Reach func(ctx context.Context, addr string) Answer
+	Reach func(ctx context.Context, addr string) heartbeat.Answer
 	Hooks Hooks
 	// Dialect words and runs what goes out; nil: no hooks are run, and pages do not say why a job has ended.
 	Dialect api.Dialect
@@ -47,18 +53,19 @@ type Server struct {
 	cfg     Config
 	slog    *slog.Logger
 	log     *consensus.Log
-	hist    History
+	hist    *history.Keeper
 	wakeups *wakeups
-	events  *eventLog
+	events  *eventlog.Log
 	// followers is how many callers follow the events.
-	followers  atomic.Int64
-	sessions   *sessions
-	page       atomic.Pointer[string] // where this server's page is
-	heartbeats *Heartbeats
-	rumours    *rumours
+	followers atomic.Int64
+	// credentials are by what browsers and programs are known.
+	credentials credentials
+	// inName makes calls for users, of what becomes of their jobs; nil until somebody answers calls.
+	inName     atomic.Pointer[api.InNameOf]
+	heartbeats *heartbeat.Heartbeats
+	lookout    *heartbeat.Lookout
 	others     *others
 	wake       chan struct{} // something changed: the leader looks again
-	gap        chan struct{} // history may lack something
 	booted     time.Time
 	current    chan struct{} // closed once the state has caught up with the log
 
@@ -84,29 +91,56 @@ type Server struct {
 
 	confs uint64 // index at which the configuration last changed, as far as known
 
-	judging sync.Mutex // guards judge
-	judge   sched.Judge
+	judge  judge
+	images *locality.Table // what nodes told this server while it led
 
-	stats   *stats
-	samples *samples
+	stats *metrics.Stats
 
 	fore forecasts
 }
 
+// judge says what can ever run, one question at a time.
+type judge struct {
+	mu sync.Mutex
+	sched.Judge
+}
+
 // New opens the server's log. Run serves it.
-func New(cfg Config, trans raft.Transport, hist History, logger *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, slog: logger, hist: hist, wakeups: newWakeups(), events: newEventLog(maxFeed),
-		heartbeats: NewHeartbeats(), rumours: newRumours(), others: newOthers(), wake: make(chan struct{}, 1),
-		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, gap: make(chan struct{}, 1),
-		stats: newStats(), samples: newSamples(), booted: time.Now(), current: make(chan struct{})}
-	s.sessions = newSessions(func() *cluster.CA { return s.Snapshot().CA() })
-	cfg.Log.Wrote = s.stats.times.Fsync.Observe
+func New(cfg Config, trans raft.Transport, hist history.History, logger *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, slog: logger, hist: history.New(hist), images: locality.NewTable(), wakeups: newWakeups(), events: eventlog.New(eventlog.Size),
+		heartbeats: heartbeat.New(), others: newOthers(), wake: make(chan struct{}, 1),
+		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
+		stats: metrics.NewStats(), booted: time.Now(), current: make(chan struct{})}
+	s.lookout = &heartbeat.Lookout{Heartbeats: s.heartbeats, Rumours: heartbeat.NewRumours(), Reach: cfg.Reach,
+		Snapshot: s.Snapshot, Poke: s.poke, Log: logger}
+	s.credentials.sessions = session.New(s.cfg.Name, func() *cluster.CA { return s.Snapshot().CA() })
+	s.credentials.tokens = newIssuer(s)
+	cfg.Log.Wrote = s.stats.Times.Fsync.Observe
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
 	if err != nil {
 		return nil, err
 	}
 	s.log = log
+	s.fillKeeper()
 	return s, nil
+}
+
+// fillKeeper tells the keeper of history whose it is.
+func (s *Server) fillKeeper() {
+	k := s.hist
+	k.Name = s.cfg.Name
+	k.Version = s.cfg.Version
+	k.Log = s.log
+	k.Slog = s.slog
+	k.Snapshot = s.Snapshot
+	k.Committed = s.committed
+	k.After = s.waitAfter
+	k.Leads = s.Leads
+	k.Owns = s.owns
+	k.Counted = func() api.JobCounts { return s.stats.Counted().Jobs }
+	k.Federal = federal
+	k.Peer = s.cfg.Peer
+	k.Current = s.current
 }
 
 // Run serves until ctx ends.
@@ -118,14 +152,14 @@ func (s *Server) Run(ctx context.Context) error {
 	histCtx, stopHist := context.WithCancel(context.WithoutCancel(ctx))
 	histErr := make(chan error, 1)
 	wg.Go(func() { histErr <- s.hist.Run(histCtx) })
-	poke(s.gap) // an earlier life may have ended before history was whole
-	wg.Go(func() { s.fillGaps(ctx) })
+	s.hist.Check() // an earlier life may have ended before history was whole
+	wg.Go(func() { s.hist.FillGaps(ctx) })
 	wg.Go(func() { s.listenToServers(ctx) })
 	var keeping sync.WaitGroup
-	keeping.Go(func() { keepPast(ctx, s) })
-	keeping.Go(func() { keepSamples(ctx, s) })
-	keeping.Go(func() { fetchSamples(ctx, s) })
-	keeping.Go(func() { recallIdle(ctx, s) })
+	keeping.Go(func() { s.hist.KeepPast(ctx) })
+	keeping.Go(func() { s.hist.KeepSamples(ctx) })
+	keeping.Go(func() { s.hist.FetchSamples(ctx) })
+	keeping.Go(func() { s.hist.RecallIdle(ctx) })
 	s.lead(ctx)
 	stopLog() // the log stops before history, so that no event is left behind
 	err := <-errc
@@ -238,8 +272,8 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s := m.s
 	out := make([]any, len(lines))
 	var events []cluster.Event
-	var news []loggedEvent
-	trusted, configured := false, false // members, the configuration changed
+	var news []eventlog.Record
+	trusted, configured, federated := false, false, false // members, the configuration, the federation changed
 	s.mu.Lock()
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
@@ -255,10 +289,12 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 			s.slog.Debug("command rejected", "index", index, "err", a.Err)
 		}
 		events = append(events, a.Events...)
-		news = appendLogged(news, index, e.At, a.Events)
+		news = eventlog.Gather(news, index, e.At, a.Events)
 		switch e.Cmd.(type) {
 		case *cluster.RaiseLevel:
 			s.level.Store(int64(s.state.Level()))
+		case *cluster.FederationPut:
+			federated = true
 		case *cluster.MemberRevoke, *cluster.MemberJoin:
 			trusted = true
 		case *cluster.Configure, *cluster.PartitionSet:
@@ -268,17 +304,20 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	}
 	s.snap = nil
 	s.noteWork(index, events)
-	s.events.append(news) // under the lock: who knows the index finds what happened at it
+	s.events.Append(news) // under the lock: who knows the index finds what happened at it
 	hooks, _ := s.state.HookCount()
 	s.mu.Unlock()
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.wakeups.wakeFor(events)
-	s.stats.note(events)
+	s.stats.Note(events)
 	if hooks > 0 {
 		s.wakeups.wake(topicHooks)
 	}
 	if configured {
 		s.wakeups.wakeAll()
+	}
+	if federated {
+		s.wakeups.wake(topicFederation)
 	}
 	if trusted {
 		s.wakeups.wake(topicTrust)
@@ -340,12 +379,24 @@ func (m machine) Restore(r io.Reader) error {
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
 	m.s.level.Store(int64(st.Level()))
-	m.s.events.restart(st.Index)
+	m.s.events.Restart(st.Index)
 	m.s.mu.Unlock()
 	m.s.wakeups.wakeAll()
 	if err := m.s.hist.Restored(st.Index); err != nil {
 		return err
 	}
-	poke(m.s.gap)
+	m.s.hist.Check()
 	return nil
+}
+
+// Hear takes what gossip says of the other members now.
+func (s *Server) Hear(list []heartbeat.Rumour) { s.lookout.Rumours.Hear(list) }
+
+// versions are those of the members' programs, as far as the gossip tells.
+func (s *Server) versions() map[string]string {
+	out := map[string]string{s.cfg.Name: s.cfg.Version}
+	for name, r := range s.lookout.Rumours.All() {
+		out[name] = r.Version
+	}
+	return out
 }

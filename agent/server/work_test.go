@@ -12,11 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/eventlog"
+	"dev.muster/agent/history"
+	"dev.muster/agent/metrics"
 	"dev.muster/cluster"
 )
 
 // noHistory is told of everything and keeps nothing.
-type noHistory struct{ History }
+type noHistory struct{ history.History }
 
 func (noHistory) Apply(uint64, []cluster.Event) {}
 
@@ -32,13 +35,16 @@ func (h slowHistory) Sync(context.Context) error { return <-h.disk }
 // can not be; the state goes on meanwhile, and is not in it.
 func TestSnapshotWaits(t *testing.T) {
 	h := slowHistory{disk: make(chan error, 2)}
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: h, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: history.New(h), wakeups: newWakeups(),
+		events: eventlog.New(eventlog.Size), stats: metrics.NewStats(),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
 	write, err := machine{s}.Snapshot() // does not wait
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := cluster.EncodeEntry(cluster.Entry{At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.NodeUp{Name: "n1"}})
+	line, err := cluster.EncodeEntry(cluster.Entry{
+		At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.NodeUp{Name: "n1"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +67,8 @@ func TestSnapshotWaits(t *testing.T) {
 // is started meanwhile: clients do not ask for it again.
 func TestWorkAsOf(t *testing.T) {
 	const nodes = 300
-	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: noHistory{}, wakeups: newWakeups(), events: newEventLog(maxFeed), stats: newStats(),
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: history.New(noHistory{}),
+		wakeups: newWakeups(), events: eventlog.New(eventlog.Size), stats: metrics.NewStats(),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{}, wake: make(chan struct{}, 1)}
 	at, index := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), uint64(0)
 	apply := func(cmd cluster.Command) cluster.Applied {
@@ -81,14 +88,21 @@ func TestWorkAsOf(t *testing.T) {
 	names, jobs, started := make([]cluster.NodeName, nodes), make([]cluster.JobID, nodes), make([]uint64, nodes)
 	for i := range nodes {
 		names[i] = cluster.NodeName(fmt.Sprintf("n%03d", i))
-		apply(&cluster.NodeUp{Name: names[i], Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
-		jobs[i] = apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 1}}}).Result.(cluster.JobID)
+		apply(&cluster.NodeUp{
+			Name:      names[i],
+			Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000},
+		})
+		jobs[i] = apply(&cluster.Submit{
+			Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 1}},
+		}).Result.(cluster.JobID)
 	}
 	var starting sync.WaitGroup
 	starting.Go(func() {
 		for i := range nodes {
-			apply(&cluster.Decide{Decisions: []cluster.Decision{{Job: jobs[i], Task: cluster.TaskAny, Start: &cluster.Alloc{
-				Partition: "main", Shares: []cluster.Share{{Node: names[i], CPUs: cluster.NewIDSet(0), Tasks: 1}}}}}})
+			apply(&cluster.Decide{Decisions: []cluster.Decision{{Job: jobs[i], Task: cluster.TaskAny,
+				Start: &cluster.Alloc{
+					Partition: "main",
+					Shares:    []cluster.Share{{Node: names[i], CPUs: cluster.NewIDSet(0), Tasks: 1}}}}}})
 			started[i] = index
 		}
 	})
@@ -112,7 +126,8 @@ func TestWorkAsOf(t *testing.T) {
 	}
 	for i, name := range names {
 		if !has[name] {
-			t.Errorf("node %s was told of its work as of %v; its job started at %d, and it does not know", name, told[name], started[i])
+			t.Errorf("node %s was told of its work as of %v; its job started at %d, and it does not know",
+				name, told[name], started[i])
 		}
 	}
 	if !slices.IsSorted(started) || started[0] == 0 {

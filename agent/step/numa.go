@@ -24,8 +24,8 @@ const (
 	mpolBind      = 2
 )
 
-// take gives the calling thread, and what it starts from now on, the policy.
-func (m *Memory) take() error {
+// Take gives the calling thread, and what it starts from now on, the policy.
+func (m *Memory) Take() error {
 	mode, bits := uintptr(mpolBind), make([]uint64, m.Nodes.Max()/64+2)
 	switch {
 	case m.Nodes.Empty():
@@ -72,7 +72,8 @@ func BindMemory(b cluster.MemBinding, local int) (m *Memory, refused string) {
 		if how == "mask_mem" {
 			how += "; 0x" + strings.ToLower(cluster.ShortMask(nodes))
 		}
-		return nil, fmt.Sprintf("NUMA node %d does not exist; cannot bind local task %d to it (--mem-bind=%s)", n, local, how)
+		return nil, fmt.Sprintf("NUMA node %d does not exist; cannot bind local task %d to it (--mem-bind=%s)",
+			n, local, how)
 	}
 	return &Memory{Nodes: nodes, Prefer: b.Prefer}, ""
 }

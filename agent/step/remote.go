@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/cgroup"
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,9 @@ const (
 	startWait     = 10 * time.Second // for a new supervisor to listen
 	maxRedial     = 2 * time.Second  // between attempts to have a supervisor
 )
+
+// ReadyEnv names the variable with the descriptor on which a new supervisor says it listens.
+const ReadyEnv = "MUSTER_READY_FD"
 
 // Remote runs steps through the supervisor process of a directory.
 type Remote struct {
@@ -46,14 +50,14 @@ type Remote struct {
 }
 
 type answer struct {
-	reply
+	Reply
 	lost bool
 }
 
 var _ Runner = (*Remote)(nil)
 
 // Open connects to the supervisor of dir, or starts one by executing exe (program and
-// arguments), which must end up in SupervisorMain for the same dir.
+// arguments), which must end up in Main for the same dir.
 func Open(dir string, exe []string) (*Remote, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -89,8 +93,8 @@ func (r *Remote) Close() error {
 	return nil
 }
 
-func dialSock(dir string) (net.Conn, error) {
-	path, done, err := sockPath(dir)
+func DialSock(dir string) (net.Conn, error) {
+	path, done, err := SockPath(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +107,8 @@ func (r *Remote) connect() (net.Conn, error) {
 	var err error
 	for range 3 {
 		var conn net.Conn
-		if conn, err = dialSock(r.dir); err == nil {
-			if _, err = conn.Write(appendMessage(nil, msgHello)); err == nil {
+		if conn, err = DialSock(r.dir); err == nil {
+			if _, err = conn.Write(AppendMessage(nil, MsgHello)); err == nil {
 				return conn, nil
 			}
 			conn.Close()
@@ -119,7 +123,7 @@ func (r *Remote) connect() (net.Conn, error) {
 // spawn starts a supervisor in a session, and where possible a cgroup, of its own, and waits
 // until it listens or has given up (another may serve dir).
 func (r *Remote) spawn() error {
-	log, err := os.OpenFile(filepath.Join(r.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(r.dir, LogName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -132,13 +136,11 @@ func (r *Remote) spawn() error {
 	cmd := exec.Command(r.exe[0], r.exe[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, r.dir
 	cmd.ExtraFiles = []*os.File{pw}
-	cmd.Env = append(os.Environ(), readyEnv+"=3")
+	cmd.Env = append(os.Environ(), ReadyEnv+"=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if c := openCgroups(r.dir); c != nil {
-		defer c.release()
-		home := c.base + "/" + homeGroup
-		os.Mkdir(home, 0o755)
-		if fd, err := unix.Open(home, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+	if c := cgroup.Open(r.dir); c != nil {
+		defer c.Release()
+		if fd, err := c.OpenHome(); err == nil {
 			defer unix.Close(fd)
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 		}
@@ -157,7 +159,7 @@ func (r *Remote) spawn() error {
 	go cmd.Wait() // its end is the process's; it outlives Remote
 	pr.SetReadDeadline(time.Now().Add(startWait))
 	if n, err := pr.Read(make([]byte, 1)); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("supervisor does not answer; see %s", filepath.Join(r.dir, logName))
+		return fmt.Errorf("supervisor does not answer; see %s", filepath.Join(r.dir, LogName))
 	}
 	return nil
 }
@@ -212,15 +214,15 @@ func (r *Remote) again() net.Conn {
 
 func (r *Remote) read(conn net.Conn) {
 	for {
-		kind, body, err := readMessage(conn, 1<<31-1)
+		kind, body, err := ReadMessage(conn, 1<<31-1)
 		if err != nil {
 			return
 		}
 		switch kind {
-		case msgReply:
-			n, body, err := cutNumber(body)
+		case MsgReply:
+			n, body, err := CutNumber(body)
 			var a answer
-			if err != nil || wire.Unmarshal(body, &a.reply) != nil {
+			if err != nil || wire.Unmarshal(body, &a.Reply) != nil {
 				return
 			}
 			r.mu.Lock()
@@ -230,7 +232,7 @@ func (r *Remote) read(conn net.Conn) {
 			if ch != nil {
 				ch <- a
 			}
-		case msgPush, msgFull:
+		case MsgPush, MsgFull:
 			var list []Status
 			if wire.Unmarshal(body, &list) != nil {
 				return
@@ -278,9 +280,9 @@ func (r *Remote) deliver() {
 }
 
 // call makes a request. One that may be repeated is, if the connection breaks meanwhile.
-func (r *Remote) call(kind byte, body []byte, repeat bool) (reply, error) {
+func (r *Remote) call(kind byte, body []byte, repeat bool) (Reply, error) {
 	if len(body)+16 > MaxMessage {
-		return reply{}, fmt.Errorf("request of %d bytes: %w", len(body), unix.E2BIG)
+		return Reply{}, fmt.Errorf("request of %d bytes: %w", len(body), unix.E2BIG)
 	}
 	for {
 		r.mu.Lock()
@@ -291,7 +293,7 @@ func (r *Remote) call(kind byte, body []byte, repeat bool) (reply, error) {
 			case <-up:
 				continue
 			case <-r.closed:
-				return reply{}, ErrClosed
+				return Reply{}, ErrClosed
 			}
 		}
 		r.n++
@@ -300,22 +302,22 @@ func (r *Remote) call(kind byte, body []byte, repeat bool) (reply, error) {
 		r.waiting[n] = ch
 		r.mu.Unlock()
 		r.wmu.Lock()
-		_, err := conn.Write(appendMessage(nil, kind, number(n), body))
+		_, err := conn.Write(AppendMessage(nil, kind, Number(n), body))
 		r.wmu.Unlock()
 		if err != nil {
 			conn.Close() // the reader answers
 		}
 		a := <-ch
 		if !a.lost {
-			return a.reply, a.reply.err()
+			return a.Reply, a.Reply.err()
 		}
 		select {
 		case <-r.closed:
-			return reply{}, ErrClosed
+			return Reply{}, ErrClosed
 		default:
 		}
 		if !repeat {
-			return reply{}, fmt.Errorf("supervisor went away: %w", unix.EPIPE)
+			return Reply{}, fmt.Errorf("supervisor went away: %w", unix.EPIPE)
 		}
 	}
 }
@@ -335,7 +337,7 @@ func (r *Remote) Start(specs ...Spec) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.call(msgStart, b, true); err != nil {
+		if _, err := r.call(MsgStart, b, true); err != nil {
 			return err
 		}
 		specs = specs[n:]
@@ -343,35 +345,35 @@ func (r *Remote) Start(specs ...Spec) error {
 	return nil
 }
 
-func (r *Remote) callJSON(kind byte, v any, repeat bool) (reply, error) {
+func (r *Remote) callJSON(kind byte, v any, repeat bool) (Reply, error) {
 	b, err := wire.Marshal(v)
 	if err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	return r.call(kind, b, repeat)
 }
 
 // Signal implements Runner. Only SIGKILL is sent again if the supervisor is replaced meanwhile.
 func (r *Remote) Signal(id ID, sig syscall.Signal, scope Scope) error {
-	_, err := r.callJSON(msgSignal, signalRequest{id, int(sig), scope}, sig == syscall.SIGKILL)
+	_, err := r.callJSON(MsgSignal, SignalRequest{id, int(sig), scope}, sig == syscall.SIGKILL)
 	return err
 }
 
 // Freeze implements Runner.
 func (r *Remote) Freeze(id ID, stop bool) error {
-	_, err := r.callJSON(msgFreeze, freezeRequest{id, stop}, true)
+	_, err := r.callJSON(MsgFreeze, FreezeRequest{id, stop}, true)
 	return err
 }
 
 // SetNote implements Runner. A supervisor of a version before this keeps the old note, and breaks the connection.
 func (r *Remote) SetNote(id ID, note []byte) error {
-	_, err := r.callJSON(msgSetNote, noteRequest{id, note}, false)
+	_, err := r.callJSON(MsgSetNote, NoteRequest{id, note}, false)
 	return err
 }
 
 // List implements Runner.
 func (r *Remote) List() ([]Status, error) {
-	rep, err := r.call(msgList, nil, true)
+	rep, err := r.call(MsgList, nil, true)
 	return rep.List, err
 }
 
@@ -380,25 +382,25 @@ func (r *Remote) Changes() <-chan Status { return r.changes }
 
 // Forget implements Runner.
 func (r *Remote) Forget(ids ...ID) error {
-	_, err := r.callJSON(msgForget, ids, true)
+	_, err := r.callJSON(MsgForget, ids, true)
 	return err
 }
 
 // Adopt implements Runner.
 func (r *Remote) Adopt(id ID, pid int) error {
-	_, err := r.callJSON(msgAdopt, adoptRequest{id, pid}, false)
+	_, err := r.callJSON(MsgAdopt, AdoptRequest{id, pid}, false)
 	return err
 }
 
 // Release implements Runner. A supervisor of a version before this has nothing to let go of, and breaks the connection.
 func (r *Remote) Release(id ID) error {
-	_, err := r.callJSON(msgRelease, id, false)
+	_, err := r.callJSON(MsgRelease, id, false)
 	return err
 }
 
 // Shutdown kills every step and ends the supervisor, then closes r.
 func (r *Remote) Shutdown() error {
-	_, err := r.call(msgStop, nil, false)
+	_, err := r.call(MsgStop, nil, false)
 	r.Close()
 	return err
 }
@@ -409,7 +411,7 @@ func (r *Remote) Upgrade(exe string) error {
 	r.mu.Lock()
 	lost := r.lost
 	r.mu.Unlock()
-	if _, err := r.callJSON(msgUpgrade, exe, false); err != nil {
+	if _, err := r.callJSON(MsgUpgrade, exe, false); err != nil {
 		return err
 	}
 	select {
@@ -430,19 +432,19 @@ func (r *Remote) Upgrade(exe string) error {
 
 // Attach implements Runner: the connection speaks the protocol of package stream.
 func (r *Remote) Attach(id ID) (net.Conn, error) {
-	conn, err := dialSock(r.dir)
+	conn, err := DialSock(r.dir)
 	if err != nil {
 		return nil, err
 	}
 	b, _ := wire.Marshal(id)
 	conn.SetDeadline(time.Now().Add(startWait))
-	_, err = conn.Write(appendMessage(nil, msgAttach, b))
-	var rep reply
+	_, err = conn.Write(AppendMessage(nil, MsgAttach, b))
+	var rep Reply
 	if err == nil {
 		var kind byte
 		var body []byte
-		if kind, body, err = readMessage(conn, maxFirst); err == nil && kind == msgReply {
-			if _, body, err = cutNumber(body); err == nil {
+		if kind, body, err = ReadMessage(conn, MaxFirst); err == nil && kind == MsgReply {
+			if _, body, err = CutNumber(body); err == nil {
 				err = wire.Unmarshal(body, &rep)
 			}
 		}
@@ -456,4 +458,10 @@ func (r *Remote) Attach(id ID) (net.Conn, error) {
 	}
 	conn.SetDeadline(time.Time{})
 	return conn, nil
+}
+
+// Say implements Runner.
+func (r *Remote) Say(id ID, text string, ends bool) error {
+	_, err := r.callJSON(MsgSay, SayRequest{id, text, !ends}, false)
+	return err
 }

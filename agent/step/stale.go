@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // pid is the supervisor's process id, as the kernel says.
@@ -21,13 +19,9 @@ func (r *Remote) pid() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var cred *unix.Ucred
-	var cerr error
-	if err := raw.Control(func(fd uintptr) { cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	cred, err := peer(raw)
+	if err != nil {
 		return 0, err
-	}
-	if cerr != nil {
-		return 0, cerr
 	}
 	return int(cred.Pid), nil
 }
@@ -38,11 +32,11 @@ func (r *Remote) Instance() string {
 	if err != nil {
 		return ""
 	}
-	st, ok := readStat(pid)
+	st, ok := ReadProcess(pid)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%d@%d", pid, st.start)
+	return fmt.Sprintf("%d@%d", pid, st.Start)
 }
 
 // Stale reports whether the supervisor runs another program file than exe: it was started before

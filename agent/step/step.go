@@ -1,14 +1,18 @@
-// Package step runs steps as process trees that outlive the daemon. A Spec says what to run
-// on one node; the supervisor, a small process of its own, starts it, holds its stdio and keeps
-// its exit codes until the daemon has taken them.
+// Package step says what a step's part on one node is (Spec), how it fares (Status), and who runs it (Runner): by
+// Remote the supervisor, a process of its own that outlives the daemon (package supervisor), over the messages of
+// wire.go; by supervisor.Timers nobody, for nodes without processes.
 package step
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"dev.muster/agent/cgroup"
 	"dev.muster/agent/container"
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
@@ -88,7 +92,7 @@ type Spec struct {
 	// PIDEnv names an environment variable that shall hold the task's own process id.
 	PIDEnv string `json:"pid_env,omitempty"`
 	// Fence is what the job's processes may use.
-	Fence Fence `json:"fence,omitzero"`
+	Fence cgroup.Fence `json:"fence,omitzero"`
 	// Server is a process that serves the tasks; nil: none. They start once it is ready.
 	Server *Server `json:"server,omitempty"`
 	// Private are folders that the job has for itself; nil: none. Needs root.
@@ -124,10 +128,10 @@ type TaskStatus struct {
 	Ended   time.Time          `json:"ended,omitzero"`
 	Exit    cluster.ExitStatus `json:"exit,omitzero"`
 	Core    bool               `json:"core,omitempty"`  // dumped core
-	OOM     bool               `json:"oom,omitempty"`   // the job's memory was used up, and processes of the step were killed for it
+	OOM     bool               `json:"oom,omitempty"`   // the job's memory was used up: the kernel killed processes
 	Error   string             `json:"error,omitempty"` // could not be started: what failed
 	Errno   int                `json:"errno,omitempty"`
-	Fault   bool               `json:"fault,omitempty"` // it is this node's, not the step's, that it could not be started
+	Fault   bool               `json:"fault,omitempty"` // that it could not be started is this node's fault
 	// Lost: the supervisor itself was replaced by force and the kernel could not tell the exit code.
 	Lost  bool              `json:"lost,omitempty"`
 	Usage cluster.TaskUsage `json:"usage,omitzero"`
@@ -185,4 +189,60 @@ type Runner interface {
 	Release(id ID) error
 	// Attach opens the step's stream connection (see DESIGN.md of this package).
 	Attach(id ID) (net.Conn, error)
+}
+
+// Group is the step's cgroup below that of its supervisor: JOB/STEP.
+func (id ID) Group() string {
+	job, name := id.GroupPath()
+	return job + "/" + name
+}
+
+// GroupPath names the groups of a step's job and, below it, of the step.
+func (id ID) GroupPath() (job, name string) {
+	node := strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '/' {
+			return '_'
+		}
+		return r
+	}, string(id.Node))
+	job = fmt.Sprintf("job_%d.%d@%s", id.Job, id.Attempt, node)
+	switch id.Step {
+	case cluster.BatchStep:
+		return job, "step_batch"
+	case cluster.ExternStep:
+		return job, "step_extern"
+	case cluster.InteractiveStep:
+		return job, "step_interactive"
+	}
+	return job, "step_" + strconv.Itoa(id.Step)
+}
+
+// Server is a process of the step's user that serves the tasks of a node: the process manager of an
+// MPI library. Package pmi says what it finds at which descriptor. It starts before the tasks and
+// ends with the step.
+type Server struct {
+	Argv  []string `json:"argv"`
+	Env   []string `json:"env,omitempty"`
+	Setup []byte   `json:"setup,omitempty"` // of pmi.Setup; dropped after the launch
+	Tasks bool     `json:"tasks,omitempty"` // each task has a socket to it
+	// Wait is how long the tasks wait until it is ready; 0: for readyTime.
+	Wait time.Duration `json:"wait,omitempty"`
+	// Dir is a folder of the user's that is there as long as the step is; empty: none.
+	Dir string `json:"dir,omitempty"`
+}
+
+// ErrorsTo is where a task's standard error leads.
+func (t *Task) ErrorsTo() IO {
+	if t.Stderr.Kind == Same {
+		return t.Stdout
+	}
+	return t.Stderr
+}
+
+// ExecFailed is what the error of a task starts with whose program could not be run.
+const ExecFailed = "execve(): "
+
+// NotRun reports whether the task's program could not be run; Errno says why.
+func (t *TaskStatus) NotRun() bool {
+	return t.Errno != 0 && strings.HasPrefix(t.Error, ExecFailed)
 }

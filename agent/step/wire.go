@@ -2,6 +2,7 @@ package step
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -19,22 +21,22 @@ import (
 // The messages between Remote and the supervisor. Each is a length (4 bytes, of the rest), a
 // kind and a payload.
 const (
-	msgHello   = 1  // Remote: first message of a control connection
-	msgAttach  = 2  // first message of a stream connection; payload: an ID
-	msgStart   = 10 // requests: number (4 bytes) + body
-	msgSignal  = 11
-	msgFreeze  = 12
-	msgList    = 13
-	msgForget  = 14
-	msgStop    = 15
-	msgUpgrade = 16
-	msgSay     = 17
-	msgRelease = 18
-	msgAdopt   = 19
-	msgReply   = 20 // supervisor: number + reply
-	msgPush    = 21 // supervisor: changed []Status
-	msgFull    = 22 // supervisor: every Status, first on a connection
-	msgSetNote = 23
+	MsgHello   = 1  // Remote: first message of a control connection
+	MsgAttach  = 2  // first message of a stream connection; payload: an ID
+	MsgStart   = 10 // requests: number (4 bytes) + body
+	MsgSignal  = 11
+	MsgFreeze  = 12
+	MsgList    = 13
+	MsgForget  = 14
+	MsgStop    = 15
+	MsgUpgrade = 16
+	MsgSay     = 17
+	MsgRelease = 18
+	MsgAdopt   = 19
+	MsgReply   = 20 // supervisor: number + reply
+	MsgPush    = 21 // supervisor: changed []Status
+	MsgFull    = 22 // supervisor: every Status, first on a connection
+	MsgSetNote = 23
 )
 
 // Limits of the control connection.
@@ -43,14 +45,14 @@ const (
 	// cannot be started.
 	MaxMessage = 32 << 20
 	// maxFirst bounds the first message of a connection.
-	maxFirst = 4 << 10
+	MaxFirst = 4 << 10
 	// MaxConns bounds the connections the supervisor serves at a time.
 	MaxConns = 1024
 )
 
 var errMessage = errors.New("malformed message")
 
-func appendMessage(b []byte, kind byte, parts ...[]byte) []byte {
+func AppendMessage(b []byte, kind byte, parts ...[]byte) []byte {
 	n := 1
 	for _, p := range parts {
 		n += len(p)
@@ -63,9 +65,9 @@ func appendMessage(b []byte, kind byte, parts ...[]byte) []byte {
 	return b
 }
 
-// readMessage reads one message of at most limit bytes. Memory grows with what arrives, not
+// ReadMessage reads one message of at most limit bytes. Memory grows with what arrives, not
 // with what the length claims.
-func readMessage(r io.Reader, limit int) (kind byte, body []byte, err error) {
+func ReadMessage(r io.Reader, limit int) (kind byte, body []byte, err error) {
 	var head [5]byte
 	if _, err = io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
@@ -87,9 +89,9 @@ func readMessage(r io.Reader, limit int) (kind byte, body []byte, err error) {
 	return head[4], b.Bytes(), nil
 }
 
-func number(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+func Number(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-func cutNumber(b []byte) (uint32, []byte, error) {
+func CutNumber(b []byte) (uint32, []byte, error) {
 	if len(b) < 4 {
 		return 0, nil, errMessage
 	}
@@ -97,7 +99,7 @@ func cutNumber(b []byte) (uint32, []byte, error) {
 }
 
 func cutBlob(b []byte) (blob, rest []byte, err error) {
-	n, b, err := cutNumber(b)
+	n, b, err := CutNumber(b)
 	if err != nil || int64(n) > int64(len(b)) {
 		return nil, nil, errMessage
 	}
@@ -128,7 +130,7 @@ func encodeSpecs(specs []Spec) ([]byte, error) {
 	return b, nil
 }
 
-func decodeSpecs(b []byte) (specs []Spec, err error) {
+func DecodeSpecs(b []byte) (specs []Spec, err error) {
 	j, b, err := cutBlob(b)
 	if err != nil {
 		return nil, err
@@ -152,35 +154,35 @@ func decodeSpecs(b []byte) (specs []Spec, err error) {
 	return specs, nil
 }
 
-type signalRequest struct {
+type SignalRequest struct {
 	ID    ID    `json:"id"`
 	Sig   int   `json:"sig"`
 	Scope Scope `json:"scope"`
 }
 
-type noteRequest struct {
+type NoteRequest struct {
 	ID   ID     `json:"id"`
 	Note []byte `json:"note"`
 }
 
-type freezeRequest struct {
+type FreezeRequest struct {
 	ID   ID   `json:"id"`
 	Stop bool `json:"stop"`
 }
 
-// reply answers a request; Errno keeps the kernel's error comparable over the socket.
-type reply struct {
+// Reply answers a request; Errno keeps the kernel's error comparable over the socket.
+type Reply struct {
 	Error   string   `json:"error,omitempty"`
 	Errno   int      `json:"errno,omitempty"`
 	Unknown bool     `json:"unknown,omitempty"`
 	List    []Status `json:"list,omitempty"`
 }
 
-func replyTo(err error) reply {
+func ReplyTo(err error) Reply {
 	if err == nil {
-		return reply{}
+		return Reply{}
 	}
-	r := reply{Error: err.Error(), Unknown: errors.Is(err, ErrUnknown)}
+	r := Reply{Error: err.Error(), Unknown: errors.Is(err, ErrUnknown)}
 	var no unix.Errno
 	if errors.As(err, &no) {
 		r.Errno = int(no)
@@ -188,7 +190,7 @@ func replyTo(err error) reply {
 	return r
 }
 
-func (r reply) err() error {
+func (r Reply) err() error {
 	switch {
 	case r.Error == "":
 		return nil
@@ -202,16 +204,16 @@ func (r reply) err() error {
 
 // File names in the supervisor's directory.
 const (
-	sockName    = "supervisor.sock"
-	lockName    = "supervisor.lock"
-	logName     = "supervisor.log"
-	journalName = "journal"
-	hostsName   = "hosts"
+	SockName    = "supervisor.sock"
+	LockName    = "supervisor.lock"
+	LogName     = "supervisor.log"
+	JournalName = "journal"
+	HostsName   = "hosts"
 )
 
-// sockPath is a path to the socket short enough for a socket address; done releases it.
-func sockPath(dir string) (path string, done func(), err error) {
-	path = filepath.Join(dir, sockName)
+// SockPath is a path to the socket short enough for a socket address; done releases it.
+func SockPath(dir string) (path string, done func(), err error) {
+	path = filepath.Join(dir, SockName)
 	if len(path) < 100 {
 		return path, func() {}, nil
 	}
@@ -219,16 +221,36 @@ func sockPath(dir string) (path string, done func(), err error) {
 	if err != nil {
 		return "", nil, &os.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + sockName, func() { unix.Close(fd) }, nil
+	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + SockName, func() { unix.Close(fd) }, nil
 }
 
-// friendly reports whether the process at the other end is root or of our own user.
-func friendly(c *net.UnixConn) bool {
+// Friendly reports whether the process at the other end is root or of our own user.
+func Friendly(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false
 	}
-	var cred *unix.Ucred
-	raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	cred, err := peer(raw)
 	return err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Geteuid())
+}
+
+// peer is the process at the other end of a connection, as the kernel says.
+func peer(raw syscall.RawConn) (cred *unix.Ucred, err error) {
+	cerr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return cred, cmp.Or(cerr, err)
+}
+
+// AdoptRequest names a step and a process that is to be part of it.
+type AdoptRequest struct {
+	ID  ID  `json:"id"`
+	PID int `json:"pid"`
+}
+
+// SayRequest names a step and a line of the node's own.
+type SayRequest struct {
+	ID   ID     `json:"id"`
+	Text string `json:"text"`
+	Only bool   `json:"only,omitempty"` // it does not say that the step is being ended
 }

@@ -64,7 +64,8 @@ type Keyring interface{ Credentials() *Credentials }
 // ServerTLS is the configuration of the one port. admit decides of a caller that has a valid
 // certificate whether it still is a member.
 func ServerTLS(ring Keyring, admit func(Peer, string) error) *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ProtoBeat, ProtoAPI, ProtoRaft, ProtoJoin, ProtoGossip},
+	base := &tls.Config{MinVersion: tls.VersionTLS13,
+		NextProtos: []string{ProtoBeat, ProtoAPI, ProtoRaft, ProtoJoin, ProtoGossip},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ring.Credentials().certificate(), nil },
 		VerifyConnection: func(s tls.ConnectionState) error {
@@ -126,7 +127,9 @@ func JoinTLS(authority string) *tls.Config {
 			if err != nil {
 				return err
 			}
-			p, err := (&Credentials{ca: s.PeerCertificates[len(s.PeerCertificates)-1], Peer: named}).verify(s.PeerCertificates)
+			p, err := (&Credentials{
+				ca: s.PeerCertificates[len(s.PeerCertificates)-1], Peer: named,
+			}).verify(s.PeerCertificates)
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,8 @@ type JoinToken struct {
 
 // ParseToken reads a token.
 func ParseToken(text string) (JoinToken, error) {
-	bad := cluster.Errorf(cluster.Invalid, "", "this is no join token: want mst1.AUTHORITY.ID.SECRET, as muster token create prints it")
+	bad := cluster.Errorf(cluster.Invalid, "",
+		"this is no join token: want mst1.AUTHORITY.ID.SECRET, as muster token create prints it")
 	p := strings.Split(strings.TrimSpace(text), ".")
 	if len(p) != 4 || p[0] != tokenPrefix || len(p[1]) != 64 || p[2] == "" {
 		return JoinToken{}, bad
@@ -50,7 +51,9 @@ func NewToken(ca *cluster.CA) (text, id, verifier string, err error) {
 		return "", "", "", err
 	}
 	sum := sha256.Sum256(secret)
-	return strings.Join([]string{tokenPrefix, authority, id, hex.EncodeToString(secret)}, "."), id, hex.EncodeToString(sum[:]), nil
+	return strings.Join([]string{
+		tokenPrefix, authority, id, hex.EncodeToString(secret),
+	}, "."), id, hex.EncodeToString(sum[:]), nil
 }
 
 func authorityOf(cert []byte) (string, error) {

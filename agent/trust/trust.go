@@ -105,14 +105,16 @@ func NewCA(now time.Time) (*cluster.CA, error) {
 		return nil, err
 	}
 	t := &x509.Certificate{SerialNumber: num, Subject: pkix.Name{CommonName: "muster " + hex.EncodeToString(id)},
-		NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign}
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(caLife), IsCA: true, BasicConstraintsValid: true,
+		MaxPathLenZero: true,
+		KeyUsage:       x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
 	if err != nil {
 		return nil, fmt.Errorf("make the cluster's authority: %w", err)
 	}
-	return &cluster.CA{ClusterID: hex.EncodeToString(id), Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		Key: string(text), Gossip: [][]byte{gossip}}, nil
+	return &cluster.CA{ClusterID: hex.EncodeToString(id),
+		Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		Key:  string(text), Gossip: [][]byte{gossip}}, nil
 }
 
 // Issue makes a certificate for the key of a signed request. Whether the one who asks may have it is
@@ -123,7 +125,8 @@ func Issue(ca *cluster.CA, csr []byte, role cluster.Role, name string, now time.
 		return nil, nil, cluster.Errorf(cluster.Invalid, "", "certificate request: %v", err)
 	}
 	if err := req.CheckSignature(); err != nil {
-		return nil, nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "certificate request is not signed by its key: %v", err)
+		return nil, nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"certificate request is not signed by its key: %v", err)
 	}
 	issuer, err := parseCert([]byte(ca.Cert))
 	if err != nil {
@@ -137,8 +140,10 @@ func Issue(ca *cluster.CA, csr []byte, role cluster.Role, name string, now time.
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &x509.Certificate{SerialNumber: num, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdate), NotAfter: now.Add(LeafLife),
-		URIs: []*url.URL{{Scheme: "muster", Host: ca.ClusterID, Path: "/" + string(role) + "/" + name}}, KeyUsage: x509.KeyUsageDigitalSignature,
+	t := &x509.Certificate{SerialNumber: num, Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(LeafLife),
+		URIs:        []*url.URL{{Scheme: "muster", Host: ca.ClusterID, Path: "/" + string(role) + "/" + name}},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, t, issuer, req.PublicKey, key)
 	if err != nil {
@@ -241,7 +246,9 @@ func Store(dir string, ca, cert, key []byte) (*Credentials, error) {
 func (c *Credentials) Request() ([]byte, error) { return request(c.key) }
 
 func request(key *ecdsa.PrivateKey) ([]byte, error) {
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "muster"}}, key)
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "muster"},
+	}, key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
 	}

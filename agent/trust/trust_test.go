@@ -122,13 +122,26 @@ func TestMembersMeet(t *testing.T) {
 		want           string // "" for success, else in either end's error
 	}{
 		{"a node calls a server", serve, ClientTLS(ring{node}, ProtoAPI, cluster.RoleServer), ""},
-		{"a node of another cluster", serve, ClientTLS(ring{stranger}, ProtoAPI, cluster.RoleServer), "unknown authority"},
+		{
+			"a node of another cluster", serve, ClientTLS(ring{stranger}, ProtoAPI, cluster.RoleServer),
+			"unknown authority",
+		},
 		{"an expired certificate", serve, ClientTLS(ring{expired}, ProtoAPI, cluster.RoleServer), "expired"},
 		{"a revoked member", revoked, ClientTLS(ring{node}, ProtoAPI, cluster.RoleServer), "was revoked"},
 		{"no certificate", serve, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{ProtoAPI}}, "certificate"},
-		{"a server of another cluster", ServerTLS(ring{stranger}, anybody), ClientTLS(ring{node}, ProtoAPI, cluster.RoleServer), "unknown authority"},
-		{"a node that plays server", ServerTLS(ring{node}, anybody), ClientTLS(ring{server}, ProtoRaft, cluster.RoleServer), "n1 is a node"},
-		{"old TLS", serve, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, NextProtos: []string{ProtoAPI}}, "version"},
+		{
+			"a server of another cluster", ServerTLS(ring{stranger}, anybody),
+			ClientTLS(ring{node}, ProtoAPI, cluster.RoleServer), "unknown authority",
+		},
+		{
+			"a node that plays server", ServerTLS(ring{node}, anybody),
+			ClientTLS(ring{server}, ProtoRaft, cluster.RoleServer), "n1 is a node",
+		},
+		{
+			"old TLS", serve,
+			&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, NextProtos: []string{ProtoAPI}},
+			"version",
+		},
 	} {
 		_, _, serr, cerr := meet(t, tc.server, tc.client)
 		got := errors.Join(serr, cerr)
@@ -148,7 +161,9 @@ func TestJoinTalksOnlyToItsCluster(t *testing.T) {
 	if err != nil || tok.ID != id {
 		t.Fatalf("parse %q: %+v, %v", text, tok, err)
 	}
-	s, c, _, cerr := meet(t, ServerTLS(ring{member(t, ca, cluster.RoleServer, "s1", begin)}, anybody), JoinTLS(tok.Authority))
+	s, c, _, cerr := meet(t, ServerTLS(ring{
+		member(t, ca, cluster.RoleServer, "s1", begin),
+	}, anybody), JoinTLS(tok.Authority))
 	if cerr != nil {
 		t.Fatal(cerr)
 	}
@@ -181,7 +196,9 @@ func TestJoinTalksOnlyToItsCluster(t *testing.T) {
 		!strings.Contains(cerr.Error(), "give the address of a server") {
 		t.Errorf("a node that plays server: %v", cerr)
 	}
-	for _, bad := range []string{"", "mst1.x.y.z", strings.Replace(text, "mst1", "mst9", 1), text[:len(text)-2], text + ".1"} {
+	for _, bad := range []string{
+		"", "mst1.x.y.z", strings.Replace(text, "mst1", "mst9", 1), text[:len(text)-2], text + ".1",
+	} {
 		if _, err := ParseToken(bad); err == nil {
 			t.Errorf("%q is taken for a token", bad)
 		}
@@ -221,8 +238,15 @@ func TestVouch(t *testing.T) {
 		{"forged", forged, node.Peer, call, string(body), "signature is wrong"},
 		{"too old", sign(node, begin.Add(-time.Hour)), node.Peer, call, string(body), "set the clocks right"},
 		{"from the future", sign(node, begin.Add(time.Hour)), node.Peer, call, string(body), "set the clocks right"},
-		{"of a stranger", sign(member(t, ca, cluster.RoleNode, "n9", begin), begin), server.Peer, call, string(body), "not a member"},
-		{"of another cluster", sign(node, begin), Peer{Cluster: "x", Role: cluster.RoleNode, Name: "n1", Public: node.Peer.Public}, call, string(body), "another cluster"},
+		{
+			"of a stranger", sign(member(t, ca, cluster.RoleNode, "n9", begin), begin), server.Peer, call,
+			string(body), "not a member",
+		},
+		{
+			"of another cluster", sign(node, begin),
+			Peer{Cluster: "x", Role: cluster.RoleNode, Name: "n1", Public: node.Peer.Public}, call,
+			string(body), "another cluster",
+		},
 		{"garbage", "x.y", node.Peer, call, string(body), "can not be read"},
 	} {
 		check.Member = func(name string) (*cluster.Member, bool) {

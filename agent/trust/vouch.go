@@ -51,7 +51,8 @@ func (c *Credentials) Vouch(u User, call string, body []byte, now time.Time) (st
 		return "", err
 	}
 	sum := sha256.Sum256(body)
-	a, err := wire.Marshal(Assertion{User: u, Cluster: c.Cluster, By: c.Name, At: now, Nonce: hex.EncodeToString(nonce), Call: call,
+	a, err := wire.Marshal(Assertion{User: u, Cluster: c.Cluster, By: c.Name, At: now,
+		Nonce: hex.EncodeToString(nonce), Call: call,
 		Body: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return "", err
@@ -110,7 +111,8 @@ func (k *Checker) Check(text string, peer Peer, call string, body []byte, now ti
 	case a.Call != call || a.Body != hex.EncodeToString(sum[:]):
 		return refuse("it is meant for another request")
 	case a.At.After(now.Add(clockSlack)) || a.At.Before(now.Add(-vouchLife-clockSlack)):
-		return refuse("it was made at %s, now is %s: set the clocks right", a.At.Format(time.RFC3339), now.Format(time.RFC3339))
+		return refuse("it was made at %s, now is %s: set the clocks right", a.At.Format(time.RFC3339),
+			now.Format(time.RFC3339))
 	}
 	if !k.fresh(a.By+" "+a.Nonce, now) {
 		return refuse("it was used before")

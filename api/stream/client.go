@@ -33,6 +33,7 @@ type Stream struct {
 	seq    uint64  // last input number given
 	input  []Frame // input not yet known to be written
 	inputN int     // bytes in input
+	room   int     // bytes that may be in input
 	wmu    sync.Mutex
 	win    *Frame // the newest size, told again after a redial
 	err    error
@@ -42,7 +43,7 @@ type Stream struct {
 // step (step.Runner.Attach, or a tunnel to it); its error ends the stream. last is the number
 // of the last frame the caller already has, 0 for the start.
 func New(dial func() (io.ReadWriteCloser, error), last uint64) *Stream {
-	s := &Stream{dial: dial, last: last, acked: last}
+	s := &Stream{dial: dial, last: last, acked: last, room: InputWindow}
 	s.moved.L = &s.mu
 	return s
 }
@@ -72,6 +73,8 @@ func (s *Stream) Next() (Frame, error) {
 			s.r = nil
 		case f.Kind == InputAck:
 			s.written(f.Seq)
+		case f.Kind == Room:
+			s.widen(f.Seq)
 		case f.Kind == Replaced:
 			return Frame{}, s.fail(ErrReplaced)
 		case f.Numbered() && f.Seq <= s.last: // seen
@@ -179,6 +182,14 @@ func (s *Stream) written(seq uint64) {
 	s.mu.Unlock()
 }
 
+// widen goes by what the other side has room for.
+func (s *Stream) widen(room uint64) {
+	s.mu.Lock()
+	s.room = max(InputWindow, int(min(room, ServerRoom)))
+	s.moved.Broadcast()
+	s.mu.Unlock()
+}
+
 // send writes f if there is a connection; a failure shows in Next.
 func (s *Stream) send(f Frame) {
 	s.wmu.Lock()
@@ -215,9 +226,9 @@ func (s *Stream) sendInput(f Frame) error {
 // window. It keeps no reference to data.
 func (s *Stream) Input(task int32, data []byte) error {
 	for len(data) > 0 {
-		n := min(len(data), MaxData/2)
+		n := min(len(data), MaxData)
 		s.mu.Lock()
-		for s.err == nil && s.inputN+n > InputWindow {
+		for s.err == nil && s.inputN+n > s.room {
 			s.moved.Wait()
 		}
 		err := s.err

@@ -26,6 +26,8 @@ const (
 	InputAck Kind = 17 // to the client: input up to Seq has been written
 	Replaced Kind = 18 // to the client, last: a newer attachment has taken the place of this one
 
+	Room Kind = 19 // to the client: Seq bytes of input may be sent beyond what was written; older clients skip it
+
 	Hello    Kind = 32 // from the client, first: Seq is the last output number it has
 	Ack      Kind = 33 // from the client: output up to Seq may be dropped
 	Stdin    Kind = 34 // from the client, numbered: Data for Task or AllTasks
@@ -50,7 +52,8 @@ const StepServer = -3
 // Limits of the protocol.
 const (
 	MaxData     = 64 << 10  // bytes of Data in one frame
-	InputWindow = 256 << 10 // bytes of input a client may have sent beyond what was written
+	InputWindow = 256 << 10 // bytes of input a client may have sent beyond what was written, where no Room was told
+	ServerRoom  = 4 << 20   // the Room of a step that has a server: what it is told is large, and all wait for it
 )
 
 const headLen = 1 + 8 + 4

@@ -87,7 +87,10 @@ func TestPut(t *testing.T) {
 		{"in the place of another", true, chunks(text), true, "old", text, ",,"},
 		{"there is another", false, nil, false, "old", "old", "file exists"},
 		{"cut off", false, chunks(text)[:20], false, "", "", ",the file has not arrived whole: unexpected EOF"},
-		{"cut off, in the place of another", true, chunks(text)[:20], false, "old", "old", ",the file has not arrived whole: unexpected EOF"},
+		{
+			"cut off, in the place of another", true, chunks(text)[:20], false, "old", "old",
+			",the file has not arrived whole: unexpected EOF",
+		},
 		{"broken", false, broken, true, "", "", ",the file has not arrived whole"},
 		{"not wanted", true, chunks(text), false, "old", "old", ","},
 	} {
@@ -98,7 +101,12 @@ func TestPut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		parts := []any{cast.Order{Put: file, Force: c.force, Times: true, About: cast.About{Mode: 0o751, Accessed: 1e9, Modified: 2e9}}}
+		parts := []any{
+			cast.Order{
+				Put: file, Force: c.force, Times: true,
+				About: cast.About{Mode: 0o751, Accessed: 1e9, Modified: 2e9},
+			},
+		}
 		if c.sent != nil {
 			parts = append(parts, c.sent)
 		}

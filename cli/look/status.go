@@ -207,7 +207,9 @@ func (st *clusterStatus) countNodes(nodes []api.NodeInfo) {
 		c.Down, c.Drained = c.Down+front.BoolInt(gone(state)), c.Drained+front.BoolInt(state == "drained" ||
 			state == "draining")
 		used := n.Load.CPUs.Len()
-		st.CPUs.Total, st.CPUs.Used, st.CPUs.Out = st.CPUs.Total+n.Inventory.CPUs, st.CPUs.Used+used, st.CPUs.Out+front.BoolInt(state != "")*(n.Inventory.CPUs-used)
+		st.CPUs.Total = st.CPUs.Total + n.Inventory.CPUs
+		st.CPUs.Used = st.CPUs.Used + used
+		st.CPUs.Out = st.CPUs.Out + front.BoolInt(state != "")*(n.Inventory.CPUs-used)
 		if state != "" {
 			k := key{state, n.Reason, n.ReasonBy}
 			if groups[k] == nil {

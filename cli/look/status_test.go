@@ -22,7 +22,10 @@ func statusOf(f *slurmtest.Server, sys *front.Sys, servers ...api.Server) *clust
 	return st
 }
 
-var threeServers = []api.Server{{Name: "s1", Addr: "a:1", Leader: true, Voter: true, Up: true}, {Name: "s2", Addr: "a:2", Voter: true, Up: true}, {Name: "s3", Addr: "a:3", Voter: true}}
+var threeServers = []api.Server{
+	{Name: "s1", Addr: "a:1", Leader: true, Voter: true, Up: true},
+	{Name: "s2", Addr: "a:2", Voter: true, Up: true}, {Name: "s3", Addr: "a:3", Voter: true},
+}
 
 // TestStatus: one screen tells of servers, nodes by reason, GPUs, the queue and what needs attention.
 func TestStatus(t *testing.T) {
@@ -31,8 +34,10 @@ func TestStatus(t *testing.T) {
 	var out bytes.Buffer
 	st := statusOf(f, &front.Sys{}, threeServers...)
 	st.print(&out, painter{})
-	for _, want := range []string{"servers  2 of 3 up, s1 leads", "nodes    5 of 8 up", "1 down", "2 drained", "GPUs     h100 4 of 64 in use, 24 out of service",
-		"  server s3 (a:3) does not answer\n", "  gpu-node-007 down: Not responding (by slurm)\n", "  gpu-node-008 drained: bad dimm here and more text (by root)\n", "waits longest"} {
+	for _, want := range []string{"servers  2 of 3 up, s1 leads", "nodes    5 of 8 up", "1 down",
+		"2 drained", "GPUs     h100 4 of 64 in use, 24 out of service",
+		"  server s3 (a:3) does not answer\n", "  gpu-node-007 down: Not responding (by slurm)\n",
+		"  gpu-node-008 drained: bad dimm here and more text (by root)\n", "waits longest"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
@@ -70,7 +75,10 @@ func TestStatusOff(t *testing.T) {
 	failed.Down, failed.Reason, failed.ReasonBy = true, "ResumeTimeout reached", "slurm"
 	var out bytes.Buffer
 	statusOf(f, &front.Sys{}, threeServers[:2]...).print(&out, painter{})
-	for _, want := range []string{"nodes    2 of 8 up, 0 with jobs, 5 off, 1 down\n", " 8 out of service", "gpu-node-008 down: ResumeTimeout reached (by slurm)"} {
+	for _, want := range []string{
+		"nodes    2 of 8 up, 0 with jobs, 5 off, 1 down\n", " 8 out of service",
+		"gpu-node-008 down: ResumeTimeout reached (by slurm)",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

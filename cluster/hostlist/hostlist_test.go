@@ -79,7 +79,9 @@ func TestRoundTrip(t *testing.T) {
 	for range 2000 {
 		names := make([]string, r.IntN(20))
 		for i := range names {
-			names[i] = []string{"a", "b-", "n1-", ""}[r.IntN(4)] + pad(r.Uint64N(120), r.IntN(4)) + []string{"", "", "", "x"}[r.IntN(4)]
+			names[i] = []string{"a", "b-", "n1-", ""}[r.IntN(4)] + pad(r.Uint64N(120), r.IntN(4)) + []string{
+				"", "", "", "x",
+			}[r.IntN(4)]
 		}
 		got, err := Expand(Compress(names))
 		if err != nil || !slices.Equal(got, names) {
@@ -89,7 +91,10 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func FuzzExpand(f *testing.F) {
-	for _, s := range []string{"a[1-3]", "a[001-003,7]b[1-2],c", "a[", "]", "a[1-99999999999999999999]", "000000000000000000000001"} {
+	for _, s := range []string{
+		"a[1-3]", "a[001-003,7]b[1-2],c", "a[", "]", "a[1-99999999999999999999]",
+		"000000000000000000000001",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

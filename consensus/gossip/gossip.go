@@ -75,9 +75,13 @@ func Open(cfg Config) (*Gossip, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip keys: %w", err)
 	}
-	g := &Gossip{keys: ring, self: cfg.Self, role: cfg.Role, changes: make(chan struct{}, 1), members: map[string]Member{}}
+	g := &Gossip{
+		keys: ring, self: cfg.Self, role: cfg.Role, changes: make(chan struct{}, 1),
+		members: map[string]Member{},
+	}
 	if n := len(g.NodeMeta(memberlist.MetaMaxSize)); n == 0 {
-		return nil, fmt.Errorf("what gossip says of %s (%s) has more than %d bytes", cfg.Self.Name, cfg.Self.Addr, memberlist.MetaMaxSize)
+		return nil, fmt.Errorf("what gossip says of %s (%s) has more than %d bytes", cfg.Self.Name,
+			cfg.Self.Addr, memberlist.MetaMaxSize)
 	}
 	t, err := newTransport(cfg, &vetter{label: cfg.Cluster, keys: ring.GetKeys})
 	if err != nil {
@@ -214,7 +218,10 @@ func (g *Gossip) note(n *memberlist.Node, gone bool) {
 	case gone && leaves:
 		delete(g.members, n.Name)
 	case !leaves:
-		g.members[n.Name] = Member{Name: n.Name, Role: words[0], Addr: words[1], Version: words[2], Failed: gone, Since: time.Now()}
+		g.members[n.Name] = Member{
+			Name: n.Name, Role: words[0], Addr: words[1], Version: words[2], Failed: gone,
+			Since: time.Now(),
+		}
 	}
 	select {
 	case g.changes <- struct{}{}:

@@ -150,7 +150,10 @@ func TestJoinAndMeta(t *testing.T) {
 			t.Errorf("b knows of c: %+v", m)
 		}
 	}
-	long := Config{Cluster: "one", Self: Member{Name: "x", Addr: "127.0.0.1:1", Version: string(make([]byte, 600))}, Keys: [][]byte{key(1)}, Log: quiet}
+	long := Config{
+		Cluster: "one", Self: Member{Name: "x", Addr: "127.0.0.1:1", Version: string(make([]byte, 600))},
+		Keys: [][]byte{key(1)}, Log: quiet,
+	}
 	if _, err := Open(long); err == nil {
 		t.Error("data of 600 bytes was taken")
 	}
@@ -159,7 +162,9 @@ func TestJoinAndMeta(t *testing.T) {
 // TestRole: a member that wants to know of servers alone is not told of thousands of others.
 func TestRole(t *testing.T) {
 	as := func(name, role, wants string) *instance {
-		return openAs(t, Config{Cluster: "one", Self: Member{Name: name, Role: role}, Keys: [][]byte{key(1)}, Role: wants})
+		return openAs(t, Config{
+			Cluster: "one", Self: Member{Name: name, Role: role}, Keys: [][]byte{key(1)}, Role: wants,
+		})
 	}
 	a, b, s := as("a", "node", "server"), as("b", "node", ""), as("s", "server", "")
 	if err := a.Join([]string{b.addr}); err != nil {

@@ -38,7 +38,10 @@ func newTransport(cfg Config, vet *vetter) (*transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %s of this member: %w", cfg.Self.Addr, err)
 	}
-	t := &transport{cfg: cfg, vet: vet, ip: addr.IP, port: addr.Port, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), done: make(chan struct{})}
+	t := &transport{
+		cfg: cfg, vet: vet, ip: addr.IP, port: addr.Port, packets: make(chan *memberlist.Packet),
+		streams: make(chan net.Conn), done: make(chan struct{}),
+	}
 	if v4 := t.ip.To4(); v4 != nil {
 		t.ip = v4
 	}

@@ -108,7 +108,8 @@ func (a *air) Accept() (net.Conn, error) {
 func alone(t testing.TB) (*Gossip, *air) {
 	t.Helper()
 	a := &air{packets: make(chan []byte), streams: make(chan net.Conn), done: make(chan struct{})}
-	g, err := Open(Config{Cluster: "one", Self: Member{Name: "a", Role: "server", Addr: "127.0.0.1:9"}, Keys: [][]byte{key(1)}, Packets: a, Streams: a, Log: quiet,
+	g, err := Open(Config{Cluster: "one", Self: Member{Name: "a", Role: "server", Addr: "127.0.0.1:9"},
+		Keys: [][]byte{key(1)}, Packets: a, Streams: a, Log: quiet,
 		Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") }})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,10 @@ func (a *air) say(text []byte) {
 // hostile are messages by which a member that has the key, as every node does, ended the process of each other one.
 func hostile() map[string][]byte {
 	member := func(vsn int) map[string]any {
-		return map[string]any{"Name": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "State": 0, "Incarnation": 1, "Vsn": make([]byte, vsn)}
+		return map[string]any{
+			"Name": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "State": 0, "Incarnation": 1,
+			"Vsn": make([]byte, vsn),
+		}
 	}
 	return map[string][]byte{
 		"nothing":               {},
@@ -151,7 +155,10 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	a.say(sealedStream(pushPull(map[string]any{"Nodes": 1, "UserStateLen": 0, "Join": true},
-		map[string]any{"Name": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "State": 0, "Incarnation": 1, "Vsn": []byte{1, 5, 2, 0, 0, 0}, "Meta": []byte("node\nx:1\nv")})))
+		map[string]any{
+			"Name": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "State": 0, "Incarnation": 1,
+			"Vsn": []byte{1, 5, 2, 0, 0, 0}, "Meta": []byte("node\nx:1\nv"),
+		})))
 	if list := g.Members(); len(list) != 1 || list[0].Name != "x" || list[0].Addr != "x:1" {
 		t.Errorf("known are %+v", list)
 	}
@@ -174,7 +181,9 @@ func TestLengths(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		for _, kind := range []byte{pingMsg, indirectPingMsg, ackMsg, suspectMsg, aliveMsg, deadMsg, nackMsg, pushPullMsg, errorMsg} {
+		for _, kind := range []byte{
+			pingMsg, indirectPingMsg, ackMsg, suspectMsg, aliveMsg, deadMsg, nackMsg, pushPullMsg, errorMsg,
+		} {
 			a.packets <- sealedPacket(append([]byte{kind}, text...))
 			a.say(sealedStream(append([]byte{kind}, text...)))
 		}
@@ -196,7 +205,10 @@ func FuzzGossip(f *testing.F) {
 			f.Add(how, text)
 		}
 	}
-	member := map[string]any{"Node": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "Incarnation": 1, "Vsn": []byte{1, 5, 2, 0, 0, 0}, "Meta": []byte("node\nx:1\nv")}
+	member := map[string]any{
+		"Node": "x", "Addr": []byte{127, 0, 0, 1}, "Port": 9, "Incarnation": 1,
+		"Vsn": []byte{1, 5, 2, 0, 0, 0}, "Meta": []byte("node\nx:1\nv"),
+	}
 	one := pushPull(member)
 	for _, kind := range []byte{pingMsg, indirectPingMsg, ackMsg, suspectMsg, aliveMsg, deadMsg, nackMsg} {
 		one := append([]byte{kind}, one[1:]...)

@@ -22,7 +22,10 @@ func known(t *testing.T, text string) []*reason {
 
 // TestStaleReasons: a reason that explains nothing, or too much, is itself an error.
 func TestStaleReasons(t *testing.T) {
-	cmds := []command{{1, "", "srun a", false}, {2, "", "srun b", false}, {3, "", "srun c", false}, {4, "", "srun d", false}, {5, "", "squeue", false}}
+	cmds := []command{
+		{1, "", "srun a", false}, {2, "", "srun b", false}, {3, "", "srun c", false},
+		{4, "", "srun d", false}, {5, "", "squeue", false},
+	}
 	cases := []struct {
 		known   string
 		differs int // the first commands of the list
@@ -74,15 +77,24 @@ func TestReplace(t *testing.T) {
 	r := replacer{base: 2100, end: 2110, dir: "/tmp/x/s/001", own: "22.05.8"}
 	for _, c := range []struct{ in, want string }{
 		{"Submitted batch job 2101\n", "Submitted batch job JJJ2\n"},
-		{"salloc: Relinquishing job allocation 2100\nsalloc: Job allocation 2100 has been revoked.\n", "salloc: Relinquishing job allocation JJJ1\n"},
-		{"salloc: Granted job allocation 2100\nsalloc: Waiting for resource configuration\nsalloc: Nodes n[1-2] are ready for job\n", "salloc: Granted job allocation JJJ1\n"},
+		{
+			"salloc: Relinquishing job allocation 2100\nsalloc: Job allocation 2100 has been revoked.\n",
+			"salloc: Relinquishing job allocation JJJ1\n",
+		},
+		{
+			"salloc: Granted job allocation 2100\nsalloc: Waiting for resource configuration\nsalloc: Nodes n[1-2] are ready for job\n",
+			"salloc: Granted job allocation JJJ1\n",
+		},
 		{"slurm-wlm 22.05.8 (muster abc123)\n", "slurm VERSION\n"},
 		{"slurm 22.05.8\n", "slurm VERSION\n"},
 		{"idle 22.05.8 1\n", "idle VERSION 1\n"},
 		{"JobState=RUNNING Reason=Prolog x\n", "JobState=RUNNING Reason=None x\n"},
 		{"a Scheduler=Backfill\n", "a Scheduler=ANY\n"},
 		{"FAILED|SchedBackfill,StartRecieved\n", "FAILED|SchedANY,StartRecieved\n"},
-		{"sbatch: error: Batch job submission failed: X\nsbatch: why: too many\n", "sbatch: error: Batch job submission failed: X\n"},
+		{
+			"sbatch: error: Batch job submission failed: X\nsbatch: why: too many\n",
+			"sbatch: error: Batch job submission failed: X\n",
+		},
 		{"/tmp/x/s/001/out\n", "/DIR/out\n"},
 	} {
 		if got := r.replace(c.in); got != c.want {

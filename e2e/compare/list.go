@@ -87,7 +87,9 @@ func staleReasons(cmds []command, list []*reason, all bool) (out []string) {
 		ran := slices.ContainsFunc(cmds, func(c command) bool { return strings.Contains(c.text, r.match) })
 		switch {
 		case r.used > maxMatches && !r.many:
-			out = append(out, fmt.Sprintf("known.txt: %q explains %d commands, more than %d: name them, or begin its reason with \"many: \"", r.match, r.used, maxMatches))
+			out = append(out,
+				fmt.Sprintf("known.txt: %q explains %d commands, more than %d: name them, or begin its reason with \"many: \"",
+					r.match, r.used, maxMatches))
 		case !ran && all:
 			out = append(out, fmt.Sprintf("known.txt: %q is part of no command: take the line out", r.match))
 		case ran && r.used == 0 && !r.chance:

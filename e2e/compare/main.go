@@ -38,7 +38,7 @@ func main() {
 	known := flag.String("known", "e2e/compare/known.txt", "the list of known differences")
 	prelude := flag.String("prelude", "e2e/compare/prelude.sh", "shell functions for the commands")
 	only := flag.String("only", "", "run only commands with this text, or these numbers with blanks between")
-	limit := flag.Duration("limit", 20*time.Second, "bound on one command")
+	limit := flag.Duration("limit", time.Minute, "bound on one command")
 	dir := flag.String("dir", "", "scratch folder (must be readable by all)")
 	slurmPath := flag.String("slurm-path", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "PATH with Slurm's commands")
 	slurmConf := flag.String("slurm-conf", "", "slurm.conf of the reference")
@@ -52,10 +52,19 @@ func main() {
 	check(err)
 	reasons, err := readKnown(*known)
 	check(err)
-	common := []string{"HOME=" + *dir, "LANG=C.UTF-8", "TZ=UTC", "USER=root", "LOGNAME=root", "SHELL=/bin/bash", "BASH_ENV=" + pre}
+	common := []string{
+		"HOME=" + *dir, "LANG=C.UTF-8", "TZ=UTC", "USER=root", "LOGNAME=root", "SHELL=/bin/bash",
+		"BASH_ENV=" + pre,
+	}
 	sides := []*side{
-		{name: "slurm", dir: *dir + "/s", env: append([]string{"PATH=" + *slurmPath, "SLURM_CONF=" + *slurmConf}, common...)},
-		{name: "muster", dir: *dir + "/m", env: append([]string{"PATH=" + *bin + ":" + *slurmPath, "MUSTER_SOCKET=" + *socket}, common...)},
+		{
+			name: "slurm", dir: *dir + "/s",
+			env: append([]string{"PATH=" + *slurmPath, "SLURM_CONF=" + *slurmConf}, common...),
+		},
+		{
+			name: "muster", dir: *dir + "/m",
+			env: append([]string{"PATH=" + *bin + ":" + *slurmPath, "MUSTER_SOCKET=" + *socket}, common...),
+		},
 	}
 	check(sameIDs(sides))
 	results := make([][]outcome, len(sides))
@@ -103,7 +112,7 @@ func pick(cmds []command, only string) (out []command) {
 func sameIDs(sides []*side) error {
 	top := 0
 	for _, s := range sides {
-		s.idle()
+		s.idle(noEnd) // a run before this one may have been stopped
 		id, err := s.nextID()
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -116,7 +125,8 @@ func sameIDs(sides []*side) error {
 	}
 	for _, s := range sides {
 		if len(strconv.Itoa(s.base)) != len(strconv.Itoa(top)) {
-			return fmt.Errorf("job ids of %s start at %d, the others at %d: start muster with FirstJobId", s.name, s.base, top)
+			return fmt.Errorf("job ids of %s start at %d, the others at %d: start muster with FirstJobId",
+				s.name, s.base, top)
 		}
 	}
 	return nil
@@ -133,10 +143,17 @@ func (s *side) nextID() (int, error) {
 	return id + 1, nil
 }
 
-// idle ends everything that is left of a command.
-func (s *side) idle() {
-	s.shell("restore", "/", 40*time.Second)
+// idle ends everything that is left of a command, and what one has made that was stopped in its middle.
+func (s *side) idle(code string) {
+	line := "restore"
+	if strings.HasPrefix(code, noEnd) {
+		line = "stopped=yes restore"
+	}
+	s.shell(line, "/", 40*time.Second)
 }
+
+// noEnd begins the exit code of a command that was stopped.
+const noEnd = "no end in "
 
 // do runs one command in a fresh folder and replaces what varies.
 func (s *side) do(c command, limit time.Duration) outcome {
@@ -146,7 +163,7 @@ func (s *side) do(c command, limit time.Duration) outcome {
 	check(os.Chmod(dir, 0o777))
 	var o outcome
 	o.stdout, o.stderr, o.code = s.shell(c.text, dir, limit)
-	s.idle()
+	s.idle(o.code)
 	end, err := s.nextID()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "compare: %s after %d: %v\n", s.name, c.number, err)
@@ -172,7 +189,7 @@ func (s *side) shell(line, dir string, limit time.Duration) (stdout, stderr, cod
 	var x *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		code = "no end in " + limit.String()
+		code = noEnd + limit.String()
 	case errors.As(err, &x):
 		code = strconv.Itoa(x.ExitCode())
 	case err != nil:

@@ -32,7 +32,8 @@ as() { local u=$1; shift; setpriv --reuid "$u" --regid "$u" --init-groups env HO
 
 no_jobs() { [ -z "$(squeue -h 2>/dev/null)" ]; }
 idle_nodes() { ! sinfo -h -N -o %T | grep -qv '^idle$'; }
-# restore: cancel everything and bring the nodes back.
+# restore: cancel everything and bring the nodes back. What a command has made that was stopped in its middle goes,
+# too: others would run elsewhere or be refused, and look different.
 restore() {
 	local j n
 	j=$(squeue -h -o %A 2>/dev/null | sort -u)
@@ -42,4 +43,8 @@ restore() {
 		for n in $(sinfo -h -N -o '%N %T' | awk '$2 ~ /drain|drng|down|fail/ {print $1}' | sort -u); do scontrol update nodename="$n" state=resume; done
 		until_ 60 idle_nodes
 	fi
+	[ -z "$stopped" ] && return
+	for n in $(scontrol show -o reservation | grep -o '^ReservationName=[^ ]*'); do scontrol delete "$n"; done
+	for n in $(sinfo -a -h -o %R | sort -u | grep -vxE 'debug|train|priority'); do scontrol delete partitionname="$n"; done
+	scontrol update nodename='gpu-node-[001-008]' weight=1
 } >/dev/null 2>&1

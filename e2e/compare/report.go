@@ -33,7 +33,8 @@ func report(cmds []command, results [][]outcome, reasons []*reason, show, all bo
 	if len(explained) > 0 {
 		fmt.Printf("\n--- known differences (e2e/compare/known.txt)\n%s", strings.Join(explained, ""))
 	}
-	fmt.Printf("\n%d commands, %d same, %d differ, %d of them known\n", len(cmds), same, differ+len(explained), len(explained))
+	fmt.Printf("\n%d commands, %d same, %d differ, %d of them known\n", len(cmds), same,
+		differ+len(explained), len(explained))
 	wrong := staleReasons(cmds, reasons, all)
 	for _, w := range wrong {
 		fmt.Println(w)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"dev.muster/agent/server"
+	"dev.muster/agent/heartbeat"
 	"dev.muster/cluster"
 )
 
@@ -39,12 +39,12 @@ type group struct {
 	cut        int
 	seen       int // entries that have been judged
 	flight     []*proposal
-	heartbeats *server.Heartbeats
+	heartbeats *heartbeat.Heartbeats
 	restored   int // states that were made from a snapshot
 }
 
 func newGroup() group {
-	g := group{heartbeats: server.NewHeartbeats()}
+	g := group{heartbeats: heartbeat.New()}
 	for i := range g.servers {
 		g.servers[i] = &replica{s: cluster.NewState()}
 	}
@@ -212,7 +212,7 @@ func (w *world) elect(i int, passed [][]byte) {
 	w.leads, w.s = i, w.servers[i].s
 	w.advance(w.servers[i], w.end())
 	w.commit(passed)
-	w.heartbeats = server.NewHeartbeats()
+	w.heartbeats = heartbeat.New()
 	w.heartbeats.Grace(w.s.Snapshot(), w.now)
 	w.wake(0)
 }

@@ -41,7 +41,9 @@ func newNode(w *world, i int) *node {
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 16, ThreadsPerCore: 1 + i%2, MemMB: 128000}
 	inv.CPUs = 32 * inv.ThreadsPerCore
 	for g := range 4 * (i % 2) {
-		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: g, Type: []string{"a100", "h100"}[i/2%2], Cores: cluster.RangeIDSet(g/2*16, g/2*16+15)})
+		inv.GPUs = append(inv.GPUs, cluster.GPU{
+			Index: g, Type: []string{"a100", "h100"}[i/2%2], Cores: cluster.RangeIDSet(g/2*16, g/2*16+15),
+		})
 	}
 	n := &node{w: w, name: cluster.NodeName(fmt.Sprintf("n%05d", i)), inv: inv}
 	n.boot()

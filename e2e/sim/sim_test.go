@@ -98,7 +98,8 @@ type run struct {
 
 func newWorld(t *testing.T, p plan) *world {
 	w := &world{t: t, plan: p, rng: rand.New(rand.NewPCG(p.seed, 42)), now: epoch, group: newGroup(),
-		byName: map[cluster.NodeName]*node{}, phases: map[cluster.JobID]cluster.Phase{}, ended: map[task]bool{}, submitted: map[task]bool{}, runs: map[run]int{},
+		byName: map[cluster.NodeName]*node{}, phases: map[cluster.JobID]cluster.Phase{},
+		ended: map[task]bool{}, submitted: map[task]bool{}, runs: map[run]int{},
 		busySince: map[run]time.Time{}}
 	w.s = w.servers[0].s
 	cfg := cluster.DefaultConfig()
@@ -274,7 +275,10 @@ func (w *world) inject(f fault) {
 // spec draws a job.
 func (w *world) spec(last []cluster.JobID) *cluster.JobSpec {
 	r := w.rng
-	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: fmt.Sprint("job", r.IntN(50)), UID: uint32(1000 + r.IntN(5)), Limit: time.Duration(5+r.IntN(60)) * time.Minute}
+	s := &cluster.JobSpec{
+		Layout: &cluster.Layout{}, Name: fmt.Sprint("job", r.IntN(50)), UID: uint32(1000 + r.IntN(5)),
+		Limit: time.Duration(5+r.IntN(60)) * time.Minute,
+	}
 	s.Hold = r.IntN(60) == 0
 	length := time.Duration(10+r.IntN(600)) * time.Second
 	if r.IntN(20) == 0 {
@@ -302,7 +306,10 @@ func (w *world) spec(last []cluster.JobID) *cluster.JobSpec {
 		s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: cluster.MemMB(500 * (1 + r.IntN(6)))}
 	}
 	if len(last) > 0 && r.IntN(12) == 0 {
-		kind := []cluster.DependType{cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK, cluster.SingletonOf, cluster.AfterCorr}[r.IntN(6)]
+		kind := []cluster.DependType{
+			cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK, cluster.SingletonOf,
+			cluster.AfterCorr,
+		}[r.IntN(6)]
 		d := cluster.Depend{Type: kind, Job: last[r.IntN(len(last))], Task: cluster.TaskAny}
 		if kind == cluster.SingletonOf {
 			d.Job = 0
@@ -425,7 +432,8 @@ func (w *world) play() {
 		if !w.ended[k] {
 			for j := range w.s.Jobs() {
 				if (j.ID == k.job || j.ArrayID == k.job) && j.Phase != cluster.Ended {
-					w.t.Logf("phase %d wait %q note %q alloc %v waiting %v depends %v", j.Phase, j.Wait, j.WaitNote, j.AllocNodes(), j.Waiting, j.Depends)
+					w.t.Logf("phase %d wait %q note %q alloc %v waiting %v depends %v", j.Phase, j.Wait,
+						j.WaitNote, j.AllocNodes(), j.Waiting, j.Depends)
 				}
 			}
 			w.fail("job %d task %d has not ended", k.job, k.task)
@@ -452,13 +460,21 @@ func draw(name string, seed uint64, nodes, jobs, check int, span time.Duration) 
 	p := plan{name: name, seed: seed, nodes: nodes, jobs: jobs, span: span, loss: 0.01, dup: 0.01, check: check}
 	when := func() time.Duration { return time.Duration(r.Int64N(int64(span))) }
 	for range 8 {
-		p.faults = append(p.faults, fault{at: when(), what: "leader"}, fault{at: when(), what: "snapshot", from: r.IntN(3)})
+		p.faults = append(p.faults, fault{at: when(), what: "leader"}, fault{
+			at: when(), what: "snapshot", from: r.IntN(3),
+		})
 	}
 	for range 3 + nodes/10 {
-		p.faults = append(p.faults, fault{at: when(), what: "reboot", from: r.IntN(nodes), n: 1, last: time.Duration(5+r.IntN(120)) * time.Second})
+		p.faults = append(p.faults, fault{
+			at: when(), what: "reboot", from: r.IntN(nodes), n: 1,
+			last: time.Duration(5+r.IntN(120)) * time.Second,
+		})
 	}
 	for range 3 {
-		p.faults = append(p.faults, fault{at: when(), what: "partition", from: r.IntN(nodes), n: max(nodes/20, 2), last: time.Duration(5+r.IntN(180)) * time.Second})
+		p.faults = append(p.faults, fault{
+			at: when(), what: "partition", from: r.IntN(nodes), n: max(nodes/20, 2),
+			last: time.Duration(5+r.IntN(180)) * time.Second,
+		})
 	}
 	return p
 }
@@ -486,6 +502,7 @@ func TestSim(t *testing.T) {
 		}
 	})
 	if !testing.Short() {
-		t.Run("large", func(t *testing.T) { newWorld(t, draw("large", *seedFlag, 200, 3000, 200, 90*time.Minute)).play() })
+		t.Run("large",
+			func(t *testing.T) { newWorld(t, draw("large", *seedFlag, 200, 3000, 200, 90*time.Minute)).play() })
 	}
 }

@@ -33,7 +33,7 @@ case $(cat /proc/cmdline) in
 esac
 cd /tmp
 code=0
-/muster/step.test -test.v -test.run 'Fence|TestAdopt|TestIsolation' || code=1
+/muster/supervisor.test -test.v -test.run 'Fence|TestAdopt|TestIsolation' || code=1
 cd /muster && ./e2e.test -test.v -test.run '^(TestFence|TestFenceOfEveryPath|TestSession)$' || code=1
 echo "fence tests: $code"
 poweroff -f

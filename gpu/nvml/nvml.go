@@ -121,7 +121,8 @@ func (s *source) Scan() (scan gpu.Scan) {
 		scan.Driver, _ = s.lib.SystemGetDriverVersion()
 	}
 	n, r := 0, nvml.ERROR_FUNCTION_NOT_FOUND
-	if s.canAny("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") && s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
+	if s.canAny("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") && s.canAny("nvmlDeviceGetHandleByIndex_v2",
+		"nvmlDeviceGetHandleByIndex") {
 		n, r = s.lib.DeviceGetCount()
 	}
 	if r != nvml.SUCCESS {
@@ -250,7 +251,10 @@ func (s *source) links(d nvml.Device, out *gpu.Reading) map[string]int {
 				ends[fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)]++
 			}
 		}
-		for _, c := range []nvml.NvLinkErrorCounter{nvml.NVLINK_ERROR_DL_REPLAY, nvml.NVLINK_ERROR_DL_RECOVERY, nvml.NVLINK_ERROR_DL_CRC_FLIT, nvml.NVLINK_ERROR_DL_CRC_DATA} {
+		for _, c := range []nvml.NvLinkErrorCounter{
+			nvml.NVLINK_ERROR_DL_REPLAY, nvml.NVLINK_ERROR_DL_RECOVERY, nvml.NVLINK_ERROR_DL_CRC_FLIT,
+			nvml.NVLINK_ERROR_DL_CRC_DATA,
+		} {
 			if s.can("nvmlDeviceGetNvLinkErrorCounter") {
 				if n, r := d.GetNvLinkErrorCounter(l, c); r == nvml.SUCCESS {
 					out.NVLinkErrors += n
@@ -355,7 +359,8 @@ func (s *source) load(d nvml.Device, out *gpu.Reading) {
 			out.Util = int(u.Gpu)
 		}
 	}
-	if !s.canAny("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses") {
+	if !s.canAny("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+		"nvmlDeviceGetComputeRunningProcesses") {
 		return
 	}
 	procs, _ := d.GetComputeRunningProcesses()
@@ -397,7 +402,8 @@ func (s *source) sliceLoads(d nvml.Device) (out []gpu.Load) {
 
 // Loads tells what runs on each GPU, with MIG on that is what runs in all its slices together, and then in each slice.
 func (s *source) Loads() []gpu.Load {
-	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex") {
+	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canAny("nvmlDeviceGetHandleByIndex_v2",
+		"nvmlDeviceGetHandleByIndex") {
 		return nil
 	}
 	n, r := s.lib.DeviceGetCount()
@@ -436,7 +442,9 @@ func (s *source) Loads() []gpu.Load {
 // eachSlice yields the MIG devices of a GPU, and notes whether MIG is on.
 func (s *source) eachSlice(d nvml.Device, out *gpu.Reading) iter.Seq[nvml.Device] {
 	return func(yield func(nvml.Device) bool) {
-		if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId") {
+		if !s.can("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount",
+			"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetGpuInstanceId",
+			"nvmlDeviceGetComputeInstanceId") {
 			return
 		}
 		mode, _, r := d.GetMigMode()
@@ -455,7 +463,8 @@ func (s *source) eachSlice(d nvml.Device, out *gpu.Reading) iter.Seq[nvml.Device
 // slices reads the MIG devices of a GPU.
 func (s *source) slices(d nvml.Device, out *gpu.Reading) {
 	for m := range s.eachSlice(d, out) {
-		g := cluster.GPU{PCI: out.GPU.PCI, Minor: out.GPU.Minor, NUMA: out.GPU.NUMA, Cores: out.GPU.Cores, Model: out.GPU.Model, Fabric: out.GPU.Fabric,
+		g := cluster.GPU{PCI: out.GPU.PCI, Minor: out.GPU.Minor, NUMA: out.GPU.NUMA, Cores: out.GPU.Cores,
+			Model: out.GPU.Model, Fabric: out.GPU.Fabric,
 			MIG: &cluster.MIG{Parent: out.GPU.UUID}}
 		g.UUID, _ = m.GetUUID()
 		g.MIG.Instance, _ = m.GetGpuInstanceId()
@@ -490,7 +499,8 @@ func (s *source) profile(m nvml.Device, mem cluster.MemMB) string {
 
 // Events waits for the driver's news for so long at most; none is no error.
 func (s *source) Events(wait time.Duration, tell func(gpu.Event)) error {
-	if !s.started.Load() || !s.can("nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetFree", "nvmlDeviceGetUUID") || !s.canAny("nvmlEventSetWait_v2", "nvmlEventSetWait") {
+	if !s.started.Load() || !s.can("nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetFree",
+		"nvmlDeviceGetUUID") || !s.canAny("nvmlEventSetWait_v2", "nvmlEventSetWait") {
 		return errors.New("NVML tells no events here")
 	}
 	set, r := s.lib.EventSetCreate()

@@ -44,7 +44,8 @@ var build = sync.OnceValues(func() (programs, error) {
 	if headers == "" {
 		return p, nil
 	}
-	if out, err := exec.Command("cc", "-Wall", "-I", headers, "-o", p.client, "testdata/client.c", "-l:libpmix.so.2").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-Wall", "-I", headers, "-o", p.client, "testdata/client.c",
+		"-l:libpmix.so.2").CombinedOutput(); err != nil {
 		return p, fmt.Errorf("build the client: %w\n%s", err, out)
 	}
 	return p, nil
@@ -52,7 +53,9 @@ var build = sync.OnceValues(func() (programs, error) {
 
 // pmixHeaders is the folder of the standard's headers, "" if there is none.
 func pmixHeaders() string {
-	for _, pattern := range []string{"/usr/lib/*/pmix2/include", "/usr/include/pmix", "/usr/include", "/usr/local/include"} {
+	for _, pattern := range []string{
+		"/usr/lib/*/pmix2/include", "/usr/include/pmix", "/usr/include", "/usr/local/include",
+	} {
 		found, _ := filepath.Glob(pattern + "/pmix_server.h")
 		if len(found) > 0 {
 			return filepath.Dir(found[0])
@@ -328,7 +331,8 @@ func (s *step) ok(what string, env ...string) {
 	if n := strings.Count(out, " ok\n"); n != s.setup.Size {
 		s.t.Fatalf("%s: %d of %d tasks say ok, and end with %v:\n%s", what, n, s.setup.Size, codes, out)
 	}
-	s.t.Logf("%s: %d tasks on %d nodes in %v", what, s.setup.Size, len(s.setup.Hosts), time.Since(begin).Round(time.Millisecond))
+	s.t.Logf("%s: %d tasks on %d nodes in %v", what, s.setup.Size, len(s.setup.Hosts),
+		time.Since(begin).Round(time.Millisecond))
 }
 
 func TestOpenMPI(t *testing.T) {

@@ -104,8 +104,10 @@ func TestJobInfo(t *testing.T) {
 		i := slices.IndexFunc(list, func(i info) bool { return i.key == key })
 		return list[i].value
 	}
-	for key, want := range map[string]any{keyJobSize: uint32(4), keyLocalSize: uint32(2), keyNumNodes: uint32(2), keyLocalPeers: "1,2",
-		keyLeader: rank(1), keyNodeID: uint32(1), keyHostname: "n1", keySessionID: uint32(7), keyMapping: "(vector,(0,1,1),(1,1,2),(0,1,1))"} {
+	for key, want := range map[string]any{keyJobSize: uint32(4), keyLocalSize: uint32(2),
+		keyNumNodes: uint32(2), keyLocalPeers: "1,2",
+		keyLeader: rank(1), keyNodeID: uint32(1), keyHostname: "n1", keySessionID: uint32(7),
+		keyMapping: "(vector,(0,1,1),(1,1,2),(0,1,1))"} {
 		if got := find(list, key); got != want {
 			t.Errorf("%s is %v", key, got)
 		}
@@ -122,7 +124,9 @@ func TestJobInfo(t *testing.T) {
 }
 
 func TestItem(t *testing.T) {
-	for _, it := range []item{{3, typeString, []byte("text")}, {0, typeByteObject, nil}, {1 << 20, typeUint32, make([]byte, 24)}} {
+	for _, it := range []item{
+		{3, typeString, []byte("text")}, {0, typeByteObject, nil}, {1 << 20, typeUint32, make([]byte, 24)},
+	} {
 		got, err := decodeItem([]byte(it.encode()))
 		if err != nil || got.rank != it.rank || got.kind != it.kind || !bytes.Equal(got.data, it.data) {
 			t.Errorf("%+v, %v", got, err)
@@ -165,7 +169,10 @@ func serversOf(t *testing.T, s pmi.Setup) *nodes {
 			answer(statusSuccess, fmt.Append(nil, "of rank ", p.rank, " by node ", i))
 		}
 		sv.dead = func(p proc) { n.dead <- fmt.Sprint(p.rank, " is dead, node ", i, " hears") }
-		n.servers, downs, ups, ends = append(n.servers, sv), append(downs, downW), append(ups, upR), append(ends, upW, downW)
+		n.servers = append(n.servers, sv)
+		downs = append(downs, downW)
+		ups = append(ups, upR)
+		ends = append(ends, upW, downW)
 		all.Go(func() { _ = sv.link.Listen(downR, sv.called, sv.lost) })
 	}
 	n.hub = pmi.NewHub(downs, func(a pmi.Aborted) { n.aborts <- a })
@@ -306,9 +313,13 @@ func TestServerNames(t *testing.T) {
 	one.lookup(n.proc(1), here, []string{"a"}, found)
 	a.want("0 [a=4 by 1]")
 	one.lookup(n.proc(1), directives{within: rangeSession, wait: true}, []string{"later"}, found)
-	zero.publish(n.proc(0), directives{within: rangeSession, persist: persistFirstRead}, map[string]item{"later": text(0, "5")}, a.op)
+	zero.publish(n.proc(0), directives{
+		within: rangeSession, persist: persistFirstRead,
+	}, map[string]item{"later": text(0, "5")}, a.op)
 	a.want("0", "0 [later=5 by 0]")
-	one.lookup(n.proc(1), directives{within: rangeSession, wait: true, timeout: time.Millisecond}, []string{"never"}, found)
+	one.lookup(n.proc(1), directives{
+		within: rangeSession, wait: true, timeout: time.Millisecond,
+	}, []string{"never"}, found)
 	a.want(fmt.Sprint(statusTimeout, " []"))
 	zero.unpublish(n.proc(0), wide, nil, a.op)
 	a.want("0")
@@ -326,7 +337,9 @@ func TestForm(t *testing.T) {
 			plain = append(plain, int(kind))
 		}
 	}
-	if want := []int{1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 30, 33, 40}; !reflect.DeepEqual(plain, want) {
+	if want := []int{
+		1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 30, 33, 40,
+	}; !reflect.DeepEqual(plain, want) {
 		t.Error(plain)
 	}
 }

@@ -14,7 +14,10 @@ func log() *Trace {
 	at := 0.0
 	for i := range 77_000 {
 		run := math.Exp(6.5 + 2*rng.NormFloat64())
-		j := Job{ID: strconv.Itoa(i), Submit: int64(at), Run: min(max(int64(run), 1), 64_800), CPUs: 1 << min(int(rng.ExpFloat64()*2), 8), User: strconv.Itoa(rng.IntN(80))}
+		j := Job{
+			ID: strconv.Itoa(i), Submit: int64(at), Run: min(max(int64(run), 1), 64_800),
+			CPUs: 1 << min(int(rng.ExpFloat64()*2), 8), User: strconv.Itoa(rng.IntN(80)),
+		}
 		j.Limit = (j.Run*int64(1+rng.IntN(8))/900 + 1) * 900
 		t.Jobs = append(t.Jobs, j)
 		at += rng.ExpFloat64() * float64(j.Run) * float64(j.CPUs) / 430 / 0.8

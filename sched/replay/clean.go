@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -52,7 +53,10 @@ func (t *Trace) clean() {
 		of  func(*Job) bool
 	}{
 		{"without run time", func(j *Job) bool { return j.Run <= 0 }},
-		{"without limit (--limit=runtime replays them as if they had asked for what they took)", func(j *Job) bool { return j.Limit <= 0 }},
+		{
+			"without limit (--limit=runtime replays them as if they had asked for what they took)",
+			func(j *Job) bool { return j.Limit <= 0 },
+		},
 		{"without " + t.scarce(), func(j *Job) bool { return want(j) <= 0 }},
 		{"with fewer " + t.scarce() + " than nodes", func(j *Job) bool { return want(j) < j.Nodes }},
 		{"of a partition without nodes", func(j *Job) bool { return home(parts, j) == nil }},
@@ -69,6 +73,18 @@ func (t *Trace) clean() {
 		t.Jobs[i].Run = min(t.Jobs[i].Run, t.Jobs[i].Limit)
 	}
 	slices.SortStableFunc(t.Jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+}
+
+// Spread puts submissions factor times as far apart as they were; those of one second stay together.
+func (t *Trace) Spread(factor float64) {
+	if len(t.Jobs) == 0 || factor == 1 {
+		return
+	}
+	first := t.Jobs[0].Submit
+	for i := range t.Jobs {
+		after := float64(t.Jobs[i].Submit - first)
+		t.Jobs[i].Submit = first + int64(math.Round(after*factor))
+	}
 }
 
 func (t *Trace) leave(n int, why string) {

@@ -101,7 +101,10 @@ func TestConservative(t *testing.T) {
 			tr.Nodes = append(tr.Nodes, Node{Name: "n" + strconv.Itoa(i), GPUs: []int{4, 4, 8, 2}[rng.IntN(4)]})
 		}
 		for i := range 60 {
-			j := Job{ID: strconv.Itoa(i), Submit: int64(i * rng.IntN(3) / 2), Limit: 1 + rng.Int64N(14), GPUs: 1 + rng.IntN(1+rng.IntN(8)), Nodes: rng.IntN(2) * rng.IntN(3)}
+			j := Job{
+				ID: strconv.Itoa(i), Submit: int64(i * rng.IntN(3) / 2), Limit: 1 + rng.Int64N(14),
+				GPUs: 1 + rng.IntN(1+rng.IntN(8)), Nodes: rng.IntN(2) * rng.IntN(3),
+			}
 			j.Run = 1 + rng.Int64N(j.Limit)
 			j.GPUs = max(j.GPUs, j.Nodes)
 			tr.Jobs = append(tr.Jobs, j)
@@ -116,7 +119,8 @@ func TestConservative(t *testing.T) {
 					nodes = append(nodes, x.node)
 				}
 				if slices.Sort(nodes); r.Start != w.start || !slices.Equal(r.Nodes, nodes) {
-					t.Fatalf("trace %d, %s: job %s starts at %d on %v, want %d on %v", seed, name, r.Job.ID, r.Start, r.Nodes, w.start, nodes)
+					t.Fatalf("trace %d, %s: job %s starts at %d on %v, want %d on %v", seed, name, r.Job.ID,
+						r.Start, r.Nodes, w.start, nodes)
 				}
 				if r.Start > r.Job.Submit {
 					moved++

@@ -29,7 +29,10 @@ func (t *Trace) WriteSchedule(w io.Writer, runs []Run) error {
 		for i, n := range r.Nodes {
 			names[i] = t.Nodes[n].Name + ":" + thousandths(r.Parts[i])
 		}
-		if err := out.Write([]string{r.Job.ID, strconv.FormatInt(r.Start, 10), strconv.FormatInt(r.End, 10), strings.Join(names, " ")}); err != nil {
+		if err := out.Write([]string{
+			r.Job.ID, strconv.FormatInt(r.Start, 10), strconv.FormatInt(r.End, 10),
+			strings.Join(names, " "),
+		}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +158,8 @@ func (p *plot) curves(n int, label string, most float64, from, to func(Run) int6
 	for i, c := range curves {
 		p.printf(`<polyline fill="none" stroke="%s" stroke-width="1.3" stroke-opacity="0.85" points="`, colours[i%len(colours)])
 		for k, y := range c {
-			p.printf("%.1f,%.1f ", plotLeft+(float64(k)+.5)*plotWidth/plotPoints, float64(top+plotHeight)-y/most*plotHeight)
+			p.printf("%.1f,%.1f ", plotLeft+(float64(k)+.5)*plotWidth/plotPoints,
+				float64(top+plotHeight)-y/most*plotHeight)
 		}
 		p.WriteString("\"/>\n")
 	}
@@ -184,7 +188,8 @@ func (p *plot) sizes(n int) {
 				left+0.1*width+bar*float64(i), float64(top+plotHeight)-height, bar, height, colours[i%len(colours)])
 		}
 		p.below(left+width/2, top+plotHeight+15, width, sizeName(list, k)+" "+many(class, p.what))
-		p.below(left+width/2, top+plotHeight+29, width, fmt.Sprintf("%d %s", classes[class], many(classes[class], "jobs")))
+		p.below(left+width/2, top+plotHeight+29, width,
+			fmt.Sprintf("%d %s", classes[class], many(classes[class], "jobs")))
 	}
 }
 

@@ -43,9 +43,11 @@ func History(jobs []*cluster.Job, nodes string, now []*cluster.Node, parts []clu
 	case len(jobs) == 0:
 		return nil, fmt.Errorf("accounting has no job of that time: give an earlier --since or a later --until")
 	case found == 0:
-		return nil, fmt.Errorf("none of the %d jobs that accounting has of that time has run and ended: give another --since or --until", len(jobs))
+		return nil, fmt.Errorf("none of the %d jobs that accounting has of that time has run and ended: give another --since or --until",
+			len(jobs))
 	case len(t.Jobs) == 0:
-		return nil, fmt.Errorf("none of the %d jobs that ran fits the %d nodes: give those that the cluster had by --nodes FILE", found, len(t.Nodes))
+		return nil, fmt.Errorf("none of the %d jobs that ran fits the %d nodes: give those that the cluster had by --nodes FILE",
+			found, len(t.Nodes))
 	}
 	return t, nil
 }
@@ -66,7 +68,8 @@ func ready(j *cluster.Job) time.Time {
 // pastJob is a job that ran, by what it was given; the number of nodes is open if it did not ask for one.
 func pastJob(j *cluster.Job, first time.Time) Job {
 	spec := j.Spec
-	out := Job{ID: fmt.Sprint(j.ID), Submit: seconds(ready(j).Sub(first)), Run: max(seconds(j.Ended.Sub(j.Started)-j.SuspendTotal), 1),
+	out := Job{ID: fmt.Sprint(j.ID), Submit: seconds(ready(j).Sub(first)),
+		Run:  max(seconds(j.Ended.Sub(j.Started)-j.SuspendTotal), 1),
 		User: spec.User, Group: spec.Account, Partition: j.Alloc.Partition, GPUMilli: 1000}
 	if out.Limit = seconds(j.Limit); j.Limit == 0 || j.Limit == cluster.Unlimited {
 		out.Limit = max(out.Run, 365*24*3600)

@@ -15,8 +15,11 @@ func TestHistory(t *testing.T) {
 	base := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
 	past := func(id cluster.JobID, submit, eligible, start, end int, limit time.Duration, nodes ...cluster.NodeName) *cluster.Job {
-		j := &cluster.Job{ID: id, Spec: &cluster.JobSpec{User: "u", Account: "team", Layout: &cluster.Layout{MinNodes: len(nodes)}}, Phase: cluster.Ended,
-			Submitted: at(submit), Eligible: at(eligible), Started: at(start), Ended: at(end), Limit: limit, Alloc: &cluster.Alloc{Partition: "main"}}
+		j := &cluster.Job{ID: id,
+			Spec:      &cluster.JobSpec{User: "u", Account: "team", Layout: &cluster.Layout{MinNodes: len(nodes)}},
+			Phase:     cluster.Ended,
+			Submitted: at(submit), Eligible: at(eligible), Started: at(start), Ended: at(end), Limit: limit,
+			Alloc: &cluster.Alloc{Partition: "main"}}
 		for _, n := range nodes {
 			j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n, CPUs: cluster.RangeIDSet(0, 3), MemMB: 1000})
 		}
@@ -24,7 +27,10 @@ func TestHistory(t *testing.T) {
 	}
 	running, never := past(3, 0, 0, 10, 20, time.Hour, "a"), past(4, 0, 0, 0, 10, time.Hour)
 	running.Phase, never.Alloc = cluster.Running, nil
-	jobs := []*cluster.Job{past(1, 100, 100, 100, 200, time.Hour, "a", "b"), past(2, 110, 150, 300, 360, cluster.Unlimited, "a"), running, never}
+	jobs := []*cluster.Job{
+		past(1, 100, 100, 100, 200, time.Hour, "a", "b"),
+		past(2, 110, 150, 300, 360, cluster.Unlimited, "a"), running, never,
+	}
 	var nodes []*cluster.Node
 	for _, n := range []cluster.NodeName{"a", "b"} {
 		nodes = append(nodes, &cluster.Node{Name: n, Inventory: cluster.Inventory{CPUs: 4, MemMB: 2000}})
@@ -44,7 +50,9 @@ func TestHistory(t *testing.T) {
 	if err != nil || len(runs) != 2 || runs[1].Start != 100 {
 		t.Errorf("replayed %v %v", runs, err)
 	}
-	if tr, err = History(jobs, "", nodes, []cluster.Partition{{Name: "x", Nodes: []cluster.NodeName{"a"}}, {Name: "main", Nodes: []cluster.NodeName{"b"}}}); err != nil || tr.Nodes[0].Partition != "x" || tr.Nodes[1].Partition != "main" {
+	if tr, err = History(jobs, "", nodes, []cluster.Partition{
+		{Name: "x", Nodes: []cluster.NodeName{"a"}}, {Name: "main", Nodes: []cluster.NodeName{"b"}},
+	}); err != nil || tr.Nodes[0].Partition != "x" || tr.Nodes[1].Partition != "main" {
 		t.Errorf("partitions: %v %v", tr, err)
 	}
 	for want, f := range map[string]func() (*Trace, error){

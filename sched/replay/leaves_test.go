@@ -71,7 +71,8 @@ func TestLeavesFor(t *testing.T) {
 
 // TestLimitByRun: a log without limits says how to go on, and does.
 func TestLimitByRun(t *testing.T) {
-	path := write(t, "x.swf", "; MaxProcs: 4\n1 0 0 50 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1\n2 0 0 60 2 -1 -1 2 70 -1 1 1 1 1 1 1 -1 -1\n")
+	path := write(t, "x.swf",
+		"; MaxProcs: 4\n1 0 0 50 2 -1 -1 2 -1 -1 1 1 1 1 1 1 -1 -1\n2 0 0 60 2 -1 -1 2 70 -1 1 1 1 1 1 1 -1 -1\n")
 	tr, err := Load(path, "")
 	if err != nil || len(tr.Jobs) != 1 || !strings.Contains(tr.Left[0].String(), "--limit=runtime") {
 		t.Errorf("%v, left %v: want word of --limit=runtime", err, tr.Left)
@@ -114,7 +115,9 @@ func TestDrawSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"a &lt;trace&gt;", ">1 GPU<", ">9-16 GPUs<", ">17-32 GPUs<", ">1 job<", "GPUs in use", "</svg>"} {
+	for _, want := range []string{
+		"a &lt;trace&gt;", ">1 GPU<", ">9-16 GPUs<", ">17-32 GPUs<", ">1 job<", "GPUs in use", "</svg>",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture lacks %q", want)
 		}

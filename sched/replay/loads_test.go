@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"testing"
 )
 
 const (
@@ -102,7 +103,10 @@ func (l *load) limit(run int64) int64 {
 
 // add submits a job now.
 func (l *load) add(user string, size int, run int64) {
-	j := Job{ID: strconv.Itoa(len(l.Jobs)), Submit: int64(l.at), Run: run, Limit: l.limit(run), User: user, GPUMilli: whole}
+	j := Job{
+		ID: strconv.Itoa(len(l.Jobs)), Submit: int64(l.at), Run: run, Limit: l.limit(run), User: user,
+		GPUMilli: whole,
+	}
 	if l.Nodes[0].GPUs > 0 {
 		j.GPUs = size
 	} else {
@@ -121,4 +125,17 @@ func (l *load) pass() {
 func (l *load) trace() *Trace {
 	l.clean()
 	return &l.Trace
+}
+
+// TestSpread: the first submission stays where it is, the others are as far apart as is asked for.
+func TestSpread(t *testing.T) {
+	tr := &Trace{Jobs: []Job{{Submit: 1000}, {Submit: 1010}, {Submit: 1010}, {Submit: 1025}}}
+	tr.Spread(0.5)
+	var got []int64
+	for _, j := range tr.Jobs {
+		got = append(got, j.Submit)
+	}
+	if want := []int64{1000, 1005, 1005, 1013}; !slices.Equal(got, want) {
+		t.Errorf("submitted at %v, want %v", got, want)
+	}
 }

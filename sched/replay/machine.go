@@ -44,7 +44,8 @@ func (m *machine) place(free []int, units, nodes int, better Placement) []piece 
 	}
 	best := -1
 	for i, f := range free {
-		if f < rest || best >= 0 && !better(f, free[best]) || slices.ContainsFunc(out, func(p piece) bool { return p.node == i }) {
+		if f < rest || best >= 0 && !better(f, free[best]) || slices.ContainsFunc(out,
+			func(p piece) bool { return p.node == i }) {
 			continue
 		}
 		best = i

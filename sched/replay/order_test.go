@@ -68,10 +68,12 @@ func TestOrderOnLoads(t *testing.T) {
 			f := mean(all)
 			t.Logf("mean: %.2f", f)
 			if f.slowdown > most || f.p99 > 1.25 || f.points < -1 || f.worst > 1.5 {
-				t.Errorf("slowdown, p99, points of utilization, worst user's wait: %.2f of EASY's; want %.2f, 1.25, -1 and 1.5", f, most)
+				t.Errorf("slowdown, p99, points of utilization, worst user's wait: %.2f of EASY's; want %.2f, 1.25, -1 and 1.5",
+					f, most)
 			}
 			if kind == "gangs" && slices.Max(f.bySize) > 1.1 {
-				t.Errorf("jobs of the sizes 1, 2, 4, … wait %.2f times as long as with EASY, want 1.10 at most", f.bySize)
+				t.Errorf("jobs of the sizes 1, 2, 4, … wait %.2f times as long as with EASY, want 1.10 at most",
+					f.bySize)
 			}
 		})
 	}

@@ -65,11 +65,16 @@ func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64
 	nodes, milli := numbers(t, "openb_nodes.csv"), 0
 	for _, r := range nodes {
 		milli += 1000 * r[3]
-		cfg.GRES = append(cfg.GRES, cluster.GRESLine{Nodes: []cluster.NodeName{nodeOf(r)}, Name: "shard", Count: 1000 * r[3]})
+		cfg.GRES = append(cfg.GRES, cluster.GRESLine{
+			Nodes: []cluster.NodeName{nodeOf(r)}, Name: "shard", Count: 1000 * r[3],
+		})
 	}
 	apply(&cluster.Configure{Config: &cfg})
 	for _, r := range nodes {
-		inv := cluster.Inventory{CPUs: r[1] / 1000, Sockets: 1, CoresPerSocket: r[1] / 1000, ThreadsPerCore: 1, MemMB: cluster.MemMB(r[2]), Hollow: true}
+		inv := cluster.Inventory{
+			CPUs: r[1] / 1000, Sockets: 1, CoresPerSocket: r[1] / 1000, ThreadsPerCore: 1,
+			MemMB: cluster.MemMB(r[2]), Hollow: true,
+		}
 		for k := range r[3] {
 			inv.GPUs = append(inv.GPUs, cluster.GPU{Index: k, Minor: k})
 		}
@@ -80,8 +85,9 @@ func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64
 	asked, given := 0, 0
 	for asked < milli*13/10 {
 		r := tasks[rng.IntN(len(tasks))]
-		spec := &cluster.JobSpec{Name: "task", UID: 1, User: "u", Layout: &cluster.Layout{MinNodes: 1, MaxNodes: 1, CPUsPerTask: max((r[1]+999)/1000, 1),
-			Mem: cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(r[2])}}}
+		spec := &cluster.JobSpec{Name: "task", UID: 1, User: "u",
+			Layout: &cluster.Layout{MinNodes: 1, MaxNodes: 1, CPUsPerTask: max((r[1]+999)/1000, 1),
+				Mem: cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(r[2])}}}
 		switch {
 		case r[3] == 1 && r[4] < 1000:
 			spec.PerNode = []cluster.GRES{{Name: "shard", Count: int64(r[4])}}

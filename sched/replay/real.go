@@ -88,7 +88,10 @@ func (r *real) apply(c cluster.Command) (any, error) {
 // Replay runs the trace by the real scheduler under a configuration; nil is the default one. Its nodes and
 // partitions are the trace's. tick, if not nil, is called with the number of jobs that have started.
 func (t *Trace) Replay(config *cluster.Config, tick func(int)) ([]Run, error) {
-	r := &real{Trace: t, state: cluster.NewState(), nodes: map[cluster.NodeName]int{}, jobs: map[cluster.JobID]*Job{}, seq: make([]uint64, len(t.Nodes))}
+	r := &real{
+		Trace: t, state: cluster.NewState(), nodes: map[cluster.NodeName]int{},
+		jobs: map[cluster.JobID]*Job{}, seq: make([]uint64, len(t.Nodes)),
+	}
 	if err := r.build(config); err != nil {
 		return nil, err
 	}
@@ -164,14 +167,19 @@ func (r *real) build(config *cluster.Config) error {
 	if len(names) > 1 || names[0] != "" {
 		cfg.Partitions = nil
 		for _, name := range names {
-			cfg.Partitions = append(cfg.Partitions, cluster.Partition{Name: cmp.Or(name, "main"), Nodes: parts[name], Default: len(cfg.Partitions) == 0})
+			cfg.Partitions = append(cfg.Partitions, cluster.Partition{
+				Name: cmp.Or(name, "main"), Nodes: parts[name], Default: len(cfg.Partitions) == 0,
+			})
 		}
 	}
 	r.wire(&cfg)
 	if slices.ContainsFunc(r.Jobs, func(j Job) bool { return j.share() < whole }) {
 		for i := range r.Nodes {
 			if n := &r.Nodes[i]; n.GPUs > 0 {
-				cfg.GRES = append(cfg.GRES, cluster.GRESLine{Nodes: []cluster.NodeName{cluster.NodeName(n.Name)}, Name: "shard", Count: whole * n.GPUs})
+				cfg.GRES = append(cfg.GRES, cluster.GRESLine{
+					Nodes: []cluster.NodeName{cluster.NodeName(n.Name)}, Name: "shard",
+					Count: whole * n.GPUs,
+				})
 			}
 		}
 	}
@@ -194,7 +202,8 @@ func (r *real) build(config *cluster.Config) error {
 
 // spec is what the job's user would have asked for.
 func (r *real) spec(j *Job) *cluster.JobSpec {
-	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.Batch, Name: j.ID, User: j.User, UID: uid(j.User), Account: j.Group, WorkDir: "/",
+	s := &cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.Batch, Name: j.ID, User: j.User,
+		UID: uid(j.User), Account: j.Group, WorkDir: "/",
 		Limit: time.Duration(j.Limit) * time.Second}
 	s.MinNodes, s.MaxNodes = j.Nodes, j.Nodes
 	if j.Partition != "" && slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Partition == j.Partition }) {
@@ -240,9 +249,13 @@ func (r *real) end(id cluster.JobID) error {
 		r.seq[n]++
 		rep := &cluster.Report{Node: name, Seq: r.seq[n]}
 		if i == 0 {
-			rep.Updates = append(rep.Updates, cluster.Update{Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: r.time()})
+			rep.Updates = append(rep.Updates, cluster.Update{
+				Kind: cluster.BatchOver, Job: id, Attempt: j.Attempt, At: r.time(),
+			})
 		}
-		rep.Updates = append(rep.Updates, cluster.Update{Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt, At: r.time()})
+		rep.Updates = append(rep.Updates, cluster.Update{
+			Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt, At: r.time(),
+		})
 		if _, err := r.apply(rep); err != nil {
 			return err
 		}
@@ -284,7 +297,8 @@ func (r *real) pass() error {
 func (r *real) run(j *Job, a *cluster.Alloc) Run {
 	out := Run{Job: j, Start: r.now, End: r.now + j.Run}
 	at := func(sh cluster.Share) int { return r.nodes[sh.Node] }
-	for _, sh := range slices.SortedFunc(slices.Values(a.Shares), func(a, b cluster.Share) int { return at(a) - at(b) }) {
+	for _, sh := range slices.SortedFunc(slices.Values(a.Shares),
+		func(a, b cluster.Share) int { return at(a) - at(b) }) {
 		out.Nodes = append(out.Nodes, at(sh))
 		out.Parts = append(out.Parts, r.partOf(&sh))
 	}

@@ -100,8 +100,13 @@ func TestRealIsEasy(t *testing.T) {
 // TestShares: jobs of a part of a GPU share it, and of jobs of one node CPUs and memory count.
 func TestShares(t *testing.T) {
 	tr := &Trace{Nodes: []Node{{Name: "n", CPUs: 8, GPUs: 1, MemMB: 1000}}}
-	for i, j := range []struct{ milli, cpus, mem, start int }{{500, 2, 100, 0}, {400, 2, 100, 1}, {100, 5, 100, 10}, {50, 1, 900, 11}} {
-		tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint(i), Submit: int64(i), Nodes: 1, CPUs: j.cpus, GPUs: 1, GPUMilli: j.milli, MemMB: int64(j.mem), Run: 10, Limit: 10, Group: fmt.Sprint(j.start)})
+	for i, j := range []struct{ milli, cpus, mem, start int }{
+		{500, 2, 100, 0}, {400, 2, 100, 1}, {100, 5, 100, 10}, {50, 1, 900, 11},
+	} {
+		tr.Jobs = append(tr.Jobs, Job{
+			ID: fmt.Sprint(i), Submit: int64(i), Nodes: 1, CPUs: j.cpus, GPUs: 1, GPUMilli: j.milli,
+			MemMB: int64(j.mem), Run: 10, Limit: 10, Group: fmt.Sprint(j.start),
+		})
 	}
 	runs, err := tr.Replay(nil, nil)
 	if err != nil {
@@ -112,7 +117,9 @@ func TestShares(t *testing.T) {
 			t.Errorf("job %s starts at %d, want %s", r.Job.ID, r.Start, r.Job.Group)
 		}
 	}
-	tr.Jobs = append(tr.Jobs[:1], Job{ID: "last", Submit: 10, Nodes: 1, CPUs: 1, GPUs: 1, GPUMilli: 1000, Run: 1, Limit: 1})
+	tr.Jobs = append(tr.Jobs[:1], Job{
+		ID: "last", Submit: 10, Nodes: 1, CPUs: 1, GPUs: 1, GPUMilli: 1000, Run: 1, Limit: 1,
+	})
 	if runs, err = tr.Replay(nil, nil); err != nil || tr.Summarize(runs).Utilization != 0.5 {
 		t.Errorf("half of the GPU is used for all of the time: %+v, %v", tr.Summarize(runs), err)
 	}
@@ -125,7 +132,10 @@ func TestBetterThanEasy(t *testing.T) {
 	if *traces == "" {
 		t.Skip("no -traces folder given")
 	}
-	for file, nodes := range map[string]string{"synth256.swf": "", "helios_venus_2vc.csv": "/helios_nodes.csv", "philly_3w.csv.gz": "/philly_nodes.csv"} {
+	for file, nodes := range map[string]string{
+		"synth256.swf": "", "helios_venus_2vc.csv": "/helios_nodes.csv",
+		"philly_3w.csv.gz": "/philly_nodes.csv",
+	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			if nodes != "" {

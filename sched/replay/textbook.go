@@ -67,7 +67,10 @@ func (t *Trace) Textbook(p Policy, better Placement, tick func(int)) []Run {
 	parts := t.parts()
 	var out []Run
 	for _, part := range parts {
-		s := &textbook{Policy: p, machine: part.machine, units: units, better: better, nodes: part.nodes, live: map[int]*running{}}
+		s := &textbook{
+			Policy: p, machine: part.machine, units: units, better: better, nodes: part.nodes,
+			live: map[int]*running{},
+		}
 		s.free, s.plan = slices.Clone(s.has), s.empty()
 		var jobs []*Job
 		for i := range t.Jobs {
@@ -202,7 +205,8 @@ func (s *textbook) releases() []*running {
 	for _, r := range s.live {
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b *running) int { return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.seq, b.seq)) })
+	slices.SortFunc(out,
+		func(a, b *running) int { return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.seq, b.seq)) })
 	return out
 }
 

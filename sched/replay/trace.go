@@ -126,7 +126,9 @@ func Load(path, nodes string, changes ...func(*Job)) (*Trace, error) {
 	if base := strings.TrimSuffix(strings.ToLower(path), ".gz"); strings.HasSuffix(base, ".swf") {
 		err = t.swf(path)
 	} else if nodes == "" {
-		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE (a log in SWF has a name that ends in .swf or .swf.gz)", path)
+		return nil, fmt.Errorf("%s: a table of jobs needs one of nodes: give --nodes FILE (a log in SWF has a "+
+			"name that ends in .swf or .swf.gz)",
+			path)
 	} else {
 		err = table(path, t.addJob, "job_id", "submit", "walltime", "runtime", "cpus or gpus")
 	}
@@ -179,7 +181,9 @@ func (t *Trace) swf(path string) error {
 		}
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("%s:%d: a line has more than %d bytes: a log in SWF has 18 numbers a line, and a newline behind each", path, line, longestLine)
+		return fmt.Errorf("%s:%d: a line has more than %d bytes: a log in SWF has 18 numbers a line, and a "+
+			"newline behind each",
+			path, line, longestLine)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -354,14 +358,18 @@ func columns(cells, needed []string) (map[string]int, error) {
 }
 
 func (t *Trace) addJob(r record) error {
-	j := Job{ID: r.text("job_id"), User: r.text("user"), Group: r.text("group"), Partition: r.text("partition"), GPUType: r.text("gpu_type")}
+	j := Job{
+		ID: r.text("job_id"), User: r.text("user"), Group: r.text("group"), Partition: r.text("partition"),
+		GPUType: r.text("gpu_type"),
+	}
 	if j.ID == "" {
 		return fmt.Errorf("%s: no job_id", r.where)
 	}
 	if strings.ContainsAny(j.ID, "\r\n") {
 		return fmt.Errorf("%s: job_id %q goes over several lines", r.where, j.ID)
 	}
-	err := r.numbers(map[string]any{"submit": &j.Submit, "nodes": &j.Nodes, "cpus": &j.CPUs, "gpus": &j.GPUs, "mem_mb": &j.MemMB,
+	err := r.numbers(map[string]any{"submit": &j.Submit, "nodes": &j.Nodes, "cpus": &j.CPUs,
+		"gpus": &j.GPUs, "mem_mb": &j.MemMB,
 		"walltime": &j.Limit, "runtime": &j.Run, "gpu_milli": &j.GPUMilli})
 	if err == nil && j.Nodes < 0 {
 		err = fmt.Errorf("%s: nodes is %d, want how many, or 0 for as few as possible", r.where, j.Nodes)
@@ -380,27 +388,38 @@ func (t *Trace) nodeTable(path string) error {
 		return err
 	}
 	if len(t.Nodes) == 0 {
-		return fmt.Errorf("%s: no node: want a header with name, count, cpus, gpus, mem_mb, gpu_type, partition, switch and a line for each kind", path)
+		return fmt.Errorf("%s: no node: want a header with name, count, cpus, gpus, mem_mb, gpu_type, "+
+			"partition, switch and a line for each kind",
+			path)
 	}
 	return nil
 }
 
 // addNodes adds the nodes of a line, whose names are not among those before.
 func (t *Trace) addNodes(r record, named map[string]bool) error {
-	n := Node{Name: r.text("name"), GPUType: r.text("gpu_type"), Partition: r.text("partition"), Switch: r.text("switch")}
+	n := Node{
+		Name: r.text("name"), GPUType: r.text("gpu_type"), Partition: r.text("partition"),
+		Switch: r.text("switch"),
+	}
 	count := 0
-	if err := r.numbers(map[string]any{"count": &count, "cpus": &n.CPUs, "gpus": &n.GPUs, "mem_mb": &n.MemMB}); err != nil {
+	if err := r.numbers(map[string]any{
+		"count": &count, "cpus": &n.CPUs, "gpus": &n.GPUs, "mem_mb": &n.MemMB,
+	}); err != nil {
 		return err
 	}
 	switch {
 	case n.Name == "":
 		return fmt.Errorf("%s: no name", r.where)
 	case strings.ContainsAny(n.Name, " :\t\r\n"):
-		return fmt.Errorf("%s: name is %q: schedules say node:share, one behind the other, so names have no blanks and colons", r.where, n.Name)
+		return fmt.Errorf("%s: name is %q: schedules say node:share, one behind the other, so names have no "+
+			"blanks and colons",
+			r.where, n.Name)
 	case n.CPUs < 0 || n.GPUs < 0 || n.MemMB < 0:
-		return fmt.Errorf("%s: node %s has %d cpus, %d gpus and %d mem_mb: none of them can be below 0", r.where, n.Name, n.CPUs, n.GPUs, n.MemMB)
+		return fmt.Errorf("%s: node %s has %d cpus, %d gpus and %d mem_mb: none of them can be below 0",
+			r.where, n.Name, n.CPUs, n.GPUs, n.MemMB)
 	case count < 0 || len(t.Nodes)+count > maxNodes:
-		return fmt.Errorf("%s: count is %d, want how many nodes the line is for: %d at most in all", r.where, count, maxNodes)
+		return fmt.Errorf("%s: count is %d, want how many nodes the line is for: %d at most in all",
+			r.where, count, maxNodes)
 	}
 	names := []string{n.Name}
 	if count > 1 {

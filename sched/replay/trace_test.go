@@ -26,13 +26,16 @@ func TestLoad(t *testing.T) {
 	line := func(id, submit, run, procs, limit int) string {
 		return fmt.Sprintf("%d %d -1 %d -1 -1 -1 %d %d -1 1 7 2 -1 1 1 -1 -1\n", id, submit, run, procs, limit)
 	}
-	tr, err := Load(write(t, "a.swf", header+line(2, 5, 100, 4, 50)+line(1, 0, 10, 8, 20)+line(3, 6, 0, 1, 1)+line(4, 6, 1, 9, 1)), "")
+	tr, err := Load(write(t, "a.swf",
+		header+line(2, 5, 100, 4, 50)+line(1, 0, 10, 8, 20)+line(3, 6, 0, 1, 1)+line(4, 6, 1, 9, 1)),
+		"")
 	if err != nil || len(tr.Jobs) != 2 || fmt.Sprint(tr.Left) != "[1 without run time 1 larger than the empty cluster]" || tr.Jobs[0].ID != "1" || tr.Jobs[1].Run != 50 || tr.Jobs[1].User != "7" {
 		t.Errorf("%+v, %v", tr, err)
 	}
 	nodes := write(t, "n.csv", "name,count,cpus,gpus,mem_mb,gpu_type,partition,switch\nn,3,48,8,0,,,s\n")
 	const columns = "# comment\njob_id,submit,nodes,cpus,gpus,mem_mb,walltime,runtime,user,group,partition,gpu_type,gpu_milli\n"
-	if tr, err = Load(write(t, "j.csv", columns+"a,0,0,6,25,0,60,30,u,g,,,1000\nb,1,0,6,24,0,60,30,u,g,,,1000\n"), nodes); err != nil || len(tr.Jobs) != 1 || len(tr.Nodes) != 3 || tr.Nodes[2].Name != "n0002" {
+	if tr, err = Load(write(t, "j.csv", columns+"a,0,0,6,25,0,60,30,u,g,,,1000\nb,1,0,6,24,0,60,30,u,g,,,1000\n"),
+		nodes); err != nil || len(tr.Jobs) != 1 || len(tr.Nodes) != 3 || tr.Nodes[2].Name != "n0002" {
 		t.Errorf("%+v, %v", tr, err)
 	}
 	for _, tc := range []struct{ name, text, nodes, want string }{
@@ -53,20 +56,43 @@ func TestLoad(t *testing.T) {
 		{"x.swf", header + "1 2 3 NaN" + strings.Repeat(" 1", 14), "", "column 4 is \"NaN\""},
 		{"x.swf", header + "1 1e30 3 4" + strings.Repeat(" 1", 14), "", "column 2 is \"1e30\""},
 		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "none.csv", ""), "none.csv: no node"},
-		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "minus.csv", "name,count,cpus\nn,-1,8\n"), "minus.csv:2: count is -1"},
+		{
+			"x.swf", header + line(1, 0, 1, 1, 1), write(t, "minus.csv", "name,count,cpus\nn,-1,8\n"),
+			"minus.csv:2: count is -1",
+		},
 		{"x.swf", "; MaxProcs: some\n" + line(1, 0, 1, 1, 1), "", "x.swf:1: MaxProcs is \"some\""},
-		{"x.swf", "; MaxProcs: 8\n; MaxProcs: 9\n" + line(1, 0, 1, 1, 1), "", "x.swf:2: MaxProcs is 9 here and was 8 before"},
+		{
+			"x.swf", "; MaxProcs: 8\n; MaxProcs: 9\n" + line(1, 0, 1, 1, 1), "",
+			"x.swf:2: MaxProcs is 9 here and was 8 before",
+		},
 		{"x.swf", header + "1 1_0 3 4" + strings.Repeat(" 1", 14), "", "column 2 is \"1_0\", want a number"},
 		{"x.swf", header + strings.Repeat("x", 2<<20), "", "x.swf:2: a line has more than 1048576 bytes"},
 		{"x.swf", "\xff\xfe;\x00", "", "UTF-16"},
-		{"x.csv", columns + "a,9999999999999,0,6,8,0,60,30,u,g,,,1000\n", nodes, "x.csv:3: submit is \"9999999999999\": that is too large"},
+		{
+			"x.csv", columns + "a,9999999999999,0,6,8,0,60,30,u,g,,,1000\n", nodes,
+			"x.csv:3: submit is \"9999999999999\": that is too large",
+		},
 		{"x.csv", columns + "\"a\nb\",1,0,6,8,0,60,30,u,g,,,1000\n", nodes, "several lines"},
 		{"x.csv", columns + "a,1,2,6,1,0,60,30,u,g,,,1000\n", nodes, "1 with fewer GPUs than nodes"},
 		{"x.csv", "job_id,submit,walltime,runtime,cpus,cpus\n", nodes, "x.csv:1: two columns \"cpus\""},
-		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "many.csv", "name,count,cpus\nn,1000000000,8\n"), "many.csv:2: count is 1000000000, want how many nodes the line is for: 100000 at most"},
-		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "twice.csv", "name,count,cpus\nn0001,1,8\nn,2,8\n"), "twice.csv:3: a second node n0001"},
-		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "blank.csv", "name,cpus\na b,8\n"), "blank.csv:2: name is \"a b\""},
-		{"x.swf", header + line(1, 0, 1, 1, 1), write(t, "less.csv", "name,cpus\na,-8\n"), "less.csv:2: node a has -8 cpus"},
+		{
+			"x.swf", header + line(1, 0, 1, 1, 1),
+			write(t, "many.csv", "name,count,cpus\nn,1000000000,8\n"),
+			"many.csv:2: count is 1000000000, want how many nodes the line is for: 100000 at most",
+		},
+		{
+			"x.swf", header + line(1, 0, 1, 1, 1),
+			write(t, "twice.csv", "name,count,cpus\nn0001,1,8\nn,2,8\n"),
+			"twice.csv:3: a second node n0001",
+		},
+		{
+			"x.swf", header + line(1, 0, 1, 1, 1), write(t, "blank.csv", "name,cpus\na b,8\n"),
+			"blank.csv:2: name is \"a b\"",
+		},
+		{
+			"x.swf", header + line(1, 0, 1, 1, 1), write(t, "less.csv", "name,cpus\na,-8\n"),
+			"less.csv:2: node a has -8 cpus",
+		},
 		{"x.txt", header + line(1, 0, 1, 1, 1), "", ".swf"},
 	} {
 		if _, err := Load(write(t, tc.name, tc.text), tc.nodes); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -86,7 +112,8 @@ func TestOdd(t *testing.T) {
 	if tr, err = Load(write(t, "J.SWF", log), ""); err != nil || len(tr.Jobs) != 1 || tr.Nodes[0].CPUs != 8 {
 		t.Errorf("%+v, %v", tr, err)
 	}
-	if tr, err = Load(write(t, "j.swf", "; MaxProcs: many\n"+log[len("\ufeff"):]), write(t, "n.csv", "name,cpus\nn,16\n")); err != nil || tr.Nodes[0].CPUs != 16 {
+	if tr, err = Load(write(t, "j.swf", "; MaxProcs: many\n"+log[len("\ufeff"):]),
+		write(t, "n.csv", "name,cpus\nn,16\n")); err != nil || tr.Nodes[0].CPUs != 16 {
 		t.Errorf("a header beside a table of nodes: %+v, %v", tr, err)
 	}
 }
@@ -95,7 +122,8 @@ func TestOdd(t *testing.T) {
 func TestHeader(t *testing.T) {
 	for header, want := range map[string]int{
 		"; MaxProcs: 430": 430, ";MaxProcs:\t1024 (512 nodes)\r": 1024, "; MaxProcs: 1,024": 1024, "; MaxNodes: 64": 64,
-		"; MaxNodes: 64\n; MaxProcs: 128": 128, "; MaxProcs: 128\n; MaxNodes: 64": 128, "; MaxProcs: -1\n; MaxNodes: 64": 64,
+		"; MaxNodes: 64\n; MaxProcs: 128": 128, "; MaxProcs: 128\n; MaxNodes: 64": 128,
+		"; MaxProcs: -1\n; MaxNodes: 64": 64,
 	} {
 		tr, err := Load(write(t, "a.swf", header+"\n1 0 -1 10 4 -1 -1 -1 20 -1 1 7 2 -1 1 1 -1 -1 \r\n"), "")
 		if err != nil || tr.Nodes[0].CPUs != want {
@@ -124,7 +152,10 @@ func TestPacked(t *testing.T) {
 		}
 	}
 	nodes := write(t, "n.csv", "name,cpus\nn,8\n")
-	for name, text := range map[string]string{"a.swf.gz": strings.Repeat(text, 400), "a.csv.gz": "job_id,submit,cpus,walltime,runtime\n" + strings.Repeat("a,1,1,60,30\n", 400)} {
+	for name, text := range map[string]string{
+		"a.swf.gz": strings.Repeat(text, 400),
+		"a.csv.gz": "job_id,submit,cpus,walltime,runtime\n" + strings.Repeat("a,1,1,60,30\n", 400),
+	} {
 		whole := pack(text).Bytes()
 		for n := range whole[:len(whole)-1] {
 			if n < 2 {
@@ -141,11 +172,21 @@ func TestPacked(t *testing.T) {
 func TestImpossible(t *testing.T) {
 	const columns = "job_id,submit,nodes,gpus,walltime,runtime,partition\n"
 	for _, tc := range []struct{ name, nodes, jobs, left, runs string }{
-		{"one large node, small ones for the rest", "name,count,gpus\nbig,1,8\nsmall,4,2\n", "a,0,0,16,9,5,\nb,0,0,10,9,5,\n", "1 larger than the empty cluster", "b"},
-		{"more nodes than there are, more GPUs than a node has", "name,count,gpus\nn,2,8\n", "a,0,3,6,9,5,\nb,0,1,9,9,5,\nc,0,2,9,9,5,\n", "2 larger than the empty cluster", "c"},
-		{"partitions", "name,count,gpus,partition\nx,1,8,px\ny,2,8,py\n", "a,0,0,16,9,5,px\nb,0,0,16,9,5,py\nc,0,0,1,9,5,pz\nd,0,0,1,9,5,\n",
+		{
+			"one large node, small ones for the rest", "name,count,gpus\nbig,1,8\nsmall,4,2\n",
+			"a,0,0,16,9,5,\nb,0,0,10,9,5,\n", "1 larger than the empty cluster", "b",
+		},
+		{
+			"more nodes than there are, more GPUs than a node has", "name,count,gpus\nn,2,8\n",
+			"a,0,3,6,9,5,\nb,0,1,9,9,5,\nc,0,2,9,9,5,\n", "2 larger than the empty cluster", "c",
+		},
+		{"partitions", "name,count,gpus,partition\nx,1,8,px\ny,2,8,py\n",
+			"a,0,0,16,9,5,px\nb,0,0,16,9,5,py\nc,0,0,1,9,5,pz\nd,0,0,1,9,5,\n",
 			"1 of a partition without nodes 1 larger than the empty cluster", "b d"},
-		{"one partition has all jobs", "name,count,gpus,partition\nx,1,8,px\n", "a,0,0,1,9,5,pz\nb,0,0,0,9,5,\n", "1 without GPUs", "a"},
+		{
+			"one partition has all jobs", "name,count,gpus,partition\nx,1,8,px\n",
+			"a,0,0,1,9,5,pz\nb,0,0,0,9,5,\n", "1 without GPUs", "a",
+		},
 	} {
 		tr, err := Load(write(t, "j.csv", columns+tc.jobs), write(t, "n.csv", tc.nodes))
 		if err != nil {
@@ -188,22 +229,36 @@ func TestSmall(t *testing.T) {
 		jobs   []job
 		starts map[string][]int64 // policy → start of each
 	}{
-		{"the head needs all; a short one passes it, a long one does not", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 5, 8}, {3, 1, 20, 20}},
-			map[string][]int64{"fifo": {0, 10, 20, 20}, "easy": {0, 10, 2, 20}, "conservative": {0, 10, 2, 20}, "greedy": {0, 27, 2, 7}}},
+		{"the head needs all; a short one passes it, a long one does not",
+			[]job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 5, 8}, {3, 1, 20, 20}},
+			map[string][]int64{
+				"fifo": {0, 10, 20, 20}, "easy": {0, 10, 2, 20}, "conservative": {0, 10, 2, 20},
+				"greedy": {0, 27, 2, 7},
+			}},
 		{"beside the head's reservation a long one has room", []job{{0, 3, 10, 10}, {1, 2, 10, 10}, {2, 1, 50, 50}},
 			map[string][]int64{"fifo": {0, 10, 10}, "easy": {0, 10, 2}, "conservative": {0, 10, 2}}},
-		{"easy delays the second of the queue, conservative does not", []job{{0, 2, 10, 10}, {1, 3, 10, 10}, {2, 4, 10, 10}, {3, 1, 30, 30}},
+		{"easy delays the second of the queue, conservative does not",
+			[]job{{0, 2, 10, 10}, {1, 3, 10, 10}, {2, 4, 10, 10}, {3, 1, 30, 30}},
 			map[string][]int64{"easy": {0, 10, 33, 3}, "conservative": {0, 10, 20, 30}}},
 		{"an early end lets the queue move up", []job{{0, 4, 5, 20}, {1, 4, 10, 10}},
 			map[string][]int64{"fifo": {0, 5}, "easy": {0, 5}, "conservative": {0, 5}}},
-		{"a promise is kept when nothing else happens at its time", []job{{0, 2, 20, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
+		{"a promise is kept when nothing else happens at its time",
+			[]job{{0, 2, 20, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
 			map[string][]int64{"fifo": {0, 0, 20, 35}, "easy": {0, 0, 20, 35}, "conservative": {0, 0, 40, 10}}},
-		{"two end early at once: the last moves up after the one, which makes a hole after the other", []job{{0, 2, 10, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
+		{"two end early at once: the last moves up after the one, which makes a hole after the other",
+			[]job{{0, 2, 10, 20}, {0, 2, 10, 40}, {1, 3, 15, 15}, {2, 2, 20, 20}},
 			map[string][]int64{"fifo": {0, 0, 10, 25}, "easy": {0, 0, 10, 25}, "conservative": {0, 0, 30, 10}}},
-		{"sjbf: of two that may pass the shorter does", []job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 6, 6}, {2, 1, 4, 4}},
+		{"sjbf: of two that may pass the shorter does",
+			[]job{{0, 3, 10, 10}, {1, 4, 10, 10}, {2, 1, 6, 6}, {2, 1, 4, 4}},
 			map[string][]int64{"easy": {0, 10, 2, 20}, "sjbf": {0, 10, 20, 2}}},
-		{"sjf: the shortest first", []job{{0, 4, 10, 10}, {1, 4, 9, 9}, {2, 4, 3, 3}}, map[string][]int64{"sjf": {0, 13, 10}, "fifo": {0, 10, 19}}},
-		{"wfp: who has waited long for little", []job{{0, 4, 100, 100}, {1, 4, 90, 90}, {90, 4, 5, 5}}, map[string][]int64{"wfp": {0, 105, 100}}},
+		{
+			"sjf: the shortest first", []job{{0, 4, 10, 10}, {1, 4, 9, 9}, {2, 4, 3, 3}},
+			map[string][]int64{"sjf": {0, 13, 10}, "fifo": {0, 10, 19}},
+		},
+		{
+			"wfp: who has waited long for little", []job{{0, 4, 100, 100}, {1, 4, 90, 90}, {90, 4, 5, 5}},
+			map[string][]int64{"wfp": {0, 105, 100}},
+		},
 	} {
 		tr := &Trace{Nodes: []Node{{Name: "m", CPUs: 4}}}
 		for i, j := range tc.jobs {
@@ -232,7 +287,9 @@ func random(seed uint64, jobs int) *Trace {
 	for i := range jobs {
 		at += rnd.Int64N(40)
 		run := 1 + rnd.Int64N(300)
-		tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint(i), Submit: at, GPUs: 1 + rnd.IntN(12), Run: run, Limit: run + rnd.Int64N(200)})
+		tr.Jobs = append(tr.Jobs, Job{
+			ID: fmt.Sprint(i), Submit: at, GPUs: 1 + rnd.IntN(12), Run: run, Limit: run + rnd.Int64N(200),
+		})
 	}
 	return tr
 }
@@ -330,7 +387,8 @@ func TestSameBytes(t *testing.T) {
 func TestCurve(t *testing.T) {
 	at := func(k int) int64 { return int64(10 * k) }
 	runs := []Run{{Job: &Job{}, Start: 5, End: 30}, {Job: &Job{}, Start: 12, End: 14}}
-	c := curve(runs, func(*Job) int { return 2 }, at, func(r Run) int64 { return r.Start }, func(r Run) int64 { return r.End })
+	c := curve(runs, func(*Job) int { return 2 }, at, func(r Run) int64 { return r.Start },
+		func(r Run) int64 { return r.End })
 	if len(c) != plotPoints || c[0] != 1 || c[1] != 2.4 || c[2] != 2 || c[3] != 0 {
 		t.Error(c[:4])
 	}

@@ -30,14 +30,18 @@ const dbdNeedless = " authtype authinfo authalttypes authaltparameters commitdel
 // dbdElsewhere says what stands for the keys of slurmdbd.conf that do something else here.
 var dbdElsewhere = [...]struct{ keys, why string }{
 	{"purgesuspendafter archivesuspend", "pauses are part of the jobs' records: see PurgeJobAfter and ArchiveJobs"},
-	{"archiveusage", "sums of use follow from records of jobs: see ArchiveJobs; reports do not reach back beyond PurgeUsageAfter"},
+	{
+		"archiveusage",
+		"sums of use follow from records of jobs: see ArchiveJobs; reports do not reach back beyond PurgeUsageAfter",
+	},
 	{"privatedata trackwckey", "put it into slurm.conf"},
 }
 
 // dbdLine reads a line of slurmdbd.conf.
 func (r *reader) dbdLine(file string, n int, ps []pair) {
 	for _, p := range ps {
-		i := slices.IndexFunc(dbdElsewhere[:], func(e struct{ keys, why string }) bool { return slices.Contains(strings.Fields(e.keys), p.key) })
+		i := slices.IndexFunc(dbdElsewhere[:],
+			func(e struct{ keys, why string }) bool { return slices.Contains(strings.Fields(e.keys), p.key) })
 		switch {
 		case r.retention(file, n, p), strings.Contains(dbdNeedless, " "+p.key+" "):
 		case i >= 0:
@@ -74,7 +78,9 @@ func (r *reader) retention(file string, n int, p pair) bool {
 		case ok:
 			keep.Rules[i].Age = age
 		default:
-			r.note(file, n, "%s=%s: want a number of months, or of hours or days as 48hours or 30days; ignored", p.key, p.value)
+			r.note(file, n,
+				"%s=%s: want a number of months, or of hours or days as 48hours or 30days; ignored", p.key,
+				p.value)
 		}
 		return true
 	}
@@ -102,7 +108,8 @@ func (r *reader) settleJobComp() {
 		*c = cluster.JobComp{}
 		return
 	case kind != "filetxt" && kind != "script":
-		r.notes = append(r.notes, "JobCompType="+c.Kind+" has no effect: muster has jobcomp/filetxt and jobcomp/script; --notify sends events to a URL, sacct has all of it")
+		r.notes = append(r.notes,
+			"JobCompType="+c.Kind+" has no effect: muster has jobcomp/filetxt and jobcomp/script; --notify sends events to a URL, sacct has all of it")
 		*c = cluster.JobComp{}
 		return
 	case kind == "filetxt":

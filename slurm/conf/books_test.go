@@ -23,8 +23,12 @@ func TestRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := cluster.Retention{Dir: "/tmp", Script: "/bin/archive", Rules: []cluster.RetainRule{{Kind: cluster.EventRecords, Age: cluster.Age{N: 1, Unit: cluster.AgeMonths}}, {Kind: cluster.JobRecords, Age: cluster.Age{N: 12, Unit: cluster.AgeMonths}, Archive: true},
-		{Kind: cluster.StepRecords, Age: cluster.Age{N: 48, Unit: cluster.AgeHours}}, {Kind: cluster.TxnRecords, Age: cluster.Age{N: 2, Unit: cluster.AgeDays}, Archive: true}, {Kind: cluster.UsageRecords, Age: cluster.Age{N: 24, Unit: cluster.AgeMonths}}}}
+	want := cluster.Retention{Dir: "/tmp", Script: "/bin/archive",
+		Rules: []cluster.RetainRule{{Kind: cluster.EventRecords, Age: cluster.Age{N: 1, Unit: cluster.AgeMonths}},
+			{Kind: cluster.JobRecords, Age: cluster.Age{N: 12, Unit: cluster.AgeMonths}, Archive: true},
+			{Kind: cluster.StepRecords, Age: cluster.Age{N: 48, Unit: cluster.AgeHours}},
+			{Kind: cluster.TxnRecords, Age: cluster.Age{N: 2, Unit: cluster.AgeDays}, Archive: true},
+			{Kind: cluster.UsageRecords, Age: cluster.Age{N: 24, Unit: cluster.AgeMonths}}}}
 	if !reflect.DeepEqual(cfg.Retention, want) {
 		t.Errorf("%+v\nwant %+v", cfg.Retention, want)
 	}

@@ -7,8 +7,10 @@ import (
 )
 
 // cgroupNeedless are keys of cgroup.conf that say how Slurm finds its cgroups, or what newer versions of it dropped.
-var cgroupNeedless = []string{"cgroupautomount", "cgroupmountpoint", "cgroupplugin", "cgroupreleaseagentdir", "enablecontrollers", "ignoresystemd",
-	"ignoresystemdonfailure", "taskaffinity", "constrainkmemspace", "allowedkmemspace", "maxkmempercent", "minkmemspace"}
+var cgroupNeedless = []string{"cgroupautomount", "cgroupmountpoint", "cgroupplugin",
+	"cgroupreleaseagentdir", "enablecontrollers", "ignoresystemd",
+	"ignoresystemdonfailure", "taskaffinity", "constrainkmemspace", "allowedkmemspace", "maxkmempercent",
+	"minkmemspace"}
 
 // cgroupLine reads a line of cgroup.conf. Jobs are held to their share unless it says not to: where it is silent, too.
 func (r *reader) cgroupLine(file string, n int, ps []pair) {
@@ -23,9 +25,13 @@ func (r *reader) cgroupLine(file string, n int, ps []pair) {
 		case p.key == "constrainramspace":
 			c.NoMemory = no
 		case slices.Contains(cgroupNeedless, p.key):
-			r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s=%s needs no setting: cgroups are found, and kernel memory counts as memory", file, n, p.key, p.value))
+			r.fine = append(r.fine,
+				fmt.Sprintf("%s:%d: %s=%s needs no setting: cgroups are found, and kernel memory counts as memory",
+					file, n, p.key, p.value))
 		default:
-			r.note(file, n, "%s=%s has no effect: a job has the memory that it was given, and no swap beside it", p.key, p.value)
+			r.note(file, n,
+				"%s=%s has no effect: a job has the memory that it was given, and no swap beside it", p.key,
+				p.value)
 		}
 	}
 }

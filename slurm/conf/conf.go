@@ -55,9 +55,12 @@ var besides = [...]struct {
 	whole func(r *reader, file string) error             // of any other
 }{
 
-	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML}, {"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
-	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil}, {plugstackFile, nil, plugstack}, {"oci.conf", nil, ociConf},
+	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML},
+	{"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
+	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil},
+	{plugstackFile, nil, plugstack}, {"oci.conf", nil, ociConf},
 	{submitScript, nil, readScript}, {cliScript, nil, readScript},
+	{burstFile, burstLine, nil}, {burstScript, nil, readScript},
 	{musterFile, musterLine, nil},
 }
 
@@ -75,7 +78,7 @@ func Beside(name string) bool {
 const secretKeys = " accountingstoragepass jobcomppass storagepass "
 
 // Load reads slurm.conf and, beside it, topology.conf or topology.yaml, gres.conf, cgroup.conf, job_container.conf,
-// slurmdbd.conf, plugstack.conf, muster.conf, job_submit.lua and cli_filter.lua if they are there. The notes
+// slurmdbd.conf, plugstack.conf, burst_buffer.conf, muster.conf and the scripts in Lua if they are there. The notes
 // say what was not understood or has no effect.
 func Load(file string) (*cluster.Config, []string, error) {
 	cfg, notes, _, err := Check(file)
@@ -86,7 +89,9 @@ func Load(file string) (*cluster.Config, []string, error) {
 func Check(file string) (config *cluster.Config, notes, fine []string, err error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
-	cfg.Priority = cluster.PriorityConfig{MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1}
+	cfg.Priority = cluster.PriorityConfig{
+		MaxAge: 7 * 24 * time.Hour, HalfLife: 7 * 24 * time.Hour, CalcPeriod: 5 * time.Minute, Dampening: 1,
+	}
 	cfg.Preempt.Reorders = 1
 	cfg.Power = cluster.PowerConfig{Leaving: 30 * time.Second, ResumeRate: 300, SuspendRate: 60}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
@@ -264,6 +269,7 @@ func (r *reader) finish() {
 	r.settleRetention()
 	r.settleJobComp()
 	settleScripts(r)
+	settleBurst(r)
 	for _, p := range cfg.Partitions {
 		if p.Default {
 			return

@@ -76,7 +76,9 @@ func (r *reader) containerLine(file string, n int, ps []pair) {
 	for _, p := range ps {
 		set := containerKeys[p.key]
 		if set == nil {
-			r.note(file, n, "%s=%s is not known: want AutoBasePath, BasePath, Dirs, InitScript, NodeName or Shared", p.key, p.value)
+			r.note(file, n,
+				"%s=%s is not known: want AutoBasePath, BasePath, Dirs, InitScript, NodeName or Shared",
+				p.key, p.value)
 			continue
 		}
 		if want := set(&r.cfg.PrivateDirs[at], p.value); want != "" {
@@ -90,13 +92,16 @@ func (r *reader) settleContainers() {
 	switch name := strings.ToLower(r.cfg.Keys["jobcontainertype"]); {
 	case name == "job_container/tmpfs":
 		if !slices.ContainsFunc(r.cfg.PrivateDirs, func(p cluster.PrivateDirs) bool { return p.Base != "" }) {
-			r.notes = append(r.notes, "slurm.conf: JobContainerType=job_container/tmpfs changes nothing without a BasePath in job_container.conf beside it")
+			r.notes = append(r.notes,
+				"slurm.conf: JobContainerType=job_container/tmpfs changes nothing without a BasePath in job_container.conf beside it")
 		}
 		return
 	case name != "" && name != "job_container/none" && name != "none":
-		r.notes = append(r.notes, "slurm.conf: JobContainerType="+name+" is not known: want job_container/tmpfs; jobs share the folders of their nodes")
+		r.notes = append(r.notes,
+			"slurm.conf: JobContainerType="+name+" is not known: want job_container/tmpfs; jobs share the folders of their nodes")
 	case len(r.cfg.PrivateDirs) > 0:
-		r.notes = append(r.notes, "job_container.conf: not in force: slurm.conf does not say JobContainerType=job_container/tmpfs")
+		r.notes = append(r.notes,
+			"job_container.conf: not in force: slurm.conf does not say JobContainerType=job_container/tmpfs")
 	}
 	r.cfg.PrivateDirs = nil
 }

@@ -17,11 +17,14 @@ import (
 var detections = []string{"nvml", "nvidia", "nvidia-smi", "rsmi", "rocm", "oneapi", "nrt", "full", "off"}
 
 // gresKeys are the keys as gres.conf(5) writes them.
-var gresKeys = map[string]string{"nodename": "NodeName", "autodetect": "AutoDetect", "name": "Name", "type": "Type", "file": "File",
-	"multiplefiles": "MultipleFiles", "count": "Count", "cores": "Cores", "cpus": "CPUs", "links": "Links", "flags": "Flags"}
+var gresKeys = map[string]string{"nodename": "NodeName", "autodetect": "AutoDetect", "name": "Name",
+	"type": "Type", "file": "File",
+	"multiplefiles": "MultipleFiles", "count": "Count", "cores": "Cores", "cpus": "CPUs", "links": "Links",
+	"flags": "Flags"}
 
 // gresFlags are the Flags that gres.conf(5) knows.
-var gresFlags = []string{"countonly", "one_sharing", "all_sharing", "nvidia_gpu_env", "amd_gpu_env", "intel_gpu_env", "opencl_env",
+var gresFlags = []string{"countonly", "one_sharing", "all_sharing", "nvidia_gpu_env", "amd_gpu_env",
+	"intel_gpu_env", "opencl_env",
 	"no_gpu_env", "explicit"}
 
 // gresLine reads one line of gres.conf. It is compared with what a node finds when that registers; nodes that are

@@ -31,7 +31,9 @@ AutoDetect=magic
 	}
 	var got []string
 	for _, l := range cfg.GRES {
-		got = append(got, fmt.Sprintf("%s %v %s|%s %s %v %v %d %s %v %v", l.At, l.Nodes, l.AutoDetect, l.Name, l.Type, l.Files, l.Multiple, l.Count, l.Cores.String(), l.Links, l.Flags))
+		got = append(got,
+			fmt.Sprintf("%s %v %s|%s %s %v %v %d %s %v %v", l.At, l.Nodes, l.AutoDetect, l.Name, l.Type,
+				l.Files, l.Multiple, l.Count, l.Cores.String(), l.Links, l.Flags))
 	}
 	want := []string{
 		"gres.conf:1 [] nvml|  [] false 0  [] []",
@@ -43,7 +45,10 @@ AutoDetect=magic
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("lines:\n%s", strings.Join(got, "\n"))
 	}
-	wantNotes := []string{"gres.conf:5: Count=x: want a number", "gres.conf:6: AutoDetect=magic: want nvml, rsmi or off", "gres.conf:6: neither Name nor AutoDetect; the line has no effect"}
+	wantNotes := []string{
+		"gres.conf:5: Count=x: want a number", "gres.conf:6: AutoDetect=magic: want nvml, rsmi or off",
+		"gres.conf:6: neither Name nor AutoDetect; the line has no effect",
+	}
 	for i, n := range notes {
 		notes[i] = strings.TrimPrefix(n, dir+"/")
 	}
@@ -58,8 +63,10 @@ AutoDetect=magic
 // TestCoresOfThreads: Cores= of a GPU counts cores (gres.conf(5)); of a node with threads each is several CPUs.
 func TestCoresOfThreads(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slurm.conf": "ClusterName=c\nNodeName=n1 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 Gres=gpu:2\n",
-		"gres.conf": "NodeName=n1 Name=gpu File=/dev/nvidia0 Cores=0-1\nNodeName=n1 Name=gpu File=/dev/nvidia1 Cores=2-3\n"} {
+	for name, text := range map[string]string{
+		"slurm.conf": "ClusterName=c\nNodeName=n1 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 Gres=gpu:2\n",
+		"gres.conf":  "NodeName=n1 Name=gpu File=/dev/nvidia0 Cores=0-1\nNodeName=n1 Name=gpu File=/dev/nvidia1 Cores=2-3\n",
+	} {
 		if err := os.WriteFile(path.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

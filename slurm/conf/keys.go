@@ -207,6 +207,9 @@ func (r *reader) simple(file string, n int, p pair) bool {
 	case "authaltparameters": // the servers read it where they check tokens
 		tokenKeys(r, file, n, p)
 		return true
+	case "burstbuffertype":
+		burstType(r, file, n, p)
+		return true
 	case "clifilterplugins": // see settleScripts
 		readPlugins(r, file, n, p, cliPlugins)
 		return true
@@ -331,7 +334,8 @@ func (r *reader) healthStates(file string, n int, value string) {
 			h.Alloc = true
 		case "ANY", "CYCLE", "START_ONLY":
 		default:
-			r.note(file, n, "HealthCheckNodeState=%s is not known: want ALLOC, ANY, CYCLE, IDLE or MIXED; ignored", word)
+			r.note(file, n,
+				"HealthCheckNodeState=%s is not known: want ALLOC, ANY, CYCLE, IDLE or MIXED; ignored", word)
 		}
 	}
 }

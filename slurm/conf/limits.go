@@ -21,7 +21,8 @@ func (r *reader) propagate(file string, n int, p pair) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimPrefix(strings.TrimSpace(name), "RLIMIT_")
 		if !slices.Contains(limitNames, name) {
-			r.note(file, n, "%s=%s: %s is none of the limits %s; ignored", p.key, p.value, name, strings.Join(limitNames, ", "))
+			r.note(file, n, "%s=%s: %s is none of the limits %s; ignored", p.key, p.value, name,
+				strings.Join(limitNames, ", "))
 			continue
 		}
 		names = append(names, name)

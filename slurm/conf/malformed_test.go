@@ -32,9 +32,14 @@ func TestMalformed(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"a file that is not there": {"ClusterName=c\nInclude more.conf\n", "slurm.conf:2: Include: read configuration: open "},
-		"a circle":                 {"\nInclude slurm.conf\n", "more than 16 nested Include lines"},
-		"a line without end":       {"ClusterName=c\nx=" + strings.Repeat("y", 2<<20), "slurm.conf:2: read configuration, of lines of at most 1048576 bytes"},
+		"a file that is not there": {
+			"ClusterName=c\nInclude more.conf\n", "slurm.conf:2: Include: read configuration: open ",
+		},
+		"a circle": {"\nInclude slurm.conf\n", "more than 16 nested Include lines"},
+		"a line without end": {
+			"ClusterName=c\nx=" + strings.Repeat("y", 2<<20),
+			"slurm.conf:2: read configuration, of lines of at most 1048576 bytes",
+		},
 	} {
 		_, _, err := Load(putDir(t, map[string]string{"slurm.conf": c.text}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -46,11 +51,16 @@ func TestMalformed(t *testing.T) {
 // FuzzLoad: whatever the files hold, reading them ends with notes, and what was read is written so that it is read
 // again.
 func FuzzLoad(f *testing.F) {
-	f.Add("ClusterName=c\nNodeName=n[1-4] Gres=gpu:2 State=DOWN\nNodeSet=s Feature=a\nPartitionName=p Nodes=s\nDownNodes=n1\n", "SwitchName=a Nodes=n[1-2]\nBlockName=b\nBlockSizes=1", "- topology: t\n  tree:\n    switches:\n      - switch: a\n        nodes: n1\n")
-	f.Add("Include slurm.conf\n\\\n=\n\"", "SwitchName= Switches=a:b", "topology:\n- block_sizes: [0, x]\n- topology: a\n  block:\n")
+	f.Add("ClusterName=c\nNodeName=n[1-4] Gres=gpu:2 State=DOWN\nNodeSet=s Feature=a\nPartitionName=p Nodes=s\nDownNodes=n1\n",
+		"SwitchName=a Nodes=n[1-2]\nBlockName=b\nBlockSizes=1",
+		"- topology: t\n  tree:\n    switches:\n      - switch: a\n        nodes: n1\n")
+	f.Add("Include slurm.conf\n\\\n=\n\"", "SwitchName= Switches=a:b",
+		"topology:\n- block_sizes: [0, x]\n- topology: a\n  block:\n")
 	f.Fuzz(func(t *testing.T, slurm, topology, yaml string) {
 		dir := t.TempDir()
-		for name, text := range map[string]string{"slurm.conf": slurm, "topology.conf": topology, "topology.yaml": yaml} {
+		for name, text := range map[string]string{
+			"slurm.conf": slurm, "topology.conf": topology, "topology.yaml": yaml,
+		} {
 			if name != "topology.yaml" || text != "" {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)

@@ -66,6 +66,9 @@ func musterKeys() []musterKey {
 			"groups, joined by commas, whose users are operators"},
 		{"OIDCAdministrators", anyText,
 			"groups, joined by commas, whose users are administrators"},
+		{"OIDCLogout", oneOf("yes", "no"),
+			"no leaves the session at the provider when one logs out here; yes is the default: it ends, too, if the " +
+				"provider has an end_session_endpoint"},
 	}
 }
 

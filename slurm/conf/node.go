@@ -60,7 +60,9 @@ func (r *reader) nodeLine(file string, n int, ps []pair) {
 		inv.SpecCPUs = inv.SpecCPUs.Union(inv.LastCores(r.coreSpec))
 	}
 	if inv.SpecCPUs.Len() >= inv.CPUs || inv.SpecMemMB > 0 && inv.SpecMemMB >= inv.MemMB {
-		r.note(file, n, "NodeName=%s: CpuSpecList, CoreSpecCount or MemSpecLimit leave nothing for jobs; ignored", ps[0].value)
+		r.note(file, n,
+			"NodeName=%s: CpuSpecList, CoreSpecCount or MemSpecLimit leave nothing for jobs; ignored",
+			ps[0].value)
 		inv.SpecCPUs, inv.SpecMemMB = cluster.IDSet{}, 0
 	}
 	for _, name := range names {
@@ -109,14 +111,17 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	case "topology":
 		unit := p.value[strings.LastIndexByte(p.value, ':')+1:]
 		if strings.Contains(p.value, ",") || unit == "" {
-			r.note(file, n, "Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored", p.value)
+			r.note(file, n,
+				"Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored",
+				p.value)
 			return
 		}
 		inv.Topology = unit
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
 	case "nodeaddr", "nodehostname", "port":
-		r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s=%s needs no setting: nodes tell where they are", file, n, p.key, p.value))
+		r.fine = append(r.fine,
+			fmt.Sprintf("%s:%d: %s=%s needs no setting: nodes tell where they are", file, n, p.key, p.value))
 	case "memspeclimit":
 		v := 0
 		number(&v)
@@ -147,7 +152,8 @@ func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text strin
 		switch words[0] {
 		case "gpu":
 		case "mps", "shard":
-			r.fine = append(r.fine, fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
+			r.fine = append(r.fine,
+				fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
 			continue
 		default:
 			r.note(file, n, "Gres=%s: only gpu, mps and shard are known; ignored", g)
@@ -166,7 +172,9 @@ func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text strin
 			kind = words[0]
 		}
 		if err != nil || len(words) > 1 || count < 0 || len(inv.GPUs)+count > maxNodeGPUs {
-			r.note(file, n, "Gres=%s: want gpu, gpu:COUNT or gpu:TYPE:COUNT, and at most %d in all; ignored", g, maxNodeGPUs)
+			r.note(file, n,
+				"Gres=%s: want gpu, gpu:COUNT or gpu:TYPE:COUNT, and at most %d in all; ignored", g,
+				maxNodeGPUs)
 			continue
 		}
 		for range count {

@@ -53,15 +53,19 @@ func (r *reader) settleNodeSets() {
 
 func nodeSetLines(list []cluster.NodeGroup) (out []string) {
 	for _, s := range list {
-		out = append(out, line(word("NodeSet", s.Name), word("Nodes", hosts(s.Nodes)), word("Feature", strings.Join(s.Features, ","))))
+		out = append(out,
+			line(word("NodeSet", s.Name), word("Nodes", hosts(s.Nodes)),
+				word("Feature", strings.Join(s.Features, ","))))
 	}
 	return out
 }
 
 // notInLine are keys of a NodeName line that a client is not told by it, and how it is.
 var notInLine = [...]struct{ keys, why string }{
-	{"nodename", "--node names it"}, {"nodehostname", "the machine has its own"}, {"nodeaddr", "--advertise tells it"}, {"port", "--bind tells it"},
-	{"comment", "scontrol update nodename=NAME comment=TEXT tells it"}, {"state reason", "it is there when it has joined"},
+	{"nodename", "--node names it"}, {"nodehostname", "the machine has its own"},
+	{"nodeaddr", "--advertise tells it"}, {"port", "--bind tells it"},
+	{"comment", "scontrol update nodename=NAME comment=TEXT tells it"},
+	{"state reason", "it is there when it has joined"},
 	{"boards socketsperboard sockets corespersocket threadspercore tmpdisk", "the machine finds it out"},
 }
 
@@ -73,7 +77,8 @@ func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 	said.GPUs, said.CPUs, said.MemMB = nil, 0, 0
 	ps := r.pairs("--conf", 1, strings.Fields(text))
 	for _, p := range ps {
-		i := slices.IndexFunc(notInLine[:], func(k struct{ keys, why string }) bool { return slices.Contains(strings.Fields(k.keys), p.key) })
+		i := slices.IndexFunc(notInLine[:],
+			func(k struct{ keys, why string }) bool { return slices.Contains(strings.Fields(k.keys), p.key) })
 		if i >= 0 {
 			r.notes = append(r.notes, p.key+"="+p.value+" is not for this: "+notInLine[i].why)
 			continue
@@ -81,7 +86,11 @@ func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 		r.nodeKey("--conf", 1, &said, p)
 	}
 	inv.Said = cluster.Hardware{CPUs: said.CPUs, MemMB: said.MemMB, GPUs: len(said.GPUs)}
-	inv.Features, inv.Weight, inv.Topology, inv.SpecCPUs, inv.SpecMemMB = said.Features, said.Weight, said.Topology, said.SpecCPUs, said.SpecMemMB
+	inv.Features = said.Features
+	inv.Weight = said.Weight
+	inv.Topology = said.Topology
+	inv.SpecCPUs = said.SpecCPUs
+	inv.SpecMemMB = said.SpecMemMB
 	if r.coreSpec > 0 {
 		inv.SpecCPUs = inv.SpecCPUs.Union(inv.LastCores(r.coreSpec))
 	}

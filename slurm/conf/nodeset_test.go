@@ -34,8 +34,14 @@ func TestLine(t *testing.T) {
 // nowhere.
 func TestSetsInTopology(t *testing.T) {
 	for _, files := range []map[string]string{
-		{"slurm.conf": "TopologyPlugin=topology/tree\nNodeName=n1 Feature=a\nNodeName=n2 Topology=y\nNodeSet=s Feature=a\n", "topology.conf": "SwitchName=x Nodes=s\nSwitchName=y\nSwitchName=t Switches=x,y\n"},
-		{"slurm.conf": "TopologyPlugin=topology/block\nNodeName=n1 Feature=a\nNodeName=n2 Topology=y\nNodeSet=s Feature=a\n", "topology.conf": "BlockName=x Nodes=s\nBlockName=y\n"},
+		{
+			"slurm.conf":    "TopologyPlugin=topology/tree\nNodeName=n1 Feature=a\nNodeName=n2 Topology=y\nNodeSet=s Feature=a\n",
+			"topology.conf": "SwitchName=x Nodes=s\nSwitchName=y\nSwitchName=t Switches=x,y\n",
+		},
+		{
+			"slurm.conf":    "TopologyPlugin=topology/block\nNodeName=n1 Feature=a\nNodeName=n2 Topology=y\nNodeSet=s Feature=a\n",
+			"topology.conf": "BlockName=x Nodes=s\nBlockName=y\n",
+		},
 	} {
 		cfg := put(t, files)
 		if out := rewritten(cfg); !strings.Contains(out["topology.conf"], "Name=x Nodes=s\n") || !strings.Contains(out["slurm.conf"], "NodeSet=s Feature=a\n") {

@@ -15,8 +15,10 @@ var nodeStates = [...]struct {
 	set  func(n *cluster.Node)
 }{
 	{"UNKNOWN", func(*cluster.Node) {}}, {"IDLE", func(*cluster.Node) {}},
-	{"CLOUD", func(n *cluster.Node) { n.Expected = cluster.ExpectedCloud }}, {"FUTURE", func(n *cluster.Node) { n.Expected = cluster.ExpectedFuture }},
-	{"DOWN", func(n *cluster.Node) { n.Down = true }}, {"DRAIN", func(n *cluster.Node) { n.Drain = true }}, {"FAIL", func(n *cluster.Node) { n.Failing = true }},
+	{"CLOUD", func(n *cluster.Node) { n.Expected = cluster.ExpectedCloud }},
+	{"FUTURE", func(n *cluster.Node) { n.Expected = cluster.ExpectedFuture }},
+	{"DOWN", func(n *cluster.Node) { n.Down = true }}, {"DRAIN", func(n *cluster.Node) { n.Drain = true }},
+	{"FAIL", func(n *cluster.Node) { n.Failing = true }},
 	{"DRAINED", func(n *cluster.Node) { n.Drain = true }}, {"FAILING", func(n *cluster.Node) { n.Failing = true }},
 }
 

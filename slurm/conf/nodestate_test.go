@@ -20,8 +20,10 @@ func TestNodeStates(t *testing.T) {
 	if want := `n1 DRAIN "new fans" root,n2 DRAIN "new fans" root,n3 DOWN "" root,n4  "" ,n5 FAIL "old" root,n6 CLOUD "" ,n7  "" ,`; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	for i, want := range []string{"slurm.conf:1: DownNodes: there is no NodeName line for x; ignored", "slurm.conf:3: DownNodes: color is neither State nor Reason; ignored",
-		"slurm.conf:3: State=FUNNY is not known: want UNKNOWN, CLOUD, FUTURE, DOWN, DRAIN or FAIL; ignored", "slurm.conf:7: State=nice is not known"} {
+	for i, want := range []string{"slurm.conf:1: DownNodes: there is no NodeName line for x; ignored",
+		"slurm.conf:3: DownNodes: color is neither State nor Reason; ignored",
+		"slurm.conf:3: State=FUNNY is not known: want UNKNOWN, CLOUD, FUTURE, DOWN, DRAIN or FAIL; ignored",
+		"slurm.conf:7: State=nice is not known"} {
 		if len(notes) != 4 || !strings.Contains(notes[i], want) {
 			t.Errorf("%q, want %q", notes, want)
 		}

@@ -46,12 +46,18 @@ var partitionKeys = [...]struct {
 		return err
 	}},
 	{"defmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerCPU, k, v) }},
-	{"defmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerNode, k, v) }},
+	{
+		"defmempernode",
+		func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerNode, k, v) },
+	},
 	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
 	{"defcpupergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
 	{"jobdefaults", func(p *cluster.Partition, _, v string) error { return jobDefaults(&p.PerGPU, v) }},
 	{"maxmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerCPU, k, v) }},
-	{"maxmempernode", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) }},
+	{
+		"maxmempernode",
+		func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) },
+	},
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { return setPreemptMode(&p.PreemptMode, v) }},
@@ -219,7 +225,9 @@ func setOverSubscribe(p *cluster.Partition, value string) error {
 }
 
 func setState(p *cluster.Partition, value string) error {
-	states := []cluster.PartitionState{cluster.PartitionUp, cluster.PartitionDown, cluster.PartitionDrain, cluster.PartitionInactive}
+	states := []cluster.PartitionState{
+		cluster.PartitionUp, cluster.PartitionDown, cluster.PartitionDrain, cluster.PartitionInactive,
+	}
 	for _, s := range states {
 		if len(value) > 1 && strings.HasPrefix(string(s), strings.ToUpper(value)) { // INACT, say
 			p.State = s

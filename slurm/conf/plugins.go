@@ -39,7 +39,7 @@ const luaPlugin = "lua"
 // The plugins of Slurm that muster has, by their key.
 var (
 	submitPlugins = []string{luaPlugin, "all_partitions", "require_timelimit"}
-	cliPlugins    = []string{luaPlugin}
+	cliPlugins    = []string{luaPlugin, "user_defaults"}
 )
 
 // readPlugins reads JobSubmitPlugins or CliFilterPlugins; those that muster lacks are told.
@@ -70,6 +70,7 @@ func namesLua(value string) bool {
 func settleScripts(r *reader) {
 	settleScript(r, submitScript, "JobSubmitPlugins", slices.Contains(r.cfg.SubmitPlugins, luaPlugin))
 	settleScript(r, cliScript, "CliFilterPlugins", namesLua(r.cfg.Keys["clifilterplugins"]))
+	settleScript(r, burstScript, "BurstBufferType", r.cfg.Burst != nil)
 }
 
 func settleScript(r *reader, name, key string, used bool) {

@@ -29,7 +29,9 @@ func (r *reader) suspend(file string, n int, p pair) {
 			names, err := hostlist.Expand(text)
 			k, bad := strconv.Atoi(count)
 			if err != nil || counted && (bad != nil || k < 1) {
-				r.note(file, n, "SuspendExcNodes=%s: want a list of nodes, or NODES:COUNT to keep some of them on; ignored", set)
+				r.note(file, n,
+					"SuspendExcNodes=%s: want a list of nodes, or NODES:COUNT to keep some of them on; ignored",
+					set)
 				continue
 			}
 			var nodes []cluster.NodeName
@@ -45,7 +47,8 @@ func (r *reader) suspend(file string, n int, p pair) {
 	case "suspendexcparts":
 		power.ExceptParts = strings.Split(p.value, ",")
 	case "suspendexcstates":
-		r.note(file, n, "SuspendExcStates has no effect: nodes that are drained, failing or about to reboot are never suspended")
+		r.note(file, n,
+			"SuspendExcStates has no effect: nodes that are drained, failing or about to reboot are never suspended")
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 )
 
 // preemptTypes are the values of PreemptType.
-var preemptTypes = map[string]cluster.PreemptType{"preempt/none": cluster.PreemptNone, "preempt/partition_prio": cluster.PreemptTier, "preempt/qos": cluster.PreemptQOS}
+var preemptTypes = map[string]cluster.PreemptType{
+	"preempt/none": cluster.PreemptNone, "preempt/partition_prio": cluster.PreemptTier,
+	"preempt/qos": cluster.PreemptQOS,
+}
 
 // policyKey sets one key of those of priorityKey and preemptKey.
 func policyKey(c *cluster.Config, key, value string) (known bool, err error) {
@@ -28,7 +31,8 @@ func preemptKey(c *cluster.Config, key, value string) (known bool, err error) {
 	case "preempttype":
 		kind, ok := preemptTypes[strings.ToLower(value)]
 		if !ok {
-			return true, fmt.Errorf("preempttype=%s is not known: want preempt/none, preempt/partition_prio or preempt/qos", value)
+			return true, fmt.Errorf("preempttype=%s is not known: want preempt/none, preempt/partition_prio or preempt/qos",
+				value)
 		}
 		p.Type = kind
 	case "preemptmode":
@@ -43,7 +47,8 @@ func preemptKey(c *cluster.Config, key, value string) (known bool, err error) {
 	case "schedulertimeslice":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < minTurn || n > maxTurn {
-			return true, fmt.Errorf("schedulertimeslice=%s: want a number of seconds from %d to %d", value, minTurn, maxTurn)
+			return true, fmt.Errorf("schedulertimeslice=%s: want a number of seconds from %d to %d", value,
+				minTurn, maxTurn)
 		}
 		p.TurnLength = time.Duration(n) * time.Second
 	case "preemptparameters":
@@ -124,7 +129,9 @@ func (r *reader) settlePreempt() {
 		return cfg.PreemptModeText(p) != string(cluster.PreemptOff)
 	}
 	if !slices.ContainsFunc(cfg.Partitions, func(p cluster.Partition) bool { return says(&p) }) {
-		r.notes = append(r.notes, fmt.Sprintf("PreemptType=preempt/%s without a PreemptMode: only jobs of a QOS that has one make room", cfg.Preempt.Type))
+		r.notes = append(r.notes,
+			fmt.Sprintf("PreemptType=preempt/%s without a PreemptMode: only jobs of a QOS that has one make room",
+				cfg.Preempt.Type))
 	}
 	if cfg.Preempt.Type != cluster.PreemptTier || r.tiered {
 		return
@@ -136,6 +143,7 @@ func (r *reader) settlePreempt() {
 		p.PriorityTier = p.PriorityJobFactor
 	}
 	if differ {
-		r.notes = append(r.notes, "PreemptType=preempt/partition_prio without any PriorityTier: PriorityJobFactor counts as the tier of partitions; set PriorityTier")
+		r.notes = append(r.notes,
+			"PreemptType=preempt/partition_prio without any PriorityTier: PriorityJobFactor counts as the tier of partitions; set PriorityTier")
 	}
 }

@@ -35,7 +35,10 @@ PartitionName=b Nodes=ALL PreemptMode=OFF
 	if cfg, notes = load(t, "PreemptMode=Requeue,Gang\n"); cfg.Preempt != (cluster.PreemptConfig{Mode: "GANG,REQUEUE", Reorders: 1}) || len(notes) > 0 {
 		t.Errorf("turns beside another mode: %+v, %q", cfg.Preempt, notes)
 	}
-	for text, want := range map[string]time.Duration{"": 2 * time.Second, "PreemptParameters=suspend_grace_time=0": 0, "PreemptParameters=suspend_grace_time=7": 7 * time.Second} {
+	for text, want := range map[string]time.Duration{
+		"": 2 * time.Second, "PreemptParameters=suspend_grace_time=0": 0,
+		"PreemptParameters=suspend_grace_time=7": 7 * time.Second,
+	} {
 		if cfg, notes = load(t, text+"\n"); cfg.Preempt.StopsAfter() != want || len(notes) > 0 {
 			t.Errorf("%q: a job stops after %v, want %v; %q", text, cfg.Preempt.StopsAfter(), want, notes)
 		}
@@ -62,9 +65,14 @@ func TestPreemptTiers(t *testing.T) {
 
 // What is not known or not done is told of, with its value.
 func TestPreemptKeysWrong(t *testing.T) {
-	for line, names := range map[string]string{"PreemptType=preempt/luck": "luck", "PreemptMode=KILL": "KILL", "SchedulerTimeSlice=4": "schedulertimeslice=4", "SchedulerTimeSlice=soon": "soon",
-		"PreemptExemptTime=soon": "soon", "PreemptParameters=send_user_signal": "send_user_signal", "PreemptParameters=reorder_count=-1": "-1", "PreemptParameters=suspend_grace_time=soon": "soon",
-		"PartitionName=a Nodes=ALL PreemptMode=NO": "NO", "PreemptType=preempt/qos": "without a PreemptMode", "SchedulerParameters=preempt_reorder_count=x": "x"} {
+	for line, names := range map[string]string{"PreemptType=preempt/luck": "luck",
+		"PreemptMode=KILL": "KILL", "SchedulerTimeSlice=4": "schedulertimeslice=4",
+		"SchedulerTimeSlice=soon": "soon",
+		"PreemptExemptTime=soon":  "soon", "PreemptParameters=send_user_signal": "send_user_signal",
+		"PreemptParameters=reorder_count=-1": "-1", "PreemptParameters=suspend_grace_time=soon": "soon",
+		"PartitionName=a Nodes=ALL PreemptMode=NO":    "NO",
+		"PreemptType=preempt/qos":                     "without a PreemptMode",
+		"SchedulerParameters=preempt_reorder_count=x": "x"} {
 		if _, notes := load(t, line+"\n"); len(notes) != 1 || !strings.Contains(notes[0], names) {
 			t.Errorf("%s: notes %q", line, notes)
 		}

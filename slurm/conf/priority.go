@@ -79,7 +79,8 @@ func setReset(p *cluster.PriorityConfig, value string) error {
 		period = cluster.ResetNever
 	case cluster.ResetNow, cluster.ResetDaily, cluster.ResetWeekly, cluster.ResetMonthly, cluster.ResetQuarterly, cluster.ResetYearly:
 	default:
-		return fmt.Errorf("priorityusageresetperiod=%s is not known: want NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY", value)
+		return fmt.Errorf("priorityusageresetperiod=%s is not known: want NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY",
+			value)
 	}
 	p.UsageReset = period
 	return nil
@@ -87,9 +88,12 @@ func setReset(p *cluster.PriorityConfig, value string) error {
 
 // setPriorityFlags reads the flags; all that are known count, and the others are told of.
 func setPriorityFlags(p *cluster.PriorityConfig, value string) error {
-	flags := map[string][]*bool{"ACCRUE_ALWAYS": {&p.AccrueAlways}, "CALCULATE_RUNNING": {&p.CalculateRunning}, "INCR_ONLY": {&p.IncrOnly},
-		"MAX_TRES": {&p.MaxTRES}, "MAX_TRES_GRES": {&p.MaxTRESGRES}, "NO_FAIR_TREE": {&p.NoFairTree}, "SMALL_RELATIVE_TO_TIME": {&p.SmallRelativeToTime},
-		"NO_NORMAL_ASSOC": {&p.RawAssoc}, "NO_NORMAL_PART": {&p.RawPart}, "NO_NORMAL_QOS": {&p.RawQOS}, "NO_NORMAL_TRES": {&p.RawTRES},
+	flags := map[string][]*bool{"ACCRUE_ALWAYS": {&p.AccrueAlways},
+		"CALCULATE_RUNNING": {&p.CalculateRunning}, "INCR_ONLY": {&p.IncrOnly},
+		"MAX_TRES": {&p.MaxTRES}, "MAX_TRES_GRES": {&p.MaxTRESGRES}, "NO_FAIR_TREE": {&p.NoFairTree},
+		"SMALL_RELATIVE_TO_TIME": {&p.SmallRelativeToTime},
+		"NO_NORMAL_ASSOC":        {&p.RawAssoc}, "NO_NORMAL_PART": {&p.RawPart},
+		"NO_NORMAL_QOS": {&p.RawQOS}, "NO_NORMAL_TRES": {&p.RawTRES},
 		"NO_NORMAL_ALL": {&p.RawAssoc, &p.RawPart, &p.RawQOS, &p.RawTRES}, "FAIR_TREE": {}}
 	var bad []string
 	for _, w := range strings.Split(strings.ToUpper(value), ",") {

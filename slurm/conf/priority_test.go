@@ -49,9 +49,12 @@ PartitionName=a Nodes=ALL PriorityTier=3 PriorityJobFactor=7 TRESBillingWeights=
 	if len(notes) > 0 {
 		t.Errorf("notes %q", notes)
 	}
-	want := cluster.PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: 14 * 24 * time.Hour, CalcPeriod: 2 * time.Minute, UsageReset: cluster.ResetMonthly,
-		Dampening: 5, FavorSmall: true, AccrueAlways: true, MaxTRES: true, RawAssoc: true, RawPart: true, RawQOS: true, RawTRES: true,
-		Weights: cluster.PriorityWeights{Age: 1000, Assoc: 500, FairShare: 50000, Size: 2000, Partition: 3000, QOS: 4000,
+	want := cluster.PriorityConfig{Multifactor: true, MaxAge: time.Hour, HalfLife: 14 * 24 * time.Hour,
+		CalcPeriod: 2 * time.Minute, UsageReset: cluster.ResetMonthly,
+		Dampening: 5, FavorSmall: true, AccrueAlways: true, MaxTRES: true, RawAssoc: true, RawPart: true,
+		RawQOS: true, RawTRES: true,
+		Weights: cluster.PriorityWeights{Age: 1000, Assoc: 500, FairShare: 50000, Size: 2000,
+			Partition: 3000, QOS: 4000,
 			TRES: []cluster.Amount{{TRES: "cpu", N: 1000}, {TRES: "mem", N: 2000}, {TRES: "gres/gpu", N: 3000}}}}
 	if !reflect.DeepEqual(cfg.Priority, want) {
 		t.Errorf("priority %+v\nwant     %+v", cfg.Priority, want)
@@ -67,8 +70,10 @@ PartitionName=a Nodes=ALL PriorityTier=3 PriorityJobFactor=7 TRESBillingWeights=
 
 // TestPriorityKeysWrong: what makes no sense is told of, with its value, and has no effect.
 func TestPriorityKeysWrong(t *testing.T) {
-	for _, line := range []string{"PriorityType=priority/lottery", "PriorityWeightAge=-1", "PriorityFlags=FAST", "PriorityUsageResetPeriod=HOURLY",
-		"PriorityMaxAge=soon", "AccountingStorageEnforce=manners", "PriorityWeightTRES=cpu", "PartitionName=a Nodes=ALL TRESBillingWeights=cpu=x"} {
+	for _, line := range []string{"PriorityType=priority/lottery", "PriorityWeightAge=-1",
+		"PriorityFlags=FAST", "PriorityUsageResetPeriod=HOURLY",
+		"PriorityMaxAge=soon", "AccountingStorageEnforce=manners", "PriorityWeightTRES=cpu",
+		"PartitionName=a Nodes=ALL TRESBillingWeights=cpu=x"} {
 		_, notes := load(t, line+"\n")
 		_, value, _ := strings.Cut(line[strings.LastIndex(line, " ")+1:], "=")
 		if len(notes) != 1 || !strings.Contains(strings.ToLower(notes[0]), strings.ToLower(value)) {
@@ -86,8 +91,9 @@ func TestPriorityKeysWrong(t *testing.T) {
 
 // TestSampling: how often what steps use is measured; what is not understood is told of.
 func TestSampling(t *testing.T) {
-	for line, want := range map[string]time.Duration{"": 0, "JobAcctGatherFrequency=10": 10 * time.Second, "JobAcctGatherFrequency=energy=5,task=15": 15 * time.Second,
-		"JobAcctGatherFrequency=0": cluster.Unlimited, "JobAcctGatherType=jobacct_gather/none": 0} {
+	for line, want := range map[string]time.Duration{"": 0, "JobAcctGatherFrequency=10": 10 * time.Second,
+		"JobAcctGatherFrequency=energy=5,task=15": 15 * time.Second,
+		"JobAcctGatherFrequency=0":                cluster.Unlimited, "JobAcctGatherType=jobacct_gather/none": 0} {
 		if cfg, notes := load(t, line+"\n"); cfg.SampleEvery != want || len(notes) != 0 {
 			t.Errorf("%s: every %v, notes %q", line, cfg.SampleEvery, notes)
 		}

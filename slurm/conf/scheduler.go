@@ -13,6 +13,12 @@ import (
 // schedulerWords are the words of SchedulerParameters that have an effect, with what they do. Those of preemption are
 // as older versions of Slurm name them.
 var schedulerWords = []schedulerWord{
+	{burstTasks, func(_ *cluster.Config, _, text string) error { // see settleBurst
+		if v, err := strconv.ParseUint(text, 10, 31); err != nil || v == 0 {
+			return fmt.Errorf("is no number of tasks")
+		}
+		return nil
+	}},
 	{"assoc_limit_stop", func(c *cluster.Config, _, _ string) error { c.LimitStop = true; return nil }},
 	{"bf_min_age_reserve", func(c *cluster.Config, _, text string) error {
 		age, err := seconds(text)
@@ -41,6 +47,7 @@ var schedulerWords = []schedulerWord{
 	}},
 	{"nohold_on_prolog_fail", func(c *cluster.Config, _, _ string) error { c.NoPrologHold = true; return nil }},
 	{"pack_serial_at_end", func(c *cluster.Config, _, _ string) error { c.SerialAtEnd = true; return nil }},
+	{"permit_job_expansion", func(c *cluster.Config, _, _ string) error { c.Expand = true; return nil }},
 	{"preempt_reorder_count", oldPreempt}, {"preempt_strict_order", oldPreempt}, {"preempt_youngest_first", oldPreempt},
 	{"best_fit", func(c *cluster.Config, _, _ string) error { c.BestFit = true; return nil }},
 	{"disable_best_fit", func(c *cluster.Config, _, _ string) error { c.NoBestFit = true; return nil }},
@@ -63,11 +70,16 @@ type schedulerWord struct {
 
 // needless are words that tune what muster does not have: pauses between Slurm's cycles and how much they look at.
 // A cycle here follows each event and looks at all jobs; planned starts have no horizon.
-var needless = []string{"batch_sched_delay", "bf_busy_nodes", "bf_continue", "bf_hetjob_immediate", "bf_hetjob_prio", "bf_interval",
-	"bf_licenses", "bf_max_job_array_resv", "bf_max_job_assoc", "bf_max_job_part", "bf_max_job_start", "bf_max_job_test", "bf_max_job_user",
-	"bf_max_job_user_part", "bf_max_time", "bf_node_space_size", "bf_one_resv_per_job", "bf_resolution", "bf_running_job_reserve", "bf_window",
-	"bf_window_linear", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep", "build_queue_timeout", "correspond_after_task_cnt",
-	"default_queue_depth", "defer", "defer_batch", "max_depend_depth", "max_rpc_cnt", "max_sched_time", "partition_job_depth", "sched_interval",
+var needless = []string{"batch_sched_delay", "bf_busy_nodes", "bf_continue", "bf_hetjob_immediate",
+	"bf_hetjob_prio", "bf_interval",
+	"bf_licenses", "bf_max_job_array_resv", "bf_max_job_assoc", "bf_max_job_part", "bf_max_job_start",
+	"bf_max_job_test", "bf_max_job_user",
+	"bf_max_job_user_part", "bf_max_time", "bf_node_space_size", "bf_one_resv_per_job", "bf_resolution",
+	"bf_running_job_reserve", "bf_window",
+	"bf_window_linear", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep", "build_queue_timeout",
+	"correspond_after_task_cnt",
+	"default_queue_depth", "defer", "defer_batch", "max_depend_depth", "max_rpc_cnt", "max_sched_time",
+	"partition_job_depth", "sched_interval",
 	"sched_max_job_start", "sched_min_interval", "step_retry_count", "step_retry_time"}
 
 func seconds(text string) (time.Duration, error) {
@@ -81,7 +93,8 @@ func seconds(text string) (time.Duration, error) {
 // scheduler reads SchedulerParameters or DependencyParameters. What has no effect is told of in one note.
 func (r *reader) scheduler(file string, n int, key, value string) {
 	var tune []string
-	key = strings.NewReplacer("scheduler", "Scheduler", "dependency", "Dependency", "parameters", "Parameters").Replace(key)
+	key = strings.NewReplacer("scheduler", "Scheduler", "dependency", "Dependency", "parameters",
+		"Parameters").Replace(key)
 	for word := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(word), "=")
 		name = strings.ToLower(name)
@@ -99,6 +112,7 @@ func (r *reader) scheduler(file string, n int, key, value string) {
 		}
 	}
 	if tune != nil {
-		r.note(file, n, "%s: not needed, as each event is followed by a cycle over all jobs: %s", key, strings.Join(tune, ", "))
+		r.note(file, n, "%s: not needed, as each event is followed by a cycle over all jobs: %s", key,
+			strings.Join(tune, ", "))
 	}
 }

@@ -35,7 +35,7 @@ func Spanks() []Spank {
 		{"spank_pyxis", "containers", builtIn, "its options, and its arguments in plugstack.conf: docs/containers.md"},
 		{"private-tmpdir spank_private_tmpdir", "a `/tmp` of the job's own", builtIn,
 			"`JobContainerType=job_container/tmpfs` and job_container.conf"},
-		{"x11 spank_x11", "X11 in jobs", notDone, "`ssh -X` to a node of one's job"},
+		{"x11 spank_x11", "X11 in jobs", builtIn, "`PrologFlags=X11`; `srun --x11`, `salloc --x11`"},
 		{"pty", "a terminal for a task", builtIn, "`srun --pty`"},
 		{"oom-detect", "telling that memory ran out", builtIn, "the state OUT_OF_MEMORY, and a line in the output"},
 		{"cpuset auto-affinity", "tasks on CPUs of their own", builtIn, "cgroup.conf, `--cpu-bind`, TaskPluginParam"},
@@ -191,11 +191,12 @@ var pyxisArgs = [...]struct {
 		r.cfg.Containers.NoBatch = !yes && want == ""
 		return want
 	}},
-	{name: "container_scope", set: func(_ *reader, v string) string {
-		if v == "job" {
-			return ""
+	{name: "container_scope", set: func(r *reader, v string) string {
+		if v != "job" && v != "global" {
+			return "job or global"
 		}
-		return "job: a container with a name is kept until its job is over, global ones there are none"
+		r.cfg.Containers.Global = v == "global"
+		return ""
 	}},
 	{name: "runtime_path", why: "containers are below the daemon's --data", fine: true},
 	{name: "expose_enroot_logs", why: "there is no enroot; what went wrong is always told", fine: true},

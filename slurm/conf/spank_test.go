@@ -29,20 +29,21 @@ func TestPlugstack(t *testing.T) {
 		"# ours\ninclude stack.d/*.conf\nsometimes x.so\nrequired /usr/lib/slurm/private-tmpdir.so base=/x\n")
 	write("site/stack.d/10-pyxis.conf",
 		"required /usr/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis execute_entrypoint=1 # yes\n"+
-			"optional spank_pyxis.so sbatch_support=0 container_scope=global execute_entrypont=1 importer=/x\n")
+			"optional spank_pyxis.so sbatch_support=0 container_scope=global execute_entrypont=1 importer=/x\n"+
+			"optional spank_pyxis.so container_scope=none\n")
 	write("site/stack.d/20.conf", "optional auks.so\nrequired ours.so\n")
 	write("site/stack.d/30.off", "required never.so\n")
 	cfg, notes, fine, err := Check(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (cluster.ContainerDefaults{Entrypoint: true, NoBatch: true}); cfg.Containers != want {
+	if want := (cluster.ContainerDefaults{Entrypoint: true, NoBatch: true, Global: true}); cfg.Containers != want {
 		t.Errorf("%+v, want %+v", cfg.Containers, want)
 	}
 	told, rest := strings.Join(notes, "\n"), strings.Join(fine, "\n")
 	for _, want := range []string{
 		"stack.conf:3: \"sometimes x.so\" is not understood",
-		"10-pyxis.conf:2: container_scope=global: want job: a container with a name is kept until its job is over",
+		"10-pyxis.conf:3: container_scope=none: want job or global",
 		"10-pyxis.conf:2: execute_entrypont=1 is no argument of Pyxis: do you mean execute_entrypoint?",
 		"10-pyxis.conf:2: importer=/x has no effect: images are fetched by muster itself",
 		"20.conf:1: SPANK plugin auks.so can not be loaded; for Kerberos tickets on nodes: a Prolog that calls",

@@ -59,7 +59,8 @@ func (r *reader) switchLine(file string, n int, ps []pair) {
 				}
 			}
 		case "linkspeed":
-			r.fine = append(r.fine, fmt.Sprintf("%s:%d: LinkSpeed=%s needs no setting: Slurm does not use it either", file, n, text))
+			r.fine = append(r.fine,
+				fmt.Sprintf("%s:%d: LinkSpeed=%s needs no setting: Slurm does not use it either", file, n, text))
 		default:
 			r.note(file, n, "%s on a switch is not known; ignored", p.key)
 		}
@@ -69,7 +70,9 @@ func (r *reader) switchLine(file string, n int, ps []pair) {
 		return
 	}
 	if len(s.Nodes) > 0 && len(s.Switches) > 0 {
-		r.note(file, n, "SwitchName=%s has nodes and switches: a switch has one of them; its switches are ignored", s.Name)
+		r.note(file, n,
+			"SwitchName=%s has nodes and switches: a switch has one of them; its switches are ignored",
+			s.Name)
 		s.Switches = nil
 	}
 	r.cfg.Topology = append(r.cfg.Topology, s)
@@ -99,7 +102,8 @@ func (r *reader) blockLine(file string, n int, ps []pair) {
 
 // plugins says which lines of topology.conf are in force under a TopologyPlugin.
 var plugins = map[string]struct{ tree, block bool }{
-	"topology/tree": {tree: true}, "topology/block": {block: true}, "topology/default": {}, "topology/none": {}, "topology/flat": {}, "": {},
+	"topology/tree": {tree: true}, "topology/block": {block: true}, "topology/default": {},
+	"topology/none": {}, "topology/flat": {}, "": {},
 }
 
 // settleTopology keeps what TopologyPlugin puts in force, and tells what of it does not fit together.
@@ -111,7 +115,9 @@ func (r *reader) settleTopology() {
 		r.notes = append(r.notes, "topology.conf: "+fmt.Sprintf(format, args...))
 	}
 	if !known {
-		r.notes = append(r.notes, fmt.Sprintf("slurm.conf: TopologyPlugin=%s is not known: want topology/tree, topology/block or topology/flat; nodes are taken as flat", name))
+		r.notes = append(r.notes,
+			fmt.Sprintf("slurm.conf: TopologyPlugin=%s is not known: want topology/tree, topology/block or topology/flat; nodes are taken as flat",
+				name))
 	}
 	if len(cfg.Topology) > 0 && !use.tree {
 		note("its switches are not in force: slurm.conf says TopologyPlugin=%s, not topology/tree", name)

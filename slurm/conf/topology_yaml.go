@@ -86,7 +86,8 @@ func (r *reader) yamlKey(file string, n int, t *yamlTopology, key, value string)
 		t.plugin = key
 	case key == "switches", key == "blocks", key == "flat":
 	case key == "block_sizes":
-		t.sizes = append(t.sizes, strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune("[], ", r) })...)
+		t.sizes = append(t.sizes, strings.FieldsFunc(value,
+			func(r rune) bool { return strings.ContainsRune("[], ", r) })...)
 	case units[key] != "" && value != "":
 		t.units = append(t.units, yamlUnit{n, []pair{{units[key], value}}})
 	case members[key] != "" && len(t.units) > 0:
@@ -106,7 +107,8 @@ func (r *reader) useTopology(file string, list []yamlTopology) {
 	use := max(slices.IndexFunc(list, func(t yamlTopology) bool { return t.first }), 0)
 	for i, t := range list {
 		if i != use {
-			r.note(file, t.line, "topology %s is ignored: a cluster has one here, %s (cluster_default)", t.name, list[use].name)
+			r.note(file, t.line, "topology %s is ignored: a cluster has one here, %s (cluster_default)",
+				t.name, list[use].name)
 		}
 	}
 	t := list[use]

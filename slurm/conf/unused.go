@@ -12,51 +12,95 @@ import (
 var elsewhere = [...]struct{ why, keys string }{
 	{"members know each other by certificates, there is no munge", "AuthType AuthInfo CredType CryptoType " +
 		"JobCredentialPrivateKey JobCredentialPublicCertificate"},
-	{"the servers replicate the state among themselves, no folder is shared", "StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr"},
+	{
+		"the servers replicate the state among themselves, no folder is shared",
+		"StateSaveLocation SlurmctldTimeout SlurmctldAddr BackupController BackupAddr ControlMachine ControlAddr",
+	},
 	{"tokens (auth/jwt) are always taken by the REST interface", "AuthAltTypes"},
 	{"all goes over one port: --bind", "SlurmctldPort SlurmdPort SrunPortRange"},
-	{"the daemons log to stderr, for the journal; --log-level says how much", "SlurmctldDebug SlurmctldLogFile SlurmdDebug SlurmdLogFile SlurmctldSyslogDebug " +
-		"SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel DebugFlags LogTimeFormat"},
+	{"the daemons log to stderr, for the journal; --log-level says how much",
+		"SlurmctldDebug SlurmctldLogFile SlurmdDebug SlurmdLogFile SlurmctldSyslogDebug " +
+			"SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel DebugFlags LogTimeFormat"},
 	{"systemd looks after the daemons", "SlurmctldPidFile SlurmdPidFile SlurmdUser"},
 	{"--data says where daemons keep their files", "SlurmdSpoolDir PluginDir"},
-	{"each server keeps the history itself, there is no database daemon", "AccountingStorageType AccountingStorageHost AccountingStorageBackupHost " +
-		"AccountingStorageExternalHost AccountingStoragePort AccountingStoragePass AccountingStorageUser AccountingStorageParameters MaxDBDMsgs"},
+	{"each server keeps the history itself, there is no database daemon",
+		"AccountingStorageType AccountingStorageHost AccountingStorageBackupHost " +
+			"AccountingStorageExternalHost AccountingStoragePort AccountingStoragePass AccountingStorageUser " +
+			"AccountingStorageParameters MaxDBDMsgs"},
 	{"scripts and environments are always kept", "AccountingStoreFlags"},
-	{"it is always so here", "SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType CoreSpecPlugin " +
-		"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
-	{"calls and launches have limits of their own", "MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
-		"BcastExclude MaxNodeCount"},
+	{"it is always so here",
+		"SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType " +
+			"CoreSpecPlugin " +
+			"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
+	{"calls and launches have limits of their own",
+		"MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
+			"BcastExclude MaxNodeCount"},
 	{"the node's own folder for temporary files is used", "TmpFS"},
 }
 
 // undone are the keys of Slurm that ask for something that muster does not do.
 var undone = [...]struct{ why, keys string }{
-	{"plugins of Slurm can not be loaded", "NodeFeaturesPlugins SlurmctldPlugstack PrioritySiteFactorPlugin PrioritySiteFactorParameters " +
-		"BurstBufferType BurstBufferParameters PrEpParameters"},
-	{"is not measured", "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType ExtSensorsType ExtSensorsFreq"},
-	{"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it", "JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser"},
-	{"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown", "CpuFreqDef CpuFreqGovernors"},
+	{"plugins of Slurm can not be loaded",
+		"NodeFeaturesPlugins SlurmctldPlugstack BurstBufferParameters PrEpParameters"},
+	{"has no effect, plugins of Slurm can not be loaded: job_submit.lua sets job_desc.site_factor, and " +
+		"`scontrol update jobid=N sitefactor=M` changes it, of jobs that wait, too",
+		"PrioritySiteFactorPlugin PrioritySiteFactorParameters"},
+	{
+		"is not measured",
+		"AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInterconnectType AcctGatherNodeFreq " +
+			"AcctGatherProfileType ExtSensorsType ExtSensorsFreq",
+	},
+	{
+		"is for databases: muster has JobCompType=jobcomp/filetxt and jobcomp/script, and sacct has all of it",
+		"JobCompHost JobCompParams JobCompPass JobCompPort JobCompUser",
+	},
+	{
+		"has no effect: CPUs keep the frequencies that the machine gives them; --cpu-freq is kept and shown",
+		"CpuFreqDef CpuFreqGovernors",
+	},
 	{"has no effect: GPUs keep the clocks that they have; --gpu-freq is kept and shown", "GpuFreqDef"},
-	{"has no effect: there are no federations, each cluster stands alone", "FederationParameters"},
-	{"has no effect: nodes are not kept for jobs of one --mcs-label; --exclusive=user and a partition's ExclusiveUser=YES keep them for one user", "MCSPlugin MCSParameters"},
+	{
+		"has no effect: nodes are not kept for jobs of one --mcs-label; --exclusive=user and a partition's " +
+			"ExclusiveUser=YES keep them for one user",
+		"MCSPlugin MCSParameters",
+	},
 	{"has no effect: no ports are reserved for MPI, whose libraries find free ones", "MpiParams"},
 	{"has no effect: the power of machines is not capped", "PowerParameters PowerPlugin"},
-	{"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was", "PropagatePrioProcess"},
-	{"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that scontrol update has changed are as there; what it said of nodes stays", "ReconfigFlags"},
+	{
+		"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was",
+		"PropagatePrioProcess",
+	},
+	{
+		"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that " +
+			"scontrol update has changed are as there; what it said of nodes stays",
+		"ReconfigFlags",
+	},
 	{"has no effect: there is no plugin for an interconnect", "SwitchParameters"},
-	{"has no effect: jobs open no PAM session; their limits are the submitter's (PropagateResourceLimits), up to those of the client's unit", "UsePam"},
+	{
+		"has no effect: jobs open no PAM session; their limits are the submitter's (PropagateResourceLimits), " +
+			"up to those of the client's unit",
+		"UsePam",
+	},
 	{"has no effect: memory in use is bounded (cgroup), virtual memory is not", "VSizeFactor"},
-	{"has no effect: X11 is not forwarded", "X11Parameters"},
 }
 
 // otherKeys are the keys that are read, besides those of the tables of keys.
-var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage", "DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
-	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit", "InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType", "JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
-	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun", "ScronParameters", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters", "PreemptType",
-	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags", "PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
-	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
-	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold", "SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
-	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey", "JobSubmitPlugins", "CliFilterPlugins",
+var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "AllowSpecResourcesUsage",
+	"DefCpuPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "DependencyParameters", "DisableRootJobs",
+	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit",
+	"InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType",
+	"JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
+	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun",
+	"ScronParameters", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters",
+	"PreemptType",
+	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags",
+	"PriorityParameters", "PriorityMaxAge", "PriorityType", "PriorityUsageResetPeriod",
+	"PriorityWeightAge", "PriorityWeightAssoc", "PriorityWeightFairShare", "PriorityWeightJobSize",
+	"PriorityWeightPartition", "PriorityWeightQOS", "PriorityWeightTRES",
+	"PropagateResourceLimits", "PropagateResourceLimitsExcept", "RequeueExit", "RequeueExitHold",
+	"SchedulerTimeSlice", "SelectTypeParameters", "SlurmctldHost",
+	"SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "SuspendTime", "TopologyPlugin", "TrackWCKey",
+	"JobSubmitPlugins", "CliFilterPlugins",
 	"AuthAltParameters", "PlugStackConfig"}
 
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be.

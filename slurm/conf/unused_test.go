@@ -10,7 +10,9 @@ import (
 
 // TestUnfit: a key that changes what programs compute and can not be done is refused, with its place and the way out.
 func TestUnfit(t *testing.T) {
-	for value, refused := range map[string]bool{"none": false, "openmpi": false, "pmix": false, "PMI2": false, "cray_shasta": true, "lam": true} {
+	for value, refused := range map[string]bool{
+		"none": false, "openmpi": false, "pmix": false, "PMI2": false, "cray_shasta": true, "lam": true,
+	} {
 		file := filepath.Join(t.TempDir(), "slurm.conf")
 		if err := os.WriteFile(file, []byte("ClusterName=c\nMpiDefault="+value+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -26,13 +26,21 @@ var paramKeys = [...]paramKey{
 		{"batch_step_set_cpu_freq", "--cpu-freq sets no frequency", false},
 		{"cray_net_exclusive", "there is no Cray network", true},
 		{"disable_send_gids", "groups are those that the server knows, whatever the node's database says", false},
-		{"enable_nss_slurm", "a job has its user's ids and groups without a look at the node's database; names are looked up there", true},
+		{
+			"enable_nss_slurm",
+			"a job has its user's ids and groups without a look at the node's database; names are looked up there",
+			true,
+		},
 		{"lustre_no_flush", "Lustre's locks are not touched between steps", true},
 		{"mem_sort", "free memory is not sorted (zonesort) before steps", false},
 		{"mpir_use_nodeaddr", "debuggers get the names of nodes, not their addresses", false},
 		{"slurmstepd_memlock", "the supervisor is not locked into memory", false},
 		{"slurmstepd_memlock_all", "the supervisor is not locked into memory", false},
-		{"test_exec", "srun does not look for the program before it starts tasks: each task says itself that it can not be found", false},
+		{
+			"test_exec",
+			"srun does not look for the program before it starts tasks: each task says itself that it can not be found",
+			false,
+		},
 	}},
 	{"PrologFlags", "contain x11", []paramWord{
 		{"alloc", "the prolog runs when a job gets its nodes, always", true},
@@ -42,6 +50,7 @@ var paramKeys = [...]paramKey{
 		{"runinjob", "prolog and epilog run outside the job's cgroup", false},
 		{"serial", "prologs and epilogs of several jobs run side by side on a node", false},
 	}},
+	{"X11Parameters", "home_xauthority", nil},
 	{"CommunicationParameters", "notify_local", []paramWord{
 		{"block_null_hash", "members know each other by certificates", true},
 		{"checkghalquiesce", "there is no Cray network", true},
@@ -60,16 +69,23 @@ var paramKeys = [...]paramKey{
 		{"cloud", "nodes of clouds are shown, also while they are off", true},
 		{"partitions", "all users see the partitions; Hidden=YES leaves one out of lists", false},
 	}},
+	{"FederationParameters", "fed_display", nil},
 	{"SlurmctldParameters", "allow_user_triggers", []paramWord{
 		{"cloud_dns", "nodes tell their addresses when they come", true},
 		{"cloud_reg_addrs", "nodes tell their addresses when they come", true},
 		{"enable_configless", "nodes get the configuration from the servers, always", true},
 		{"idle_on_node_suspend", "it would show nodes as idle at once when they are suspended", false},
 		{"max_dbd_msg_action", "there is no database daemon to wait for", true},
-		{"node_reg_mem_percent", "a node that has less memory than declared serves with what it has, and sinfo -R says so", true},
+		{
+			"node_reg_mem_percent",
+			"a node that has less memory than declared serves with what it has, and sinfo -R says so", true,
+		},
 		{"power_save_interval", "nodes are switched when it is time, not at intervals", true},
 		{"power_save_min_interval", "nodes are switched when it is time, not at intervals", true},
-		{"preempt_send_user_signal", "it would send the signal of --signal to jobs that are preempted, in place of SIGTERM", false},
+		{
+			"preempt_send_user_signal",
+			"it would send the signal of --signal to jobs that are preempted, in place of SIGTERM", false,
+		},
 		{"reboot_from_controller", "RebootProgram runs on the node itself", false},
 		{"user_resv_delete", "it would let users delete reservations that they may use", false},
 	}},
@@ -93,7 +109,6 @@ var paramKeys = [...]paramKey{
 	}},
 	{"SchedulerParameters", "", []paramWord{ // besides those of schedulerWords and needless
 		{"allow_zero_lic", "it would accept jobs that ask for more licenses than there are, and hold them back", false},
-		{"bb_array_stage_cnt", "there are no burst buffers", true},
 		{"bf_job_part_count_reserve", "it would keep nodes free for so many jobs of each partition only", false},
 		{"delay_boot", "it would be the --delay-boot of jobs without one", false},
 		{"disable_hetjob_steps", "it would forbid steps over several components", false},
@@ -102,7 +117,11 @@ var paramKeys = [...]paramKey{
 		{"max_array_tasks", "it would bound the number of an array's tasks below MaxArraySize", false},
 		{"max_script_size", "it would bound scripts: here the bound is 4 MiB", false},
 		{"no_backup_scheduling", "the server that leads schedules", true},
-		{"no_env_cache", "it would fail jobs whose user's environment can not be loaded in time, in place of using a cached one", false},
+		{
+			"no_env_cache",
+			"it would fail jobs whose user's environment can not be loaded in time, in place of using a cached one",
+			false,
+		},
 		{"requeue_setup_env_fail", "it would requeue jobs whose user's environment can not be loaded", false},
 		{"salloc_wait_nodes", "a job begins when all its nodes have confirmed it", true},
 		{"sbatch_wait_nodes", "a job begins when all its nodes have confirmed it", true},
@@ -146,7 +165,8 @@ func (r *reader) param(file string, n int, k *paramKey, word string) {
 	case i < 0:
 		r.note(file, n, "%s=%s is not known; ignored", k.key, word)
 	case k.words[i].needless:
-		r.fine = append(r.fine, fmt.Sprintf("%s:%d: %s=%s needs no setting here: %s", file, n, k.key, word, k.words[i].why))
+		r.fine = append(r.fine,
+			fmt.Sprintf("%s:%d: %s=%s needs no setting here: %s", file, n, k.key, word, k.words[i].why))
 	default:
 		r.note(file, n, "%s=%s has no effect: %s", k.key, word, k.words[i].why)
 	}

@@ -11,9 +11,12 @@ import (
 // TestParamWords: of a key of many words each is told of alone, by what it would mean; what is so anyway only if
 // one asks for all.
 func TestParamWords(t *testing.T) {
-	cfg, notes := load(t, "LaunchParameters=nccl_env,test_exec,enable_nss_slurm\nTaskPluginParam=Cores\nSlurmctldParameters=power_save_interval=30,blue\nSchedulerParameters=defer,spec_cores_first\n")
-	want := []string{"LaunchParameters=test_exec has no effect: srun does not look for the program", "SchedulerParameters: not needed", "SchedulerParameters=spec_cores_first has no effect: it would",
-		"TaskPluginParam=Cores has no effect: it would bind tasks to cores", "SlurmctldParameters=blue is not known; ignored"}
+	cfg, notes := load(t,
+		"LaunchParameters=nccl_env,test_exec,enable_nss_slurm\nTaskPluginParam=Cores\nSlurmctldParameters=power_save_interval=30,blue\nSchedulerParameters=defer,spec_cores_first\n")
+	want := []string{"LaunchParameters=test_exec has no effect: srun does not look for the program",
+		"SchedulerParameters: not needed", "SchedulerParameters=spec_cores_first has no effect: it would",
+		"TaskPluginParam=Cores has no effect: it would bind tasks to cores",
+		"SlurmctldParameters=blue is not known; ignored"}
 	for _, w := range want {
 		if !strings.Contains(strings.Join(notes, "\n"), w) {
 			t.Errorf("notes lack %q", w)

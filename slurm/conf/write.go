@@ -27,13 +27,18 @@ func (f *File) Text() string { return strings.Join(f.Lines, "\n") + "\n" }
 // are left out.
 func Write(cfg *cluster.Config) (out []File) {
 	for _, f := range []File{
-		{"slurm.conf", slices.Concat(keyLines(cfg), nodeLines(cfg.Declared), nodeSetLines(cfg.NodeSets), partitionLines(cfg.Partitions))},
+		{
+			"slurm.conf",
+			slices.Concat(keyLines(cfg), nodeLines(cfg.Declared), nodeSetLines(cfg.NodeSets),
+				partitionLines(cfg.Partitions)),
+		},
 		{"topology.conf", topologyLines(cfg)},
 		{"gres.conf", gresLines(cfg.GRES)},
 		{"cgroup.conf", cgroupLines(&cfg.Constrain)},
 		{"job_container.conf", containerLines(cfg.PrivateDirs)},
 		{"slurmdbd.conf", retentionLines(&cfg.Retention)},
 		{plugstackFile, pluginLines(cfg.Containers)},
+		{burstFile, burstLines(cfg.Burst)},
 		{musterFile, musterLines(cfg)},
 	} {
 		if f.Name == "slurm.conf" || len(f.Lines) > 0 {
@@ -145,10 +150,14 @@ func alike(a, b cluster.Node) bool {
 // nodeWords are what a NodeName line says of a node.
 func nodeWords(n *cluster.Node) string {
 	inv := &n.Inventory
-	return strings.Join([]string{word("CPUs", strconv.Itoa(inv.CPUs)), word("Sockets", unless(inv.Sockets, 1)), word("CoresPerSocket", strconv.Itoa(inv.CoresPerSocket)),
-		word("ThreadsPerCore", unless(inv.ThreadsPerCore, 1)), word("RealMemory", unless(inv.MemMB, 1)), word("TmpDisk", unless(inv.TmpMB, 0)),
-		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")), word("Topology", inv.Topology), word("Gres", gpuText(inv.GPUs)),
-		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)), word("State", stateWord(n)), word("Reason", n.Reason)}, "")
+	return strings.Join([]string{word("CPUs", strconv.Itoa(inv.CPUs)),
+		word("Sockets", unless(inv.Sockets, 1)), word("CoresPerSocket", strconv.Itoa(inv.CoresPerSocket)),
+		word("ThreadsPerCore", unless(inv.ThreadsPerCore, 1)), word("RealMemory", unless(inv.MemMB, 1)),
+		word("TmpDisk", unless(inv.TmpMB, 0)),
+		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")),
+		word("Topology", inv.Topology), word("Gres", gpuText(inv.GPUs)),
+		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)),
+		word("State", stateWord(n)), word("Reason", n.Reason)}, "")
 }
 
 // gpuText has GPUs of one type that follow each other in one word.
@@ -170,7 +179,10 @@ var partitionWords = [...]struct {
 	key string
 	of  func(*cluster.Partition) string
 }{
-	{"Nodes", func(p *cluster.Partition) string { return cmp.Or(p.NodesText, hosts(cluster.Named(p.Nodes, p.Joined))) }},
+	{
+		"Nodes",
+		func(p *cluster.Partition) string { return cmp.Or(p.NodesText, hosts(cluster.Named(p.Nodes, p.Joined))) },
+	},
 	{"Default", func(p *cluster.Partition) string { return yesText(p.Default) }},
 	{"State", func(p *cluster.Partition) string {
 		return strings.TrimPrefix(string(p.State), string(cluster.PartitionUp))
@@ -273,10 +285,14 @@ func partitionLines(list []cluster.Partition) (out []string) {
 
 func topologyLines(cfg *cluster.Config) (out []string) {
 	for _, s := range cfg.Topology {
-		out = append(out, line(word("SwitchName", s.Name), word("Switches", hosts(s.Switches)), word("Nodes", cmp.Or(s.NodesText, hosts(cluster.Named(s.Nodes, s.Joined))))))
+		out = append(out,
+			line(word("SwitchName", s.Name), word("Switches", hosts(s.Switches)),
+				word("Nodes", cmp.Or(s.NodesText, hosts(cluster.Named(s.Nodes, s.Joined))))))
 	}
 	for _, b := range cfg.Blocks {
-		out = append(out, line(word("BlockName", b.Name), word("Nodes", cmp.Or(b.NodesText, hosts(cluster.Named(b.Nodes, b.Joined))))))
+		out = append(out,
+			line(word("BlockName", b.Name),
+				word("Nodes", cmp.Or(b.NodesText, hosts(cluster.Named(b.Nodes, b.Joined))))))
 	}
 	if len(cfg.BlockSizes) > 0 {
 		out = append(out, "BlockSizes="+numbers(cfg.BlockSizes))
@@ -322,7 +338,8 @@ func cgroupLines(c *cluster.Constrain) (out []string) {
 func containerLines(list []cluster.PrivateDirs) (out []string) {
 	for i := range list {
 		p := &list[i]
-		out = append(out, line(word("NodeName", hosts(p.Nodes)), word("AutoBasePath", strconv.FormatBool(p.Make)), word("BasePath", cmp.Or(p.Base, "none")),
+		out = append(out, line(word("NodeName", hosts(p.Nodes)), word("AutoBasePath",
+			strconv.FormatBool(p.Make)), word("BasePath", cmp.Or(p.Base, "none")),
 			word("Dirs", strings.Join(p.Dirs, ",")), word("Shared", strconv.FormatBool(p.Shared)), word("InitScript", p.Init)))
 	}
 	return out
@@ -374,9 +391,13 @@ func Difference(old, now *cluster.Config) (out []string) {
 	}
 	each(old, note("-", is))
 	each(now, note("+", was))
-	order := []string{"slurm.conf", "topology.conf", "gres.conf", "cgroup.conf", "job_container.conf", "slurmdbd.conf", plugstackFile}
+	order := []string{
+		"slurm.conf", "topology.conf", "gres.conf", "cgroup.conf", "job_container.conf", "slurmdbd.conf",
+		plugstackFile,
+	}
 	slices.SortStableFunc(list, func(a, b change) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.file), slices.Index(order, b.file)), cmp.Compare(strings.ToLower(a.name), strings.ToLower(b.name)), cmp.Compare(b.sign, a.sign))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.file), slices.Index(order, b.file)),
+			cmp.Compare(strings.ToLower(a.name), strings.ToLower(b.name)), cmp.Compare(b.sign, a.sign))
 	})
 	for _, c := range list {
 		out = append(out, c.sign+" "+c.text)

@@ -65,22 +65,35 @@ func readsBack(t *testing.T, files map[string]string) {
 
 // confWords are values for the property test: each key with some of them.
 var confWords = map[string][]string{
-	"ClusterName": {"c", "big"}, "KillWait": {"5", "x"}, "SlurmctldHost": {"s1", "s2(10.0.0.2)"}, "DefMemPerCPU": {"100"}, "DefMemPerNode": {"5000", "0"},
-	"MaxMemPerCPU": {"7"}, "MaxMemPerNode": {"70000"}, "SuspendTime": {"600", "-1"}, "SuspendExcNodes": {"n[1-2],x", "n[1-2,4]:2,x"}, "SuspendExcParts": {"main"},
-	"SchedulerParameters": {"bf_max_job_test=5,kill_invalid_depend", "assoc_limit_stop,max_switch_wait=60"}, "PriorityType": {"priority/multifactor"},
-	"PriorityWeightAge": {"1000"}, "PriorityWeightTRES": {"cpu=3,gres/gpu=5"}, "PreemptType": {"preempt/qos", "preempt/partition_prio"}, "PreemptMode": {"REQUEUE", "SUSPEND,GANG"},
+	"ClusterName": {"c", "big"}, "KillWait": {"5", "x"}, "SlurmctldHost": {"s1", "s2(10.0.0.2)"},
+	"DefMemPerCPU": {"100"}, "DefMemPerNode": {"5000", "0"},
+	"MaxMemPerCPU": {"7"}, "MaxMemPerNode": {"70000"}, "SuspendTime": {"600", "-1"},
+	"SuspendExcNodes": {"n[1-2],x", "n[1-2,4]:2,x"}, "SuspendExcParts": {"main"},
+	"SchedulerParameters": {"bf_max_job_test=5,kill_invalid_depend", "assoc_limit_stop,max_switch_wait=60"},
+	"PriorityType":        {"priority/multifactor"},
+	"PriorityWeightAge":   {"1000"}, "PriorityWeightTRES": {"cpu=3,gres/gpu=5"},
+	"PreemptType": {"preempt/qos", "preempt/partition_prio"}, "PreemptMode": {"REQUEUE", "SUSPEND,GANG"},
 	"SelectTypeParameters": {"CR_Core_Memory", "CR_CPU"}, "RequeueExit": {"1-3,9"}, "Licenses": {"a:3,b"}, "MailProg": {`"/bin/mail -v"`}, "AccountingStorageEnforce": {"limits,safe"},
-	"Prolog": {"/etc/prolog.d/*"}, "PrologFlags": {"Contain"}, "PropagateResourceLimits": {"NONE"}, "JobCompType": {"jobcomp/filetxt"}, "TopologyPlugin": {"topology/tree", "topology/block"},
+	"Prolog": {"/etc/prolog.d/*"}, "PrologFlags": {"Contain"}, "PropagateResourceLimits": {"NONE"},
+	"JobCompType": {"jobcomp/filetxt"}, "TopologyPlugin": {"topology/tree", "topology/block"},
 	"DefCpuPerGPU": {"3"}, "DefMemPerGPU": {"77"}, "LaunchParameters": {"use_interactive_step,nccl_env"}, "InteractiveStepOptions": {`"--interactive --mpi=none --pty bash"`},
-	"JobContainerType": {"job_container/tmpfs"}, "JobFileAppend": {"1"}, "AllowSpecResourcesUsage": {"yes", "no"}, "CompleteWait": {"7"}, "MaxTasksPerNode": {"20"}, "MaxStepCount": {"7"},
-	"Florbl": {"1"}, "PurgeJobAfter": {"12", "30days"}, "FirstJobId": {"100"}, "MaxJobId": {"5000"}, "OverTimeLimit": {"3"}, "PrivateData": {"jobs,nodes"},
+	"JobContainerType": {"job_container/tmpfs"}, "JobFileAppend": {"1"},
+	"AllowSpecResourcesUsage": {"yes", "no"}, "CompleteWait": {"7"}, "MaxTasksPerNode": {"20"},
+	"MaxStepCount": {"7"},
+	"Florbl":       {"1"}, "PurgeJobAfter": {"12", "30days"}, "FirstJobId": {"100"}, "MaxJobId": {"5000"},
+	"OverTimeLimit": {"3"}, "PrivateData": {"jobs,nodes"},
 }
 
 var (
-	partWords = []string{"Default=YES", "State=DOWN", "Hidden=YES", "MaxTime=1-2:03", "DefaultTime=10", "MinNodes=2", "MaxNodes=9", "PriorityTier=1", "PriorityTier=7", "PriorityJobFactor=4",
-		"Priority=3", "OverSubscribe=FORCE:2", "PreemptMode=CANCEL", "GraceTime=30", "QOS=q", "AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
-		"DefMemPerGPU=3", "DefCpuPerGPU=4", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED", "LLN=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600", "ExclusiveUser=YES", "AllowAccounts=ALL"}
-	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000", "TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
+	partWords = []string{"Default=YES", "State=DOWN", "Hidden=YES", "MaxTime=1-2:03", "DefaultTime=10",
+		"MinNodes=2", "MaxNodes=9", "PriorityTier=1", "PriorityTier=7", "PriorityJobFactor=4",
+		"Priority=3", "OverSubscribe=FORCE:2", "PreemptMode=CANCEL", "GraceTime=30", "QOS=q",
+		"AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
+		"DefMemPerGPU=3", "DefCpuPerGPU=4", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED",
+		"LLN=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600",
+		"ExclusiveUser=YES", "AllowAccounts=ALL"}
+	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000",
+		"TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
 		"CpuSpecList=0-1", "MemSpecLimit=100", "Topology=a", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE", "State=DOWN", `State=DRAIN Reason="bad fan"`, "State=IDLE"}
 )
 
@@ -105,17 +118,23 @@ func randomFiles(r *rand.Rand) map[string]string {
 		lines = append(lines, k+"="+confWords[k][r.IntN(len(confWords[k]))])
 	}
 	for i := range r.IntN(4) {
-		lines = append(lines, fmt.Sprintf("NodeName=%s %s", []string{"n[1-4]", "n10,n9", "x", "m[01-03]"}[i], some(r, nodeKeys, 6)))
+		lines = append(lines,
+			fmt.Sprintf("NodeName=%s %s", []string{"n[1-4]", "n10,n9", "x", "m[01-03]"}[i], some(r, nodeKeys, 6)))
 	}
 	for i := range r.IntN(4) {
-		lines = append(lines, fmt.Sprintf("PartitionName=p%d Nodes=%s %s", i, []string{"ALL", "n[1-4]", "x,n[9-10]", "set,x"}[r.IntN(4)], some(r, partWords, 8)))
+		lines = append(lines,
+			fmt.Sprintf("PartitionName=p%d Nodes=%s %s", i,
+				[]string{"ALL", "n[1-4]", "x,n[9-10]", "set,x"}[r.IntN(4)], some(r, partWords, 8)))
 	}
 	if r.IntN(2) > 0 {
 		lines = append(lines, "NodeSet=set Nodes=n[1-2] Feature=a")
 	}
 	files := map[string]string{"slurm.conf": strings.Join(lines, "\n") + "\n"}
 	if r.IntN(2) > 0 {
-		files["topology.conf"] = []string{"SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4],x,set\nSwitchName=c\nSwitchName=top Switches=a,b,c\n", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3\nBlockName=b4 Nodes=set\nBlockSizes=2,4\n"}[r.IntN(2)]
+		files["topology.conf"] = []string{
+			"SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4],x,set\nSwitchName=c\nSwitchName=top Switches=a,b,c\n",
+			"BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3\nBlockName=b4 Nodes=set\nBlockSizes=2,4\n",
+		}[r.IntN(2)]
 	}
 	if r.IntN(2) > 0 {
 		files["gres.conf"] = "AutoDetect=nvml\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1\nName=shard Count=8 Links=-1,2 Flags=CountOnly\n"
@@ -149,7 +168,9 @@ func TestWriteAll(t *testing.T) {
 		}) bool {
 			return strings.EqualFold(w.key, k.key)
 		}):
-		case strings.Contains(k.key, "memper"), slices.Contains([]string{"deftime", "shared", "priority", "jobdefaults"}, k.key): // written otherwise
+		case strings.Contains(k.key, "memper"), slices.Contains([]string{
+			"deftime", "shared", "priority", "jobdefaults",
+		}, k.key): // written otherwise
 		default:
 			t.Errorf("%s of a partition is read, but not written", k.key)
 		}
@@ -157,10 +178,15 @@ func TestWriteAll(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	old := put(t, map[string]string{"slurm.conf": "KillWait=20\nProlog=/a\nPartitionName=main Nodes=ALL Default=YES\nNodeName=n[1-3] CPUs=2\n"})
-	now := put(t, map[string]string{"slurm.conf": "KillWait=30\nPartitionName=main Nodes=ALL Default=YES MaxTime=60\nPartitionName=new Nodes=ALL\nNodeName=n[1-3] CPUs=2\n",
-		"cgroup.conf": "ConstrainCores=no\n"})
-	want := []string{"- KillWait=20", "+ KillWait=30", "- PartitionName=main Nodes=ALL Default=YES", "+ PartitionName=main Nodes=ALL Default=YES MaxTime=0-01:00:00",
+	old := put(t, map[string]string{
+		"slurm.conf": "KillWait=20\nProlog=/a\nPartitionName=main Nodes=ALL Default=YES\nNodeName=n[1-3] CPUs=2\n",
+	})
+	now := put(t, map[string]string{
+		"slurm.conf":  "KillWait=30\nPartitionName=main Nodes=ALL Default=YES MaxTime=60\nPartitionName=new Nodes=ALL\nNodeName=n[1-3] CPUs=2\n",
+		"cgroup.conf": "ConstrainCores=no\n",
+	})
+	want := []string{"- KillWait=20", "+ KillWait=30", "- PartitionName=main Nodes=ALL Default=YES",
+		"+ PartitionName=main Nodes=ALL Default=YES MaxTime=0-01:00:00",
 		"+ PartitionName=new Nodes=ALL", "- Prolog=/a", "+ ConstrainCores=no"}
 	if got := Difference(old, now); !slices.Equal(got, want) {
 		t.Errorf("the difference is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -12,6 +12,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/federation"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
@@ -27,11 +28,15 @@ type cancelOptions struct {
 	me          bool
 	clusters    string
 	filters     []string // for -v: name=value
+	sibling     string   // --sibling, and its number
+	siblingID   federation.ID
+	hurry       bool
 }
 
 // ScancelOptions are the options of scancel.
 var ScancelOptions = []opt.Option[cancelOptions]{
-	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs charging this account", Meta: "account",
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel,
+		Help: "act only on jobs charging this account", Meta: "account",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Accounts = []string{v}
 			o.note("account", v)
@@ -44,12 +49,16 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 		Set:  func(o *cancelOptions, _ string) error { o.cron = true; return nil }},
 	{Long: "full", Short: 'f', On: opt.Scancel, Help: "signal the batch shell and all steps",
 		Set: func(o *cancelOptions, _ string) error { o.full = true; return nil }},
-	{Long: "hurry", Short: 'H', On: opt.Scancel, Help: "burst buffers: no effect", Set: func(*cancelOptions, string) error { return nil }},
+	{
+		Long: "hurry", Short: 'H', On: opt.Scancel, Help: "stage nothing out of burst buffers",
+		Set: func(o *cancelOptions, _ string) error { o.hurry = true; return nil },
+	},
 	{Long: "interactive", Short: 'i', On: opt.Scancel, Help: "ask before each job",
 		Set: func(o *cancelOptions, _ string) error { o.interactive = true; return nil }},
 	{Long: "me", On: opt.Scancel, Help: "act only on own jobs",
 		Set: func(o *cancelOptions, _ string) error { o.me = true; return nil }},
-	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name", Meta: "job_name",
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name",
+		Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Names = front.SplitList(v)
 			o.note("job_name", v)
@@ -61,9 +70,11 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("job_name", v)
 			return nil
 		}},
-	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs on these nodes", Meta: "nodes",
+	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel,
+		Help: "act only on jobs on these nodes", Meta: "nodes",
 		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this partition", Meta: "partition",
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel,
+		Help: "act only on jobs of this partition", Meta: "partition",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Partitions = front.SplitList(v)
 			o.note("partition", v)
@@ -75,20 +86,40 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("qos", v)
 			return nil
 		}},
-	{Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages", Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil }},
-	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this reservation", Meta: "name",
+	{
+		Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages",
+		Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil },
+	},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel,
+		Help: "act only on jobs in this reservation", Meta: "name",
 		Set: func(o *cancelOptions, v string) error { o.note("reservation", v); return nil }},
-	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel, Help: "signal to send instead of ending the job", Meta: "name | number",
+	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel,
+		Help: "signal to send instead of ending the job", Meta: "name | number",
 		Set: setCancelSignal},
-	{Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs in this state", Meta: "states", Set: setCancelState},
-	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS", Help: "clusters to act on", Meta: "names",
+	{
+		Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel,
+		Help: "act only on jobs in this state", Meta: "states", Set: setCancelState,
+	},
+	{
+		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user",
+		Meta: "user_name", Set: setCancelUser,
+	},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS",
+		Help: "clusters to act on", Meta: "names",
 		Set: func(o *cancelOptions, v string) error { o.clusters = v; return nil }},
-	{Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers", Set: func(*cancelOptions, string) error { return nil }},
-	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Help: "federations: no effect", Meta: "name", Set: func(*cancelOptions, string) error { return nil }},
+	{
+		Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers",
+		Set: func(*cancelOptions, string) error { return nil },
+	},
+	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Meta: "name",
+		Help: "have jobs that wait not run at this cluster of the federation",
+		Set:  func(o *cancelOptions, v string) error { o.sibling = v; return nil }},
 	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
 		Set: func(o *cancelOptions, v string) error { o.note("wckey", v); return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages", Set: func(o *cancelOptions, _ string) error { return nil }},
+	{
+		Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages",
+		Set: func(o *cancelOptions, _ string) error { return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Scancel, Group: opt.HelpGroup, Help: "print a short help"},
@@ -141,6 +172,9 @@ func Scancel(sys *front.Sys, argv []string) int {
 	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
 	}
+	if code := findSibling(sys, &o); code != 0 {
+		return code
+	}
 	if o.me {
 		o.filter.Users = []uint32{sys.UID}
 	}
@@ -165,6 +199,27 @@ func Scancel(sys *front.Sys, argv []string) int {
 	return cancelAll(sys, &o, targets)
 }
 
+// findSibling looks up the number of the cluster that --sibling names.
+func findSibling(s *front.Sys, o *cancelOptions) int {
+	if o.sibling == "" {
+		return 0
+	}
+	resp, err := front.Call(s, api.ShowFederation, api.AfterQuery{})
+	if err != nil {
+		text, _ := front.ErrorText(err)
+		return s.Fail("%s", text)
+	}
+	if resp.Record != nil {
+		for _, m := range resp.Record.Members {
+			if strings.EqualFold(m.Name, o.sibling) {
+				o.siblingID = m.ID
+				return 0
+			}
+		}
+	}
+	return s.Fail("--sibling=%s: no such cluster is in the federation of this one: scontrol show federation", o.sibling)
+}
+
 // cancelsAtOnce is how many calls are under way together: servers write down together what comes together.
 const cancelsAtOnce = 32
 
@@ -187,7 +242,7 @@ func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 
 // command is what the servers are to do with a target.
 func (o *cancelOptions) command(t front.Target) cluster.Cancel {
-	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step, Cron: o.cron}
+	q := cluster.Cancel{Ref: t.Ref, Sig: o.signal, Step: t.Step, Cron: o.cron, Sibling: o.siblingID, Hurry: o.hurry}
 	switch {
 	case o.batch && o.full:
 		q.Scope = cluster.SignalBatchFull
@@ -263,7 +318,9 @@ func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int 
 		o.filter.Refs = append(o.filter.Refs, t.Ref)
 	}
 	if len(o.filter.Phases) == 0 {
-		o.filter.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+		o.filter.Phases = []cluster.Phase{
+			cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending,
+		}
 	}
 	o.filter.Brief = true
 	resp, err := front.Call(s, api.ListJobs, o.filter)
@@ -322,7 +379,8 @@ func agreesToCancel(s *front.Sys, in *bufio.Reader, j *cluster.Job, t front.Targ
 	if t.Step != nil {
 		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.Step)
 	}
-	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name, strings.Join(j.Spec.Partitions, ","))
+	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name,
+		strings.Join(j.Spec.Partitions, ","))
 	line, _ := in.ReadString('\n')
 	return strings.HasPrefix(strings.ToLower(line), "y")
 }

@@ -34,6 +34,7 @@ type control struct {
 	all, future      bool
 	conf             *api.ClusterResponse
 	clusters         string
+	fed              front.FedAsk
 }
 
 // Asked is what --json and --yaml say.
@@ -41,25 +42,50 @@ func (c *control) Asked() *data.Ask { return &c.data }
 
 // ScontrolOptions are the options of scontrol, which are fields of a control.
 var ScontrolOptions = []opt.Option[control]{
-	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL", Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
-	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show", Set: func(c *control, _ string) error { c.details = true; return nil }},
-	{Long: "federation", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
-	{Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too", Set: func(c *control, _ string) error { c.future = true; return nil }},
+	{
+		Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL",
+		Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil },
+	},
+	{
+		Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show",
+		Set: func(c *control, _ string) error { c.details = true; return nil },
+	},
+	{Long: "federation", On: opt.Scontrol, Help: "jobs of all clusters of the federation in one list",
+		Set: func(c *control, _ string) error { c.fed.Federation = true; return nil }},
+	{
+		Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too",
+		Set: func(c *control, _ string) error { c.future = true; return nil },
+	},
 	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
 	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(c *control, v string) error { return c.data.JSON(v) }},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true, Help: "print YAML, as --json",
 		Set: func(c *control, v string) error { return c.data.Yaml(v) }},
-	{Long: "local", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS", Meta: "names", Help: "clusters to act on",
+	{Long: "local", On: opt.Scontrol, Help: "this cluster only, also with FederationParameters=fed_display",
+		Set: func(c *control, _ string) error { c.fed.Local = true; return nil }},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS",
+		Meta: "names", Help: "clusters to act on",
 		Set: func(c *control, v string) error { c.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
-	{Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record", Set: func(c *control, _ string) error { c.oneLine = true; return nil }},
-	{Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors", Set: func(c *control, _ string) error { c.quiet = true; return nil }},
-	{Long: "sibling", On: opt.Scontrol, Ignored: "there are no federations", Set: func(*control, string) error { return nil }},
-	{Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user", Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages", Set: func(*control, string) error { return nil }},
+	{
+		Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record",
+		Set: func(c *control, _ string) error { c.oneLine = true; return nil },
+	},
+	{
+		Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors",
+		Set: func(c *control, _ string) error { c.quiet = true; return nil },
+	},
+	{Long: "sibling", On: opt.Scontrol, Help: "jobs of the federation at each cluster that has them",
+		Set: func(c *control, _ string) error { c.fed.Sibling = true; return nil }},
+	{
+		Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user",
+		Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages",
+		Set: func(*control, string) error { return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Scontrol, Group: opt.HelpGroup, Help: "print a short help"},
@@ -228,8 +254,8 @@ func entities() []entity {
 		{"steps", 2, (*control).showSteps, true},
 		{"topology", 1, (*control).showTopology, false},
 		{"licenses", 1, (*control).showLicenses, true},
-		{"burstbuffer", 2, func(c *control, _ string) int { return c.complain("No burst buffer data") }, false},
-		{"federation", 3, func(c *control, _ string) int { return 0 }, false},
+		{"burstbuffer", 2, func(c *control, _ string) int { return showBurst(c) }, false},
+		{"federation", 3, func(c *control, _ string) int { return showFederation(c) }, false},
 		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }, false},
 		{"aliases", 2, (*control).showAliases, false},
 	}
@@ -255,6 +281,9 @@ func (c *control) show(args []string) int {
 	}
 	if front.IsKey(name, 3, "assoc_mgr") {
 		return showAssocMgr(c, args[1:])
+	}
+	if name == "bbstat" || name == "dwstat" {
+		return showBurstStatus(c, args[1:])
 	}
 	for _, e := range entities() {
 		if name == e.name || len(name) >= e.least && strings.HasPrefix(e.name, name) {

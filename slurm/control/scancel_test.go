@@ -12,7 +12,10 @@ func TestCancelledSteps(t *testing.T) {
 	five := 5
 	j := &cluster.Job{ID: 7, Task: cluster.TaskAny}
 	task := &cluster.Job{ID: 9, ArrayID: 8, Task: 2}
-	named := []front.Target{{Ref: cluster.Ref{Job: 7}, Step: &five}, {Ref: cluster.Ref{Job: 8, Tasks: cluster.NewIDSet(2)}, Step: &five}}
+	named := []front.Target{
+		{Ref: cluster.Ref{Job: 7}, Step: &five},
+		{Ref: cluster.Ref{Job: 8, Tasks: cluster.NewIDSet(2)}, Step: &five},
+	}
 	for name, c := range map[string]struct {
 		job   *cluster.Job
 		named []front.Target

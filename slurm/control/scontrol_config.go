@@ -65,7 +65,12 @@ func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
 // configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
 // nothing for it at start.
 func configLines() []configLine {
-	return slices.Concat(priorityLines(), []configLine{
+	return slices.Concat(priorityLines(), firstLines(), lastLines())
+}
+
+// firstLines are those up to N, lastLines the others.
+func firstLines() []configLine {
+	return []configLine{
 		{"AccountingStorageEnforce", enforced},
 		{"AccountingStorageType", always("accounting_storage/sqlite")},
 		{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
@@ -76,7 +81,10 @@ func configLines() []configLine {
 		{"DependencyParameters", func(r *api.ClusterResponse) string {
 			return front.Choose(r.Config.KillInvalidDepend, "kill_invalid_depend", "(null)")
 		}},
-		{"DisableRootJobs", func(r *api.ClusterResponse) string { return front.Choose(r.Config.NoRootJobs, "Yes", "No") }},
+		{
+			"DisableRootJobs",
+			func(r *api.ClusterResponse) string { return front.Choose(r.Config.NoRootJobs, "Yes", "No") },
+		},
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 		{"FirstJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},
@@ -84,7 +92,8 @@ func configLines() []configLine {
 		{"HealthCheckNodeState", checkedStates},
 		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
 		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {
-			return cmp.Or(r.Config.Keys["jobacctgatherfrequency"], strconv.Itoa(int(cluster.DefaultSampling/time.Second)))
+			return cmp.Or(r.Config.Keys["jobacctgatherfrequency"],
+				strconv.Itoa(int(cluster.DefaultSampling/time.Second)))
 		}},
 		{"JobAcctGatherType", func(r *api.ClusterResponse) string {
 			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
@@ -101,6 +110,11 @@ func configLines() []configLine {
 		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
 		{"MpiDefault", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.Srun.MPI, "none") }},
 		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.NextJob)) }},
+	}
+}
+
+func lastLines() []configLine {
+	return []configLine{
 		{"OverTimeLimit", func(r *api.ClusterResponse) string {
 			return strconv.Itoa(int(r.Config.OverTimeLimit/time.Minute)) + " min"
 		}},
@@ -112,8 +126,14 @@ func configLines() []configLine {
 		{"PriorityType", func(r *api.ClusterResponse) string {
 			return front.Choose(r.Config.Priority.Multifactor, "priority/multifactor", "priority/basic")
 		}},
-		{"PrologFlags", func(r *api.ClusterResponse) string { return front.Choose(r.Config.Contain, "Alloc,Contain", "(null)") }},
-		{"PropagateResourceLimits", func(r *api.ClusterResponse) string { return front.Choose(r.Config.PropagateLimits, "ALL", "NONE") }},
+		{
+			"PrologFlags",
+			func(r *api.ClusterResponse) string { return front.Choose(r.Config.Contain, "Alloc,Contain", "(null)") },
+		},
+		{
+			"PropagateResourceLimits",
+			func(r *api.ClusterResponse) string { return front.Choose(r.Config.PropagateLimits, "ALL", "NONE") },
+		},
 		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
 		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
 		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
@@ -122,12 +142,17 @@ func configLines() []configLine {
 		{"SelectType", always("select/cons_tres")},
 		{"SelectTypeParameters", func(r *api.ClusterResponse) string {
 			c := &r.Config
-			return front.Choose(c.SocketAlloc, "CR_SOCKET", front.Choose(c.CoreAlloc, "CR_CORE", "CR_CPU")) + front.Choose(c.MemAlloc, "_MEMORY", "") +
-				front.Choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") + front.Choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
+			unit := front.Choose(c.SocketAlloc, "CR_SOCKET", front.Choose(c.CoreAlloc, "CR_CORE", "CR_CPU"))
+			return unit + front.Choose(c.MemAlloc, "_MEMORY", "") +
+				front.Choose(c.OneTaskPerCore, ",CR_ONE_TASK_PER_CORE", "") +
+				front.Choose(c.DistBlock, ",CR_CORE_DEFAULT_DIST_BLOCK", "") +
 				front.Choose(c.LLN, ",CR_LLN", "") + front.Choose(c.PackNodes, ",CR_PACK_NODES", "")
 		}},
 		{"SlurmUser", always("root(0)")},
-		{"TrackWCKey", func(r *api.ClusterResponse) string { return front.Choose(r.Config.TracksWCKey(), "Yes", "No") }},
+		{
+			"TrackWCKey",
+			func(r *api.ClusterResponse) string { return front.Choose(r.Config.TracksWCKey(), "Yes", "No") },
+		},
 		{"SlurmctldPort", serverPort},
 		{"SlurmdPort", serverPort},
 		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
@@ -138,10 +163,11 @@ func configLines() []configLine {
 		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
 		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
 		{"TopologyPlugin", func(r *api.ClusterResponse) string {
-			return front.Choose(len(r.Config.Topology) > 0, "topology/tree", front.Choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
+			return front.Choose(len(r.Config.Topology) > 0, "topology/tree",
+				front.Choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
 		}},
 		{"WaitTime", func(r *api.ClusterResponse) string { return seconds(r.Config.Srun.Wait) }},
-	})
+	}
 }
 
 // jobDefaultKeys are shown in the line JobDefaults.

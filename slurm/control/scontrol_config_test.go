@@ -20,8 +20,14 @@ func TestConfigValues(t *testing.T) {
 		{"AccountingStorageEnforce", "AccountingStorageEnforce=safe", "associations,limits,safe"},
 		{"AccountingStorageEnforce", "AccountingStorageEnforce=qos", "associations,qos"},
 		{"AccountingStorageEnforce", "AccountingStorageEnforce=wckeys", "associations,wckeys"},
-		{"AccountingStorageTRES", "AccountingStorageTRES=gres/gpu:h100,gres/gpu", "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu,gres/gpu:h100"},
-		{"AccountingStoreFlags", "AccountingStoreFlags=job_script,job_env,job_comment", "job_comment,job_env,job_script"},
+		{
+			"AccountingStorageTRES", "AccountingStorageTRES=gres/gpu:h100,gres/gpu",
+			"cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu,gres/gpu:h100",
+		},
+		{
+			"AccountingStoreFlags", "AccountingStoreFlags=job_script,job_env,job_comment",
+			"job_comment,job_env,job_script",
+		},
 		{"AllowSpecResourcesUsage", "", "No"},
 		{"AllowSpecResourcesUsage", "AllowSpecResourcesUsage=1", "Yes"},
 		{"CompleteWait", "CompleteWait=7", "7 sec"},

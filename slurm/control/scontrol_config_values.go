@@ -45,7 +45,10 @@ VSizeFactor=0 percent`
 
 // valueForms are how Slurm prints values that muster has as the file says them, by key.
 func valueForms() map[string]func(string) string {
-	forms := map[string]func(string) string{"AccountingStorageTRES": withTRES, "AccountingStoreFlags": sortedList, "PrivateData": sortedList, "HealthCheckNodeState": sortedList}
+	forms := map[string]func(string) string{
+		"AccountingStorageTRES": withTRES, "AccountingStoreFlags": sortedList, "PrivateData": sortedList,
+		"HealthCheckNodeState": sortedList,
+	}
 	for unit, keys := range map[string]string{
 		"sec":       "AcctGatherNodeFreq CompleteWait ExtSensorsFreq GetEnvTimeout GroupUpdateTime MessageTimeout SlurmctldTimeout TCPTimeout UnkillableStepTimeout",
 		"usec":      "EpilogMsgTime",
@@ -112,23 +115,31 @@ type flagWord struct {
 // enforced is AccountingStorageEnforce: what it asks for and what that implies.
 func enforced(r *api.ClusterResponse) string {
 	e := r.Config.Enforce
-	text := flagList(flagWord{"associations", e.Associations}, flagWord{"limits", e.Limits}, flagWord{"qos", e.QOS}, flagWord{"safe", e.Safe}, flagWord{"wckeys", e.WCKeys})
+	text := flagList(flagWord{"associations", e.Associations}, flagWord{"limits", e.Limits},
+		flagWord{"qos", e.QOS}, flagWord{"safe", e.Safe}, flagWord{"wckeys", e.WCKeys})
 	return front.Choose(text == "", "none", text)
 }
 
 // checkedStates is HealthCheckNodeState; that each node is looked at in its own time (CYCLE) is as the file says.
 func checkedStates(r *api.ClusterResponse) string {
 	h := &r.Config.HealthCheck
-	cycle := slices.ContainsFunc(front.SplitList(r.Config.Keys["healthchecknodestate"]), func(w string) bool { return strings.EqualFold(w, "cycle") })
+	cycle := slices.ContainsFunc(front.SplitList(r.Config.Keys["healthchecknodestate"]),
+		func(w string) bool { return strings.EqualFold(w, "cycle") })
 	states := flagList(flagWord{"IDLE", h.Idle}, flagWord{"ALLOC", h.Alloc}, flagWord{"MIXED", h.Mixed})
 	return front.Choose(cycle, "CYCLE,", "") + front.Choose(states == "", "ANY", states)
 }
 
 func priorityFlags(p *cluster.PriorityConfig) string {
 	all := p.RawAssoc && p.RawPart && p.RawQOS && p.RawTRES
-	return flagList(flagWord{"ACCRUE_ALWAYS", p.AccrueAlways}, flagWord{"SMALL_RELATIVE_TO_TIME", p.SmallRelativeToTime}, flagWord{"CALCULATE_RUNNING", p.CalculateRunning},
-		flagWord{"NO_FAIR_TREE", p.NoFairTree}, flagWord{"INCR_ONLY", p.IncrOnly}, flagWord{"MAX_TRES", p.MaxTRES}, flagWord{"MAX_TRES_GRES", p.MaxTRESGRES},
-		flagWord{"NO_NORMAL_ALL", all}, flagWord{"NO_NORMAL_ASSOC", p.RawAssoc && !all}, flagWord{"NO_NORMAL_PART", p.RawPart && !all},
+	return flagList(flagWord{"ACCRUE_ALWAYS", p.AccrueAlways}, flagWord{
+		"SMALL_RELATIVE_TO_TIME", p.SmallRelativeToTime,
+	}, flagWord{"CALCULATE_RUNNING", p.CalculateRunning},
+		flagWord{"NO_FAIR_TREE", p.NoFairTree}, flagWord{"INCR_ONLY", p.IncrOnly}, flagWord{
+			"MAX_TRES", p.MaxTRES,
+		}, flagWord{"MAX_TRES_GRES", p.MaxTRESGRES},
+		flagWord{
+			"NO_NORMAL_ALL", all,
+		}, flagWord{"NO_NORMAL_ASSOC", p.RawAssoc && !all}, flagWord{"NO_NORMAL_PART", p.RawPart && !all},
 		flagWord{"NO_NORMAL_QOS", p.RawQOS && !all}, flagWord{"NO_NORMAL_TRES", p.RawTRES && !all})
 }
 
@@ -141,10 +152,12 @@ func priorityLines() []configLine {
 		return of(key, func(p *cluster.PriorityConfig) string { return front.UintText(f(&p.Weights)) })
 	}
 	return []configLine{
-		of("FairShareDampeningFactor", func(p *cluster.PriorityConfig) string { return strconv.Itoa(max(p.Dampening, 1)) }),
+		of("FairShareDampeningFactor",
+			func(p *cluster.PriorityConfig) string { return strconv.Itoa(max(p.Dampening, 1)) }),
 		of("PriorityCalcPeriod", func(p *cluster.PriorityConfig) string { return format.Padded(p.CalcPeriod) }),
 		of("PriorityDecayHalfLife", func(p *cluster.PriorityConfig) string { return format.Padded(p.HalfLife) }),
-		of("PriorityFavorSmall", func(p *cluster.PriorityConfig) string { return front.Choose(p.FavorSmall, "Yes", "No") }),
+		of("PriorityFavorSmall",
+			func(p *cluster.PriorityConfig) string { return front.Choose(p.FavorSmall, "Yes", "No") }),
 		of("PriorityFlags", priorityFlags),
 		of("PriorityMaxAge", func(p *cluster.PriorityConfig) string { return format.Padded(p.MaxAge) }),
 		of("PriorityUsageResetPeriod", func(p *cluster.PriorityConfig) string {

@@ -18,25 +18,9 @@ const resetAccrue = "resetaccruetime"
 
 // updateJob changes jobs.
 func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
-	var p cluster.Patch
-	for _, s := range append([]front.Setting{who}, rest...) {
-		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
-		if s.Key == "tres" { // the beginning of more than one
-			i = -1
-		}
-		switch {
-		case s.Bare && s.Key != "nice" && s.Key != resetAccrue:
-			return c.complain("Invalid input: "+s.Text, "Request aborted")
-		case s == who:
-		case i < 0 || s.Key == resetAccrue && !s.Bare:
-			return c.complain("Update of this parameter is not supported: "+s.Text, "Request aborted")
-		case !jobKeys[i].set(&p, s, c.sys.Now()):
-			code := c.complain(jobKeys[i].complaint(s)...)
-			if strings.HasPrefix(jobKeys[i].names, "numnodes") { // as Slurm
-				code = 0
-			}
-			return code
-		}
+	p, all, code := readPatch(c, who, rest)
+	if code >= 0 {
+		return code
 	}
 	if len(rest) == 0 {
 		return c.complain(noChanges)
@@ -45,13 +29,13 @@ func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
 	if bad != "" {
 		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
 	}
-	resizes := p.MinNodes != nil || p.NodeList != nil
+	resizes := all || p.MinNodes != nil || p.NodeList != nil
 	if resizes {
 		if text := c.resizable(refs, words); text != "" {
 			return c.complain(text)
 		}
 	}
-	code := 0
+	code = 0
 	for i, t := range refs {
 		code = max(code, c.updateOne(t.Ref, words[i], p))
 	}
@@ -61,10 +45,53 @@ func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
 	return code
 }
 
+// fixedKey complains about a key that can not be changed. The lines of a burst buffer are in the job's script, and were
+// looked at.
+func fixedKey(who, s front.Setting) []string {
+	if front.IsKey(s.Key, 4, "burstbuffer") {
+		return []string{"Requested operation not supported on this system for job " + who.Value}
+	}
+	return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+}
+
+// readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told anew.
+// code is that of the command where it can not be read, below 0 if it can.
+func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.Patch, all bool, code int) {
+	for _, s := range append([]front.Setting{who}, rest...) {
+		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
+		if s.Key == "tres" { // the beginning of more than one
+			i = -1
+		}
+		switch {
+		case s.Bare && s.Key != "nice" && s.Key != resetAccrue:
+			return p, all, c.complain("Invalid input: "+s.Text, "Request aborted")
+		case s == who:
+		case i >= 0 && keepsNodes(i, s):
+			all = true
+		case i < 0 || s.Key == resetAccrue && !s.Bare:
+			return p, all, c.complain(fixedKey(who, s)...)
+		case !jobKeys[i].set(&p, s, c.sys.Now()):
+			code := c.complain(jobKeys[i].complaint(s)...)
+			if strings.HasPrefix(jobKeys[i].names, "numnodes") { // as Slurm
+				code = 0
+			}
+			return p, all, code
+		}
+	}
+	return p, all, -1
+}
+
+// keepsNodes reports whether a job is to keep all of its nodes.
+func keepsNodes(key int, s front.Setting) bool {
+	return strings.HasPrefix(jobKeys[key].names, "numnodes") && strings.EqualFold(s.Value, "all")
+}
+
 // updateOne changes a job, or tasks of an array.
 func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
-		_, err := front.Call(c.sys, api.UpdateJob, cluster.UpdateJob{Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil})
+		_, err := front.Call(c.sys, api.UpdateJob, cluster.UpdateJob{
+			Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil,
+		})
 		return err
 	}
 	var jobs []*cluster.Job
@@ -189,13 +216,13 @@ func (c *control) resized(ref cluster.Ref) {
 	var csh, sh bytes.Buffer
 	for _, v := range env.Size(j) {
 		given := v.Name
-		if v.Value == "" { // these go together
+		if v.Unset { // these go together
 			given = "SLURM_TASKS_PER_NODE"
 		}
 		if _, ok := c.sys.LookupEnv(given); !ok {
 			continue
 		}
-		if v.Value == "" {
+		if v.Unset {
 			csh.WriteString("unsetenv " + v.Name + "\n")
 			sh.WriteString("unset " + v.Name + "\n")
 			continue
@@ -209,11 +236,16 @@ func (c *control) resized(ref cluster.Ref) {
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{name + ".csh", csh.Bytes()}, {name + ".sh", sh.Bytes()}} {
+	}{
+		{name + ".csh", csh.Bytes()},
+		{name + ".sh", sh.Bytes()},
+	} {
 		if err := os.WriteFile(f.name, f.text, 0o700); err != nil {
 			c.complain("Could not create file " + f.name + ": " + front.PlainError(err))
 			return
 		}
 	}
-	_, _ = c.out.WriteString("To reset Slurm environment variables, execute\n  For bash or sh shells:  . ./" + name + ".sh\n  For csh shells:         source ./" + name + ".csh\n")
+	_, _ = c.out.WriteString("To reset Slurm environment variables, execute\n" +
+		"  For bash or sh shells:  . ./" + name + ".sh\n" +
+		"  For csh shells:         source ./" + name + ".csh\n")
 }

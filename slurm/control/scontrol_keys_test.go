@@ -11,7 +11,9 @@ import (
 
 // TestKnownKeys: every key that Slurm has is read, or it is known why it is not.
 func TestKnownKeys(t *testing.T) {
-	shown := []string{"BOOT_TIME", "HASH_VAL", "MULTIPLE_SLURMD", "NEXT_JOB_ID", "SLURM_CONF", "SLURM_VERSION"} // no keys of the file
+	shown := []string{
+		"BOOT_TIME", "HASH_VAL", "MULTIPLE_SLURMD", "NEXT_JOB_ID", "SLURM_CONF", "SLURM_VERSION",
+	} // no keys of the file
 	var text strings.Builder
 	for k := range strings.FieldsSeq(configKeys) {
 		if !slices.Contains(shown, k) {

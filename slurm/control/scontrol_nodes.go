@@ -108,7 +108,8 @@ func (c *control) reboot(args []string) int {
 	q.Next = next
 	r, err := c.cluster()
 	if err == nil && r.Config.RebootProgram == "" {
-		return c.complain("scontrol: error: RebootProgram isn't defined", "scontrol_reboot_nodes error: Unspecified error")
+		return c.complain("scontrol: error: RebootProgram isn't defined",
+			"scontrol_reboot_nodes error: Unspecified error")
 	}
 	if err == nil {
 		q.Nodes, err = c.nodeList(rest[0])
@@ -169,7 +170,8 @@ func (c *control) ping(args []string) int {
 		}
 		resp.Servers = []api.Server{{Name: host}}
 	}
-	slices.SortStableFunc(resp.Servers, func(a, b api.Server) int { return cmp.Compare(front.BoolInt(b.Leader), front.BoolInt(a.Leader)) })
+	slices.SortStableFunc(resp.Servers,
+		func(a, b api.Server) int { return cmp.Compare(front.BoolInt(b.Leader), front.BoolInt(a.Leader)) })
 	if c.data.On {
 		return c.sys.Answer(&c.data, c.out, c.view(resp.Now).Config().Config.ClusterName, data.Each("pings",
 			&pingTable, pingRows(resp.Servers)))

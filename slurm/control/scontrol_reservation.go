@@ -50,7 +50,10 @@ func resvKeys() []resvKey {
 		{"duration", (*resvEdit).setDuration},
 		{"maxstartdelay", (*resvEdit).setDelay},
 		{"nodes", (*resvEdit).setNodes},
-		{"nodecnt nodecount", func(e *resvEdit, s front.Setting) string { return e.setCount(s.Value, "Invalid node count ") }},
+		{
+			"nodecnt nodecount",
+			func(e *resvEdit, s front.Setting) string { return e.setCount(s.Value, "Invalid node count ") },
+		},
 		{"corecnt corecount", (*resvEdit).setCores},
 		{"tres", (*resvEdit).setTRES},
 		{"users", func(e *resvEdit, s front.Setting) string {
@@ -78,7 +81,8 @@ func resvKeys() []resvKey {
 
 // resvKeysElse are Slurm's other keys: they are refused by name, with what there is in their place.
 var resvKeysElse = [...]struct{ key, instead string }{
-	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"}, {"watts", "there is no power cap"},
+	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"},
+	{"watts", "there is no power cap"},
 	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
 }
 
@@ -258,7 +262,8 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 		}
 		return true
 	}
-	i := slices.IndexFunc(show.ResvFlags[:], func(f show.ResvFlag) bool { return f.Word == name || len(name) > 3 && strings.HasPrefix(f.Word, name) })
+	i := slices.IndexFunc(show.ResvFlags[:],
+		func(f show.ResvFlag) bool { return f.Word == name || len(name) > 3 && strings.HasPrefix(f.Word, name) })
 	switch {
 	case word == "":
 	case i < 0 || show.ResvFlags[i].Flag == cluster.ResvAllNodes: // nodes=ALL says it
@@ -385,7 +390,8 @@ func (c *control) updateReservation(who front.Setting, list []front.Setting) int
 	span := e.End.Sub(e.Start)
 	switch bad := e.read(list); {
 	case bad != "":
-		return c.complain("scontrol: error: "+bad+front.Choose(e.plain, "", ".  No reservation update."), updateError+noError)
+		return c.complain("scontrol: error: "+bad+front.Choose(e.plain, "", ".  No reservation update."),
+			updateError+noError)
 	case who.Value == "":
 		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
 	case err == nil && i < 0:
@@ -453,7 +459,8 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 		}
 		return format.Null(strings.Join(list, ","))
 	}
-	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=", format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
+	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=",
+		format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
 	o.line("Nodes=", show.HostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
 		" PartitionName=", format.Null(r.Partition), " Flags=", show.ResvText(r))
 	for i, ids := range coreIDs {

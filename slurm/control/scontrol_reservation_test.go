@@ -17,22 +17,35 @@ import (
 func TestReservationWords(t *testing.T) {
 	const more = ".  No reservation"
 	for _, c := range []struct{ words, want string }{
-		{"corecnt=4", "0 [4]"}, {"corecnt=4,6", "0 [4 6]"}, {"corecnt=4,", "0 [4]"}, {"corecnt=", "0 []"}, {"core=4", "0 [4]"},
+		{"corecnt=4", "0 [4]"}, {"corecnt=4,6", "0 [4 6]"}, {"corecnt=4,", "0 [4]"}, {"corecnt=", "0 []"},
+		{"core=4", "0 [4]"},
 		{"nodecnt=2 corecnt=5", "2 [5]"}, {"corecnt=5 nodecnt=2", "2 [5]"},
 		{"nodecnt=2 nodes=n1", "0 [] SPEC_NODES"}, {"nodes=n1 tres=node=2", "0 [] SPEC_NODES"},
-		{"update: nodecnt=2 nodes=n1", "2 [] SPEC_NODES"}, {"update: nodecnt=3 tres=node=2", "2 [] SPEC_NODES"}, {"update: nodes=n1", "0 [] SPEC_NODES"},
-		{"tres=cpu=4", "0 [4]"}, {"tres=cpu=4,node=2", "2 [4]"}, {"tres=node=2,cpu=4", "2 [4]"}, {"tres=cpu=2,3,1,node=3", "3 [2 3 1]"},
-		{"tres=cpu=4,license/a=3", "0 [4] a:3"}, {"tres=", "0 []"}, {"tres=cpu=4 corecnt=6", "0 [6]"}, {"corecnt=6 tres=cpu=4", "0 [4]"},
+		{"update: nodecnt=2 nodes=n1", "2 [] SPEC_NODES"},
+		{"update: nodecnt=3 tres=node=2", "2 [] SPEC_NODES"}, {"update: nodes=n1", "0 [] SPEC_NODES"},
+		{"tres=cpu=4", "0 [4]"}, {"tres=cpu=4,node=2", "2 [4]"}, {"tres=node=2,cpu=4", "2 [4]"},
+		{"tres=cpu=2,3,1,node=3", "3 [2 3 1]"},
+		{"tres=cpu=4,license/a=3", "0 [4] a:3"}, {"tres=", "0 []"}, {"tres=cpu=4 corecnt=6", "0 [6]"},
+		{"corecnt=6 tres=cpu=4", "0 [4]"},
 		{"corecnt=4 flags=FIRST_CORES,purge", "0 [4] FIRST_CORES,PURGE_COMP=00:05:00"},
-		{"flags=overlap,first_cores,static,time_float,purge_comp,no_hold,magnetic,flex,ignore", "0 [] FLEX,OVERLAP,IGNORE_JOBS,STATIC,FIRST_CORES,TIME_FLOAT,PURGE_COMP=00:05:00,NO_HOLD_JOBS_AFTER_END,MAGNETIC"},
-		{"corecnt=abc", "Invalid core count abc"}, {"corecnt=4x", "Invalid core count 4x"}, {"nodecnt=abc", "Invalid node count abc"},
-		{"corecnt+=2", "The +=/-= notation is not supported when updating corecnt" + more}, {"tres+=cpu=2", "The +=/-= notation is not supported when updating tres" + more},
-		{"tres=cpu=abc", "invalid TRES cpu value 'abc'"}, {"tres=cpu", "invalid TRES 'cpu'"}, {"tres=node=x", "Invalid TRES node count x"},
-		{"tres=mem=4", "TRES type 'mem' not supported with reservations"}, {"tres=gres/gpu=4", "TRES type 'gres/gpu' not supported with reservations"},
+		{
+			"flags=overlap,first_cores,static,time_float,purge_comp,no_hold,magnetic,flex,ignore",
+			"0 [] FLEX,OVERLAP,IGNORE_JOBS,STATIC,FIRST_CORES,TIME_FLOAT,PURGE_COMP=00:05:00,NO_HOLD_JOBS_AFTER_END,MAGNETIC",
+		},
+		{"corecnt=abc", "Invalid core count abc"}, {"corecnt=4x", "Invalid core count 4x"},
+		{"nodecnt=abc", "Invalid node count abc"},
+		{"corecnt+=2", "The +=/-= notation is not supported when updating corecnt" + more},
+		{"tres+=cpu=2", "The +=/-= notation is not supported when updating tres" + more},
+		{"tres=cpu=abc", "invalid TRES cpu value 'abc'"}, {"tres=cpu", "invalid TRES 'cpu'"},
+		{"tres=node=x", "Invalid TRES node count x"},
+		{"tres=mem=4", "TRES type 'mem' not supported with reservations"},
+		{"tres=gres/gpu=4", "TRES type 'gres/gpu' not supported with reservations"},
 		{"flags-=first_cores", "Error parsing flags -first_cores" + more},
 		{"watts=3", "watts=3 is not supported by muster: there is no power cap" + more},
-		{"maxstartdelay=3", "0 [] 3m0s"}, {"MaxStartDelay=4:61", "0 [] 5m1s"}, {"maxst=1-0", "0 [] 24h0m0s"}, {"maxstartdelay=0", "0 []"},
-		{"maxstartdelay=", "Invalid duration maxstartdelay=" + more}, {"MaxStartDelay=-1", "Invalid duration MaxStartDelay=-1" + more},
+		{"maxstartdelay=3", "0 [] 3m0s"}, {"MaxStartDelay=4:61", "0 [] 5m1s"},
+		{"maxst=1-0", "0 [] 24h0m0s"}, {"maxstartdelay=0", "0 []"},
+		{"maxstartdelay=", "Invalid duration maxstartdelay=" + more},
+		{"MaxStartDelay=-1", "Invalid duration MaxStartDelay=-1" + more},
 		{"maxstartdelay=UNLIMITED", "Invalid duration maxstartdelay=UNLIMITED" + more},
 		{"MaxStartDelay+=1", "The +=/-= notation is not supported when updating MaxStartDelay" + more},
 	} {
@@ -66,8 +79,10 @@ func TestReservationWords(t *testing.T) {
 // TestReservationOfCores: show tells which cores it is, as Slurm 22.05 does.
 func TestReservationOfCores(t *testing.T) {
 	start := time.Date(2026, 11, 22, 12, 13, 43, 0, time.Local)
-	r := &cluster.Reservation{Name: "a", Start: start, End: start.Add(time.Hour), Nodes: []cluster.NodeName{"n2", "n3"}, Users: []string{"root"}, Partition: "train",
-		Flags: cluster.ResvFlex | cluster.ResvSpecNodes | cluster.ResvFirstCores, MaxStartDelay: 24*time.Hour + 301*time.Second}
+	r := &cluster.Reservation{Name: "a", Start: start, End: start.Add(time.Hour),
+		Nodes: []cluster.NodeName{"n2", "n3"}, Users: []string{"root"}, Partition: "train",
+		Flags:         cluster.ResvFlex | cluster.ResvSpecNodes | cluster.ResvFirstCores,
+		MaxStartDelay: 24*time.Hour + 301*time.Second}
 	ids := []cluster.IDSet{cluster.RangeIDSet(0, 3), cluster.RangeIDSet(0, 5)}
 	for oneLine, want := range map[bool]string{
 		false: `ReservationName=a StartTime=2026-11-22T12:13:43 EndTime=2026-11-22T13:13:43 Duration=01:00:00

@@ -88,9 +88,11 @@ func (c *control) showSteps(arg string) int {
 func (c *control) stepRecord(s *show.StepRow) {
 	o := c.record()
 	nodes := s.NodeNames()
-	o.line("StepId=", s.ShownID(), " UserId=", front.UintText(s.Job.Spec.UID), " StartTime=", format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.TimeLimit()))
+	o.line("StepId=", s.ShownID(), " UserId=", front.UintText(s.Job.Spec.UID), " StartTime=",
+		format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.TimeLimit()))
 	o.line("State=RUNNING Partition=", s.Job.Partition(), " NodeList=", front.NodeText(nodes))
-	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.CPUs()), " Tasks=", strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
+	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.CPUs()), " Tasks=",
+		strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")
 	tres := "(null)"
 	if s.ID.Step >= 0 {
 		tres = stepTRES(s)

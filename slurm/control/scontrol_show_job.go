@@ -31,9 +31,12 @@ func (c *control) jobRecord(r *show.JobRow) {
 	if r.Het != nil {
 		o.line("HetJobIdSet=", show.HetSet(r.Het))
 	}
-	o.line("UserId=", s.User, "(", front.UintText(s.UID), ") GroupId=", r.Group(), "(", front.UintText(s.GID), ") MCS_label=", show.OrNA(s.MCSLabel))
-	o.line("Priority=", front.UintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=", format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
-	o.line("JobState=", r.State.Long, " Reason=", strings.ReplaceAll(r.Reason(), " ", "_"), " Dependency=", format.Null(r.DependsText()))
+	o.line("UserId=", s.User, "(", front.UintText(s.UID), ") GroupId=", r.Group(), "(",
+		front.UintText(s.GID), ") MCS_label=", show.OrNA(s.MCSLabel))
+	o.line("Priority=", front.UintText(r.Priority), " Nice=", strconv.Itoa(s.Nice), " Account=",
+		format.Null(s.Account), " QOS=", format.Null(s.QOS), wckey(s))
+	o.line("JobState=", r.State.Long, " Reason=", strings.ReplaceAll(r.Reason(), " ", "_"), " Dependency=",
+		format.Null(r.DependsText()))
 	o.line("Requeue=", show.Bit(r.Requeues()), " Restarts=", strconv.Itoa(r.Restarts), " BatchFlag=", show.Bit(s.Kind == cluster.Batch),
 		" Reboot=", show.Bit(s.Reboot), " ExitCode=", show.ExitText(show.ShownExit(r)))
 	if c.details {
@@ -41,7 +44,8 @@ func (c *control) jobRecord(r *show.JobRow) {
 	}
 	c.jobTimes(o, r)
 	o.line("Partition=", r.Partition(), " AllocNode:Sid=", s.SubmitHost, ":", strconv.Itoa(s.AllocSid))
-	o.line("ReqNodeList=", format.Null(front.NodeText(s.NodeList)), " ExcNodeList=", format.Null(front.NodeText(s.Exclude)))
+	o.line("ReqNodeList=", format.Null(front.NodeText(s.NodeList)), " ExcNodeList=",
+		format.Null(front.NodeText(s.Exclude)))
 	planned := ""
 	if len(r.PlannedNodes) > 0 {
 		planned = " SchedNodeList=" + front.NodeText(r.PlannedNodes)
@@ -49,6 +53,11 @@ func (c *control) jobRecord(r *show.JobRow) {
 	o.line("NodeList=", r.Nodes(), planned)
 	if n := r.FirstNode(); n != "" && s.Kind == cluster.Batch {
 		o.line("BatchHost=", n)
+	}
+	if r.Fed != nil {
+		p := &r.Fed.Part
+		o.line("FedOrigin=", show.FedOrigin(r.View, p), " FedViableSiblings=", show.FedViable(r.View, p),
+			" FedActiveSiblings=", show.FedActive(r.View, p))
 	}
 	c.jobSizes(o, r)
 	c.jobFiles(o, r)
@@ -106,7 +115,8 @@ func (c *control) jobTimes(o *record, r *show.JobRow) {
 	if at := r.ResizedAt(); !at.IsZero() {
 		o.line("ResizeTime=", unknown(at))
 	}
-	o.line("StartTime=", unknown(r.Start()), " EndTime=", unknown(r.End()), " Deadline=", format.Stamp(s.Deadline, "N/A"))
+	o.line("StartTime=", unknown(r.Start()), " EndTime=", unknown(r.End()), " Deadline=",
+		format.Stamp(s.Deadline, "N/A"))
 	if s.Cron != nil {
 		o.line("CronJob=Yes CrontabSpec=\"", s.Cron.When, "\"")
 	}
@@ -115,7 +125,8 @@ func (c *control) jobTimes(o *record, r *show.JobRow) {
 		if r.Preempt != nil {
 			at = r.Preempt.At
 		}
-		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.View.Config().Config.Preempt.Exempt)), " PreemptTime=", none(at))
+		o.line("PreemptEligibleTime=", unknown(r.Started.Add(r.View.Config().Config.Preempt.Exempt)),
+			" PreemptTime=", none(at))
 	}
 	sched := "Main"
 	if r.Backfilled {
@@ -142,7 +153,8 @@ func (c *control) jobSizes(o *record, r *show.JobRow) {
 	if s.ThreadSpec != nil {
 		left = " ThreadSpec=" + strconv.Itoa(*s.ThreadSpec)
 	}
-	o.line("Socks/Node=", show.Star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:", show.Star(s.TasksPerSocket), ":", show.Star(s.TasksPerCore), left)
+	o.line("Socks/Node=", show.Star(s.SocketsPerNode), " NtasksPerN:B:S:C=", zero(s.TasksPerNode), ":0:",
+		show.Star(s.TasksPerSocket), ":", show.Star(s.TasksPerCore), left)
 	if c.details && r.Alloc != nil {
 		c.jobNodes(o, r)
 	}
@@ -151,15 +163,20 @@ func (c *control) jobSizes(o *record, r *show.JobRow) {
 	if m.Per == cluster.MemPerCPU {
 		per = "CPU"
 	}
-	o.line("MinCPUsNode=", strconv.Itoa(r.MinCPUs()), " MinMemory", per, "=", r.View.Mem(r.MinMemory()), " MinTmpDiskNode=", r.View.Mem(cluster.MemMB(s.TmpMB)))
+	o.line("MinCPUsNode=", strconv.Itoa(r.MinCPUs()), " MinMemory", per, "=", r.View.Mem(r.MinMemory()),
+		" MinTmpDiskNode=", r.View.Mem(cluster.MemMB(s.TmpMB)))
 	o.line("Features=", format.Null(s.Constraint), " DelayBoot=", format.Padded(s.DelayBoot))
+	if s.Features != "" {
+		o.line("ClusterFeatures=", s.Features)
+	}
 	if s.Prefer != "" {
 		o.line("Prefer=", s.Prefer)
 	}
 	if s.Reservation != "" {
 		o.line("Reservation=", s.Reservation)
 	}
-	o.line("OverSubscribe=", r.Sharing(), " Contiguous=", show.Bit(s.Contiguous), " Licenses=", format.Null(s.Licenses), " Network=", format.Null(s.Network))
+	o.line("OverSubscribe=", r.Sharing(), " Contiguous=", show.Bit(s.Contiguous), " Licenses=",
+		format.Null(s.Licenses), " Network=", format.Null(s.Network))
 }
 
 func zero(n int) string { return strconv.Itoa(n) }
@@ -186,7 +203,8 @@ func (c *control) jobNodes(o *record, r *show.JobRow) {
 		if g := shares[i].GPUs; !g.Empty() && r.Phase != cluster.Ended {
 			text = "gpu:" + kind + strconv.Itoa(g.Len()) + "(IDX:" + g.String() + ")"
 		}
-		o.line("  Nodes=", front.NodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=", strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
+		o.line("  Nodes=", front.NodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=",
+			strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
 		i = k
 	}
 }
@@ -219,9 +237,11 @@ func (c *control) jobFiles(o *record, r *show.JobRow) {
 		o.line(asked, " ")
 	}
 	if s.Switches > 0 {
-		o.line("Switches=", strconv.Itoa(s.Switches), "@", format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
+		o.line("Switches=", strconv.Itoa(s.Switches), "@",
+			format.Padded(min(cmp.Or(s.SwitchWait, maxSwitchWait), maxSwitchWait)))
 	}
 	optional("BurstBuffer", s.BurstBuffer)
+	optional("BurstBufferState", show.BurstState(r.Job))
 	o.line("Power=", s.Power)
 	if kept := bindingKept(s.GRESFlags); kept != "" || s.Spread {
 		spread := ""
@@ -262,6 +282,15 @@ func bindingKept(flags string) string {
 	return ""
 }
 
+// rowsOf are the records of jobs.
+func rowsOf(v *show.View, jobs []*cluster.Job) []show.JobRow {
+	rows := make([]show.JobRow, 0, len(jobs))
+	for _, j := range jobs {
+		rows = append(rows, show.NewRow(v, j))
+	}
+	return rows
+}
+
 // showJobs is scontrol show job [ID].
 func (c *control) showJobs(arg string) int {
 	q := api.JobQuery{}
@@ -277,32 +306,32 @@ func (c *control) showJobs(arg string) int {
 		return show.LoadFailed(c.sys, "slurm_load_jobs error", err)
 	}
 	v := c.view(resp.Now)
+	rows := rowsOf(v, resp.Jobs)
+	if c.fed.Wants(c.clusters, resp.Federal) {
+		rows = show.FederalRows(v, q, c.fed.Sibling, rows, rowsOf)
+	}
 	if c.data.On {
-		rows := make([]show.JobRow, 0, len(resp.Jobs))
-		for _, j := range resp.Jobs {
-			rows = append(rows, show.NewRow(v, j))
-		}
 		return show.WriteJobs(c.out, v, &c.data, rows)
 	}
 	switch {
-	case len(resp.Jobs) == 0 && strings.Contains(arg, "+"):
+	case len(rows) == 0 && strings.Contains(arg, "+"):
 		_, _ = c.out.WriteString("Job " + arg + " not found\n")
 		return 1
-	case len(resp.Jobs) == 0 && arg != "":
+	case len(rows) == 0 && arg != "":
 		return c.complain("slurm_load_jobs error: Invalid job id specified")
-	case len(resp.Jobs) == 0:
+	case len(rows) == 0:
 		_, _ = c.out.WriteString("No jobs in the system\n")
 		return 0
 	}
-	for _, j := range resp.Jobs {
-		r := show.NewRow(v, j)
+	for _, r := range rows {
+		j := r.Job
 		if len(q.Refs) == 1 && !q.Refs[0].Tasks.Empty() && !j.Tasks.Empty() {
 			one := *j
 			one.Tasks = j.Tasks.Intersect(q.Refs[0].Tasks)
 			if one.Tasks.Len() == 1 {
 				one.Task, one.Tasks = one.Tasks.Min(), cluster.IDSet{}
 			}
-			r = show.NewRow(v, &one)
+			r = show.NewRow(r.View, &one)
 		}
 		c.jobRecord(&r)
 	}

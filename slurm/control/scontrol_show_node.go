@@ -19,7 +19,8 @@ import (
 func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	o, inv := c.record(), &n.Inventory
 	o.line("NodeName=", string(n.Name), arch(inv.Arch), " CoresPerSocket=", strconv.Itoa(inv.CoresPerSocket), " ")
-	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()), " CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
+	o.line("CPUAlloc=", strconv.Itoa(n.Load.CPUs.Len()), " CPUEfctv=", strconv.Itoa(inv.JobCPUCount()),
+		" CPUTot=", strconv.Itoa(inv.CPUs), " CPULoad=N/A")
 	o.line("AvailableFeatures=", show.Joined(inv.Available(), "(null)"))
 	o.line("ActiveFeatures=", show.Joined(inv.Features, "(null)"))
 	o.line("Gres=", show.GRESText(inv))
@@ -30,7 +31,8 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 			o.line("NICs=", show.NICText(inv))
 		}
 	}
-	o.line("NodeAddr=", show.NodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=", show.NodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
+	o.line("NodeAddr=", show.NodeAddr(n), " NodeHostName=", cmp.Or(inv.Host, string(n.Name)), " Port=",
+		show.NodePort(n), " Version=", cmp.Or(inv.Version, front.SlurmVersion))
 	if inv.OS != "" {
 		o.line("OS=", inv.OS, " ")
 	}

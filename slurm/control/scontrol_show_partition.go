@@ -17,7 +17,8 @@ import (
 func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
 	o, row := c.record(), show.PartitionRow(c.view(resp.Now), p, resp.Nodes)
 	o.line("PartitionName=", p.Name)
-	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"), allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
+	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"),
+		allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
 	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
 	deflt := "NONE"
 	if p.DefaultTime != 0 {
@@ -32,7 +33,8 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 		" RootOnly=", upperYesNo(p.RootOnly), " ReqResv=", upperYesNo(p.ReqResv), " OverSubscribe=", cmp.Or(p.OverSubscribe, "NO"))
 	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
 	_, _, _, cpus := row.CPUCounts()
-	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=", strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")
+	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=",
+		strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")
 	o.line("JobDefaults=", format.Null(show.JobDefaults(p.PerGPU)))
 	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
 	if cpus > 0 {

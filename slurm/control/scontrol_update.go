@@ -40,7 +40,10 @@ func updates() []struct {
 		{[]string{"partitionname", "partition"}, (*control).updatePartition},
 		{[]string{"nodename", "node"}, (*control).updateNode},
 		{[]string{"stepid"}, (*control).updateStep},
-		{[]string{"slurmctlddebug"}, func(c *control, _ front.Setting, _ []front.Setting) int { return c.unsupported(nil) }},
+		{
+			[]string{"slurmctlddebug"},
+			func(c *control, _ front.Setting, _ []front.Setting) int { return c.unsupported(nil) },
+		},
 	}
 }
 
@@ -55,7 +58,8 @@ func (c *control) update(args []string) int {
 		named = list[:1]
 	}
 	for _, u := range updates() {
-		i := slices.IndexFunc(named, func(s front.Setting) bool { return slices.Contains(u.keys, s.Key) && (!s.Bare || list[0].Bare) })
+		i := slices.IndexFunc(named,
+			func(s front.Setting) bool { return slices.Contains(u.keys, s.Key) && (!s.Bare || list[0].Bare) })
 		if i >= 0 {
 			return u.run(c, list[i], slices.Delete(slices.Clone(list), i, i+1))
 		}
@@ -102,11 +106,28 @@ const maxPriority = 1<<32 - 3
 // jobKeys are the keys of update job. A set function returns false for a value it can not read.
 var jobKeys = []jobKey{
 	{"account", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.Account, v.Value) }},
-	{"admincomment", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.AdminComment = &v.Value; return true }},
-	{"arraytaskthrottle", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.Value) }},
+	{
+		"admincomment",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.AdminComment = &v.Value; return true },
+	},
+	{
+		"arraytaskthrottle",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.Value) },
+	},
+	{"clusters", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Clusters = &v.Value; return true }},
+	{
+		"clusterfeatures",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Features = &v.Value; return true },
+	},
 	{"comment", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Comment = &v.Value; return true }},
-	{"contiguous", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Contiguous, v.Value) }},
-	{"cpuspertask cpus/task", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.Value) }},
+	{
+		"contiguous",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Contiguous, v.Value) },
+	},
+	{
+		"cpuspertask cpus/task",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.Value) },
+	},
 	{"cpuspertres", setCPUsPerTRES},
 	{"deadline", func(p *cluster.Patch, v front.Setting, now time.Time) bool {
 		return setPoint(&p.Deadline, v.Value, now)
@@ -126,9 +147,15 @@ var jobKeys = []jobKey{
 		return ok
 	}},
 	{"endtime", func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.End, v.Value, now) }},
-	{"excnodelist", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.Value) }},
+	{
+		"excnodelist",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.Value) },
+	},
 	{"features", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Constraint = &v.Value; return true }},
-	{"gres tres-per-node trespernode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) }},
+	{
+		"gres tres-per-node trespernode",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) },
+	},
 	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		list, ok := values.ParseGPUs(v.Value)
 		p.PerJob = &list
@@ -162,13 +189,19 @@ var jobKeys = []jobKey{
 		p.Nice = &n
 		return err == nil
 	}},
-	{"nodelist reqnodelist", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.Value) }},
+	{
+		"nodelist reqnodelist",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.NodeList, v.Value) },
+	},
 	{"numcpus", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		lo, _, _ := strings.Cut(v.Value, "-")
 		return setInt(&p.Tasks, lo) && *p.Tasks > 0
 	}},
 	{"numnodes reqnodes", setNodeCount},
-	{"numtasks reqprocs", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.Tasks, v.Value) }},
+	{
+		"numtasks reqprocs",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.Tasks, v.Value) },
+	},
 	{"oversubscribe shared", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		share := cluster.ShareExclusive
 		if yes, ok := values.FlagArg(v.Value); ok && yes {
@@ -178,7 +211,10 @@ var jobKeys = []jobKey{
 		return true
 	}},
 	{"corespec", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.Value) }},
-	{"threadspec", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.Value) }},
+	{
+		"threadspec",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.ThreadSpec, v.Value) },
+	},
 	{"partition", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		p.Partitions = strings.Split(v.Value, ",")
 		return true
@@ -193,13 +229,19 @@ var jobKeys = []jobKey{
 	{"qos", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.QOS, v.Value) }},
 	{"requeue", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Requeue, v.Value) }},
 	{resetAccrue, func(p *cluster.Patch, _ front.Setting, _ time.Time) bool { p.ResetAccrue = true; return true }},
-	{"reservationname", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Reservation = &v.Value; return true }},
+	{
+		"reservationname",
+		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Reservation = &v.Value; return true },
+	},
 	{"sitefactor adminprio", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		n, err := strconv.Atoi(v.Value)
 		p.Site = &n
 		return err == nil && n >= -values.MaxNice && n <= values.MaxNice
 	}},
-	{"starttime eligibletime begintime", func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.Begin, v.Value, now) }},
+	{
+		"starttime eligibletime begintime",
+		func(p *cluster.Patch, v front.Setting, now time.Time) bool { return setPoint(&p.Begin, v.Value, now) },
+	},
 	{"stdin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdin = &v.Value; return true }},
 	{"stdout", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stdout = &v.Value; return true }},
 	{"stderr", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Stderr = &v.Value; return true }},
@@ -324,8 +366,10 @@ func setHostNames(to **[]cluster.NodeName, v string) bool {
 var nodeActions = [...]struct {
 	word   string
 	action cluster.NodeAction
-}{{"drain", cluster.NodeDrain}, {"draining", cluster.NodeDrain}, {"drained", cluster.NodeDrain}, {"down", cluster.NodeSetDown}, {"fail", cluster.NodeFail},
-	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume}, {"idle", cluster.NodeResume}, {"power_up", cluster.NodePowerUp}, {"power_down", cluster.NodePowerDown},
+}{{"drain", cluster.NodeDrain}, {"draining", cluster.NodeDrain}, {"drained", cluster.NodeDrain},
+	{"down", cluster.NodeSetDown}, {"fail", cluster.NodeFail},
+	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume},
+	{"idle", cluster.NodeResume}, {"power_up", cluster.NodePowerUp}, {"power_down", cluster.NodePowerDown},
 	{"power_down_asap", cluster.NodePowerDown}, {"power_down_force", cluster.NodePowerDownForce}}
 
 // updateNode changes nodes.
@@ -468,7 +512,10 @@ func partitionWords(p *cluster.Partition, list []front.Setting) []string {
 		}
 		if err := conf.PartitionKey(p, conf.FullPartitionKey(key), s.Value); err != nil {
 			if strings.HasSuffix(err.Error(), "has no effect yet") {
-				return []string{"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n", "scontrol: error: Request aborted"}
+				return []string{
+					"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n",
+					"scontrol: error: Request aborted",
+				}
 			}
 			help := "Request aborted"
 			if key == "oversubscribe" || key == "shared" {
@@ -531,7 +578,8 @@ func (c *control) create(args []string) int {
 	list := front.Words(args)
 	i := slices.IndexFunc(list, func(s front.Setting) bool { return s.Key == "partitionname" || s.Key == "partition" })
 	switch {
-	case front.IsKey(first.Key, 3, "reservationname") || i < 0 && slices.ContainsFunc(list, func(s front.Setting) bool { return front.IsKey(s.Key, 3, "reservationname") }):
+	case front.IsKey(first.Key, 3, "reservationname") || i < 0 && slices.ContainsFunc(list,
+		func(s front.Setting) bool { return front.IsKey(s.Key, 3, "reservationname") }):
 		return c.createReservation(list)
 	case i < 0:
 		return c.complain("scontrol: error: Invalid creation entity: " + first.Text)
@@ -561,7 +609,9 @@ func (c *control) remove(args []string) int {
 	}
 	switch s := list[0]; s.Key {
 	case "partitionname", "partition":
-		_, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: cluster.Partition{Name: s.Value}, Delete: true})
+		_, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{
+			Partition: cluster.Partition{Name: s.Value}, Delete: true,
+		})
 		if err != nil {
 			return c.failed(err, "", "delete_partition "+word)
 		}

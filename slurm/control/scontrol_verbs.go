@@ -55,7 +55,8 @@ func shutDown(c *control, args []string) int {
 	return refused("daemons are systemd's: systemctl stop muster-server, muster-client on nodes; jobs run on")(c, nil)
 }
 
-// notifyJob is scontrol notify JOB TEXT: a line on the errors of its script or of the sruns of its steps.
+// notifyJob is scontrol notify JOB TEXT: a line on the errors of its script, of its salloc, or of the sruns of its
+// steps.
 func notifyJob(c *control, args []string) int {
 	const what = "job notify failure: "
 	t, ok := front.ParseTarget(args[0])
@@ -88,8 +89,9 @@ func notifyJob(c *control, args []string) int {
 	case front.IsKind(err, cluster.ErrAccess):
 		return c.complain(what + "Invalid user id")
 	case front.IsKind(err, cluster.ErrUnsupported):
-		return c.complain(what+notSupported,
-			"why: the job runs no step now, and salloc reads nothing of nodes: write(1) reaches its user's terminal")
+		return c.complain(what+"Requested operation is presently disabled",
+			"why: no salloc waits for the job, and it runs no step that could tell: "+
+				"write(1) reaches its user's terminal")
 	}
 	text, _ := front.ErrorText(err)
 	return c.complain(what + text)

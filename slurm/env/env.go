@@ -37,7 +37,7 @@ func Environ(l *cluster.Launch) []string {
 	if l.Spec != nil && l.Spec.World != nil {
 		e.world(l)
 	}
-	return e
+	return append(e, burst(l.Job)...)
 }
 
 // Scripts is the environment of a job's prolog, or its epilog, on a node.
@@ -92,7 +92,15 @@ func Allocation(l *cluster.Launch) []string {
 			e = append(e, v)
 		}
 	}
-	return e
+	return append(e, burst(l.Job)...)
+}
+
+// burst are the variables that the script for burst buffers gives a job.
+func burst(j *cluster.Job) []string {
+	if j.Burst == nil {
+		return nil
+	}
+	return j.Burst.Env
 }
 
 // job sets what batch scripts and tasks share.
@@ -501,18 +509,28 @@ func OOMNote(id cluster.StepID, n cluster.NodeName) string {
 	if id.Step == cluster.BatchStep {
 		name = fmt.Sprintf("%d.batch", id.Job)
 	}
-	return fmt.Sprintf("slurmstepd-%s: error: Detected %%d oom-kill event(s) in StepId=%s. Some of your processes may have been killed by the cgroup out-of-memory handler.\n", n, name)
+	return fmt.Sprintf("slurmstepd-%s: error: Detected %%d oom-kill event(s) in StepId=%s. Some of your processes may have been killed by the cgroup out-of-memory handler.\n",
+		n, name)
 }
 
-// Variable is one that follows from a job's size; without a value it is to be unset.
+// Variable is one that follows from a job's size, or is to be unset.
 type Variable struct {
 	Name, Value string
 	Number      bool
+	Unset       bool
 }
 
 // Size lists the variables of a job that follow from its size.
 func Size(j *cluster.Job) []Variable {
 	nodes, count := nodeList(j.Alloc.Shares), strconv.Itoa(len(j.Alloc.Shares))
-	return []Variable{{"SLURM_NODELIST", nodes, false}, {"SLURM_JOB_NODELIST", nodes, false}, {"SLURM_NNODES", count, true}, {"SLURM_JOB_NUM_NODES", count, true},
-		{"SLURM_JOB_CPUS_PER_NODE", PerNode(j.Alloc.Shares, cpusOf), false}, {Name: "SLURM_NPROCS"}, {Name: "SLURM_NTASKS"}, {Name: "SLURM_TASKS_PER_NODE"}}
+	return []Variable{
+		{Name: "SLURM_NODELIST", Value: nodes},
+		{Name: "SLURM_JOB_NODELIST", Value: nodes},
+		{Name: "SLURM_NNODES", Value: count, Number: true},
+		{Name: "SLURM_JOB_NUM_NODES", Value: count, Number: true},
+		{Name: "SLURM_JOB_CPUS_PER_NODE", Value: PerNode(j.Alloc.Shares, cpusOf)},
+		{Name: "SLURM_NPROCS", Unset: true},
+		{Name: "SLURM_NTASKS", Unset: true},
+		{Name: "SLURM_TASKS_PER_NODE", Unset: true},
+	}
 }

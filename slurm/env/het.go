@@ -112,9 +112,12 @@ func (e *list) world(l *cluster.Launch) {
 	if host := variable(l.Spec.Env, "HOSTNAME"); host != "" { // of the whole
 		e.set("HOSTNAME", host)
 	}
-	for name, value := range map[string]string{"SLURM_JOB_ID": id, "SLURM_JOBID": id, "SLURM_JOB_NODELIST": nodes, "SLURM_NODELIST": nodes,
-		"SLURM_STEP_NODELIST": nodes, "SLURM_JOB_NUM_NODES": count, "SLURM_NNODES": count, "SLURM_STEP_NUM_NODES": count,
-		"SLURM_NTASKS": all, "SLURM_NPROCS": all, "SLURM_STEP_NUM_TASKS": all, "SLURM_TASKS_PER_NODE": per, "SLURM_STEP_TASKS_PER_NODE": per,
+	for name, value := range map[string]string{"SLURM_JOB_ID": id, "SLURM_JOBID": id,
+		"SLURM_JOB_NODELIST": nodes, "SLURM_NODELIST": nodes,
+		"SLURM_STEP_NODELIST": nodes, "SLURM_JOB_NUM_NODES": count, "SLURM_NNODES": count,
+		"SLURM_STEP_NUM_NODES": count,
+		"SLURM_NTASKS":         all, "SLURM_NPROCS": all, "SLURM_STEP_NUM_TASKS": all,
+		"SLURM_TASKS_PER_NODE": per, "SLURM_STEP_TASKS_PER_NODE": per,
 		"SLURM_JOB_CPUS_PER_NODE": PerNode(w.Given, cpusOf), "SLURM_NODEID": fmt.Sprint(l.NodeID + w.Node)} {
 		if i := slices.IndexFunc(*e, func(v string) bool { return strings.HasPrefix(v, name+"=") }); i >= 0 {
 			(*e)[i] = name + "=" + value

@@ -13,7 +13,9 @@ import (
 func TestHetAllocation(t *testing.T) {
 	part := func(tasks int, mem cluster.Mem) *cluster.Job {
 		return &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Tasks: tasks, Mem: mem}},
-			Alloc: &cluster.Alloc{Shares: []cluster.Share{{Node: "n1", CPUs: cluster.RangeIDSet(0, 3), Tasks: max(tasks, 1)}}}}
+			Alloc: &cluster.Alloc{
+				Shares: []cluster.Share{{Node: "n1", CPUs: cluster.RangeIDSet(0, 3), Tasks: max(tasks, 1)}},
+			}}
 	}
 	for name, c := range map[string]struct {
 		first, second int

@@ -34,7 +34,9 @@ func (e *list) nccl(l *cluster.Launch) {
 // ncclHints are those for some GPUs, as far as they are known.
 func ncclHints(gpus cluster.IDSet, inv *cluster.Inventory) (out []ncclHint) {
 	if ports, distance := nearestPorts(gpus, inv); len(ports) > 0 {
-		out = append(out, ncclHint{name: "NCCL_IB_HCA", value: "=" + strings.Join(ports, ",")}, ncclHint{"NCCL_NET_GDR_LEVEL", distance, true})
+		out = append(out, ncclHint{
+			name: "NCCL_IB_HCA", value: "=" + strings.Join(ports, ","),
+		}, ncclHint{"NCCL_NET_GDR_LEVEL", distance, true})
 	}
 	if inv.Interface != "" {
 		out = append(out, ncclHint{name: "NCCL_SOCKET_IFNAME", value: "=" + inv.Interface})

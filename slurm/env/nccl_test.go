@@ -13,10 +13,15 @@ func rails() *cluster.Inventory {
 	for i := range 4 {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Minor: i, Number: i + 1})
 		half := cluster.RangeIDSet(i/2*2, i/2*2+1).Minus(cluster.NewIDSet(i))
-		inv.NICs = append(inv.NICs, cluster.NIC{Device: "mlx5_" + string(rune('0'+i)), Port: 1, State: cluster.PortActive, Rate: "400 Gb/sec (4X NDR)", Link: "InfiniBand",
-			Near: []cluster.NearGPUs{{Distance: cluster.DistancePIX, GPUs: cluster.NewIDSet(i)}, {Distance: cluster.DistanceNODE, GPUs: half}}})
+		inv.NICs = append(inv.NICs, cluster.NIC{Device: "mlx5_" + string(rune('0'+i)), Port: 1,
+			State: cluster.PortActive, Rate: "400 Gb/sec (4X NDR)", Link: "InfiniBand",
+			Near: []cluster.NearGPUs{
+				{Distance: cluster.DistancePIX, GPUs: cluster.NewIDSet(i)},
+				{Distance: cluster.DistanceNODE, GPUs: half},
+			}})
 	}
-	inv.NICs = append(inv.NICs, cluster.NIC{Device: "mlx5_bond", Port: 1, State: cluster.PortActive, Rate: "100 Gb/sec (4X EDR)", Link: "Ethernet",
+	inv.NICs = append(inv.NICs, cluster.NIC{Device: "mlx5_bond", Port: 1, State: cluster.PortActive,
+		Rate: "100 Gb/sec (4X EDR)", Link: "Ethernet",
 		Near: []cluster.NearGPUs{{Distance: cluster.DistancePIX, GPUs: cluster.NewIDSet(0)}}})
 	return inv
 }
@@ -40,18 +45,32 @@ func TestNCCL(t *testing.T) {
 		want           string
 	}{
 		{name: "one GPU", inv: rails(), gpus: cluster.NewIDSet(0), want: first},
-		{name: "two", inv: rails(), gpus: cluster.NewIDSet(1, 3), want: "MUSTER_NCCL_IB_HCA==mlx5_1:1,mlx5_3:1 MUSTER_NCCL_NET_GDR_LEVEL=PIX MUSTER_NCCL_SOCKET_IFNAME==eth0"},
-		{name: "its port is down", inv: down, gpus: cluster.NewIDSet(1), want: "MUSTER_NCCL_IB_HCA==mlx5_0:1 MUSTER_NCCL_NET_GDR_LEVEL=NODE MUSTER_NCCL_SOCKET_IFNAME==eth0"},
+		{
+			name: "two", inv: rails(), gpus: cluster.NewIDSet(1, 3),
+			want: "MUSTER_NCCL_IB_HCA==mlx5_1:1,mlx5_3:1 MUSTER_NCCL_NET_GDR_LEVEL=PIX MUSTER_NCCL_SOCKET_IFNAME==eth0",
+		},
+		{
+			name: "its port is down", inv: down, gpus: cluster.NewIDSet(1),
+			want: "MUSTER_NCCL_IB_HCA==mlx5_0:1 MUSTER_NCCL_NET_GDR_LEVEL=NODE MUSTER_NCCL_SOCKET_IFNAME==eth0",
+		},
 		{name: "no GPU", inv: rails()},
 		{name: "places not known", inv: unknown, gpus: cluster.NewIDSet(0), want: "MUSTER_NCCL_SOCKET_IFNAME==eth0"},
 		{name: "asked by the job", inv: rails(), gpus: cluster.NewIDSet(0), job: true, want: filled},
 		{name: "asked by the step", inv: rails(), gpus: cluster.NewIDSet(0), step: true, want: filled},
 		{name: "by the configuration", inv: rails(), gpus: cluster.NewIDSet(0), all: true, want: filled},
-		{name: "the user's wins", inv: rails(), gpus: cluster.NewIDSet(0), job: true, own: "NCCL_IB_HCA=mlx5_2\x00NCCL_SOCKET_IFNAME=ib0", want: first},
+		{
+			name: "the user's wins", inv: rails(), gpus: cluster.NewIDSet(0), job: true,
+			own: "NCCL_IB_HCA=mlx5_2\x00NCCL_SOCKET_IFNAME=ib0", want: first,
+		},
 		{name: "the script's is narrowed", inv: rails(), gpus: cluster.NewIDSet(0), job: true,
-			own: "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00MUSTER_NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00NCCL_SOCKET_IFNAME=ib0", want: strings.TrimSuffix(filled, " NCCL_SOCKET_IFNAME==eth0")},
+			own:  "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00MUSTER_NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\x00NCCL_SOCKET_IFNAME=ib0",
+			want: strings.TrimSuffix(filled, " NCCL_SOCKET_IFNAME==eth0")},
 	} {
-		l := &cluster.Launch{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, Spec: &cluster.StepSpec{}, Config: &cluster.Config{NCCLEnv: c.all}, Inventory: c.inv, GPUs: cluster.GPUBinding{GPUs: c.gpus}, Own: cluster.BlobText(c.own)}
+		l := &cluster.Launch{
+			Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, Spec: &cluster.StepSpec{},
+			Config: &cluster.Config{NCCLEnv: c.all}, Inventory: c.inv,
+			GPUs: cluster.GPUBinding{GPUs: c.gpus}, Own: cluster.BlobText(c.own),
+		}
 		l.Job.Spec.NCCLEnv, l.Spec.NCCLEnv = c.job, c.step
 		var e list
 		e.nccl(l)

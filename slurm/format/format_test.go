@@ -30,7 +30,10 @@ func TestParse(t *testing.T) {
 		{"%all", "ALPHA|BETA", "one|7-00:00:00", ""},
 		{"plain", "plain", "plain", ""},
 		{"%a%5", "ALPHA%5", "one%5", ""},
-		{"%99999999999a", strings.Repeat(" ", 0) + "ALPHA" + strings.Repeat(" ", maxWidth-5), "one" + strings.Repeat(" ", maxWidth-3), ""},
+		{
+			"%99999999999a", strings.Repeat(" ", 0) + "ALPHA" + strings.Repeat(" ", maxWidth-5),
+			"one" + strings.Repeat(" ", maxWidth-3), "",
+		},
 	} {
 		f, bad := Parse(cols, c.spec, "%a|%b")
 		check(t, c.spec, &f, bad, p, c.head, c.row, c.bad)
@@ -82,7 +85,8 @@ func TestDurations(t *testing.T) {
 		d             time.Duration
 		short, padded string
 	}{
-		{0, "0:00", "00:00:00"}, {10 * time.Second, "0:10", "00:00:10"}, {90 * time.Second, "1:30", "00:01:30"}, {2 * time.Hour, "2:00:00", "02:00:00"},
+		{0, "0:00", "00:00:00"}, {10 * time.Second, "0:10", "00:00:10"},
+		{90 * time.Second, "1:30", "00:01:30"}, {2 * time.Hour, "2:00:00", "02:00:00"},
 		{30 * 24 * time.Hour, "30-00:00:00", "30-00:00:00"}, {25*time.Hour + time.Second, "1-01:00:01", "1-01:00:01"},
 		{cluster.Unlimited, "UNLIMITED", "UNLIMITED"}, {-time.Second, "INVALID", "INVALID"},
 	} {
@@ -96,7 +100,8 @@ func TestMem(t *testing.T) {
 	for _, c := range []struct {
 		m    cluster.MemMB
 		want string
-	}{{0, "0"}, {100, "100M"}, {512, "512M"}, {1024, "1G"}, {1536, "1.50G"}, {2000, "2000M"}, {8192, "8G"}, {32000, "32000M"}, {64000, "62.50G"},
+	}{{0, "0"}, {100, "100M"}, {512, "512M"}, {1024, "1G"}, {1536, "1.50G"}, {2000, "2000M"}, {8192, "8G"},
+		{32000, "32000M"}, {64000, "62.50G"},
 		{256000, "250G"}, {512000, "500G"}, {1 << 20, "1T"}, {1536 << 10, "1.50T"}} {
 		if got := Mem(c.m); got != c.want {
 			t.Errorf("%d: %q, want %q", c.m, got, c.want)
@@ -110,7 +115,10 @@ func TestTRES(t *testing.T) {
 		want string
 	}{
 		{TRES{CPUs: 1, Nodes: 1, Mem: 2000}, "cpu=1,mem=2000M,node=1,billing=1"},
-		{TRES{CPUs: 4, Nodes: 2, Mem: 8000, GPUs: 2, Types: map[string]int64{"h100": 1, "a100": 1}}, "cpu=4,mem=8000M,node=2,billing=4,gres/gpu=2,gres/gpu:a100=1,gres/gpu:h100=1"},
+		{
+			TRES{CPUs: 4, Nodes: 2, Mem: 8000, GPUs: 2, Types: map[string]int64{"h100": 1, "a100": 1}},
+			"cpu=4,mem=8000M,node=2,billing=4,gres/gpu=2,gres/gpu:a100=1,gres/gpu:h100=1",
+		},
 		{TRES{CPUs: 4, Mem: 64000, Holding: true, Raw: true}, "cpu=4,mem=64000M"},
 		{TRES{CPUs: 4, Holding: true, Billed: true}, "cpu=4,billing=4"},
 		{TRES{}, ""},
@@ -134,8 +142,10 @@ func TestArrayID(t *testing.T) {
 		limit int
 		want  string
 	}{
-		{cluster.RangeIDSet(3, 5), 2, "7_[3-5%2]"}, {cluster.NewIDSet(1, 3, 5), 0, "7_[1,3,5]"}, {step(3, 5), 0, "7_[0,5,10]"}, {step(6, 4), 0, "7_[0-20:4]"},
-		{step(5, 4), 0, "7_[0,4,8,12,16]"}, {cluster.NewIDSet(5), 0, "7_[5]"}, {cluster.NewIDSet(1, 3, 7, 9, 12, 15, 22, 28, 31, 44, 59), 0, "7_[1,3,7,9,12,15,22,28,31,44,59"},
+		{cluster.RangeIDSet(3, 5), 2, "7_[3-5%2]"}, {cluster.NewIDSet(1, 3, 5), 0, "7_[1,3,5]"},
+		{step(3, 5), 0, "7_[0,5,10]"}, {step(6, 4), 0, "7_[0-20:4]"},
+		{step(5, 4), 0, "7_[0,4,8,12,16]"}, {cluster.NewIDSet(5), 0, "7_[5]"},
+		{cluster.NewIDSet(1, 3, 7, 9, 12, 15, 22, 28, 31, 44, 59), 0, "7_[1,3,7,9,12,15,22,28,31,44,59"},
 	} {
 		if got := ArrayID(7, c.set, c.limit); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -153,7 +163,11 @@ func TestArrayID(t *testing.T) {
 
 func TestSmallTexts(t *testing.T) {
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	got := []string{Stamp(when, ""), Stamp(time.Time{}, "N/A"), Null(""), Null("x"), GRES([]cluster.GRES{{Name: "gpu", Type: "h100", Count: 2}, {Name: "gpu", Count: 1}}), MemRaw(64000), MemRaw(0)}
+	got := []string{
+		Stamp(when, ""), Stamp(time.Time{}, "N/A"), Null(""), Null("x"),
+		GRES([]cluster.GRES{{Name: "gpu", Type: "h100", Count: 2}, {Name: "gpu", Count: 1}}), MemRaw(64000),
+		MemRaw(0),
+	}
 	want := []string{"2026-01-02T03:04:05", "N/A", "(null)", "x", "gres:gpu:h100:2,gres:gpu:1", "64000M", "0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -165,7 +179,10 @@ func TestMemIn(t *testing.T) {
 		m    cluster.MemMB
 		unit byte
 		want string
-	}{{3000, 'K', "3072000K"}, {3000, 'M', "3000M"}, {3000, 'G', "2.93G"}, {2048, 'G', "2G"}, {3000, 'T', "0.00T"}, {0, 'P', "0P"}} {
+	}{
+		{3000, 'K', "3072000K"}, {3000, 'M', "3000M"}, {3000, 'G', "2.93G"}, {2048, 'G', "2G"},
+		{3000, 'T', "0.00T"}, {0, 'P', "0P"},
+	} {
 		if got := MemIn(c.m, c.unit); got != c.want {
 			t.Errorf("%d M in %c: %s, want %s", c.m, c.unit, got, c.want)
 		}

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,8 @@ var toldAge sync.Once
 // aged says once that what a command tells is old.
 func (s *Sys) aged(age time.Duration) {
 	toldAge.Do(func() {
-		s.Say("as of %v ago: the server that answers does not keep up with the one that leads, or none leads", age.Round(time.Second))
+		s.Say("as of %v ago: the server that answers does not keep up with the one that leads, or none leads",
+			age.Round(time.Second))
 	})
 }
 
@@ -33,6 +35,9 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	r, known, err := direct(ctx, s, e, q)
 	if !known {
 		r, err = api.Call(ctx, c, e, q)
+	}
+	if err != nil && ctx.Err() != nil { // patience is over
+		err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 	}
 	s.tellCall(e.Method, e.Path, time.Since(began), err)
 	away := uint32(0)

@@ -91,6 +91,8 @@ func Operands(prog opt.Prog) string {
 		return "[-u user] [-e | -l | -r | file]"
 	case opt.Strigger:
 		return "[--set | --get | --clear] [OPTIONS]"
+	case opt.Swait:
+		return "[OPTIONS] [jobid[_task]]"
 	case opt.Seff:
 		return "[Options] <Jobid>[_<arraytask>]"
 	case opt.Scancel:

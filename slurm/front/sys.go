@@ -128,7 +128,10 @@ func sid() int {
 var rlimitNames = [...]struct {
 	name string
 	num  int
-}{{"CPU", 0}, {"FSIZE", 1}, {"DATA", 2}, {"STACK", 3}, {"CORE", 4}, {"RSS", 5}, {"NPROC", 6}, {"NOFILE", 7}, {"MEMLOCK", 8}, {"AS", 9}}
+}{
+	{"CPU", 0}, {"FSIZE", 1}, {"DATA", 2}, {"STACK", 3}, {"CORE", 4}, {"RSS", 5}, {"NPROC", 6},
+	{"NOFILE", 7}, {"MEMLOCK", 8}, {"AS", 9},
+}
 
 // softLimits reads the soft resource limits of the submitting shell. They are this
 // process's, but for NOFILE: the Go runtime raises that one to the hard limit, or one below it, as it

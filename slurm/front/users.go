@@ -35,7 +35,10 @@ func parseUser(line string) (User, bool) {
 	}
 	uid, err1 := strconv.ParseUint(f[2], 10, 32)
 	gid, err2 := strconv.ParseUint(f[3], 10, 32)
-	return User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Full: strings.Split(f[4], ",")[0], Home: f[5], Shell: f[6]}, err1 == nil && err2 == nil
+	return User{
+		Name: f[0], UID: uint32(uid), GID: uint32(gid), Full: strings.Split(f[4], ",")[0], Home: f[5],
+		Shell: f[6],
+	}, err1 == nil && err2 == nil
 }
 
 // UserByID finds a user by number.

@@ -29,7 +29,8 @@ func TestLookupUsers(t *testing.T) {
 	}
 	var many []string
 	for range maxGetent + 1 {
-		many = append(many, strings.Repeat("u", len(many)%7+1)+"-"+string(rune('a'+len(many)%26))+strings.Repeat("v", len(many)/100)+strings.Repeat("w", len(many)%100))
+		many = append(many,
+			strings.Repeat("u", len(many)%7+1)+"-"+string(rune('a'+len(many)%26))+strings.Repeat("v", len(many)/100)+strings.Repeat("w", len(many)%100))
 	}
 	LookupUsers(many)
 	if text, _ := os.ReadFile(calls); strings.Count(string(text), "\n") > 4 {

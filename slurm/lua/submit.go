@@ -30,6 +30,9 @@ func (*Filter) Check(name, text string) error { return Check(name, text) }
 
 // Check reads a script and says what is wrong with it.
 func Check(name, text string) error {
+	if name == BurstFile {
+		return checkBurst(text)
+	}
 	functions := []string{"slurm_job_submit", "slurm_job_modify"}
 	if name == CLIFile {
 		functions = cliFunctions[:]

@@ -32,7 +32,9 @@ func newWorld(t *testing.T, script string) *world {
 	part := func(name string, tier int, most time.Duration) cluster.Partition {
 		return cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: tier, MaxTime: most}
 	}
-	cfg.Partitions = []cluster.Partition{part("cpu", 1, 0), part("small", 1, 2*time.Hour), part("large", 3, 24*time.Hour)}
+	cfg.Partitions = []cluster.Partition{
+		part("cpu", 1, 0), part("small", 1, 2*time.Hour), part("large", 3, 24*time.Hour),
+	}
 	cfg.Partitions[0].Default = true
 	cfg.SubmitPlugins, cfg.Scripts = []string{"lua"}, map[string]string{SubmitFile: script}
 	w.apply(&cluster.RaiseLevel{Level: cluster.Newest})
@@ -110,18 +112,23 @@ func TestSites(t *testing.T) {
 		{script: "partition_by_gpus.lua", ask: func(s *cluster.JobSpec) { s.Partitions = []string{"cpu", "small"} },
 			want: partitions, is: "cpu,small"},
 		{script: "time_limit.lua", ask: func(s *cluster.JobSpec) { s.Limit = time.Hour }, want: partitions, is: ""},
-		{script: "time_limit.lua", ask: nothing, refused: "Requested time limit is invalid (missing or exceeds some limit)",
-			said: "You have to give a time limit with -t. See https://docs.example.org/limits"},
+		{script: "time_limit.lua", ask: nothing,
+			refused: "Requested time limit is invalid (missing or exceeds some limit)",
+			said:    "You have to give a time limit with -t. See https://docs.example.org/limits"},
 		{script: "qos_by_account.lua", ask: func(s *cluster.JobSpec) { s.Account = "team-a" },
 			want: spec(func(s *cluster.JobSpec) any { return s.QOS }), is: "high"},
 		{script: "licenses.lua", ask: nothing, want: licenses, is: ""},
 		{script: "licenses.lua", ask: func(s *cluster.JobSpec) { s.Licenses = "ansys:2" }, also: matlab,
 			said: "note: a matlab licence was added to your job", want: licenses, is: "ansys:2,matlab:1"},
-		{script: "features.lua", ask: func(s *cluster.JobSpec) { s.Constraint = "v100&ib" }, want: features, is: "volta&ib"},
+		{
+			script: "features.lua", ask: func(s *cluster.JobSpec) { s.Constraint = "v100&ib" },
+			want: features, is: "volta&ib",
+		},
 		{script: "features.lua", ask: func(s *cluster.JobSpec) { s.PerNode = gpus(1) }, want: features, is: "gpu"},
 		{script: "memory_per_core.lua",
 			ask:  func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: 9000} },
-			want: spec(func(s *cluster.JobSpec) any { return []int{int(s.Mem.MB), s.CPUsPerTask} }), is: []int{4000, 3}},
+			want: spec(func(s *cluster.JobSpec) any { return []int{int(s.Mem.MB), s.CPUsPerTask} }),
+			is:   []int{4000, 3}},
 		{script: "memory_per_core.lua", ask: func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} },
 			refused: "Unspecified error", said: "--mem=0 needs --exclusive"},
 		{script: "partitions_allowed.lua", ask: func(s *cluster.JobSpec) { s.Limit = 3 * time.Hour },
@@ -225,7 +232,7 @@ func TestErring(t *testing.T) {
 		`d.user_id = 0`:              "user_id of a job can not be set",
 		`d.dependency = "afterok:x"`: `job_desc.dependency: "afterok:x" can not be read`,
 		`while true do end`:          "longer than 1s",
-		`local t = {} for i = 1, 1e9 do t[i] = string.rep("x", 1e5) end`: "more than 256 MB",
+		`local t = {} for i = 1, 1e9 do t[i] = string.rep("x", 1e6) end`: "more than 256 MB",
 		`local s = string.rep("x", 1e9)`:                                 "resulting string too large",
 		`io.open("/etc/passwd")`:                                         "io.open can not be called here",
 		`os.execute("true")`:                                             "os.execute can not be called here",

@@ -43,13 +43,15 @@ const (
 	Sattach
 	Scrontab
 	Strigger
+	Swait
 
 	// All is every program that submits.
 	All = Sbatch | Srun | Salloc
 )
 
-var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct", "sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat",
-	"sbcast", "sgather", "sattach", "scrontab", "strigger"}
+var progNames = [...]string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct",
+	"sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat",
+	"sbcast", "sgather", "sattach", "scrontab", "strigger", "swait"}
 
 // Name is the command of a single program.
 func (p Prog) Name() string {

@@ -81,7 +81,10 @@ func TestEnv(t *testing.T) {
 		want string
 	}{
 		{Sbatch, map[string]string{"SBATCH_ACCOUNT": "a", "SLURM_ACCOUNT": "b", "SLURM_NNODES": "2"}, "account=a"},
-		{Srun, map[string]string{"SLURM_ACCOUNT": "b", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "3"}, "account=b nodes=2 nodes=3"},
+		{
+			Srun, map[string]string{"SLURM_ACCOUNT": "b", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "3"},
+			"account=b nodes=2 nodes=3",
+		},
 		{Salloc, map[string]string{"SALLOC_HOLD": "", "SALLOC_EXCLUSIVE": "user"}, "exclusive=user hold"},
 		{Salloc, map[string]string{"SALLOC_HOLD": "yes"}, "hold=yes"},
 		{Salloc, map[string]string{"SALLOC_HOLD": "0"}, ""},
@@ -100,7 +103,10 @@ func TestNumber(t *testing.T) {
 		in string
 		n  int
 		ok bool
-	}{{"4", 4, true}, {"+4", 4, true}, {" 4", 4, true}, {"-1", -1, true}, {"99999999999", 1<<31 - 1, true}, {"4k", 0, false}, {"", 0, false}} {
+	}{
+		{"4", 4, true}, {"+4", 4, true}, {" 4", 4, true}, {"-1", -1, true},
+		{"99999999999", 1<<31 - 1, true}, {"4k", 0, false}, {"", 0, false},
+	} {
 		if n, ok := Number(c.in); n != c.n || ok != c.ok {
 			t.Errorf("Number(%q) = %d, %v", c.in, n, ok)
 		}

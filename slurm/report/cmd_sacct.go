@@ -49,6 +49,7 @@ type sacctOptions struct {
 	maxMinutes int
 	steps      []front.Target // single steps that -j names
 	wholes     []cluster.Ref  // jobs that it names
+	fed        front.FedAsk
 }
 
 // What sacct prints without -o, with -b and with -l.
@@ -75,27 +76,52 @@ func (o *sacctOptions) Asked() *data.Ask {
 
 // SacctOptions are the options of sacct.
 var SacctOptions = []sacctOption{
-	{Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users", Set: func(o *sacctOptions, _ string) error { o.all = true; return nil }},
+	{
+		Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users",
+		Set: func(o *sacctOptions, _ string) error { o.all = true; return nil },
+	},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
 		Set: func(o *sacctOptions, v string) error {
 			o.query.Accounts = front.SplitList(strings.ToLower(v))
 			return nil
 		}},
-	{Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code", Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil }},
-	{Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j", Set: func(o *sacctOptions, _ string) error { o.script = true; return nil }},
-	{Long: "completion", Short: 'c', On: opt.Sacct, Help: "job completion records: the same as history here", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Constraints = front.SplitList(v); return nil }},
+	{
+		Long: "brief", Short: 'b', On: opt.Sacct, Help: "only jobid, state and exit code",
+		Set: func(o *sacctOptions, _ string) error { o.brief = true; return nil },
+	},
+	{
+		Long: "batch-script", Short: 'B', On: opt.Sacct, Help: "print the batch script of -j",
+		Set: func(o *sacctOptions, _ string) error { o.script = true; return nil },
+	},
+	{
+		Long: "completion", Short: 'c', On: opt.Sacct,
+		Help: "job completion records: the same as history here",
+		Set:  func(*sacctOptions, string) error { return nil },
+	},
+	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints",
+		Meta: "list",
+		Set:  func(o *sacctOptions, v string) error { o.query.Constraints = front.SplitList(v); return nil }},
 	{Long: "delimiter", Arg: opt.Required, On: opt.Sacct, Help: "what separates fields with -p and -P", Meta: "char",
 		Set: func(o *sacctOptions, v string) error { o.delim = v; return nil }},
 	{Long: "duplicates", Short: 'D', On: opt.Sacct, Help: "every attempt of requeued jobs",
 		Set: func(o *sacctOptions, _ string) error { o.query.Duplicates = true; return nil }},
-	{Long: "helpformat", Short: 'e', On: opt.Sacct, Help: "list the fields", Set: func(o *sacctOptions, _ string) error { o.list = true; return nil }},
-	{Long: "endtime", Short: 'E', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived before this time", Meta: "time",
+	{
+		Long: "helpformat", Short: 'e', On: opt.Sacct, Help: "list the fields",
+		Set: func(o *sacctOptions, _ string) error { o.list = true; return nil },
+	},
+	{Long: "endtime", Short: 'E', Arg: opt.Required, On: opt.Sacct,
+		Help: "jobs that lived before this time", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { o.to = v; return nil }},
-	{Long: "env-vars", On: opt.Sacct, Help: "print the environment of -j", Set: func(o *sacctOptions, _ string) error { o.env = true; return nil }},
-	{Long: "federation", On: opt.Sacct, Help: "federations: no effect", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "file", Short: 'f', Arg: opt.Required, On: opt.Sacct, Help: "another job completion file", Meta: "file", Ignored: "history is a database here"},
+	{
+		Long: "env-vars", On: opt.Sacct, Help: "print the environment of -j",
+		Set: func(o *sacctOptions, _ string) error { o.env = true; return nil },
+	},
+	{Long: "federation", On: opt.Sacct, Help: "all clusters of the federation in one list",
+		Set: func(o *sacctOptions, _ string) error { o.fed.Federation = true; return nil }},
+	{
+		Long: "file", Short: 'f', Arg: opt.Required, On: opt.Sacct, Help: "another job completion file",
+		Meta: "file", Ignored: "history is a database here",
+	},
 	{Long: "flags", Short: 'F', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these flags", Meta: "list",
 		Set: setSacctFlags},
 	{Long: "group", Short: 'g', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these groups", Meta: "list",
@@ -110,53 +136,97 @@ var SacctOptions = []sacctOption{
 		}},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Sacct, Meta: "version", Help: "print YAML, as --json",
 		Set: func(o *sacctOptions, v string) error { return o.data.Yaml(v) }},
-	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this limit, or with -K at least", Meta: "time",
+	{Long: "timelimit-min", Short: 'k', Arg: opt.Required, On: opt.Sacct,
+		Help: "jobs with this limit, or with -K at least", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { return sacctLimit(v, &o.query.Minutes.Min) }},
-	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct, Help: "with -k: at most this limit", Meta: "time",
+	{Long: "timelimit-max", Short: 'K', Arg: opt.Required, On: opt.Sacct,
+		Help: "with -k: at most this limit", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { return sacctLimit(v, &o.maxMinutes) }},
-	{Long: "local", On: opt.Sacct, Help: "this cluster only: always so", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "long", Short: 'l', On: opt.Sacct, Help: "many fields", Set: func(o *sacctOptions, _ string) error { o.long = true; return nil }},
-	{Long: "allclusters", Short: 'L', On: opt.Sacct, Help: "all clusters: there is one", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sacct, Env: "sacct=SLURM_CLUSTERS", Help: "these clusters", Meta: "list",
+	{Long: "local", On: opt.Sacct, Help: "this cluster only, also with FederationParameters=fed_display",
+		Set: func(o *sacctOptions, _ string) error { o.fed.Local = true; return nil }},
+	{
+		Long: "long", Short: 'l', On: opt.Sacct, Help: "many fields",
+		Set: func(o *sacctOptions, _ string) error { o.long = true; return nil },
+	},
+	{
+		Long: "allclusters", Short: 'L', On: opt.Sacct, Help: "all clusters: there is one",
+		Set: func(*sacctOptions, string) error { return nil },
+	},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sacct, Env: "sacct=SLURM_CLUSTERS",
+		Help: "these clusters", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.clusters = v; return nil }},
-	{Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header", Set: func(o *sacctOptions, _ string) error { o.header = false; return nil }},
+	{
+		Long: "noheader", Short: 'n', On: opt.Sacct, Help: "no header",
+		Set: func(o *sacctOptions, _ string) error { o.header = false; return nil },
+	},
 	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
 	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range",
 		Set: func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }},
 	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range",
 		Set: func(o *sacctOptions, v string) error { return sacctRange("node", v, &o.query.NodeCount) }},
-	{Long: "noconvert", On: opt.Sacct, Help: "no change of units", Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil }},
+	{
+		Long: "noconvert", On: opt.Sacct, Help: "no change of units",
+		Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil },
+	},
 	{Long: "nodelist", Short: 'N', Arg: opt.Required, On: opt.Sacct, Help: "jobs that ran on these nodes", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT", Help: "the fields to print", Meta: "list",
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT",
+		Help: "the fields to print", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.format = v; return nil }},
 	{Long: "fields", Arg: opt.Required, On: opt.Sacct, Alias: "format"},
-	{Long: "parsable", Short: 'p', On: opt.Sacct, Help: "fields end with |", Set: func(o *sacctOptions, _ string) error { o.parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sacct, Help: "fields are separated by |", Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil }},
+	{
+		Long: "parsable", Short: 'p', On: opt.Sacct, Help: "fields end with |",
+		Set: func(o *sacctOptions, _ string) error { o.parse = 1; return nil },
+	},
+	{
+		Long: "parsable2", Short: 'P', On: opt.Sacct, Help: "fields are separated by |",
+		Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil },
+	},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these QOS", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
 	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
-	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct, Help: "jobs that waited for these reasons", Meta: "list",
+	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct,
+		Help: "jobs that waited for these reasons", Meta: "list",
 		Set: setSacctReasons},
 	{Long: "state", Short: 's', Arg: opt.Required, On: opt.Sacct, Help: "jobs in these states", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.states = front.SplitList(v); return nil }},
-	{Long: "starttime", Short: 'S', Arg: opt.Required, On: opt.Sacct, Help: "jobs that lived after this time", Meta: "time",
+	{Long: "starttime", Short: 'S', Arg: opt.Required, On: opt.Sacct,
+		Help: "jobs that lived after this time", Meta: "time",
 		Set: func(o *sacctOptions, v string) error { o.from = v; return nil }},
-	{Long: "truncate", Short: 'T', On: opt.Sacct, Help: "cut times to the window", Set: func(o *sacctOptions, _ string) error { o.truncate = true; return nil }},
-	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
+	{
+		Long: "truncate", Short: 'T', On: opt.Sacct, Help: "cut times to the window",
+		Set: func(o *sacctOptions, _ string) error { o.truncate = true; return nil },
+	},
+	{
+		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users",
+		Meta: "list", Set: setSacctUsers,
+	},
 	{Long: "uid", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these users", Meta: "list", Set: setSacctUsers},
 	{Long: "units", Arg: opt.Required, On: opt.Sacct, Help: "unit of memory", Meta: "[KMGTP]",
 		Set: setSacctUnits},
-	{Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so", Set: func(*sacctOptions, string) error { return nil }},
-	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.assocs = front.SplitList(v); return nil }},
+	{
+		Long: "use-local-uid", On: opt.Sacct, Help: "user names of this machine: always so",
+		Set: func(*sacctOptions, string) error { return nil },
+	},
+	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations",
+		Meta: "list",
+		Set:  func(o *sacctOptions, v string) error { o.assocs = front.SplitList(v); return nil }},
 	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = front.SplitList(v); return nil }},
-	{Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no", Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet},
-	{Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps", Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sacct, Help: "tell what is asked for", Set: func(*sacctOptions, string) error { return nil }},
+	{
+		Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no",
+		Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet,
+	},
+	{
+		Long: "allocations", Short: 'X', On: opt.Sacct, Help: "only the jobs, no steps",
+		Set: func(o *sacctOptions, _ string) error { o.jobsOnly = true; return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sacct, Help: "tell what is asked for",
+		Set: func(*sacctOptions, string) error { return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Sacct, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sacct, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sacct, Group: opt.HelpGroup, Help: "print a short help"},
@@ -280,7 +350,8 @@ func sacctRange(what, v string, to *cluster.Range) error {
 func setSacctUnits(o *sacctOptions, v string) error {
 	if len(v) != 1 || !strings.Contains("KMGTP", strings.ToUpper(v)) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
-			"sacct: error: Invalid unit type '" + v + "'. Possible options are 'KMGTP'", "sacct: fatal: Invalid unit type"}}
+			"sacct: error: Invalid unit type '" + v + "'. Possible options are 'KMGTP'",
+			"sacct: fatal: Invalid unit type"}}
 	}
 	o.unit = strings.ToUpper(v)[0]
 	return nil
@@ -334,7 +405,8 @@ func Sacct(sys *front.Sys, argv []string) int {
 	if o.query.Minutes.Min > 0 {
 		o.query.Minutes.Max = o.maxMinutes
 	}
-	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
+	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols,
+		func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
 	o.query.Brief = !o.data.On && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
 	resp, err := front.Call(sys, api.ListHistory, o.query)
 	if err != nil {
@@ -346,11 +418,55 @@ func Sacct(sys *front.Sys, argv []string) int {
 			return !slices.Contains(o.assocs, front.UintText(uint32(h.Job.Assoc)))
 		})
 	}
+	all := o.federal(placed{sys, "", &resp})
 	if o.data.On {
-		return o.printData(&resp)
+		return o.printData(all)
 	}
-	o.print(cols, &resp)
+	o.print(cols, all)
 	return 0
+}
+
+// placed is what a cluster has said.
+type placed struct {
+	sys   *front.Sys
+	place string // its name, where there are several
+	resp  *api.HistoryResponse
+}
+
+// dropRevoked leaves out what another cluster of the federation has run, unless every record is asked for.
+func (o *sacctOptions) dropRevoked(resp *api.HistoryResponse) {
+	if o.query.Duplicates || len(o.states) > 0 {
+		return
+	}
+	resp.Records = slices.DeleteFunc(resp.Records, func(h api.JobHistory) bool {
+		return show.StateOf(h.Job).Short == "RV"
+	})
+}
+
+// federal asks all clusters of the federation, if they are meant.
+func (o *sacctOptions) federal(here placed) (all []placed) {
+	o.dropRevoked(here.resp)
+	if !o.fed.Wants(o.clusters, here.resp.Federal) {
+		return []placed{here}
+	}
+	members := here.sys.Members()
+	if members == nil {
+		return []placed{here}
+	}
+	for _, one := range members {
+		there := placed{one, one.Named(), here.resp}
+		if one.Remote() {
+			resp, err := front.Call(one, api.ListHistory, o.query)
+			if err != nil {
+				one.MemberFailed(err)
+				continue
+			}
+			o.dropRevoked(&resp)
+			there.resp = &resp
+		}
+		all = append(all, there)
+	}
+	return all
 }
 
 // checkQOS refuses names of QOS that are not there.
@@ -500,7 +616,8 @@ func (o *sacctOptions) window() int {
 		}
 	}
 	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
-		return o.sys.Fail("Start time (%s) requested is after end time (%s).", front.Stamp(o.query.From), front.Stamp(o.query.To))
+		return o.sys.Fail("Start time (%s) requested is after end time (%s).", front.Stamp(o.query.From),
+			front.Stamp(o.query.To))
 	}
 	return 0
 }
@@ -530,7 +647,10 @@ func (o *sacctOptions) tell() {
 func historyState(name string) ([]api.HistoryState, bool) {
 	for i := range show.JobStates {
 		s := &show.JobStates[i]
-		if !strings.EqualFold(s.Short, name) && !strings.EqualFold(s.Long, name) || s.Short == "ST" { // history has no such state
+		if s.Short == "ST" || s.Short == "SO" { // history has no such state
+			continue
+		}
+		if !strings.EqualFold(s.Short, name) && !strings.EqualFold(s.Long, name) {
 			continue
 		}
 		var out []api.HistoryState
@@ -570,10 +690,9 @@ func (o *sacctOptions) rows(v *show.View, rec *api.JobHistory) []acctRow {
 	return rows
 }
 
-func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
+func (o *sacctOptions) print(cols []sizedColumn, all []placed) {
 	w := bufio.NewWriterSize(o.sys.Stdout, 1<<16)
 	defer w.Flush()
-	v := &show.View{Sys: o.sys, Now: resp.Now, Raw: o.raw, Unit: o.unit, TimeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
 	if o.header {
 		cells := make([]string, len(cols))
 		for i, c := range cols {
@@ -588,6 +707,15 @@ func (o *sacctOptions) print(cols []sizedColumn, resp *api.HistoryResponse) {
 			w.WriteByte('\n')
 		}
 	}
+	for _, one := range all {
+		v := &show.View{Sys: one.sys, Place: one.place, Now: one.resp.Now, Raw: o.raw, Unit: o.unit,
+			TimeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
+		o.printRecords(w, v, cols, one.resp)
+	}
+}
+
+// printRecords prints what one cluster has said.
+func (o *sacctOptions) printRecords(w *bufio.Writer, v *show.View, cols []sizedColumn, resp *api.HistoryResponse) {
 	cells := make([]string, len(cols))
 	for i := range resp.Records {
 		for _, row := range o.rows(v, &resp.Records[i]) {
@@ -640,7 +768,9 @@ func (o *sacctOptions) printScripts() int {
 		what, title = "environment", "Environment used for %d (must be batch to display)\n%s\n"
 	}
 	if !o.byJob {
-		fmt.Fprintf(o.sys.Stderr, "sacct: fatal: When requesting job %s you must also request specific jobs with the '-j' option.\n", what)
+		fmt.Fprintf(o.sys.Stderr,
+			"sacct: fatal: When requesting job %s you must also request specific jobs with the '-j' option.\n",
+			what)
 		return 1
 	}
 	for _, r := range o.query.Refs {

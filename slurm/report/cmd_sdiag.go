@@ -31,11 +31,26 @@ func (o *diagOptions) Asked() *data.Ask {
 // SdiagOptions are the options of sdiag.
 var SdiagOptions = []opt.Option[diagOptions]{
 	{Long: "all", Short: 'a', On: opt.Sdiag, Help: "all counts", Set: func(*diagOptions, string) error { return nil }},
-	{Long: "reset", Short: 'r', On: opt.Sdiag, Help: "count anew", Set: func(o *diagOptions, _ string) error { o.reset = true; return nil }},
-	{Long: "sort-by-id", Short: 'i', On: opt.Sdiag, Help: "calls by name or user", Set: func(o *diagOptions, _ string) error { o.by = byCaller; return nil }},
-	{Long: "sort-by-time", Short: 't', On: opt.Sdiag, Help: "calls by time in all", Set: func(o *diagOptions, _ string) error { o.by = byTime; return nil }},
-	{Long: "sort-by-time2", Short: 'T', On: opt.Sdiag, Help: "calls by mean time", Set: func(o *diagOptions, _ string) error { o.by = byMean; return nil }},
-	{Long: "cluster", Short: 'M', Arg: opt.Required, On: opt.Sdiag, Meta: "name", Help: "cluster to ask", Set: func(o *diagOptions, v string) error { o.clusters = v; return nil }},
+	{
+		Long: "reset", Short: 'r', On: opt.Sdiag, Help: "count anew",
+		Set: func(o *diagOptions, _ string) error { o.reset = true; return nil },
+	},
+	{
+		Long: "sort-by-id", Short: 'i', On: opt.Sdiag, Help: "calls by name or user",
+		Set: func(o *diagOptions, _ string) error { o.by = byCaller; return nil },
+	},
+	{
+		Long: "sort-by-time", Short: 't', On: opt.Sdiag, Help: "calls by time in all",
+		Set: func(o *diagOptions, _ string) error { o.by = byTime; return nil },
+	},
+	{
+		Long: "sort-by-time2", Short: 'T', On: opt.Sdiag, Help: "calls by mean time",
+		Set: func(o *diagOptions, _ string) error { o.by = byMean; return nil },
+	},
+	{
+		Long: "cluster", Short: 'M', Arg: opt.Required, On: opt.Sdiag, Meta: "name", Help: "cluster to ask",
+		Set: func(o *diagOptions, v string) error { o.clusters = v; return nil },
+	},
 	{Long: "json", Arg: opt.Optional, On: opt.Sdiag, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(o *diagOptions, v string) error { return o.data.JSON(v) }},
@@ -116,7 +131,8 @@ func StatTime(t time.Time) string {
 // names and numbers.
 func PrintCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
 	counts := func(x *api.CallCount) string {
-		return fmt.Sprintf("count:%-6d ave_time:%-6d total_time:%d\n", x.N, mean(x.Time, x.N), int64(x.Time/time.Microsecond))
+		return fmt.Sprintf("count:%-6d ave_time:%-6d total_time:%d\n", x.N, mean(x.Time, x.N),
+			int64(x.Time/time.Microsecond))
 	}
 	fmt.Fprintln(out, "Remote Procedure Call statistics by message type")
 	for _, x := range r.Calls {
@@ -139,10 +155,13 @@ func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	rule := strings.Repeat("*", 55)
 	c := &r.Cycles
 	line("%s\nsdiag output at %s\nData since      %s\n%s", rule, StatTime(r.Now), StatTime(r.Since), rule)
-	line("Server thread count:  %d\nAgent queue size:     0\nAgent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n", r.Threads)
-	line("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n", r.Jobs.Submitted, r.Jobs.Started, r.Jobs.Completed, r.Jobs.Canceled, r.Jobs.Failed)
+	line("Server thread count:  %d\nAgent queue size:     0\nAgent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n",
+		r.Threads)
+	line("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n",
+		r.Jobs.Submitted, r.Jobs.Started, r.Jobs.Completed, r.Jobs.Canceled, r.Jobs.Failed)
 	line("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", StatTime(r.Now), r.Pending, r.Running)
-	line("Main schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d", us(c.Last), us(c.Max), c.Count)
+	line("Main schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d",
+		us(c.Last), us(c.Max), c.Count)
 	if c.Count > 0 {
 		line("\tMean cycle:   %d\n\tMean depth cycle:  %d", mean(c.Sum, c.Count), c.Depth/c.Count)
 	}
@@ -150,7 +169,8 @@ func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 		line("\tCycles per minute: %d", c.Count/minutes)
 	}
 	line("\tLast queue length: %d\n", c.Queue)
-	line("Backfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n\tTotal backfilled jobs (since last stats cycle start): %d", r.Jobs.Backfilled, r.Jobs.Backfilled)
+	line("Backfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n\tTotal backfilled jobs (since last stats cycle start): %d",
+		r.Jobs.Backfilled, r.Jobs.Backfilled)
 	line("\tTotal backfilled heterogeneous job components: 0\n\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d\n\tLast depth cycle: %d\n\tLast queue length: %d\n",
 		c.Count, StatTime(c.At), us(c.Last), us(c.Max), c.Queue, c.Queue)
 	PrintCalls(out, r, 16, 8)

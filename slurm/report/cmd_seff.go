@@ -18,8 +18,14 @@ type seffOptions struct{ verbose, debug bool }
 
 // SeffOptions are the options of seff.
 var SeffOptions = []opt.Option[seffOptions]{
-	{Long: "verbose", Short: 'v', On: opt.Seff, Help: "more messages", Set: func(o *seffOptions, _ string) error { o.verbose = true; return nil }},
-	{Long: "debug", Short: 'd', On: opt.Seff, Help: "print what is computed with", Set: func(o *seffOptions, _ string) error { o.debug = true; return nil }},
+	{
+		Long: "verbose", Short: 'v', On: opt.Seff, Help: "more messages",
+		Set: func(o *seffOptions, _ string) error { o.verbose = true; return nil },
+	},
+	{
+		Long: "debug", Short: 'd', On: opt.Seff, Help: "print what is computed with",
+		Set: func(o *seffOptions, _ string) error { o.debug = true; return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Seff, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Seff, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Seff, Group: opt.HelpGroup, Help: "print a short help"},
@@ -77,7 +83,9 @@ type efficiency struct {
 // as its largest, as Slurm's own records give it. Of GPUs each step's mean counts for as long as the step lasted.
 func efficiencyOf(r *api.JobHistory, now time.Time) (e efficiency) {
 	j := r.Job
-	e.state, e.wall, e.tasks = (&acctRow{JobRow: show.JobRow{Job: j}}).stateText(), j.RunTime(now).Truncate(time.Second), 1
+	e.state = (&acctRow{JobRow: show.JobRow{Job: j}}).stateText()
+	e.wall = j.RunTime(now).Truncate(time.Second)
+	e.tasks = 1
 	if j.Alloc != nil {
 		e.nodes = len(j.Alloc.Shares)
 		for _, sh := range j.Alloc.Shares {
@@ -139,7 +147,8 @@ func (e *efficiency) print(sys *front.Sys, j *cluster.Job, cluster string) {
 	}
 	line("Memory Efficiency: %.2f%% of %s", share, seffSize(e.memory))
 	if e.gpuUtil >= 0 && e.gpus > 0 {
-		line("GPU Efficiency: %.1f%% of %d GPU%s", min(float64(e.gpuUtil)/100/float64(e.gpus), 100), e.gpus, front.Choose(e.gpus == 1, "", "s"))
+		line("GPU Efficiency: %.1f%% of %d GPU%s", min(float64(e.gpuUtil)/100/float64(e.gpus), 100), e.gpus,
+			front.Choose(e.gpus == 1, "", "s"))
 	}
 	if e.state == "RUNNING" {
 		line("WARNING: Efficiency statistics may be misleading for RUNNING jobs.")

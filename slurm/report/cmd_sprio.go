@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -31,26 +32,69 @@ type prioOptions struct {
 	long, norm, weights, noHeader bool
 	clusters                      string
 	verbose                       int
+	fed                           front.FedAsk
 }
 
 // SprioOptions are the options of sprio.
 var SprioOptions = []opt.Option[prioOptions]{
-	{Long: "federation", On: opt.Sprio, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
-	{Long: "local", On: opt.Sprio, Env: "LOCAL", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
-	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Ignored: "there are no federations", Set: func(*prioOptions, string) error { return nil }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sprio, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter", Set: func(o *prioOptions, v string) error { o.format = v; return nil }},
-	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Sprio, Meta: "ids", Help: "only these jobs", Set: setPrioJobs},
-	{Long: "long", Short: 'l', On: opt.Sprio, Help: "more columns", Set: func(o *prioOptions, _ string) error { o.long = true; return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *prioOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "federation", On: opt.Sprio, Env: "FEDERATION", Help: "all clusters of the federation in one list",
+		Set: func(o *prioOptions, _ string) error { o.fed.Federation = true; return nil }},
+	{Long: "local", On: opt.Sprio, Env: "LOCAL", Help: "this cluster only, also with FederationParameters=fed_display",
+		Set: func(o *prioOptions, _ string) error { o.fed.Local = true; return nil }},
+	{Long: "sibling", On: opt.Sprio, Env: "SIBLING", Help: "the jobs of the federation at each cluster that has them",
+		Set: func(o *prioOptions, _ string) error { o.fed.Sibling = true; return nil }},
+	{
+		Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sprio, Env: "FORMAT", Meta: "format",
+		Help: "what to show, as %[[.]width]letter",
+		Set:  func(o *prioOptions, v string) error { o.format = v; return nil },
+	},
+	{
+		Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Sprio, Meta: "ids", Help: "only these jobs",
+		Set: setPrioJobs,
+	},
+	{
+		Long: "long", Short: 'l', On: opt.Sprio, Help: "more columns",
+		Set: func(o *prioOptions, _ string) error { o.long = true; return nil },
+	},
+	{
+		Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS",
+		Meta: "names", Help: "clusters to ask",
+		Set: func(o *prioOptions, v string) error { o.clusters = v; return nil },
+	},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
-	{Long: "noheader", Short: 'h', On: opt.Sprio, Help: "no line of headers", Set: func(o *prioOptions, _ string) error { o.noHeader = true; return nil }},
-	{Long: "norm", Short: 'n', On: opt.Sprio, Help: "factors before they are weighed", Set: func(o *prioOptions, _ string) error { o.norm = true; return nil }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names", Help: "only jobs in these partitions", Set: func(o *prioOptions, v string) error { o.partText, o.parts = v, front.SplitList(v); return nil }},
-	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sprio, Meta: "fields", Help: "letters to sort by, - before one for the other direction", Set: func(o *prioOptions, v string) error { o.sort = v; return nil }},
-	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sprio, Meta: "users", Help: "only jobs of these users", Set: setPrioUsers},
+	{
+		Long: "noheader", Short: 'h', On: opt.Sprio, Help: "no line of headers",
+		Set: func(o *prioOptions, _ string) error { o.noHeader = true; return nil },
+	},
+	{
+		Long: "norm", Short: 'n', On: opt.Sprio, Help: "factors before they are weighed",
+		Set: func(o *prioOptions, _ string) error { o.norm = true; return nil },
+	},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sprio, Meta: "names",
+		Help: "only jobs in these partitions",
+		Set: func(o *prioOptions, v string) error {
+			o.partText = v
+			o.parts = front.SplitList(v)
+			return nil
+		}},
+	{
+		Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sprio, Meta: "fields",
+		Help: "letters to sort by, - before one for the other direction",
+		Set:  func(o *prioOptions, v string) error { o.sort = v; return nil },
+	},
+	{
+		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Sprio, Meta: "users",
+		Help: "only jobs of these users", Set: setPrioUsers,
+	},
 	{Long: "users", Arg: opt.Required, On: opt.Sprio, Alias: "user"},
-	{Long: "verbose", Short: 'v', On: opt.Sprio, Help: "more messages", Set: func(o *prioOptions, _ string) error { o.verbose++; return nil }},
-	{Long: "weights", Short: 'w', On: opt.Sprio, Help: "the weight of each factor", Set: func(o *prioOptions, _ string) error { o.weights = true; return nil }},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sprio, Help: "more messages",
+		Set: func(o *prioOptions, _ string) error { o.verbose++; return nil },
+	},
+	{
+		Long: "weights", Short: 'w', On: opt.Sprio, Help: "the weight of each factor",
+		Set: func(o *prioOptions, _ string) error { o.weights = true; return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Sprio, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Sprio, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sprio, Group: opt.HelpGroup, Help: "print a short help"},
@@ -88,6 +132,7 @@ type prioRow struct {
 
 	weights     bool
 	tresWeights string // as configured
+	cluster     string // of a federation, that ranks it so
 }
 
 // part is one factor: as it comes, weighed, or its weight.
@@ -172,7 +217,8 @@ func inTRESOrder(list []cluster.Amount) []cluster.Amount {
 		}
 		return len(show.SlurmTRES())
 	}
-	return slices.SortedStableFunc(slices.Values(list), func(a, b cluster.Amount) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.TRES, b.TRES)) })
+	return slices.SortedStableFunc(slices.Values(list),
+		func(a, b cluster.Amount) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.TRES, b.TRES)) })
 }
 
 // prioColumns are the letters of sprio. A function: nothing is laid out at start.
@@ -182,7 +228,7 @@ func prioColumns() []format.Column[prioRow] {
 		{Code: 'A', Head: "AGE", Of: func(r *prioRow) string { return r.part(ageOf, r.w.Age, false) }},
 		{Code: 'b', Head: "ASSOC", Of: func(r *prioRow) string { return r.part(assocOf, r.w.Assoc, true) }},
 		{Code: 'B', Head: "ASSOC", Of: func(r *prioRow) string { return r.part(assocOf, r.w.Assoc, false) }},
-		{Code: 'c', Head: "CLUSTER", Of: func(*prioRow) string { return "(null)" }},
+		{Code: 'c', Head: "CLUSTER", Of: func(r *prioRow) string { return cmp.Or(r.cluster, "(null)") }},
 		{Code: 'f', Head: "FAIRSHARE", Of: func(r *prioRow) string { return r.part(fairOf, r.w.FairShare, true) }},
 		{Code: 'F', Head: "FAIRSHARE", Of: func(r *prioRow) string { return r.part(fairOf, r.w.FairShare, false) }},
 		{Code: 'i', Head: "JOBID", Of: func(r *prioRow) string {
@@ -193,12 +239,18 @@ func prioColumns() []format.Column[prioRow] {
 		}},
 		{Code: 'j', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, true) }},
 		{Code: 'J', Head: "JOBSIZE", Of: func(r *prioRow) string { return r.part(sizeOf, r.w.Size, false) }},
-		{Code: 'N', Head: "NICE", Of: func(r *prioRow) string { return r.words(func() string { return strconv.Itoa(r.Factors.Nice) }) }},
+		{
+			Code: 'N', Head: "NICE",
+			Of: func(r *prioRow) string { return r.words(func() string { return strconv.Itoa(r.Factors.Nice) }) },
+		},
 		{Code: 'p', Head: "PARTITION", Of: func(r *prioRow) string { return r.part(partOf, r.w.Partition, true) }},
 		{Code: 'P', Head: "PARTITION", Of: func(r *prioRow) string { return r.part(partOf, r.w.Partition, false) }},
 		{Code: 'q', Head: "QOS", Of: func(r *prioRow) string { return r.part(qosOf, r.w.QOS, true) }},
 		{Code: 'Q', Head: "QOS", Of: func(r *prioRow) string { return r.part(qosOf, r.w.QOS, false) }},
-		{Code: 'r', Head: "PARTITION", Of: func(r *prioRow) string { return r.words(func() string { return r.Partition }) }},
+		{
+			Code: 'r', Head: "PARTITION",
+			Of: func(r *prioRow) string { return r.words(func() string { return r.Partition }) },
+		},
 		{Code: 'S', Head: "SITE", Of: func(r *prioRow) string {
 			if r.weights {
 				return "1"
@@ -207,11 +259,17 @@ func prioColumns() []format.Column[prioRow] {
 		}},
 		{Code: 't', Head: "TRES", Of: func(r *prioRow) string { return r.tresParts(true) }},
 		{Code: 'T', Head: "TRES", Of: func(r *prioRow) string { return r.tresParts(false) }},
-		{Code: 'u', Head: "USER", Of: func(r *prioRow) string { return r.words(func() string { return r.Job.Spec.User }) }},
+		{
+			Code: 'u', Head: "USER",
+			Of: func(r *prioRow) string { return r.words(func() string { return r.Job.Spec.User }) },
+		},
 		{Code: 'y', Head: "PRIORITY", Of: func(r *prioRow) string {
 			return r.words(r.share)
 		}},
-		{Code: 'Y', Head: "PRIORITY", Of: func(r *prioRow) string { return r.words(func() string { return front.UintText(r.Sum) }) }},
+		{
+			Code: 'Y', Head: "PRIORITY",
+			Of: func(r *prioRow) string { return r.words(func() string { return front.UintText(r.Sum) }) },
+		},
 	}
 }
 
@@ -236,7 +294,10 @@ func (o *prioOptions) defaultFormat(w *cluster.PriorityWeights) string {
 	if o.named {
 		out += " %.8u"
 	}
-	has := []bool{true, !o.norm, w.Age > 0, w.Assoc > 0, w.FairShare > 0, w.Size > 0, w.Partition > 0, w.QOS > 0, len(w.TRES) > 0}
+	has := []bool{
+		true, !o.norm, w.Age > 0, w.Assoc > 0, w.FairShare > 0, w.Size > 0, w.Partition > 0, w.QOS > 0,
+		len(w.TRES) > 0,
+	}
 	for i, show := range has {
 		switch {
 		case show && i == len(has)-1:
@@ -286,7 +347,8 @@ func Sprio(sys *front.Sys, argv []string) int {
 		return sys.Fail("%s", text)
 	}
 	if !resp.Priority.Multifactor {
-		sys.Say("You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		sys.Say("You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.",
+			"priority/basic")
 		return 1
 	}
 	w := &resp.Priority.Weights
@@ -296,6 +358,9 @@ func Sprio(sys *front.Sys, argv []string) int {
 		sys.Say("error: Invalid job format specification: %s", c)
 	}
 	rows := o.rows(&resp)
+	if o.fed.Wants(o.clusters, resp.Federal) {
+		rows = o.federal(sys, rows)
+	}
 	out := bufio.NewWriterSize(sys.Stdout, 1<<16)
 	defer out.Flush()
 	switch {
@@ -303,7 +368,12 @@ func Sprio(sys *front.Sys, argv []string) int {
 		out.WriteString("Unable to find jobs matching user/id(s) specified\n")
 		return 0
 	case o.weights:
-		rows = []prioRow{{JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}}, w: w, weights: true, tresWeights: resp.TRESWeights}}
+		rows = []prioRow{
+			{
+				JobPriority: &api.JobPriority{Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}},
+				w:           w, weights: true, tresWeights: resp.TRESWeights,
+			},
+		}
 	default:
 		if bad := o.order(rows); bad != "" {
 			f.Table(out, !o.noHeader, nil)
@@ -326,6 +396,38 @@ func (o *prioOptions) rows(resp *api.PrioritiesResponse) (rows []prioRow) {
 		case len(o.parts) > 0 && !slices.Contains(o.parts, p.Partition):
 		default:
 			rows = append(rows, prioRow{JobPriority: p, weighed: p.Factors.Weigh(w), w: w})
+		}
+	}
+	return rows
+}
+
+// federal are the rows of all clusters of the federation: of each job that of this one, or else of the first that has
+// it; with --sibling all.
+func (o *prioOptions) federal(sys *front.Sys, here []prioRow) (rows []prioRow) {
+	members := sys.Members()
+	if members == nil {
+		return here
+	}
+	slices.SortStableFunc(members, func(a, b *front.Sys) int {
+		return front.BoolInt(a.Remote()) - front.BoolInt(b.Remote())
+	})
+	seen := map[cluster.JobID]bool{}
+	for _, one := range members {
+		there := here
+		if one.Remote() {
+			resp, err := front.Call(one, api.ListPriorities, api.AfterQuery{})
+			if err != nil {
+				one.MemberFailed(err)
+				continue
+			}
+			there = o.rows(&resp)
+		}
+		known := maps.Clone(seen)
+		for _, r := range there {
+			if r.cluster = one.Named(); o.fed.Sibling || !known[r.Job.ID] {
+				rows = append(rows, r)
+			}
+			seen[r.Job.ID] = true
 		}
 	}
 	return rows

@@ -25,6 +25,7 @@ type reporter struct {
 	unit        reportUnit
 	tresText    string // of --tres; empty: CPUs
 	allClusters bool
+	fed         front.FedAsk
 	cluster     string
 	last        []string // the last command, for !!
 
@@ -35,18 +36,47 @@ type reporter struct {
 
 // SreportOptions are the options of sreport, which are fields of a reporter.
 var SreportOptions = []opt.Option[reporter]{
-	{Long: "all_clusters", Short: 'a', On: opt.Sreport, Help: "all clusters", Set: func(r *reporter, _ string) error { r.allClusters = true; return nil }},
+	{
+		Long: "all_clusters", Short: 'a', On: opt.Sreport, Help: "all clusters",
+		Set: func(r *reporter, _ string) error { r.allClusters = true; return nil },
+	},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "these clusters",
 		Set: func(r *reporter, v string) error { r.cluster = v; return nil }},
-	{Long: "federation", On: opt.Sreport, Help: "all of the federation", Ignored: "there is one cluster", Set: func(*reporter, string) error { return nil }},
-	{Long: "local", On: opt.Sreport, Help: "this cluster", Set: func(*reporter, string) error { return nil }},
-	{Long: "noheader", Short: 'n', On: opt.Sreport, Help: "no headers", Set: func(r *reporter, _ string) error { r.noHeader = true; return nil }},
-	{Long: "parsable", Short: 'p', On: opt.Sreport, Help: "fields end with |", Set: func(r *reporter, _ string) error { r.parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sreport, Help: "fields are separated by |", Set: func(r *reporter, _ string) error { r.parse = 2; return nil }},
-	{Long: "quiet", Short: 'Q', On: opt.Sreport, Help: "fewer messages", Set: func(*reporter, string) error { return nil }},
-	{Short: 't', Long: "time", Arg: opt.Required, On: opt.Sreport, Meta: "unit", Help: "Seconds, Minutes, Hours, Percent, SecPer, MinPer or HourPer", Set: func(r *reporter, v string) error { r.setUnit(v); return nil }},
-	{Short: 'T', Long: "tres", Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "which resources, or ALL", Set: func(r *reporter, v string) error { r.tresText = v; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sreport, Help: "more messages", Set: func(*reporter, string) error { return nil }},
+	{Long: "federation", On: opt.Sreport, Env: "sreport=SREPORT_FEDERATION",
+		Help: "refused at a member of a federation: a report is of one cluster",
+		Set:  func(r *reporter, _ string) error { r.fed.Federation = true; return nil }},
+	{Long: "local", On: opt.Sreport, Env: "sreport=SREPORT_LOCAL", Help: "this cluster",
+		Set: func(r *reporter, _ string) error { r.fed.Local = true; return nil }},
+	{
+		Long: "noheader", Short: 'n', On: opt.Sreport, Help: "no headers",
+		Set: func(r *reporter, _ string) error { r.noHeader = true; return nil },
+	},
+	{
+		Long: "parsable", Short: 'p', On: opt.Sreport, Help: "fields end with |",
+		Set: func(r *reporter, _ string) error { r.parse = 1; return nil },
+	},
+	{
+		Long: "parsable2", Short: 'P', On: opt.Sreport, Help: "fields are separated by |",
+		Set: func(r *reporter, _ string) error { r.parse = 2; return nil },
+	},
+	{
+		Long: "quiet", Short: 'Q', On: opt.Sreport, Help: "fewer messages",
+		Set: func(*reporter, string) error { return nil },
+	},
+	{
+		Short: 't', Long: "time", Arg: opt.Required, On: opt.Sreport, Meta: "unit",
+		Help: "Seconds, Minutes, Hours, Percent, SecPer, MinPer or HourPer",
+		Set:  func(r *reporter, v string) error { r.setUnit(v); return nil },
+	},
+	{
+		Short: 'T', Long: "tres", Arg: opt.Required, On: opt.Sreport, Meta: "names",
+		Help: "which resources, or ALL",
+		Set:  func(r *reporter, v string) error { r.tresText = v; return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sreport, Help: "more messages",
+		Set: func(*reporter, string) error { return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Sreport, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sreport, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sreport, Group: opt.HelpGroup, Help: "print a short help"},
@@ -60,7 +90,8 @@ type reportUnit struct {
 }
 
 func reportUnits() []reportUnit {
-	return []reportUnit{{"SecPer", 1, true}, {"MinPer", 60, true}, {"HourPer", 3600, true}, {"Seconds", 1, false}, {"Minutes", 60, false},
+	return []reportUnit{{"SecPer", 1, true}, {"MinPer", 60, true}, {"HourPer", 3600, true},
+		{"Seconds", 1, false}, {"Minutes", 60, false},
 		{"Hours", 3600, false}, {"Percent", 0, true}}
 }
 
@@ -124,10 +155,30 @@ func Sreport(sys *front.Sys, argv []string) int {
 		fmt.Fprint(sys.Stderr, "unknown time format "+bad)
 		r.unit = reportUnits()[4]
 	}
+	if code := r.alone(); code != 0 {
+		return code
+	}
 	if len(rest) == 0 {
 		return r.session()
 	}
 	return r.run(rest)
+}
+
+// alone refuses --federation where that is more than this cluster: each cluster has its own books, and there are no
+// sums over them.
+func (r *reporter) alone() int {
+	if !r.fed.Wants("", false) {
+		return 0
+	}
+	var names []string
+	for _, m := range r.sys.Members() {
+		names = append(names, m.Named())
+	}
+	if len(names) < 2 {
+		return 0
+	}
+	return r.sys.Fail("--federation: there are no sums over %s, each has books of its own: "+
+		"run sreport at each of them; sacct --federation lists the jobs of all", strings.Join(names, ","))
 }
 
 // session does the commands of standard input, one a line, until quit or its end.
@@ -165,8 +216,9 @@ func (r *reporter) session() int {
 // run does one command.
 func (r *reporter) run(words []string) int {
 	word := strings.ToLower(words[0])
-	set := map[string]func(){"parsable": func() { r.parse = 1 }, "parsable2": func() { r.parse = 2 }, "nonparsable": func() { r.parse = 0 },
-		"quiet": func() {}, "verbose": func() {}, "local": func() {}}
+	set := map[string]func(){"parsable": func() { r.parse = 1 }, "parsable2": func() { r.parse = 2 },
+		"nonparsable": func() { r.parse = 0 },
+		"quiet":       func() {}, "verbose": func() {}, "local": func() {}}
 	switch {
 	case set[word] != nil:
 		set[word]()
@@ -225,11 +277,14 @@ type reportRow struct {
 func reportKinds() []reportKind {
 	return []reportKind{
 		{"cluster", 2, `"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization", and "WCKeyUtilizationByUser"`, []reportRow{
-			{"accountutilizationbyuser", 1, (*reporter).accountsByUser}, {"userutilizationbyaccount", 18, (*reporter).usersByAccount},
+			{"accountutilizationbyuser", 1, (*reporter).accountsByUser},
+			{"userutilizationbyaccount", 18, (*reporter).usersByAccount},
 			{"userutilizationbywckey", 18, (*reporter).usersByKey}, {"utilization", 2, (*reporter).utilization},
 			{"wckeyutilizationbyuser", 1, (*reporter).keysByUser}, {"goodput", 1, (*reporter).goodput}}},
 		{"job", 1, `"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"`, []reportRow{
-			{"sizesbyaccount", 1, (*reporter).sizesByAccount}, {"sizesbyaccountandwckey", 15, (*reporter).sizesByBoth}, {"sizesbywckey", 8, (*reporter).sizesByKey}}},
+			{"sizesbyaccount", 1, (*reporter).sizesByAccount},
+			{"sizesbyaccountandwckey", 15, (*reporter).sizesByBoth},
+			{"sizesbywckey", 8, (*reporter).sizesByKey}}},
 		{"reservation", 1, `"Utilization"`, []reportRow{{"utilization", 1, (*reporter).reservations}}},
 		{"user", 1, `"Top"`, []reportRow{{"topusage", 1, (*reporter).topUsers}}},
 	}
@@ -260,7 +315,10 @@ func (r *reporter) report(row *reportRow, words []string) int {
 		return r.sys.Fail("%s", text)
 	}
 	r.books = &resp
-	flags := map[string]*bool{"tree": &a.tree, "group": &a.group, "flatview": &a.flat, "flat_view": &a.flat, "acctasparent": &a.asParent, "printjobcount": &a.counts}
+	flags := map[string]*bool{
+		"tree": &a.tree, "group": &a.group, "flatview": &a.flat, "flat_view": &a.flat,
+		"acctasparent": &a.asParent, "printjobcount": &a.counts,
+	}
 	if r.cluster != "" {
 		words = append([]string{"cluster=" + r.cluster}, words...)
 	}
@@ -276,7 +334,8 @@ func (r *reporter) report(row *reportRow, words []string) int {
 			if !isSet {
 				value = w
 			}
-			a.elsewhere = a.elsewhere || !slices.Contains(front.SplitList(strings.ToLower(value)), strings.ToLower(resp.Cluster))
+			a.elsewhere = a.elsewhere || !slices.Contains(front.SplitList(strings.ToLower(value)),
+				strings.ToLower(resp.Cluster))
 		case front.IsKey(key, 1, "start"):
 			from = value
 		case front.IsKey(key, 1, "end"):
@@ -414,7 +473,9 @@ func (r *reporter) fetch(a *reportAsk) (*api.UsageResponse, int) {
 		return nil, r.sys.Fail("%s", text)
 	}
 	if a.from.Unix() < resp.KeptSince {
-		fmt.Fprintf(r.sys.Stderr, "sreport: warning: records of use before %s are gone (PurgeUsageAfter): the report has nothing of that time\n", front.Stamp(time.Unix(resp.KeptSince, 0)))
+		fmt.Fprintf(r.sys.Stderr,
+			"sreport: warning: records of use before %s are gone (PurgeUsageAfter): the report has nothing of that time\n",
+			front.Stamp(time.Unix(resp.KeptSince, 0)))
 	}
 	if a.elsewhere {
 		resp.Rows, resp.Utilization, resp.Reservations = nil, nil, nil

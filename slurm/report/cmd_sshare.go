@@ -36,36 +36,76 @@ func (o *shareOptions) Asked() *data.Ask {
 
 // SshareOptions are the options of sshare.
 var SshareOptions = []opt.Option[shareOptions]{
-	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these accounts", Set: func(o *shareOptions, v string) error {
-		if o.accounts == nil {
-			o.accounts = []string{} // not all of them, even if no name follows
-		}
-		o.accounts = append(o.accounts, front.SplitList(strings.ToLower(v))...)
-		return nil
-	}},
-	{Long: "all", Short: 'a', On: opt.Sshare, Help: "all users", Set: func(o *shareOptions, _ string) error { o.all, o.users = true, nil; return nil }},
-	{Long: "helpformat", Short: 'e', On: opt.Sshare, Help: "list the fields of --format", Set: func(o *shareOptions, _ string) error { o.helpFormat = true; return nil }},
-	{Long: "long", Short: 'l', On: opt.Sshare, Help: "more fields", Set: func(o *shareOptions, _ string) error { o.long = true; return nil }},
-	{Long: "partition", Short: 'm', On: opt.Sshare, Help: "the associations' partitions", Set: func(o *shareOptions, _ string) error { o.parts = true; return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask", Set: func(o *shareOptions, v string) error { o.clusters = v; return nil }},
+	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sshare, Meta: "names",
+		Help: "only these accounts",
+		Set: func(o *shareOptions, v string) error {
+			if o.accounts == nil {
+				o.accounts = []string{} // not all of them, even if no name follows
+			}
+			o.accounts = append(o.accounts, front.SplitList(strings.ToLower(v))...)
+			return nil
+		}},
+	{
+		Long: "all", Short: 'a', On: opt.Sshare, Help: "all users",
+		Set: func(o *shareOptions, _ string) error { o.all, o.users = true, nil; return nil },
+	},
+	{
+		Long: "helpformat", Short: 'e', On: opt.Sshare, Help: "list the fields of --format",
+		Set: func(o *shareOptions, _ string) error { o.helpFormat = true; return nil },
+	},
+	{
+		Long: "long", Short: 'l', On: opt.Sshare, Help: "more fields",
+		Set: func(o *shareOptions, _ string) error { o.long = true; return nil },
+	},
+	{
+		Long: "partition", Short: 'm', On: opt.Sshare, Help: "the associations' partitions",
+		Set: func(o *shareOptions, _ string) error { o.parts = true; return nil },
+	},
+	{
+		Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS",
+		Meta: "names", Help: "clusters to ask",
+		Set: func(o *shareOptions, v string) error { o.clusters = v; return nil },
+	},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sshare, Alias: "clusters"},
-	{Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers", Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil }},
-	{Long: "noheader", Short: 'h', On: opt.Sshare, Alias: "noheader", Hidden: true, Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields", Help: "what to show, as name[%width],...", Set: func(o *shareOptions, v string) error {
-		if o.format != nil {
-			v = *o.format + "," + v
-		}
-		o.format = &v
-		return nil
-	}},
-	{Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |", Set: func(o *shareOptions, _ string) error { o.report.Parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |", Set: func(o *shareOptions, _ string) error { o.report.Parse = 2; return nil }},
-	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names", Help: "only these users, names or numbers", Set: func(o *shareOptions, v string) error {
-		o.users, o.all = append(o.users, front.SplitList(strings.ToLower(v))...), false
-		return nil
-	}},
-	{Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts", Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sshare, Help: "more messages", Set: func(o *shareOptions, _ string) error { o.verbose++; return nil }},
+	{
+		Long: "noheader", Short: 'n', On: opt.Sshare, Help: "no line of headers",
+		Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil },
+	},
+	{
+		Long: "noheader", Short: 'h', On: opt.Sshare, Alias: "noheader", Hidden: true,
+		Set: func(o *shareOptions, _ string) error { o.report.NoHeader = true; return nil },
+	},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sshare, Meta: "fields",
+		Help: "what to show, as name[%width],...",
+		Set: func(o *shareOptions, v string) error {
+			if o.format != nil {
+				v = *o.format + "," + v
+			}
+			o.format = &v
+			return nil
+		}},
+	{
+		Long: "parsable", Short: 'p', On: opt.Sshare, Help: "fields end with |",
+		Set: func(o *shareOptions, _ string) error { o.report.Parse = 1; return nil },
+	},
+	{
+		Long: "parsable2", Short: 'P', On: opt.Sshare, Help: "fields are separated by |",
+		Set: func(o *shareOptions, _ string) error { o.report.Parse = 2; return nil },
+	},
+	{Long: "users", Short: 'u', Arg: opt.Required, On: opt.Sshare, Meta: "names",
+		Help: "only these users, names or numbers",
+		Set: func(o *shareOptions, v string) error {
+			o.users, o.all = append(o.users, front.SplitList(strings.ToLower(v))...), false
+			return nil
+		}},
+	{
+		Long: "Users", Short: 'U', On: opt.Sshare, Help: "users alone, no accounts",
+		Set: func(o *shareOptions, _ string) error { o.usersOnly = true; return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sshare, Help: "more messages",
+		Set: func(o *shareOptions, _ string) error { o.verbose++; return nil },
+	},
 	{Long: "json", Arg: opt.Optional, On: opt.Sshare, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(o *shareOptions, v string) error { return o.data.JSON(v) }},
@@ -104,7 +144,10 @@ func shareColumns() []front.Column[shareRow] {
 			return strings.Repeat(" ", r.depth) + r.Association.Account
 		}},
 		{Name: "User", Head: "User", Width: 10, Of: func(r *shareRow) string { return r.Association.User }},
-		{Name: "Partition", Head: "Partition", Width: 12, Of: func(r *shareRow) string { return r.Association.Partition }},
+		{
+			Name: "Partition", Head: "Partition", Width: 12,
+			Of: func(r *shareRow) string { return r.Association.Partition },
+		},
 		{Name: "RawShares", Head: "RawShares", Width: 10, Of: func(r *shareRow) string {
 			switch {
 			case r.root():
@@ -114,8 +157,14 @@ func shareColumns() []front.Column[shareRow] {
 			}
 			return strconv.Itoa(r.Shares)
 		}},
-		{Name: "NormShares", Head: "NormShares", Width: 11, Of: func(r *shareRow) string { return SixDigits(r.stand.NormShares) }},
-		{Name: "RawUsage", Head: "RawUsage", Width: 11, Of: func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) }},
+		{
+			Name: "NormShares", Head: "NormShares", Width: 11,
+			Of: func(r *shareRow) string { return SixDigits(r.stand.NormShares) },
+		},
+		{
+			Name: "RawUsage", Head: "RawUsage", Width: 11,
+			Of: func(r *shareRow) string { return strconv.FormatInt(int64(r.Spent.Raw), 10) },
+		},
 		{Name: "NormUsage", Head: "NormUsage", Width: 11, Of: func(r *shareRow) string {
 			if r.root() {
 				return ""
@@ -134,20 +183,11 @@ func shareColumns() []front.Column[shareRow] {
 			}
 			return SixDigits(r.FairShare)
 		}},
-		{Name: "LevelFS", Head: "LevelFS", Width: 10, Of: func(r *shareRow) string {
-			switch {
-			case r.Shares == cluster.ShareParent:
-				return ""
-			case r.books.Priority.NoFairTree: // which knows no levels
-				return SixDigits(0)
-			case r.root():
-				return ""
-			case math.IsInf(r.stand.LevelFS, 1):
-				return "inf"
-			}
-			return SixDigits(r.stand.LevelFS)
-		}},
-		{Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30, Of: func(r *shareRow) string { return show.LimitText(r.Limits, "GrpTRESMins") }},
+		{Name: "LevelFS", Head: "LevelFS", Width: 10, Of: levelFS},
+		{
+			Name: "GrpTRESMins", Head: "GrpTRESMins", Width: 30,
+			Of: func(r *shareRow) string { return show.LimitText(r.Limits, "GrpTRESMins") },
+		},
 		{Name: "GrpTRESRaw", Head: "GrpTRESRaw", Width: 30, Of: func(r *shareRow) string {
 			list := slices.Concat(r.Spent.TRES, []cluster.Amount{{TRES: "billing", N: r.Spent.Raw}})
 			for i := range list {
@@ -155,10 +195,31 @@ func shareColumns() []front.Column[shareRow] {
 			}
 			return amountsText(r.books, list)
 		}},
-		{Name: "TRESRunMins", Head: "TRESRunMins", Width: 30, Of: func(r *shareRow) string { return amountsText(r.books, r.books.RunMins[r.Association.ID]) }},
-		{Name: "ID", Head: "ID", Width: 6, Of: func(r *shareRow) string { return strconv.FormatUint(uint64(r.Association.ID), 10) }},
+		{
+			Name: "TRESRunMins", Head: "TRESRunMins", Width: 30,
+			Of: func(r *shareRow) string { return amountsText(r.books, r.books.RunMins[r.Association.ID]) },
+		},
+		{
+			Name: "ID", Head: "ID", Width: 6,
+			Of: func(r *shareRow) string { return strconv.FormatUint(uint64(r.Association.ID), 10) },
+		},
 		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *shareRow) string { return r.books.Cluster }},
 	}
+}
+
+// levelFS is how far an association is behind its share, among those of one parent.
+func levelFS(r *shareRow) string {
+	switch {
+	case r.Shares == cluster.ShareParent:
+		return ""
+	case r.books.Priority.NoFairTree: // which knows no levels
+		return SixDigits(0)
+	case r.root():
+		return ""
+	case math.IsInf(r.stand.LevelFS, 1):
+		return "inf"
+	}
+	return SixDigits(r.stand.LevelFS)
 }
 
 // The fields that sshare shows without -o, with -l, and the one that -m adds.
@@ -199,13 +260,15 @@ func Sshare(sys *front.Sys, argv []string) int {
 		return sys.Fail("%s", text)
 	}
 	if !resp.Priority.Multifactor {
-		sys.Say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.", "priority/basic")
+		sys.Say("error: You are not running a supported priority plugin\n(%s).\nOnly 'priority/multifactor' is supported.",
+			"priority/basic")
 		return 1
 	}
 	users := o.whose(sys)
 	if o.verbose > 0 {
 		list := func(all bool, names []string) string { return front.Choose(all, "all", strings.Join(names, "\n\t: ")) }
-		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n", list(o.all, users), list(o.accounts == nil, o.accounts))
+		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n",
+			list(o.all, users), list(o.accounts == nil, o.accounts))
 	}
 	if o.data.On {
 		all := sharesOf(o.rows(users, &resp))

@@ -38,18 +38,45 @@ type sstatOption = opt.Option[statOptions]
 
 // SstatOptions are the options of sstat.
 var SstatOptions = []sstatOption{
-	{Long: "allsteps", Short: 'a', On: opt.Sstat, Help: "all steps of jobs without a step", Set: func(o *statOptions, _ string) error { o.all = true; return nil }},
-	{Long: "helpformat", Short: 'e', On: opt.Sstat, Help: "list the fields", Set: func(o *statOptions, _ string) error { o.list = true; return nil }},
-	{Long: "pidformat", Short: 'i', On: opt.Sstat, Help: "the processes of each step on each node", Set: func(o *statOptions, _ string) error { o.pids = true; return nil }},
-	{Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sstat, Help: "these jobs or steps: job[.step],...", Meta: "list", Set: setStatJobs},
-	{Long: "noheader", Short: 'n', On: opt.Sstat, Help: "no header", Set: func(o *statOptions, _ string) error { o.noHeader = true; return nil }},
-	{Long: "noconvert", On: opt.Sstat, Help: "no change of units", Set: func(o *statOptions, _ string) error { o.whole = true; return nil }},
+	{
+		Long: "allsteps", Short: 'a', On: opt.Sstat, Help: "all steps of jobs without a step",
+		Set: func(o *statOptions, _ string) error { o.all = true; return nil },
+	},
+	{
+		Long: "helpformat", Short: 'e', On: opt.Sstat, Help: "list the fields",
+		Set: func(o *statOptions, _ string) error { o.list = true; return nil },
+	},
+	{
+		Long: "pidformat", Short: 'i', On: opt.Sstat, Help: "the processes of each step on each node",
+		Set: func(o *statOptions, _ string) error { o.pids = true; return nil },
+	},
+	{
+		Long: "jobs", Short: 'j', Arg: opt.Required, On: opt.Sstat,
+		Help: "these jobs or steps: job[.step],...", Meta: "list", Set: setStatJobs,
+	},
+	{
+		Long: "noheader", Short: 'n', On: opt.Sstat, Help: "no header",
+		Set: func(o *statOptions, _ string) error { o.noHeader = true; return nil },
+	},
+	{
+		Long: "noconvert", On: opt.Sstat, Help: "no change of units",
+		Set: func(o *statOptions, _ string) error { o.whole = true; return nil },
+	},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sstat, Help: "the fields to print", Meta: "list",
 		Set: func(o *statOptions, v string) error { o.format = v; return nil }},
 	{Long: "fields", Arg: opt.Required, On: opt.Sstat, Alias: "format"},
-	{Long: "parsable", Short: 'p', On: opt.Sstat, Help: "fields end with |", Set: func(o *statOptions, _ string) error { o.parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sstat, Help: "fields are separated by |", Set: func(o *statOptions, _ string) error { o.parse = 2; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sstat, Help: "tell what is asked for", Set: func(o *statOptions, _ string) error { o.verbose = true; return nil }},
+	{
+		Long: "parsable", Short: 'p', On: opt.Sstat, Help: "fields end with |",
+		Set: func(o *statOptions, _ string) error { o.parse = 1; return nil },
+	},
+	{
+		Long: "parsable2", Short: 'P', On: opt.Sstat, Help: "fields are separated by |",
+		Set: func(o *statOptions, _ string) error { o.parse = 2; return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sstat, Help: "tell what is asked for",
+		Set: func(o *statOptions, _ string) error { o.verbose = true; return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Sstat, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sstat, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sstat, Group: opt.HelpGroup, Help: "print a short help"},
@@ -102,8 +129,12 @@ type statColumn struct {
 // statColumns are the fields, in the order of sstat -e.
 var statColumns = [...]statColumn{
 	{"AveCPU", 10, nil}, {"AveCPUFreq", 10, nil}, {"AveDiskRead", 12, nil}, {"AveDiskWrite", 12, nil},
-	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil}, {"ConsumedEnergyRaw", 17, nil},
-	{"JobID", -12, func(r *statRow) string { return front.UintText(uint32(r.ID.Job)) + "." + show.StepName(r.ID.Step) }},
+	{"AvePages", 10, nil}, {"AveRSS", 10, nil}, {"AveVMSize", 10, nil}, {"ConsumedEnergy", 14, nil},
+	{"ConsumedEnergyRaw", 17, nil},
+	{
+		"JobID", -12,
+		func(r *statRow) string { return front.UintText(uint32(r.ID.Job)) + "." + show.StepName(r.ID.Step) },
+	},
 	{"MaxDiskRead", 12, nil}, {"MaxDiskReadNode", 15, nil}, {"MaxDiskReadTask", 15, nil},
 	{"MaxDiskWrite", 12, nil}, {"MaxDiskWriteNode", 16, nil}, {"MaxDiskWriteTask", 16, nil},
 	{"MaxPages", 8, nil}, {"MaxPagesNode", 12, nil}, {"MaxPagesTask", 14, nil},
@@ -113,12 +144,18 @@ var statColumns = [...]statColumn{
 	{"Nodelist", 20, func(r *statRow) string { return r.nodes }},
 	{"NTasks", 8, func(r *statRow) string { return strconv.Itoa(r.tasks) }},
 	{"Pids", 20, func(r *statRow) string { return pidList(r.pids) }},
-	{"ReqCPUFreq", 10, func(r *statRow) string { return values.ReqFreq(r.Step).Max }}, {"ReqCPUFreqMin", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Min }},
-	{"ReqCPUFreqMax", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Max }}, {"ReqCPUFreqGov", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Governor }},
-	{"TRESUsageInAve", 14, nil}, {"TRESUsageInMax", 14, nil}, {"TRESUsageInMaxNode", 18, nil}, {"TRESUsageInMaxTask", 18, nil},
-	{"TRESUsageInMin", 14, nil}, {"TRESUsageInMinNode", 18, nil}, {"TRESUsageInMinTask", 18, nil}, {"TRESUsageInTot", 14, nil},
-	{"TRESUsageOutAve", 15, nil}, {"TRESUsageOutMax", 15, nil}, {"TRESUsageOutMaxNode", 19, nil}, {"TRESUsageOutMaxTask", 19, nil},
-	{"TRESUsageOutMin", 15, nil}, {"TRESUsageOutMinNode", 19, nil}, {"TRESUsageOutMinTask", 19, nil}, {"TRESUsageOutTot", 15, nil},
+	{"ReqCPUFreq", 10, func(r *statRow) string { return values.ReqFreq(r.Step).Max }},
+	{"ReqCPUFreqMin", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Min }},
+	{"ReqCPUFreqMax", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Max }},
+	{"ReqCPUFreqGov", 13, func(r *statRow) string { return values.ReqFreq(r.Step).Governor }},
+	{"TRESUsageInAve", 14, nil}, {"TRESUsageInMax", 14, nil}, {"TRESUsageInMaxNode", 18, nil},
+	{"TRESUsageInMaxTask", 18, nil},
+	{"TRESUsageInMin", 14, nil}, {"TRESUsageInMinNode", 18, nil}, {"TRESUsageInMinTask", 18, nil},
+	{"TRESUsageInTot", 14, nil},
+	{"TRESUsageOutAve", 15, nil}, {"TRESUsageOutMax", 15, nil}, {"TRESUsageOutMaxNode", 19, nil},
+	{"TRESUsageOutMaxTask", 19, nil},
+	{"TRESUsageOutMin", 15, nil}, {"TRESUsageOutMinNode", 19, nil}, {"TRESUsageOutMinTask", 19, nil},
+	{"TRESUsageOutTot", 15, nil},
 }
 
 const statFormat = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages,MaxPagesNode," +
@@ -272,7 +309,8 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	}
 	steps := live.Steps
 	slices.SortFunc(steps, func(a, b *cluster.Step) int { // extern, batch, and those of srun
-		return cmp.Or(cmp.Compare(front.BoolInt(a.ID.Step >= 0), front.BoolInt(b.ID.Step >= 0)), cmp.Compare(max(-a.ID.Step, a.ID.Step), max(-b.ID.Step, b.ID.Step)))
+		return cmp.Or(cmp.Compare(front.BoolInt(a.ID.Step >= 0), front.BoolInt(b.ID.Step >= 0)),
+			cmp.Compare(max(-a.ID.Step, a.ID.Step), max(-b.ID.Step, b.ID.Step)))
 	})
 	only := cluster.AllSteps
 	switch {
@@ -290,7 +328,8 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 		}
 		only = steps[first].ID.Step
 	}
-	steps = slices.DeleteFunc(steps, func(s *cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
+	steps = slices.DeleteFunc(steps,
+		func(s *cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
 	for _, s := range steps {
 		if o.verbose {
 			o.sys.Say("requesting info for StepId=%d.%s", id, show.StepName(s.ID.Step))
@@ -335,7 +374,8 @@ func (o *statOptions) jobOf(ref cluster.Ref) (cluster.JobID, bool) {
 	if err != nil || len(resp.Jobs) == 0 {
 		return ref.Job, false
 	}
-	i := slices.IndexFunc(resp.Jobs, func(j *cluster.Job) bool { return j.ID == ref.Job && ref.Tasks.Empty() && ref.Part == 0 })
+	i := slices.IndexFunc(resp.Jobs,
+		func(j *cluster.Job) bool { return j.ID == ref.Job && ref.Tasks.Empty() && ref.Part == 0 })
 	return resp.Jobs[max(i, 0)].ID, true
 }
 

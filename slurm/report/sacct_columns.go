@@ -34,13 +34,28 @@ type acctColumn struct {
 
 // acctColumns are the fields, in the order of sacct -e.
 var acctColumns = [...]acctColumn{
-	{"Account", 10, func(r *acctRow) string { return r.Spec.Account }, func(r *acctRow) string { return r.Spec.Account }},
+	{
+		"Account", 10, func(r *acctRow) string { return r.Spec.Account },
+		func(r *acctRow) string { return r.Spec.Account },
+	},
 	{"AdminComment", 19, func(r *acctRow) string { return r.Spec.AdminComment }, nil},
-	{"AllocCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
+	{
+		"AllocCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) },
+		func(r *acctRow) string { return strconv.Itoa(r.cpus()) },
+	},
 	{"AllocGRES", 12, func(r *acctRow) string { return r.oldGRES() }, func(r *acctRow) string { return r.oldGRES() }},
-	{"AllocNodes", 10, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
-	{"AllocTRES", 10, func(r *acctRow) string { return r.allocTRES() }, func(r *acctRow) string { return r.allocTRES() }},
-	{"AssocID", 7, func(r *acctRow) string { return assocText(r.Job.Assoc) }, func(r *acctRow) string { return assocText(r.Job.Assoc) }},
+	{
+		"AllocNodes", 10, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) },
+		func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) },
+	},
+	{
+		"AllocTRES", 10, func(r *acctRow) string { return r.allocTRES() },
+		func(r *acctRow) string { return r.allocTRES() },
+	},
+	{
+		"AssocID", 7, func(r *acctRow) string { return assocText(r.Job.Assoc) },
+		func(r *acctRow) string { return assocText(r.Job.Assoc) },
+	},
 	{"AveCPU", 10, none, nil},
 	{"AveCPUFreq", 10, none, nil},
 	{"AveDiskRead", 14, none, nil},
@@ -49,26 +64,53 @@ var acctColumns = [...]acctColumn{
 	{"AveRSS", 10, none, nil},
 	{"AveVMSize", 10, none, nil},
 	{"BlockID", 16, none, nil},
-	{"Cluster", 10, func(r *acctRow) string { return clusterName(r.View) }, func(r *acctRow) string { return clusterName(r.View) }},
+	{
+		"Cluster", 10, func(r *acctRow) string { return clusterName(r.View) },
+		func(r *acctRow) string { return clusterName(r.View) },
+	},
 	{"Comment", 14, func(r *acctRow) string { return r.Spec.Comment }, nil},
 	{"Constraints", 11, func(r *acctRow) string { return r.Spec.Constraint }, nil},
 	{"ConsumedEnergy", 14, func(r *acctRow) string { return shortened(r.joule) }, nil},
 	{"ConsumedEnergyRaw", 17, func(r *acctRow) string { return decimal(r.joule) }, nil},
 	{"Container", 25, func(r *acctRow) string { return "" }, nil},
-	{"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) }, func(r *acctRow) string { return format.Padded(r.cpuTime()) }},
-	{"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) }},
-	{"DBIndex", -20, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }},
+	{
+		"CPUTime", 10, func(r *acctRow) string { return format.Padded(r.cpuTime()) },
+		func(r *acctRow) string { return format.Padded(r.cpuTime()) },
+	},
+	{
+		"CPUTimeRAW", 10, func(r *acctRow) string { return wholeSeconds(r.cpuTime()) },
+		func(r *acctRow) string { return wholeSeconds(r.cpuTime()) },
+	},
+	{
+		"DBIndex", -20, func(r *acctRow) string { return front.UintText(uint32(r.ID)) },
+		func(r *acctRow) string { return front.UintText(uint32(r.ID)) },
+	},
 	{"DerivedExitCode", 15, func(r *acctRow) string { return acctExit(r.Derived) }, nil},
-	{"Elapsed", 10, func(r *acctRow) string { return format.Padded(r.elapsed()) }, func(r *acctRow) string { return format.Padded(r.elapsed()) }},
-	{"ElapsedRaw", 10, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }, func(r *acctRow) string { return wholeSeconds(r.elapsed()) }},
+	{
+		"Elapsed", 10, func(r *acctRow) string { return format.Padded(r.elapsed()) },
+		func(r *acctRow) string { return format.Padded(r.elapsed()) },
+	},
+	{
+		"ElapsedRaw", 10, func(r *acctRow) string { return wholeSeconds(r.elapsed()) },
+		func(r *acctRow) string { return wholeSeconds(r.elapsed()) },
+	},
 	{"Eligible", 19, func(r *acctRow) string { return r.at(r.Job.Eligible, "Unknown") }, nil},
-	{"End", 19, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }, func(r *acctRow) string { return r.at(r.ended(), "Unknown") }},
+	{
+		"End", 19, func(r *acctRow) string { return r.at(r.ended(), "Unknown") },
+		func(r *acctRow) string { return r.at(r.ended(), "Unknown") },
+	},
 	{"ExitCode", 8, func(r *acctRow) string { return r.exitCode() }, func(r *acctRow) string { return r.exitCode() }},
 	{"Flags", 20, func(r *acctRow) string { return r.flags() }, nil},
 	{"GID", 6, func(r *acctRow) string { return front.UintText(r.Spec.GID) }, nil},
 	{"Group", 9, func(r *acctRow) string { return r.Group() }, nil},
-	{"JobID", -12, func(r *acctRow) string { return r.ShownID() }, func(r *acctRow) string { return r.ShownID() + "." + show.StepName(r.step.ID.Step) }},
-	{"JobIDRaw", -12, func(r *acctRow) string { return front.UintText(uint32(r.ID)) }, func(r *acctRow) string { return front.UintText(uint32(r.ID)) + "." + show.StepName(r.step.ID.Step) }},
+	{
+		"JobID", -12, func(r *acctRow) string { return r.ShownID() },
+		func(r *acctRow) string { return r.ShownID() + "." + show.StepName(r.step.ID.Step) },
+	},
+	{
+		"JobIDRaw", -12, func(r *acctRow) string { return front.UintText(uint32(r.ID)) },
+		func(r *acctRow) string { return front.UintText(uint32(r.ID)) + "." + show.StepName(r.step.ID.Step) },
+	},
 	{"JobName", 10, func(r *acctRow) string { return r.Spec.Name }, func(r *acctRow) string { return r.step.Name }},
 	{"Layout", 9, none, func(r *acctRow) string { return r.layout() }},
 	{"MaxDiskRead", 12, none, nil},
@@ -90,8 +132,14 @@ var acctColumns = [...]acctColumn{
 	{"MinCPU", 10, none, nil},
 	{"MinCPUNode", 10, none, nil},
 	{"MinCPUTask", 10, none, nil},
-	{"NCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
-	{"NNodes", 8, func(r *acctRow) string { return strconv.Itoa(max(r.nodeCount(), r.asked())) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
+	{
+		"NCPUS", 10, func(r *acctRow) string { return strconv.Itoa(r.cpus()) },
+		func(r *acctRow) string { return strconv.Itoa(r.cpus()) },
+	},
+	{
+		"NNodes", 8, func(r *acctRow) string { return strconv.Itoa(max(r.nodeCount(), r.asked())) },
+		func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) },
+	},
 	{"NodeList", 15, func(r *acctRow) string { return r.nodeText() }, func(r *acctRow) string { return r.nodeText() }},
 	{"NTasks", 8, none, func(r *acctRow) string { return strconv.Itoa(r.step.Tasks) }},
 	{"Partition", 10, func(r *acctRow) string { return strings.Join(r.partitions(), ",") }, nil},
@@ -103,26 +151,50 @@ var acctColumns = [...]acctColumn{
 	{"ReqCPUFreqGov", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Governor }},
 	{"ReqCPUFreqMax", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Max }},
 	{"ReqCPUFreqMin", 13, unknown, func(r *acctRow) string { return values.ReqFreq(r.step).Min }},
-	{"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.NumCPUs()) }, func(r *acctRow) string { return strconv.Itoa(r.cpus()) }},
+	{
+		"ReqCPUS", 8, func(r *acctRow) string { return strconv.Itoa(r.NumCPUs()) },
+		func(r *acctRow) string { return strconv.Itoa(r.cpus()) },
+	},
 	{"ReqGRES", 12, func(r *acctRow) string { return r.reqGRES() }, nil},
 	{"ReqMem", 10, func(r *acctRow) string { return r.View.Mem(r.TotalMem()) }, nil},
-	{"ReqNodes", 8, func(r *acctRow) string { return strconv.Itoa(r.asked()) }, func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) }},
+	{
+		"ReqNodes", 8, func(r *acctRow) string { return strconv.Itoa(r.asked()) },
+		func(r *acctRow) string { return strconv.Itoa(r.nodeCount()) },
+	},
 	{"ReqTRES", 10, func(r *acctRow) string { return r.reqTRES() }, nil},
 	{"Reservation", 20, func(r *acctRow) string { return r.Spec.Reservation }, nil},
 	{"ReservationId", 13, none, nil},
 	{"Reserved", 10, func(r *acctRow) string { return format.Padded(r.waited()) }, nil},
 	{"ResvCPU", 10, func(r *acctRow) string { return format.Padded(r.waited() * time.Duration(r.NumCPUs())) }, nil},
 	{"ResvCPURAW", 10, func(r *acctRow) string { return wholeSeconds(r.waited() * time.Duration(r.NumCPUs())) }, nil},
-	{"Start", 19, func(r *acctRow) string { return r.at(r.started(), r.noStart()) }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
+	{
+		"Start", 19, func(r *acctRow) string { return r.at(r.started(), r.noStart()) },
+		func(r *acctRow) string { return r.at(r.started(), "Unknown") },
+	},
 	{"State", 10, func(r *acctRow) string { return r.stateText() }, func(r *acctRow) string { return r.stateText() }},
-	{"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") }, func(r *acctRow) string { return r.at(r.started(), "Unknown") }},
-	{"SubmitLine", 20, func(r *acctRow) string { return r.Spec.SubmitLine }, func(r *acctRow) string { return r.step.SubmitLine }},
-	{"Suspended", 10, func(r *acctRow) string { return format.Padded(r.SuspendTotal) }, func(r *acctRow) string { return format.Padded(0) }},
+	{
+		"Submit", 19, func(r *acctRow) string { return r.at(r.Submitted, "Unknown") },
+		func(r *acctRow) string { return r.at(r.started(), "Unknown") },
+	},
+	{
+		"SubmitLine", 20, func(r *acctRow) string { return r.Spec.SubmitLine },
+		func(r *acctRow) string { return r.step.SubmitLine },
+	},
+	{
+		"Suspended", 10, func(r *acctRow) string { return format.Padded(r.SuspendTotal) },
+		func(r *acctRow) string { return format.Padded(0) },
+	},
 	{"SystemComment", 14, func(r *acctRow) string { return r.SystemComment }, nil},
-	{"SystemCPU", 10, func(r *acctRow) string { return millis(r.usage().SystemCPU) }, func(r *acctRow) string { return millis(r.usage().SystemCPU) }},
+	{
+		"SystemCPU", 10, func(r *acctRow) string { return millis(r.usage().SystemCPU) },
+		func(r *acctRow) string { return millis(r.usage().SystemCPU) },
+	},
 	{"Timelimit", 10, func(r *acctRow) string { return r.limitText() }, nil},
 	{"TimelimitRaw", 12, func(r *acctRow) string { return r.limitRaw() }, nil},
-	{"TotalCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU + r.usage().SystemCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU + r.usage().SystemCPU) }},
+	{
+		"TotalCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU + r.usage().SystemCPU) },
+		func(r *acctRow) string { return millis(r.usage().UserCPU + r.usage().SystemCPU) },
+	},
 	{"TRESUsageInAve", 14, none, nil},
 	{"TRESUsageInMax", 14, none, nil},
 	{"TRESUsageInMaxNode", 18, none, nil},
@@ -141,7 +213,10 @@ var acctColumns = [...]acctColumn{
 	{"TRESUsageOutTot", 15, none, nil},
 	{"UID", 6, func(r *acctRow) string { return front.UintText(r.Spec.UID) }, nil},
 	{"User", 9, func(r *acctRow) string { return r.Spec.User }, nil},
-	{"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) }, func(r *acctRow) string { return millis(r.usage().UserCPU) }},
+	{
+		"UserCPU", 10, func(r *acctRow) string { return millis(r.usage().UserCPU) },
+		func(r *acctRow) string { return millis(r.usage().UserCPU) },
+	},
 	{"WCKey", 10, func(r *acctRow) string { return r.Spec.WCKey }, nil},
 	{"WCKeyID", 10, func(r *acctRow) string { return front.UintText(r.View.WCKeyID(r.Spec.User, r.Spec.WCKey)) }, nil},
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
@@ -174,7 +249,7 @@ func millis(d time.Duration) string {
 }
 
 func clusterName(v *show.View) string {
-	return v.Config().Config.ClusterName
+	return show.ClusterOf(v)
 }
 
 func (r *acctRow) at(t time.Time, none string) string {

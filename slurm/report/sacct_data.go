@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
@@ -15,15 +14,18 @@ import (
 )
 
 // printData writes the records as objects.
-func (o *sacctOptions) printData(resp *api.HistoryResponse) int {
-	v := &show.View{Sys: o.sys, Now: resp.Now, Raw: true}
-	rows := make([]pastJob, 0, len(resp.Records))
-	for i := range resp.Records {
-		all := o.rows(v, &resp.Records[i])
-		rows = append(rows, pastJob{&all[0], slices.DeleteFunc(all[1:],
-			func(r acctRow) bool { return !o.shows(&r) })})
+func (o *sacctOptions) printData(list []placed) int {
+	rows := make([]pastJob, 0, len(list[0].resp.Records))
+	for _, one := range list {
+		v := &show.View{Sys: one.sys, Place: one.place, Now: one.resp.Now, Raw: true}
+		for i := range one.resp.Records {
+			all := o.rows(v, &one.resp.Records[i])
+			rows = append(rows, pastJob{&all[0], slices.DeleteFunc(all[1:],
+				func(r acctRow) bool { return !o.shows(&r) })})
+		}
 	}
-	return o.sys.Answer(&o.data, bufio.NewWriterSize(o.sys.Stdout, 1<<16), clusterName(v), data.Each("jobs",
+	here := &show.View{Sys: o.sys}
+	return o.sys.Answer(&o.data, bufio.NewWriterSize(o.sys.Stdout, 1<<16), clusterName(here), data.Each("jobs",
 		&pastTable, rows))
 }
 

@@ -16,8 +16,12 @@ import (
 // TestBriefHistorySuffices: so do the fields that sacct shows from brief records, of jobs and of steps.
 func TestBriefHistorySuffices(t *testing.T) {
 	o := &sacctOptions{}
-	v := &show.View{Now: slurmtest.BriefTime.Add(10 * time.Minute), Conf: &api.ClusterResponse{Config: cluster.Config{ClusterName: "c"}}}
-	steps := []*cluster.Step{{ID: cluster.StepID{Job: 3, Step: 0}, Name: "s", Tasks: 2, Started: slurmtest.BriefTime, Ended: slurmtest.BriefTime.Add(time.Minute), Outcome: cluster.Completed,
+	v := &show.View{
+		Now:  slurmtest.BriefTime.Add(10 * time.Minute),
+		Conf: &api.ClusterResponse{Config: cluster.Config{ClusterName: "c"}},
+	}
+	steps := []*cluster.Step{{ID: cluster.StepID{Job: 3, Step: 0}, Name: "s", Tasks: 2,
+		Started: slurmtest.BriefTime, Ended: slurmtest.BriefTime.Add(time.Minute), Outcome: cluster.Completed,
 		Shares: []cluster.Share{{Node: "x1", CPUs: cluster.RangeIDSet(0, 1)}}}}
 	for _, name := range strings.Fields(briefFields) {
 		i := slices.IndexFunc(acctColumns[:], func(c acctColumn) bool { return c.name == name })
@@ -50,11 +54,20 @@ func TestSacctFilters(t *testing.T) {
 		{setSacctGroups, "0", ""},
 		{setSacctGroups, "nogroup_x", "sacct: error: Invalid group id: nogroup_x"},
 		{setSacctUnits, "g", ""},
-		{setSacctUnits, "X", "sacct: error: Invalid unit type 'X'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type"},
+		{
+			setSacctUnits, "X",
+			"sacct: error: Invalid unit type 'X'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type",
+		},
 		{func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }, "1-2", ""},
-		{func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }, "x", "sacct: error: Invalid numeric value \"x\" for requested cpu range."},
+		{
+			func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }, "x",
+			"sacct: error: Invalid numeric value \"x\" for requested cpu range.",
+		},
 		{func(o *sacctOptions, v string) error { return sacctLimit(v, &o.maxMinutes) }, "1:00:00", ""},
-		{func(o *sacctOptions, v string) error { return sacctLimit(v, &o.maxMinutes) }, "abc", "sacct: fatal: Invalid time limit specification"},
+		{
+			func(o *sacctOptions, v string) error { return sacctLimit(v, &o.maxMinutes) }, "abc",
+			"sacct: fatal: Invalid time limit specification",
+		},
 	} {
 		var o sacctOptions
 		got := ""
@@ -71,10 +84,15 @@ func TestSacctFilters(t *testing.T) {
 func TestSacctShows(t *testing.T) {
 	job := &cluster.Job{ID: 5}
 	rows := map[string]acctRow{"5": {JobRow: show.JobRow{Job: job}}}
-	for name, n := range map[string]int{"5.batch": cluster.BatchStep, "5.extern": cluster.ExternStep, "5.0": 0, "5.1": 1} {
+	for name, n := range map[string]int{
+		"5.batch": cluster.BatchStep, "5.extern": cluster.ExternStep, "5.0": 0, "5.1": 1,
+	} {
 		rows[name] = acctRow{JobRow: show.JobRow{Job: job}, step: &cluster.Step{ID: cluster.StepID{Job: 5, Step: n}}}
 	}
-	for list, want := range map[string]string{"5": "5 5.batch 5.extern 5.0 5.1", "5.1": "5.1", "5.batch,5.0": "5.batch 5.0", "5.0,5": "5 5.batch 5.extern 5.0 5.1", "6": "5 5.batch 5.extern 5.0 5.1"} {
+	for list, want := range map[string]string{
+		"5": "5 5.batch 5.extern 5.0 5.1", "5.1": "5.1", "5.batch,5.0": "5.batch 5.0",
+		"5.0,5": "5 5.batch 5.extern 5.0 5.1", "6": "5 5.batch 5.extern 5.0 5.1",
+	} {
 		var o sacctOptions
 		if err := setSacctJobs(&o, list); err != nil {
 			t.Fatal(err)

@@ -43,8 +43,9 @@ func TestSprioRounding(t *testing.T) {
 			"95|0|0.0000000|555|1.0000000|1001|1.0000000|533|0.5312500|388|0.5000000|333|1.0000000|0|train|bob|2810|0.00000065433414||"},
 	} {
 		weighed := c.factors.Weigh(&weights)
-		row := prioRow{w: &weights, weighed: weighed, JobPriority: &api.JobPriority{Job: &cluster.Job{ID: c.id, Spec: &cluster.JobSpec{User: c.user}},
-			Partition: "train", Factors: c.factors, Sum: weighed.Priority()}}
+		row := prioRow{w: &weights, weighed: weighed,
+			JobPriority: &api.JobPriority{Job: &cluster.Job{ID: c.id, Spec: &cluster.JobSpec{User: c.user}},
+				Partition: "train", Factors: c.factors, Sum: weighed.Priority()}}
 		f, bad := format.Parse(prioColumns(), "%i|%A|%a|%B|%b|%F|%f|%J|%j|%P|%p|%Q|%q|%N|%r|%u|%Y|%y|%T|%t", "")
 		if got := string(f.Row(nil, &row)); len(bad) > 0 || got != c.want {
 			t.Errorf("%v\ngot  %s\nwant %s", bad, got, c.want)
@@ -59,17 +60,24 @@ func prioMux() *api.Mux {
 	m := api.NewMux()
 	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
 		out.Priority.Multifactor, out.TRESWeights = true, "CPU=5000,GRES/gpu=7000,Mem=3000"
-		out.Priority.Weights = cluster.PriorityWeights{Size: 1000, Partition: 10, TRES: []cluster.Amount{{TRES: "cpu", N: 5000}, {TRES: "gres/gpu", N: 7000}, {TRES: "mem", N: 3000}}}
+		out.Priority.Weights = cluster.PriorityWeights{
+			Size: 1000, Partition: 10,
+			TRES: []cluster.Amount{{TRES: "cpu", N: 5000}, {TRES: "gres/gpu", N: 7000}, {TRES: "mem", N: 3000}},
+		}
 		add := func(id cluster.JobID, uid uint32, user, part string, nice int, f cluster.Factors) {
 			f.Nice = nice
 			j := &cluster.Job{ID: id, Spec: &cluster.JobSpec{User: user, UID: uid, Layout: &cluster.Layout{}}}
-			out.Jobs = append(out.Jobs, api.JobPriority{Job: j, Partition: part, Factors: f, Sum: f.Weigh(&out.Priority.Weights).Priority()})
+			out.Jobs = append(out.Jobs, api.JobPriority{
+				Job: j, Partition: part, Factors: f, Sum: f.Weigh(&out.Priority.Weights).Priority(),
+			})
 		}
 		tres := func(cpu, gpu, mem float64) []cluster.Amount {
 			return []cluster.Amount{{TRES: "cpu", N: cpu}, {TRES: "gres/gpu", N: gpu}, {TRES: "mem", N: mem}}
 		}
 		add(71, 0, "root", "train", 0, cluster.Factors{Size: .09375, Partition: .25, TRES: tres(8./128, 0, 16./512)})
-		add(72, 1, "daemon", "train", 7, cluster.Factors{Size: .0664062, Partition: .25, TRES: tres(1./128, 4./64, 2./512)})
+		add(72, 1, "daemon", "train", 7, cluster.Factors{
+			Size: .0664062, Partition: .25, TRES: tres(1./128, 4./64, 2./512),
+		})
 		add(72, 1, "daemon", "big", 7, cluster.Factors{Size: .0664062, Partition: 1, TRES: tres(1./128, 4./64, 2./512)})
 		add(73, 2, "bin", "big", 0, cluster.Factors{Size: .1875, Partition: 1, TRES: tres(32./128, 0, 128./512)})
 		return out, nil

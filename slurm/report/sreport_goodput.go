@@ -73,9 +73,18 @@ func (r *reporter) goodput(a *reportAsk) int {
 		{Name: "What", Head: "What", Width: -10, Of: func(g *goodputRow) string { return g.what }},
 		{Name: "Cause", Head: "Cause", Width: -30, Of: func(g *goodputRow) string { return g.cause }},
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(g *goodputRow) string { return g.tres }},
-		{Name: "Time", Head: "Time", Width: r.unit.width(12, 0), Of: func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) }},
-		{Name: "Share", Head: "Share", Width: 8, Of: func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) }},
-		{Name: "Attempts", Head: "Attempts", Width: 8, Of: func(g *goodputRow) string { return PlainNumber(float64(g.jobs)) }},
+		{
+			Name: "Time", Head: "Time", Width: r.unit.width(12, 0),
+			Of: func(g *goodputRow) string { return r.unit.write(g.secs, all[g.tres]) },
+		},
+		{
+			Name: "Share", Head: "Share", Width: 8,
+			Of: func(g *goodputRow) string { return (&reportUnit{}).write(g.secs, all[g.tres]) },
+		},
+		{
+			Name: "Attempts", Head: "Attempts", Width: 8,
+			Of: func(g *goodputRow) string { return PlainNumber(float64(g.jobs)) },
+		},
 	}
 	return printReport(r, a, cols, "Cluster,What,Cause,TresName,Time,Share,Attempts", rows)
 }

@@ -67,14 +67,18 @@ type sizeRow struct {
 
 // sizesByAccount is sreport job SizesByAccount.
 func (r *reporter) sizesByAccount(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{Name: "Account", Head: "Account", Width: 9, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
+	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{
+		Name: "Account", Head: "Account", Width: 9, Of: func(s *sizeRow) string { return s.name },
+	}, func(u *cluster.UsageRow) []string {
 		return r.topAccounts(a, u.Account)
 	})
 }
 
 // sizesByBoth is sreport job SizesByAccountAndWckey.
 func (r *reporter) sizesByBoth(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{Name: "Account", Head: "Account", Width: -20, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) (names []string) {
+	return r.sizes(a, "Job Sizes", front.Column[sizeRow]{
+		Name: "Account", Head: "Account", Width: -20, Of: func(s *sizeRow) string { return s.name },
+	}, func(u *cluster.UsageRow) (names []string) {
 		if u.WCKey == "" && !a.flat {
 			return nil
 		}
@@ -87,7 +91,9 @@ func (r *reporter) sizesByBoth(a *reportAsk) int {
 
 // sizesByKey is sreport job SizesByWckey.
 func (r *reporter) sizesByKey(a *reportAsk) int {
-	return r.sizes(a, "Job Sizes by Wckey", front.Column[sizeRow]{Name: "Wckey", Head: "Wckey", Width: 9, Of: func(s *sizeRow) string { return s.name }}, func(u *cluster.UsageRow) []string {
+	return r.sizes(a, "Job Sizes by Wckey", front.Column[sizeRow]{
+		Name: "Wckey", Head: "Wckey", Width: 9, Of: func(s *sizeRow) string { return s.name },
+	}, func(u *cluster.UsageRow) []string {
 		if u.WCKey == "" {
 			return nil
 		}
@@ -127,9 +133,11 @@ func (r *reporter) topAccounts(a *reportAsk, account string) (out []string) {
 }
 
 // sizes makes a report of sizes: names says to which lines runs belong.
-func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow], names func(*cluster.UsageRow) []string) int {
+func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow],
+	names func(*cluster.UsageRow) []string) int {
 	if len(r.tres) > 1 {
-		return sayWrong(r.sys, " Job report only supports a single --tres type.", " Generate a separate report for each TRES type.")
+		return sayWrong(r.sys, " Job report only supports a single --tres type.",
+			" Generate a separate report for each TRES type.")
 	}
 	a.By, a.tops, a.Accounts = cluster.BySize, a.Accounts, nil
 	resp, code := r.fetch(a)
@@ -151,7 +159,10 @@ func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow]
 		lines = append([]string{"TRES type is " + tres}, lines...)
 	}
 	r.title(a, title, true, lines...)
-	cols := []front.Column[sizeRow]{{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*sizeRow) string { return resp.Cluster }}, first}
+	cols := []front.Column[sizeRow]{
+		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*sizeRow) string { return resp.Cluster }},
+		first,
+	}
 	text := cmpOr(a.format, "Cluster,"+first.Name)
 	a.format = ""
 	for i, g := range groups {
@@ -164,7 +175,10 @@ func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow]
 			return r.unit.write(s.sums[i], s.all)
 		}})
 	}
-	cols = append(cols, front.Column[sizeRow]{Name: "share.", Head: "% of cluster", Width: 12, Of: func(s *sizeRow) string { return (&reportUnit{}).write(s.all, all) }})
+	cols = append(cols, front.Column[sizeRow]{
+		Name: "share.", Head: "% of cluster", Width: 12,
+		Of: func(s *sizeRow) string { return (&reportUnit{}).write(s.all, all) },
+	})
 	return printReport(r, a, cols, text+",share.", rows)
 }
 
@@ -173,7 +187,8 @@ func cmpOr(a, b string) string {
 }
 
 // sumSizes adds up runs by line and group, as time or as jobs, in order of name.
-func sumSizes(used []cluster.UsageRow, groups []sizeGroup, tres string, counts bool, names func(*cluster.UsageRow) []string) (rows []sizeRow, all float64) {
+func sumSizes(used []cluster.UsageRow, groups []sizeGroup, tres string, counts bool,
+	names func(*cluster.UsageRow) []string) (rows []sizeRow, all float64) {
 	for i := range used {
 		u := &used[i]
 		g := slices.IndexFunc(groups, func(g sizeGroup) bool { return g.has(cluster.AmountOf(u.TRES, "cpu")) })
@@ -227,7 +242,8 @@ func (r *reporter) reservations(a *reportAsk) int {
 	for i := range resp.Reservations {
 		s := &resp.Reservations[i]
 		if len(a.names) > 0 && !slices.Contains(a.names, s.Name) ||
-			len(nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n cluster.NodeName) bool { return slices.Contains(nodes, n) }) {
+			len(nodes) > 0 && !slices.ContainsFunc(s.Nodes,
+				func(n cluster.NodeName) bool { return slices.Contains(nodes, n) }) {
 			continue
 		}
 		for _, x := range s.TRES {
@@ -244,21 +260,42 @@ func (r *reporter) resvColumns(resp *api.UsageResponse) []front.Column[resvUse] 
 	at := func(secs int64) string { return front.Stamp(time.Unix(secs, 0)) }
 	wide := r.unit.width(20, 0)
 	return []front.Column[resvUse]{
-		{Name: "Allocated", Head: "Allocated", Width: wide, Of: func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) }},
+		{
+			Name: "Allocated", Head: "Allocated", Width: wide,
+			Of: func(u *resvUse) string { return r.unit.write(u.alloc(), u.all()) },
+		},
 		{Name: "Associations", Head: "Associations", Width: 15, Of: func(u *resvUse) string {
 			return commaed(MayUseReservation((&show.Books{BooksResponse: *r.books}), u.ResvSpan))
 		}},
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*resvUse) string { return resp.Cluster }},
-		{Name: "TresCount Count", Head: "TRES count", Width: 10, Of: func(u *resvUse) string { return PlainNumber(cluster.AmountOf(u.TRES, u.tres)) }},
-		{Name: "TresTime CPUTime", Head: "TRES Time", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) }},
+		{
+			Name: "TresCount Count", Head: "TRES count", Width: 10,
+			Of: func(u *resvUse) string { return PlainNumber(cluster.AmountOf(u.TRES, u.tres)) },
+		},
+		{
+			Name: "TresTime CPUTime", Head: "TRES Time", Width: 9,
+			Of: func(u *resvUse) string { return format.Padded(time.Duration(u.all()) * time.Second) },
+		},
 		{Name: "End", Head: "End", Width: 19, Of: func(u *resvUse) string { return at(u.To) }},
-		{Name: "Flags", Head: "Flags", Width: 20, Of: func(u *resvUse) string { return show.ResvText(&cluster.Reservation{Flags: u.Flags}) }},
-		{Name: "Idle", Head: "Idle", Width: wide, Of: func(u *resvUse) string { return r.unit.write(max(u.all()-u.alloc(), 0), u.all()) }},
+		{
+			Name: "Flags", Head: "Flags", Width: 20,
+			Of: func(u *resvUse) string { return show.ResvText(&cluster.Reservation{Flags: u.Flags}) },
+		},
+		{
+			Name: "Idle", Head: "Idle", Width: wide,
+			Of: func(u *resvUse) string { return r.unit.write(max(u.all()-u.alloc(), 0), u.all()) },
+		},
 		{Name: "Name", Head: "Name", Width: 9, Of: func(u *resvUse) string { return u.Name }},
 		{Name: "Nodes", Head: "Nodes", Width: 15, Of: func(u *resvUse) string { return front.NodeText(u.Nodes) }},
-		{Name: "ReservationId", Head: "Id", Width: 8, Of: func(u *resvUse) string { return strconv.FormatInt(u.ID, 10) }},
+		{
+			Name: "ReservationId", Head: "Id", Width: 8,
+			Of: func(u *resvUse) string { return strconv.FormatInt(u.ID, 10) },
+		},
 		{Name: "Start", Head: "Start", Width: 19, Of: func(u *resvUse) string { return at(u.From) }},
-		{Name: "TotalTime", Head: "TotalTime", Width: 9, Of: func(u *resvUse) string { return format.Padded(time.Duration(u.To-u.From) * time.Second) }},
+		{
+			Name: "TotalTime", Head: "TotalTime", Width: 9,
+			Of: func(u *resvUse) string { return format.Padded(time.Duration(u.To-u.From) * time.Second) },
+		},
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(u *resvUse) string { return u.tres }},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"dev.muster/acct"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/federation"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/slurmtest"
 )
@@ -41,10 +43,16 @@ func startHistory(t *testing.T) *acct.DB {
 }
 
 // reportJob is a job of the fixture: seconds of the day.
-func reportJob(id cluster.JobID, user string, uid uint32, account string, eligible, start, end, cpus, mem, nodes, gpus int, resv string) cluster.Event {
+func reportJob(id cluster.JobID, user string, uid uint32, account string,
+	eligible, start, end, cpus, mem, nodes, gpus int, resv string) cluster.Event {
 	at := func(s int) time.Time { return reportDay.Add(time.Duration(s) * time.Second) }
-	j := &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed, Attempt: 1, Submitted: at(eligible), Eligible: at(eligible),
-		Started: at(start), Ended: at(end), Spec: &cluster.JobSpec{Name: "j", User: user, UID: uid, GID: uid, Account: account, Layout: &cluster.Layout{Tasks: cpus, MinNodes: nodes}, Partitions: []string{"train"}},
+	j := &cluster.Job{ID: id, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: cluster.Completed,
+		Attempt: 1, Submitted: at(eligible), Eligible: at(eligible),
+		Started: at(start), Ended: at(end),
+		Spec: &cluster.JobSpec{
+			Name: "j", User: user, UID: uid, GID: uid, Account: account,
+			Layout: &cluster.Layout{Tasks: cpus, MinNodes: nodes}, Partitions: []string{"train"},
+		},
 		Alloc: &cluster.Alloc{Partition: "train", Reservation: resv}}
 	for n := range nodes {
 		share := func(all int) cluster.IDSet { return cluster.RangeIDSet(0, all/nodes-1) }
@@ -69,7 +77,10 @@ func reportHistory(t *testing.T) *acct.DB {
 	t.Helper()
 	d := startHistory(t)
 	node := func(n, s int, change func(*cluster.Node)) cluster.Event {
-		x := &cluster.Node{Name: cluster.NodeName(fmt.Sprintf("gpu-node-%03d", n)), Up: true, Inventory: cluster.Inventory{CPUs: 16, MemMB: 64000}}
+		x := &cluster.Node{
+			Name: cluster.NodeName(fmt.Sprintf("gpu-node-%03d", n)), Up: true,
+			Inventory: cluster.Inventory{CPUs: 16, MemMB: 64000},
+		}
 		for range 8 {
 			x.Inventory.GPUs = append(x.Inventory.GPUs, cluster.GPU{Type: "h100"})
 		}
@@ -82,7 +93,8 @@ func reportHistory(t *testing.T) *acct.DB {
 	for n := range 8 {
 		events = append(events, node(n+1, -86400, nil))
 	}
-	events = append(events, node(1, 1800, func(n *cluster.Node) { n.Down = true }), node(1, 5400, nil), node(2, 7200, func(n *cluster.Node) { n.Drain = true }), node(2, 9000, nil),
+	events = append(events, node(1, 1800, func(n *cluster.Node) { n.Down = true }), node(1, 5400, nil), node(2,
+		7200, func(n *cluster.Node) { n.Drain = true }), node(2, 9000, nil),
 		reportJob(90001, "alice", 7001, "team-a", 0, 100, 3700, 4, 4000, 1, 2, ""),
 		reportJob(90002, "alice", 7001, "team-a", 3000, 5400, 11700, 64, 40000, 4, 32, ""),
 		reportJob(90003, "carol", 7003, "team-a", 3000, 3750, 3811, 1, 1000, 1, 0, ""),
@@ -90,10 +102,12 @@ func reportHistory(t *testing.T) *acct.DB {
 		reportJob(90005, "carol", 7003, "team-b", 3600, 11700, 18959, 60, 4000, 4, 0, ""),
 		reportJob(90006, "bob", 7002, "team-b", 20000, 20100, 21641, 128, 4000, 8, 64, ""))
 	resv := func(name string, from, to int, flags cluster.ResvFlags, users []string, nodes ...cluster.NodeName) cluster.Event {
-		return cluster.Event{At: reportDay, Resv: &cluster.Reservation{Name: name, Start: reportDay.Add(time.Duration(from) * time.Second),
-			End: reportDay.Add(time.Duration(to) * time.Second), Flags: flags, Nodes: nodes, Users: users}}
+		return cluster.Event{At: reportDay,
+			Resv: &cluster.Reservation{Name: name, Start: reportDay.Add(time.Duration(from) * time.Second),
+				End: reportDay.Add(time.Duration(to) * time.Second), Flags: flags, Nodes: nodes, Users: users}}
 	}
-	events = append(events, resv("deep", 36000, 39600, 0, []string{"alice"}, "gpu-node-008"), resv("fix", 43200, 46800, cluster.ResvMaint, nil, "gpu-node-001", "gpu-node-002"),
+	events = append(events, resv("deep", 36000, 39600, 0, []string{"alice"}, "gpu-node-008"), resv("fix",
+		43200, 46800, cluster.ResvMaint, nil, "gpu-node-001", "gpu-node-002"),
 		reportJob(90007, "alice", 7001, "team-a", 36000, 36000, 39600, 16, 4000, 1, 8, "deep"))
 	d.Apply(1, events)
 	if err := d.Flush(t.Context()); err != nil {
@@ -137,7 +151,10 @@ func TestSreportGolden(t *testing.T) {
 		if words := strings.Fields(strings.TrimLeft(line, "-")); len(args) > 1 && !strings.HasPrefix(words[len(words)-1], "version") {
 			args = append(args, "start=2026-11-10", "end=2026-11-11")
 		}
-		sys := &front.Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial, Now: func() time.Time { return reportDay.AddDate(0, 0, 10) }}
+		sys := &front.Sys{
+			Prog: "sreport", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: dial,
+			Now: func() time.Time { return reportDay.AddDate(0, 0, 10) },
+		}
 		code := Sreport(sys, args)
 		if got := fmt.Sprintf("%src %d\n", both.String(), code); strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("sreport %s:\n%swant\n%s", line, got, want)
@@ -165,7 +182,40 @@ func TestSreportSum(t *testing.T) {
 	for _, r := range rows {
 		got += cluster.AmountOf(r.Used, "cpu")
 	}
-	if got != secs || !slices.ContainsFunc(rows, func(r cluster.UsageRow) bool { return r.User == "carol" && r.Account == "team-b" }) {
+	if got != secs || !slices.ContainsFunc(rows,
+		func(r cluster.UsageRow) bool { return r.User == "carol" && r.Account == "team-b" }) {
 		t.Errorf("reports have %v CPU-seconds, the records %v: %+v", got, secs, rows)
+	}
+}
+
+// TestSreportFederation: a report is of one cluster; --federation is refused where that is more.
+func TestSreportFederation(t *testing.T) {
+	record := &federation.Record{Name: "fed", Members: []federation.Member{{ID: 1, Name: "oracle"}}}
+	m := reportMux(startHistory(t))
+	api.Handle(m, api.ShowFederation, func(context.Context, api.Caller, api.AfterQuery) (
+		out api.FederationResponse, err error,
+	) {
+		out.Cluster, out.Record = "oracle", record
+		return out, nil
+	})
+	dial := (&slurmtest.Server{Own: m}).Dial(t)
+	run := func(args ...string) (errs string, code int) {
+		var text bytes.Buffer
+		sys := &front.Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &text, Dial: dial,
+			Now: func() time.Time { return reportDay }}
+		code = Sreport(sys, append(args, "cluster", "utilization"))
+		return text.String(), code
+	}
+	if errs, code := run("--federation"); code != 0 {
+		t.Errorf("alone in a federation: %d %q", code, errs)
+	}
+	record.Members = append(record.Members, federation.Member{ID: 2, Name: "beta"})
+	if errs, code := run("--federation"); code != 1 || !strings.Contains(errs, "no sums over oracle,beta") {
+		t.Errorf("one of two: %d %q", code, errs)
+	}
+	for _, args := range [][]string{{"--federation", "--local"}, nil} {
+		if errs, code := run(args...); code != 0 {
+			t.Errorf("%v: %d %q", args, code, errs)
+		}
 	}
 }

@@ -37,7 +37,10 @@ func (r *reporter) utilization(a *reportAsk) int {
 		for i := range rows {
 			largest = max(largest, of(&rows[i]))
 		}
-		return front.Column[U]{Name: name, Head: head, Width: r.unit.width(8, largest), Of: func(u *U) string { return r.unit.write(of(u), u.Reported) }}
+		return front.Column[U]{
+			Name: name, Head: head, Width: r.unit.width(8, largest),
+			Of: func(u *U) string { return r.unit.write(of(u), u.Reported) },
+		}
 	}
 	cols := []front.Column[U]{
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*U) string { return resp.Cluster }},
@@ -51,7 +54,9 @@ func (r *reporter) utilization(a *reportAsk) int {
 		field("Reported", "Reported", func(u *U) float64 { return u.Reported }),
 		field("OverCommitted", "Over Comm", func(u *U) float64 { return u.Over }),
 	}
-	return printReport(r, a, cols, "Cluster"+front.Choose(r.tresText == "", "", ",TresName")+",Allocated,Down,PlannedDown,Idle,Planned,Reported", rows)
+	return printReport(r, a, cols,
+		"Cluster"+front.Choose(r.tresText == "", "", ",TresName")+",Allocated,Down,PlannedDown,Idle,Planned,Reported",
+		rows)
 }
 
 // ownerRow is a line of a report about accounts, users and wckeys: the use of one resource.
@@ -90,9 +95,15 @@ func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []fr
 		}
 		return front.LookupUsers(names)
 	})
-	account := front.Column[ownerRow]{Name: "Account Accounts", Head: "Account", Width: 15, Of: func(o *ownerRow) string { return o.account }}
+	account := front.Column[ownerRow]{
+		Name: "Account Accounts", Head: "Account", Width: 15,
+		Of: func(o *ownerRow) string { return o.account },
+	}
 	if tree {
-		account = front.Column[ownerRow]{Name: "Account Accounts", Head: "Account", Width: -20, Of: func(o *ownerRow) string { return strings.Repeat(" ", o.depth) + o.account }}
+		account = front.Column[ownerRow]{
+			Name: "Account Accounts", Head: "Account", Width: -20,
+			Of: func(o *ownerRow) string { return strings.Repeat(" ", o.depth) + o.account },
+		}
 	}
 	return []front.Column[ownerRow]{
 		account,
@@ -100,8 +111,14 @@ func (r *reporter) ownerColumns(cluster string, tree bool, rows []ownerRow) []fr
 		{Name: "Login", Head: "Login", Width: 9, Of: func(o *ownerRow) string { return o.user }},
 		{Name: "Proper", Head: "Proper Name", Width: 15, Of: func(o *ownerRow) string { return known()[o.user].Full }},
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(o *ownerRow) string { return o.tres }},
-		{Name: "Used", Head: "Used", Width: r.unit.width(8, largest), Of: func(o *ownerRow) string { return r.unit.write(o.of(o.tres), r.total[o.tres]) }},
-		{Name: "Energy", Head: "Energy", Width: r.unit.width(8, 0), Of: func(o *ownerRow) string { return r.unit.write(o.of("energy"), r.total["energy"]) }},
+		{
+			Name: "Used", Head: "Used", Width: r.unit.width(8, largest),
+			Of: func(o *ownerRow) string { return r.unit.write(o.of(o.tres), r.total[o.tres]) },
+		},
+		{
+			Name: "Energy", Head: "Energy", Width: r.unit.width(8, 0),
+			Of: func(o *ownerRow) string { return r.unit.write(o.of("energy"), r.total["energy"]) },
+		},
 		{Name: "WCKey", Head: "WCKey", Width: 15, Of: func(o *ownerRow) string { return o.wckey }},
 	}
 }
@@ -237,9 +254,11 @@ func (r *reporter) usersByAccount(a *reportAsk) int {
 	if code != 0 {
 		return code
 	}
-	rows := sumOwners(resp.Rows, func(u *cluster.UsageRow) ownerRow { return ownerRow{account: u.Account, user: u.User} })
+	rows := sumOwners(resp.Rows,
+		func(u *cluster.UsageRow) ownerRow { return ownerRow{account: u.Account, user: u.User} })
 	r.byUse(rows)
-	return r.printOwners(a, resp.Cluster, "Cluster/User/Account Utilization", r.used("Cluster,Login,Proper,Account"), rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/User/Account Utilization",
+		r.used("Cluster,Login,Proper,Account"), rows)
 }
 
 // printOwners prints a report of a line per owner, or per owner and TRES that was asked for.
@@ -263,7 +282,8 @@ func (r *reporter) usersByKey(a *reportAsk) int {
 	}
 	rows := r.keyRows(resp.Rows)
 	r.byUse(rows)
-	return r.printOwners(a, resp.Cluster, "Cluster/User/WCKey Utilization", "Cluster,Login,Proper,WCKey"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/User/WCKey Utilization",
+		"Cluster,Login,Proper,WCKey"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // keysByUser is sreport cluster WCKeyUtilizationByUser: each key, and who used it.
@@ -283,7 +303,8 @@ func (r *reporter) keysByUser(a *reportAsk) int {
 		key.used = cluster.AddAmounts(key.used, u.used, 1)
 		rows = append(rows, u)
 	}
-	return r.printOwners(a, resp.Cluster, "Cluster/WCKey/User Utilization", "Cluster,WCKey,Login,Proper"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
+	return r.printOwners(a, resp.Cluster, "Cluster/WCKey/User Utilization",
+		"Cluster,WCKey,Login,Proper"+front.Choose(r.tresText == "", "", ",TresName")+",Used", rows)
 }
 
 // topUsers is sreport user TopUsage.
@@ -292,7 +313,8 @@ func (r *reporter) topUsers(a *reportAsk) int {
 	if code != 0 {
 		return code
 	}
-	rows := sumOwners(resp.Rows, func(u *cluster.UsageRow) ownerRow { return ownerRow{account: u.Account, user: u.User} })
+	rows := sumOwners(resp.Rows,
+		func(u *cluster.UsageRow) ownerRow { return ownerRow{account: u.Account, user: u.User} })
 	r.byUse(rows)
 	if a.group {
 		var users []ownerRow

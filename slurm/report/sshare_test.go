@@ -26,7 +26,10 @@ func treeRows(t *testing.T, rows []string) (all []*cluster.Association) {
 	for i, row := range rows {
 		depth := len(row) - len(strings.TrimLeft(row, " "))
 		f := strings.Split(row[depth:], "|")
-		a := &cluster.Association{ID: cluster.AssocID(i + 1), Account: f[0], User: f[1], Partition: f[2], Shares: cluster.ShareParent}
+		a := &cluster.Association{
+			ID: cluster.AssocID(i + 1), Account: f[0], User: f[1], Partition: f[2],
+			Shares: cluster.ShareParent,
+		}
 		if f[3] != "parent" && depth > 0 {
 			a.Shares = atoi(t, f[3])
 		}
@@ -72,18 +75,23 @@ func TestSshareReference(t *testing.T) {
 	for _, tree := range strings.Split(string(text), "== ")[1:] {
 		flags, want, _ := strings.Cut(tree, "\n")
 		file := filepath.Join(t.TempDir(), "slurm.conf")
-		if err := os.WriteFile(file, []byte("PriorityType=priority/multifactor\n"+strings.ReplaceAll(flags, " ", "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(file,
+			[]byte("PriorityType=priority/multifactor\n"+strings.ReplaceAll(flags, " ", "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c, _, err := conf.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		books := &api.BooksResponse{Assocs: treeRows(t, strings.Split(strings.TrimSpace(want), "\n")), Priority: c.Priority}
-		for id, s := range cluster.FairShares(slices.Values(books.Assocs), c.Priority.NoFairTree, c.Priority.Dampening) {
+		books := &api.BooksResponse{
+			Assocs: treeRows(t, strings.Split(strings.TrimSpace(want), "\n")), Priority: c.Priority,
+		}
+		for id, s := range cluster.FairShares(slices.Values(books.Assocs), c.Priority.NoFairTree,
+			c.Priority.Dampening) {
 			books.Assocs[id-1].FairShare = s.FairShare
 		}
-		got := shareTable(books, shareOptions{all: true}, "Account,User,Partition,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS")
+		got := shareTable(books, shareOptions{all: true},
+			"Account,User,Partition,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS")
 		if got != want {
 			t.Errorf("%s\ngot\n%swant\n%s", flags, got, want)
 		}
@@ -120,7 +128,8 @@ func TestSshareRows(t *testing.T) {
 		if len(o.users) == 0 { // who asks has a number alone here
 			users = []string{"alice"}
 		}
-		if got := strings.ReplaceAll(strings.TrimSuffix(shareTable(books, o, "Account,User", users...), "\n"), "\n", "/"); got != c.want {
+		if got := strings.ReplaceAll(strings.TrimSuffix(shareTable(books, o, "Account,User", users...), "\n"),
+			"\n", "/"); got != c.want {
 			t.Errorf("sshare %s: %s\nwant %s", c.line, got, c.want)
 		}
 	}

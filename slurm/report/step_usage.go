@@ -85,7 +85,8 @@ func usageField(name string) func(*stepUse) string {
 
 // listedIn and listedOut are what the lists of TRES name, in their order; of GPUs only what was measured.
 var (
-	listedIn = [...]string{cluster.MeasuredCPU, cluster.MeasuredEnergy, cluster.MeasuredDisk, cluster.MeasuredGPUMem, cluster.MeasuredGPUUtil,
+	listedIn = [...]string{cluster.MeasuredCPU, cluster.MeasuredEnergy, cluster.MeasuredDisk,
+		cluster.MeasuredGPUMem, cluster.MeasuredGPUUtil,
 		cluster.MeasuredMem, cluster.MeasuredPages, cluster.MeasuredVMem}
 	listedOut = [...]string{cluster.MeasuredEnergy, cluster.MeasuredDisk}
 )

@@ -12,7 +12,10 @@ func TestTables(t *testing.T) {
 	for _, table := range []interface {
 		Unknown() []string
 		Unfilled(version int) []string
-	}{&pastTable, &pastStepTable, &sharesTable, &shareNumTable, &shareFloatTable, &allSharesTable, &diagTable, &callTable, &callerTable, &StatsTable, &statsCallTable, &statsUserTable} {
+	}{
+		&pastTable, &pastStepTable, &sharesTable, &shareNumTable, &shareFloatTable, &allSharesTable,
+		&diagTable, &callTable, &callerTable, &StatsTable, &statsCallTable, &statsUserTable,
+	} {
 		for _, path := range table.Unknown() {
 			t.Errorf("%T: no version has %s", table, path)
 		}

@@ -286,6 +286,8 @@ func updateFields() []field {
 		{"array", "arraytaskthrottle=", asThrottle},
 		{"begin_time", "starttime=", asTime},
 		{"burst_buffer", "burstbuffer=", asText},
+		{"cluster_constraint", "clusterfeatures=", asText},
+		{"clusters", "clusters=", asText},
 		{"comment", "comment=", asText},
 		{"contiguous", "contiguous=", asYesNo},
 		{"deadline", "deadline=", asTime},

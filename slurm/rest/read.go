@@ -206,8 +206,16 @@ func jobStates(x *request) {
 	x.show("squeue", show.Squeue, argv...)
 }
 
+// shares are those of fair share. Without priority/multifactor there are none, which Slurm calls an error of its own.
 func shares(x *request) {
 	argv := []string{}
+	resp, err := front.Call(x.sys("sshare", nil, nil), api.ListBooks, api.AfterQuery{})
+	if err == nil && !resp.Priority.Multifactor {
+		x.errors = append(x.errors, data.Problem{Number: -1, Source: x.source(), Error: "Unspecified error",
+			Description: "there are no shares: PriorityType is not priority/multifactor"})
+		x.write(500)
+		return
+	}
 	if names := x.query("accounts"); names != "" {
 		argv = append(argv, "-A", names)
 	}

@@ -299,3 +299,15 @@ func TestSince(t *testing.T) {
 		}
 	}
 }
+
+// TestSharesBasic: without priority/multifactor there are no shares, which is an error of the server's, not of who
+// asks.
+func TestSharesBasic(t *testing.T) {
+	f := slurmtest.New()
+	f.Own = f.Mux()
+	slurmtest.WithBooks(f.Own, f)
+	if status, _, text := ask(t, f, "GET", "/slurm/v0.0.44/shares", ""); status != 500 ||
+		!strings.Contains(text, `"error_number":-1`) {
+		t.Errorf("%d %.300s", status, text)
+	}
+}

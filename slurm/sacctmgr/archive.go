@@ -35,8 +35,10 @@ type ArchiveKind struct {
 
 // ArchiveKinds are the kinds of records that go out of history.
 func ArchiveKinds() []ArchiveKind {
-	return []ArchiveKind{{cluster.EventRecords, "events", "eventafter"}, {cluster.JobRecords, "jobs", "jobafter"}, {cluster.ResvRecords, "reservations", "resvafter"},
-		{cluster.StepRecords, "steps", "stepafter"}, {cluster.TxnRecords, "txn", "txnafter"}, {cluster.UsageRecords, "usage", "usageafter"}}
+	return []ArchiveKind{{cluster.EventRecords, "events", "eventafter"},
+		{cluster.JobRecords, "jobs", "jobafter"}, {cluster.ResvRecords, "reservations", "resvafter"},
+		{cluster.StepRecords, "steps", "stepafter"}, {cluster.TxnRecords, "txn", "txnafter"},
+		{cluster.UsageRecords, "usage", "usageafter"}}
 }
 
 // archiveAsked reads the words of archive dump.
@@ -63,7 +65,8 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 		default:
 			age, ok := cluster.ParseAge(value)
 			if !ok {
-				return c, m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days", key, value))
+				return c, m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days",
+					key, value))
 			}
 			c.Rules = append(c.Rules, cluster.RetainRule{Kind: ArchiveKinds()[i].Kind, Age: age})
 		}
@@ -144,7 +147,8 @@ func (m *manager) archiveLoad(args []string) int {
 	for size := 0; in.Scan(); {
 		var a cluster.Archived
 		if err := wire.Unmarshal(in.Bytes(), &a); err != nil {
-			return m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded", total+len(list)+1, file, err))
+			return m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded",
+				total+len(list)+1, file, err))
 		}
 		list, size = append(list, a), size+len(in.Bytes())
 		if len(list) == cluster.MaxLoaded || size > maxArchiveSend {

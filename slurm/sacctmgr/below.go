@@ -33,7 +33,10 @@ type lineage struct {
 }
 
 func lineageOf(b *show.Books, a *cluster.Association) lineage {
-	out := lineage{limits: map[cluster.Limit]bool{}, qos: b.Allowed(a), deflt: b.DefaultQOS(a), priority: b.PriorityOf(a)}
+	out := lineage{
+		limits: map[cluster.Limit]bool{}, qos: b.Allowed(a), deflt: b.DefaultQOS(a),
+		priority: b.PriorityOf(a),
+	}
 	for _, l := range b.Effective(a) {
 		out.limits[l] = true
 	}
@@ -64,14 +67,17 @@ func (m *manager) noAccess(changes []cluster.Change) bool {
 	for _, t := range show.TreeOf(after.Assocs) {
 		touched := false
 		for a := t.Association; a != nil; a = after.Assoc(a.Parent) {
-			touched = touched || slices.ContainsFunc(changes, func(c cluster.Change) bool { return c.Assoc != nil && c.Assoc.ID == a.ID })
+			touched = touched || slices.ContainsFunc(changes,
+				func(c cluster.Change) bool { return c.Assoc != nil && c.Assoc.ID == a.ID })
 		}
 		if q := after.DefaultQOS(t.Association); touched && q != "" && !slices.Contains(after.Allowed(t.Association), q) {
 			lines = append(lines, m.defaultPlace(q, t.Association))
 		}
 	}
 	if lines != nil {
-		m.wrong(slices.Concat([]string{" These associations don't have access to their default qos.\n Please give them access before they the default can be set to this."}, lines)...)
+		m.wrong(slices.Concat([]string{
+			" These associations don't have access to their default qos.\n Please give them access before they the default can be set to this.",
+		}, lines)...)
 	}
 	return lines != nil
 }
@@ -91,7 +97,8 @@ func (m *manager) stillDefault(entity string, q *mgrQuery) int {
 	for _, a := range m.books.Assocs {
 		switch u := m.books.User(a.User); {
 		case entity == "account" && u != nil && q.has("account", a.Account) && u.DefaultAccount == a.Account:
-			lines = append(lines, fmt.Sprintf("  C = %-15.15s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
+			lines = append(lines,
+				fmt.Sprintf("  C = %-15.15s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
 		case entity == "qos" && a.DefaultQOS != "" && q.has("qos", a.DefaultQOS):
 			line := m.defaultPlace(a.DefaultQOS, a)
 			if a.User == "" { // here a column ends there

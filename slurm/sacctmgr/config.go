@@ -51,7 +51,8 @@ func (m *manager) configuration() int {
 		}
 	}
 	keep := resp.Config.Retention
-	keys := map[string]string{"ArchiveDir": format.Null(keep.Dir), "ArchiveScript": format.Null(keep.Script), "BOOT_TIME": format.Stamp(resp.Booted, "Unknown"),
+	keys := map[string]string{"ArchiveDir": format.Null(keep.Dir),
+		"ArchiveScript": format.Null(keep.Script), "BOOT_TIME": format.Stamp(resp.Booted, "Unknown"),
 		"SLURMDBD_VERSION": front.SlurmVersion, "TrackWCKey": lines["TrackWCKey"], "PrivateData": lines["PrivateData"]}
 	for _, k := range archiveKeys {
 		i := slices.IndexFunc(keep.Rules, func(r cluster.RetainRule) bool { return r.Kind == k.kind })
@@ -87,7 +88,10 @@ func (m *manager) reservations(q *mgrQuery) int {
 	if text, pos := q.span(now, &from, &to); text != "" {
 		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
 	}
-	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{Ahead: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
+	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{
+		Ahead:      true,
+		UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}},
+	})
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return m.sys.Fail("%s", text)
@@ -98,16 +102,34 @@ func (m *manager) reservations(q *mgrQuery) int {
 	})
 	type R = cluster.ResvSpan
 	cols := []front.Column[R]{
-		{Name: "Associations", Head: "Assocs", Width: 10, Of: func(s *R) string { return strings.Join(report.MayUseReservation(m.books, s), ",") }},
+		{
+			Name: "Associations", Head: "Assocs", Width: 10,
+			Of: func(s *R) string { return strings.Join(report.MayUseReservation(m.books, s), ",") },
+		},
 		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*R) string { return resp.Cluster }},
-		{Name: "End TimeEnd", Head: "TimeEnd", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.To, 0)) }},
-		{Name: "Flags", Head: "Flags", Width: 20, Of: func(s *R) string { return show.ResvText(&cluster.Reservation{Flags: s.Flags}) }},
+		{
+			Name: "End TimeEnd", Head: "TimeEnd", Width: 19,
+			Of: func(s *R) string { return front.Stamp(time.Unix(s.To, 0)) },
+		},
+		{
+			Name: "Flags", Head: "Flags", Width: 20,
+			Of: func(s *R) string { return show.ResvText(&cluster.Reservation{Flags: s.Flags}) },
+		},
 		{Name: "ID", Head: "ID", Width: 6, Of: func(s *R) string { return strconv.FormatInt(s.ID, 10) }},
 		{Name: "Name", Head: "Name", Width: 10, Of: func(s *R) string { return s.Name }},
 		{Name: "NodeNames", Head: "NodeName", Width: -15, Of: func(s *R) string { return front.NodeText(s.Nodes) }},
-		{Name: "Start TimeStart", Head: "TimeStart", Width: 19, Of: func(s *R) string { return front.Stamp(time.Unix(s.From, 0)) }},
-		{Name: "TRES", Head: "TRES", Width: 20, Of: func(s *R) string { return "cpu=" + report.PlainNumber(cluster.AmountOf(s.TRES, "cpu")) }},
-		{Name: "UnusedWall", Head: "UnusedWall", Width: 10, Of: func(s *R) string { return report.SixDigits(unusedWall(s, now.Unix())) }},
+		{
+			Name: "Start TimeStart", Head: "TimeStart", Width: 19,
+			Of: func(s *R) string { return front.Stamp(time.Unix(s.From, 0)) },
+		},
+		{
+			Name: "TRES", Head: "TRES", Width: 20,
+			Of: func(s *R) string { return "cpu=" + report.PlainNumber(cluster.AmountOf(s.TRES, "cpu")) },
+		},
+		{
+			Name: "UnusedWall", Head: "UnusedWall", Width: 10,
+			Of: func(s *R) string { return report.SixDigits(unusedWall(s, now.Unix())) },
+		},
 	}
 	return showTable(m, q, cols, "Cluster,Name%15,TRES%30,Start,End,UnusedWall", rows)
 }

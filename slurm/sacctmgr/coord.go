@@ -61,7 +61,8 @@ func (m *manager) coordinators(args []string, add bool) int {
 		return m.wrong(" You need to specify a user list or account list here.")
 	}
 	if add {
-		m.tell(" Adding Coordinator User(s)\n  %s\n To Account(s) and all sub-accounts\n  %s", strings.Join(users, "\n  "), strings.Join(accounts, "\n  "))
+		m.tell(" Adding Coordinator User(s)\n  %s\n To Account(s) and all sub-accounts\n  %s",
+			strings.Join(users, "\n  "), strings.Join(accounts, "\n  "))
 		return m.commit(m.coordChanges(users, accounts, true, nil), "adding coordinators")
 	}
 	if users != nil {
@@ -194,7 +195,10 @@ func (m *manager) events(q *mgrQuery) int {
 	if text, pos := q.span(now, &from, &to); text != "" {
 		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
 	}
-	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{NodeSpans: true, UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}}})
+	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{
+		NodeSpans:  true,
+		UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}},
+	})
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return m.sys.Fail("%s", text)
@@ -215,9 +219,18 @@ func (m *manager) events(q *mgrQuery) int {
 	cols := []front.Column[E]{
 		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*E) string { return resp.Cluster }},
 		{Name: "NodeName", Head: "NodeName", Width: -15, Of: func(s *E) string { return string(s.Node) }},
-		{Name: "TimeStart Start", Head: "TimeStart", Width: 19, Of: func(s *E) string { return front.Stamp(time.Unix(s.From, 0)) }},
-		{Name: "TimeEnd End", Head: "TimeEnd", Width: 19, Of: func(s *E) string { return front.Choose(s.To == 0, "Unknown", front.Stamp(time.Unix(s.To, 0))) }},
-		{Name: "State", Head: "State", Width: 6, Of: func(s *E) string { return front.Choose(s.Down, "DOWN", "DRAIN") + front.Choose(s.Lost, "*", "") }},
+		{
+			Name: "TimeStart Start", Head: "TimeStart", Width: 19,
+			Of: func(s *E) string { return front.Stamp(time.Unix(s.From, 0)) },
+		},
+		{
+			Name: "TimeEnd End", Head: "TimeEnd", Width: 19,
+			Of: func(s *E) string { return front.Choose(s.To == 0, "Unknown", front.Stamp(time.Unix(s.To, 0))) },
+		},
+		{
+			Name: "State", Head: "State", Width: 6,
+			Of: func(s *E) string { return front.Choose(s.Down, "DOWN", "DRAIN") + front.Choose(s.Lost, "*", "") },
+		},
 		{Name: "Reason", Head: "Reason", Width: 30, Of: func(s *E) string { return s.Reason }},
 		{Name: "User", Head: "User", Width: 10, Of: func(s *E) string { return s.By }},
 		{Name: "Duration", Head: "Duration", Width: 13, Of: func(s *E) string {

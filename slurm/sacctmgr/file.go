@@ -131,7 +131,9 @@ func (m *manager) dumpUser(a *cluster.Association) (text string) {
 // dumpAssoc writes what is set at an association itself, limits by the names that Slurm's files have.
 func dumpAssoc(a *cluster.Association) string {
 	text := ":Fairshare=" + sharesText(a)
-	names := map[string]string{"MaxTRES": "MaxTRESPerJob", "MaxTRESMins": "MaxTRESMinsPerJob", "MaxWall": "MaxWallDurationPerJob"}
+	names := map[string]string{
+		"MaxTRES": "MaxTRESPerJob", "MaxTRESMins": "MaxTRESMinsPerJob", "MaxWall": "MaxWallDurationPerJob",
+	}
 	var done []string
 	for _, l := range a.Limits {
 		if slices.Contains(done, l.Name) {
@@ -199,7 +201,8 @@ func (m *manager) load(args []string) int {
 	}
 	defer f.Close()
 	l := &loader{m: m, clean: clean, made: map[string]bool{}, coords: map[string][]string{},
-		accounts: map[string]bool{cluster.RootName: true}, users: map[string]cluster.User{}, assocs: map[cluster.AssocID]bool{}}
+		accounts: map[string]bool{cluster.RootName: true}, users: map[string]cluster.User{},
+		assocs: map[cluster.AssocID]bool{}}
 	if code := l.read(f); code != 0 {
 		return code
 	}
@@ -277,7 +280,10 @@ func (l *loader) read(r io.Reader) int {
 
 func (l *loader) account(name string, list []front.Setting) int {
 	l.accounts[name] = true
-	a, fresh := cluster.Account{Name: name, Description: name, Organization: front.Choose(l.parent == cluster.RootName, name, l.parent)}, true
+	a, fresh := cluster.Account{
+		Name: name, Description: name,
+		Organization: front.Choose(l.parent == cluster.RootName, name, l.parent),
+	}, true
 	if old := l.m.books.Account(name); old != nil {
 		a, fresh = *old, false
 	}
@@ -392,7 +398,8 @@ func (l *loader) place(account, user, part string, list []front.Setting) int {
 	if same {
 		return 0
 	}
-	l.add("association of account "+account+front.Choose(user == "", "", ", user "+user)+front.Choose(part == "", "", ", partition "+part), fresh, cluster.Change{Assoc: &a, Under: under})
+	l.add("association of account "+account+front.Choose(user == "", "", ", user "+user)+front.Choose(part == "", "", ", partition "+part),
+		fresh, cluster.Change{Assoc: &a, Under: under})
 	return 0
 }
 

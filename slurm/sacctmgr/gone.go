@@ -39,7 +39,8 @@ func (m *manager) addGone() int {
 
 func addGoneTo(b *show.Books, c *cluster.Change) {
 	switch {
-	case c.Account != nil && !slices.ContainsFunc(b.Accounts, func(a *cluster.Account) bool { return a.Name == c.Account.Name }):
+	case c.Account != nil && !slices.ContainsFunc(b.Accounts,
+		func(a *cluster.Account) bool { return a.Name == c.Account.Name }):
 		b.Accounts = append(b.Accounts, c.Account)
 	case c.User != nil && b.User(c.User.Name) == nil:
 		b.Users = append(b.Users, c.User)

@@ -24,7 +24,9 @@ var jobSetters = [...]jobSetter{
 	{"admincomment", 12, func(a *cluster.Amendment, v string) bool { a.AdminComment = &v; return true }},
 	{"comment", 7, func(a *cluster.Amendment, v string) bool { a.Comment = &v; return true }},
 	{"derivedexitcode", 12, func(a *cluster.Amendment, v string) (ok bool) { a.Derived, ok = parseExit(v); return ok }},
-	{"derivedexitstring", 12, func(a *cluster.Amendment, v string) bool { a.Comment = &v; return true }}, // Slurm's older name for it
+	{
+		"derivedexitstring", 12, func(a *cluster.Amendment, v string) bool { a.Comment = &v; return true },
+	}, // Slurm's older name for it
 	{"newwckey", 8, func(a *cluster.Amendment, v string) bool { v = strings.ToLower(v); a.WCKey = &v; return true }},
 	{"systemcomment", 13, func(a *cluster.Amendment, v string) bool { a.SystemComment = &v; return true }},
 }
@@ -46,13 +48,15 @@ func parseExit(v string) (*cluster.ExitStatus, bool) {
 // said reads what is to be said of jobs.
 func (m *manager) said(sets []front.Setting) (a cluster.Amendment, code int) {
 	for _, s := range sets {
-		i := slices.IndexFunc(jobSetters[:], func(r jobSetter) bool { return s.Sign == 0 && front.IsKey(s.Key, r.least, r.name) })
+		i := slices.IndexFunc(jobSetters[:],
+			func(r jobSetter) bool { return s.Sign == 0 && front.IsKey(s.Key, r.least, r.name) })
 		if i < 0 {
 			m.wrong(" You didn't give me anything to set")
 			return a, m.unknownQOS(s)
 		}
 		if !jobSetters[i].set(&a, s.Value) {
-			return a, m.wrong("sacctmgr: error: Invalid value for DerivedExitCode ("+s.Value+"): want CODE or CODE:SIGNAL, from 0 to 255", " You didn't give me anything to set")
+			return a, m.wrong("sacctmgr: error: Invalid value for DerivedExitCode ("+s.Value+"): want CODE or CODE:SIGNAL, from 0 to 255",
+				" You didn't give me anything to set")
 		}
 	}
 	return a, 0
@@ -88,7 +92,8 @@ func (m *manager) modifyJobs(q *mgrQuery, sets []front.Setting) int {
 		resp, err := front.Call(m.sys, api.AmendJobs, cluster.AmendJobs{Jobs: part, Amendment: said})
 		switch {
 		case front.IsKind(err, cluster.ErrAccess):
-			return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action", " Error with request: Access/permission denied", "  "+err.Error())
+			return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action",
+				" Error with request: Access/permission denied", "  "+err.Error())
 		case err != nil:
 			return m.wrong(" Error with request: " + err.Error())
 		}
@@ -106,7 +111,9 @@ func (m *manager) jobsOf(q *mgrQuery) (list []cluster.JobRecord, code int) {
 	if text, _ := q.span(m.sys.Now().Local(), &from, &to); text != "" {
 		return nil, m.wrong(" Invalid time specification: " + text)
 	}
-	query := api.HistoryQuery{After: m.after, From: from, HistoryFilter: cluster.HistoryFilter{WCKeys: q.where["wckey"]}}
+	query := api.HistoryQuery{
+		After: m.after, From: from, HistoryFilter: cluster.HistoryFilter{WCKeys: q.where["wckey"]},
+	}
 	for _, w := range q.where["job"] {
 		t, ok := front.ParseTarget(w)
 		if !ok {

@@ -18,21 +18,31 @@ import (
 // associations, then those of QOS.
 func limitAliases() map[string]string {
 	return map[string]string{
-		"grpsubmit": "GrpSubmitJobs", "maxsubmit": "MaxSubmitJobs", "maxtresperjob": "MaxTRES", "maxtresminsperjob": "MaxTRESMins",
-		"maxwalldurationperjob": "MaxWall", "maxtresmin": "MaxTRESMins", "grptresmin": "GrpTRESMins", "grptresrunmin": "GrpTRESRunMins",
-		"maxtrespu": "MaxTRESPerUser", "maxtrespa": "MaxTRESPerAccount", "maxjobspu": "MaxJobsPerUser", "maxjobspa": "MaxJobsPerAccount",
-		"maxsubmitpu": "MaxSubmitJobsPerUser", "maxsubmitpa": "MaxSubmitJobsPerAccount", "maxsubmitjobspu": "MaxSubmitJobsPerUser",
-		"maxsubmitjobspa": "MaxSubmitJobsPerAccount", "maxtresrunminspu": "MaxTRESRunMinsPerUser", "maxtresrunminspa": "MaxTRESRunMinsPerAccount",
-		"maxjobsaccruepu": "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount", "mintresperjob": "MinTRES", "minpriothresh": "MinPrioThreshold", "maxnodespernode": "MaxTRESPerNode",
+		"grpsubmit": "GrpSubmitJobs", "maxsubmit": "MaxSubmitJobs", "maxtresperjob": "MaxTRES",
+		"maxtresminsperjob":     "MaxTRESMins",
+		"maxwalldurationperjob": "MaxWall", "maxtresmin": "MaxTRESMins", "grptresmin": "GrpTRESMins",
+		"grptresrunmin": "GrpTRESRunMins",
+		"maxtrespu":     "MaxTRESPerUser", "maxtrespa": "MaxTRESPerAccount", "maxjobspu": "MaxJobsPerUser",
+		"maxjobspa":   "MaxJobsPerAccount",
+		"maxsubmitpu": "MaxSubmitJobsPerUser", "maxsubmitpa": "MaxSubmitJobsPerAccount",
+		"maxsubmitjobspu": "MaxSubmitJobsPerUser",
+		"maxsubmitjobspa": "MaxSubmitJobsPerAccount", "maxtresrunminspu": "MaxTRESRunMinsPerUser",
+		"maxtresrunminspa": "MaxTRESRunMinsPerAccount",
+		"maxjobsaccruepu":  "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount",
+		"mintresperjob": "MinTRES", "minpriothresh": "MinPrioThreshold",
+		"maxnodespernode": "MaxTRESPerNode",
 	}
 }
 
 // oldLimits are names of limits on one resource.
 func oldLimits() map[string]cluster.Limit {
-	return map[string]cluster.Limit{"grpcpus": {Name: "GrpTRES", TRES: "cpu"}, "grpnodes": {Name: "GrpTRES", TRES: "node"}, "grpmem": {Name: "GrpTRES", TRES: "mem"},
-		"maxcpus": {Name: "MaxTRES", TRES: "cpu"}, "maxnodes": {Name: "MaxTRES", TRES: "node"}, "grpcpumins": {Name: "GrpTRESMins", TRES: "cpu"},
+	return map[string]cluster.Limit{"grpcpus": {Name: "GrpTRES", TRES: "cpu"},
+		"grpnodes": {Name: "GrpTRES", TRES: "node"}, "grpmem": {Name: "GrpTRES", TRES: "mem"},
+		"maxcpus": {Name: "MaxTRES", TRES: "cpu"}, "maxnodes": {Name: "MaxTRES", TRES: "node"},
+		"grpcpumins":    {Name: "GrpTRESMins", TRES: "cpu"},
 		"grpcpurunmins": {Name: "GrpTRESRunMins", TRES: "cpu"}, "maxcpumins": {Name: "MaxTRESMins", TRES: "cpu"},
-		"maxcpusperuser": {Name: "MaxTRESPerUser", TRES: "cpu"}, "maxnodesperuser": {Name: "MaxTRESPerUser", TRES: "node"}}
+		"maxcpusperuser":  {Name: "MaxTRESPerUser", TRES: "cpu"},
+		"maxnodesperuser": {Name: "MaxTRESPerUser", TRES: "node"}}
 }
 
 // oldLimitName is the shortest name of oldLimits that begins with a key of some letters.
@@ -76,7 +86,8 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 			if value != "" && value != "-1" {
 				d, ok := values.ParseTimeLimit(value)
 				if !ok {
-					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
+					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00",
+						key, value)
 				}
 				switch n = int64(d / time.Second); {
 				case value == "0": // nothing at all, which as a job's time limit means no limit
@@ -102,7 +113,8 @@ func limitNumber(key, value string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return -1, fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)\n You didn't give me anything to set", mgrTitle(key), value)
+		return -1, fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)\n You didn't give me anything to set",
+			mgrTitle(key), value)
 	}
 	return n, nil
 }
@@ -120,7 +132,10 @@ func mgrTitle(key string) string {
 // isTRES reports whether something is counted by that name: Slurm's own resources, and devices and licences by theirs.
 func isTRES(name string) bool {
 	kind, _, named := strings.Cut(name, "/")
-	return slices.Contains(show.SlurmTRES(), name) || named && slices.Contains([]string{"gres", "license", "bb", "fs", "ic"}, kind)
+	return slices.Contains(show.SlurmTRES(), name) || named && slices.Contains([]string{
+		"gres", "license", "bb", "fs", "ic",
+	},
+		kind)
 }
 
 // unknownTRES refuses a name that nothing is counted by: a limit on it would hold nothing.
@@ -285,7 +300,8 @@ func setPeriod(to *cluster.Period, s front.Setting) error {
 	if p == "NONE" || p == "-1" {
 		p = cluster.ResetNever
 	} else if !slices.Contains(cluster.Periods(), p) {
-		return fmt.Errorf(" Invalid value for %s (%s): it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY; RawUsage=0 sets usage to zero now", s.Key, s.Value)
+		return fmt.Errorf(" Invalid value for %s (%s): it is NONE, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY; RawUsage=0 sets usage to zero now",
+			s.Key, s.Value)
 	}
 	*to = p
 	return nil

@@ -16,7 +16,7 @@ func (m *manager) modify(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
-	if entity != "account" && entity != "user" && entity != "qos" && entity != "cluster" && entity != "job" {
+	if !slices.Contains([]string{"account", "user", "qos", "cluster", "job", "federation"}, entity) {
 		return m.noEntity(args, modifyInput)
 	}
 	var conds []string
@@ -48,7 +48,12 @@ func (m *manager) modify(args []string) int {
 	switch entity {
 	case "qos":
 		return m.modifyQOS(q, sets)
+	case "federation":
+		return modifyFederation(m, q, sets)
 	case "cluster":
+		if slices.ContainsFunc(sets, ofFederation) {
+			return modifyMembers(m, q, sets)
+		}
 		return m.modifyRoot(q, sets)
 	case "job":
 		return m.modifyJobs(q, sets)
@@ -78,7 +83,8 @@ func (m *manager) modifyRoot(q *mgrQuery, sets []front.Setting) int {
 		}
 	}
 	m.tell(" Setting\n  Default Limits:\n%s", strings.Join(assocTold(&shown, given, ""), "\n"))
-	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)}, []cluster.Change{{Assoc: &n}})
+	return m.modified(" Modified cluster defaults for associations...", []string{m.place(old)},
+		[]cluster.Change{{Assoc: &n}})
 }
 
 func (m *manager) modifyQOS(q *mgrQuery, sets []front.Setting) int {
@@ -165,7 +171,8 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 			case front.IsKey(s.Key, 3, "parent") && entity == "account":
 				above := m.books.Find(strings.ToLower(s.Value), "", "")
 				if above == nil {
-					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.")
+					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster,
+						"        Contact your admin to add this account.")
 				}
 				n.Parent = above.ID
 			default:
@@ -260,8 +267,8 @@ func (m *manager) remove(args []string) int {
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
 	}
-	if entity == "coordinator" {
-		return m.coordinators(args[1:], false)
+	if slices.Contains([]string{"coordinator", "federation"}, entity) {
+		return removeOther(m, entity, args[1:])
 	}
 	if entity != "account" && entity != "user" && entity != "qos" {
 		return m.noEntity(args, deleteInput)
@@ -350,7 +357,8 @@ func (m *manager) removePlaces(q *mgrQuery) int {
 			continue
 		}
 		changes = append(changes, cluster.Change{Assoc: a, Delete: true})
-		places = append(places, fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
+		places = append(places,
+			fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
 		if left[a.User]--; left[a.User] == 0 {
 			gone = append(gone, a.User)
 		}

@@ -41,20 +41,47 @@ func (m *manager) Asked() *data.Ask { return &m.data }
 
 // Options are those of the command line, which are fields of a manager.
 var Options = []opt.Option[manager]{
-	{Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking", Set: func(m *manager, _ string) error { m.immediate = true; return nil }},
+	{
+		Long: "immediate", Short: 'i', On: opt.Sacctmgr, Help: "commit without asking",
+		Set: func(m *manager, _ string) error { m.immediate = true; return nil },
+	},
 	{Long: "json", Arg: opt.Optional, On: opt.Sacctmgr, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(m *manager, v string) error { return m.data.JSON(v) }},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Sacctmgr, Meta: "version", Newer: true, Help: "print YAML, as --json",
 		Set: func(m *manager, v string) error { return m.data.Yaml(v) }},
-	{Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers", Set: func(m *manager, _ string) error { m.report.NoHeader = true; return nil }},
-	{Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so", Set: func(*manager, string) error { return nil }},
-	{Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |", Set: func(m *manager, _ string) error { m.report.Parse = 1; return nil }},
-	{Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |", Set: func(m *manager, _ string) error { m.report.Parse = 2; return nil }},
-	{Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages", Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil }},
-	{Long: "readonly", Short: 'r', On: opt.Sacctmgr, Help: "change nothing", Set: func(m *manager, _ string) error { m.readOnly = true; return nil }},
-	{Long: "associations", Short: 's', On: opt.Sacctmgr, Help: "with associations, as withassoc", Set: func(m *manager, _ string) error { m.withAssoc = true; return nil }},
-	{Long: "verbose", Short: 'v', On: opt.Sacctmgr, Help: "more messages", Set: func(*manager, string) error { return nil }},
+	{
+		Long: "noheader", Short: 'n', On: opt.Sacctmgr, Help: "no line of headers",
+		Set: func(m *manager, _ string) error { m.report.NoHeader = true; return nil },
+	},
+	{
+		Long: "oneliner", Short: 'o', On: opt.Sacctmgr, Help: "one line a record: always so",
+		Set: func(*manager, string) error { return nil },
+	},
+	{
+		Long: "parsable", Short: 'p', On: opt.Sacctmgr, Help: "fields end with |",
+		Set: func(m *manager, _ string) error { m.report.Parse = 1; return nil },
+	},
+	{
+		Long: "parsable2", Short: 'P', On: opt.Sacctmgr, Help: "fields are separated by |",
+		Set: func(m *manager, _ string) error { m.report.Parse = 2; return nil },
+	},
+	{
+		Long: "quiet", Short: 'Q', On: opt.Sacctmgr, Help: "fewer messages",
+		Ignored: "there are none that could be left out", Set: func(*manager, string) error { return nil },
+	},
+	{
+		Long: "readonly", Short: 'r', On: opt.Sacctmgr, Help: "change nothing",
+		Set: func(m *manager, _ string) error { m.readOnly = true; return nil },
+	},
+	{
+		Long: "associations", Short: 's', On: opt.Sacctmgr, Help: "with associations, as withassoc",
+		Set: func(m *manager, _ string) error { m.withAssoc = true; return nil },
+	},
+	{
+		Long: "verbose", Short: 'v', On: opt.Sacctmgr, Help: "more messages",
+		Set: func(*manager, string) error { return nil },
+	},
 	{Long: "version", Short: 'V', On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print a short help"},
@@ -71,7 +98,7 @@ const (
 
 // otherEntities are what Slurm's sacctmgr knows besides, with what there is in their place.
 func otherEntities() map[string]string {
-	return map[string]string{"federation": "there is one cluster", "resource": "licenses are part of the configuration"}
+	return map[string]string{"resource": "licenses are part of the configuration"}
 }
 
 // noEntity answers a command about nothing that is known.
@@ -100,7 +127,7 @@ func mgrEntity(word string) string {
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
 		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
-		{"configuration", 2}, {"reservation", 3}, {"job", 1}, {"instance", 2}} {
+		{"configuration", 2}, {"reservation", 3}, {"job", 1}, {"instance", 2}, {"federation", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -158,69 +185,6 @@ func (m *manager) elsewhere(list string) bool {
 	return list != "" && !slices.Contains(mgrNameList(list), strings.ToLower(m.books.Cluster))
 }
 
-// conditions reads names, key=value conditions and the words that go with show.
-func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
-	q := &mgrQuery{where: map[string][]string{}, withAssoc: m.withAssoc}
-	for _, a := range args {
-		key, value, isSet := strings.Cut(a, "=")
-		key = strings.ToLower(key)
-		switch {
-		case key == "where" || key == "set":
-		case !isSet && front.IsKey(key, 5, "withassoc"):
-			q.withAssoc = true
-		case !isSet && key == "tree":
-			q.tree = true
-		case !isSet && front.IsKey(key, 5, "withcoordinator"):
-			q.withCoord = true
-		case isSet && front.IsKey(key, 2, "start", "starttime") && timed(entity):
-			q.from = value
-		case isSet && front.IsKey(key, 2, "end", "endtime") && timed(entity):
-			q.to = value
-		case isSet && front.IsKey(key, 2, "nodes") && timed(entity):
-			q.where["node"] = append(q.where["node"], expandNames(value)...)
-		case isSet && (front.IsKey(key, 4, "action") || front.IsKey(key, 4, "actor")) && entity == "transaction":
-			q.where[key] = append(q.where[key], strings.ToLower(value))
-		case !isSet && front.IsKey(key, 3, "all_time") && entity == "event":
-			q.from = "1970-01-02"
-		case !isSet && front.IsKey(key, 5, "withdeleted") && slices.Contains([]string{"account", "association", "cluster", "qos", "user"}, entity):
-			q.withGone = true
-		case !isSet && (front.IsKey(key, 5, "withdeleted", "withrawqoslevel", "withclusters") || front.IsKey(key, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")):
-			return nil, m.wrong("sacctmgr: error: muster's sacctmgr has no " + a + ": leave it out")
-		case !isSet && entity != "reservation" && entity != "job":
-			q.where[entity] = append(q.where[entity], mgrNameList(a)...)
-		case front.IsKey(key, 1, "format"):
-			q.format = strings.Trim(value, `"'`) // as programs write it that start no shell
-		case key == "name" || key == "names" || key == entity || key == entity+"s":
-			q.where[entity] = append(q.where[entity], mgrNameList(value)...)
-		case entity == "job" && front.IsKey(key, 2, "jobid"):
-			q.where["job"] = append(q.where["job"], front.SplitOutside(value)...)
-		case front.IsKey(key, 2, "accounts", "acct"):
-			q.where["account"] = append(q.where["account"], mgrNameList(value)...)
-		case front.IsKey(key, 1, "users"):
-			q.where["user"] = append(q.where["user"], mgrNameList(value)...)
-		case front.IsKey(key, 1, "wckeys") && (entity == "user" || entity == "wckey" || entity == "job"):
-			q.where["wckey"] = append(q.where["wckey"], mgrNameList(value)...)
-		case key == "id" && (entity == "wckey" || entity == "reservation"):
-			q.where["id"] = append(q.where["id"], front.SplitList(value)...)
-		case front.IsKey(key, 3, "partitions"):
-			q.where["partition"] = append(q.where["partition"], mgrNameList(value)...)
-		case front.IsKey(key, 2, "clusters"):
-			q.elsewhere = q.elsewhere || m.elsewhere(value)
-		default:
-			if !m.modifies && entity != "reservation" {
-				return nil, m.wrong(" Unknown condition: " + a)
-			}
-			return nil, m.wrong(" Unknown condition: "+a, " Use keyword 'set' to modify value")
-		}
-	}
-	return q, -1
-}
-
-// timed reports whether what is shown of an entity belongs to a time.
-func timed(entity string) bool {
-	return slices.Contains([]string{"event", "transaction", "reservation", "job"}, entity)
-}
-
 // commit asks, and sends the changes.
 func (m *manager) commit(changes []cluster.Change, what string) int {
 	if !m.immediate && !m.agreed() {
@@ -234,7 +198,8 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 	}
 	text, _ := front.ErrorText(err)
 	if front.IsKind(err, cluster.ErrAccess) && !strings.HasPrefix(what, "adding") {
-		return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action", " Error with request: "+text)
+		return m.wrong("sacctmgr: error: Your user doesn't have privilege to perform this action",
+			" Error with request: "+text)
 	}
 	if front.IsKind(err, cluster.ErrJobsActive) {
 		return m.wrong(" Error with request: Job(s) active, cancel job(s) before remove", "  "+err.Error())
@@ -272,6 +237,9 @@ func (m *manager) add(args []string) int {
 	entity := ""
 	if len(args) > 0 {
 		entity = mgrEntity(args[0])
+	}
+	if entity == "federation" {
+		return addFederation(m, args[1:])
 	}
 	for _, a := range args {
 		if key, value, isSet := strings.Cut(a, "="); isSet && front.IsKey(strings.ToLower(key), 2, "clusters") && m.elsewhere(value) {
@@ -373,7 +341,8 @@ func (m *manager) addAccounts(args []string) int {
 	}
 	above := m.books.Find(parent, "", "")
 	if above == nil {
-		return m.wrong(" Parent account '"+parent+"' doesn't exist on cluster "+m.books.Cluster, "        Contact your admin to add this account.", " No associations created.")
+		return m.wrong(" Parent account '"+parent+"' doesn't exist on cluster "+m.books.Cluster,
+			"        Contact your admin to add this account.", " No associations created.")
 	}
 	model.Parent = above.ID
 	var changes []cluster.Change
@@ -384,7 +353,8 @@ func (m *manager) addAccounts(args []string) int {
 		}
 		acct, as := a, model
 		acct.Name, as.Account = name, name
-		acct.Description, acct.Organization = cmp.Or(a.Description, name), cmp.Or(a.Organization, front.Choose(parent == cluster.RootName, name, parent))
+		acct.Description = cmp.Or(a.Description, name)
+		acct.Organization = cmp.Or(a.Organization, front.Choose(parent == cluster.RootName, name, parent))
 		changes, made = append(changes, cluster.Change{Account: &acct}, cluster.Change{Assoc: &as}), append(made, name)
 	}
 	if len(made) == 0 {
@@ -440,7 +410,8 @@ func (m *manager) addQOS(args []string) int {
 	if len(made) == 0 {
 		return m.nothing(" Nothing new added.")
 	}
-	m.tell(" Adding QOS(s)\n  %s\n Settings\n  Description    = %s", strings.Join(made, "\n  "), cmp.Or(model.Description, made[0]))
+	m.tell(" Adding QOS(s)\n  %s\n Settings\n  Description    = %s", strings.Join(made, "\n  "),
+		cmp.Or(model.Description, made[0]))
 	for _, line := range qosTold(&model, given) {
 		m.tell("%s", line)
 	}
@@ -471,7 +442,8 @@ func (m *manager) checkQOS(label string, s front.Setting) int {
 	}
 	for _, w := range mgrNameList(s.Value) {
 		if w != "" && !slices.Contains(all, w) {
-			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","), " Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
+			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","),
+				" Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 		}
 	}
 	return 0

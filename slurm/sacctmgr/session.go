@@ -49,16 +49,28 @@ func (m *manager) verbs() []mgrVerb {
 	set := func(f func()) func([]string) int { return func([]string) int { f(); return 0 } }
 	return []mgrVerb{
 		{"add", 1, "<ENTITY> <SPECS>", "add an entity", writesVerb, m.add},
-		{"archive", 2, "<DUMP/LOAD> <SPECS>", "write old records of history into files, or bring them back", writesVerb, m.archive},
-		{"associations", 3, "", "from now on show and list have the associations too", wordVerb, set(func() { m.withAssoc = true })},
+		{
+			"archive", 2, "<DUMP/LOAD> <SPECS>",
+			"write old records of history into files, or bring them back", writesVerb, m.archive,
+		},
+		{
+			"associations", 3, "", "from now on show and list have the associations too", wordVerb,
+			set(func() { m.withAssoc = true }),
+		},
 		{"clear", 2, "stats", "count the calls of servers anew", writesVerb, m.clear},
 		{"create", 2, "<ENTITY> <SPECS>", "same as add", writesVerb, m.add},
 		{"delete", 3, namesWhat, "delete what is named", writesVerb, m.remove},
-		{"dump", 1, "<CLUSTER> [File=<FILENAME>]", "write the tree of accounts into a file, CLUSTER.cfg by default", writesVerb, m.dump},
+		{
+			"dump", 1, "<CLUSTER> [File=<FILENAME>]",
+			"write the tree of accounts into a file, CLUSTER.cfg by default", writesVerb, m.dump,
+		},
 		{"exit", 4, "", "end sacctmgr", wordVerb, set(func() { m.over = true })},
 		{"help", 4, "", "print this", wordVerb, m.help},
 		{"list", 1, namesWhat, "show what is named, or all", readsVerb, m.show},
-		{"load", 2, "<FILE> [<SPECS>]", "read in the file of a dump; with clean what it lacks goes", writesVerb, m.load},
+		{
+			"load", 2, "<FILE> [<SPECS>]", "read in the file of a dump; with clean what it lacks goes",
+			writesVerb, m.load,
+		},
 		{"modify", 1, namesWhat, "modify what is named", writesVerb, m.modify},
 		{"oneliner", 1, "", "a record is a line: it always is", wordVerb, set(func() {})},
 		{"quiet", 3, "", "fewer messages: there are none that could be left out", wordVerb, set(func() {})},
@@ -92,7 +104,7 @@ func (m *manager) help([]string) int {
 	for _, v := range append(m.verbs(), mgrVerb{name: "!!", help: "in a session: repeat the last command"}) {
 		m.tell("  %-38s %s", strings.TrimSpace(v.name+" "+v.args), v.help)
 	}
-	m.tell("\nEntities: account, association, cluster, configuration, coordinator, event, job, problem, qos, reservation,\nrunawayjobs, stats, transaction, tres, user, wckey")
+	m.tell("\nEntities: account, association, cluster, configuration, coordinator, event, federation, job, problem, qos, reservation,\nrunawayjobs, stats, transaction, tres, user, wckey")
 	return 0
 }
 

@@ -54,8 +54,10 @@ func TestCommitPrompt(t *testing.T) {
 func TestFieldsOfEntities(t *testing.T) {
 	books := &show.Books{}
 	books.Assocs = []*cluster.Association{{ID: 1, Account: "root"}}
-	rows := map[string]mgrRow{"account": {account: &cluster.Account{Name: "a"}}, "user": {user: &cluster.User{Name: "u"}},
-		"association": {assoc: books.Assocs[0]}, "qos": {qos: &cluster.QOS{Name: "q"}}, "tres": {tres: "cpu", number: 1}}
+	rows := map[string]mgrRow{"account": {account: &cluster.Account{Name: "a"}},
+		"user":        {user: &cluster.User{Name: "u"}},
+		"association": {assoc: books.Assocs[0]}, "qos": {qos: &cluster.QOS{Name: "q"}},
+		"tres": {tres: "cpu", number: 1}}
 	own := map[string]string{"AdminLevel": "user"}
 	for entity, row := range rows {
 		row.books = books

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/federation"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
@@ -23,10 +24,14 @@ type mgrRow struct {
 	assoc   *cluster.Association
 	qos     *cluster.QOS
 	tres    string
-	number  int // of the TRES
+	number  int // of the TRES, or of the cluster in its federation
 	depth   int
 	host    string // of a cluster, where it is asked
-	books   *show.Books
+
+	isCluster  bool
+	federation string // that the cluster is in
+	member     *federation.Member
+	books      *show.Books
 }
 
 // limits are those of the line's association or QOS.
@@ -41,7 +46,10 @@ func (r *mgrRow) limits() cluster.Limits {
 }
 
 func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
-	return front.Column[mgrRow]{Name: name, Head: head, Width: width, Of: func(r *mgrRow) string { return show.LimitText(r.limits(), limit) }}
+	return front.Column[mgrRow]{
+		Name: name, Head: head, Width: width,
+		Of: func(r *mgrRow) string { return show.LimitText(r.limits(), limit) },
+	}
 }
 
 func oldColumn(name string, width int, limit, tres string) front.Column[mgrRow] {
@@ -66,29 +74,39 @@ func wallColumn(name string) front.Column[mgrRow] {
 
 // mgrColumns are all fields that sacctmgr shows.
 func mgrColumns() []front.Column[mgrRow] {
-	return slices.Concat(mgrNames(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+	return slices.Concat(mgrNames(), fedColumns(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
 func mgrLimits() []front.Column[mgrRow] {
 	return []front.Column[mgrRow]{
 		limitColumn("GrpTRES", "GrpTRES", 13, "GrpTRES"), limitColumn("GrpTRESMins", "GrpTRESMins", 13, "GrpTRESMins"),
-		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"), limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
-		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"), limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
-		limitColumn("MaxTRES MaxTRESPerJob", "MaxTRES", 13, "MaxTRES"), limitColumn("MaxTRESPerNode", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
+		limitColumn("GrpTRESRunMins", "GrpTRESRunMins", 13, "GrpTRESRunMins"),
+		limitColumn("GrpJobs", "GrpJobs", 7, "GrpJobs"),
+		limitColumn("GrpJobsAccrue", "GrpJobsAccrue", 13, "GrpJobsAccrue"),
+		limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
+		limitColumn("MaxTRES MaxTRESPerJob", "MaxTRES", 13, "MaxTRES"),
+		limitColumn("MaxTRESPerNode", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
 		limitColumn("MaxTRESMins MaxTRESMinsPerJob", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall"),
-		limitColumn("MaxJobs", "MaxJobs", 7, "MaxJobs"), limitColumn("MaxJobsAccrue", "MaxJobsAccrue", 13, "MaxJobsAccrue"),
-		limitColumn("MaxSubmitJobs", "MaxSubmit", 9, "MaxSubmitJobs"), limitColumn("MinPrioThreshold", "MinPrioThres", 12, "MinPrioThreshold"),
-		limitColumn("MaxTRESPU MaxTRESPerUser", "MaxTRESPU", 13, "MaxTRESPerUser"), limitColumn("MaxJobsPU MaxJobsPerUser", "MaxJobsPU", 9, "MaxJobsPerUser"),
+		limitColumn("MaxJobs", "MaxJobs", 7, "MaxJobs"),
+		limitColumn("MaxJobsAccrue", "MaxJobsAccrue", 13, "MaxJobsAccrue"),
+		limitColumn("MaxSubmitJobs", "MaxSubmit", 9, "MaxSubmitJobs"),
+		limitColumn("MinPrioThreshold", "MinPrioThres", 12, "MinPrioThreshold"),
+		limitColumn("MaxTRESPU MaxTRESPerUser", "MaxTRESPU", 13, "MaxTRESPerUser"),
+		limitColumn("MaxJobsPU MaxJobsPerUser", "MaxJobsPU", 9, "MaxJobsPerUser"),
 		limitColumn("MaxSubmitPU MaxSubmitJobsPU MaxSubmitJobsPerUser", "MaxSubmitPU", 11, "MaxSubmitJobsPerUser"),
-		limitColumn("MaxTRESPA MaxTRESPerAccount", "MaxTRESPA", 13, "MaxTRESPerAccount"), limitColumn("MaxJobsPA MaxJobsPerAccount", "MaxJobsPA", 9, "MaxJobsPerAccount"),
-		limitColumn("MaxSubmitPA MaxSubmitJobsPA MaxSubmitJobsPerAccount", "MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"),
+		limitColumn("MaxTRESPA MaxTRESPerAccount", "MaxTRESPA", 13, "MaxTRESPerAccount"),
+		limitColumn("MaxJobsPA MaxJobsPerAccount", "MaxJobsPA", 9, "MaxJobsPerAccount"),
+		limitColumn("MaxSubmitPA MaxSubmitJobsPA MaxSubmitJobsPerAccount", "MaxSubmitPA", 11,
+			"MaxSubmitJobsPerAccount"),
 		limitColumn("MaxJobsAccruePU MaxJobsAccruePerUser", "MaxJobsAccruePU", 15, "MaxJobsAccruePerUser"),
 		limitColumn("MaxJobsAccruePA MaxJobsAccruePerAccount", "MaxJobsAccruePA", 15, "MaxJobsAccruePerAccount"),
 		limitColumn("MaxTRESRunMinsPU MaxTRESRunMinsPerUser", "MaxTRESRunMinsPU", 15, "MaxTRESRunMinsPerUser"),
 		limitColumn("MaxTRESRunMinsPA MaxTRESRunMinsPerAccount", "MaxTRESRunMinsPA", 15, "MaxTRESRunMinsPerAccount"),
 		limitColumn("MinTRES MinTRESPerJob", "MinTRES", 13, "MinTRES"),
-		oldColumn("GrpNodes", 8, "GrpTRES", "node"), oldColumn("GrpCPUs", 8, "GrpTRES", "cpu"), oldColumn("GrpMem", 7, "GrpTRES", "mem"),
-		oldColumn("GrpCPUMins", 11, "GrpTRESMins", "cpu"), oldColumn("MaxNodes", 8, "MaxTRES", "node"), oldColumn("MaxCPUs", 8, "MaxTRES", "cpu"),
+		oldColumn("GrpNodes", 8, "GrpTRES", "node"), oldColumn("GrpCPUs", 8, "GrpTRES", "cpu"),
+		oldColumn("GrpMem", 7, "GrpTRES", "mem"),
+		oldColumn("GrpCPUMins", 11, "GrpTRESMins", "cpu"), oldColumn("MaxNodes", 8, "MaxTRES", "node"),
+		oldColumn("MaxCPUs", 8, "MaxTRES", "cpu"),
 		oldColumn("MaxCPUMins", 11, "MaxTRESMins", "cpu"),
 	}
 }
@@ -148,7 +166,10 @@ func mgrNames() []front.Column[mgrRow] {
 				return front.Choose(r.books.Has(u.DefaultAccount, u.Name), u.DefaultAccount, "")
 			})
 		}},
-		{Name: "DefaultWCKey", Head: "Def WCKey", Width: 10, Of: func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) }},
+		{
+			Name: "DefaultWCKey", Head: "Def WCKey", Width: 10,
+			Of: func(r *mgrRow) string { return ofUser(r, func(u *cluster.User) string { return u.DefaultWCKey }) },
+		},
 		{Name: "AdminLevel", Head: "Admin", Width: 9, Of: func(r *mgrRow) string {
 			return ofUser(r, func(u *cluster.User) string { return cmp.Or(u.AdminLevel, "None") })
 		}},
@@ -168,10 +189,13 @@ func mgrNames() []front.Column[mgrRow] {
 			}
 			return ofQOS(r, func(q *cluster.QOS) string { return q.Name })
 		}},
-		{Name: "Type", Head: "Type", Width: 8, Of: func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t }},
+		{
+			Name: "Type", Head: "Type", Width: 8,
+			Of: func(r *mgrRow) string { t, _, _ := strings.Cut(r.tres, "/"); return t },
+		},
 		{Name: "ID", Head: "ID", Width: 6, Of: func(r *mgrRow) string {
 			switch {
-			case r.tres != "":
+			case r.tres != "" || r.isCluster: // in its federation
 				return strconv.Itoa(r.number)
 			case r.qos != nil:
 				return strconv.Itoa(int(r.qos.ID))
@@ -186,7 +210,13 @@ func mgrNames() []front.Column[mgrRow] {
 
 func mgrAssocTexts() []front.Column[mgrRow] {
 	return []front.Column[mgrRow]{
-		{Name: "Partition", Head: "Partition", Width: 10, Of: func(r *mgrRow) string { return ofAssoc(r, func(a *cluster.Association) string { return a.Partition }) }},
+		{
+			Name: "Partition", Head: "Partition", Width: 10,
+			Of: func(r *mgrRow) string {
+				return ofAssoc(r,
+					func(a *cluster.Association) string { return a.Partition })
+			},
+		},
 		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
 				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" {
@@ -287,7 +317,8 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 	case entity == "tres":
 		return "Type,Name%15,ID"
 	}
-	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS" +
+		front.Choose(len(q.where[withFed]) > 0, ",Federation,ID,Features,FedState", "")
 }
 
 // show prints the records of an entity that the conditions select.
@@ -299,7 +330,7 @@ func (m *manager) show(args []string) int {
 	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
-	q, code := m.conditions(entity, args[1:])
+	q, code := conditionsOf(m, entity, args[1:])
 	if code >= 0 {
 		return code
 	}
@@ -319,6 +350,8 @@ func (m *manager) show(args []string) int {
 		return m.reservations(q)
 	case "wckey":
 		return wckeys(m, q)
+	case "federation":
+		return showFederation(m, q)
 	case "problem":
 		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
 	case "runawayjobs":
@@ -344,34 +377,9 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 	b := m.books
 	switch entity {
 	case "account":
-		for _, a := range b.Accounts {
-			if !q.has("account", a.Name) {
-				continue
-			}
-			if !q.withAssoc {
-				rows = append(rows, mgrRow{account: a, books: b})
-				continue
-			}
-			for _, t := range show.TreeOf(b.Assocs) {
-				if t.Account == a.Name {
-					rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
-				}
-			}
-		}
+		return accountRows(b, q)
 	case "user":
-		for _, u := range b.Users {
-			if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }) {
-				continue
-			}
-			if !q.withAssoc {
-				rows = append(rows, mgrRow{user: u, books: b})
-			}
-			for _, a := range b.Assocs {
-				if q.withAssoc && a.User == u.Name && q.has("account", a.Account) {
-					rows = append(rows, mgrRow{user: u, assoc: a, books: b})
-				}
-			}
-		}
+		return userRows(b, q)
 	case "association":
 		for _, t := range show.TreeOf(b.Assocs) {
 			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
@@ -385,18 +393,64 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "tres":
-		for i, name := range report.TrackedTRES(&b.BooksResponse) {
-			n := i + 1
-			if i >= len(show.SlurmTRES()) {
-				n = report.FirstOwnTRES + i - len(show.SlurmTRES())
-			}
-			rows = append(rows, mgrRow{tres: name, number: n, books: b})
-		}
+		return tresRows(b)
 	case "cluster":
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
 			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
 		}
-		rows = append(rows, peerRows(m, q)...)
+		return withFederation(m, append(rows, peerRows(m, q)...))
+	}
+	return rows
+}
+
+// accountRows are accounts, each or by its associations.
+func accountRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+	for _, a := range b.Accounts {
+		if !q.has("account", a.Name) {
+			continue
+		}
+		if !q.withAssoc {
+			rows = append(rows, mgrRow{account: a, books: b})
+			continue
+		}
+		for _, t := range show.TreeOf(b.Assocs) {
+			if t.Account == a.Name {
+				rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
+			}
+		}
+	}
+	return rows
+}
+
+// userRows are users, each or by their associations.
+func userRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+	asked := func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }
+	for _, u := range b.Users {
+		if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, asked) {
+			continue
+		}
+		if !q.withAssoc {
+			rows = append(rows, mgrRow{user: u, books: b})
+			continue
+		}
+		for _, a := range b.Assocs {
+			if a.User == u.Name && q.has("account", a.Account) {
+				rows = append(rows, mgrRow{user: u, assoc: a, books: b})
+			}
+		}
+	}
+	return rows
+}
+
+// tresRows are what is tracked, Slurm's first.
+func tresRows(b *show.Books) (rows []mgrRow) {
+	own := len(show.SlurmTRES())
+	for i, name := range report.TrackedTRES(&b.BooksResponse) {
+		n := i + 1
+		if i >= own {
+			n = report.FirstOwnTRES + i - own
+		}
+		rows = append(rows, mgrRow{tres: name, number: n, books: b})
 	}
 	return rows
 }

@@ -21,19 +21,28 @@ type mgrLabel struct {
 }
 
 func assocLabels() []mgrLabel {
-	return []mgrLabel{{"GrpJobs", "GrpJobs", 0}, {"GrpJobsAccrue", "GrpJobsAccrue", 25}, {"GrpSubmitJobs", "GrpSubmitJobs", 0}, {"GrpTRES", "GrpTRES", 0},
-		{"GrpTRESMins", "GrpTRESMins", 0}, {"GrpTRESRunMins", "GrpTRESRunMins", 0}, {"GrpWall", "GrpWall", 0}, {"MaxJobs", "MaxJobs", 0},
-		{"MaxJobsAccrue", "MaxJobsPrioAcc", 0}, {"MaxSubmitJobs", "MaxSubmitJobs", 0}, {"MaxTRES", "MaxTRES", 0}, {"MaxTRESPerNode", "MaxTRESPerNode", 0},
+	return []mgrLabel{{"GrpJobs", "GrpJobs", 0}, {"GrpJobsAccrue", "GrpJobsAccrue", 25},
+		{"GrpSubmitJobs", "GrpSubmitJobs", 0}, {"GrpTRES", "GrpTRES", 0},
+		{"GrpTRESMins", "GrpTRESMins", 0}, {"GrpTRESRunMins", "GrpTRESRunMins", 0},
+		{"GrpWall", "GrpWall", 0}, {"MaxJobs", "MaxJobs", 0},
+		{"MaxJobsAccrue", "MaxJobsPrioAcc", 0}, {"MaxSubmitJobs", "MaxSubmitJobs", 0},
+		{"MaxTRES", "MaxTRES", 0}, {"MaxTRESPerNode", "MaxTRESPerNode", 0},
 		{"MaxTRESMins", "MaxTRESMins", 0}, {"MaxWall", "MaxWall", 0}, {"MinPrioThreshold", "MinPrioThresh", 0}}
 }
 
 func qosLabels() []mgrLabel {
-	return []mgrLabel{{"GrpJobs", "GrpJobs", 0}, {"GrpJobsAccrue", "GrpJobsAccrue", 0}, {"GrpSubmitJobs", "GrpSubmitJobs", 0}, {"GrpTRES", "GrpTRES", 0},
-		{"GrpTRESMins", "GrpTRESMins", 0}, {"GrpTRESRunMins", "GrpTRESRunMins", 0}, {"GrpWall", "GrpWall", 0}, {"MaxJobsAccruePerAccount", "MaxJobsAccruePerAccount", 0},
-		{"MaxJobsAccruePerUser", "MaxJobsAccruePerUser", 0}, {"MaxJobsPerAccount", "MaxJobsPerAccount", 0}, {"MaxJobsPerUser", "MaxJobsPerUser", 15},
-		{"MaxSubmitJobsPerAccount", "MaxSubmitJobsPerAccount", 0}, {"MaxSubmitJobsPerUser", "MaxSubmitJobsPerUser", 0}, {"MaxTRESPerAccount", "MaxTRESPerAccount", 0},
-		{"MaxTRES", "MaxTRESPerJob", 0}, {"MaxTRESPerNode", "MaxTRESPerNode", 0}, {"MaxTRESPerUser", "MaxTRESPerUser", 0}, {"MinPrioThreshold", "MinPrioThresh", 0},
-		{"MinTRES", "MinTRESPerJob", 0}, {"MaxTRESMins", "MaxTRESMins", 0}, {"MaxTRESRunMinsPerAccount", "MaxTRESRUNMinsPerAccount", 0},
+	return []mgrLabel{{"GrpJobs", "GrpJobs", 0}, {"GrpJobsAccrue", "GrpJobsAccrue", 0},
+		{"GrpSubmitJobs", "GrpSubmitJobs", 0}, {"GrpTRES", "GrpTRES", 0},
+		{"GrpTRESMins", "GrpTRESMins", 0}, {"GrpTRESRunMins", "GrpTRESRunMins", 0},
+		{"GrpWall", "GrpWall", 0}, {"MaxJobsAccruePerAccount", "MaxJobsAccruePerAccount", 0},
+		{"MaxJobsAccruePerUser", "MaxJobsAccruePerUser", 0}, {"MaxJobsPerAccount", "MaxJobsPerAccount", 0},
+		{"MaxJobsPerUser", "MaxJobsPerUser", 15},
+		{"MaxSubmitJobsPerAccount", "MaxSubmitJobsPerAccount", 0},
+		{"MaxSubmitJobsPerUser", "MaxSubmitJobsPerUser", 0}, {"MaxTRESPerAccount", "MaxTRESPerAccount", 0},
+		{"MaxTRES", "MaxTRESPerJob", 0}, {"MaxTRESPerNode", "MaxTRESPerNode", 0},
+		{"MaxTRESPerUser", "MaxTRESPerUser", 0}, {"MinPrioThreshold", "MinPrioThresh", 0},
+		{"MinTRES", "MinTRESPerJob", 0}, {"MaxTRESMins", "MaxTRESMins", 0},
+		{"MaxTRESRunMinsPerAccount", "MaxTRESRUNMinsPerAccount", 0},
 		{"MaxTRESRunMinsPerUser", "MaxTRESRUNMinsPerUser", 0}, {"MaxWall", "MaxWall", 0}}
 }
 
@@ -136,7 +145,8 @@ func qosTold(q *cluster.QOS, named []string) []string {
 
 // qosFlags are the flags of QOS in Slurm's order.
 func qosFlags() []string {
-	return []string{"DenyOnLimit", "EnforceUsageThreshold", "NoReserve", "PartitionMaxNodes", "PartitionMinNodes", "OverPartQOS",
+	return []string{"DenyOnLimit", "EnforceUsageThreshold", "NoReserve", "PartitionMaxNodes",
+		"PartitionMinNodes", "OverPartQOS",
 		"PartitionTimeLimit", "RequiresReservation", "NoDecay", "UsageFactorSafe"}
 }
 
@@ -152,7 +162,8 @@ func setFlags(q *cluster.QOS, s front.Setting) error {
 	}
 	for _, w := range words {
 		if !has(qosFlags(), w) {
-			return fmt.Errorf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", s.Value, strings.Join(qosFlags(), ","))
+			return fmt.Errorf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", s.Value,
+				strings.Join(qosFlags(), ","))
 		}
 	}
 	var out []string

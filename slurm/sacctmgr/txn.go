@@ -13,7 +13,10 @@ import (
 
 func txnColumns() []front.Column[cluster.Transaction] {
 	return []front.Column[cluster.Transaction]{
-		{Name: "TimeStamp", Head: "Time", Width: 19, Of: func(x *cluster.Transaction) string { return format.Stamp(x.At, "Unknown") }},
+		{
+			Name: "TimeStamp", Head: "Time", Width: 19,
+			Of: func(x *cluster.Transaction) string { return format.Stamp(x.At, "Unknown") },
+		},
 		{Name: "Action", Head: "Action", Width: 20, Of: func(x *cluster.Transaction) string { return x.Action }},
 		{Name: "Actor", Head: "Actor", Width: 10, Of: func(x *cluster.Transaction) string { return x.Actor }},
 		{Name: "Where", Head: "Where", Width: 20, Of: func(x *cluster.Transaction) string { return x.Where }},
@@ -31,7 +34,9 @@ func (m *manager) transactions(q *mgrQuery) int {
 	if text, _ := q.span(now, &from, &to); text != "" {
 		return m.wrong(" Invalid time specification: " + text)
 	}
-	resp, err := front.Call(m.sys, api.ListChanges, api.ChangesQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}})
+	resp, err := front.Call(m.sys, api.ListChanges, api.ChangesQuery{
+		Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1},
+	})
 	if err != nil {
 		return m.wrong(" Problem with query: " + err.Error())
 	}

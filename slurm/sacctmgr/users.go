@@ -36,7 +36,8 @@ func (m *manager) addUsers(args []string) int {
 	}
 	for _, acct := range p.accounts {
 		if m.books.Find(acct, "", "") == nil {
-			return m.wrong(" This account '"+acct+"' doesn't exist.", "        Contact your admin to add this account.", " No associations or wckeys created.")
+			return m.wrong(" This account '"+acct+"' doesn't exist.",
+				"        Contact your admin to add this account.", " No associations or wckeys created.")
 		}
 	}
 	for _, name := range names {
@@ -94,7 +95,8 @@ func (p *userPlan) record(name string) {
 	}
 	added := addWCKeys(&user, p.keys, p.user.DefaultWCKey)
 	for _, k := range added {
-		p.keysPlaces = append(p.keysPlaces, fmt.Sprintf("  U = %-9.9s W = %-10.10s C = %-10.10s", name, k, p.m.books.Cluster))
+		p.keysPlaces = append(p.keysPlaces,
+			fmt.Sprintf("  U = %-9.9s W = %-10.10s C = %-10.10s", name, k, p.m.books.Cluster))
 	}
 	if old == nil || added != nil {
 		p.changes = append(p.changes, cluster.Change{User: &user})
@@ -126,7 +128,10 @@ func (p *userPlan) tell() {
 		if p.user.DefaultAccount != "" || p.user.DefaultWCKey != "" || p.user.AdminLevel != "" {
 			m.tell(" Settings =")
 		}
-		for _, s := range [][2]string{{"Default Account", p.user.DefaultAccount}, {"Default WCKey  ", p.user.DefaultWCKey}, {"Admin Level    ", p.user.AdminLevel}} {
+		for _, s := range [][2]string{
+			{"Default Account", p.user.DefaultAccount}, {"Default WCKey  ", p.user.DefaultWCKey},
+			{"Admin Level    ", p.user.AdminLevel},
+		} {
 			if s[1] != "" {
 				m.tell("  %s = %s", s[0], s[1])
 			}

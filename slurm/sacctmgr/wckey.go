@@ -69,7 +69,8 @@ func (m *manager) removeWCKeys(q *mgrQuery) int {
 		n.WCKeys = slices.DeleteFunc(slices.Clone(u.WCKeys), func(k cluster.WCKey) bool {
 			gone := q.has("user", u.Name) && q.has("wckey", k.Name)
 			if gone {
-				places = append(places, fmt.Sprintf("  C = %-10.10s W = %-20.20s U = %-9.9s", m.books.Cluster, k.Name, u.Name))
+				places = append(places,
+					fmt.Sprintf("  C = %-10.10s W = %-20.20s U = %-9.9s", m.books.Cluster, k.Name, u.Name))
 			}
 			return gone
 		})

@@ -9,12 +9,16 @@ import (
 
 // TestShortNames: names of limits and keys of partitions by their first letters, signs within a list of QOS.
 func TestShortNames(t *testing.T) {
-	for key, want := range map[string]string{"maxnode": "maxnodes", "grpnode": "grpnodes", "maxcpum": "maxcpumins", "max": "", "nosuch": ""} {
+	for key, want := range map[string]string{
+		"maxnode": "maxnodes", "grpnode": "grpnodes", "maxcpum": "maxcpumins", "max": "", "nosuch": "",
+	} {
 		if got := oldLimitName(key); got != want {
 			t.Errorf("limit %s is %q, want %q", key, got, want)
 		}
 	}
-	for key, want := range map[string]string{"allowaccount": "allowaccounts", "state": "state", "allow": "allow", "nosuchkey": "nosuchkey"} {
+	for key, want := range map[string]string{
+		"allowaccount": "allowaccounts", "state": "state", "allow": "allow", "nosuchkey": "nosuchkey",
+	} {
 		if got := conf.FullPartitionKey(key); got != want {
 			t.Errorf("key %s is %q, want %q", key, got, want)
 		}

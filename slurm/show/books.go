@@ -55,7 +55,8 @@ type Books struct{ api.BooksResponse }
 
 // Assoc is the association of a number, nil if there is none.
 func (b *Books) Assoc(id cluster.AssocID) *cluster.Association {
-	i, ok := slices.BinarySearchFunc(b.Assocs, id, func(a *cluster.Association, id cluster.AssocID) int { return cmp.Compare(a.ID, id) })
+	i, ok := slices.BinarySearchFunc(b.Assocs, id,
+		func(a *cluster.Association, id cluster.AssocID) int { return cmp.Compare(a.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -64,7 +65,8 @@ func (b *Books) Assoc(id cluster.AssocID) *cluster.Association {
 
 // Has reports whether a user has an association with an account.
 func (b *Books) Has(account, user string) bool {
-	return slices.ContainsFunc(b.Assocs, func(a *cluster.Association) bool { return a.Account == account && a.User == user })
+	return slices.ContainsFunc(b.Assocs,
+		func(a *cluster.Association) bool { return a.Account == account && a.User == user })
 }
 
 // Allowed are the QOS that count for an association: its own, or the next ones above.

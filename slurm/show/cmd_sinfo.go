@@ -32,6 +32,8 @@ type infoOptions struct {
 	reservations            bool
 	data                    data.Ask
 	hidden, raw             bool
+	fed                     front.FedAsk
+	placed                  bool // the clusters of a federation are shown
 }
 
 // Asked is what --json and --yaml say.
@@ -39,18 +41,34 @@ func (o *infoOptions) Asked() *data.Ask { return &o.data }
 
 // SinfoOptions are the options of sinfo.
 var SinfoOptions = []opt.Option[infoOptions]{
-	{Long: "all", Short: 'a', On: opt.Sinfo, Env: "ALL", Help: "hidden partitions too", Set: func(o *infoOptions, _ string) error { o.hidden = true; return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sinfo, Env: "sinfo=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
+	{
+		Long: "all", Short: 'a', On: opt.Sinfo, Env: "ALL", Help: "hidden partitions too",
+		Set: func(o *infoOptions, _ string) error { o.hidden = true; return nil },
+	},
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sinfo, Env: "sinfo=SLURM_CLUSTERS",
+		Meta: "names", Help: "clusters to ask",
 		Set: func(o *infoOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sinfo, Alias: "clusters"},
-	{Long: "dead", Short: 'd', On: opt.Sinfo, Help: "only nodes that do not respond", Set: func(o *infoOptions, _ string) error { o.dead = true; return nil }},
-	{Long: "exact", Short: 'e', On: opt.Sinfo, Help: "a line for each configuration of nodes", Set: func(o *infoOptions, _ string) error { o.exact = true; return nil }},
-	{Long: "federation", On: opt.Sinfo, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*infoOptions, string) error { return nil }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sinfo, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
-		Set: func(o *infoOptions, v string) error { o.format, o.long = v, ""; return nil }},
-	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Sinfo, Meta: "fields", Help: "what to show, as name[:[.]width],...",
-		Set: func(o *infoOptions, v string) error { o.format, o.long = "", v; return nil }},
-	{Long: "hide", On: opt.Sinfo, Help: "no hidden partitions", Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil }},
+	{
+		Long: "dead", Short: 'd', On: opt.Sinfo, Help: "only nodes that do not respond",
+		Set: func(o *infoOptions, _ string) error { o.dead = true; return nil },
+	},
+	{
+		Long: "exact", Short: 'e', On: opt.Sinfo, Help: "a line for each configuration of nodes",
+		Set: func(o *infoOptions, _ string) error { o.exact = true; return nil },
+	},
+	{Long: "federation", On: opt.Sinfo, Env: "FEDERATION", Help: "all clusters of the federation in one list",
+		Set: func(o *infoOptions, _ string) error { o.fed.Federation = true; return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sinfo, Env: "FORMAT", Meta: "format",
+		Help: "what to show, as %[[.]width]letter",
+		Set:  func(o *infoOptions, v string) error { o.format, o.long = v, ""; return nil }},
+	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Sinfo, Meta: "fields",
+		Help: "what to show, as name[:[.]width],...",
+		Set:  func(o *infoOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{
+		Long: "hide", On: opt.Sinfo, Help: "no hidden partitions",
+		Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil },
+	},
 	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Sinfo, Meta: "seconds", Help: "repeat after this time",
 		Set: func(o *infoOptions, v string) error { return setEvery(&o.every, v) }},
 	{Long: "json", Arg: opt.Optional, On: opt.Sinfo, Meta: "version",
@@ -60,22 +78,52 @@ var SinfoOptions = []opt.Option[infoOptions]{
 		}},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Sinfo, Meta: "version", Help: "print YAML, as --json",
 		Set: func(o *infoOptions, v string) error { return o.data.Yaml(v) }},
-	{Long: "list-reasons", Short: 'R', On: opt.Sinfo, Help: "why nodes are out of service", Set: func(o *infoOptions, _ string) error { o.reasons = true; return nil }},
-	{Long: "local", On: opt.Sinfo, Env: "LOCAL", Ignored: "there are no federations", Set: func(*infoOptions, string) error { return nil }},
-	{Long: "long", Short: 'l', On: opt.Sinfo, Help: "more columns", Set: func(o *infoOptions, _ string) error { o.wide = true; return nil }},
-	{Long: "noconvert", On: opt.Sinfo, Help: "memory in mebibytes", Set: func(o *infoOptions, _ string) error { o.raw = true; return nil }},
-	{Long: "Node", Short: 'N', On: opt.Sinfo, Help: "a line for each node and partition", Set: func(o *infoOptions, _ string) error { o.perNode = true; return nil }},
+	{
+		Long: "list-reasons", Short: 'R', On: opt.Sinfo, Help: "why nodes are out of service",
+		Set: func(o *infoOptions, _ string) error { o.reasons = true; return nil },
+	},
+	{Long: "local", On: opt.Sinfo, Env: "LOCAL", Help: "this cluster only, also with FederationParameters=fed_display",
+		Set: func(o *infoOptions, _ string) error { o.fed.Local = true; return nil }},
+	{
+		Long: "long", Short: 'l', On: opt.Sinfo, Help: "more columns",
+		Set: func(o *infoOptions, _ string) error { o.wide = true; return nil },
+	},
+	{
+		Long: "noconvert", On: opt.Sinfo, Help: "memory in mebibytes",
+		Set: func(o *infoOptions, _ string) error { o.raw = true; return nil },
+	},
+	{
+		Long: "Node", Short: 'N', On: opt.Sinfo, Help: "a line for each node and partition",
+		Set: func(o *infoOptions, _ string) error { o.perNode = true; return nil },
+	},
 	{Long: "nodes", Short: 'n', Arg: opt.Required, On: opt.Sinfo, Meta: "nodes", Help: "only these nodes",
 		Set: func(o *infoOptions, v string) error { return front.SetNodes(&o.nodes, v) }},
-	{Long: "noheader", Short: 'h', On: opt.Sinfo, Help: "no line of headers", Set: func(o *infoOptions, _ string) error { o.noHeader = true; return nil }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sinfo, Env: "PARTITION", Meta: "names", Help: "only these partitions",
-		Set: func(o *infoOptions, v string) error { o.parts = front.SplitList(v); return nil }},
-	{Long: "reservation", Short: 'T', On: opt.Sinfo, Help: "reservations", Set: func(o *infoOptions, _ string) error { o.reservations = true; return nil }},
-	{Long: "responding", Short: 'r', On: opt.Sinfo, Help: "only nodes that respond", Set: func(o *infoOptions, _ string) error { o.responding = true; return nil }},
-	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sinfo, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
-		Set: func(o *infoOptions, v string) error { o.sort = v; return nil }},
-	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states", Help: "only nodes in these states", Set: setInfoStates},
-	{Long: "summarize", Short: 's', On: opt.Sinfo, Help: "one line for each partition", Set: func(o *infoOptions, _ string) error { o.summary = true; return nil }},
+	{
+		Long: "noheader", Short: 'h', On: opt.Sinfo, Help: "no line of headers",
+		Set: func(o *infoOptions, _ string) error { o.noHeader = true; return nil },
+	},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sinfo, Env: "PARTITION", Meta: "names",
+		Help: "only these partitions",
+		Set:  func(o *infoOptions, v string) error { o.parts = front.SplitList(v); return nil }},
+	{
+		Long: "reservation", Short: 'T', On: opt.Sinfo, Help: "reservations",
+		Set: func(o *infoOptions, _ string) error { o.reservations = true; return nil },
+	},
+	{
+		Long: "responding", Short: 'r', On: opt.Sinfo, Help: "only nodes that respond",
+		Set: func(o *infoOptions, _ string) error { o.responding = true; return nil },
+	},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Sinfo, Env: "SORT", Meta: "fields",
+		Help: "letters to sort by, - before one for the other direction",
+		Set:  func(o *infoOptions, v string) error { o.sort = v; return nil }},
+	{
+		Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states",
+		Help: "only nodes in these states", Set: setInfoStates,
+	},
+	{
+		Long: "summarize", Short: 's', On: opt.Sinfo, Help: "one line for each partition",
+		Set: func(o *infoOptions, _ string) error { o.summary = true; return nil },
+	},
 	{Long: "verbose", Short: 'v', On: opt.Sinfo, Help: "tell what is asked for",
 		Set: func(*infoOptions, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Sinfo, Group: opt.HelpGroup, Help: "print the version"},
@@ -101,7 +149,10 @@ func setInfoStates(o *infoOptions, v string) error {
 		case strings.Contains(unknownNodeWords, w+","):
 			o.states = append(o.states, nil)
 		default:
-			return &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: Bad state string: \"" + w + "\"", "error: valid states: " + validNodeStates}}
+			return &opt.UsageError{
+				Code:  opt.CodeError,
+				Lines: []string{"error: Bad state string: \"" + w + "\"", "error: valid states: " + validNodeStates},
+			}
 		}
 	}
 	return nil
@@ -136,7 +187,9 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	if code >= 0 {
 		return code
 	}
-	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{Names: slices.Compact(slices.Sorted(slices.Values(o.nodes)))})
+	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{
+		Names: slices.Compact(slices.Sorted(slices.Values(o.nodes))),
+	})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
 		return LoadFailed(s, "slurm_load_node", err)
@@ -149,6 +202,11 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 		_, _ = out.WriteString(s.ClusterHead(own))
 	}
 	cells := o.cells(v, resp)
+	if o.fed.Wants(o.clusters, resp.Federal) {
+		if all := federalCells(o, v, resp); all != nil {
+			o.placed, cells = true, all
+		}
+	}
 	if o.data.On {
 		return writeInfo(out, v, &o.data, cells, &resp)
 	}
@@ -248,7 +306,8 @@ func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRo
 		}
 	}
 	// A partition without nodes to show has a row only where its name is shown.
-	named := slices.ContainsFunc(f.Columns(), func(c *format.Column[InfoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
+	named := slices.ContainsFunc(f.Columns(),
+		func(c *format.Column[InfoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
 	type member struct {
 		row  int
 		node *api.NodeInfo
@@ -260,7 +319,7 @@ func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRo
 		if c.first() == nil && !named {
 			continue
 		}
-		key = key[:0]
+		key = append(append(key[:0], c.v.Place...), 0)
 		for _, col := range parts {
 			key = append(append(key, col.Of(&c)...), 0)
 		}
@@ -300,7 +359,7 @@ func (o *infoOptions) infoFormat(cells []InfoRow) (format.Format[InfoRow], []str
 		}
 	}
 	p, n := strconv.Itoa(part), strconv.Itoa(node)
-	text := "%" + p + "P %.5a %.10l %.6D %.6t %N"
+	text := "%" + p + "P " + front.Choose(o.placed, "%8V ", "") + "%.5a %.10l %.6D %.6t %N"
 	switch {
 	case o.summary:
 		text = "%" + p + "P %.5a %.10l %.16F %N"

@@ -45,6 +45,7 @@ type queueOptions struct {
 	badUsers                   []string
 	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
 	clusters                   string
+	fed                        front.FedAsk
 }
 
 // Asked is what --json and --yaml say.
@@ -52,7 +53,8 @@ func (o *queueOptions) Asked() *data.Ask { return &o.data }
 
 // SqueueOptions are the options of squeue.
 var SqueueOptions = []opt.Option[queueOptions]{
-	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts", Help: "only jobs of these accounts",
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts",
+		Help: "only jobs of these accounts",
 		Set: func(o *queueOptions, v string) error {
 			o.query.Accounts = front.SplitList(strings.ToLower(v))
 			return nil
@@ -64,21 +66,34 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
 	{Long: "array-unique", On: opt.Squeue, Env: "ARRAY_UNIQUE", Help: "one line for each pending array task",
 		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Squeue, Env: "CLUSTERS squeue=SLURM_CLUSTERS", Meta: "names", Help: "clusters to ask",
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Squeue, Env: "CLUSTERS squeue=SLURM_CLUSTERS",
+		Meta: "names", Help: "clusters to ask",
 		Set: func(o *queueOptions, v string) error { o.clusters = v; return nil }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
-	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
-	{Long: "follow", On: opt.Squeue, Newer: true, Help: "then a line for each change of a job's state, until all jobs of -j have ended",
-		Set: func(o *queueOptions, _ string) error { o.follow = true; return nil }},
-	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT", Meta: "format", Help: "what to show, as %[[.]width]letter",
-		Set: func(o *queueOptions, v string) error { o.format, o.long = v, ""; return nil }},
-	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields", Help: "what to show, as name[:[.]width],...",
-		Set: func(o *queueOptions, v string) error { o.format, o.long = "", v; return nil }},
-	{Long: "hide", On: opt.Squeue, Help: "no jobs in hidden partitions", Set: func(o *queueOptions, _ string) error { o.hidden = false; return nil }},
-	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Squeue, Meta: "seconds", Help: "repeat after this time", Set: func(o *queueOptions, v string) error {
-		return setEvery(&o.every, v)
-	}},
-	{Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "only these jobs", Set: setQueueJobs},
+	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Help: "all clusters of the federation in one list",
+		Set: func(o *queueOptions, _ string) error { o.fed.Federation = true; return nil }},
+	{Long: "follow", On: opt.Squeue, Newer: true,
+		Help: "then a line for each change of a job's state, until all jobs of -j have ended",
+		Set:  func(o *queueOptions, _ string) error { o.follow = true; return nil }},
+	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT", Meta: "format",
+		Help: "what to show, as %[[.]width]letter",
+		Set:  func(o *queueOptions, v string) error { o.format, o.long = v, ""; return nil }},
+	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields",
+		Help: "what to show, as name[:[.]width],...",
+		Set:  func(o *queueOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{
+		Long: "hide", On: opt.Squeue, Help: "no jobs in hidden partitions",
+		Set: func(o *queueOptions, _ string) error { o.hidden = false; return nil },
+	},
+	{Long: "iterate", Short: 'i', Arg: opt.Required, On: opt.Squeue, Meta: "seconds",
+		Help: "repeat after this time",
+		Set: func(o *queueOptions, v string) error {
+			return setEvery(&o.every, v)
+		}},
+	{
+		Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "only these jobs",
+		Set: setQueueJobs,
+	},
 	{Long: "job", Arg: opt.Optional, On: opt.Squeue, Alias: "jobs"},
 	{Long: "json", Arg: opt.Optional, On: opt.Squeue, Meta: "version",
 		Help: "print JSON: v0.0.42 to v0.0.45, or list", Set: func(o *queueOptions,
@@ -87,36 +102,69 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		}},
 	{Long: "yaml", Arg: opt.Optional, On: opt.Squeue, Meta: "version", Help: "print YAML, as --json",
 		Set: func(o *queueOptions, v string) error { return o.data.Yaml(v) }},
-	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names", Help: "only jobs with these licenses",
-		Set: func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
-	{Long: "local", On: opt.Squeue, Env: "LOCAL", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
-	{Long: "long", Short: 'l', On: opt.Squeue, Help: "more columns", Set: func(o *queueOptions, _ string) error { o.wide = true; return nil }},
-	{Long: "me", On: opt.Squeue, Help: "only own jobs", Set: func(o *queueOptions, _ string) error { o.me = true; return nil }},
-	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names", Help: "only jobs or steps of these names",
-		Set: func(o *queueOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
-	{Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes", Set: func(o *queueOptions, _ string) error { o.raw = true; return nil }},
+	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names",
+		Help: "only jobs with these licenses",
+		Set:  func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
+	{Long: "local", On: opt.Squeue, Env: "LOCAL", Help: "this cluster only, also with FederationParameters=fed_display",
+		Set: func(o *queueOptions, _ string) error { o.fed.Local = true; return nil }},
+	{
+		Long: "long", Short: 'l', On: opt.Squeue, Help: "more columns",
+		Set: func(o *queueOptions, _ string) error { o.wide = true; return nil },
+	},
+	{
+		Long: "me", On: opt.Squeue, Help: "only own jobs",
+		Set: func(o *queueOptions, _ string) error { o.me = true; return nil },
+	},
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names",
+		Help: "only jobs or steps of these names",
+		Set:  func(o *queueOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
+	{
+		Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes",
+		Set: func(o *queueOptions, _ string) error { o.raw = true; return nil },
+	},
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Squeue, Meta: "nodes", Help: "only jobs on these nodes",
 		Set: func(o *queueOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
 	{Long: "node", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
 	{Long: "nodes", Arg: opt.Required, On: opt.Squeue, Alias: "nodelist"},
-	{Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers", Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names", Help: "only jobs in these partitions",
-		Set: func(o *queueOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
+	{
+		Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers",
+		Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil },
+	},
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names",
+		Help: "only jobs in these partitions",
+		Set:  func(o *queueOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
 	{Long: "partitions", Arg: opt.Required, On: opt.Squeue, Alias: "partition"},
 	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
 		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
-	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names", Help: "only jobs with these QOS",
-		Set: func(o *queueOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
-	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name", Help: "only jobs in this reservation",
-		Set: func(o *queueOptions, v string) error { o.reservation = v; return nil }},
-	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING", Ignored: "there are no federations", Set: func(*queueOptions, string) error { return nil }},
-	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Squeue, Env: "SORT", Meta: "fields", Help: "letters to sort by, - before one for the other direction",
-		Set: func(o *queueOptions, v string) error { o.sort = v; return nil }},
-	{Long: "start", On: opt.Squeue, Env: "START", Help: "when pending jobs are expected to start", Set: func(o *queueOptions, _ string) error { o.start = true; return nil }},
-	{Long: "states", Short: 't', Arg: opt.Required, On: opt.Squeue, Env: "STATES", Meta: "states", Help: "only jobs in these states, or all", Set: setQueueStates},
-	{Long: "steps", Short: 's', Arg: opt.Optional, On: opt.Squeue, Meta: "ids", Help: "steps instead of jobs", Set: setQueueSteps},
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names",
+		Help: "only jobs with these QOS",
+		Set:  func(o *queueOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
+	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name",
+		Help: "only jobs in this reservation",
+		Set:  func(o *queueOptions, v string) error { o.reservation = v; return nil }},
+	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING",
+		Help: "the jobs of the federation at each cluster that has them",
+		Set:  func(o *queueOptions, _ string) error { o.fed.Sibling = true; return nil }},
+	{Long: "sort", Short: 'S', Arg: opt.Required, On: opt.Squeue, Env: "SORT", Meta: "fields",
+		Help: "letters to sort by, - before one for the other direction",
+		Set:  func(o *queueOptions, v string) error { o.sort = v; return nil }},
+	{
+		Long: "start", On: opt.Squeue, Env: "START", Help: "when pending jobs are expected to start",
+		Set: func(o *queueOptions, _ string) error { o.start = true; return nil },
+	},
+	{
+		Long: "states", Short: 't', Arg: opt.Required, On: opt.Squeue, Env: "STATES", Meta: "states",
+		Help: "only jobs in these states, or all", Set: setQueueStates,
+	},
+	{
+		Long: "steps", Short: 's', Arg: opt.Optional, On: opt.Squeue, Meta: "ids",
+		Help: "steps instead of jobs", Set: setQueueSteps,
+	},
 	{Long: "step", Arg: opt.Optional, On: opt.Squeue, Alias: "steps"},
-	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Squeue, Env: "USERS", Meta: "users", Help: "only jobs of these users", Set: setQueueUsers},
+	{
+		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Squeue, Env: "USERS", Meta: "users",
+		Help: "only jobs of these users", Set: setQueueUsers,
+	},
 	{Long: "users", Arg: opt.Required, On: opt.Squeue, Alias: "user"},
 	{Long: "verbose", Short: 'v', On: opt.Squeue, Help: "tell what is asked for",
 		Set: func(*queueOptions, string) error { return nil }},
@@ -184,7 +232,7 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 	"COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
 
 // emptyStates are states that no job of muster's is ever in, with their short names.
-const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,REVOKED,RV,SIGNALING,SI,STAGE_OUT,SO,"
+const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,SIGNALING,SI,"
 
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, false
@@ -332,11 +380,15 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 		return LoadFailed(s, "slurm_load_jobs error", err)
 	}
 	v.Now = resp.Now
-	if len(q.Refs) == 1 && len(resp.Missing) == 1 {
+	wide := o.fed.Wants(o.clusters, resp.Federal)
+	if len(q.Refs) == 1 && len(resp.Missing) == 1 && !wide {
 		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
 	o.tellRecords(v, out, len(resp.Jobs))
 	rows := o.rows(v, resp.Jobs)
+	if wide {
+		rows = FederalRows(v, q, o.fed.Sibling, rows, o.rows)
+	}
 	if o.data.On {
 		sortRows(rows, jobColumns, jobOrders[:], "i")
 		return WriteJobs(out, v, &o.data, rows)
@@ -413,7 +465,9 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 		q.Phases = []cluster.Phase{cluster.Pending}
 	case o.allStates:
 	case len(o.states) == 0:
-		q.Phases = []cluster.Phase{cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending}
+		q.Phases = []cluster.Phase{
+			cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending,
+		}
 	default:
 		for _, st := range o.states {
 			if st != nil {

@@ -43,12 +43,16 @@ func followQueue(s *front.Sys, o *queueOptions) int {
 	for _, x := range bad {
 		s.Say("error: Invalid job format specification: %s", x)
 	}
-	w := &queueFollower{queueOptions: o, sys: s, v: &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f, out: bufio.NewWriter(s.Stdout),
+	w := &queueFollower{queueOptions: o, sys: s,
+		v: &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f,
+		out:   bufio.NewWriter(s.Stdout),
 		shown: map[cluster.JobID]string{}, living: map[cluster.JobID]bool{}}
 	c := s.Client()
 	defer c.Close()
 	for heard := s.Now(); ; {
-		err := api.Follow(context.Background(), c, api.WatchEvents, api.EventQuery{Since: w.since, Jobs: &o.query, Full: true}, func(e *api.Event) error {
+		err := api.Follow(context.Background(), c, api.WatchEvents, api.EventQuery{
+			Since: w.since, Jobs: &o.query, Full: true,
+		}, func(e *api.Event) error {
 			heard = s.Now()
 			return w.take(e)
 		})

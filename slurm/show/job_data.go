@@ -62,7 +62,8 @@ var ExitTable = data.Table[ExitRow]{Schema: "process_exit_code_verbose", Members
 // signalNames are those of the signals that jobs end by, without SIG.
 var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE",
 	9: "KILL", 10: "USR1",
-	11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 17: "CHLD", 18: "CONT", 19: "STOP", 24: "XCPU", 25: "XFSZ"}
+	11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 17: "CHLD", 18: "CONT", 19: "STOP",
+	24: "XCPU", 25: "XFSZ"}
 
 func signalName(n int) string {
 	if n < len(signalNames) && n > 0 && signalNames[n] != "" {
@@ -102,7 +103,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "batch_host", Of: func(r *JobRow) data.Value { return data.Text(r.FirstNode()) }},
 	{Path: "flags", Of: func(r *JobRow) data.Value { return data.Words(flagWords(r)...) }},
 	{Path: "burst_buffer", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.BurstBuffer) }},
-	{Path: "burst_buffer_state", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "burst_buffer_state", Of: func(r *JobRow) data.Value { return data.Text(BurstState(r.Job)) }},
 	{Path: "cluster", Of: func(r *JobRow) data.Value { return data.Text(r.View.Config().Config.ClusterName) }},
 	{Path: "cluster_features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Features) }},
 	{Path: "command", Of: func(r *JobRow) data.Value { return data.Text(r.Command()) }},
@@ -147,9 +148,9 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "extra", Of: func(*JobRow) data.Value { return data.Unset }},
 	{Path: "failed_node", Of: func(r *JobRow) data.Value { return data.Text(failedNode(r)) }},
 	{Path: "features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Constraint) }},
-	{Path: "federation_origin", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "federation_siblings_active", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "federation_siblings_viable", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "federation_origin", Of: func(r *JobRow) data.Value { return sharedData(r, FedOrigin) }},
+	{Path: "federation_siblings_active", Of: func(r *JobRow) data.Value { return sharedData(r, FedActive) }},
+	{Path: "federation_siblings_viable", Of: func(r *JobRow) data.Value { return sharedData(r, FedViable) }},
 	{Path: "gres_detail", Of: func(r *JobRow) data.Value { return data.Words(r.gresDetail()...) }},
 	{Path: "group_id", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.GID) }},
 	{Path: "group_name", Of: func(r *JobRow) data.Value { return data.Text(r.Group()) }},
@@ -369,7 +370,7 @@ func (r *JobRow) asked() *JobRow {
 
 // stateList is the state and its flags.
 func (r *JobRow) stateList() []string {
-	if r.Phase != cluster.Ending {
+	if r.Phase != cluster.Ending && r.State.Short != stagingOut {
 		return []string{r.State.Long}
 	}
 	return []string{StateOf(r.Job.Settled()).Long, r.State.Long}
@@ -472,6 +473,8 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 		}
 		return data.Num(s.Job.Task)
 	}},
+	{Path: "cpu.frequency.min", Of: ownFrequency}, {Path: "cpu.frequency.max", Of: ownFrequency},
+	{Path: "cpu.frequency.governor", Of: ownFrequency},
 	{Path: "cluster", Of: func(s *StepRow) data.Value { return data.Text(s.Job.View.Config().Config.ClusterName) }},
 	{Path: "tres.per.cpu", Of: func(s *StepRow) data.Value { return data.Text(s.CPUsPerTRES()) }},
 	{Path: "tres.per.memory", Of: func(s *StepRow) data.Value { return data.Text(s.MemPerTRES()) }},
@@ -494,6 +497,10 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 	{Path: "srun.host", Of: func(s *StepRow) data.Value { return data.Text(s.SrunHost) }},
 	{Path: "srun.pid", Of: func(s *StepRow) data.Value { return data.Num(s.SrunPID) }},
 	{Path: "state", Of: func(*StepRow) data.Value { return data.Words("RUNNING") }},
+	{Path: "stdout", Of: func(s *StepRow) data.Value { return data.Text(s.file(false)) }},
+	{Path: "stderr", Of: func(s *StepRow) data.Value { return data.Text(s.file(true)) }},
+	{Path: "stdout_expanded", Of: func(s *StepRow) data.Value { return data.Text(s.firstFile(false)) }},
+	{Path: "stderr_expanded", Of: func(s *StepRow) data.Value { return data.Text(s.firstFile(true)) }},
 	{Path: "id", Of: func(s *StepRow) data.Value { return data.Text(s.ShownID()) }},
 	{Path: "submit_line", Of: func(s *StepRow) data.Value { return data.Text(s.SubmitLine) }},
 	{Path: "task.distribution", Of: func(s *StepRow) data.Value {
@@ -504,8 +511,35 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 	}},
 	{Path: "user", Of: func(s *StepRow) data.Value {
 		return data.Text(front.Choose(s.User == "", s.Job.Spec.User, s.User))
-	}},
+	}}, {Path: "tres.frequency", Of: func(s *StepRow) data.Value { return data.Text(s.gpuFreq()) }},
+	{Path: "network", Of: func(s *StepRow) data.Value { return data.Text(s.network()) }},
+	// What is not kept of steps, or not there: OCI bundles, ports that srun reserves, a number by time, input.
+	{Path: "container", Of: notOfSteps},
+	{Path: "container_id", Of: notOfSteps},
+	{Path: "container_type", Of: notOfSteps},
+	{Path: "reserved_ports", Of: notOfSteps},
+	{Path: "sluid", Of: notOfSteps},
+	{Path: "stdin", Of: notOfSteps},
+	{Path: "stdin_expanded", Of: notOfSteps},
 }}
+
+func notOfSteps(*StepRow) data.Value { return data.Text("") }
+
+// gpuFreq is what --gpu-freq asked for. Steps have it from their job.
+func (s *StepRow) gpuFreq() string {
+	if s.ID.Step < 0 || s.Job.Spec.GPUFreq == "" {
+		return ""
+	}
+	return "gpu:" + s.Job.Spec.GPUFreq
+}
+
+// network is what --network asked for, of the srun that made the job.
+func (s *StepRow) network() string {
+	if s.ID.Step < 0 || s.Job.Spec.Kind == cluster.Batch {
+		return ""
+	}
+	return s.Job.Spec.Network
+}
 
 // tres is what a step got; its script and the external step have nothing of their own.
 func (s *StepRow) tres() string {

@@ -25,6 +25,8 @@ type View struct {
 	TimeFmt string // SLURM_TIME_FORMAT
 	Conf    *api.ClusterResponse
 	Books   *Books
+	Fed     *api.FederationResponse
+	Place   string // the cluster, where lines of several are shown together
 }
 
 // QOSID is the number of a QOS, 0: there is none of that name any more.
@@ -117,9 +119,12 @@ func relative(t, now time.Time) string {
 var strftimeForms = [...]struct {
 	code byte
 	form string
-}{{'a', "Mon"}, {'A', "Monday"}, {'b', "Jan"}, {'B', "January"}, {'h', "Jan"}, {'c', "Mon Jan _2 15:04:05 2006"}, {'d', "02"}, {'D', "01/02/06"},
-	{'e', "_2"}, {'F', "2006-01-02"}, {'H', "15"}, {'I', "03"}, {'j', "002"}, {'m', "01"}, {'M', "04"}, {'p', "PM"}, {'r', "03:04:05 PM"}, {'R', "15:04"},
-	{'S', "05"}, {'T', "15:04:05"}, {'x', "01/02/06"}, {'X', "15:04:05"}, {'y', "06"}, {'Y', "2006"}, {'z', "-0700"}, {'Z', "MST"}}
+}{{'a', "Mon"}, {'A', "Monday"}, {'b', "Jan"}, {'B', "January"}, {'h', "Jan"},
+	{'c', "Mon Jan _2 15:04:05 2006"}, {'d', "02"}, {'D', "01/02/06"},
+	{'e', "_2"}, {'F', "2006-01-02"}, {'H', "15"}, {'I', "03"}, {'j', "002"}, {'m', "01"}, {'M', "04"},
+	{'p', "PM"}, {'r', "03:04:05 PM"}, {'R', "15:04"},
+	{'S', "05"}, {'T', "15:04:05"}, {'x', "01/02/06"}, {'X', "15:04:05"}, {'y', "06"}, {'Y', "2006"},
+	{'z', "-0700"}, {'Z', "MST"}}
 
 // strftime formats as the C function of that name.
 func strftime(form string, t time.Time) string {
@@ -175,7 +180,7 @@ type JobRow struct {
 }
 
 // NewRow is the line of a job.
-func NewRow(v *View, j *cluster.Job) JobRow { return JobRow{Job: j, View: v, State: StateOf(j)} }
+func NewRow(v *View, j *cluster.Job) JobRow { return JobRow{Job: j, View: v, State: stateNow(j)} }
 
 // JobState is a row of the table of states: which jobs are in it, and what it is called.
 type JobState struct {
@@ -185,10 +190,12 @@ type JobState struct {
 
 // JobStates gives each job its state: the first row that fits.
 var JobStates = [...]JobState{
+	{"RV", "REVOKED", isRevoked},
+	{stagingOut, "STAGE_OUT", cluster.StagesOut},
 	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
 	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
 	{"ST", "STOPPED", func(j *cluster.Job) bool { return j.Phase == cluster.Running && j.Stopped }},
-	{"CF", "CONFIGURING", (*cluster.Job).Preparing},
+	{"CF", "CONFIGURING", cluster.Configuring},
 	{"R", "RUNNING", func(j *cluster.Job) bool { return j.Phase == cluster.Running || j.Phase == cluster.Starting }},
 	{"S", "SUSPENDED", func(j *cluster.Job) bool { return j.Phase == cluster.Suspended }},
 	{"CG", "COMPLETING", func(j *cluster.Job) bool { return j.Phase == cluster.Ending }},
@@ -208,6 +215,8 @@ var JobStates = [...]JobState{
 // phases are those in which a job can have the state.
 func (s *JobState) phases() []cluster.Phase {
 	switch s.Short {
+	case "RV":
+		return []cluster.Phase{cluster.Pending, cluster.Ended}
 	case "SE", "PD":
 		return []cluster.Phase{cluster.Pending}
 	case "CF":
@@ -216,16 +225,28 @@ func (s *JobState) phases() []cluster.Phase {
 		return []cluster.Phase{cluster.Starting, cluster.Running}
 	case "S":
 		return []cluster.Phase{cluster.Suspended}
-	case "CG":
+	case "CG", stagingOut:
 		return []cluster.Phase{cluster.Ending}
 	}
 	return []cluster.Phase{cluster.Ended}
 }
 
-// StateOf finds a job's state in the table.
+// stagingOut is the state of a job that is over and stages out. To the books it has ended.
+const stagingOut = "SO"
+
+// stateNow finds a job's state in the table.
+func stateNow(j *cluster.Job) *JobState {
+	if !cluster.StagesOut(j) {
+		return StateOf(j)
+	}
+	i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == stagingOut })
+	return &JobStates[i]
+}
+
+// StateOf finds a job's state in the table, of one that stages out how it has ended.
 func StateOf(j *cluster.Job) *JobState {
 	for i := range JobStates {
-		if JobStates[i].Is(j) {
+		if JobStates[i].Short != stagingOut && JobStates[i].Is(j) {
 			return &JobStates[i]
 		}
 	}
@@ -266,6 +287,8 @@ func (r *JobRow) Throttle() int {
 func (r *JobRow) Reason() string {
 	why, note := r.Wait, r.WaitNote
 	switch {
+	case r.Burst != nil && burstReason(r.Job) != "":
+		return burstReason(r.Job)
 	case r.Phase == cluster.Ended || r.Phase == cluster.Ending:
 		why, note = r.EndReason, ""
 	case r.Phase != cluster.Pending && r.Held == cluster.HeldAdmin:
@@ -284,6 +307,25 @@ func (r *JobRow) Reason() string {
 		return string(why) + ", UnavailableNodes:" + front.NodeText(noteNodes(strings.Trim(note, "[]")))
 	}
 	return string(why) + ", " + note
+}
+
+// burstReason is what a job's burst buffer makes its reason, "" if nothing.
+func burstReason(j *cluster.Job) string {
+	switch {
+	case j.Burst.Why != "" && (j.Phase == cluster.Ended || j.Phase == cluster.Pending && j.Held != cluster.NotHeld):
+		return j.Burst.Why
+	case cluster.StagesOut(j):
+		return "burst_buffer/lua: Stage-out in progress"
+	}
+	return ""
+}
+
+// BurstState is where a job's burst buffer stands, "" if it has none.
+func BurstState(j *cluster.Job) string {
+	if j.Burst == nil {
+		return ""
+	}
+	return string(j.Burst.State)
 }
 
 // noteNodes are the names in a note, with blanks between.
@@ -497,7 +539,10 @@ func (r *JobRow) TotalMem() (m cluster.MemMB) {
 
 // TRES lists what the job has, or asks for.
 func (r *JobRow) TRES() string {
-	return format.TRES{CPUs: r.NumCPUs(), Nodes: r.NumNodes(), GPUs: r.NumGPUs(), Mem: r.TotalMem(), Types: r.gpuTypes(), Raw: r.View.Raw}.String()
+	return format.TRES{
+		CPUs: r.NumCPUs(), Nodes: r.NumNodes(), GPUs: r.NumGPUs(), Mem: r.TotalMem(), Types: r.gpuTypes(),
+		Raw: r.View.Raw,
+	}.String()
 }
 
 // MinCPUs is MinCPUsNode: what one node has to have.
@@ -518,7 +563,10 @@ func (r *JobRow) shares() cluster.Sharing {
 }
 
 // SharingTexts are the words of OverSubscribe.
-var SharingTexts = [...]string{cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER", cluster.ShareMCS: "MCS", cluster.ShareOver: "YES"}
+var SharingTexts = [...]string{
+	cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER",
+	cluster.ShareMCS: "MCS", cluster.ShareOver: "YES",
+}
 
 // Group is the job's group by name, or its number.
 func (r *JobRow) Group() string {

@@ -52,7 +52,10 @@ func NICList(inv *cluster.Inventory) []NICJSON {
 	out := make([]NICJSON, 0, len(inv.NICs))
 	for i := range inv.NICs {
 		n := &inv.NICs[i]
-		j := NICJSON{n.Device, n.Port, n.State, n.Gbits(), n.Link, n.PCI, n.NUMA, n.Net, n.Leaf, n.LeafGUID, map[string]string{}, map[string]uint64{}}
+		j := NICJSON{
+			n.Device, n.Port, n.State, n.Gbits(), n.Link, n.PCI, n.NUMA, n.Net, n.Leaf, n.LeafGUID,
+			map[string]string{}, map[string]uint64{},
+		}
 		for _, g := range n.Near {
 			j.GPUs[g.Distance] = g.GPUs.String()
 		}

@@ -156,7 +156,10 @@ var stateMarks = [...]struct {
 
 // nodeFilters are the words of sinfo --states; each lists the nodes that it selects.
 var nodeFilters = [...]nodeWord{
-	{"alloc", "allocated", func(s int) bool { return s&stateBaseMask == baseAllocated || s&stateBaseMask == baseMixed }},
+	{
+		"alloc", "allocated",
+		func(s int) bool { return s&stateBaseMask == baseAllocated || s&stateBaseMask == baseMixed },
+	},
 	{"idle", "idle", func(s int) bool { return s&stateBaseMask == baseIdle }},
 	{"mix", "mixed", func(s int) bool { return s&stateBaseMask == baseMixed }},
 	{"down", "down", func(s int) bool { return s&stateBaseMask == baseDown }},
@@ -180,13 +183,19 @@ var nodeFilters = [...]nodeWord{
 }
 
 // baseNames and flagNames make scontrol's IDLE+DRAIN.
-var baseNames = [...]string{baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: "IDLE", baseAllocated: "ALLOCATED", baseMixed: "MIXED", baseFuture: "FUTURE"}
+var baseNames = [...]string{
+	baseUnknown: "UNKNOWN", baseDown: "DOWN", baseIdle: "IDLE", baseAllocated: "ALLOCATED",
+	baseMixed: "MIXED", baseFuture: "FUTURE",
+}
 
 var flagNames = [...]struct {
 	flag int
 	name string
-}{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"}, {flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
-	{flagPowerDown, "POWER_DOWN"}, {flagPoweringDown, "POWERING_DOWN"}, {flagPoweredDown, "POWERED_DOWN"}, {flagPoweringUp, "POWERING_UP"}, {flagRebootIssued, "REBOOT_ISSUED"}, {flagRebootAsked, "REBOOT_REQUESTED"}}
+}{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"},
+	{flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
+	{flagPowerDown, "POWER_DOWN"}, {flagPoweringDown, "POWERING_DOWN"}, {flagPoweredDown, "POWERED_DOWN"},
+	{flagPoweringUp, "POWERING_UP"}, {flagRebootIssued, "REBOOT_ISSUED"},
+	{flagRebootAsked, "REBOOT_REQUESTED"}}
 
 // StateWord is the short or long word with its suffix.
 func StateWord(s int, long bool) string {

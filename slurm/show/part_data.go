@@ -280,6 +280,11 @@ var SinfoTable = data.Table[InfoRow]{Schema: "sinfo", Members: []data.Member[Inf
 		return r.firstValue(func(n *api.NodeInfo) data.Value { return data.Num(int64(n.Inventory.SpecMemMB)) })
 	}},
 	{Path: "partition", Of: func(r *InfoRow) data.Value { return data.Record(&PartitionTable, r) }},
+	{Path: "cluster", Of: func(*InfoRow) data.Value { return data.Text("") }},     // of several, as in Slurm
+	{Path: "reservation", Of: func(*InfoRow) data.Value { return data.Text("") }}, // of lines for one
+	// As each node's cpu_load: loads are samples here, which muster node and the page show.
+	{Path: "cpus.load.minimum", Of: func(*InfoRow) data.Value { return data.Num(0) }},
+	{Path: "cpus.load.maximum", Of: func(*InfoRow) data.Value { return data.Num(0) }},
 }}
 
 func nodeCPUs(n *api.NodeInfo) int    { return n.Inventory.CPUs }

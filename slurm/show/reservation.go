@@ -24,12 +24,17 @@ type ResvFlag struct {
 }
 
 // ResvFlags is the table of flags.
-var ResvFlags = [...]ResvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex}, {"OVERLAP", cluster.ResvOverlap},
+var ResvFlags = [...]ResvFlag{{"MAINT", cluster.ResvMaint}, {"FLEX", cluster.ResvFlex},
+	{"OVERLAP", cluster.ResvOverlap},
 	{"IGNORE_JOBS", cluster.ResvIgnoreJobs}, {"HOURLY", cluster.ResvHourly}, {"DAILY", cluster.ResvDaily},
 	{"WEEKDAY", cluster.ResvWeekday}, {"WEEKEND", cluster.ResvWeekend}, {"WEEKLY", cluster.ResvWeekly},
-	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes}, {"ALL_NODES", cluster.ResvAllNodes}, {"STATIC", cluster.ResvStatic}, {"PART_NODES", cluster.ResvPartNodes},
-	{"FIRST_CORES", cluster.ResvFirstCores}, {"TIME_FLOAT", cluster.ResvTimeFloat}, {"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown},
-	{PurgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic}, {"USER_DELETE", cluster.ResvUserDelete}}
+	{"ANY_NODES", cluster.ResvAnyNodes}, {"SPEC_NODES", cluster.ResvSpecNodes},
+	{"ALL_NODES", cluster.ResvAllNodes}, {"STATIC", cluster.ResvStatic},
+	{"PART_NODES", cluster.ResvPartNodes},
+	{"FIRST_CORES", cluster.ResvFirstCores}, {"TIME_FLOAT", cluster.ResvTimeFloat},
+	{"REPLACE", cluster.ResvReplace}, {"REPLACE_DOWN", cluster.ResvReplaceDown},
+	{PurgeWord, 0}, {"NO_HOLD_JOBS_AFTER_END", cluster.ResvNoHold}, {"MAGNETIC", cluster.ResvMagnetic},
+	{"USER_DELETE", cluster.ResvUserDelete}}
 
 // ResvText is a reservation's flags as show prints them.
 func ResvText(r *cluster.Reservation) string {
@@ -87,7 +92,8 @@ func infoReservations(s *front.Sys, header bool) int {
 	}
 	for i := range resp.Reservations {
 		r := &resp.Reservations[i]
-		row(r.Name, ResvState(r, resp.Now), format.Stamp(r.Start, ""), format.Stamp(r.End, ""), format.Padded(r.End.Sub(r.Start)), HostList(r.Nodes))
+		row(r.Name, ResvState(r, resp.Now), format.Stamp(r.Start, ""), format.Stamp(r.End, ""),
+			format.Padded(r.End.Sub(r.Start)), HostList(r.Nodes))
 	}
 	_, _ = s.Stdout.Write(b)
 	return 0

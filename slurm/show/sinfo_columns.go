@@ -16,12 +16,27 @@ const allInfoFields = "%a|%b|%c|%d|%e|%f|%g|%h|%l|%m|%n|%o|%p|%r|%s|%t|%u|%v|%w|
 // infoColumns are the fields of sinfo: the letters of -o and the names of -O.
 var infoColumns = []format.Column[InfoRow]{
 	{Code: 'a', Long: "available", Head: "AVAIL", Of: func(r *InfoRow) string { return partitionWord(r) }},
-	{Code: 'A', Long: "nodeai", Head: "NODES(A/I)", Of: func(r *InfoRow) string { a, i, _ := r.nodeCounts(); return slashed(a, i) }},
+	{
+		Code: 'A', Long: "nodeai", Head: "NODES(A/I)",
+		Of: func(r *InfoRow) string { a, i, _ := r.nodeCounts(); return slashed(a, i) },
+	},
 	{Code: 'b', Long: "features_act", Head: "ACTIVE_FEATURES", Of: func(r *InfoRow) string { return r.features() }},
-	{Code: 'B', Long: "maxcpuspernode", Head: "MAX_CPUS_PER_NODE", Of: func(r *InfoRow) string { return UnlimitedCount(r.Part.MaxCPUsPerNode) }},
-	{Code: 'c', Long: "cpus", Head: "CPUS", Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return n.Inventory.CPUs }) }},
-	{Code: 'C', Long: "cpusstate", Head: "CPUS(A/I/O/T)", Of: func(r *InfoRow) string { return slashed4(r.CPUCounts()) }},
-	{Code: 'd', Long: "disk", Head: "TMP_DISK", Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return int(n.Inventory.TmpMB) }) }},
+	{
+		Code: 'B', Long: "maxcpuspernode", Head: "MAX_CPUS_PER_NODE",
+		Of: func(r *InfoRow) string { return UnlimitedCount(r.Part.MaxCPUsPerNode) },
+	},
+	{
+		Code: 'c', Long: "cpus", Head: "CPUS",
+		Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return n.Inventory.CPUs }) },
+	},
+	{
+		Code: 'C', Long: "cpusstate", Head: "CPUS(A/I/O/T)",
+		Of: func(r *InfoRow) string { return slashed4(r.CPUCounts()) },
+	},
+	{
+		Code: 'd', Long: "disk", Head: "TMP_DISK",
+		Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return int(n.Inventory.TmpMB) }) },
+	},
 	{Code: 'D', Long: "nodes", Head: "NODES", Of: func(r *InfoRow) string { return strconv.Itoa(len(r.Nodes)) }},
 	{Code: 'e', Long: "freemem", Head: "FREE_MEM", Of: func(r *InfoRow) string {
 		return r.span(func(n *api.NodeInfo) int { return int(n.Inventory.FreeMemMB) })
@@ -34,24 +49,42 @@ var infoColumns = []format.Column[InfoRow]{
 		a, i, o := r.nodeCounts()
 		return slashed(a, i, o, len(r.Nodes))
 	}},
-	{Code: 'g', Long: "groups", Head: "GROUPS", Of: func(r *InfoRow) string { return Joined(r.Part.AllowGroups, "all") }},
+	{
+		Code: 'g', Long: "groups", Head: "GROUPS",
+		Of: func(r *InfoRow) string { return Joined(r.Part.AllowGroups, "all") },
+	},
 	{Code: 'G', Long: "gres", Head: "GRES", Of: func(r *InfoRow) string {
 		return r.text("(null)", func(n *api.NodeInfo) string { return GRESText(&n.Inventory) })
 	}},
-	{Code: 'h', Long: "oversubscribe", Head: "OVERSUBSCRIBE", Of: func(r *InfoRow) string { return cmp.Or(r.Part.OverSubscribe, "NO") }},
+	{
+		Code: 'h', Long: "oversubscribe", Head: "OVERSUBSCRIBE",
+		Of: func(r *InfoRow) string { return cmp.Or(r.Part.OverSubscribe, "NO") },
+	},
 	{Code: 'H', Long: "timestamp", Head: "TIMESTAMP", Of: func(r *InfoRow) string {
 		return r.text("Unknown", func(n *api.NodeInfo) string { return format.Stamp(n.ReasonAt, "Unknown") })
 	}},
-	{Code: 'I', Long: "priorityjobfactor", Head: "PRIO_JOB_FACTOR", Of: func(r *InfoRow) string { return strconv.Itoa(max(r.Part.PriorityJobFactor, 1)) }},
-	{Code: 'l', Long: "time", Head: "TIMELIMIT", Of: func(r *InfoRow) string { return infoTime(MaxTime(r.Part.MaxTime)) }},
+	{
+		Code: 'I', Long: "priorityjobfactor", Head: "PRIO_JOB_FACTOR",
+		Of: func(r *InfoRow) string { return strconv.Itoa(max(r.Part.PriorityJobFactor, 1)) },
+	},
+	{
+		Code: 'l', Long: "time", Head: "TIMELIMIT",
+		Of: func(r *InfoRow) string { return infoTime(MaxTime(r.Part.MaxTime)) },
+	},
 	{Code: 'L', Long: "defaulttime", Head: "DEFAULTTIME", Of: func(r *InfoRow) string {
 		if r.Part.DefaultTime == 0 {
 			return "n/a"
 		}
 		return infoTime(r.Part.DefaultTime)
 	}},
-	{Code: 'm', Long: "memory", Head: "MEMORY", Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return int(n.Inventory.MemMB) }) }},
-	{Code: 'M', Long: "preemptmode", Head: "PREEMPT_MODE", Of: func(r *InfoRow) string { return cmp.Or(r.Part.PreemptMode, "OFF") }},
+	{
+		Code: 'm', Long: "memory", Head: "MEMORY",
+		Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return int(n.Inventory.MemMB) }) },
+	},
+	{
+		Code: 'M', Long: "preemptmode", Head: "PREEMPT_MODE",
+		Of: func(r *InfoRow) string { return cmp.Or(r.Part.PreemptMode, "OFF") },
+	},
 	{Code: 'n', Long: "nodehost", Head: "HOSTNAMES", Of: func(r *InfoRow) string {
 		return r.text("", func(n *api.NodeInfo) string { return cmp.Or(n.Inventory.Host, string(n.Name)) })
 	}},
@@ -60,7 +93,10 @@ var infoColumns = []format.Column[InfoRow]{
 		return r.text("", func(n *api.NodeInfo) string { return NodeAddr(n) })
 	}},
 	{Code: 'O', Long: "cpusload", Head: "CPU_LOAD", Of: func(r *InfoRow) string { return "N/A" }},
-	{Code: 'p', Long: "prioritytier", Head: "PRIO_TIER", Of: func(r *InfoRow) string { return strconv.Itoa(max(r.Part.PriorityTier, 1)) }},
+	{
+		Code: 'p', Long: "prioritytier", Head: "PRIO_TIER",
+		Of: func(r *InfoRow) string { return strconv.Itoa(max(r.Part.PriorityTier, 1)) },
+	},
 	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(r *InfoRow) string {
 		if r.Part.Default {
 			return r.Part.Name + "*"
@@ -91,11 +127,14 @@ var infoColumns = []format.Column[InfoRow]{
 	{Code: 'v', Long: "version", Head: "VERSION", Of: func(r *InfoRow) string {
 		return r.text("", func(n *api.NodeInfo) string { return cmp.Or(n.Inventory.Version, front.SlurmVersion) })
 	}},
-	{Code: 'V', Long: "cluster", Head: "CLUSTER", Of: func(*InfoRow) string { return "N/A" }},
+	{Code: 'V', Long: "cluster", Head: "CLUSTER", Of: func(r *InfoRow) string { return cmp.Or(r.v.Place, "N/A") }},
 	{Code: 'w', Long: "weight", Head: "WEIGHT", Of: func(r *InfoRow) string {
 		return r.least(func(n *api.NodeInfo) int { return max(n.Inventory.Weight, 1) })
 	}},
-	{Code: 'X', Long: "sockets", Head: "SOCKETS", Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return n.Inventory.Sockets }) }},
+	{
+		Code: 'X', Long: "sockets", Head: "SOCKETS",
+		Of: func(r *InfoRow) string { return r.least(func(n *api.NodeInfo) int { return n.Inventory.Sockets }) },
+	},
 	{Code: 'Y', Long: "cores", Head: "CORES", Of: func(r *InfoRow) string {
 		return r.least(func(n *api.NodeInfo) int { return n.Inventory.CoresPerSocket })
 	}},

@@ -95,6 +95,9 @@ func joinTasks(a, b *cluster.Job) *cluster.Job {
 }
 
 func (o *queueOptions) keeps(r *JobRow) bool {
+	if len(o.states) == 0 && !o.allStates && !o.data.On && isRevoked(r.Job) {
+		return false
+	}
 	if len(o.states) > 0 && !o.allStates && !slices.Contains(o.states, r.State) {
 		return false
 	}
@@ -179,7 +182,8 @@ type order[T any] struct {
 var jobOrders = [...]order[JobRow]{
 	{'A', func(a, b *JobRow) int { return cmp.Compare(a.ID, b.ID) }},
 	{'i', func(a, b *JobRow) int {
-		return cmp.Or(cmp.Compare(cmp.Or(a.ArrayID, a.ID), cmp.Or(b.ArrayID, b.ID)), cmp.Compare(uint(a.Task), uint(b.Task)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(cmp.Or(a.ArrayID, a.ID), cmp.Or(b.ArrayID, b.ID)),
+			cmp.Compare(uint(a.Task), uint(b.Task)), cmp.Compare(a.ID, b.ID))
 	}},
 	{'c', func(a, b *JobRow) int { return cmp.Compare(a.MinCPUs(), b.MinCPUs()) }},
 	{'C', func(a, b *JobRow) int { return cmp.Compare(a.NumCPUs(), b.NumCPUs()) }},

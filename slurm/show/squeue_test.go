@@ -33,22 +33,36 @@ func BenchmarkSqueueRows(b *testing.B) {
 // TestCombined: what waits of one array in one partition is one line, unless -r or a task is asked for.
 func TestCombined(t *testing.T) {
 	spec := func(part string) *cluster.JobSpec {
-		return &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{part}, Array: &cluster.ArraySpec{Limit: 2}}
+		return &cluster.JobSpec{
+			Layout: &cluster.Layout{}, Partitions: []string{part}, Array: &cluster.ArraySpec{Limit: 2},
+		}
 	}
 	jobs := []*cluster.Job{
 		{ID: 13, ArrayID: 10, Task: 3, Spec: spec("train"), Wait: cluster.WaitHeldAdmin},
-		{ID: 10, ArrayID: 10, Task: cluster.TaskAny, Tasks: cluster.RangeIDSet(4, 9), Spec: spec("train"), Wait: cluster.WaitBegin},
+		{
+			ID: 10, ArrayID: 10, Task: cluster.TaskAny, Tasks: cluster.RangeIDSet(4, 9),
+			Spec: spec("train"), Wait: cluster.WaitBegin,
+		},
 		{ID: 11, ArrayID: 10, Task: 1, Spec: spec("debug")},
 		{ID: 12, ArrayID: 10, Task: 2, Spec: spec("train"), Phase: cluster.Running},
-		{ID: 14, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"train"}}},
+		{
+			ID: 14, Task: cluster.TaskAny,
+			Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"train"}},
+		},
 	}
 	for name, c := range map[string]struct {
 		o    queueOptions
 		want string
 	}{
-		"joined":     {queueOptions{}, "10_[3-9] BeginTime,JobHeldAdmin; 10_1 None; 10_2 None; 14 None"},
-		"-r":         {queueOptions{perTask: true}, "10_3 JobHeldAdmin; 10_[4-9%2] BeginTime; 10_1 None; 10_2 None; 14 None"},
-		"-j of task": {queueOptions{query: api.JobQuery{Refs: []cluster.Ref{{Job: 10, Tasks: cluster.NewIDSet(4)}}}}, "10_3 JobHeldAdmin; 10_[4-9%2] BeginTime; 10_1 None; 10_2 None; 14 None"},
+		"joined": {queueOptions{}, "10_[3-9] BeginTime,JobHeldAdmin; 10_1 None; 10_2 None; 14 None"},
+		"-r": {
+			queueOptions{perTask: true},
+			"10_3 JobHeldAdmin; 10_[4-9%2] BeginTime; 10_1 None; 10_2 None; 14 None",
+		},
+		"-j of task": {
+			queueOptions{query: api.JobQuery{Refs: []cluster.Ref{{Job: 10, Tasks: cluster.NewIDSet(4)}}}},
+			"10_3 JobHeldAdmin; 10_[4-9%2] BeginTime; 10_1 None; 10_2 None; 14 None",
+		},
 	} {
 		var got []string
 		for _, j := range c.o.combined(jobs) {
@@ -96,13 +110,18 @@ func TestStepRequest(t *testing.T) {
 		devices cluster.IDSet
 		want    string
 	}{
-		"nothing":           {nil, devices, "cpu:2 gres:gpu:4   "},
-		"of a job without":  {&cluster.StepAsked{CPUsPerTask: 2}, cluster.IDSet{}, "    "},
-		"-c2":               {&cluster.StepAsked{CPUsPerTask: 2}, devices, "cpu:4 gres:gpu:4 cpu:2  "},
-		"--gpus":            {&cluster.StepAsked{PerJob: gpus(2)}, devices, "cpu:2,gres:gpu:2 gres:gpu:4   "},
-		"--gpus-per-task":   {&cluster.StepAsked{PerTask: gpus(1)}, devices, "cpu:2 gres:gpu:4 gres:gpu:1 gpu:per_task:1 "},
-		"--gres":            {&cluster.StepAsked{PerNode: gpus(2)}, devices, "cpu:2 gres:gpu:2   "},
-		"bound, memory":     {&cluster.StepAsked{GPUBind: "none", MemPerGPU: 10}, devices, "cpu:2 gres:gpu:4  gpu:none gres:gpu:10"},
+		"nothing":          {nil, devices, "cpu:2 gres:gpu:4   "},
+		"of a job without": {&cluster.StepAsked{CPUsPerTask: 2}, cluster.IDSet{}, "    "},
+		"-c2":              {&cluster.StepAsked{CPUsPerTask: 2}, devices, "cpu:4 gres:gpu:4 cpu:2  "},
+		"--gpus":           {&cluster.StepAsked{PerJob: gpus(2)}, devices, "cpu:2,gres:gpu:2 gres:gpu:4   "},
+		"--gpus-per-task": {
+			&cluster.StepAsked{PerTask: gpus(1)}, devices, "cpu:2 gres:gpu:4 gres:gpu:1 gpu:per_task:1 ",
+		},
+		"--gres": {&cluster.StepAsked{PerNode: gpus(2)}, devices, "cpu:2 gres:gpu:2   "},
+		"bound, memory": {
+			&cluster.StepAsked{GPUBind: "none", MemPerGPU: 10}, devices,
+			"cpu:2 gres:gpu:4  gpu:none gres:gpu:10",
+		},
 		"bound with a word": {&cluster.StepAsked{GPUBind: "gpu:closest"}, devices, "cpu:2 gres:gpu:4  gpu:closest "},
 	} {
 		s := &StepRow{Step: &cluster.Step{Tasks: 2, Asked: c.asked, Shares: []cluster.Share{{GPUs: c.devices}}}}
@@ -116,7 +135,8 @@ func TestStepRequest(t *testing.T) {
 
 // TestReasonNamesNodes: the nodes that a job names and that are out of service are one host list.
 func TestReasonNamesNodes(t *testing.T) {
-	for note, want := range map[string]string{"[n7 n8]": "ReqNodeNotAvail, UnavailableNodes:n[7-8]", "n7": "ReqNodeNotAvail, UnavailableNodes:n7",
+	for note, want := range map[string]string{"[n7 n8]": "ReqNodeNotAvail, UnavailableNodes:n[7-8]",
+		"n7":                       "ReqNodeNotAvail, UnavailableNodes:n7",
 		"Reserved for maintenance": "ReqNodeNotAvail, Reserved for maintenance", "": "ReqNodeNotAvail"} {
 		r := &JobRow{Job: &cluster.Job{Wait: cluster.WaitNodeNotAvail, WaitNote: note, Spec: &cluster.JobSpec{}}}
 		if got := r.Reason(); got != want {

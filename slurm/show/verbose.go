@@ -26,13 +26,15 @@ func (o *queueOptions) asked(s *front.Sys, argv []string) []front.Asked {
 	word := func(name, long string) front.Asked { return front.Asked{Name: name, Value: front.Null(given[long])} }
 	_, byJob := given["jobs"]
 	return []front.Asked{
-		front.AskedBool("all        ", o.hidden), front.AskedBool("array      ", o.perTask), word("format     ", "format"),
+		front.AskedBool("all        ", o.hidden), front.AskedBool("array      ", o.perTask),
+		word("format     ", "format"),
 		front.AskedCount("iterate    ", int(o.every.Seconds())), front.AskedCount("job_flag   ", front.BoolInt(byJob)),
 		word("jobs       ", "jobs"), word("licenses   ", "licenses"), word("names      ", "name"),
 		{Name: "nodes      ", Value: given["nodelist"]}, word("partitions ", "partition"),
 		front.AskedBool("priority   ", o.perPart), word("reservation", "reservation"), word("sort       ", "sort"),
 		front.AskedCount("start_flag ", front.BoolInt(o.start)), word("states     ", "states"),
-		front.AskedCount("step_flag  ", front.BoolInt(o.steps)), word("steps      ", "steps"), word("users      ", "user"),
+		front.AskedCount("step_flag  ", front.BoolInt(o.steps)), word("steps      ", "steps"),
+		word("users      ", "user"),
 		front.AskedCount("verbose    ", s.Verbose),
 	}
 }
@@ -40,7 +42,8 @@ func (o *queueOptions) asked(s *front.Sys, argv []string) []front.Asked {
 // tellRecords tells with -v of when the answer is, and how many records it has.
 func (o *queueOptions) tellRecords(v *View, out *bufio.Writer, n int) {
 	if v.Sys.Tells(front.Told) && !o.data.On {
-		fmt.Fprintf(out, "%s\nlast_update_time=%d records=%d\n", v.Now.Local().Format("Mon Jan 02 15:04:05 2006"), v.Now.Unix(), n)
+		fmt.Fprintf(out, "%s\nlast_update_time=%d records=%d\n",
+			v.Now.Local().Format("Mon Jan 02 15:04:05 2006"), v.Now.Unix(), n)
 	}
 }
 

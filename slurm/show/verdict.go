@@ -113,9 +113,13 @@ func failed(j *cluster.Job, steps []*cluster.Step) Verdict {
 	v := Verdict{Kind: "program"}
 	switch s := firstFailure(steps); {
 	case s != nil && s.Failed.Error != "":
-		v.Node, v.Text = s.Failed.Node, fmt.Sprintf("task %d of step %d could not be started on %s: %s", s.Failed.Rank, s.ID.Step, s.Failed.Node, s.Failed.Error)
+		v.Node = s.Failed.Node
+		v.Text = fmt.Sprintf("task %d of step %d could not be started on %s: %s", s.Failed.Rank, s.ID.Step,
+			s.Failed.Node, s.Failed.Error)
 	case s != nil:
-		v.Node, v.Text = s.Failed.Node, fmt.Sprintf("task %d of step %d failed first, on %s, with %s", s.Failed.Rank, s.ID.Step, s.Failed.Node, endText(s.Failed.Exit))
+		v.Node = s.Failed.Node
+		v.Text = fmt.Sprintf("task %d of step %d failed first, on %s, with %s", s.Failed.Rank, s.ID.Step,
+			s.Failed.Node, endText(s.Failed.Exit))
 	case j.EndReason == cluster.EndLaunchFailure:
 		v.Text = "it could not be started: " + j.WaitNote
 	case j.EndReason == cluster.EndBadConstraints:

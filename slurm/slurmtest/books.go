@@ -14,8 +14,13 @@ func Books() api.BooksResponse {
 	for i, a := range []struct {
 		parent        cluster.AssocID
 		account, user string
-	}{{0, "root", ""}, {1, "root", "root"}, {1, "team-a", ""}, {1, "team-b", ""}, {3, "team-a", "alice"}, {4, "team-b", "bob"}, {4, "team-b", "carol"}, {3, "team-a", "carol"}} {
-		out.Assocs = append(out.Assocs, &cluster.Association{ID: cluster.AssocID(i + 1), Parent: a.parent, Account: a.account, User: a.user})
+	}{
+		{0, "root", ""}, {1, "root", "root"}, {1, "team-a", ""}, {1, "team-b", ""}, {3, "team-a", "alice"},
+		{4, "team-b", "bob"}, {4, "team-b", "carol"}, {3, "team-a", "carol"},
+	} {
+		out.Assocs = append(out.Assocs, &cluster.Association{
+			ID: cluster.AssocID(i + 1), Parent: a.parent, Account: a.account, User: a.user,
+		})
 		if a.user == "" {
 			out.Accounts = append(out.Accounts, &cluster.Account{Name: a.account})
 		}
@@ -26,9 +31,16 @@ func Books() api.BooksResponse {
 // WithBooks adds what accounting asks for.
 func WithBooks(m *api.Mux, f *Server) {
 	books := Books()
-	books.QOS = []*cluster.QOS{{ID: 1, Name: "normal"}, {ID: 2, Name: "high", Priority: 9, Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}}}}
-	books.Users = []*cluster.User{{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1, Name: "w"}}}, {Name: "bob", DefaultAccount: "team-b", AdminLevel: "Operator"}}
-	api.Handle(m, api.ListBooks, func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) { return books, nil })
+	books.QOS = []*cluster.QOS{
+		{ID: 1, Name: "normal"},
+		{ID: 2, Name: "high", Priority: 9, Limits: cluster.Limits{{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: 4}}},
+	}
+	books.Users = []*cluster.User{
+		{Name: "alice", DefaultAccount: "team-a", WCKeys: []cluster.WCKey{{ID: 1, Name: "w"}}},
+		{Name: "bob", DefaultAccount: "team-b", AdminLevel: "Operator"},
+	}
+	api.Handle(m, api.ListBooks,
+		func(context.Context, api.Caller, api.AfterQuery) (api.BooksResponse, error) { return books, nil })
 	api.Handle(m, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse, error) {
 		out := api.HistoryResponse{Now: f.Now}
 		for _, j := range f.Jobs {
@@ -40,7 +52,13 @@ func WithBooks(m *api.Mux, f *Server) {
 		return api.UsageResponse{Now: f.Now, Cluster: "oracle"}, nil
 	})
 	api.Handle(m, api.ListReservations, func(context.Context, api.Caller, api.ReservationQuery) (api.ReservationsResponse, error) {
-		return api.ReservationsResponse{Now: f.Now, Reservations: []cluster.Reservation{{Name: "r", Start: f.Now, End: f.Now.Add(time.Hour), Nodes: Nodes(1, 2)}}, Cores: []int{32}, CPUs: []int{32}}, nil
+		return api.ReservationsResponse{
+			Now: f.Now,
+			Reservations: []cluster.Reservation{
+				{Name: "r", Start: f.Now, End: f.Now.Add(time.Hour), Nodes: Nodes(1, 2)},
+			},
+			Cores: []int{32}, CPUs: []int{32},
+		}, nil
 	})
 	api.Handle(m, api.ListPriorities, func(context.Context, api.Caller, api.AfterQuery) (out api.PrioritiesResponse, _ error) {
 		for _, j := range f.Jobs {

@@ -19,8 +19,11 @@ func Sbatch(sys *front.Sys, argv []string) int {
 	if err != nil {
 		return sys.Usage(err)
 	}
-	sayNotes(sys, r)
-	own, code := pickCluster(sys, r)
+	SayNotes(sys, r)
+	own, code := PickCluster(sys, r)
+	if code == 0 {
+		code = followParents(sys, r)
+	}
 	if code != 0 {
 		return code
 	}
@@ -29,17 +32,17 @@ func Sbatch(sys *front.Sys, argv []string) int {
 		return code
 	}
 	if r.Client.TestOnly {
-		return testOnly(sys, r, q)
+		return TestOnly(sys, r, q)
 	}
 	resp, err := SubmitAll(sys, r, q)
-	if errors.Is(err, errFilter) {
+	if errors.Is(err, ErrFilter) {
 		return sys.Fail("%v", err)
 	}
 	if err != nil {
 		text, _ := front.ErrorText(err)
-		beforeRefusal(sys, err, r)
-		defer afterRefusal(sys, err)
-		if isDoubt(err) {
+		BeforeRefusal(sys, err, r)
+		defer AfterRefusal(sys, err)
+		if IsDoubt(err) {
 			return sys.Fail("%s", text)
 		}
 		if front.IsKind(err, cluster.ErrGRES) {
@@ -60,8 +63,8 @@ func Sbatch(sys *front.Sys, argv []string) int {
 	return 0
 }
 
-// pickCluster has the job go to the cluster where it starts first, of those that -M names.
-func pickCluster(s *front.Sys, r *Request) (own string, code int) {
+// PickCluster has the job go to the cluster where it starts first, of those that -M names.
+func PickCluster(s *front.Sys, r *Request) (own string, code int) {
 	return s.PickCluster(r.Job.Clusters, func(one *front.Sys) (time.Time, error) {
 		q, code := Submission(one, r)
 		if code != 0 {
@@ -102,7 +105,7 @@ func (d *doubtError) Error() string {
 		again, submitKeyEnv, d.key, text)
 }
 
-func isDoubt(err error) bool {
+func IsDoubt(err error) bool {
 	var d *doubtError
 	return errors.As(err, &d)
 }
@@ -137,7 +140,7 @@ func submit[Q any](s *front.Sys, to api.Endpoint[Q, api.SubmitResponse], key str
 
 // SubmitAll hands over a job with all of its components.
 func SubmitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {
-	q.Key = requestKey(s)
+	q.Key = RequestKey(s)
 	if key := s.Getenv(submitKeyEnv); key != "" && s.Prog == "sbatch" {
 		q.Key = key
 	}
@@ -197,14 +200,14 @@ func hetRequest(s *front.Sys, r *Request, q api.SubmitRequest) api.HetRequest {
 	return out
 }
 
-// requestKey names one request of this process, in a word.
-func requestKey(s *front.Sys) string {
+// RequestKey names one request of this process, in a word.
+func RequestKey(s *front.Sys) string {
 	host, _ := s.Hostname()
 	return host + "." + front.Unique()
 }
 
-// sayNotes says what parsing remarked, unless -Q.
-func sayNotes(s *front.Sys, r *Request) {
+// SayNotes says what parsing remarked, unless -Q.
+func SayNotes(s *front.Sys, r *Request) {
 	tellOptions(s, r)
 	for _, n := range r.Notes {
 		if r.Client.Quiet == 0 || strings.HasPrefix(n, "Warning: ") || strings.HasPrefix(n, "error: ") { // these Slurm tells with -Q too
@@ -250,9 +253,9 @@ func settleRequest(s *front.Sys, r *Request) {
 	}
 }
 
-// beforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what
+// BeforeRefusal prints what Slurm says before some refusals; of a job that is only tested it does not say what
 // nodes lack.
-func beforeRefusal(s *front.Sys, err error, r *Request) {
+func BeforeRefusal(s *front.Sys, err error, r *Request) {
 	var e *api.Error
 	switch {
 	case front.IsKind(err, cluster.ErrPartition) && len(r.about(err).Partitions) > 0: // else the site's script has set it
@@ -262,16 +265,16 @@ func beforeRefusal(s *front.Sys, err error, r *Request) {
 	}
 }
 
-// afterRefusal prints in our words, with numbers, what Slurm's words for a refusal leave open.
-func afterRefusal(s *front.Sys, err error) {
+// AfterRefusal prints in our words, with numbers, what Slurm's words for a refusal leave open.
+func AfterRefusal(s *front.Sys, err error) {
 	var e *api.Error
 	if text, no := front.ErrorText(err); no != 0 && errors.As(err, &e) && e.Message != text {
 		s.Say("why: %s", e.Message)
 	}
 }
 
-// testOnly says when and where the job would start, on stderr as Slurm does.
-func testOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
+// TestOnly says when and where the job would start, on stderr as Slurm does.
+func TestOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 	resp, err := testOnce(s, r, q)
 	if text, ok := filterAsked(err); ok {
 		if q, err = refilter(s, r, text); err != nil {
@@ -285,9 +288,9 @@ func testOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 			err = cluster.Errorf(e.Code, cluster.ErrReservation, "%s", e.Message)
 		}
 		text, _ := front.ErrorText(err)
-		beforeRefusal(s, err, r)
+		BeforeRefusal(s, err, r)
 		fmt.Fprintf(s.Stderr, "allocation failure: %s\n", text)
-		afterRefusal(s, err)
+		AfterRefusal(s, err)
 		return 1
 	}
 	sayIgnored(s, resp.Ignored)
@@ -303,14 +306,14 @@ func testOnce(s *front.Sys, r *Request, q api.SubmitRequest) (api.TestResponse, 
 	return front.Call(s, api.TestHet, hetRequest(s, r, q))
 }
 
-// waitHold is how long one waiting call stays open.
-const waitHold = 50 * time.Second
+// WaitHold is how long one waiting call stays open.
+const WaitHold = 50 * time.Second
 
 // waitJob waits for a job to end and returns its exit code: the highest of an array's tasks.
 func waitJob(s *front.Sys, id cluster.JobID) int {
 	var wait time.Duration
 	for {
-		resp, err := front.Call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: waitHold})
+		resp, err := front.Call(s, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Ended, Timeout: WaitHold})
 		if err != nil {
 			if front.IsUnreachable(err) { // the daemon restarts; the job does not mind
 				wait = cmp.Or(min(wait*2, time.Second), 50*time.Millisecond)

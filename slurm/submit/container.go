@@ -76,6 +76,12 @@ var optionsContainer = []opt.Option[Request]{
 			"salloc=PYXIS_CONTAINER_ENTRYPOINT_LOG",
 		Help: "show what the entry point prints: it is always shown",
 		Set:  func(*Request, string) error { return nil }},
+	{Long: "container-prefetch", On: opt.All, Newer: true, Group: opt.Containers,
+		Help: "get the image on all nodes before the job's time begins to count",
+		Set: func(r *Request, _ string) error {
+			r.Way.Prefetch = true
+			return nil
+		}},
 	{Long: "container-unshare", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_UNSHARE srun=PYXIS_CONTAINER_UNSHARE salloc=PYXIS_CONTAINER_UNSHARE",
 		Meta: "net,ipc,uts",
@@ -172,7 +178,7 @@ func setInsideName(r *Request, v string) error {
 
 func setSave(r *Request, v string) error {
 	if r.prog == opt.Sbatch {
-		return r.cannot("--container-save="+v, "the container of a script is not saved",
+		return r.Cannot("--container-save="+v, "the container of a script is not saved",
 			"give it to an srun in the script")
 	}
 	if v == "" {
@@ -239,6 +245,11 @@ func contain(r *Request) error {
 			}
 		}
 	}
+	if err := fetchBefore(r, &c); err != nil {
+		return opt.Named(r.prog, "", "", err)
+	}
+	// Of jobs whose steps alone are in the container it tells what their nodes need.
+	r.Job.Inside = &cluster.Container{Image: c.Image, Bundle: c.Bundle}
 	switch r.prog {
 	case opt.Srun:
 		r.Step.Inside = &c
@@ -251,6 +262,21 @@ func contain(r *Request) error {
 	case opt.Salloc:
 		handOn(r)
 	}
+	return nil
+}
+
+// fetchBefore has the job's nodes get the image before the job's time counts.
+func fetchBefore(r *Request, c *cluster.Container) error {
+	switch {
+	case !r.Way.Prefetch:
+		return nil
+	case c.Bundle:
+		return badContainer("--container-prefetch: a bundle is a folder, there is nothing to get: leave the option out")
+	case c.Image == "":
+		return badContainer("--container-prefetch: name the image by --container-image")
+	}
+	r.Job.Prefetch = &cluster.Prefetch{Image: c.Image, Enroot: r.sys.Getenv("ENROOT_CONFIG_PATH"),
+		Docker: r.sys.Getenv("DOCKER_CONFIG")}
 	return nil
 }
 
@@ -272,7 +298,7 @@ func handOn(r *Request) {
 		r.sys.Environ = append(r.sys.Environ, "SRUN_CONTAINER="+r.inside.Image)
 	}
 	for _, g := range r.Set {
-		if g.From != FromLine || !isContainer(g.Long) {
+		if g.From != FromLine || !isContainer(g.Long) || g.Long == "container-prefetch" {
 			continue
 		}
 		long, value := g.Long, g.Value

@@ -64,7 +64,8 @@ func (r *Request) directive(p *opt.Parser[Request], argv []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeUsage, "error: Invalid directive found in batch script: %s", rest[0]))
+		return opt.Named(r.prog, "", "",
+			opt.Errorf(opt.CodeUsage, "error: Invalid directive found in batch script: %s", rest[0]))
 	}
 	return r.apply(found, FromDirective)
 }

@@ -85,7 +85,11 @@ func TestSubmitDoubt(t *testing.T) {
 		{"the daemon dies", []any{nil, gone}, "", "", true},
 		{"nobody knows", []any{uncertain}, "", "", true},
 		{"nobody knows, then nobody leads", []any{uncertain, noLeader}, "", "", true},
-		{"the daemon is stopping", []any{cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "stopping"), gone, made}, "", "Submitted batch job 7", false},
+		{
+			"the daemon is stopping",
+			[]any{cluster.Errorf(cluster.Unavailable, cluster.ErrAway, "stopping"), gone, made}, "",
+			"Submitted batch job 7", false,
+		},
 		{"nobody leads", []any{noLeader}, "", "no server leads", false},
 		{"refused", []any{denied}, "", "Invalid partition name specified", false},
 		{"refused when it was made again", []any{nil, denied}, "", "Invalid partition name specified", false},
@@ -94,8 +98,10 @@ func TestSubmitDoubt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &flaky{answers: c.answers}
 				var both bytes.Buffer
-				sys := &front.Sys{Prog: "sbatch", Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both, Dial: f.dial, Environ: []string{"PATH=/bin"},
-					Now: time.Now, Hostname: func() (string, error) { return "vm", nil }, Getwd: func() (string, error) { return "/tmp", nil },
+				sys := &front.Sys{Prog: "sbatch", Stdin: strings.NewReader(""), Stdout: &both,
+					Stderr: &both, Dial: f.dial, Environ: []string{"PATH=/bin"},
+					Now: time.Now, Hostname: func() (string, error) { return "vm", nil },
+					Getwd:   func() (string, error) { return "/tmp", nil },
 					Rlimits: func() []cluster.Rlimit { return nil }}
 				if c.key != "" {
 					sys.Environ = append(sys.Environ, submitKeyEnv+"="+c.key)

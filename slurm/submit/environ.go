@@ -13,7 +13,8 @@ import (
 )
 
 // ofJobsGPUs are what shows a batch script the GPUs of its job; a step's own are set where it has some.
-const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
+const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL " +
+	"SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
 
 // ofSubmission is what names a submission and who makes it, and not those that the job makes.
 const ofSubmission = " " + submitKeyEnv + " SLURM_JWT "
@@ -34,35 +35,16 @@ func ofStep(environ []string) []string {
 // --get-user-env, it also sets Job.UserEnv: the login environment comes first, these
 // entries on top. With --export-file alone, nothing but the file is passed on.
 func JobEnviron(req *Request, environ []string) ([]byte, error) {
-	env := envList{index: make(map[string]int, len(environ))}
+	env := &envList{index: make(map[string]int, len(environ))}
 	words := front.SplitList(req.Client.Export)
-	file := req.exportFile != nil
-	all := !file && (!req.Client.ExportGiven || len(words) == 0)
-	for _, w := range words {
-		all = all || strings.EqualFold(w, "ALL")
-	}
+	all := exportsAll(req, words)
 	if req.prog == opt.Srun {
 		environ = ofStep(environ)
 	}
-	for _, e := range environ {
-		name, _, ok := strings.Cut(e, "=")
-		if strings.Contains(ofSubmission, " "+name+" ") {
-			continue
-		}
-		if ok && name != "" && (all || (!file || len(words) > 0) && strings.HasPrefix(name, "SLURM_")) {
-			env.set(name, e)
-		}
-	}
+	env.inherit(environ, all, req.exportFile == nil || len(words) > 0)
 	for _, w := range words {
-		name, _, valued := strings.Cut(w, "=")
-		switch {
-		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") || strings.EqualFold(w, "NIL"):
-		case valued && name == "":
+		if !env.export(w, environ) {
 			return nil, opt.Errorf(opt.CodeError, "%s: error: Invalid --export entry %q", req.prog.Name(), w)
-		case valued:
-			env.set(name, w)
-		default:
-			env.copy(name, environ)
 		}
 	}
 	for entry := range bytes.SplitSeq(req.exportFile, []byte{0}) {
@@ -70,19 +52,60 @@ func JobEnviron(req *Request, environ []string) ([]byte, error) {
 			env.set(name, string(entry))
 		}
 	}
-	if req.prog == opt.Srun && req.From("job-name") == FromLine {
-		env.set("SLURM_JOB_NAME", "SLURM_JOB_NAME="+req.Job.Name)
-	}
-	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
-		env.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
-	}
 	if req.prog == opt.Sbatch && !all {
 		req.Job.UserEnv = true
 	}
-	if req.Job.UserEnv || req.prog == opt.Sbatch && req.Job.Export != "" {
-		env.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")
-	}
+	env.ofRequest(req)
 	return env.bytes(), nil
+}
+
+// exportsAll reports whether a job has the whole environment of its submission.
+func exportsAll(req *Request, words []string) bool {
+	if slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "ALL") }) {
+		return true
+	}
+	return req.exportFile == nil && (!req.Client.ExportGiven || len(words) == 0)
+}
+
+// inherit takes all variables of environ, or, where those are wanted, Slurm's own.
+func (l *envList) inherit(environ []string, all, own bool) {
+	for _, e := range environ {
+		name, _, ok := strings.Cut(e, "=")
+		if !ok || name == "" || strings.Contains(ofSubmission, " "+name+" ") {
+			continue
+		}
+		if all || own && strings.HasPrefix(name, "SLURM_") {
+			l.set(name, e)
+		}
+	}
+}
+
+// export does what a word of --export says, NAME, taken from environ, or NAME=VALUE, and reports whether it says that.
+func (l *envList) export(word string, environ []string) bool {
+	name, _, valued := strings.Cut(word, "=")
+	switch {
+	case strings.EqualFold(word, "ALL"), strings.EqualFold(word, "NONE"), strings.EqualFold(word, "NIL"):
+	case valued && name == "":
+		return false
+	case valued:
+		l.set(name, word)
+	default:
+		l.copy(name, environ)
+	}
+	return true
+}
+
+// ofRequest sets what tells a job of its own options.
+func (l *envList) ofRequest(req *Request) {
+	if req.prog == opt.Srun && req.From("job-name") == FromLine {
+		l.set("SLURM_JOB_NAME", "SLURM_JOB_NAME="+req.Job.Name)
+	}
+	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
+		l.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
+	}
+	if req.Job.UserEnv || req.prog == opt.Sbatch && req.Job.Export != "" {
+		l.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")
+	}
 }
 
 // envList is an environment in order; a name that is set again keeps its place.

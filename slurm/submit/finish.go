@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,11 +16,8 @@ import (
 
 // finish checks what single options cannot see and fills in what was not said.
 func (r *Request) finish() error {
-	j := &r.Job
-	if len(j.NodeList) == 0 {
-		if err := r.hostFile(); err != nil {
-			return err
-		}
+	if err := r.hostFile(); err != nil {
+		return err
 	}
 	if r.prog == opt.Srun {
 		r.lineFirst()
@@ -36,39 +32,50 @@ func (r *Request) finish() error {
 	if err := r.hinted(); err != nil {
 		return err
 	}
-	if r.From("nodes") != NotGiven && j.MinNodes == 0 && (r.prog != opt.Sbatch || j.MaxNodes == 0) {
-		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
-	}
-	if named := len(j.NodeList); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: invalid number of nodes (-N %d-%d)", max(named, j.MinNodes), j.MaxNodes))
-	}
-	if j.Tasks > 0 && j.MinNodes > j.Tasks && r.From("ntasks") >= r.From("nodes") {
-		r.warn("Warning: can't run " + strconv.Itoa(j.Tasks) + " processes on " + strconv.Itoa(j.MinNodes) + " nodes, setting nnodes to " + strconv.Itoa(j.Tasks))
-		j.MinNodes = j.Tasks
-		j.MaxNodes = max(j.MinNodes, min(j.MaxNodes, j.Tasks))
+	if err := checkNodes(r); err != nil {
+		return err
 	}
 	if r.prog == opt.Srun {
 		r.checkPerNode()
 	}
 	r.mergePerNode()
-	if slices.ContainsFunc(j.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
-		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
-	}
-	if err := r.places(); err != nil {
-		return err
-	}
-	if err := contain(r); err != nil {
-		return err
-	}
-	if err := r.checkDeadline(); err != nil {
-		return err
+	for _, check := range [...]func(*Request) error{checkCounts, (*Request).places, contain, (*Request).checkDeadline} {
+		if err := check(r); err != nil {
+			return err
+		}
 	}
 	if r.Client.ExportGiven && !strings.EqualFold(r.Client.Export, "ALL") { // a plain ALL leaves no trace
-		j.Export = r.Client.Export
+		r.Job.Export = r.Client.Export
 	}
 	r.mailDefaults()
 	r.rlimits()
 	return notQuiet(r)
+}
+
+// checkNodes refuses numbers of nodes that can not be, and takes no more nodes than there are tasks.
+func checkNodes(r *Request) error {
+	j := &r.Job
+	if r.From("nodes") != NotGiven && j.MinNodes == 0 && (r.prog != opt.Sbatch || j.MaxNodes == 0) {
+		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
+	}
+	if named := len(j.NodeList); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: invalid number of nodes (-N %d-%d)", max(named, j.MinNodes), j.MaxNodes))
+	}
+	if j.Tasks > 0 && j.MinNodes > j.Tasks && r.From("ntasks") >= r.From("nodes") {
+		r.warn(fmt.Sprintf("Warning: can't run %d processes on %d nodes, setting nnodes to %[1]d", j.Tasks, j.MinNodes))
+		j.MinNodes = j.Tasks
+		j.MaxNodes = max(j.MinNodes, min(j.MaxNodes, j.Tasks))
+	}
+	return nil
+}
+
+// checkCounts refuses counts of generic resources below nothing.
+func checkCounts(r *Request) error {
+	if slices.ContainsFunc(r.Job.PerNode, func(g cluster.GRES) bool { return g.Count < 0 }) {
+		return opt.Refuse(r.prog, r.Client.TestOnly, "Invalid generic resource (gres) specification")
+	}
+	return nil
 }
 
 // checkPerNode leaves --ntasks-per-node out where as many tasks as are asked for do not come to that many on each
@@ -78,11 +85,14 @@ func (r *Request) checkPerNode() {
 	if j.TasksPerNode == 0 || j.MinNodes == 0 || j.Tasks <= j.MinNodes {
 		return
 	}
-	if each := j.Tasks / j.MinNodes; each > j.TasksPerNode || each < j.TasksPerNode && r.From("ntasks-per-node") == FromLine {
-		r.warn(fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
-			j.TasksPerNode, j.Tasks, j.MinNodes))
-		j.TasksPerNode = 0
+	each := j.Tasks / j.MinNodes
+	more, said := each > j.TasksPerNode, r.From("ntasks-per-node") == FromLine
+	if !more && (each == j.TasksPerNode || !said) {
+		return
 	}
+	r.warn(fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d "+
+		"with the number of requested nodes %d. Ignoring --ntasks-per-node.", j.TasksPerNode, j.Tasks, j.MinNodes))
+	j.TasksPerNode = 0
 }
 
 // nearerSpec leaves of --core-spec and --thread-spec, of which a job has one, that of the nearer source.
@@ -105,7 +115,8 @@ func (r *Request) checkDeadline() error {
 		return nil
 	}
 	if j.Begin.After(j.Deadline) {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: Incompatible begin and deadline time specification"))
+		return opt.Named(r.prog, "", "",
+			opt.Errorf(opt.CodeError, "error: Incompatible begin and deadline time specification"))
 	}
 	if j.Limit == 0 && j.LimitMin == 0 {
 		j.LimitMin = time.Minute
@@ -165,13 +176,15 @@ func (r *Request) hinted() error {
 
 // hostFile takes nodes and layout from the file that SLURM_HOSTFILE names: a node for each task.
 func (r *Request) hostFile() error {
-	name := r.sys.Getenv("SLURM_HOSTFILE")
-	if name == "" {
+	j, name := &r.Job, r.sys.Getenv("SLURM_HOSTFILE")
+	if name == "" || len(j.NodeList) > 0 {
 		return nil
 	}
-	j := &r.Job
 	fail := func(text string) error {
-		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + text, "error: Failure getting NodeNames from hostfile"}})
+		return opt.Named(r.prog, "", "", &opt.UsageError{
+			Code:  opt.CodeError,
+			Lines: []string{"error: " + text, "error: Failure getting NodeNames from hostfile"},
+		})
 	}
 	var list, all []cluster.NodeName
 	if err := readHostFile(name, &list, &all); err != nil {
@@ -341,7 +354,8 @@ func (r *Request) checkPlaces() error {
 			"error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"))
 	}
 	if r.Client.NoAllocate && len(r.Job.NodeList) == 0 {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: must specify a node list with -Z, --no-allocate."))
+		return opt.Named(r.prog, "", "",
+			opt.Errorf(opt.CodeError, "error: must specify a node list with -Z, --no-allocate."))
 	}
 	return nil
 }
@@ -353,7 +367,8 @@ func (r *Request) finishStep() error {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
 	if s.Exact && r.Client.Whole {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: --exact and --whole are mutually exclusive."))
+		return opt.Named(r.prog, "", "",
+			opt.Errorf(opt.CodeError, "error: --exact and --whole are mutually exclusive."))
 	}
 	s.Layout = *j.Layout
 	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
@@ -373,9 +388,12 @@ func (r *Request) finishStep() error {
 		s.PerNode = append(slices.Clip(s.PerNode), cluster.GRES{Name: "none"})
 	}
 	if s.KeepCounts = r.Client.PreserveEnv; r.Client.Interactive {
-		s.Layout, s.Interactive, s.Overlap = cluster.Layout{MinNodes: 1, MaxNodes: 1, Tasks: 1, CPUBind: "none"}, true, true
+		s.Layout = cluster.Layout{MinNodes: 1, MaxNodes: 1, Tasks: 1, CPUBind: "none"}
+		s.Interactive = true
+		s.Overlap = true
 	}
 	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
+	launches(r, s)
 	s.Argv = r.Argv
 	if s.Name = j.Name; !r.named {
 		s.Name = path.Base(r.Argv[0])

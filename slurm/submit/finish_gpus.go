@@ -125,57 +125,122 @@ func (r *Request) tasksOfGPUs() {
 // multiple reports whether n is a multiple of each; it is if one of them was not given.
 func multiple(n, each int64) bool { return n == 0 || each == 0 || n%each == 0 }
 
+// gpuRule says what is wrong with what was asked for, if it is.
+type gpuRule struct {
+	wrong bool
+	text  string
+}
+
+// amountRules are how the counts of a node, a socket, a task and the job go together.
+func amountRules(j *cluster.JobSpec, a asksGPUs, nodes int64, given func(string) bool) []gpuRule {
+	return []gpuRule{
+		{a.node > 0 && a.node < max(a.task, a.socket), "Failed to ensure --gpus >= --gpus-per-task"},
+		{
+			a.job > 0 && a.job < max(a.task, a.node, a.socket),
+			"Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket",
+		},
+		{
+			given("gpus-per-task") && a.task > 0 && !a.known(j),
+			"Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed.",
+		},
+		{
+			!multiple(a.node, a.socket),
+			"Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket.",
+		},
+		{a.node > 0 && a.socket > 0 && a.node != a.socket*int64(j.SocketsPerNode),
+			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node."},
+		{
+			!multiple(a.socket, a.task),
+			"Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task.",
+		},
+		{
+			!multiple(a.node, a.task),
+			"Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task.",
+		},
+		{!multiple(a.job, a.task), "Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
+		{
+			a.task > 0 && a.job > 0 && given("gpus") && (j.Tasks > 0 && a.job != a.task*int64(j.Tasks) || a.job < a.task*nodes),
+			"Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.",
+		},
+		{a.task > 0 && a.node > 0 && j.TasksPerNode > 0 && a.node != a.task*int64(j.TasksPerNode),
+			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."},
+	}
+}
+
 // checkGPUs refuses options of GPUs that say different things, in Slurm's words, which are not always of the
 // options meant.
 func (r *Request) checkGPUs(given func(string) bool) error {
+	inJob := r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != ""
+	if !inJob && r.mixesTypes() {
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: Invalid GRES specification (with and without type identification)"))
+	}
 	j, a := &r.Job, r.asksGPUs()
 	nodes := int64(j.MinNodes)
 	if j.Tasks > 0 {
 		nodes = min(nodes, int64(j.Tasks))
 	}
-	inJob := r.prog == opt.Srun && r.sys.Getenv("SLURM_JOB_ID") != ""
-	none := !inJob && a.node+a.job+a.task == 0 && len(j.PerSocket) == 0
-	if !inJob && r.mixesTypes() {
-		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
-			"error: Invalid GRES specification (with and without type identification)"))
+	rules := slices.Concat(optionRules(r, a, inJob, given), amountRules(j, a, nodes, given))
+	if given("gpus") {
+		rules = append(rules, totalRules(j, a, nodes, inJob)...)
 	}
+	for _, c := range rules {
+		if c.wrong {
+			return opt.Named(r.prog, "", "", &opt.UsageError{
+				Code: opt.CodeError, Lines: []string{"error: " + c.text, values.BadGRES},
+			})
+		}
+	}
+	return nil
+}
+
+// optionRules are what options of GPUs need beside them.
+func optionRules(r *Request, a asksGPUs, inJob bool, given func(string) bool) []gpuRule {
+	j := &r.Job
+	none := !inJob && a.node+a.job+a.task == 0 && len(j.PerSocket) == 0
+	return []gpuRule{
+		{
+			given("cpus-per-gpu") && r.From("cpus-per-gpu") == r.From("cpus-per-task"),
+			"--cpus-per-gpu is mutually exclusive with --cpus-per-task",
+		},
+		{
+			len(j.PerSocket) > 0 && j.SocketsPerNode == 0,
+			"--gpus-per-socket option requires --sockets-per-node specification",
+		},
+		{
+			none && r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU,
+			fmt.Sprintf("Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB),
+		},
+		{
+			none && j.TasksPerGPU > 0 && j.Tasks == 0 && !a.fixed,
+			"gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification " +
+				"or a node/ntask specification",
+		},
+		{
+			none && j.TasksPerGPU > 0 && !multiple(int64(j.Tasks), int64(j.TasksPerGPU)),
+			"Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu.",
+		},
+	}
+}
+
+// totalRules are how --gpus goes together with the number of nodes.
+func totalRules(j *cluster.JobSpec, a asksGPUs, nodes int64, inJob bool) []gpuRule {
 	least, most := max(j.MinNodes, 1), cmp.Or(j.MaxNodes, j.MinNodes)
 	need := 0
 	if a.node > 0 {
 		need = int(a.job / a.node)
 	}
-	between := need >= least && (most == 0 || need <= most)
-	for _, c := range [...]struct {
-		wrong bool
-		text  string
-	}{
-		{given("cpus-per-gpu") && r.From("cpus-per-gpu") == r.From("cpus-per-task"), "--cpus-per-gpu is mutually exclusive with --cpus-per-task"},
-		{len(j.PerSocket) > 0 && j.SocketsPerNode == 0, "--gpus-per-socket option requires --sockets-per-node specification"},
-		{none && r.From("mem-per-gpu") != NotGiven && j.Mem.Per == cluster.MemPerGPU, fmt.Sprintf("Requested mem_per_tres=gres:gpu:%d but did not request any GPU.", j.Mem.MB)},
-		{none && j.TasksPerGPU > 0 && j.Tasks == 0 && !a.fixed, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
-		{none && j.TasksPerGPU > 0 && !multiple(int64(j.Tasks), int64(j.TasksPerGPU)), "Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."},
-		{a.node > 0 && a.node < max(a.task, a.socket), "Failed to ensure --gpus >= --gpus-per-task"},
-		{a.job > 0 && a.job < max(a.task, a.node, a.socket), "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"},
-		{given("gpus-per-task") && a.task > 0 && !a.known(j), "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."},
-		{!multiple(a.node, a.socket), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."},
-		{a.node > 0 && a.socket > 0 && a.node != a.socket*int64(j.SocketsPerNode),
-			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node."},
-		{!multiple(a.socket, a.task), "Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task."},
-		{!multiple(a.node, a.task), "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task."},
-		{!multiple(a.job, a.task), "Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
-		{a.task > 0 && a.job > 0 && given("gpus") && (j.Tasks > 0 && a.job != a.task*int64(j.Tasks) || a.job < a.task*nodes),
-			"Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."},
-		{a.task > 0 && a.node > 0 && j.TasksPerNode > 0 && a.node != a.task*int64(j.TasksPerNode),
-			"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."},
-		{given("gpus") && !multiple(a.job, a.node), "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"},
-		{given("gpus") && a.job > 0 && a.job < nodes && !inJob, "Failed to validate job spec, --gpus < -N"},
-		{given("gpus") && !inJob && need > 0 && !between,
+	outside := need < least || most > 0 && need > most
+	return []gpuRule{
+		{
+			!multiple(a.job, a.node),
+			"Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node",
+		},
+		{!inJob && a.job > 0 && a.job < nodes, "Failed to validate job spec, --gpus < -N"},
+		{
+			!inJob && need > 0 && outside,
 			fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) "+
-				"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", need, least, most)},
-	} {
-		if c.wrong {
-			return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{"error: " + c.text, values.BadGRES}})
-		}
+				"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", need, least, most),
+		},
 	}
-	return nil
 }

@@ -58,7 +58,10 @@ func (r *Request) foreignDirective(text string) error {
 }
 
 func badForeign(text string) error {
-	return &opt.UsageError{Code: opt.CodeError, Lines: []string{"sbatch: " + text, "sbatch: error: Unrecognized command line parameter ?"}}
+	return &opt.UsageError{
+		Code:  opt.CodeError,
+		Lines: []string{"sbatch: " + text, "sbatch: error: Unrecognized command line parameter ?"},
+	}
 }
 
 // setForeign sets an option by its long name unless it is set already.
@@ -70,41 +73,120 @@ func (r *Request) setForeign(long, value string) error {
 	return r.apply([]opt.Found[Request]{{Row: row, Value: value, Given: true}}, FromDirective)
 }
 
+// foreignOption is what an option or a resource of another batch system is to sbatch.
+type foreignOption struct {
+	name  string // a letter, or a resource
+	long  string // of sbatch's option
+	value func(string) string
+}
+
+// pbsRows are the options that come to one of sbatch's.
+var pbsRows = [...]foreignOption{
+	{"a", "begin", nil},
+	{"A", "account", nil},
+	{"e", "error", pbsPath},
+	{"h", "hold", nil},
+	{"J", "array", nil},
+	{"t", "array", nil},
+	{"M", "mail-user", nil},
+	{"N", "job-name", nil},
+	{"o", "output", pbsPath},
+	{"p", "nice", nil},
+	{"q", "partition", nil},
+	{"v", "export", nil},
+}
+
+// pbsResourceRows are the words of -l that come to one of sbatch's options.
+var pbsResourceRows = [...]foreignOption{
+	{"walltime", "time", nil},
+	{"cput", "time", nil},
+	{"mem", "mem", nil},
+	{"pmem", "mem-per-cpu", nil},
+	{"ncpus", "mincpus", nil},
+	{"mppdepth", "cpus-per-task", nil},
+	{"mppwidth", "ntasks", nil},
+	{"procs", "ntasks", nil},
+	{"mppnppn", "ntasks-per-node", nil},
+	{"file", "tmp", nil},
+	{"nice", "nice", nil},
+	{"naccelerators", "gres", asGPUs},
+	{"ngpus", "gres", asGPUs},
+	{"gpus", "gres", asGPUs},
+}
+
+// pbsPartRows are the parts of nodes that come to one of sbatch's options.
+var pbsPartRows = [...]foreignOption{
+	{"ppn", "ntasks-per-node", nil},
+	{"mpiprocs", "ntasks-per-node", nil},
+	{"ncpus", "mincpus", nil},
+	{"gpus", "gres", nil},
+	{"ngpus", "gres", nil},
+}
+
+// bsubRows are LSF's options.
+var bsubRows = [...]foreignOption{
+	{"c", "time", nil},
+	{"W", "time", nil},
+	{"e", "error", nil},
+	{"J", "job-name", nil},
+	{"m", "nodelist", commas},
+	{"M", "mem-per-cpu", megabytes},
+	{"n", "ntasks", nil},
+	{"o", "output", nil},
+	{"q", "partition", nil},
+	{"x", "exclusive", nil},
+}
+
+// foreignRow finds the row of a name.
+func foreignRow(rows []foreignOption, name string) *foreignOption {
+	for i := range rows {
+		if rows[i].name == name {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
+// setRow sets what a name comes to; nothing where there is no row of it.
+func setRow(r *Request, rows []foreignOption, name, value string) error {
+	row := foreignRow(rows, name)
+	if row == nil {
+		return nil
+	}
+	if row.value != nil {
+		value = row.value(value)
+	}
+	return r.setForeign(row.long, value)
+}
+
 func (r *Request) pbsOption(c byte, v string) error {
 	switch c {
-	case 'a':
-		return r.setForeign("begin", v)
-	case 'A':
-		return r.setForeign("account", v)
-	case 'e':
-		return r.setForeign("error", pbsPath(v))
-	case 'h':
-		return r.setForeign("hold", "")
-	case 'J', 't':
-		return r.setForeign("array", v)
 	case 'l':
 		return r.pbsResources(v)
 	case 'm':
 		return r.pbsMail(v)
-	case 'M':
-		return r.setForeign("mail-user", v)
-	case 'N':
-		return r.setForeign("job-name", v)
-	case 'o':
-		return r.setForeign("output", pbsPath(v))
-	case 'p':
-		return r.setForeign("nice", v)
-	case 'q':
-		return r.setForeign("partition", v)
 	case 'r':
 		if v == "n" || v == "N" {
 			return r.setForeign("no-requeue", "")
 		}
 		return r.setForeign("requeue", "")
-	case 'v':
-		return r.setForeign("export", v)
 	}
-	return nil
+	return setRow(r, pbsRows[:], string(c), v)
+}
+
+func (r *Request) bsubOption(c byte, v string) error { return setRow(r, bsubRows[:], string(c), v) }
+
+func asGPUs(v string) string { return "gpu:" + v }
+
+func commas(v string) string { return strings.ReplaceAll(v, " ", ",") }
+
+// megabytes rounds kilobytes up.
+func megabytes(v string) string {
+	kb, ok := values.Digits(v)
+	if !ok {
+		return v
+	}
+	return strconv.FormatInt((kb+1023)/1024, 10)
 }
 
 // pbsPath drops the host of HOST:PATH.
@@ -133,51 +215,15 @@ func (r *Request) pbsMail(v string) error {
 func (r *Request) pbsResources(v string) error {
 	for word := range strings.SplitSeq(v, ",") {
 		name, value, _ := strings.Cut(word, "=")
-		var err error
-		switch name {
-		case "nodes", "select":
-			err = r.pbsNodes(value)
-		case "walltime", "cput":
-			if name == "walltime" || r.From("time") == NotGiven {
-				err = r.setForeign("time", value)
-			}
-		case "mem":
-			err = r.setForeign("mem", value)
-		case "pmem":
-			err = r.setForeign("mem-per-cpu", value)
-		case "ncpus":
-			err = r.setForeign("mincpus", value)
-		case "mppdepth":
-			err = r.setForeign("cpus-per-task", value)
-		case "mppwidth", "procs":
-			err = r.setForeign("ntasks", value)
-		case "mppnppn":
-			err = r.setForeign("ntasks-per-node", value)
-		case "file":
-			err = r.setForeign("tmp", value)
-		case "nice":
-			err = r.setForeign("nice", value)
-		case "naccelerators", "ngpus", "gpus":
-			err = r.setForeign("gres", "gpu:"+value)
+		set := func() error { return setRow(r, pbsResourceRows[:], name, value) }
+		if name == "nodes" || name == "select" {
+			set = func() error { return r.pbsNodes(value) }
 		}
-		if err != nil {
+		if err := set(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pbsPart is the option that a part of nodes stands for, "" for none.
-func pbsPart(name string) string {
-	switch name {
-	case "ppn", "mpiprocs":
-		return "ntasks-per-node"
-	case "ncpus":
-		return "mincpus"
-	case "gpus", "ngpus":
-		return "gres"
-	}
-	return ""
 }
 
 // addedTo is the sum of two numbers, or the second text if they are none.
@@ -202,7 +248,9 @@ func (r *Request) pbsNodes(v string) error {
 			n, counted := values.Digits(name)
 			switch {
 			case part:
-				given[pbsPart(name)] = addedTo(given[pbsPart(name)], value)
+				if row := foreignRow(pbsPartRows[:], name); row != nil {
+					given[row.long] = addedTo(given[row.long], value)
+				}
 			case k > 0: // a property
 			case counted:
 				count += n
@@ -225,33 +273,6 @@ func (r *Request) pbsNodes(v string) error {
 		if err := r.setForeign(long, given[long]); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (r *Request) bsubOption(c byte, v string) error {
-	switch c {
-	case 'c', 'W':
-		return r.setForeign("time", v)
-	case 'e':
-		return r.setForeign("error", v)
-	case 'J':
-		return r.setForeign("job-name", v)
-	case 'm':
-		return r.setForeign("nodelist", strings.ReplaceAll(v, " ", ","))
-	case 'M': // kilobytes
-		if kb, ok := values.Digits(v); ok {
-			v = strconv.FormatInt((kb+1023)/1024, 10)
-		}
-		return r.setForeign("mem-per-cpu", v)
-	case 'n':
-		return r.setForeign("ntasks", v)
-	case 'o':
-		return r.setForeign("output", v)
-	case 'q':
-		return r.setForeign("partition", v)
-	case 'x':
-		return r.setForeign("exclusive", "")
 	}
 	return nil
 }

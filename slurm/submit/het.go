@@ -16,8 +16,10 @@ import (
 
 // inherited are the options that a component without them has from the one before it, as in Slurm. Others,
 // such as those of its size and its partition, are each component's own.
-var inherited = []string{"account", "begin", "chdir", "comment", "clusters", "deadline", "delay-boot", "dependency", "error", "exclude",
-	"export", "gid", "hold", "input", "job-name", "kill-on-invalid-dep", "mcs-label", "mem", "nice", "no-requeue", "open-mode", "output",
+var inherited = []string{"account", "begin", "chdir", "comment", "clusters", "deadline", "delay-boot",
+	"dependency", "error", "exclude",
+	"export", "gid", "hold", "input", "job-name", "kill-on-invalid-dep", "mcs-label", "mem", "nice",
+	"no-requeue", "open-mode", "output",
 	"priority", "profile", "propagate", "qos", "requeue", "reservation", "time", "time-min", "uid", "wckey"}
 
 // sameMatter are options that speak of the same thing: who gives one inherits none of the others.
@@ -34,7 +36,8 @@ func (r *Request) inherit(from *Request) error {
 	own := slices.Clone(r.Set)
 	given := func(long string) bool {
 		return slices.ContainsFunc(own, func(g Given) bool {
-			return g.Long == long || slices.ContainsFunc(sameMatter, func(list []string) bool { return slices.Contains(list, long) && slices.Contains(list, g.Long) })
+			return g.Long == long || slices.ContainsFunc(sameMatter,
+				func(list []string) bool { return slices.Contains(list, long) && slices.Contains(list, g.Long) })
 		})
 	}
 	for _, g := range from.Set {
@@ -52,7 +55,11 @@ func (r *Request) inherit(from *Request) error {
 func (r *Request) component() *Request {
 	p := newRequest(r.prog, nil, r.sys)
 	siteDefaults(p, r.site)
-	p.Job.SubmitLine, p.Job.Kind, p.Job.Name, p.Job.Command, p.Job.Args = r.Job.SubmitLine, r.Job.Kind, r.Job.Name, r.Job.Command, r.Job.Args
+	p.Job.SubmitLine = r.Job.SubmitLine
+	p.Job.Kind = r.Job.Kind
+	p.Job.Name = r.Job.Name
+	p.Job.Command = r.Job.Command
+	p.Job.Args = r.Job.Args
 	if n := len(r.Parts); n > 0 {
 		p.Job.Name = r.Parts[n-1].Job.Name
 	}
@@ -60,8 +67,8 @@ func (r *Request) component() *Request {
 	return p
 }
 
-// all lists the components, the request itself being the first.
-func (r *Request) all() []*Request { return append([]*Request{r}, r.Parts...) }
+// Components lists the components, the request itself being the first.
+func (r *Request) Components() []*Request { return append([]*Request{r}, r.Parts...) }
 
 // parseLines reads a command line whose components are separated by lone colons.
 func parseLines(prog opt.Prog, argv []string) (lines [][]opt.Found[Request], rest []string, err error) {
@@ -84,7 +91,7 @@ func (r *Request) complete(env []opt.Found[Request], lines [][]opt.Found[Request
 		r.component()
 	}
 	var before *Request
-	for k, p := range r.all() {
+	for k, p := range r.Components() {
 		if before != nil && !p.named {
 			p.Job.Name = before.Job.Name
 		}
@@ -109,7 +116,7 @@ func (r *Request) complete(env []opt.Found[Request], lines [][]opt.Found[Request
 // waitTogether has components that were not told what to wait for wait for the same as the next one: those after it
 // have inherited it.
 func (r *Request) waitTogether() {
-	for i, all := len(r.Parts), r.all(); i > 0; i-- {
+	for i, all := len(r.Parts), r.Components(); i > 0; i-- {
 		j, next := &all[i-1].Job, &all[i].Job
 		j.Hold = j.Hold || next.Hold
 		if j.Begin.IsZero() {

@@ -13,8 +13,10 @@ import (
 // parts tells the size, time limit, partition and name of each component.
 func parts(r *Request) string {
 	var out []string
-	for _, p := range r.all() {
-		out = append(out, fmt.Sprintf("%d n=%d N=%d t=%v p=%v J=%s mem=%v c=%d", p.Group, p.Job.Tasks, p.Job.MinNodes, p.Job.Limit, p.Job.Partitions, p.Job.Name, p.Job.Mem.MB, p.Job.CPUsPerTask))
+	for _, p := range r.Components() {
+		out = append(out,
+			fmt.Sprintf("%d n=%d N=%d t=%v p=%v J=%s mem=%v c=%d", p.Group, p.Job.Tasks, p.Job.MinNodes,
+				p.Job.Limit, p.Job.Partitions, p.Job.Name, p.Job.Mem.MB, p.Job.CPUsPerTask))
 	}
 	return strings.Join(out, "; ")
 }
@@ -25,16 +27,49 @@ func TestHetComponents(t *testing.T) {
 		{"sbatch", "job.sh", "", "", "0 n=0 N=0 t=0s p=[] J=job.sh mem=0 c=0"},
 		{"sbatch", "-n1 -t5 -J x -p a -c2 --mem=7 : -n2 -p b : -N3 --mem-per-cpu=9 -J z job.sh", "", "",
 			"0 n=1 N=0 t=5m0s p=[a] J=x mem=7 c=2; 0 n=2 N=0 t=5m0s p=[b] J=x mem=7 c=0; 0 n=0 N=3 t=5m0s p=[] J=z mem=9 c=0"},
-		{"sbatch", "job.sh", "", three, "0 n=1 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=4m0s p=[] J=job.sh mem=0 c=0"},
-		{"sbatch", "-t9 job.sh", "", three, "0 n=1 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=9m0s p=[] J=job.sh mem=0 c=0"},
-		{"sbatch", "-t9 -J z -n4 : -n5 job.sh", "", three, "0 n=4 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=4m0s p=[] J=z mem=0 c=0"},
-		{"sbatch", "-t8 --wrap true : -n2", "SBATCH_TIMELIMIT=7", "", "0 n=0 N=0 t=8m0s p=[] J=wrap mem=0 c=0; 0 n=2 N=0 t=7m0s p=[] J=wrap mem=0 c=0"},
-		{"salloc", "-n1 -t2 : -n2 true :", "", "", "0 n=1 N=0 t=2m0s p=[] J=interactive mem=0 c=0; 0 n=2 N=0 t=2m0s p=[] J=interactive mem=0 c=0"},
-		{"srun", "-n1 -t2 a : -n2 b", "", "", "0 n=1 N=0 t=2m0s p=[] J=a mem=0 c=0; 1 n=2 N=0 t=2m0s p=[] J=b mem=0 c=0"},
-		{"srun", "true", "SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "", "0 n=2 N=0 t=0s p=[] J=true mem=0 c=0"},
-		{"srun", "--het-group=0-1 true", "SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "", "0 n=2 N=0 t=0s p=[] J=true mem=0 c=0; 1 n=3 N=0 t=0s p=[] J=true mem=0 c=0"},
-		{"srun", "--pack-group=2 -n7 true", "SLURM_JOB_ID=4 SLURM_CPUS_PER_TASK=2 SLURM_CPUS_PER_TASK_HET_GROUP_0=2", "", "2 n=7 N=0 t=0s p=[] J=true mem=0 c=0"},
-		{"srun", "--het-group=1 a : --het-group=0 b", "SLURM_JOB_ID=4", "", "0 n=0 N=0 t=0s p=[] J=b mem=0 c=0; 1 n=0 N=0 t=0s p=[] J=a mem=0 c=0"},
+		{
+			"sbatch", "job.sh", "", three,
+			"0 n=1 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=3m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=4m0s p=[] J=job.sh mem=0 c=0",
+		},
+		{
+			"sbatch", "-t9 job.sh", "", three,
+			"0 n=1 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=2 N=0 t=9m0s p=[] J=job.sh mem=0 c=0; 0 n=3 N=0 t=9m0s p=[] J=job.sh mem=0 c=0",
+		},
+		{
+			"sbatch", "-t9 -J z -n4 : -n5 job.sh", "", three,
+			"0 n=4 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=9m0s p=[] J=z mem=0 c=0; 0 n=5 N=0 t=4m0s p=[] J=z mem=0 c=0",
+		},
+		{
+			"sbatch", "-t8 --wrap true : -n2", "SBATCH_TIMELIMIT=7", "",
+			"0 n=0 N=0 t=8m0s p=[] J=wrap mem=0 c=0; 0 n=2 N=0 t=7m0s p=[] J=wrap mem=0 c=0",
+		},
+		{
+			"salloc", "-n1 -t2 : -n2 true :", "", "",
+			"0 n=1 N=0 t=2m0s p=[] J=interactive mem=0 c=0; 0 n=2 N=0 t=2m0s p=[] J=interactive mem=0 c=0",
+		},
+		{
+			"srun", "-n1 -t2 a : -n2 b", "", "",
+			"0 n=1 N=0 t=2m0s p=[] J=a mem=0 c=0; 1 n=2 N=0 t=2m0s p=[] J=b mem=0 c=0",
+		},
+		{
+			"srun", "true",
+			"SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "",
+			"0 n=2 N=0 t=0s p=[] J=true mem=0 c=0",
+		},
+		{
+			"srun", "--het-group=0-1 true",
+			"SLURM_JOB_ID=4 SLURM_NTASKS=5 SLURM_NTASKS_HET_GROUP_0=2 SLURM_NTASKS_HET_GROUP_1=3", "",
+			"0 n=2 N=0 t=0s p=[] J=true mem=0 c=0; 1 n=3 N=0 t=0s p=[] J=true mem=0 c=0",
+		},
+		{
+			"srun", "--pack-group=2 -n7 true",
+			"SLURM_JOB_ID=4 SLURM_CPUS_PER_TASK=2 SLURM_CPUS_PER_TASK_HET_GROUP_0=2", "",
+			"2 n=7 N=0 t=0s p=[] J=true mem=0 c=0",
+		},
+		{
+			"srun", "--het-group=1 a : --het-group=0 b", "SLURM_JOB_ID=4", "",
+			"0 n=0 N=0 t=0s p=[] J=b mem=0 c=0; 1 n=0 N=0 t=0s p=[] J=a mem=0 c=0",
+		},
 	} {
 		dir := script(t, "#!/bin/sh\n"+c.script+"true\n")
 		r, err := parse(slurmtest.Sys(c.prog, dir, strings.Fields(c.env)...), strings.Fields(c.line)...)
@@ -70,7 +105,7 @@ func TestHetWaits(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, p := range r.all() {
+		for _, p := range r.Components() {
 			var one []string
 			if !p.Job.Begin.IsZero() {
 				one = append(one, fmt.Sprint(p.Job.Begin.Year()))

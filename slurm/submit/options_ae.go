@@ -28,17 +28,18 @@ var optionsAtoE = []opt.Option[Request]{
 		Meta: "indexes", Help: "job array index values",
 		Set: setArray},
 	{Long: "batch", Arg: opt.Required, On: opt.Sbatch, Env: "BATCH",
-		Meta: "list", Help: "features of the node that runs the script", Ignored: "the script runs on the first node of the allocation"},
+		Meta: "list", Help: "features of the node that runs the script",
+		Ignored: "the script runs on the first node of the allocation"},
 	{Long: "bcast", Arg: opt.Optional, On: opt.Srun, Env: "BCAST",
 		Meta: "path", Help: "copy the program to the nodes",
 		Set: func(r *Request, v string) error {
-			r.bcast.on, r.bcast.dest = true, v
+			r.Bcast.On, r.Bcast.Dest = true, v
 			return nil
 		}},
 	{Long: "bcast-exclude", Arg: opt.Required, On: opt.Srun, Env: "BCAST_EXCLUDE",
 		Meta: "paths", Help: "folders whose libraries --send-libs does not copy",
 		Set: func(r *Request, v string) error {
-			r.bcast.exclude = v
+			r.Bcast.Exclude = v
 			return nil
 		}},
 	{Long: "begin", Short: 'b', Arg: opt.Required, On: opt.All,
@@ -73,7 +74,8 @@ var optionsAtoE = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "cluster", Arg: opt.Required, On: opt.All, Alias: "clusters"},
-	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.All, Env: "CLUSTERS sbatch=SLURM_CLUSTERS salloc=SLURM_CLUSTERS",
+	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.All,
+		Env:  "CLUSTERS sbatch=SLURM_CLUSTERS salloc=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to issue commands to",
 		Set: func(r *Request, v string) error {
 			r.Job.Clusters = v
@@ -87,7 +89,8 @@ var optionsAtoE = []opt.Option[Request]{
 		}},
 	{Long: "compress", Arg: opt.Optional, On: opt.Srun, Env: "COMPRESS",
 		Meta: "library", Ignored: "with --bcast programs are sent as they are"},
-	{Long: "container", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CONTAINER srun=SRUN_CONTAINER salloc=SALLOC_CONTAINER", Group: opt.Containers,
+	{Long: "container", Arg: opt.Required, On: opt.All,
+		Env: "sbatch=SBATCH_CONTAINER srun=SRUN_CONTAINER salloc=SALLOC_CONTAINER", Group: opt.Containers,
 		Meta: "path", Help: "folder of an OCI bundle to run in: its root, mounts and variables",
 		Set: setBundle},
 	{Long: "context", Arg: opt.Required, On: opt.All, Hidden: true,
@@ -146,7 +149,8 @@ var optionsAtoE = []opt.Option[Request]{
 			r.Client.DisableStatus = true
 			return nil
 		}},
-	{Long: "distribution", Short: 'm', Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_DISTRIBUTION srun=SLURM_DISTRIBUTION",
+	{Long: "distribution", Short: 'm', Arg: opt.Required, On: opt.All,
+		Env:  "sbatch=SBATCH_DISTRIBUTION srun=SLURM_DISTRIBUTION",
 		Meta: "type", Help: "how tasks are laid over nodes, sockets and cores",
 		Set: setDistribution},
 	{Long: "epilog", Arg: opt.Required, On: opt.Srun, Env: "EPILOG",
@@ -155,7 +159,8 @@ var optionsAtoE = []opt.Option[Request]{
 			r.Client.Epilog = v
 			return nil
 		}},
-	{Long: "error", Short: 'e', Arg: opt.Required, On: opt.Sbatch | opt.Srun, Env: "sbatch=SBATCH_ERROR srun=SLURM_STDERRMODE",
+	{Long: "error", Short: 'e', Arg: opt.Required, On: opt.Sbatch | opt.Srun,
+		Env:  "sbatch=SBATCH_ERROR srun=SLURM_STDERRMODE",
 		Meta: "file", Help: "file for standard error",
 		Set: func(r *Request, v string) error {
 			r.Client.Error = v
@@ -173,7 +178,8 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "exclusive", Arg: opt.Optional, On: opt.All, Env: "EXCLUSIVE", Group: opt.Consumable,
 		Meta: "user|mcs", Help: "allocate whole nodes; for a step the same as --exact",
 		Set: setExclusive},
-	{Long: "export", Arg: opt.Required, On: opt.Sbatch | opt.Srun, Env: "sbatch=SBATCH_EXPORT srun=SLURM_EXPORT_ENV srun=SRUN_EXPORT_ENV",
+	{Long: "export", Arg: opt.Required, On: opt.Sbatch | opt.Srun,
+		Env:  "sbatch=SBATCH_EXPORT srun=SLURM_EXPORT_ENV srun=SRUN_EXPORT_ENV",
 		Meta: "names|ALL|NONE", Help: "environment variables to export",
 		Set: func(r *Request, v string) error {
 			r.Client.Export, r.Client.ExportGiven = v, true

@@ -73,7 +73,8 @@ var optionsFtoN = []opt.Option[Request]{
 	{Long: "immediate", Short: 'I', Arg: opt.Optional, On: opt.Srun | opt.Salloc, Env: "IMMEDIATE",
 		Meta: "seconds", Help: "give up if the resources are not there in this time",
 		Set: setImmediate},
-	{Long: "input", Short: 'i', Arg: opt.Required, On: opt.Sbatch | opt.Srun, Env: "sbatch=SBATCH_INPUT srun=SLURM_STDINMODE",
+	{Long: "input", Short: 'i', Arg: opt.Required, On: opt.Sbatch | opt.Srun,
+		Env:  "sbatch=SBATCH_INPUT srun=SLURM_STDINMODE",
 		Meta: "file", Help: "file for standard input",
 		Set: func(r *Request, v string) error {
 			r.Client.Input = v
@@ -123,8 +124,10 @@ var optionsFtoN = []opt.Option[Request]{
 			r.Job.MCSLabel = v
 			return nil
 		}},
-	{Long: "mem", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_MEM_PER_NODE srun=SLURM_MEM_PER_NODE salloc=SALLOC_MEM_PER_NODE", Group: opt.Constraints,
-		Meta: "MB", Help: "memory per node; 0: all of it",
+	{Long: "mem", Arg: opt.Required, On: opt.All,
+		Env:   "sbatch=SBATCH_MEM_PER_NODE srun=SLURM_MEM_PER_NODE salloc=SALLOC_MEM_PER_NODE",
+		Group: opt.Constraints,
+		Meta:  "MB", Help: "memory per node; 0: all of it",
 		Set: func(r *Request, v string) error { return r.setMem(v, cluster.MemPerNode) }},
 	{Long: "mem-bind", Arg: opt.Required, On: opt.All, Env: "MEM_BIND", Group: opt.Affinity,
 		Meta: "type", Help: "bind memory to NUMA domains (see --mem-bind=help)",
@@ -215,8 +218,9 @@ var optionsFtoN = []opt.Option[Request]{
 	{Long: "ntasks-per-node", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_NODE",
 		Meta: "n", Help: "tasks on each node",
 		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerNode) }},
-	{Long: "ntasks-per-socket", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_SOCKET", Group: opt.Affinity,
-		Meta: "n", Help: "tasks on each socket",
+	{Long: "ntasks-per-socket", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_SOCKET",
+		Group: opt.Affinity,
+		Meta:  "n", Help: "tasks on each socket",
 		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.TasksPerSocket) }},
 	{Long: "ntasks-per-tres", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NTASKS_PER_TRES", Hidden: true,
 		Meta: "n", Help: "tasks for each GPU",

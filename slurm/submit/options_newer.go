@@ -7,6 +7,12 @@ import (
 
 // optionsNewer are options that came after Slurm 22.05, and pyxis's.
 var optionsNewer = []opt.Option[Request]{
+	{Long: "async", On: opt.Srun, Newer: true,
+		Help: "return once the step has begun; swait waits for its end",
+		Set: func(r *Request, _ string) error {
+			r.Way.Async = true
+			return nil
+		}},
 	{Long: "container-id", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Meta: "id", Ignored: "only OCI bundles of 23.02 have one"},
 	{Long: "consolidate-segments", On: opt.All, Env: "CONSOLIDATE_SEGMENTS", Newer: true,
@@ -18,12 +24,17 @@ var optionsNewer = []opt.Option[Request]{
 	{Long: "exclude-topology", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
 	{Long: "external-launcher", Arg: opt.Optional, On: opt.Srun, Newer: true,
-		Ignored: "steps of external launchers are plain steps"},
+		Help: "a task on each node that takes nothing from other steps and has all that the job has there",
+		Set: func(r *Request, _ string) error {
+			r.Way.launcher = true
+			return nil
+		}},
 	{Long: "extra", Arg: opt.Required, On: opt.All, Newer: true,
 		Meta: "text", Ignored: "nothing reads it"},
 	{Long: "notify", Arg: opt.Required, On: opt.All, Env: "NOTIFY", Newer: true,
-		Meta: "URL", Help: "call a URL (http, https) when the job begins, ends, fails or is requeued, or at the events of --mail-type",
-		Set: setNotify},
+		Meta: "URL",
+		Help: "call a URL (http, https) when the job begins, ends, fails or is requeued, or at the events of --mail-type",
+		Set:  setNotify},
 	{Long: "oom-kill-step", Arg: opt.Optional, On: opt.All, Env: "OOM_KILL_STEP", Newer: true,
 		Meta: "0|1", Ignored: "the kernel decides by cgroup"},
 	{Long: "resources", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,

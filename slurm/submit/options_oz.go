@@ -14,7 +14,8 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "open-mode", Arg: opt.Required, On: opt.Sbatch | opt.Srun, Env: "OPEN_MODE",
 		Meta: "append|truncate", Help: "how to open output files",
 		Set: setOpenMode},
-	{Long: "output", Short: 'o', Arg: opt.Required, On: opt.Sbatch | opt.Srun, Env: "sbatch=SBATCH_OUTPUT srun=SLURM_STDOUTMODE",
+	{Long: "output", Short: 'o', Arg: opt.Required, On: opt.Sbatch | opt.Srun,
+		Env:  "sbatch=SBATCH_OUTPUT srun=SLURM_STDOUTMODE",
 		Meta: "file", Help: "file for standard output",
 		Set: func(r *Request, v string) error {
 			r.Client.Output = v
@@ -39,8 +40,8 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "pack-group", Arg: opt.Required, On: opt.Srun, Alias: "het-group", Hidden: true},
-	{Long: "parsable", On: opt.Sbatch,
-		Help: "print only the job id, and ;cluster",
+	{Long: "parsable", On: opt.Sbatch | opt.Srun,
+		Help: "print only the job id, and ;cluster; of srun --async the step's id",
 		Set: func(r *Request, v string) error {
 			r.Client.Parsable = true
 			return nil
@@ -115,7 +116,8 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "reboot", On: opt.All,
 		Help: "refused: have an administrator reboot the nodes",
 		Set: func(r *Request, v string) error {
-			return r.cannot("--reboot", "the nodes would not be rebooted", "have an administrator reboot them: scontrol reboot ASAP NODES")
+			return r.Cannot("--reboot", "the nodes would not be rebooted",
+				"have an administrator reboot them: scontrol reboot ASAP NODES")
 		}},
 	{Long: "relative", Short: 'r', Arg: opt.Required, On: opt.Srun,
 		Meta: "n", Help: "run the step from node n of the allocation on",
@@ -134,8 +136,8 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "resv-ports", Arg: opt.Optional, On: opt.Srun, Env: "RESV_PORTS", Group: opt.Consumable,
-		Meta: "count", Ignored: "ports are not reserved",
-		Set: func(r *Request, v string) error { return checkResvPorts(v) }},
+		Meta: "count", Help: "ports of each node for the step: a count is refused, as there are none to reserve",
+		Set: setResvPorts},
 	{Long: "send-libs", Arg: opt.Optional, On: opt.Srun, Env: "SEND_LIBS",
 		Meta: "yes|no", Help: "copy the program's libraries with it",
 		Set: setSendLibs},
@@ -246,5 +248,6 @@ var optionsOtoZ = []opt.Option[Request]{
 		Meta: "command", Help: "make a script of a command",
 		Set: readAhead},
 	{Long: "x11", Arg: opt.Optional, On: opt.Srun | opt.Salloc,
-		Meta: "all|first|last", Ignored: "X11 is not forwarded"},
+		Meta: "all|batch|first|last", Help: "programs of the job show windows on this X server",
+		Set: setX11},
 }

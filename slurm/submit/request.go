@@ -1,7 +1,7 @@
-// Package submit is sbatch, srun and salloc: what a command line, a script and the environment ask for, and how a
-// step is run. Options are tables of rows (options_*.go) that set fields of a Request (setters.go), which is completed
+// Package submit is what a command line, a script and the environment ask sbatch, srun and salloc for, and sbatch;
+// the other two are in package launch. Options are tables of rows (options_*.go) that set fields of a Request (setters.go), which is completed
 // when all are read (finish.go). It knows neither what shows jobs nor what changes them. Begin with request.go; then
-// cmd_sbatch.go or cmd_srun.go.
+// cmd_sbatch.go.
 package submit
 
 import (
@@ -64,11 +64,21 @@ type Request struct {
 	inside       cluster.Container  // --container-*
 	bundle       string             // --container
 	verbose      int                // how many -v
-	outOfMemory  bool               // a task of srun's step was killed for want of memory
-	bcast        bcast              // --bcast
+	OutOfMemory  bool               // a task of srun's step was killed for want of memory
+	Bcast        Bcast              // --bcast
 	line         []string           // the words of the command
 	typed        []byte             // the script, if it came by the input
 	site         *siteOptions       // what the site's script has set; nil: it was not asked
+	Way          ways               // how its programs are run
+}
+
+// ways are options about how programs are run, and what for.
+type ways struct {
+	X11      string // where --x11 wants a display
+	Prefetch bool   // --container-prefetch
+	Async    bool   // --async
+	launcher bool   // --external-launcher
+	Ports    int    // --resv-ports
 }
 
 // ClientOptions are the options that the front-end acts on itself.
@@ -166,7 +176,20 @@ func (r *Request) fatal(text string) error {
 
 // ParserFor is the parser of a program's options, as its tables have them.
 func ParserFor(prog opt.Prog) *opt.Parser[Request] {
-	return &opt.Parser[Request]{Prog: prog, Rows: [][]opt.Option[Request]{optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsContainer, optionsOwn}}
+	return &opt.Parser[Request]{
+		Prog: prog,
+		Rows: [][]opt.Option[Request]{
+			optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsContainer, optionsOwn,
+		},
+	}
+}
+
+// fromEnv finds the options that variables set. A request by the REST interface has none, of its program's.
+func fromEnv(prog opt.Prog, sys *front.Sys) []opt.Found[Request] {
+	if len(sys.Environ) == 0 {
+		return nil
+	}
+	return ParserFor(prog).Env(sys.LookupEnv)
 }
 
 // parseLine reads the command line and answers --help, --usage and --version.
@@ -205,7 +228,7 @@ func newRequest(prog opt.Prog, argv []string, sys *front.Sys) *Request {
 func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request, site *siteOptions) (*Request, error) {
 	r := newRequest(opt.Srun, argv, sys)
 	siteDefaults(r, site)
-	env := ParserFor(opt.Srun).Env(sys.LookupEnv)
+	env := fromEnv(opt.Srun, sys)
 	if err := r.apply(env, FromEnv); err != nil {
 		return nil, err
 	}
@@ -232,7 +255,10 @@ func parseSrunPart(argv []string, w srunWords, sys *front.Sys, before *Request, 
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
-	return r, r.finishStep()
+	if err := r.finishStep(); err != nil {
+		return nil, err
+	}
+	return r, checkAsync(r)
 }
 
 // ParseSalloc reads salloc's command line and environment. Argv is the command, empty
@@ -246,7 +272,7 @@ func parseSalloc(argv []string, sys *front.Sys, site *siteOptions) (*Request, er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.complete(ParserFor(opt.Salloc).Env(sys.LookupEnv), lines); err != nil {
+	if err := r.complete(fromEnv(opt.Salloc, sys), lines); err != nil {
 		return nil, err
 	}
 	r.Job.Kind = cluster.Allocation
@@ -276,15 +302,16 @@ func (r *Request) checkMPI() error {
 		return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: Couldn't find the specified plugin name for mpi/" + name + " looking at all files",
 			"error: cannot find mpi plugin for mpi/" + name, "error: MPI: Cannot create context for mpi/" + name,
-			"error: MPI: Unable to load any plugin", "error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
+			"error: MPI: Unable to load any plugin",
+			"error: Invalid MPI type '" + name + "', --mpi=list for acceptable types"}})
 	}
 	r.Step.MPI = name
 	return nil
 }
 
-// cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and
+// Cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and
 // the way out.
-func (r *Request) cannot(option, otherwise, wayOut string) error {
+func (r *Request) Cannot(option, otherwise, wayOut string) error {
 	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
 		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})
 }

@@ -52,7 +52,10 @@ func TestRefusals(t *testing.T) {
 			"1 sbatch: error: Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket." + gres},
 		{"sbatch", "--gpus-per-node=4 --gpus-per-socket=2 --sockets-per-node=1 --wrap=y", "",
 			"1 sbatch: error: Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node." + gres},
-		{"sbatch", "--gpus-per-node=2 --gpus-per-socket=4 --sockets-per-node=1 --wrap=y", "", "1 sbatch: error: Failed to ensure --gpus >= --gpus-per-task" + gres},
+		{
+			"sbatch", "--gpus-per-node=2 --gpus-per-socket=4 --sockets-per-node=1 --wrap=y", "",
+			"1 sbatch: error: Failed to ensure --gpus >= --gpus-per-task" + gres,
+		},
 		{"sbatch", "--gpus-per-task=3 --gpus-per-socket=2 --sockets-per-node=2 -n1 --wrap=y", "",
 			"1 sbatch: error: Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task." + gres},
 		{"sbatch", "--gpus-per-node=4 --gpus-per-socket=2 --sockets-per-node=2 --wrap=y", "", ""},
@@ -61,60 +64,144 @@ func TestRefusals(t *testing.T) {
 			"1 sbatch: error: Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1) boundaries." + gres},
 		{"sbatch", "--gpus=4 --gpus-per-node=2 -N2 --wrap=y", "", ""},
 		{"sbatch", "--gpus=4 --gpus-per-node=2 -N1-4 --wrap=y", "", ""},
-		{"sbatch", "--gpus=h100:4 --gpus-per-node=4 --wrap=y", "", "1 sbatch: error: Invalid GRES specification (with and without type identification)"},
-		{"srun", "--gres=gpu:h100:1,gpu:2 y", "", "1 srun: error: Invalid GRES specification (with and without type identification)"},
+		{
+			"sbatch", "--gpus=h100:4 --gpus-per-node=4 --wrap=y", "",
+			"1 sbatch: error: Invalid GRES specification (with and without type identification)",
+		},
+		{
+			"srun", "--gres=gpu:h100:1,gpu:2 y", "",
+			"1 srun: error: Invalid GRES specification (with and without type identification)",
+		},
 		{"srun", "--mpi=none y", "", ""},
 		{"srun", "--container-image=x y", "", ""},
 		{"srun", "--container-image=x y", "PYXIS_CONTAINER_READONLY=1 PYXIS_CONTAINER_MOUNT_HOME=0", ""},
 		{"srun", "y", "PYXIS_CONTAINER_MOUNTS=/x", ""},
-		{"srun", "--container-image=podman://x y", "", "1 srun: error: --container-image=podman://x: images come from a registry (docker://) or from files, not by podman://"},
-		{"srun", "--container-mounts=/x y", "", "1 srun: error: --container-mounts is of no use without --container-image"},
+		{
+			"srun", "--container-image=podman://x y", "",
+			"1 srun: error: --container-image=podman://x: images come from a registry (docker://) or from files, not by podman://",
+		},
+		{
+			"srun", "--container-mounts=/x y", "",
+			"1 srun: error: --container-mounts is of no use without --container-image",
+		},
 		{"srun", "--container-image=x --container-mounts=/x:y y", "", `1 srun: error: --container-mounts: "/x:y": its place inside begins with /`},
 		{"srun", "--container-image=x --container-mounts=/x:/y:suid y", "",
 			`1 srun: error: --container-mounts: "/x:/y:suid": the flag suid is not known here; ro, rw, rprivate, rslave, rbind and x-create=dir|file are`},
-		{"srun", "--container-image=x --container-workdir=y y", "", "1 srun: error: --container-workdir=y: it must begin with /"},
+		{
+			"srun", "--container-image=x --container-workdir=y y", "",
+			"1 srun: error: --container-workdir=y: it must begin with /",
+		},
 		{"srun", "--container-name=n:exec y", "", ""},
-		{"srun", "--container-name=../n y", "", "1 srun: error: --container-name=../n: a name has letters, digits and _ - . in it"},
-		{"srun", "--container-name=n:x y", "", "1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec"},
-		{"sbatch", "--container-image=x --container-save=n --wrap=y", "", "1 sbatch: error: --container-save=n can not be done yet: " +
-			"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
-		{"srun", "--container-image=oci:x y", "", "1 srun: error: --container-image=oci:x: what stands behind oci: begins with / or ./"},
+		{
+			"srun", "--container-name=../n y", "",
+			"1 srun: error: --container-name=../n: a name has letters, digits and _ - . in it",
+		},
+		{
+			"srun", "--container-name=n:x y", "",
+			"1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec",
+		},
+		{"sbatch", "--container-image=x --container-save=n --wrap=y", "",
+			"1 sbatch: error: --container-save=n can not be done yet: " +
+				"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
+		{
+			"srun", "--container-image=oci:x y", "",
+			"1 srun: error: --container-image=oci:x: what stands behind oci: begins with / or ./",
+		},
 		{"sbatch", "--wrap=y", "SBATCH_CONTAINER=b", ""},
-		{"srun", "--container=/b --container-image=x y", "", "1 srun: error: --container=/b and --container-image or --container-name are two containers: leave one of them out"},
+		{
+			"srun", "--container=/b --container-image=x y", "",
+			"1 srun: error: --container=/b and --container-image or --container-name are two containers: leave one of them out",
+		},
 		{"srun", "--container= y", "", "1 srun: error: --container: name the folder of a bundle"},
 		{"srun", "--bcast=/tmp/x --send-libs=maybe y", "", "255 srun: error: Invalid --send-libs specification"},
-		{"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "", "1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
-		{"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1", "1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."},
+		{
+			"sbatch", "--mem=1 --mem-per-cpu=1 --wrap=y", "",
+			"1 sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.",
+		},
+		{
+			"sbatch", "--wrap=y", "SBATCH_MEM_PER_CPU=1 SBATCH_MEM_PER_NODE=1",
+			"1 sbatch: fatal: SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.",
+		},
 		{"sbatch", "--mem=3 --wrap=y", "SBATCH_MEM_PER_CPU=1", ""},
 		{"sbatch", "-n0 nofile", "", `1 sbatch: error: Invalid numeric value "0" for --ntasks.`},
 		{"sbatch", "nofile", "", "1 sbatch: error: Unable to open file nofile"},
 		{"sbatch", "/", "", "1 sbatch: error: Batch script is empty!"},
 		{"sbatch", "--wrap=x y", "", "1 sbatch: error: Script arguments not permitted with --wrap option"},
-		{"sbatch", "-N0 --wrap=y", "", "1 sbatch: error: Batch job submission failed: Node count specification invalid"},
+		{
+			"sbatch", "-N0 --wrap=y", "",
+			"1 sbatch: error: Batch job submission failed: Node count specification invalid",
+		},
 		{"sbatch", "-N0-1 --wrap=y", "", ""},
 		{"sbatch", "--array= --wrap=y", "", ""},
-		{"sbatch", "-d expand:1 --wrap=y", "", "1 sbatch: error: Batch job submission failed: Requested operation not supported on this system"},
-		{"srun", "--begin=now+20 --deadline=now+10 y", "", "1 srun: error: Incompatible begin and deadline time specification"},
-		{"salloc", "--reboot y", "", "1 salloc: error: --reboot can not be done yet: the nodes would not be rebooted / " +
-			"salloc: error: the way out: have an administrator reboot them: scontrol reboot ASAP NODES"},
+		{"sbatch", "-d expand:1 --wrap=y", "", ""},
+		{"sbatch", "-d expand: --wrap=y", "", "1 sbatch: error: Batch job submission failed: Job dependency problem"},
+		{
+			"srun", "--begin=now+20 --deadline=now+10 y", "",
+			"1 srun: error: Incompatible begin and deadline time specification",
+		},
+		{"salloc", "--reboot y", "",
+			"1 salloc: error: --reboot can not be done yet: the nodes would not be rebooted / " +
+				"salloc: error: the way out: have an administrator reboot them: scontrol reboot ASAP NODES"},
 		{"sbatch", "--core-spec=1 --wrap=y", "SBATCH_THREAD_SPEC=2", ""},
 		{"sbatch", "-d x --wrap=x", "", "1 sbatch: error: Batch job submission failed: Job dependency problem"},
 		{"sbatch", "--test-only -d x --wrap=x", "", "1 allocation failure: Job dependency problem"},
 		{"sbatch", "--uid=root --wrap=x", "", "255 sbatch: error: --uid only permitted by root user"},
-		{"sbatch", "--begin=4PM --wrap=x", "", "255 Invalid time specification (pos=1): 4PM / sbatch: error: Invalid --begin specification"},
-		{"sbatch", "--gpus-per-task=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
-		{"sbatch", "--gpus-per-task=1 -N2-4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
-		{"sbatch", "--gpus-per-task=1 --ntasks-per-node=2 -N2-3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus-per-node=1 -c8 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gpus-per-task" + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus=1 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus-per-node=3 -n4 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task." + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus=3 -n1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus not multiple of --gpus-per-task" + gres},
-		{"sbatch", "--gpus-per-task=2 --gpus=2 -N2 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks." + gres},
-		{"sbatch", "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 --wrap=x", "", "1 sbatch: error: Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node." + gres},
-		{"sbatch", "--gpus=1 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
-		{"sbatch", "--gpus=1 --gpus-per-socket=2 --sockets-per-node=1 --wrap=x", "", "1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres},
-		{"sbatch", "--gpus=4 --gpus-per-node=3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node" + gres},
+		{
+			"sbatch", "--begin=4PM --wrap=x", "",
+			"255 Invalid time specification (pos=1): 4PM / sbatch: error: Invalid --begin specification",
+		},
+		{
+			"sbatch", "--gpus-per-task=1 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=1 -N2-4 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=1 --ntasks-per-node=2 -N2-3 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus-per-node=3 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus-per-node=1 -c8 --wrap=x", "",
+			"1 sbatch: error: Failed to ensure --gpus >= --gpus-per-task" + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus=1 --wrap=x", "",
+			"1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus-per-node=3 -n4 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus=3 -n1 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec, --gpus not multiple of --gpus-per-task" + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=2 --gpus=2 -N2 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks." + gres,
+		},
+		{
+			"sbatch", "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node." + gres,
+		},
+		{
+			"sbatch", "--gpus=1 --gpus-per-node=3 --wrap=x", "",
+			"1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres,
+		},
+		{
+			"sbatch", "--gpus=1 --gpus-per-socket=2 --sockets-per-node=1 --wrap=x", "",
+			"1 sbatch: error: Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket" + gres,
+		},
+		{
+			"sbatch", "--gpus=4 --gpus-per-node=3 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node" + gres,
+		},
 		{"sbatch", "--gpus-per-task=1 -B2 --wrap=x", "", ""},
 		{"sbatch", "-wn1,n2 -N1 --wrap=x", "", "1 sbatch: error: invalid number of nodes (-N 2-1)"},
 		{"salloc", "-wn[1-3] -N1-2", "", "1 salloc: error: invalid number of nodes (-N 3-2)"},
@@ -125,31 +212,58 @@ func TestRefusals(t *testing.T) {
 		{"sbatch", "--gpus-per-task=1 -N2 --wrap=x", "", ""},
 		{"sbatch", "--gpus-per-task=1 --ntasks-per-node=2 --wrap=x", "", ""},
 		{"sbatch", "--gpus-per-task=2 --gpus-per-node=4 -n4 --wrap=x", "", ""},
-		{"sbatch", "--ntasks-per-gpu=1 -N2-4 --wrap=x", "", "1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres},
-		{"sbatch", "--mem-per-gpu=5 --wrap=x", "", "1 sbatch: error: Requested mem_per_tres=gres:gpu:5 but did not request any GPU." + gres},
+		{
+			"sbatch", "--ntasks-per-gpu=1 -N2-4 --wrap=x", "",
+			"1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres,
+		},
+		{
+			"sbatch", "--mem-per-gpu=5 --wrap=x", "",
+			"1 sbatch: error: Requested mem_per_tres=gres:gpu:5 but did not request any GPU." + gres,
+		},
 		{"sbatch", "--mem-per-gpu=5 --gres=gpu:1 --wrap=x", "", ""},
 		{"sbatch", "--mem-per-gpu=0 --wrap=x", "", ""},
-		{"sbatch", "--ntasks-per-gpu=2 --wrap=x", "", "1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres},
-		{"sbatch", "--ntasks-per-gpu=2 -n3 --wrap=x", "", "1 sbatch: error: Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu." + gres},
+		{
+			"sbatch", "--ntasks-per-gpu=2 --wrap=x", "",
+			"1 sbatch: error: gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification" + gres,
+		},
+		{
+			"sbatch", "--ntasks-per-gpu=2 -n3 --wrap=x", "",
+			"1 sbatch: error: Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu." + gres,
+		},
 		{"sbatch", "--ntasks-per-gpu=2 -n4 --wrap=x", "", ""},
 		{"sbatch", "--ntasks-per-gpu=2 --gpus=1 --wrap=x", "", ""},
 		{"sbatch", "--wrap=x", "SBATCH_WAIT_ALL_NODES=2", "255 sbatch: error: Invalid --wait-all-nodes specification"},
-		{"sbatch", "-marbitrary --wrap=x", "", "1 sbatch: error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"},
+		{
+			"sbatch", "-marbitrary --wrap=x", "",
+			"1 sbatch: error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option",
+		},
 		{"sbatch", "-N1 : -Nx job", "", `255 sbatch: error: "x" is not a valid node count`},
 		{"srun", "", "", "1 srun: fatal: No command given to execute."},
 		{"srun", "-N0 true", "", "1 srun: error: Unable to allocate resources: Node count specification invalid"},
-		{"srun", "--cpu-bind=x true", "", "1 srun: error: unrecognized --cpu-bind argument \"x\" / srun: fatal: Failed to parse --cpu-bind= values."},
+		{
+			"srun", "--cpu-bind=x true", "",
+			"1 srun: error: unrecognized --cpu-bind argument \"x\" / srun: fatal: Failed to parse --cpu-bind= values.",
+		},
 		{"srun", "-Ix true", "", `1 srun: error: Invalid numeric value "x" for immediate.`},
 		{"srun", "-r1 true", "", "1 srun: fatal: --relative option invalid for job allocation request"},
 		{"srun", "-r1 true", "SLURM_JOB_ID=4", ""},
 		{"srun", "--het-group=1 true", "", "1 srun: fatal: --het-group is for steps in an allocation only"},
 		{"srun", "--het-group=1,x true", "SLURM_JOB_ID=4", "1 srun: error: _parse_single_range: Invalid range: `x' / srun: error: Invalid --het-group value: 1,x"},
-		{"srun", "--het-group=1 true : --het-group=0,1 true", "SLURM_JOB_ID=4", "1 srun: fatal: Duplicate het groups in single srun not supported"},
+		{
+			"srun", "--het-group=1 true : --het-group=0,1 true", "SLURM_JOB_ID=4",
+			"1 srun: fatal: Duplicate het groups in single srun not supported",
+		},
 		{"srun", "--multi-prog /nofile", "", "1 srun: error: Could not open multi_prog config file /nofile"},
 		{"srun", "--exact --whole true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
 		{"srun", "--whole --exclusive true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
-		{"srun", "--cpus-per-gpu=2 -c2 true", "", "1 srun: error: --cpus-per-gpu is mutually exclusive with --cpus-per-task" + gres},
-		{"salloc", "--test-only", "", "255 salloc: unrecognized option '--test-only' / Try \"salloc --help\" for more information"},
+		{
+			"srun", "--cpus-per-gpu=2 -c2 true", "",
+			"1 srun: error: --cpus-per-gpu is mutually exclusive with --cpus-per-task" + gres,
+		},
+		{
+			"salloc", "--test-only", "",
+			"255 salloc: unrecognized option '--test-only' / Try \"salloc --help\" for more information",
+		},
 		{"salloc", "-Kx", "", "255 salloc: error: Invalid --kill-command specification"},
 		{"salloc", "--gres=gpu:a:b", "", "1 salloc: error: Invalid generic resource (gres) specification"},
 		{"salloc", "--chdir=/nofile", "", "1 salloc: error: chdir(/nofile): No such file or directory"},
@@ -260,13 +374,15 @@ func TestSubmitted(t *testing.T) {
 		"--partition=":                   "out  err  min 0s nodes [] parts []",
 		"-N2 -w n[1-2]":                  "out  err  min 0s nodes [n1 n2] parts []",
 	} {
-		r, err := ParseSbatch(append(strings.Fields(line), "--wrap=y"), slurmtest.Sys("sbatch", t.TempDir(), "HOME=/home/u"))
+		r, err := ParseSbatch(append(strings.Fields(line), "--wrap=y"),
+			slurmtest.Sys("sbatch", t.TempDir(), "HOME=/home/u"))
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
 		j := &r.Job
-		got := fmt.Sprintf("out %s err %s min %s nodes %v parts %v", j.Stdout, j.Stderr, j.LimitMin, j.NodeList, j.Partitions)
+		got := fmt.Sprintf("out %s err %s min %s nodes %v parts %v", j.Stdout, j.Stderr, j.LimitMin,
+			j.NodeList, j.Partitions)
 		if got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -350,7 +466,9 @@ func TestScripts(t *testing.T) {
 // TestLeaves: a job says what it leaves of its nodes; that it has them whole then is for the server, where the site
 // allows it.
 func TestLeaves(t *testing.T) {
-	for arg, want := range map[string][2]string{"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"}} {
+	for arg, want := range map[string][2]string{
+		"-S0": {"0", "nil"}, "-S2": {"2", "nil"}, "--thread-spec=2": {"nil", "2"},
+	} {
 		r, err := ParseSbatch([]string{arg, "--oversubscribe", "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil || len(r.Notes) > 0 || r.Job.Sharing != cluster.ShareOver || pointed(r.Job.CoreSpec) != want[0] || pointed(r.Job.ThreadSpec) != want[1] {
 			t.Errorf("%s: %v %+v", arg, err, r)
@@ -370,11 +488,16 @@ func TestTasksPerNode(t *testing.T) {
 		args, env   string
 		said, nodes int // in the warning; 0: none
 	}{
-		{"-n4 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n4 --ntasks-per-node=2", "", 2, 1}, {"-N2 -n4 --ntasks-per-node=2", "", 0, 0}, {"-N2 -n6 --ntasks-per-node=2", "", 2, 2},
-		{"-N2 -n3 --ntasks-per-node=2", "", 2, 2}, {"-N2 -n2 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n1 --ntasks-per-node=2", "", 0, 0}, {"-N2 --ntasks-per-node=2", "", 0, 0},
-		{"-N1-2 -n6 --ntasks-per-node=2", "", 2, 1}, {"-N1 -n3", "SLURM_NTASKS_PER_NODE=2", 2, 1}, {"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 0, 0},
-		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1}, {"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
-		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0}, {"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
+		{"-n4 --ntasks-per-node=2", "", 0, 0}, {"-N1 -n4 --ntasks-per-node=2", "", 2, 1},
+		{"-N2 -n4 --ntasks-per-node=2", "", 0, 0}, {"-N2 -n6 --ntasks-per-node=2", "", 2, 2},
+		{"-N2 -n3 --ntasks-per-node=2", "", 2, 2}, {"-N2 -n2 --ntasks-per-node=2", "", 0, 0},
+		{"-N1 -n1 --ntasks-per-node=2", "", 0, 0}, {"-N2 --ntasks-per-node=2", "", 0, 0},
+		{"-N1-2 -n6 --ntasks-per-node=2", "", 2, 1}, {"-N1 -n3", "SLURM_NTASKS_PER_NODE=2", 2, 1},
+		{"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 0, 0},
+		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1},
+		{"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
+		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0},
+		{"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
 	} {
 		sys := slurmtest.Sys("srun", t.TempDir())
 		sys.Environ = append(sys.Environ, strings.Fields(c.env)...)
@@ -384,7 +507,8 @@ func TestTasksPerNode(t *testing.T) {
 		}
 		want := ""
 		if c.said > 0 {
-			want = fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.", c.said, r.Job.Tasks, c.nodes)
+			want = fmt.Sprintf("Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
+				c.said, r.Job.Tasks, c.nodes)
 		}
 		if got := strings.Join(r.Notes, "; "); got != want || (r.Job.TasksPerNode == 0) != (c.said > 0) {
 			t.Errorf("%s %s: %q, want %q; %d a node", c.env, c.args, got, want, r.Job.TasksPerNode)
@@ -395,11 +519,14 @@ func TestTasksPerNode(t *testing.T) {
 // TestMake: -B makes a task for each thread that it names, --hint asks for one thread of a core. The cases are Slurm's.
 func TestMake(t *testing.T) {
 	for line, want := range map[string][4]int{ // tasks, sockets, cores, threads
-		"-B2:8": {16, 2, 8, 0}, "-B*:4": {4, 0, 4, 0}, "-B1": {1, 1, 0, 0}, "-B2:*:2": {4, 2, 0, 2}, "-B2 -N2": {4, 2, 0, 0}, "-B2:8 -n4": {4, 2, 8, 0},
-		"--cores-per-socket=9 --threads-per-core=2 -B2": {2, 2, 0, 0}, "--sockets-per-node=3 -B*:4": {4, 0, 4, 0}, "-B2 --cores-per-socket=4": {8, 2, 4, 0},
+		"-B2:8": {16, 2, 8, 0}, "-B*:4": {4, 0, 4, 0}, "-B1": {1, 1, 0, 0}, "-B2:*:2": {4, 2, 0, 2},
+		"-B2 -N2": {4, 2, 0, 0}, "-B2:8 -n4": {4, 2, 8, 0},
+		"--cores-per-socket=9 --threads-per-core=2 -B2": {2, 2, 0, 0},
+		"--sockets-per-node=3 -B*:4":                    {4, 0, 4, 0}, "-B2 --cores-per-socket=4": {8, 2, 4, 0},
 		"-B2:8 -wn1,n2": {32, 2, 8, 0}, "-B1:4 --gpus-per-task=1 -N2": {8, 1, 4, 0},
 		"-B2 --ntasks-per-node=3": {0, 2, 0, 0}, "--sockets-per-node=2 --cores-per-socket=4": {0, 2, 4, 0},
-		"--hint=compute_bound": {0, 0, 0, 1}, "--hint=nomultithread": {0, 0, 0, 1}, "--hint=memory_bound": {0, 0, 1, 1}, "--hint=multithread": {},
+		"--hint=compute_bound": {0, 0, 0, 1}, "--hint=nomultithread": {0, 0, 0, 1},
+		"--hint=memory_bound": {0, 0, 1, 1}, "--hint=multithread": {},
 		"--hint=memory_bound --ntasks-per-core=2": {}, "--hint=compute_bound --threads-per-core=2": {0, 0, 0, 2},
 	} {
 		r, err := ParseSbatch(append(strings.Fields(line), "--wrap", "true"), slurmtest.Sys("sbatch", t.TempDir()))
@@ -414,7 +541,10 @@ func TestMake(t *testing.T) {
 
 // TestNoMemory: 0 MB per CPU are all of each node's, 0 MB per GPU the default.
 func TestNoMemory(t *testing.T) {
-	for arg, want := range map[string]cluster.MemPer{"--mem=0": cluster.MemPerNode, "--mem-per-cpu=0": cluster.MemPerNode, "--mem-per-gpu=0": cluster.MemDefault, "-n1": cluster.MemDefault} {
+	for arg, want := range map[string]cluster.MemPer{
+		"--mem=0": cluster.MemPerNode, "--mem-per-cpu=0": cluster.MemPerNode,
+		"--mem-per-gpu=0": cluster.MemDefault, "-n1": cluster.MemDefault,
+	} {
 		r, err := ParseSbatch([]string{arg, "--wrap", "true"}, slurmtest.Sys("sbatch", t.TempDir()))
 		if err != nil || r.Job.Mem != (cluster.Mem{Per: want}) {
 			t.Errorf("%s: %v %+v", arg, err, r)
@@ -430,8 +560,11 @@ func pointed(n *int) string {
 }
 
 func TestSrunStep(t *testing.T) {
-	sys := slurmtest.Sys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8", "SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
-	r, err := ParseSrun([]string{"-n2", "-c", "3", "-l", "--exact", "-t5", "-o", "x", "-W3", "/bin/hostname", "-f"}, sys)
+	sys := slurmtest.Sys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8",
+		"SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
+	r, err := ParseSrun([]string{
+		"-n2", "-c", "3", "-l", "--exact", "-t5", "-o", "x", "-W3", "/bin/hostname", "-f",
+	}, sys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,10 +584,18 @@ func TestJobEnviron(t *testing.T) {
 		login      bool
 	}{
 		{"", "A=1|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3", false},
-		{"--export=ALL,A=9,C=3", "A=9|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3|C=3|SLURM_EXPORT_ENV=ALL,A=9,C=3|SLURM_GET_USER_ENV=1", false},
+		{
+			"--export=ALL,A=9,C=3",
+			"A=9|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3|C=3|SLURM_EXPORT_ENV=ALL,A=9,C=3|SLURM_GET_USER_ENV=1",
+			false,
+		},
 		{"--export=ALL", "A=1|B=2|BASH_FUNC_f%%=() { :; }|SLURM_JOB_ID=3", false},
 		{"--export=NONE", "SLURM_JOB_ID=3|SLURM_EXPORT_ENV=NONE|SLURM_GET_USER_ENV=1", true},
-		{"--export=B,f,C=3,D", "SLURM_JOB_ID=3|B=2|BASH_FUNC_f%%=() { :; }|C=3|SLURM_EXPORT_ENV=B,f,C=3,D|SLURM_GET_USER_ENV=1", true},
+		{
+			"--export=B,f,C=3,D",
+			"SLURM_JOB_ID=3|B=2|BASH_FUNC_f%%=() { :; }|C=3|SLURM_EXPORT_ENV=B,f,C=3,D|SLURM_GET_USER_ENV=1",
+			true,
+		},
 	} {
 		sys := slurmtest.Sys("sbatch", "/tmp", env...)
 		r, err := ParseSbatch(append(strings.Fields(c.line), "--wrap=x"), sys)
@@ -473,7 +614,10 @@ func TestJobEnviron(t *testing.T) {
 // none; what a user sets where the job has no GPUs is.
 func TestStepEnviron(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
-		{"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2", "A=1|SLURM_JOB_GPUS=0,1"},
+		{
+			"A=1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 GPU_DEVICE_ORDINAL=0,1 SLURM_GPUS_ON_NODE=2",
+			"A=1|SLURM_JOB_GPUS=0,1",
+		},
 		{"A=1 CUDA_VISIBLE_DEVICES=0,1", "A=1|CUDA_VISIBLE_DEVICES=0,1"},
 	} {
 		r, err := ParseSrun([]string{"true"}, slurmtest.Sys("srun", t.TempDir()))
@@ -521,16 +665,25 @@ func TestHints(t *testing.T) {
 		err          error
 		submit, test string
 	}{
-		{hinted(cluster.ErrNodeConfig, "Memory specification can not be satisfied"), "sbatch: error: Memory specification can not be satisfied\n", ""},
+		{
+			hinted(cluster.ErrNodeConfig, "Memory specification can not be satisfied"),
+			"sbatch: error: Memory specification can not be satisfied\n", "",
+		},
 		{hinted(cluster.ErrNodeConfig, ""), "", ""},
-		{hinted(cluster.ErrPolicy, "QOSMaxCpuPerJobLimit"), "sbatch: error: QOSMaxCpuPerJobLimit\n", "sbatch: error: QOSMaxCpuPerJobLimit\n"},
-		{hinted(cluster.ErrPartition, ""), "sbatch: error: invalid partition specified: a,b\n", "sbatch: error: invalid partition specified: a,b\n"},
+		{
+			hinted(cluster.ErrPolicy, "QOSMaxCpuPerJobLimit"), "sbatch: error: QOSMaxCpuPerJobLimit\n",
+			"sbatch: error: QOSMaxCpuPerJobLimit\n",
+		},
+		{
+			hinted(cluster.ErrPartition, ""), "sbatch: error: invalid partition specified: a,b\n",
+			"sbatch: error: invalid partition specified: a,b\n",
+		},
 	} {
 		for test, want := range map[bool]string{false: c.submit, true: c.test} {
 			var b strings.Builder
 			r := &Request{Job: cluster.JobSpec{Partitions: []string{"a", "b"}}}
 			r.Client.TestOnly = test
-			beforeRefusal((&front.Sys{Prog: "sbatch", Stderr: &b}), c.err, r)
+			BeforeRefusal((&front.Sys{Prog: "sbatch", Stderr: &b}), c.err, r)
 			if b.String() != want {
 				t.Errorf("%v, only tested: %v: %q, want %q", c.err, test, b.String(), want)
 			}

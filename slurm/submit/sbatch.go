@@ -43,7 +43,7 @@ func parseSbatch(argv []string, sys *front.Sys, site *siteOptions) (*Request, er
 	found := slices.Concat(lines...)
 	r.Client.ExportFile, r.exportFile = scratch.Client.ExportFile, scratch.exportFile
 	r.Client.TestOnly = scratch.Client.TestOnly
-	env := ParserFor(opt.Sbatch).Env(sys.LookupEnv)
+	env := fromEnv(opt.Sbatch, sys)
 	wrap, wrapped := lastValue(found, "wrap")
 	if wrapped {
 		r.wrap(wrap)
@@ -90,7 +90,14 @@ func scriptLabel(rest []string) string {
 // wrap makes the script of --wrap.
 func (r *Request) wrap(command string) {
 	r.Script = []byte("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" + command + "\n")
-	r.Job.Name = "wrap"
+	nameAfter(r, "wrap")
+}
+
+// nameAfter names the job after its script, unless the defaults of its user or site have named it.
+func nameAfter(r *Request, script string) {
+	if !r.named {
+		r.Job.Name = script
+	}
 }
 
 // fail is one line with sbatch's name and exit code 1.
@@ -109,12 +116,13 @@ func (r *Request) readScript(found []opt.Found[Request], rest []string) error {
 	if len(rest) == 0 {
 		text, err = io.ReadAll(io.LimitReader(r.sys.Stdin, MaxScript))
 		r.typed = append([]byte{}, text...)
-		r.Job.Name = "sbatch"
+		nameAfter(r, "sbatch")
 	} else {
 		dir, _ := lastValue(found, "chdir")
 		file := r.findScript(rest[0], dir)
 		text, err = front.ReadFileLimited(file, MaxScript)
-		r.Job.Command, r.Job.Args, r.Job.Name = file, rest[1:], path.Base(rest[0])
+		r.Job.Command, r.Job.Args = file, rest[1:]
+		nameAfter(r, path.Base(rest[0]))
 	}
 	if errors.Is(err, syscall.EISDIR) {
 		text, err = nil, nil // as Slurm says of a directory

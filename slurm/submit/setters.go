@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,21 +81,12 @@ func setOptional(v string, dst **int) error {
 func setDelayBoot(r *Request, v string) error { return values.SetLimit(v, &r.Job.DelayBoot) }
 
 func setDepends(r *Request, v string) error {
-	if growsJob(v) {
-		return opt.Refused("Requested operation not supported on this system")
-	}
 	d, ok := values.ParseDepends(v)
 	if !ok {
 		return opt.Refused("Job dependency problem")
 	}
 	r.Job.Depends = d
 	return nil
-}
-
-// growsJob reports whether a dependency would add its job's nodes to another job.
-func growsJob(v string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(v), func(c rune) bool { return c == ',' || c == '?' }),
-		func(word string) bool { return strings.HasPrefix(word, string(cluster.ExpandJob)+":") })
 }
 
 func setDistribution(r *Request, v string) error {
@@ -138,7 +128,8 @@ func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 	text, err := front.ReadFileLimited(path, front.MaxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
-			"error: slurm_allocate_resources error opening file " + path + ", " + front.PlainError(err), "error: Invalid --nodefile node file"}}
+			"error: slurm_allocate_resources error opening file " + path + ", " + front.PlainError(err),
+			"error: Invalid --nodefile node file"}}
 	}
 	var words []string
 	for line := range strings.Lines(string(text)) {
@@ -150,7 +141,10 @@ func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 		words = append(words, names...)
 	}
 	if len(words) == 0 {
-		return &opt.UsageError{Code: opt.CodeUsage, Lines: []string{"error: Hostlist is empty!", "error: Invalid --nodefile node file"}}
+		return &opt.UsageError{
+			Code:  opt.CodeUsage,
+			Lines: []string{"error: Hostlist is empty!", "error: Invalid --nodefile node file"},
+		}
 	}
 	*dst, *all = front.NodeNames(words), allNames(words)
 	return nil
@@ -369,7 +363,8 @@ func setNotify(r *Request, v string) error {
 	scheme, rest, ok := strings.Cut(v, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	if !ok || scheme != "http" && scheme != "https" || host == "" || len(v) > maxURL || strings.ContainsAny(v, " \t\r\n") {
-		return fmt.Errorf("--notify=%s: want a URL that begins with https:// or http://, of at most %d bytes", v, maxURL)
+		return fmt.Errorf("--notify=%s: want a URL that begins with https:// or http://, of at most %d bytes",
+			v, maxURL)
 	}
 	r.Job.Notify = v
 	return nil
@@ -451,9 +446,8 @@ func setPriority(r *Request, v string) error {
 	return nil
 }
 
-func checkResvPorts(v string) error {
-	n := 0
-	if v != "" && values.SetCount(v, 0, &n) != nil {
+func setResvPorts(r *Request, v string) error {
+	if v != "" && values.SetCount(v, 0, &r.Way.Ports) != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid numeric value \"%s\" for --resv-port.", v)
 	}
 	return nil
@@ -464,7 +458,7 @@ func setSendLibs(r *Request, v string) error {
 	if !ok && v != "" {
 		return opt.ErrSpec
 	}
-	r.bcast.libs = on || v == ""
+	r.Bcast.Libs = on || v == ""
 	return nil
 }
 

@@ -28,28 +28,28 @@ type siteOptions struct {
 	defaults, forced []front.SiteOption
 }
 
-// errFilter is that the script refuses.
-var errFilter = errors.New("cli_filter plugin terminated with error")
+// ErrFilter is that the script refuses.
+var ErrFilter = errors.New("cli_filter plugin terminated with error")
 
 // refilter has the script look at a request, which is then what the script made of it.
 func refilter(s *front.Sys, r *Request, text string) (api.SubmitRequest, error) {
-	if OpenScript == nil {
+	plugins, own, script := api.CutFilter(text)
+	if script != "" && OpenScript == nil {
 		return api.SubmitRequest{}, runAgain(s, r)
 	}
-	cli, err := OpenScript(text, func(level, line string) { sayOfScript(s, level, line) })
+	cli, err := openScript(s, script)
 	if err != nil {
 		return api.SubmitRequest{}, err
 	}
 	site := &siteOptions{cli: cli, hash: cluster.HashBlob([]byte(text))}
-	blank := newRequest(r.prog, nil, s)
-	if site.defaults, err = site.ask(s, blank, cli.Defaults); err != nil {
+	if err := site.readDefaults(s, r, plugins, own); err != nil {
 		return api.SubmitRequest{}, err
 	}
 	anew, err := reread(s, r, site)
 	if err != nil {
 		return api.SubmitRequest{}, err
 	}
-	for k, p := range anew.all() {
+	for k, p := range anew.Components() {
 		look := func(o *front.SiteOptions) ([]front.SiteOption, string, error) { return cli.PreSubmit(o, k) }
 		set, err := site.ask(s, p, look)
 		if err != nil {
@@ -62,7 +62,7 @@ func refilter(s *front.Sys, r *Request, text string) (api.SubmitRequest, error) 
 			return api.SubmitRequest{}, err
 		}
 	}
-	for _, p := range anew.all() {
+	for _, p := range anew.Components() {
 		if anew.prog != opt.Srun {
 			break
 		}
@@ -73,11 +73,45 @@ func refilter(s *front.Sys, r *Request, text string) (api.SubmitRequest, error) 
 	*r = *anew
 	q, code := Submission(s, r)
 	if code != 0 {
-		return q, errFilter
+		return q, ErrFilter
 	}
 	q.Filtered = site.hash
 	return q, nil
 }
+
+// readDefaults finds what is below all else: in the order of the site's plugins, so that the last one counts. own is
+// the name of the cluster.
+func (site *siteOptions) readDefaults(s *front.Sys, r *Request, plugins []string, own string) error {
+	for _, name := range plugins {
+		if name == api.FilterUser {
+			site.defaults = append(site.defaults, userDefaults(s, r, own)...)
+			continue
+		}
+		set, err := site.ask(s, newRequest(r.prog, nil, s), site.cli.Defaults)
+		if err != nil {
+			return err
+		}
+		site.defaults = append(site.defaults, set...)
+	}
+	return nil
+}
+
+// openScript reads the site's script, if it has one.
+func openScript(s *front.Sys, text string) (front.SiteScript, error) {
+	if text == "" {
+		return noScript{}, nil
+	}
+	return OpenScript(text, func(level, line string) { sayOfScript(s, level, line) })
+}
+
+// noScript is the script of a site that has none.
+type noScript struct{}
+
+func (noScript) Defaults(*front.SiteOptions) ([]front.SiteOption, string, error) { return nil, "", nil }
+func (noScript) PreSubmit(*front.SiteOptions, int) ([]front.SiteOption, string, error) {
+	return nil, "", nil
+}
+func (noScript) PostSubmit(int, uint32) error { return nil }
 
 // OpenScript reads the site's script; nil in a command that starts as fast as it can, without the language.
 var OpenScript func(text string, say func(level, line string)) (front.SiteScript, error)
@@ -134,7 +168,7 @@ func (site *siteOptions) ask(
 		return set, nil
 	}
 	if why != "" {
-		return nil, errFilter
+		return nil, ErrFilter
 	}
 	return set, nil
 }
@@ -173,7 +207,7 @@ func beside(r *Request, list []front.SiteOption, from Source) {
 			continue
 		}
 		value := o.Value
-		if value == "set" || value == o.Long {
+		if value == "set" || value == o.Long || row.Arg == opt.None {
 			value = ""
 		}
 		found := opt.Found[Request]{Row: row, Value: value, Given: value != ""}

@@ -11,13 +11,14 @@ import (
 // TestOptionsInForce: -v tells the options in Slurm's layout and forms, and -vv where each came from.
 func TestOptionsInForce(t *testing.T) {
 	var errs bytes.Buffer
-	sys := &front.Sys{Prog: "sbatch", Stderr: &errs, Stdin: strings.NewReader("#!/bin/sh\n#SBATCH -t 5 -p debug\n#SBATCH --gres=gpu:a100:1\n"),
+	sys := &front.Sys{Prog: "sbatch", Stderr: &errs,
+		Stdin:   strings.NewReader("#!/bin/sh\n#SBATCH -t 5 -p debug\n#SBATCH --gres=gpu:a100:1\n"),
 		Environ: []string{"SBATCH_ACCOUNT=root", "SBATCH_DEBUG=1"}, Getwd: func() (string, error) { return "/", nil }}
 	r, err := ParseSbatch([]string{"-v", "--requeue", "-H", "--mem=1G"}, sys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sayNotes(sys, r)
+	SayNotes(sys, r)
 	const want = `sbatch: defined options
 sbatch: -------------------- --------------------
 sbatch: account             : root

@@ -65,7 +65,8 @@ func checkBindList(kind, name, list string) *opt.UsageError {
 	}
 	for num := range strings.SplitSeq(list, ",") {
 		if c, ok := badBindNumber(num, strings.HasPrefix(name, "mask")); !ok {
-			return opt.Errorf(opt.CodeError, "error: Failed to validate number: %s, the offending character is %s", num, c)
+			return opt.Errorf(opt.CodeError,
+				"error: Failed to validate number: %s, the offending character is %s", num, c)
 		}
 	}
 	return nil
@@ -105,7 +106,9 @@ func CheckGPUBind(s string) error {
 	case "map_gpu", "mask_gpu":
 		for num := range strings.SplitSeq(list, ",") {
 			if c, ok := badBindNumber(num, name == "mask_gpu"); !ok && num != "" {
-				bad.Lines = append([]string{"error: Failed to validate " + num + ", offending character is " + c}, bad.Lines...)
+				bad.Lines = append([]string{
+					"error: Failed to validate " + num + ", offending character is " + c,
+				}, bad.Lines...)
 				return bad
 			}
 		}

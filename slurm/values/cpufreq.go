@@ -12,7 +12,10 @@ import (
 type CPUFreq struct{ Min, Max, Governor string }
 
 // freqWords are frequencies and governors as Slurm spells them.
-var freqWords = [...]string{"Low", "Medium", "High", "Highm1", "Conservative", "OnDemand", "Performance", "PowerSave", "SchedUtil", "UserSpace"}
+var freqWords = [...]string{
+	"Low", "Medium", "High", "Highm1", "Conservative", "OnDemand", "Performance", "PowerSave", "SchedUtil",
+	"UserSpace",
+}
 
 // ReqFreq reads what a step asked for; those that are not srun's have nothing to ask for.
 func ReqFreq(s *cluster.Step) CPUFreq {

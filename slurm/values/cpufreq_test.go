@@ -8,8 +8,10 @@ import (
 
 // TestFreqShown compares with the lines of scontrol show job and step of Slurm 22.05.
 func TestFreqShown(t *testing.T) {
-	for asked, want := range map[string]string{"": "", "2300000": "CPU_max_freq=2300000", "low-medium": "CPU_min_freq=Low CPU_max_freq=Medium",
-		"performance": "Governor=Performance", "highm1": "CPU_max_freq=Highm1", "low-high:ondemand": "CPU_min_freq=Low CPU_max_freq=High Governor=OnDemand"} {
+	for asked, want := range map[string]string{"": "", "2300000": "CPU_max_freq=2300000",
+		"low-medium":  "CPU_min_freq=Low CPU_max_freq=Medium",
+		"performance": "Governor=Performance", "highm1": "CPU_max_freq=Highm1",
+		"low-high:ondemand": "CPU_min_freq=Low CPU_max_freq=High Governor=OnDemand"} {
 		if got := ParseFreq(asked).Shown(); got != want {
 			t.Errorf("--cpu-freq=%s: %q, want %q", asked, got, want)
 		}
@@ -19,15 +21,21 @@ func TestFreqShown(t *testing.T) {
 // TestReqFreq compares with what sacct of Slurm 22.05 shows.
 func TestReqFreq(t *testing.T) {
 	for asked, want := range map[string]CPUFreq{
-		"": {"Unknown", "Unknown", "Unknown"}, "2400000": {"Unknown", "2.40G", "Unknown"}, "800000": {"Unknown", "800M", "Unknown"}, "900": {"Unknown", "900K", "Unknown"}, "1000000": {"Unknown", "1G", "Unknown"}, "low": {"Unknown", "Low", "Unknown"},
-		"ondemand": {"Unknown", "Unknown", "OnDemand"}, "1200000-2400000:userspace": {"1.20G", "2.40G", "UserSpace"}, "highm1": {"Unknown", "Highm1", "Unknown"},
-		"low-High:OnDemand": {"Low", "High", "OnDemand"}, "performance": {"Unknown", "Unknown", "Performance"},
+		"": {"Unknown", "Unknown", "Unknown"}, "2400000": {"Unknown", "2.40G", "Unknown"},
+		"800000": {"Unknown", "800M", "Unknown"}, "900": {"Unknown", "900K", "Unknown"},
+		"1000000": {"Unknown", "1G", "Unknown"}, "low": {"Unknown", "Low", "Unknown"},
+		"ondemand":                  {"Unknown", "Unknown", "OnDemand"},
+		"1200000-2400000:userspace": {"1.20G", "2.40G", "UserSpace"},
+		"highm1":                    {"Unknown", "Highm1", "Unknown"},
+		"low-High:OnDemand":         {"Low", "High", "OnDemand"}, "performance": {"Unknown", "Unknown", "Performance"},
 	} {
 		if got := ReqFreq(&cluster.Step{CPUFreq: asked}); got != want {
 			t.Errorf("--cpu-freq=%s: %v, want %v", asked, got, want)
 		}
 	}
-	if got := ReqFreq(&cluster.Step{ID: cluster.StepID{Step: cluster.BatchStep}, CPUFreq: "low"}); got != (CPUFreq{"0", "0", "0"}) {
+	if got := ReqFreq(&cluster.Step{
+		ID: cluster.StepID{Step: cluster.BatchStep}, CPUFreq: "low",
+	}); got != (CPUFreq{"0", "0", "0"}) {
 		t.Errorf("a batch script: %v", got)
 	}
 }

@@ -15,7 +15,8 @@ const (
 )
 
 // signalNames are the signals that have a name in Slurm, by Linux's numbers.
-var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2", 14: "ALRM", 15: "TERM",
+var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2",
+	14: "ALRM", 15: "TERM",
 	18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG", 24: "XCPU"}
 
 // SignalNumber reads a signal's number or name, with or without SIG, in any case. It
@@ -67,7 +68,7 @@ func ParseSignal(s string) (cluster.Signal, bool) {
 
 // dependTypes are the conditions that name jobs.
 var dependTypes = [...]cluster.DependType{cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK,
-	cluster.AfterCorr, cluster.AfterBurst}
+	cluster.AfterCorr, cluster.AfterBurst, cluster.ExpandJob}
 
 // ParseDepends reads TYPE:ID[+MINUTES][:ID...][,...], with ? in place of , for "any of
 // them", "singleton", and bare job numbers, which mean afterany.

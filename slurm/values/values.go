@@ -159,7 +159,8 @@ func ParseNodes(s string) (lo, hi int, err error) {
 		return 0, 0, opt.Errorf(opt.CodeUsage, "error: \"%s\" is not a valid node count", word)
 	}
 	if hi < lo {
-		return 0, 0, opt.Errorf(opt.CodeUsage, "error: Maximum node count %d is less than minimum node count %d", hi, lo)
+		return 0, 0, opt.Errorf(opt.CodeUsage,
+			"error: Maximum node count %d is less than minimum node count %d", hi, lo)
 	}
 	return lo, hi, nil
 }

@@ -128,7 +128,10 @@ func (w *whenParser) delta() bool {
 		units := [...]struct {
 			name string
 			d    time.Duration
-		}{{"seconds", time.Second}, {"minutes", time.Minute}, {"hours", time.Hour}, {"days", 24 * time.Hour}, {"weeks", 7 * 24 * time.Hour}}
+		}{
+			{"seconds", time.Second}, {"minutes", time.Minute}, {"hours", time.Hour},
+			{"days", 24 * time.Hour}, {"weeks", 7 * 24 * time.Hour},
+		}
 		known := false
 		for _, u := range units {
 			if known = w.word(u.name) || w.word(u.name[:len(u.name)-1]); known {

@@ -12,6 +12,7 @@ import (
 
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/launch"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/submit"
@@ -21,28 +22,29 @@ import (
 type Command struct {
 	Name, Summary string
 	Run           func(sys *front.Sys, argv []string) int
+	Operands      string // the kind of names that follow (muster internal names); "": files, or nothing
 }
 
 // Commands lists the wrappers. They are not linked by the installer: other programs may have these names.
 func Commands() []Command {
 	return []Command{
-		{"qsub", "submit a PBS script", qsub},
-		{"qstat", "list jobs and queues as PBS does", qstat},
-		{"qdel", "end jobs as PBS does", qdel},
-		{"qhold", "hold jobs as PBS does", qhold},
-		{"qrls", "release jobs as PBS does", qrls},
-		{"qalter", "change jobs as PBS does", qalter},
-		{"qrerun", "requeue jobs as PBS does", qrerun},
-		{"qsig", "send signals to jobs as PBS does", qsig},
-		{"pbsnodes", "list and mark nodes as PBS does", pbsnodes},
-		{"bsub", "submit an LSF job", bsub},
-		{"bjobs", "list jobs as LSF does", bjobs},
-		{"bkill", "end jobs as LSF does", bkill},
-		{"bhosts", "list nodes as LSF does", bhosts},
-		{"lsid", "tell the cluster's name as LSF does", lsid},
-		{"smail", "mail about a job with what it used (MailProg)", smail},
-		{"sjstat", "list nodes and running jobs, as Slurm's script does", sjstat},
-		{"sjobexitmod", "change the exit code that history has of a job", sjobexitmod},
+		{"qsub", "submit a PBS script", qsub, ""},
+		{"qstat", "list jobs and queues as PBS does", qstat, "alljobs"},
+		{"qdel", "end jobs as PBS does", qdel, "jobs"},
+		{"qhold", "hold jobs as PBS does", qhold, "jobs"},
+		{"qrls", "release jobs as PBS does", qrls, "jobs"},
+		{"qalter", "change jobs as PBS does", qalter, "jobs"},
+		{"qrerun", "requeue jobs as PBS does", qrerun, "jobs"},
+		{"qsig", "send signals to jobs as PBS does", qsig, "jobs"},
+		{"pbsnodes", "list and mark nodes as PBS does", pbsnodes, "nodes"},
+		{"bsub", "submit an LSF job", bsub, ""},
+		{"bjobs", "list jobs as LSF does", bjobs, "alljobs"},
+		{"bkill", "end jobs as LSF does", bkill, "jobs"},
+		{"bhosts", "list nodes as LSF does", bhosts, "nodes"},
+		{"lsid", "tell the cluster's name as LSF does", lsid, ""},
+		{"smail", "mail about a job with what it used (MailProg)", smail, ""},
+		{"sjstat", "list nodes and running jobs, as Slurm's script does", sjstat, ""},
+		{"sjobexitmod", "change the exit code that history has of a job", sjobexitmod, "jobs"},
 	}
 }
 
@@ -138,7 +140,7 @@ func as(sys *front.Sys, prog string, argv ...string) int {
 	case "sbatch":
 		return submit.Sbatch(&own, argv)
 	case "srun":
-		return submit.Srun(&own, argv)
+		return launch.Srun(&own, argv)
 	case "scancel":
 		return control.Scancel(&own, argv)
 	case "seff":

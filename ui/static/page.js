@@ -15,9 +15,14 @@ async function renew() {
     if (reply.ok && !still()) replace(await reply.text());
   } finally {
     busy = false;
+    soon();
     if (again && !document.hidden) { again = false; setTimeout(renew, 1000); }
   }
 }
+
+// soon fetches a view again that was not finished.
+const soon = () => { if (main.querySelector("[data-again]")) setTimeout(renew, 500); };
+soon();
 
 // replace puts a newer view in place; what is to be kept is moved over, with its place and the focus.
 function replace(text) {

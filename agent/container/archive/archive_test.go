@@ -100,7 +100,8 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, word := range []string{"one", "two"} {
-		if err := at.AppendImage(image(t, word), layout.WithAnnotations(map[string]string{refName: "lab/x:" + word})); err != nil {
+		if err := at.AppendImage(image(t, word),
+			layout.WithAnnotations(map[string]string{refName: "lab/x:" + word})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -79,7 +79,9 @@ func TestRead(t *testing.T) {
 	}
 	dir := filepath.Dir(lib)
 	want := fmt.Sprint(Edits{Env: []string{"NVIDIA_CTK_LIBCUDA_DIR=/usr/lib/x86_64-linux-gnu"},
-		Mounts: []Mount{{"/opt/driver/bin/nvidia-smi", "/usr/bin/nvidia-smi", []string{"ro", "nosuid", "nodev", "bind"}},
+		Mounts: []Mount{{
+			"/opt/driver/bin/nvidia-smi", "/usr/bin/nvidia-smi", []string{"ro", "nosuid", "nodev", "bind"},
+		},
 			{lib, lib, nil}},
 		Links: []Link{{"libcuda.so.570.1", dir + "/libcuda.so.1"},
 			{"libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so"},

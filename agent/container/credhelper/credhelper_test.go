@@ -28,7 +28,8 @@ func TestGet(t *testing.T) {
 	for name, want := range map[string]string{
 		"good": "me@/h get reg.io y", "none": " ", "bad": "no keyring (exit status 3)",
 		"garbage": "its answer can not be read",
-		"slow":    "has not answered within 2s", "loud": "docker-credential-loud: ", "../x": "names no credential helper",
+		"slow":    "has not answered within 2s", "loud": "docker-credential-loud: ",
+		"../x":   "names no credential helper",
 		"absent": "docker-credential-absent is not on this node in " + dir,
 	} {
 		user, secret, err := a.Get(name, "reg.io")

@@ -222,16 +222,34 @@ func (s *Site) eachLine(dir, kind, ending string, each func(where, line string) 
 	return nil
 }
 
-func readEnviron(s *Site, dir string) error {
-	return s.eachLine(dir, "environ.d", ".env", func(where, line string) error {
-		name, _, ok := strings.Cut(line, "=")
-		if !ok || name == "" || strings.ContainsAny(name, " \t") {
-			return fmt.Errorf("%s: %q is not NAME=VALUE", where, line)
-		}
-		s.Environ = append(s.Environ, line)
-		return nil
-	})
+// Kind is a folder of files, of the site or of a user. Add takes the text of one; nil: they are programs.
+type Kind struct {
+	Dir, Ending string
+	Add         func(s *Site, name string, text []byte) error
 }
+
+// Kinds are those that users have, too.
+var Kinds = [...]Kind{
+	{"environ.d", ".env", (*Site).addEnviron},
+	{"mounts.d", ".fstab", (*Site).addMounts},
+	{"hooks.d", ".sh", nil},
+}
+
+// Stock reports whether a file is one that enroot brings.
+func Stock(file string) bool { return stock[filepath.Base(file)] != "" }
+
+func (s *Site) addEnviron(name string, text []byte) error { return Lines(name, text, s.environ) }
+
+func (s *Site) environ(where, line string) error {
+	name, _, ok := strings.Cut(line, "=")
+	if !ok || name == "" || strings.ContainsAny(name, " \t") {
+		return fmt.Errorf("%s: %q is not NAME=VALUE", where, line)
+	}
+	s.Environ = append(s.Environ, line)
+	return nil
+}
+
+func readEnviron(s *Site, dir string) error { return s.eachLine(dir, "environ.d", ".env", s.environ) }
 
 // stock are files that enroot brings, whose work muster does itself.
 var stock = map[string]string{
@@ -260,13 +278,20 @@ func (s *Site) leftOut(file string) bool {
 	return why != ""
 }
 
-func readMounts(s *Site, dir string) error {
-	return s.eachLine(dir, "mounts.d", ".fstab", func(where, line string) error {
-		m, err := ParseMount(where, line)
-		s.Mounts = append(s.Mounts, m)
-		return err
-	})
+func (s *Site) addMounts(name string, text []byte) error {
+	if Stock(name) {
+		return nil
+	}
+	return Lines(name, text, s.mount)
 }
+
+func (s *Site) mount(where, line string) error {
+	m, err := ParseMount(where, line)
+	s.Mounts = append(s.Mounts, m)
+	return err
+}
+
+func readMounts(s *Site, dir string) error { return s.eachLine(dir, "mounts.d", ".fstab", s.mount) }
 
 // flags are the options of a mount that are known, by the type of what is mounted; those that end with = have a value.
 var flags = map[string]string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,8 @@ import (
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/credhelper"
+	"dev.muster/agent/container/progress"
+	"golang.org/x/sys/unix"
 )
 
 // What muster image does to this node's store.
@@ -30,6 +33,9 @@ var verbs = map[string]verb{
 	"unpin": eachImage(func(s *Store, e Entry) error { return s.Pin(e, false) }),
 	"prune": prune,
 	"pull":  pull,
+	// Of global containers, which users name.
+	"containers": containers,
+	"drop":       drop,
 }
 
 // command is muster internal image VERB STORE LIMIT WORDS, LIMIT in bytes.
@@ -132,6 +138,54 @@ func prune(s *Store, out io.Writer, _ []string) error {
 	return errors.Join(err, s.sweep())
 }
 
+// userOf is how a user is called.
+func userOf(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// containers lists those that users keep by name.
+func containers(s *Store, out io.Writer, _ []string) error {
+	all, err := container.Owns(s.Dir)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CONTAINER\tNODE\tMADE\tIMAGE")
+	for _, o := range all {
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\n", userOf(o.UID), o.Name, o.Node,
+			o.Since.Local().Format("2006-01-02 15:04"), o.Image)
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// drop removes such containers.
+func drop(s *Store, out io.Writer, words []string) error {
+	all, err := container.Owns(s.Dir)
+	if len(words) == 0 {
+		return errors.New("name a container as muster image containers does: USER/NAME")
+	}
+	for _, word := range words {
+		found := false
+		for _, o := range all {
+			if word == userOf(o.UID)+"/"+o.Name {
+				found = true
+				err = errors.Join(err, o.Drop())
+				fmt.Fprintf(out, "removed %s of %s\n", word, o.Node)
+			}
+		}
+		if !found {
+			err = errors.Join(err, fmt.Errorf("%s: no such container: muster image containers lists them", word))
+		}
+	}
+	return err
+}
+
+func onTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
 // pull fetches images before a job wants them, with the credentials of whoever runs it.
 func pull(s *Store, out io.Writer, words []string) error {
 	home, err := os.UserHomeDir()
@@ -147,7 +201,10 @@ func pull(s *Store, out io.Writer, words []string) error {
 			docker: os.Getenv("DOCKER_CONFIG"), user: image.User,
 			ask: &credhelper.Asker{Home: home, Env: os.Environ()}}
 		began := time.Now()
+		s.Meter = progress.New()
+		stop := s.Meter.Show(os.Stderr, onTerminal(os.Stderr), w)
 		got, err := s.Obtain(context.Background(), image, keys)
+		stop()
 		if err != nil {
 			return fmt.Errorf("%s: %w", w, err)
 		}

@@ -14,7 +14,8 @@ func FuzzLayer(f *testing.F) {
 	seed := func(lower, upper []byte) { f.Add(lower, upper) }
 	t := &testing.T{}
 	seed(layerOf(t, "d etc", "f etc/a x", "s link /etc", "h hard etc/a", "s up ../../outside", "f up/file y"),
-		layerOf(t, "f etc/.wh.a", "f .wh..wh..opq", "f link/b z", "s etc /", "f etc/outside/file q", "d link", "s link/x ../.."))
+		layerOf(t, "f etc/.wh.a", "f .wh..wh..opq", "f link/b z", "s etc /", "f etc/outside/file q",
+			"d link", "s link/x ../.."))
 	seed(layerOf(t, "s a b", "s b a", "f a/c x"), layerOf(t, "h up/../x etc", "f ./.wh.. x", "c null", "p pipe"))
 	f.Fuzz(func(t *testing.T, lower, upper []byte) {
 		top := t.TempDir()

@@ -20,6 +20,11 @@ import (
 // process of its own so that neither the daemon nor the supervisor holds what registries send, and
 // so that it can be killed with its step. With words it does what muster image is asked to.
 func HelperMain(words []string) int {
+	if len(words) == prefetchWords && words[0] == container.Prefetch {
+		rep := prefetch(words[1], words[2])
+		fmt.Fprint(os.Stderr, rep.Error)
+		return min(len(rep.Error), 1)
+	}
 	if len(words) > 0 {
 		if err := command(words); err != nil {
 			fmt.Fprintln(os.Stderr, "muster image:", err)
@@ -39,6 +44,25 @@ func HelperMain(words []string) int {
 	return 0
 }
 
+// prefetchWords are those of a request for an image that is wanted later.
+const prefetchWords = 3
+
+// prefetch obtains an image, unless it is one that is mounted as it is.
+func prefetch(dir, request string) container.Reply {
+	var q container.Request
+	if err := wire.Unmarshal([]byte(request), &q); err != nil {
+		return container.Reply{Error: "the request can not be read: " + err.Error()}
+	}
+	if file, ok := container.FileOf(q.Image, dir); ok {
+		err := container.WithRights(q.UID, q.GID, q.Groups, func() error { file.Look(); return nil })
+		if err != nil || !file.Packed {
+			return reply(container.Image{}, err)
+		}
+		q.File = &file
+	}
+	return fulfil(&q)
+}
+
 func answer(in io.Reader) container.Reply {
 	var q container.Request
 	text, err := io.ReadAll(in)
@@ -48,12 +72,17 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
+	return fulfil(&q)
+}
+
+// fulfil does what a request asks for.
+func fulfil(q *container.Request) container.Reply {
 	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
 	if q.Meter > 0 {
 		s.Meter = progress.On(q.Meter)
 	}
 	if q.File != nil {
-		return reply(ofFile(&s, &q))
+		return reply(ofFile(&s, q))
 	}
 	var how []name.Option
 	if q.HTTP {
@@ -63,8 +92,8 @@ func answer(in io.Reader) container.Reply {
 	if err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	keys := &asUser{q: &q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User,
-		ask: asker(&q)}}
+	keys := &asUser{q: q, keys: &credentials{home: q.Home, enroot: q.Enroot, docker: q.Docker, user: image.User,
+		ask: asker(q)}}
 	return reply(s.Obtain(context.Background(), image, keys))
 }
 

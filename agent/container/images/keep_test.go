@@ -138,11 +138,11 @@ func TestMakeRoom(t *testing.T) {
 	if err := os.Mkdir(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	release, err := s.lock("sha256-busy.0011")
+	held, err := s.lock("sha256-busy.0011")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	defer held.Close()
 	busy := s.imageDir(".sha256-busy.0011")
 	if err := os.Mkdir(busy, 0o700); err != nil {
 		t.Fatal(err)

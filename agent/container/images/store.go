@@ -32,7 +32,7 @@ import (
 //	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line
 //	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
 //	names/sha256-DIGEST.SOURCE     which image that source's digest means here: it may be that of an index
-//	locks/sha256-DIGEST.SOURCE
+//	locks/sha256-DIGEST.SOURCE    and how far who has it is (package progress)
 //	layers                         what registries sent, for other nodes (package layers)
 //	mnt                            where launchers mount; always empty outside of their namespaces
 //	steps/STEP                     what a step writes into its container
@@ -75,7 +75,9 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 		p.shared(layers.In(s.Dir), s.Ask)
 		got, err := s.obtain(p)
 		if err != nil && p.helped() && ctx.Err() == nil { // others may be at fault
-			got, err = s.obtain(newPuller(ctx, image, keys))
+			p = newPuller(ctx, image, keys)
+			p.meter = s.Meter
+			got, err = s.obtain(p)
 		}
 		if err != nil {
 			return got, err
@@ -110,11 +112,11 @@ func (s *Store) keep(p *puller, img v1.Image, digest v1.Hash) (container.Image, 
 	name, source := fileOf(digest), p.source()
 	// A lock for each source: a slow registry holds up nobody who has the image from another.
 	work := name + "." + short(source)
-	release, err := s.lock(work)
+	held, err := s.lock(work)
 	if err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
-	defer release()
+	defer held.Close()
 	dir := filepath.Join(s.Dir, "images", name)
 	have, err := open(dir)
 	switch {
@@ -129,6 +131,8 @@ func (s *Store) keep(p *puller, img v1.Image, digest v1.Hash) (container.Image, 
 		return container.Image{}, err
 	}
 	s.makeRoom(img)
+	p.meter = s.Meter.And(int(held.Fd()))
+	p.meter.Set(progress.State{}) // another's fetch, which was waited for, came to nothing
 	if err := s.unpack(p, img, work, dir); err != nil {
 		return container.Image{}, err
 	}
@@ -198,22 +202,32 @@ func short(source string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// lock waits until nobody else unpacks the image. The lock ends with its process.
-func (s *Store) lock(name string) (release func(), err error) {
+// lock waits until nobody else unpacks the image, and tells meanwhile how far that one is. The lock ends with its
+// process, or when the file is closed.
+func (s *Store) lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
+	fd := int(f.Fd())
+	if err = flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		stop := s.Meter.Follow(fd)
+		err = flock(fd, unix.LOCK_EX)
+		stop()
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return f, nil
+}
+
+func flock(fd, how int) (err error) {
+	for {
+		if err = unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // unpack fetches an image and puts it into the store when it is whole and on the disk.

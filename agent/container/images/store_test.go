@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"dev.muster/agent/container/progress"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -132,7 +133,9 @@ func TestStoreIndex(t *testing.T) {
 	mine, other := imageOf(t, layerOf(t, "f etc/a mine")), imageOf(t, layerOf(t, "f etc/a other"))
 	h, s := newRegistry(t, other), &Store{Dir: t.TempDir(), Limits: DefaultLimits}
 	on := func(img v1.Image, arch string) mutate.IndexAddendum {
-		return mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}}
+		return mutate.IndexAddendum{
+			Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		}
 	}
 	index := mutate.AppendManifests(empty.Index, on(other, "mips"), on(mine, runtime.GOARCH))
 	if err := remote.WriteIndex(h.image.Ref, index); err != nil {
@@ -237,5 +240,62 @@ func TestStoreStall(t *testing.T) {
 	err = p.layers(got, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
 	if err == nil || !strings.Contains(err.Error(), "sent nothing") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestWaitTold: who waits for an image that another process fetches is told how far that is.
+func TestWaitTold(t *testing.T) {
+	img := imageOf(t, layerOf(t, "f etc/a "+strings.Repeat("x", 100_000)))
+	list, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rc, err := list[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := list[0].Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, dir := newRegistry(t, img), t.TempDir()
+	half, goOn := make(chan struct{}), make(chan struct{})
+	slow := func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, digest.Hex) {
+			return false
+		}
+		_, _ = w.Write(text[:len(text)/2])
+		w.(http.Flusher).Flush()
+		close(half)
+		<-goOn
+		_, _ = w.Write(text[len(text)/2:])
+		return true
+	}
+	h.spoil.Store(&slow)
+	var wait sync.WaitGroup
+	get := func(s *Store) {
+		if text, err := obtain(s, h); err != nil || len(text) != 100_000 {
+			t.Errorf("%d bytes, %v", len(text), err)
+		}
+	}
+	wait.Go(func() { get(&Store{Dir: dir, Limits: DefaultLimits}) })
+	<-half
+	told := progress.New()
+	wait.Go(func() { get(&Store{Dir: dir, Limits: DefaultLimits, Meter: told}) })
+	want := progress.State{Done: int64(len(text) / 2), Total: int64(len(text))}
+	for until := time.Now().Add(20 * time.Second); told.State() != want; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Errorf("%+v is told, want %+v", told.State(), want)
+			break
+		}
+	}
+	close(goOn)
+	wait.Wait()
+	if want.Done = want.Total; told.State() != want {
+		t.Errorf("%+v is told at the end, want %+v", told.State(), want)
 	}
 }

@@ -131,7 +131,9 @@ func TestUnpack(t *testing.T) {
 		{"a hard link is cut before it is written", [][]string{l("f a x", "h b a"), l("f b y")}, "a=x b=y", ""},
 		{"a link to itself", [][]string{l("f a x", "h a a")}, "a=x", ""},
 		{"links in the way",
-			[][]string{l("d usr", "d usr/lib", "s lib usr/lib", "s abs /usr", "f lib/x 1", "f abs/y 2", "f abs/lib/z 3")},
+			[][]string{
+				l("d usr", "d usr/lib", "s lib usr/lib", "s abs /usr", "f lib/x 1", "f abs/y 2", "f abs/lib/z 3"),
+			},
 			"abs>/usr lib>usr/lib usr/ usr/lib/ usr/lib/x=1 usr/lib/z=3 usr/y=2", ""},
 		{"devices", [][]string{l("c dev/null", "b dev/sda", "p dev/pipe", "f a x")}, "a=x", ""},
 		{"absolute", [][]string{l("f /etc/x 1")}, "etc/ etc/x=1", ""},

@@ -88,12 +88,18 @@ var ends = map[string]end{
 var plan = []struct{ shapes, programs, ends string }{
 	{"script exec", "save plain stubborn", "cancel-kill-term-usr1-batch-full-bfull-limit-requeue"},
 	{"script srun", "parent worker", "cancel-usr1-batch-full-bfull-int-warn-warnb"},
-	{"srun", "save plain stubborn", "cancel-kill-term-usr1-batch-full-bfull-int-cont-step-stepusr1-stepterm-limit-warn-warnb-requeue-suspend"},
+	{
+		"srun", "save plain stubborn",
+		"cancel-kill-term-usr1-batch-full-bfull-int-cont-step-stepusr1-stepterm-limit-warn-warnb-requeue-suspend",
+	},
 	{"last trap wide", "save stubborn", "cancel-kill-term-usr1-batch-full-step-limit-warn-warnb-requeue"},
 	{"steps", "save plain stubborn", "cancel-kill-term-usr1-step1-limit-warn-suspend"},
 	{"array", "save plain", "cancel-kill-term-usr1-step-limit-requeue"},
 	{"het", "save plain", "cancel-kill-term-usr1-step-limit"},
-	{"alone salloc", "save plain stubborn", "cancel-kill-term-usr1-step-stepterm-limit-cc-cccc-cccccc-fterm-fhup-fkill-fusr1"},
+	{
+		"alone salloc", "save plain stubborn",
+		"cancel-kill-term-usr1-step-stepterm-limit-cc-cccc-cccccc-fterm-fhup-fkill-fusr1",
+	},
 	{"pty", "save plain", "cancel-kill-term-usr1-step-limit"},
 	{"srun alone", "save plain stubborn", "preempt-grace-cancelp-down-drain"},
 	{"script exec srun steps alone array", "short exit3 segv hog forks pieces", "natural"},

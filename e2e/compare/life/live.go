@@ -53,7 +53,10 @@ func (r *runner) live(s *side, c cell, number int, node string) life {
 		words += " --mem-per-cpu=100"
 	}
 	words = strings.ReplaceAll(words, "$N", node)
-	vars := []string{"NAME=" + name, "P=" + r.probe + " " + dir + " " + c.program + " task", "W=" + words, "N=" + node, "SHAPE=" + c.shape}
+	vars := []string{
+		"NAME=" + name, "P=" + r.probe + " " + dir + " " + c.program + " task", "W=" + words, "N=" + node,
+		"SHAPE=" + c.shape,
+	}
 	w := watchLog(dir + "/log")
 	defer w.stop()
 	b := &bash{side: s, dir: dir, env: vars}

@@ -46,7 +46,10 @@ func main() {
 	check(copySelf(*dir + "/probe"))
 	prelude, err := joined(*dir+"/prelude.sh", *folder+"/prelude.sh", *folder+"/life/prelude.sh")
 	check(err)
-	common := []string{"HOME=" + *dir, "LANG=C.UTF-8", "TZ=UTC", "USER=root", "LOGNAME=root", "SHELL=/bin/bash", "BASH_ENV=" + prelude, "TERM=dumb"}
+	common := []string{
+		"HOME=" + *dir, "LANG=C.UTF-8", "TZ=UTC", "USER=root", "LOGNAME=root", "SHELL=/bin/bash",
+		"BASH_ENV=" + prelude, "TERM=dumb",
+	}
 	sides := []*side{
 		{*dir + "/s", append([]string{"PATH=" + *slurmPath, "SLURM_CONF=" + *slurmConf}, common...)},
 		{*dir + "/m", append([]string{"PATH=" + *bin + ":" + *slurmPath, "MUSTER_SOCKET=" + *socket}, common...)},

@@ -35,13 +35,16 @@ var programs = map[string]program{
 	"plain":    {term: -1, begin: becomeSleep},
 	"parent":   {catch: most, term: time.Second, begin: func(p *probe) { p.spawn("child", "stubborn", false) }},
 	"worker":   {catch: most, term: -1, begin: func(p *probe) { p.spawn("child", "usr", false) }},
-	"forks":    {catch: most, term: -1, after: time.Second, begin: func(p *probe) { p.spawn("away", "stubborn", true) }},
-	"short":    {catch: most, term: -1, after: time.Second},
-	"exit3":    {after: time.Second, last: func(*probe) int { return 3 }},
-	"segv":     {after: time.Second, last: killed(syscall.SIGSEGV)},
-	"fail1":    {catch: most, term: 3 * time.Second, begin: failFirst},
-	"hog":      {after: time.Second, last: eatMemory},
-	"pieces":   {catch: most, term: 0, after: 6 * time.Second, begin: writePieces},
+	"forks": {
+		catch: most, term: -1, after: time.Second,
+		begin: func(p *probe) { p.spawn("away", "stubborn", true) },
+	},
+	"short":  {catch: most, term: -1, after: time.Second},
+	"exit3":  {after: time.Second, last: func(*probe) int { return 3 }},
+	"segv":   {after: time.Second, last: killed(syscall.SIGSEGV)},
+	"fail1":  {catch: most, term: 3 * time.Second, begin: failFirst},
+	"hog":    {after: time.Second, last: eatMemory},
+	"pieces": {catch: most, term: 0, after: 6 * time.Second, begin: writePieces},
 }
 
 // probe is one process.
@@ -105,8 +108,10 @@ func roleOf(rank string) string {
 }
 
 func name(s os.Signal) string {
-	names := map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1",
-		syscall.SIGUSR2: "USR2", syscall.SIGALRM: "ALRM", syscall.SIGTERM: "TERM", syscall.SIGCONT: "CONT", syscall.SIGXCPU: "XCPU", syscall.SIGTSTP: "TSTP"}
+	names := map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT",
+		syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1",
+		syscall.SIGUSR2: "USR2", syscall.SIGALRM: "ALRM", syscall.SIGTERM: "TERM", syscall.SIGCONT: "CONT",
+		syscall.SIGXCPU: "XCPU", syscall.SIGTSTP: "TSTP"}
 	return names[s.(syscall.Signal)]
 }
 

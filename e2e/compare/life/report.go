@@ -37,7 +37,8 @@ func report(cells []cell, results [][2]life, known []*reason, show, all bool) bo
 	if len(explained) > 0 {
 		fmt.Printf("\n--- known differences (e2e/compare/life/known.txt)\n%s", strings.Join(explained, ""))
 	}
-	fmt.Printf("\n%d cells, %d same, %d differ, %d of them known\n", len(cells), same, differ+len(explained), len(explained))
+	fmt.Printf("\n%d cells, %d same, %d differ, %d of them known\n", len(cells), same,
+		differ+len(explained), len(explained))
 	stale := 0
 	for _, r := range known {
 		if all && r.used == 0 && !r.chance {
@@ -124,7 +125,8 @@ func settled(list []event) []event {
 	out := slices.Clone(list)
 	if n := len(out); n > 0 && out[n-1].what == "gone" {
 		gone := out[n-1].at
-		out = slices.DeleteFunc(out, func(e event) bool { return e.what == strings.ToUpper(e.what) && gone-e.at < together })
+		out = slices.DeleteFunc(out,
+			func(e event) bool { return e.what == strings.ToUpper(e.what) && gone-e.at < together })
 	}
 	slices.SortStableFunc(out, func(a, b event) int { return strings.Compare(a.what, b.what) })
 	return slices.CompactFunc(out, func(a, b event) bool { return a.what == b.what && b.at-a.at < together })

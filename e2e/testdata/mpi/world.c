@@ -61,6 +61,32 @@ static void put(void) {
 	MPI_Win_free(&win);
 }
 
+// bulk moves so much that counters of a network tell.
+static void bulk(void) {
+	enum { count = 1 << 18 };
+	int *out = malloc(count * sizeof *out), *in = malloc(count * sizeof *in);
+	for (int i = 0; i < count; i++)
+		out[i] = rank + i;
+	MPI_Allreduce(out, in, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+	for (int i = 0; i < count; i++)
+		if (in[i] != size - 1 + i)
+			fail("bulk");
+	free(out);
+	free(in);
+}
+
+// go on until somebody ends it.
+static void stay(void) {
+	if (rank == 0) {
+		printf("begun\n");
+		fflush(stdout);
+	}
+	for (;;) {
+		reduce();
+		usleep(10000);
+	}
+}
+
 int main(int argc, char **argv) {
 	const char *what = argc > 1 ? argv[1] : "";
 	MPI_Init(&argc, &argv);
@@ -73,8 +99,14 @@ int main(int argc, char **argv) {
 		exchange();
 		split();
 	}
+	if (!strcmp(what, "sum"))
+		reduce();
+	if (!strcmp(what, "bulk"))
+		bulk();
 	if (!strcmp(what, "put"))
 		put();
+	if (!strcmp(what, "stay"))
+		stay();
 	MPI_Barrier(MPI_COMM_WORLD); // whoever dies does so in a world that is complete
 	if (!strcmp(what, "abort") && last)
 		MPI_Abort(MPI_COMM_WORLD, 7);
@@ -85,6 +117,11 @@ int main(int argc, char **argv) {
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)
 		printf("world of %d\n", size);
+	if (argc > 2 && !strcmp(argv[2], "leave")) { // without MPI_Finalize, in which MPICH 4.0 may wait for ever over TCP
+		fflush(stdout);
+		MPI_Barrier(MPI_COMM_WORLD);
+		_exit(0);
+	}
 	MPI_Finalize();
 	return 0;
 }

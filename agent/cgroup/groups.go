@@ -1,0 +1,394 @@
+// Package cgroup keeps the processes of steps together and within what their job may use: groups of the unified
+// hierarchy (cgroup v2), with the controllers of v1 where those of v2 are not to be had, and a program of the kernel
+// that denies devices. It knows directories, processes and limits, no jobs: whoever makes a group names it. Start with
+// Groups in groups.go, then Fence.
+package cgroup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Groups are those of one supervisor, below one directory of the unified hierarchy:
+// muster.HASH/job_J.A@NODE/step_S.
+type Groups struct {
+	base string
+	held *os.File // base, locked: whoever removes what the dead left passes it by
+	controllers
+
+	mu   sync.Mutex
+	jobs map[string]int // step directories in each job directory
+}
+
+// Group is one step's.
+type Group struct {
+	Dir string   // of the unified hierarchy
+	FD  int      // for CLONE_INTO_CGROUP; -1 after the launch
+	Old []string // of cgroup v1, for the launch: EnterOld
+
+	cg  *Groups
+	job string
+}
+
+// homeGroup is the supervisor's own, so that it does not die with the daemon's.
+const homeGroup = "supervisor"
+
+// NoGroupsEnv, when set, makes a supervisor do without cgroups.
+const NoGroupsEnv = "MUSTER_NO_CGROUPS"
+
+// Roots lists directories that may take our groups, best first.
+func Roots() (roots []string) {
+	if os.Getenv(NoGroupsEnv) != "" {
+		return nil
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(mounts)) {
+		front, back, ok := strings.Cut(line, " - ")
+		f := strings.Fields(front)
+		if ok && strings.HasPrefix(back, "cgroup2 ") && len(f) > 4 {
+			roots = append(roots, f[4])
+		}
+	}
+	if len(roots) == 0 {
+		return mountUnified()
+	}
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(own)) {
+		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && p != "" {
+			for _, r := range roots[:len(roots):len(roots)] {
+				roots = append(roots, filepath.Join(r, p))
+			}
+		}
+	}
+	return roots
+}
+
+// unifiedDir is where the unified hierarchy is mounted on a machine that has those of cgroup v1 alone: by it
+// processes are kept together and killed, while the others' controllers limit them.
+const unifiedDir = "/run/muster-cgroup"
+
+// mountUnified mounts the unified hierarchy; without the right to do so, or before Linux 4.5, there is none.
+func mountUnified() []string {
+	if os.Geteuid() != 0 || len(oldMounts()) == 0 {
+		return nil
+	}
+	if err := os.Mkdir(unifiedDir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("cgroup2", unifiedDir, "cgroup2", flags, ""); err != nil {
+		unix.Rmdir(unifiedDir)
+		return nil
+	}
+	return []string{unifiedDir}
+}
+
+// nameOf names the groups of a supervisor by its folder.
+func nameOf(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	var st unix.Stat_t
+	unix.Stat(dir, &st) // a directory removed and made again is another
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", dir, st.Dev, st.Ino))
+	return "muster." + hex.EncodeToString(sum[:6])
+}
+
+// Open makes the groups of a supervisor's folder in a unified hierarchy that lets us; nil if there is none. They are
+// held until Release.
+func Open(dir string) *Groups {
+	for _, root := range Roots() {
+		base := filepath.Join(root, nameOf(dir))
+		if err := os.Mkdir(base, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			continue
+		}
+		c := &Groups{base: base, jobs: map[string]int{}}
+		if serves(base) && c.hold() == nil {
+			c.controllers = openControllers(base)
+			return c
+		}
+		unix.Rmdir(base)
+	}
+	return nil
+}
+
+// serves reports whether groups can be made below a directory, with the files that this package needs.
+func serves(base string) bool {
+	probe := filepath.Join(base, "probe")
+	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return false
+	}
+	defer unix.Rmdir(probe)
+	for _, file := range []string{probe + "/cgroup.kill", probe + "/cgroup.freeze", base + "/cgroup.procs"} {
+		if unix.Access(file, unix.W_OK) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Dirs are the directories, in all hierarchies, of the groups that a supervisor's folder has; the unified one is
+// first.
+func Dirs(dir string) (out []string) {
+	name, roots := nameOf(dir), Roots()
+	for _, m := range oldMounts() {
+		roots = append(roots, m.at)
+	}
+	for _, root := range roots {
+		if at := filepath.Join(root, name); unix.Access(at, unix.X_OK) == nil {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// Isolation tells how the steps of a supervisor on this machine are fenced: cgroup2, with or without cgroup1 beside it,
+// and the controllers that limit jobs, or none.
+func Isolation() string {
+	for _, root := range Roots() {
+		d := filepath.Join(root, "muster.probe."+strconv.Itoa(os.Getpid()))
+		if os.Mkdir(d, 0o755) != nil {
+			continue
+		}
+		ok := unix.Access(d+"/cgroup.kill", unix.W_OK) == nil && unix.Access(root+"/cgroup.procs", unix.W_OK) == nil
+		if ok {
+			c := openControllers(d)
+			c.rmdir()
+			unix.Rmdir(d)
+			return c.Kind()
+		}
+		unix.Rmdir(d)
+	}
+	return "none"
+}
+
+// OpenHome opens the supervisor's own group for its start.
+func (c *Groups) OpenHome() (fd int, err error) {
+	home := c.base + "/" + homeGroup
+	_ = os.Mkdir(home, 0o755) // it may be there
+	return unix.Open(home, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// Leave takes this process out of its groups, and removes them if no step is left in them.
+func (c *Groups) Leave() {
+	_ = Write(filepath.Dir(c.base)+"/cgroup.procs", "0")
+	unix.Rmdir(c.base + "/" + homeGroup)
+	c.rmdir()
+}
+
+// rmdir removes the directories of a supervisor that are empty.
+func (c *Groups) rmdir() {
+	unix.Rmdir(c.base)
+	c.controllers.rmdir()
+}
+
+// Create makes the group of a step, and with the first one of a job the job's fence.
+func (c *Groups) Create(job, name string, f *Fence) (*Group, error) {
+	g := &Group{cg: c, job: job, Dir: c.base + "/" + job + "/" + name, FD: -1}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs[job] == 0 {
+		if err := os.Mkdir(c.base+"/"+job, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		if err := c.raise(job, f); err != nil {
+			c.lower(job)
+			unix.Rmdir(c.base + "/" + job)
+			return nil, err
+		}
+	}
+	var err error
+	if g.Old, err = g.oldDirs(f); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(g.Dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	if c.unified[Memory] {
+		if err := f.boundStep(g.Dir, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.OpenFD(); err != nil {
+		return nil, err
+	}
+	c.jobs[job]++
+	return g, nil
+}
+
+// OpenFD opens the group for processes that begin in it.
+func (g *Group) OpenFD() error {
+	fd, err := unix.Open(g.Dir, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: g.Dir, Err: err}
+	}
+	g.FD = fd
+	return nil
+}
+
+// Adopt takes over a group left by an earlier supervisor; nil if it is gone.
+func (c *Groups) Adopt(job, name string) *Group {
+	g := &Group{cg: c, job: job, Dir: c.base + "/" + job + "/" + name, FD: -1}
+	if unix.Access(g.Dir, unix.F_OK) != nil {
+		return nil
+	}
+	c.mu.Lock()
+	c.jobs[job]++
+	c.mu.Unlock()
+	return g
+}
+
+// Sweep kills and removes the groups of steps but those to keep, JOB/STEP: what a supervisor
+// without a journal left.
+func (c *Groups) Sweep(keep map[string]bool) {
+	jobs, _ := filepath.Glob(c.base + "/job_*")
+	for _, j := range jobs {
+		steps, _ := filepath.Glob(j + "/step_*")
+		for _, d := range steps {
+			job := filepath.Base(j)
+			if keep[job+"/"+filepath.Base(d)] {
+				continue
+			}
+			g := &Group{cg: c, job: job, Dir: d, FD: -1}
+			for range 100 {
+				g.Kill()
+				g.rmdirBelow()
+				if unix.Rmdir(d) == nil {
+					break
+				}
+				g.AwaitEmpty(20 * time.Millisecond)
+			}
+		}
+		unix.Rmdir(j)
+		c.lower(filepath.Base(j))
+	}
+}
+
+// CloseFD closes what OpenFD has opened.
+func (g *Group) CloseFD() {
+	if g.FD >= 0 {
+		unix.Close(g.FD)
+		g.FD = -1
+	}
+}
+
+// Remove takes the group away and reports true, unless processes are left in it.
+func (g *Group) Remove() bool {
+	if err := unix.Rmdir(g.Dir); err == unix.EBUSY || err == unix.ENOTEMPTY {
+		g.rmdirBelow()
+		if err = unix.Rmdir(g.Dir); err != nil && err != unix.ENOENT {
+			return false
+		}
+	}
+	if base := g.cg.old[Memory]; base != "" {
+		unix.Rmdir(base + "/" + g.job + "/" + filepath.Base(g.Dir))
+	}
+	g.cg.mu.Lock()
+	defer g.cg.mu.Unlock()
+	if g.cg.jobs[g.job]--; g.cg.jobs[g.job] <= 0 {
+		delete(g.cg.jobs, g.job)
+		unix.Rmdir(g.cg.base + "/" + g.job)
+		g.cg.lower(g.job)
+	}
+	return true
+}
+
+// rmdirBelow removes empty groups a job made inside its own.
+func (g *Group) rmdirBelow() {
+	for _, d := range g.tree()[1:] {
+		defer unix.Rmdir(d) // deepest first
+	}
+}
+
+// tree lists the group's directory and all below it, parents first.
+func (g *Group) tree() []string {
+	dirs := []string{g.Dir}
+	for i := 0; i < len(dirs); i++ {
+		es, _ := os.ReadDir(dirs[i])
+		for _, e := range es {
+			if e.IsDir() {
+				dirs = append(dirs, dirs[i]+"/"+e.Name())
+			}
+		}
+	}
+	return dirs
+}
+
+// Take moves a process, and so what it starts from then on, into the group and those of a fence.
+func (g *Group) Take(pid int, f *Fence) error {
+	old, err := g.oldDirs(f)
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(old, g.Dir) {
+		if err := Write(dir+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill ends all processes of the group.
+func (g *Group) Kill() error { return Write(g.Dir+"/cgroup.kill", "1") }
+
+// Freeze stops all processes of the group, or lets them go on.
+func (g *Group) Freeze(stop bool) error {
+	v := "0"
+	if stop {
+		v = "1"
+	}
+	return Write(g.Dir+"/cgroup.freeze", v)
+}
+
+// Write writes a control file in one call.
+func Write(path, v string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(v)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+// PIDs lists every process in the group.
+func (g *Group) PIDs() (pids []int) {
+	for _, d := range g.tree() {
+		b, _ := os.ReadFile(d + "/cgroup.procs")
+		for f := range strings.FieldsSeq(string(b)) {
+			if p, err := strconv.Atoi(f); err == nil && p > 0 {
+				pids = append(pids, p)
+			}
+		}
+	}
+	return pids
+}
+
+// AwaitEmpty waits for cgroup.events to change, at most for d.
+func (g *Group) AwaitEmpty(d time.Duration) {
+	fd, err := unix.Open(g.Dir+"/cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var b [256]byte
+	if n, err := unix.Read(fd, b[:]); err != nil || strings.Contains(string(b[:n]), "populated 0") {
+		return
+	}
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, int(d/time.Millisecond))
+}

@@ -1,0 +1,113 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dev.muster/agent/container/enroot"
+	"golang.org/x/sys/unix"
+)
+
+// What users have in files of enroot of their own, in ENROOT_CONFIG_PATH or ~/.config/enroot: variables, mounts and
+// hooks, which come after the site's. All of it is opened with their rights, and no link of /proc is followed.
+
+// maxOwn bounds the files of a kind.
+const maxOwn = 64
+
+// readOwn has the Spec go by the user's files, too.
+func readOwn(b *build) error {
+	dir := b.get("ENROOT_CONFIG_PATH")
+	if dir == "" {
+		home := b.get("HOME")
+		if home == "" {
+			home = b.Spec.Home
+		}
+		dir = filepath.Join(home, ".config", "enroot")
+	}
+	if !filepath.IsAbs(dir) || b.Spec.Bundle {
+		return nil
+	}
+	site := *b.Spec.site()
+	own := enroot.Site{}
+	for _, kind := range enroot.Kinds {
+		if err := readOwnKind(b, &own, kind, filepath.Join(dir, kind.Dir)); err != nil {
+			return err
+		}
+	}
+	site.Environ = slices.Concat(site.Environ, own.Environ)
+	site.Mounts = slices.Concat(site.Mounts, own.Mounts)
+	site.Hooks = slices.Concat(site.Hooks, own.Hooks)
+	b.Spec.Site = &site
+	return nil
+}
+
+// readOwnKind reads a folder of files of one kind; one that is not there says nothing.
+func readOwnKind(b *build, own *enroot.Site, kind enroot.Kind, dir string) error {
+	fd, err := b.openAs(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
+		return nil // a home that the user has no access to either has none
+	}
+	if err != nil {
+		return err
+	}
+	f, err := duplicate(fd, dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(0)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, kind.Ending) })
+	slices.Sort(names)
+	if len(names) > maxOwn {
+		return fmt.Errorf("%s has more than %d files", dir, maxOwn)
+	}
+	for _, n := range names {
+		path := filepath.Join(dir, n)
+		if kind.Add == nil {
+			if err := ownHook(b, own, path); err != nil {
+				return err
+			}
+			continue
+		}
+		text, err := readHook(b, path, 0)
+		if err == nil {
+			err = kind.Add(own, path, []byte(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownHook takes a program that is run before the container is entered, unless it is one of enroot's own.
+func ownHook(b *build, own *enroot.Site, path string) error {
+	fd, err := b.openAs(path, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0 && !enroot.Stock(path) {
+		own.Hooks = append(own.Hooks, path)
+	}
+	return nil
+}
+
+// duplicate is a file of a descriptor that stays open.
+func duplicate(fd int, path string) (*os.File, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(dup), path), nil
+}

@@ -1,0 +1,170 @@
+// Package samples holds what nodes told of their hardware lately, knows which GPUs do nothing, and takes the measures
+// of the cluster itself.
+package samples
+
+import (
+	"crypto/rand"
+	"slices"
+	"sync"
+	"time"
+
+	"dev.muster/acct"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/telemetry"
+)
+
+// Bounds of what is held.
+const (
+	held       = 32 << 20 // bytes for other servers: about an hour of 1,000 nodes with eight GPUs
+	answerPart = 4 << 20  // of one answer
+	knownTimes = 16       // times of a node's latest samples that are remembered
+)
+
+// HourOver is how long after its end an hour is summed up.
+const HourOver = 2 * time.Minute
+
+// Store are those that this server was told.
+type Store struct {
+	Boot string
+	More chan struct{}
+
+	mu     sync.Mutex
+	ring   []api.NodeSample // the latest
+	told   uint64           // how many there were, with those that are gone from ring
+	bytes  int              // of ring
+	latest map[cluster.NodeName]*Latest
+	unkept []acct.Hardware // not written yet
+	idle   idleGPUs
+	hours  map[int64]bool // in which samples were that are not summed up
+}
+
+// Latest is the last one of a node, and what is known of the times of those before.
+type Latest struct {
+	At   time.Time // when it ended
+	span time.Duration
+	Own  *telemetry.Sample
+	Jobs map[cluster.JobID]*telemetry.Sample
+	ats  []int64
+}
+
+func New() *Store {
+	return &Store{
+		Boot: rand.Text(), More: make(chan struct{}, 1), latest: map[cluster.NodeName]*Latest{},
+		hours: map[int64]bool{}, idle: idleGPUs{},
+	}
+}
+
+// weight is about what a sample takes.
+func weight(s *api.NodeSample) int {
+	n := 64 + len(s.Data)
+	for i := range s.Jobs {
+		n += 32 + len(s.Jobs[i].Data)
+	}
+	return n
+}
+
+// Take takes samples in that can be read, each once.
+func (h *Store) Take(list []api.NodeSample) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range list {
+		s := &list[i]
+		own, err := telemetry.Unpack(s.Data)
+		if err != nil {
+			continue
+		}
+		l := h.latest[s.Node]
+		if l == nil {
+			l = &Latest{}
+			h.latest[s.Node] = l
+		}
+		if slices.Contains(l.ats, s.At) {
+			continue
+		}
+		l.ats = append(l.ats[max(0, len(l.ats)+1-knownTimes):], s.At)
+		h.keep(s)
+		span := time.Duration(s.Span) * time.Second
+		at := time.Unix(s.At, 0).Add(span)
+		if !at.After(l.At) {
+			continue // told late
+		}
+		l.At, l.span, l.Own, l.Jobs = at, span, own, map[cluster.JobID]*telemetry.Sample{}
+		for k := range s.Jobs {
+			if one, err := telemetry.Unpack(s.Jobs[k].Data); err == nil {
+				l.Jobs[s.Jobs[k].Job] = one
+				h.idle.note(s.Jobs[k].Job, s.Node, one, at.Add(-span), at)
+			}
+		}
+	}
+	select {
+	case h.More <- struct{}{}:
+	default: // somebody will look anyhow
+	}
+}
+
+// keep holds a sample for other servers and for the disk. Called with mu held.
+func (h *Store) keep(s *api.NodeSample) {
+	h.ring, h.told, h.bytes = append(h.ring, *s), h.told+1, h.bytes+weight(s)
+	for h.bytes > held { // append makes room anew now and then, without those that are gone
+		h.bytes -= weight(&h.ring[0])
+		h.ring[0] = api.NodeSample{}
+		h.ring = h.ring[1:]
+	}
+	row := acct.Hardware{Node: s.Node, At: time.Unix(s.At, 0), Span: time.Duration(s.Span) * time.Second, Data: s.Data}
+	h.unkept = append(h.unkept, row)
+	for k := range s.Jobs {
+		row.Job, row.Data = s.Jobs[k].Job, s.Jobs[k].Data
+		h.unkept = append(h.unkept, row)
+	}
+	h.hours[s.At/3600*3600] = true
+}
+
+// After is what was told after so much, or a part of it.
+func (h *Store) After(q api.CopyRequest) api.CopyResponse {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	gone := h.told - uint64(len(h.ring))
+	if q.Boot != h.Boot {
+		q.After = 0
+	}
+	from := int(min(max(q.After, gone), h.told) - gone)
+	out := api.CopyResponse{Boot: h.Boot}
+	n := 0
+	for _, s := range h.ring[from:] {
+		if n += weight(&s); n > answerPart && len(out.Samples) > 0 {
+			out.More = true
+			break
+		}
+		out.Samples = append(out.Samples, s)
+	}
+	out.After = gone + uint64(from+len(out.Samples))
+	return out
+}
+
+// Unwritten are the samples that are not on the disk, and hours that are over.
+func (h *Store) Unwritten(now time.Time) (list []acct.Hardware, hours []time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list, h.unkept = h.unkept, nil
+	for hour := range h.hours {
+		if end := time.Unix(hour, 0).Add(time.Hour); now.After(end.Add(HourOver)) {
+			delete(h.hours, hour)
+			hours = append(hours, time.Unix(hour, 0))
+		}
+	}
+	return list, hours
+}
+
+// Recent are the last samples of nodes that were heard from within a time.
+func (h *Store) Recent(fresh time.Duration) map[cluster.NodeName]Latest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[cluster.NodeName]Latest{}
+	for name, l := range h.latest {
+		if time.Since(l.At) < fresh && l.Own != nil {
+			out[name] = *l // its samples are replaced, never changed
+		}
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// scriptFor is the script that a function is given. Those that stage files get a script of the directives alone, in
+// which symbols are replaced; the others the job's own, as Slurm has it.
+func scriptFor(c *cluster.BurstConfig, call cluster.BurstCall, script []byte, j *cluster.Job) []byte {
+	if c == nil { // not any more, so nothing is called
+		return script
+	}
+	switch call {
+	case cluster.CallSetup, cluster.CallDataIn, cluster.CallPostRun, cluster.CallDataOut:
+		return []byte("#!/bin/sh\n" + fillSymbols(directives(string(script), c.Directive), j) + "\n")
+	}
+	return script
+}
+
+// fillSymbols replaces %j and others by what they stand for; what stands for nothing is left out, and two backslashes
+// end it, as in Slurm.
+func fillSymbols(text string, j *cluster.Job) string {
+	text, rest, ended := strings.Cut(text, `\\`)
+	if ended {
+		rest = `\\` + rest
+	}
+	var b strings.Builder
+	for text != "" {
+		before, after, _ := strings.Cut(text, "%")
+		b.WriteString(before)
+		if text = after; after == "" || after[0] == '\n' {
+			continue
+		}
+		b.WriteString(symbol(after[0], j))
+		text = after[1:]
+	}
+	return b.String() + rest
+}
+
+// noArrayTask is what a job's task is called that belongs to no array.
+const noArrayTask = 4294967294
+
+// symbol is what a letter behind % stands for.
+func symbol(letter byte, j *cluster.Job) string {
+	array, task := j.ArrayID, noArrayTask
+	if j.Task >= 0 && j.ArrayID != 0 {
+		task = j.Task
+	}
+	switch letter {
+	case '%':
+		return "%"
+	case 'A':
+		return fmt.Sprint(array)
+	case 'a':
+		return strconv.Itoa(task)
+	case 'b':
+		return strconv.Itoa(task % 10)
+	case 'd':
+		return j.Spec.WorkDir
+	case 'j':
+		return fmt.Sprint(j.ID)
+	case 'u':
+		return j.Spec.User
+	case 'x':
+		return j.Spec.Name
+	}
+	return ""
+}

@@ -1,0 +1,411 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/container"
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+	"dev.muster/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A step in a container has a launcher of its own: it waits for the image, which may take minutes,
+// makes the container around its thread, starts the tasks in it, and ends with its namespace and
+// its no_new_privs.
+
+// imagePause is how often a step that waits for its image looks whether it has been killed.
+const imagePause = 100 * time.Millisecond
+
+// maxReply bounds what the helper that fetches images may say.
+const maxReply = 1 << 20
+
+// inside is what a run's launcher knows of its container.
+type inside struct {
+	image  container.Image
+	err    error
+	number int               // of steps in containers, in the order that they came
+	with   *task             // runs in the container that is to be entered
+	made   *container.Config // what is in force in the container that this step has made
+}
+
+// contained launches a step in a container, on a thread that ends with it.
+func (r *run) contained() {
+	s := r.sup
+	in := &inside{}
+	s.mu.Lock()
+	r.inside = in
+	s.mu.Unlock()
+	in.image, in.err = r.image()
+	if in.err == nil {
+		in.err = in.image.Use(r.spec.Container.Store, r.containerName())
+	}
+	r.launchApart()
+}
+
+// launchApart launches a step on a thread that ends with it.
+func (r *run) launchApart() {
+	s := r.sup
+	if !s.mayLaunch(r) {
+		return
+	}
+	host := ""
+	if r.spec.HostName != "" && s.root {
+		host = r.spec.HostName
+		s.hosts.add(append(r.spec.Hosts[:len(r.spec.Hosts):len(r.spec.Hosts)], cluster.NodeName(host))...)
+	}
+	runtime.LockOSThread() // for ever: the thread is not to be used again
+	l := newLauncher(s, host)
+	l.launch(r)
+}
+
+// image is that of a step's container.
+func (r *run) image() (container.Image, error) {
+	if r.spec.Container.Name != "" {
+		return r.named()
+	}
+	return r.fetch()
+}
+
+// fetch has a helper fetch the step's image, unless it is a path of the user's.
+func (r *run) fetch() (container.Image, error) {
+	c := r.spec.Container
+	if c.Bundle {
+		return r.bundle()
+	}
+	file, ok := container.FileOf(c.Image, r.spec.Dir)
+	if ok {
+		if _ = r.withRights(func() error { file.Look(); return nil }); !file.Packed {
+			return container.Image{}, nil
+		}
+	}
+	env := splitEnv(r.spec.Env)
+	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
+		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
+		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
+		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock,
+		HTTP: c.Site != nil && c.Site.AllowHTTP, Meter: meterFD}
+	if ok {
+		q.File = &file
+	}
+	rep, err := r.askHelper(c.Helper(), &q)
+	if err == nil && rep.Error != "" {
+		err = errors.New(rep.Error)
+	}
+	return container.Image{Root: rep.Root, Config: rep.Config}, err
+}
+
+// withRights does something with the user's rights on files.
+func (r *run) withRights(do func() error) error {
+	return container.WithRights(r.spec.UID, r.spec.GID, r.spec.Groups, do)
+}
+
+// bundle reads a bundle of the OCI.
+func (r *run) bundle() (image container.Image, err error) {
+	said := ""
+	err = r.withRights(func() error {
+		image, said, err = r.spec.Container.Unbundle(r.spec.Dir)
+		return err
+	})
+	if said != "" {
+		r.notice(said + "\n")
+	}
+	return image, err
+}
+
+// meterFD is the descriptor by which the process that fetches an image tells how far it is.
+const meterFD = 3
+
+// askHelper runs the process that fetches images. It is killed with the step.
+func (r *run) askHelper(argv []string, q *container.Request) (rep container.Reply, err error) {
+	s := r.sup
+	text, err := wire.Marshal(q)
+	if err != nil {
+		return rep, err
+	}
+	in, err := unix.MemfdCreate("request", unix.MFD_CLOEXEC)
+	if err != nil {
+		return rep, os.NewSyscallError("memfd_create", err)
+	}
+	defer unix.Close(in)
+	if _, err := unix.Write(in, text); err != nil {
+		return rep, err
+	}
+	if _, err := unix.Seek(in, 0, io.SeekStart); err != nil {
+		return rep, err
+	}
+	var out [2]int
+	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
+		return rep, os.NewSyscallError("pipe", err)
+	}
+	said := os.NewFile(uintptr(out[0]), "reply")
+	defer said.Close()
+	meter, err := unix.MemfdCreate("progress", unix.MFD_CLOEXEC)
+	if err != nil {
+		return rep, os.NewSyscallError("memfd_create", err)
+	}
+	defer unix.Close(meter)
+	pidfd := -1
+	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(),
+		Files: []uintptr{uintptr(in), uintptr(out[1]), 2, uintptr(meter)},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}}
+	pid, err := syscall.ForkExec(argv[0], argv, attr)
+	unix.Close(out[1])
+	if err != nil {
+		return rep, fmt.Errorf("start %s: %w", strings.Join(argv, " "), err)
+	}
+	select { // the reaper may be waiting for a first child
+	case s.born <- struct{}{}:
+	default:
+	}
+	slog.Debug("an image is fetched", "image", q.Image, "pid", pid)
+	if pidfd >= 0 {
+		defer unix.Close(pidfd)
+		over, ended := make(chan struct{}), make(chan struct{})
+		defer func() { close(over); <-ended }()
+		go func() {
+			defer close(ended)
+			r.killWith(pidfd, meter, over)
+		}()
+	}
+	text, err = io.ReadAll(io.LimitReader(said, maxReply))
+	if err == nil {
+		err = wire.Unmarshal(text, &rep)
+	}
+	if err != nil || len(text) == 0 {
+		return rep, errors.New("the process that fetches images has died")
+	}
+	return rep, nil
+}
+
+// notice tells a step's srun what its node does before there is a task. A file would be emptied by the
+// task that it is of.
+func (r *run) notice(text string) {
+	if r.spec.Tasks[0].ErrorsTo().Kind == step.Stream {
+		r.out.say([]byte(text), false)
+	}
+}
+
+// enders are the signals by which a step is asked to end.
+var enders = []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT}
+
+// isEnding reports whether a step that is not begun has been asked to end, by any of the signals
+// that do so.
+func (r *run) isEnding() bool {
+	s := r.sup
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := func(p pendingSignal) bool { return slices.Contains(enders, p.sig) }
+	return r.killed || slices.ContainsFunc(r.pending, asked)
+}
+
+// contain takes this thread into the step's container, whose files, directory and environment its
+// tasks have from then on.
+func (j *job) contain(tasks []*stdio) bool {
+	r := j.r
+	c := r.spec.Container
+	if c == nil {
+		return true
+	}
+	err := r.inside.err
+	if err == nil {
+		if err = j.enter(); err == nil {
+			return true
+		}
+		err = fmt.Errorf("couldn't start container: %w", err)
+	} else if c.Name == "" {
+		err = fmt.Errorf("failed to import docker image: %w", err)
+	}
+	if !r.isEnding() {
+		slog.Info("a container could not be made", "job", r.id.Job, "step", r.id.Step, "err", err)
+	}
+	for i, t := range r.tasks {
+		j.refuse(t, tasks[i], err, i == 0)
+	}
+	return false
+}
+
+// maker makes the step's container around this thread.
+func (j *job) maker() container.Maker {
+	r, l := j.r, j.l
+	c := r.spec.Container
+	m := container.Maker{Spec: c, Dir: r.spec.Dir, Step: r.containerName(),
+		UID: r.spec.UID, GID: r.spec.GID,
+		AsUser: func(do func() error) error {
+			did := l.become(&r.spec)
+			defer l.back(did)
+			return do()
+		},
+		Owner: func() (int, error) { return l.userSpace(r.spec.UID, r.spec.GID) }}
+	if r.spec.Script != nil {
+		m.Script = r.spec.ScriptPath
+	}
+	if c.Name != "" {
+		m.Job = r.keptFor()
+	}
+	return m
+}
+
+func (j *job) enter() error {
+	r, l := j.r, j.l
+	c := r.spec.Container
+	m := j.maker()
+	m.Image = r.inside.image
+	if c.Save != "" {
+		if err := m.AsUser(func() error { return c.CanSave(r.spec.Dir) }); err != nil {
+			return err
+		}
+	}
+	if sv := r.spec.Server; sv != nil {
+		m.Folder = sv.Dir
+	}
+	cfg := r.inside.image.Config
+	m.Env, m.Hook = mergeEnv(j.env, r.spec.Tasks[0].Env...), j.hook
+	var err error
+	switch {
+	case r.inside.with != nil:
+		if made := r.inside.with.run.inside.made; made != nil {
+			cfg = *made
+		}
+		if err = cfg.Driver(); err == nil {
+			err = l.join(r, r.inside.with)
+		}
+	case c.NameMode == cluster.ContainerExec:
+		err = errNotRunning
+	default:
+		cfg, err = m.Enter()
+		r.inside.made = &cfg
+	}
+	if err != nil {
+		return err
+	}
+	j.env = cfg.WithDriver(cfg.Environ(j.env, c.Env))
+	if c.Entrypoint {
+		j.before = cfg.Entrypoint
+	}
+	dir := cmp.Or(c.WorkDir, path.Join("/", cfg.WorkDir))
+	did := l.become(&r.spec)
+	err = container.EnterDir(dir)
+	l.back(did)
+	if err != nil && c.WorkDir != "" {
+		return fmt.Errorf("couldn't chdir to %s: %s", dir, strerror(errors.Unwrap(err)))
+	}
+	if err != nil {
+		dir = "/"
+	}
+	j.env = mergeEnv(j.env, "PWD="+dir)
+	err = nil
+	if c.Root { // the child can not set groups in its user namespace: it has those of this thread
+		err = container.TakeGroups(r.spec.Groups)
+		j.userns = oneUser(r.spec.UID, r.spec.GID)
+	}
+	// Both for the tasks: this thread ends with their beginning.
+	return errors.Join(err, os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
+}
+
+// refuse ends a task that could not be begun in its container; one of them says why, as Pyxis does.
+func (j *job) refuse(t *task, std *stdio, err error, says bool) {
+	s := j.l.sup
+	if says && std != nil && !j.r.isEnding() {
+		var text []byte
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			text = append(text, "slurmstepd: error: pyxis: "+line+"\n"...)
+		}
+		if std.piped() {
+			j.r.out.say(text, false)
+		} else {
+			_, _ = unix.Write(std.fd[2], text)
+		}
+	}
+	std.close()
+	st := t.st
+	st.Started = time.Now()
+	st.Ended = st.Started
+	st.Exit.Code = 1
+	if j.r.isEnding() {
+		st.Exit.Code, st.Exit.Signal = 0, int(unix.SIGTERM)
+	}
+	if s.isKilled(j.r) {
+		st.Exit.Signal = int(unix.SIGKILL)
+	}
+	s.mu.Lock()
+	t.ended(st)
+	s.mu.Unlock()
+	j.r.out.noTask(int32(st.Rank))
+}
+
+// piped reports whether a task's standard error is read by the supervisor.
+func (io *stdio) piped() bool {
+	return io.tty || io.outs[2] != nil || io.fd[2] == io.fd[1] && io.outs[1] != nil
+}
+
+// containerName names a step's part on its node.
+func (r *run) containerName() string {
+	job, name := r.id.GroupPath()
+	return job + "." + name
+}
+
+// uncontain gives the image back, and removes what a step has written into its container. That may take
+// long.
+func (r *run) uncontain() {
+	c := r.spec.Container
+	if c == nil {
+		return
+	}
+	if err := container.Unuse(c.Store, r.containerName()); err != nil {
+		slog.Error("an image is held though its step is over", "job", r.id.Job, "err", err)
+	}
+	if !c.Writable || c.Name != "" {
+		return
+	}
+	go func() { // ends when all is gone
+		if err := os.RemoveAll(container.StepDir(c.Store, r.containerName())); err != nil {
+			slog.Error("a container could not be removed", "job", r.id.Job, "err", err)
+		}
+	}()
+}
+
+// oneUser has a child begin in a user namespace of its own, in which the user is root and nobody else
+// is known.
+func oneUser(uid, gid uint32) *syscall.SysProcAttr {
+	one := func(id uint32) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(id), Size: 1}}
+	}
+	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one(uid), GidMappings: one(gid)}
+}
+
+// userSpace makes a user namespace in which the user is root: that of a process that is stopped
+// before its first instruction, and killed.
+func (l *launcher) userSpace(uid, gid uint32) (int, error) {
+	s := l.sup
+	no := s.forkBegin()
+	attr := oneUser(uid, gid)
+	attr.Ptrace = true
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"muster"}, &syscall.ProcAttr{Sys: attr})
+	stopped := false
+	if err == nil {
+		stopped = (<-s.awaitStop(pid, no)).ws.Stopped()
+	}
+	fd := -1
+	if stopped {
+		fd, err = unix.Open(fmt.Sprintf("/proc/%d/ns/user", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		unix.Kill(pid, unix.SIGKILL)
+	} else if err == nil {
+		err = errors.New("its process died")
+	}
+	s.mu.Lock()
+	s.forkEnd()
+	s.mu.Unlock()
+	return fd, err
+}

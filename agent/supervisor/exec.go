@@ -1,0 +1,388 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// pidRoom is the space kept in the environment for a process id: enough for the kernel's
+// largest.
+const pidRoom = "0000000"
+
+func asErrno(err error, no *unix.Errno) bool { return errors.As(err, no) }
+
+// strerror is the C library's text: Go's begins with a small letter.
+func strerror(err error) string {
+	var no unix.Errno
+	text := err.Error()
+	if asErrno(err, &no) {
+		text = no.Error()
+	}
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func splitEnv(b cluster.BlobText) []string {
+	if len(b) == 0 {
+		return nil
+	}
+	text := strings.TrimSuffix(string(b), "\x00")
+	env := make([]string, 0, strings.Count(text, "\x00")+8)
+	for v := range strings.SplitSeq(text, "\x00") {
+		if v != "" {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// mergeEnv appends more to base. Of two values of a name the later stays, at the place of the first.
+func mergeEnv(base []string, more ...string) []string {
+	env := make([]string, 0, len(base)+len(more)+1)
+	at := make(map[string]int, len(base)+len(more))
+	for i := range len(base) + len(more) {
+		v := ""
+		if i < len(base) {
+			v = base[i]
+		} else {
+			v = more[i-len(base)]
+		}
+		name, _, _ := strings.Cut(v, "=")
+		if k, ok := at[name]; ok {
+			env[k] = v
+			continue
+		}
+		at[name] = len(env)
+		env = append(env, v)
+	}
+	return env
+}
+
+func getenv(env []string, name string) string {
+	for _, v := range env {
+		if rest, ok := strings.CutPrefix(v, name); ok && strings.HasPrefix(rest, "=") {
+			return rest[1:]
+		}
+	}
+	return ""
+}
+
+// lookPath finds a bare program name as execvp does, with this thread's rights, and if it is nowhere in the path,
+// in the working directory, as Slurm does.
+func lookPath(name, path string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if path == "" {
+		path = "/bin:/usr/bin"
+	}
+	err := unix.ENOENT
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		p := dir + "/" + name
+		var st unix.Stat_t
+		if unix.Stat(p, &st) != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			continue
+		}
+		if unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) != nil {
+			err = unix.EACCES
+			continue
+		}
+		return p, nil
+	}
+	if err == unix.ENOENT && unix.Access(name, unix.F_OK) == nil {
+		return name, nil
+	}
+	return "", &os.PathError{Op: "execve", Path: name, Err: err}
+}
+
+func setgroups(g []uint32) {
+	var p unsafe.Pointer
+	if len(g) > 0 {
+		p = unsafe.Pointer(&g[0])
+	}
+	unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(g)), uintptr(p), 0)
+}
+
+// start begins one task and records it.
+func (j *job) start(t *task, io *stdio) {
+	s, sp := j.l.sup, &j.r.spec
+	task := &sp.Tasks[t.index]
+	if io.error != nil {
+		s.notStarted(t, io, io.error)
+		return
+	}
+	if task.Refused != "" {
+		s.notStarted(t, io, errors.New(task.Refused))
+		return
+	}
+	env := mergeEnv(j.marked(), task.Env...)
+	env = mergeEnv(env, j.served.take(t.index, io)...)
+	argv := append(j.before[:len(j.before):len(j.before)], task.Argv...)
+	if len(argv) == 0 {
+		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
+		return
+	}
+	path := argv[0]
+	if !strings.Contains(path, "/") {
+		did := j.l.become(sp)
+		var err error
+		path, err = lookPath(path, getenv(env, "PATH"))
+		j.l.back(did)
+		if err != nil {
+			s.notStarted(t, io, err)
+			return
+		}
+	}
+	trace := traced{limits: s.different(sp.Rlimits)}
+	if sp.PIDEnv != "" {
+		env = mergeEnv(env, sp.PIDEnv+"=") // no second value elsewhere
+		env = moveLast(env, sp.PIDEnv+"=")
+		env[len(env)-1] = sp.PIDEnv + "=" + pidRoom
+		trace.name, trace.nenv = sp.PIDEnv, len(env)
+	}
+	if !task.CPUs.Empty() && j.l.setCPUs(task.CPUs) {
+		defer unix.SchedSetaffinity(0, &j.l.cpus)
+	}
+	if task.Memory != nil {
+		if err := task.Memory.Take(); err != nil {
+			s.notStarted(t, io, fmt.Errorf("bind memory to NUMA nodes %s: %w", task.Memory.Nodes, err))
+			return
+		}
+		defer (&step.Memory{}).Take()
+	}
+	j.fork(t, io, path, argv, env, trace)
+}
+
+func moveLast(env []string, prefix string) []string {
+	for i, v := range env {
+		if strings.HasPrefix(v, prefix) {
+			copy(env[i:], env[i+1:])
+			env[len(env)-1] = v
+			break
+		}
+	}
+	return env
+}
+
+// setCPUs binds this thread, and so its children, to those CPUs the supervisor may use.
+func (l *launcher) setCPUs(ids cluster.IDSet) bool {
+	var set unix.CPUSet
+	for c := range ids.All() {
+		if c < len(set)*64 && l.cpus.IsSet(c) {
+			set.Set(c)
+		}
+	}
+	return set.Count() > 0 && unix.SchedSetaffinity(0, &set) == nil
+}
+
+// How often and how far apart a file that is "busy" is tried again.
+const (
+	busyTries = 200
+	busyPause = time.Millisecond
+)
+
+// fork starts the process and registers it, with its stop after exec used for what needs one.
+func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr traced) {
+	s, sp := j.l.sup, &j.r.spec
+	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{uintptr(io.fd[0]), uintptr(io.fd[1]), uintptr(io.fd[2])}}
+	for _, fd := range io.more {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	sys := j.attributes()
+	sys.Ptrace = tr.wanted()
+	attr.Sys = sys
+	if io.tty {
+		sys.Setctty, sys.Ctty = true, 0
+	}
+	if u := j.userns; u != nil {
+		sys.Cloneflags, sys.UidMappings, sys.GidMappings = u.Cloneflags, u.UidMappings, u.GidMappings
+		sys.Credential = &syscall.Credential{NoSetGroups: true}
+	}
+	no := s.forkBegin()
+	pid, err := syscall.ForkExec(path, argv, attr)
+	for try := 0; errors.Is(err, unix.ETXTBSY) && try < busyTries; try++ {
+		// Another launcher's child, between its fork and its exec, still holds the descriptor
+		// through which this script was written.
+		time.Sleep(busyPause)
+		pid, err = syscall.ForkExec(path, argv, attr)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.forkEnd()
+		s.mu.Unlock()
+		s.notStarted(t, io, &os.PathError{Op: "execve", Path: path, Err: err})
+		return
+	}
+	var first earlyWait
+	if sys.Ptrace {
+		if first = <-s.awaitStop(pid, no); first.ws.Stopped() {
+			tr.apply(s, pid, sp.UID, sp.GID)
+			j.greet(t, io, pid)
+			unix.PtraceDetach(pid)
+		}
+	} else {
+		j.greet(t, io, pid)
+	}
+	io.closeOwn()
+	s.register(t, pid, no, first, sys.Ptrace)
+	s.streams(t, io)
+}
+
+// attributes are those of every process of the step: a session of its own, the user, the step's group.
+func (j *job) attributes() *syscall.SysProcAttr {
+	s, sp := j.l.sup, &j.r.spec
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if s.root {
+		sys.Credential = step.Credential(sp.UID, sp.GID, sp.Groups)
+	}
+	if j.r.grp != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, j.r.grp.FD
+	}
+	return sys
+}
+
+// marked is the environment of the step's processes: with a mark where no group tells them from others.
+func (j *job) marked() []string {
+	if j.l.sup.cg != nil && j.r.grp != nil {
+		return j.env
+	}
+	return append(j.env[:len(j.env):len(j.env)], markerEnv+"="+marker(j.r.id, j.l.sup.owner))
+}
+
+// greet writes the task's Greeting; a pipe that nobody reads yet has room for it.
+func (j *job) greet(t *task, io *stdio, pid int) {
+	if g := j.r.spec.Tasks[t.index].Greeting; g != "" && len(g) <= maxSay {
+		unix.Write(io.fd[2], []byte(strings.ReplaceAll(g, "%d", strconv.Itoa(pid))))
+	}
+}
+
+// register makes pid known as the task's process; first is a status already taken.
+func (s *supervisor) register(t *task, pid int, no uint64, first earlyWait, have bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.forkEnd()
+	t.st.PID, t.st.Started = pid, time.Now()
+	t.live = true
+	t.run.live++
+	s.pids[pid] = t
+	s.jour.task(t)
+	gone := have && !first.ws.Stopped()
+	if e, ok := s.takeEarly(pid, no); ok && !gone && !e.ws.Stopped() {
+		first, gone = e, true
+	}
+	if gone {
+		s.taskExit(t, first)
+	} else if t.run.killed {
+		unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// streams hands the supervisor's ends of a task's pipes to the step's output.
+func (s *supervisor) streams(t *task, io *stdio) {
+	o, rank := t.run.out, int32(t.st.Rank)
+	o.addSink(rank, io.in, io.tty)
+	for n := 1; n <= 2; n++ {
+		if io.outs[n] != nil {
+			o.addSource(&source{rank: rank, fd: n, f: io.outs[n], tty: io.tty, labelled: io.labelled[n]})
+		}
+	}
+	s.mu.Lock()
+	gone := !t.live
+	s.mu.Unlock()
+	if gone {
+		o.noTask(rank)
+	}
+}
+
+// traced is what is done to a process between its exec and its first instruction.
+type traced struct {
+	limits []limit
+	name   string // environment variable for the pid, the last of nenv
+	nenv   int
+}
+
+type limit struct {
+	resource int
+	soft     uint64
+}
+
+func (tr traced) wanted() bool { return len(tr.limits) > 0 || tr.name != "" }
+
+// apply works on the stopped process of the user uid and gid.
+func (tr traced) apply(s *supervisor, pid int, uid, gid uint32) {
+	var cur unix.Rlimit
+	if len(tr.limits) > 0 && unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &cur) == unix.EPERM {
+		// Root without CAP_SYS_RESOURCE, as in containers: the kernel then wants equal real ids.
+		defer realIDs(uid, gid)()
+	}
+	for _, l := range tr.limits {
+		if unix.Prlimit(pid, l.resource, nil, &cur) != nil {
+			continue
+		}
+		s.learnLimit(l.resource, cur)
+		if soft := min(l.soft, cur.Max); soft != cur.Cur {
+			unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: soft, Max: cur.Max}, nil)
+		}
+	}
+	if tr.name != "" {
+		tr.pokePID(pid)
+	}
+}
+
+// realIDs sets the real ids of this thread, and returns how to set them back.
+func realIDs(uid, gid uint32) (back func()) {
+	const keep = ^uintptr(0)
+	ruid, rgid := uintptr(os.Getuid()), uintptr(os.Getgid())
+	unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), keep, keep)
+	unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), keep, keep)
+	return func() {
+		unix.RawSyscall(unix.SYS_SETRESUID, ruid, keep, keep)
+		unix.RawSyscall(unix.SYS_SETRESGID, rgid, keep, keep)
+	}
+}
+
+// pokePID writes the decimal pid over the room kept for it. The environment of a fresh
+// process lies where its stack pointer says: argc, argv…, nil, envp….
+func (tr traced) pokePID(pid int) {
+	sp := stackPointer(pid)
+	var word [8]byte
+	if sp == 0 || !peek(pid, sp, word[:]) {
+		return
+	}
+	argc := binary.NativeEndian.Uint64(word[:])
+	at := uintptr(argc) + 2 + uintptr(tr.nenv) - 1
+	if argc > 1<<24 || !peek(pid, sp+8*at, word[:]) {
+		return
+	}
+	text := uintptr(binary.NativeEndian.Uint64(word[:]))
+	want := []byte(tr.name + "=" + pidRoom)
+	have := make([]byte, len(want))
+	if !peek(pid, text, have) || !bytes.Equal(have, want) {
+		return
+	}
+	digits := make([]byte, len(pidRoom))
+	copy(digits, strconv.Itoa(pid))
+	unix.PtracePokeData(pid, text+uintptr(len(tr.name))+1, digits)
+}
+
+func peek(pid int, at uintptr, b []byte) bool {
+	n, err := unix.PtracePeekData(pid, at, b)
+	return err == nil && n == len(b)
+}

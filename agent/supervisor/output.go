@@ -1,0 +1,482 @@
+package supervisor
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/agent/step/watch"
+	"dev.muster/api/stream"
+	"golang.org/x/sys/unix"
+)
+
+// MaxUnacked bounds the output of one step on this node that its client has not acknowledged,
+// but for one read of each descriptor. Beyond it the pipes are not read and the tasks wait.
+const MaxUnacked = 1 << 20
+
+const (
+	readSize  = stream.MaxData // one read of a pipe
+	batchSize = 2 * readSize   // one write to a client, about
+)
+
+var readBufs = sync.Pool{New: func() any { b := make([]byte, readSize); return &b }}
+
+// output is a step's stream: its numbered frames not yet acknowledged, its input on the way,
+// and the newest attachment. mu may be taken with supervisor.mu held, never the other way.
+type output struct {
+	signal func(rank int32, sig syscall.Signal) // what the client asks for
+
+	mu      sync.Mutex
+	moved   sync.Cond
+	frames  []stream.Frame // unacknowledged, by number
+	seq     uint64         // last number given
+	bytes   int            // data in frames
+	sources map[*source]bool
+	over    bool // the step has ended
+	done    bool
+	closed  bool
+	paused  bool // being replaced: pumps stop
+	adopted bool // numbers may be moved to what the client has
+	dead    bool // the pipes are lost: input goes nowhere
+	room    int  // bytes of input that may be on the way
+	att     *attachment
+	others  watch.Watchers // who look on
+
+	sinks   map[int32]*sink
+	taken   uint64 // last input number taken
+	written uint64 // last input number passed on by all
+	flying  []flying
+	flyingN int
+	pty     *os.File
+
+	wg sync.WaitGroup // pumps and feeds
+}
+
+// source is one descriptor that is read into frames.
+type source struct {
+	rank int32
+	fd   int // 1 or 2
+	f    *os.File
+	tty  bool
+	// labelled is where the lines go; nil: into frames.
+	labelled *labelledFile
+}
+
+// flying is one input frame and how many tasks have it still before them.
+type flying struct {
+	seq  uint64
+	size int
+	left int
+}
+
+// sink is the input of one task.
+type sink struct {
+	rank  int32
+	f     *os.File
+	tty   bool
+	queue []piece
+	gone  bool // takes no more
+}
+
+type piece struct {
+	seq  uint64
+	data []byte
+	eof  bool
+}
+
+func newOutput(r *run) *output {
+	o := &output{signal: r.signalTask, room: stream.InputWindow}
+	o.moved.L = &o.mu
+	if r.spec.Server != nil {
+		o.room = stream.ServerRoom
+		o.sinks = map[int32]*sink{stream.StepServer: {rank: stream.StepServer}}
+	}
+	for i := range r.spec.Tasks {
+		if r.spec.Tasks[i].Stdin.Kind == step.Stream || r.spec.PTY != nil && i == r.lowest() {
+			if o.sinks == nil {
+				o.sinks = map[int32]*sink{}
+			}
+			k := int32(r.spec.Tasks[i].Rank)
+			o.sinks[k] = &sink{rank: k}
+		}
+	}
+	return o
+}
+
+// put appends a frame; mu is held.
+func (o *output) put(kind stream.Kind, rank int32, data []byte) {
+	o.seq++
+	f := stream.Frame{Kind: kind, Seq: o.seq, Task: rank, Data: data}
+	o.frames = append(o.frames, f)
+	o.bytes += len(data)
+	o.others.Tell(f)
+	o.moved.Broadcast()
+}
+
+// addSource begins to read a descriptor of a task.
+func (o *output) addSource(s *source) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		s.f.Close()
+		return
+	}
+	if o.sources == nil {
+		o.sources = map[*source]bool{}
+	}
+	o.sources[s] = true
+	o.wg.Go(func() { o.pump(s) })
+}
+
+// pump reads a descriptor to its end, no faster than the client takes it.
+func (o *output) pump(s *source) {
+	kind := stream.Stdout
+	if s.fd == 2 {
+		kind = stream.Stderr
+	}
+	rc, err := s.f.SyscallConn()
+	for err == nil {
+		o.mu.Lock()
+		for !o.closed && !o.paused && o.bytes >= MaxUnacked && s.labelled == nil {
+			o.moved.Wait()
+		}
+		stop := o.closed || o.paused
+		o.mu.Unlock()
+		if stop {
+			break
+		}
+		var data []byte
+		data, err = readSome(rc)
+		switch {
+		case len(data) == 0 && err == nil:
+			o.end(s)
+			return
+		case len(data) == 0:
+		case s.labelled != nil:
+			s.labelled.write(data)
+		default:
+			o.mu.Lock()
+			o.put(kind, s.rank, data)
+			o.mu.Unlock()
+		}
+	}
+	o.end(s)
+}
+
+// end lets go of a descriptor that was read to its end, or that the next process goes on with.
+func (o *output) end(s *source) {
+	o.mu.Lock()
+	handedOver := o.paused && !o.closed
+	o.mu.Unlock()
+	if handedOver {
+		return
+	}
+	if s.labelled != nil { // its file may be slow: without the lock
+		s.labelled.end()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.sources, s)
+	if s.labelled == nil {
+		o.put(stream.EOF, s.rank, []byte{byte(s.fd)})
+	}
+	if s.tty {
+		o.dropSink(s.rank)
+		o.pty = nil
+	}
+	s.f.Close()
+	o.finish()
+}
+
+// readSome reads what is there, holding a buffer only once something is. No data and no
+// error is the end; a terminal's EIO is an error and means the same.
+func readSome(rc syscall.RawConn) (data []byte, err error) {
+	var rerr error
+	err = rc.Read(func(fd uintptr) bool {
+		buf := readBufs.Get().(*[]byte)
+		defer readBufs.Put(buf)
+		n, e := unix.Read(int(fd), *buf)
+		if e == unix.EAGAIN || e == unix.EINTR {
+			return false
+		}
+		if rerr = e; n > 0 {
+			data = append([]byte(nil), (*buf)[:n]...)
+		}
+		return true
+	})
+	if err == nil {
+		err = rerr
+	}
+	return data, err
+}
+
+// noTask ends the input of a task that is gone or was never there.
+func (o *output) noTask(rank int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropSink(rank)
+}
+
+func (o *output) exit(rank int32, e stream.TaskExit) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.put(stream.Exit, rank, stream.AppendExit(nil, e))
+	o.dropSink(rank)
+}
+
+// stepEnded says that no process is left.
+func (o *output) stepEnded() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	o.finish()
+}
+
+// finish appends the last frame when all is over; mu is held.
+func (o *output) finish() {
+	if o.over && len(o.sources) == 0 && !o.done {
+		o.done = true
+		o.put(stream.Done, stream.AllTasks, nil)
+	}
+}
+
+// close ends everything when the step is forgotten.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	for s := range o.sources {
+		s.f.Close() // wakes its pump
+	}
+	for r := range o.sinks {
+		o.dropSink(r)
+	}
+	if o.att != nil {
+		o.att.conn.Close()
+	}
+	o.others.Close()
+	o.frames = nil
+	o.moved.Broadcast()
+}
+
+// ack drops frames up to seq; mu is held.
+func (o *output) ack(seq uint64) {
+	n := 0
+	for n < len(o.frames) && o.frames[n].Seq <= seq {
+		o.bytes -= len(o.frames[n].Data)
+		o.frames[n].Data = nil
+		n++
+	}
+	if n > 0 {
+		o.frames = o.frames[n:]
+		if len(o.frames) == 0 {
+			o.frames = nil
+		}
+		o.moved.Broadcast()
+	}
+}
+
+// attachment is one client connection.
+type attachment struct {
+	conn    net.Conn
+	sent    uint64 // last output number sent
+	inAcked uint64 // last InputAck sent
+	gone    bool
+	// replaced: a newer attachment came. The writer says so and closes the connection.
+	replaced bool
+}
+
+// serve speaks the stream protocol until the client goes or another takes its place.
+func (o *output) serve(conn net.Conn) {
+	conn.SetReadDeadline(time.Now().Add(firstMessage))
+	r := bufio.NewReaderSize(conn, 4<<10)
+	hello, err := stream.ReadFrame(r)
+	conn.SetReadDeadline(time.Time{})
+	switch {
+	case err != nil:
+	case hello.Kind == stream.Watch:
+		o.others.Serve(conn, r, hello.Seq, o.typed)
+	case hello.Kind == stream.Hello:
+		o.serveClient(conn, r, hello.Seq)
+	}
+}
+
+// serveClient serves the step's client, which has the frames up to last.
+func (o *output) serveClient(conn net.Conn, r *bufio.Reader, last uint64) {
+	a := o.attach(conn, last)
+	if a == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { o.write(a) })
+	for {
+		f, err := stream.ReadFrame(r)
+		if err != nil || !o.receive(a, f) {
+			break
+		}
+	}
+	conn.Close()
+	o.mu.Lock()
+	a.gone = true
+	if o.att == a {
+		o.att = nil
+	}
+	o.moved.Broadcast()
+	o.mu.Unlock()
+	wg.Wait()
+}
+
+// disconnect makes the stream one whose pipes died with an earlier supervisor.
+func (o *output) disconnect() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.adopted, o.dead = true, true
+	for r := range o.sinks {
+		o.dropSink(r)
+	}
+}
+
+// attach puts a new client in the place of an older one and welcomes it.
+func (o *output) attach(conn net.Conn, last uint64) *attachment {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || o.paused {
+		return nil
+	}
+	if o.adopted { // the numbers given before are not known here
+		for i := range o.frames {
+			o.frames[i].Seq += last
+		}
+		o.seq += last
+	}
+	if last > o.seq {
+		return nil
+	}
+	o.adopted = false
+	if old := o.att; old != nil {
+		old.gone, old.replaced = true, true
+		old.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	}
+	o.ack(last)
+	first := o.seq + 1
+	if len(o.frames) > 0 {
+		first = o.frames[0].Seq
+	}
+	a := &attachment{conn: conn, sent: first - 1, inAcked: 0}
+	if err := stream.WriteFrame(conn, stream.WelcomeFrame(o.taken, first)); err != nil {
+		return nil
+	}
+	if o.room > stream.InputWindow {
+		if err := stream.WriteFrame(conn, stream.Frame{Kind: stream.Room, Seq: uint64(o.room)}); err != nil {
+			return nil
+		}
+	}
+	o.att = a
+	o.moved.Broadcast()
+	return a
+}
+
+// write sends frames as they come.
+func (o *output) write(a *attachment) {
+	var buf []byte
+	for {
+		o.mu.Lock()
+		for !a.gone && a.sent >= o.seq && a.inAcked >= o.written {
+			o.moved.Wait()
+		}
+		if a.gone {
+			replaced := a.replaced
+			o.mu.Unlock()
+			if replaced {
+				stream.WriteFrame(a.conn, stream.Frame{Kind: stream.Replaced})
+				a.conn.Close()
+			}
+			return
+		}
+		buf = buf[:0]
+		if a.inAcked < o.written {
+			a.inAcked = o.written
+			buf = stream.AppendFrame(buf, stream.Frame{Kind: stream.InputAck, Seq: o.written})
+		}
+		i := 0
+		if len(o.frames) > 0 && a.sent >= o.frames[0].Seq {
+			i = int(a.sent - o.frames[0].Seq + 1)
+		}
+		for ; i < len(o.frames) && len(buf) < batchSize; i++ {
+			buf = stream.AppendFrame(buf, o.frames[i])
+			a.sent = o.frames[i].Seq
+		}
+		if len(o.frames) == 0 {
+			a.sent = o.seq // acknowledged before it was sent
+		}
+		o.mu.Unlock()
+		if _, err := a.conn.Write(buf); err != nil {
+			a.conn.Close() // ends the reader
+			return
+		}
+	}
+}
+
+// receive takes one frame from the client; false ends the connection.
+func (o *output) receive(a *attachment, f stream.Frame) bool {
+	switch f.Kind {
+	case stream.Ack:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if f.Seq > a.sent {
+			return false
+		}
+		o.ack(f.Seq)
+		return true
+	case stream.Stdin, stream.StdinEOF:
+		return o.input(a, f)
+	case stream.Winsize:
+		rows, cols, err := f.Winsize()
+		if err == nil {
+			o.resize(rows, cols)
+		}
+		return err == nil
+	case stream.Signal:
+		n, err := f.Signal()
+		if err != nil || n < 1 || n > 64 {
+			return false
+		}
+		o.signal(f.Task, syscall.Signal(n))
+		return true
+	}
+	return false
+}
+
+func (o *output) resize(rows, cols uint16) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pty == nil {
+		return
+	}
+	if rc, err := o.pty.SyscallConn(); err == nil {
+		rc.Control(func(fd uintptr) {
+			unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+		})
+	}
+}
+
+// signalTask signals one task's own process, or all of them.
+func (r *run) signalTask(rank int32, sig syscall.Signal) {
+	if rank == stream.AllTasks {
+		r.sup.signal(r.id, sig, step.Leaders)
+		return
+	}
+	r.sup.mu.Lock()
+	defer r.sup.mu.Unlock()
+	if t := r.task(rank); t != nil && t.live {
+		if t.pidfd >= 0 {
+			unix.PidfdSendSignal(t.pidfd, sig, nil, 0)
+		} else {
+			unix.Kill(t.st.PID, sig)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/step"
+	"dev.muster/api/stream"
+	"dev.muster/pmi"
+	"dev.muster/wire"
+	"golang.org/x/sys/unix"
+)
+
+// readyTime is how long the tasks wait for their server.
+const readyTime = 30 * time.Second
+
+// maxReady bounds what a server says when it is ready: some variables of each task.
+const maxReady = 64 << 20
+
+// served is what a launch has of the step's server.
+type served struct {
+	sockets []int      // one for each task, theirs
+	env     [][]string // of each task
+}
+
+// take is what a task needs to find the server: variables, and the socket among the descriptors
+// that it starts with.
+func (s *served) take(task int, io *stdio) []string {
+	if task < len(s.sockets) {
+		io.more = append(io.more, s.sockets[task])
+	}
+	if task < len(s.env) {
+		return s.env[task]
+	}
+	return nil
+}
+
+func (s *served) close() {
+	for _, fd := range s.sockets {
+		unix.Close(fd)
+	}
+	s.sockets = nil
+}
+
+// serve starts the step's server, if it has one, and waits until it is ready.
+func (j *job) serve() error {
+	sv := j.r.spec.Server
+	if sv == nil {
+		return nil
+	}
+	p := &serverPipes{}
+	err := p.open(j, sv)
+	if err == nil {
+		err = j.startServer(sv, p)
+	}
+	closeAll(p.theirs...)
+	if err != nil {
+		closeAll(p.in, p.out, p.errs, p.ready)
+		j.r.out.noTask(stream.StepServer)
+		// As a text: the error of an exec would be told as that of the task's program.
+		return errors.New("start the process manager of MPI: " + err.Error())
+	}
+	o := j.r.out
+	o.addSink(stream.StepServer, p.in, false)
+	o.addSource(&source{rank: stream.StepServer, fd: 1, f: p.out})
+	o.addSource(&source{rank: stream.StepServer, fd: 2, f: p.errs})
+	ready, err := readReady(p.ready, cmp.Or(sv.Wait, readyTime))
+	if err == nil {
+		j.served.env = ready.Env
+	}
+	return err
+}
+
+// makeDir makes the folder of the step's server.
+func (l *launcher) makeDir(sp *step.Spec) error {
+	if sp.Server == nil || sp.Server.Dir == "" {
+		return nil
+	}
+	dir := sp.Server.Dir
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil || !l.sup.root {
+		return err
+	}
+	return os.Chown(dir, int(sp.UID), int(sp.GID))
+}
+
+// removeDir removes the server's folder; nothing of the step's is left that could use it.
+func (r *run) removeDir() {
+	sv := r.spec.Server
+	if sv == nil {
+		return
+	}
+	if err := os.RemoveAll(sv.Dir); err != nil { // "" is no folder, and removed
+		slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
+	}
+}
+
+// serverPipes are the descriptors of a server: theirs in the order of their numbers, and our ends.
+type serverPipes struct {
+	theirs               []*os.File
+	in, out, errs, ready *os.File
+}
+
+// open makes the descriptors of a step's server, and the sockets of its tasks.
+func (p *serverPipes) open(j *job, sv *step.Server) error {
+	setup, err := unix.MemfdCreate("setup", unix.MFD_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("memfd_create", err)
+	}
+	file := os.NewFile(uintptr(setup), "setup")
+	p.theirs = make([]*os.File, pmi.FirstTask)
+	p.theirs[pmi.SetupFD] = file
+	if _, err = file.Write(sv.Setup); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = p.pipes()
+	}
+	if sv.Tasks && err == nil {
+		err = p.sockets(j)
+	}
+	return err
+}
+
+// pipeRoom is how much a server and this process may be ahead of each other.
+const pipeRoom = 1 << 20
+
+// pipes makes those between the server and this process.
+func (p *serverPipes) pipes() (err error) {
+	if p.theirs[0], p.in, err = os.Pipe(); err != nil {
+		return err
+	}
+	for fd, ours := range map[int]**os.File{1: &p.out, 2: &p.errs, pmi.ReadyFD: &p.ready} {
+		if *ours, p.theirs[fd], err = os.Pipe(); err != nil {
+			return err
+		}
+	}
+	widen(p.in)
+	widen(p.out)
+	return nil
+}
+
+// widen gives a pipe more room: with less both sides wait for each other more often. Where the user's pipes have
+// taken what the kernel allows it stays as it is.
+func widen(f *os.File) {
+	if rc, err := f.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeRoom) })
+	}
+}
+
+// sockets makes one between each task and the server.
+func (p *serverPipes) sockets(j *job) error {
+	for range j.r.spec.Tasks {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return os.NewSyscallError("socketpair", err)
+		}
+		p.theirs = append(p.theirs, os.NewFile(uintptr(pair[0]), "task"))
+		j.served.sockets = append(j.served.sockets, pair[1])
+	}
+	return nil
+}
+
+// closeAll closes files; one that was not made has nothing to close.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// startServer starts the server in the step's group, as its user.
+func (j *job) startServer(sv *step.Server, p *serverPipes) error {
+	s := j.l.sup
+	attr := &syscall.ProcAttr{Dir: "/", Env: mergeEnv(j.marked(), sv.Env...), Sys: j.attributes()}
+	for _, f := range p.theirs {
+		attr.Files = append(attr.Files, f.Fd()) // and so one that blocks, as programs expect
+	}
+	s.forkBegin()
+	_, err := syscall.ForkExec(sv.Argv[0], sv.Argv, attr)
+	s.mu.Lock()
+	s.forkEnd() // its end is nobody's news: the streams tell
+	s.mu.Unlock()
+	if err != nil {
+		return &os.PathError{Op: "execve", Path: sv.Argv[0], Err: err}
+	}
+	return nil
+}
+
+// readReady waits for what a server says when tasks may start.
+func readReady(f *os.File, wait time.Duration) (pmi.Ready, error) {
+	defer f.Close()
+	var ready pmi.Ready
+	_ = f.SetReadDeadline(time.Now().Add(wait))
+	text, err := io.ReadAll(io.LimitReader(f, maxReady))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ready, fmt.Errorf("the process manager of MPI is not ready after %s", wait)
+	case err != nil:
+		return ready, err
+	case len(text) == 0:
+		return ready, errors.New("the process manager of MPI has ended before it was ready")
+	}
+	if err := wire.Unmarshal(text, &ready); err != nil {
+		return ready, fmt.Errorf("the process manager of MPI: %w", err)
+	}
+	if ready.Error != "" {
+		return ready, errors.New(strings.TrimSpace(ready.Error))
+	}
+	return ready, nil
+}

@@ -1,0 +1,48 @@
+package sweep
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestIPC: of the kernel's tables the columns are found by name, and of a folder only what the user owns goes.
+func TestIPC(t *testing.T) {
+	table := strings.Join([]string{
+		`       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid` +
+			`      atime      dtime      ctime                   rss                  swap`,
+		`         0          2  1600                524288  1201  1301      2  1000  1000  1000  1000` +
+			` 1732240000 1732240000 1732240000                     0                     0`,
+		`        17          5   600                  4096  1201  1301      0  1001  1000  1000  1000` +
+			` 1732240000 1732240000 1732240000                     0                     0`,
+		`        18          9   600                  4096  1201  1301      0  1000  1000  1000  1000` +
+			` 1732240000 1732240000 1732240000                     0                     0`,
+	}, "\n") + "\n"
+	if ids := ipcOf(table, "shmid", 1000); !slices.Equal(ids, []int{2, 9}) {
+		t.Error(ids)
+	}
+	if ids := ipcOf("", "semid", 1000); ids != nil {
+		t.Error(ids)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("files of others need root")
+	}
+	dir := t.TempDir()
+	for name, uid := range map[string]int{"a": 1000, "b": 1001, "c": 1000} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(dir, name), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gone := removeShared(dir, 1000, slog.New(slog.DiscardHandler)); gone != 2 {
+		t.Errorf("%d are gone", gone)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 || filepath.Base(left[0]) != "b" {
+		t.Error("left:", left)
+	}
+}

@@ -1,0 +1,55 @@
+package sweep
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ticks is the unit of the times in /proc, as all of Linux's architectures that muster is built for have it.
+const ticks = 100
+
+// process tells of a process: its name, its user and when it began, within a tick. Not ok if there is none.
+func process(pid int) (name string, user uint32, began time.Time, ok bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", 0, began, false
+	}
+	if st, is := info.Sys().(*syscall.Stat_t); is {
+		user = st.Uid
+	}
+	text, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return "", 0, began, false
+	}
+	head, rest, _ := strings.Cut(string(text), "(")
+	end := strings.LastIndex(rest, ")")
+	if head == "" || end < 0 {
+		return "", 0, began, false
+	}
+	name = rest[:end]
+	f := strings.Fields(rest[end+1:]) // from the third column on
+	const state, start = 0, 19
+	if len(f) <= start || f[state] == "Z" {
+		return "", 0, began, false
+	}
+	after, err := strconv.ParseInt(f[start], 10, 64)
+	boot := bootTime()
+	if err != nil || boot.IsZero() {
+		return "", 0, began, false
+	}
+	return name, user, boot.Add(time.Duration(after) * (time.Second / ticks)), true
+}
+
+// bootTime is when the machine was booted.
+func bootTime() time.Time {
+	text, err := os.ReadFile("/proc/uptime")
+	up, perr := strconv.ParseFloat(strings.SplitN(string(text)+" ", " ", 2)[0], 64)
+	if err != nil || perr != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(up * float64(time.Second)))
+}

@@ -1,0 +1,106 @@
+package sweep
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"dev.muster/durable"
+	"dev.muster/gpu"
+	"dev.muster/wire"
+)
+
+// What a job changes of its GPUs (their compute mode, clocks …) is put back when it is over. So what they were set
+// to is asked for when a job comes, and kept in a file until the GPU is free: the daemon may be another one by
+// then.
+
+// Settings are what GPUs with jobs were set to before, by UUID, in a file. Its user sees to it that one at a time
+// changes them.
+type Settings struct {
+	path string
+	was  map[string]gpu.Settings
+}
+
+// LoadSettings reads what an earlier life has kept in a folder. With an error nothing is known, and it goes on.
+func LoadSettings(dir string) (*Settings, error) {
+	s := &Settings{path: filepath.Join(dir, "gpu-settings")}
+	text, err := os.ReadFile(s.path)
+	if err == nil {
+		err = wire.Unmarshal(text, &s.was)
+	}
+	if os.IsNotExist(err) {
+		err = nil
+	}
+	if s.was == nil {
+		s.was = map[string]gpu.Settings{}
+	}
+	return s, err
+}
+
+// Of is what a whole GPU was set to; nil: nothing is kept.
+func (s *Settings) Of(board string) gpu.Settings { return s.was[board] }
+
+// Keep keeps what boards are set to now, of which nothing is kept.
+func (s *Settings) Keep(boards []string, loads []gpu.Load) error {
+	kept := false
+	for i := range loads {
+		l := &loads[i]
+		if slices.Contains(boards, l.UUID) && s.was[l.UUID] == nil && len(l.Settings) > 0 {
+			s.was[l.UUID] = l.Settings
+			kept = true
+		}
+	}
+	if !kept {
+		return nil
+	}
+	return s.save()
+}
+
+// Forget lets go of what GPUs were set to before jobs that are over.
+func (s *Settings) Forget(list []GPU) error {
+	dropped := false
+	for i := range list {
+		b := Board(&list[i].GPU)
+		if list[i].Before != nil && s.was[b] != nil {
+			delete(s.was, b)
+			dropped = true
+		}
+	}
+	if !dropped {
+		return nil
+	}
+	return s.save()
+}
+
+func (s *Settings) save() error {
+	text, err := wire.Marshal(s.was)
+	if err != nil {
+		return err
+	}
+	return durable.Swap(s.path, text, 0o600)
+}
+
+// restore puts back what GPUs were set to, and tells what could not be.
+func restore(ctx context.Context, gpus *gpu.Watcher, list []GPU, loads []gpu.Load, log *slog.Logger) (
+	[]gpu.Kept, error) {
+	var want []gpu.Want
+	for i := range list {
+		l := &list[i]
+		b := Board(&l.GPU)
+		at := slices.IndexFunc(loads, func(o gpu.Load) bool { return o.UUID == b })
+		asked := slices.ContainsFunc(want, func(w gpu.Want) bool { return w.UUID == b })
+		if at >= 0 && !asked && !l.Before.Same(loads[at].Settings) {
+			want = append(want, gpu.Want{UUID: b, Settings: l.Before})
+		}
+	}
+	if len(want) == 0 {
+		return nil, nil
+	}
+	kept, err := gpus.Set(ctx, want)
+	if err == nil {
+		log.Info("GPUs were set back to what they were before a job", "count", len(want), "failed", len(kept))
+	}
+	return kept, err
+}

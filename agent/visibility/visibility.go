@@ -1,0 +1,138 @@
+// Package visibility says what a caller may see of a cluster: PrivateData of slurm.conf, for all reads alike.
+package visibility
+
+import (
+	"slices"
+	"strings"
+
+	"dev.muster/agent/users"
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// Nobody is who looks at the page without a login.
+const Nobody = 65534
+
+// Stranger is a caller of whom nothing is known.
+var Stranger = api.Caller{Identity: cluster.Identity{UID: Nobody, GID: Nobody}}
+
+// Scope is what a caller may see of a snapshot: all, but for what PrivateData keeps to operators and to whom
+// it concerns.
+type Scope struct {
+	Snap *cluster.Snapshot
+	Who  api.Caller
+	All  bool
+}
+
+// Of says what a caller may see.
+func Of(snap *cluster.Snapshot, who api.Caller) Scope {
+	v := Scope{Snap: snap, Who: who, All: who.Operator() || who.Sees || !Restricts(snap.Config())}
+	if v.All {
+		return v
+	}
+	v.name()
+	v.All = v.leads()
+	return v
+}
+
+// name finds the caller's name where only the number is known.
+func (v *Scope) name() {
+	if v.Who.User == "" {
+		if u, err := users.ByID.Get(v.Who.UID); err == nil {
+			v.Who.User, v.Who.GID, v.Who.Groups = u.Name, u.GID, u.Groups
+		}
+	}
+}
+
+// leads reports whether the books name the caller as an operator or administrator.
+func (v *Scope) leads() bool {
+	u, ok := v.Snap.User(v.Who.User)
+	return ok && v.Who.User != "" && (u.AdminLevel == "Operator" || u.AdminLevel == "Administrator")
+}
+
+// Operates reports whether a caller is an operator or administrator, or reads as one.
+func Operates(snap *cluster.Snapshot, who api.Caller) bool {
+	v := Scope{Snap: snap, Who: who}
+	if who.Operator() || who.Sees {
+		return true
+	}
+	v.name()
+	return v.leads()
+}
+
+// Restricts reports whether PrivateData hides anything at all.
+func Restricts(cfg *cluster.Config) bool {
+	text := cfg.Keys["privatedata"]
+	return text != "" && !strings.EqualFold(text, "none")
+}
+
+// Hides reports whether a kind of information is kept from the caller where it concerns others.
+func (v Scope) Hides(what cluster.Private) bool { return !v.All && v.Snap.Config().Hides(what) }
+
+// Job reports whether the caller may see a job.
+func (v Scope) Job(j *cluster.Job) bool {
+	return !v.Hides(cluster.PrivateJobs) || j.Spec.UID == v.Who.UID || v.Snap.Coordinates(v.Who.User, j.Spec.Account)
+}
+
+// Step reports whether the caller may see a step.
+func (v Scope) Step(st *cluster.Step) bool {
+	if !v.Hides(cluster.PrivateJobs) {
+		return true
+	}
+	j, ok := v.Snap.Job(st.ID.Job)
+	return ok && v.Job(j)
+}
+
+// Nodes refuses callers who may not see the states of nodes.
+func (v Scope) Nodes() error {
+	if v.Hides(cluster.PrivateNodes) {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "nodes are shown to operators only (PrivateData)")
+	}
+	return nil
+}
+
+// Reservation reports whether the caller may see a reservation.
+func (v Scope) Reservation(r *cluster.Reservation) bool {
+	if !v.Hides(cluster.PrivateReservations) {
+		return true
+	}
+	spec := cluster.JobSpec{User: v.Who.User, GID: v.Who.GID, Groups: v.Who.Groups}
+	if r.Allows(&spec) {
+		return true
+	}
+	for a := range v.Snap.Assocs() {
+		if spec.Account = a.Account; a.User == spec.User && r.Allows(&spec) {
+			return true
+		}
+	}
+	return false
+}
+
+// Span reports whether the caller may see a time of a reservation in history.
+func (v Scope) Span(r *cluster.ResvSpan) bool {
+	return v.Reservation(&cluster.Reservation{Users: r.Users, Accounts: r.Accounts})
+}
+
+// Owner reports whether the caller may see a kind of what is a user's in an account; user "" is the account itself.
+func (v Scope) Owner(what cluster.Private, user, account string) bool {
+	if !v.Hides(what) || user == v.Who.User || v.Snap.Coordinates(v.Who.User, account) {
+		return true
+	}
+	return user == "" && v.in(account)
+}
+
+// in reports whether the caller is a user of an account.
+func (v Scope) in(account string) bool {
+	for a := range v.Snap.Assocs() {
+		if a.Account == account && a.User == v.Who.User {
+			return true
+		}
+	}
+	return false
+}
+
+// OnlyOwn leaves of sums those that the caller may see.
+func (v Scope) OnlyOwn(rows []cluster.UsageRow) []cluster.UsageRow {
+	return slices.DeleteFunc(rows,
+		func(r cluster.UsageRow) bool { return !v.Owner(cluster.PrivateUsage, r.User, r.Account) })
+}

@@ -1,0 +1,240 @@
+// Package x11 is a display on a node whose X server is elsewhere: a port of this machine, the file by which programs
+// prove to the X server that they may use it, and connections that wait to be carried there. It looks into nothing
+// that is sent; who has not the file is refused by the X server.
+package x11
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Numbers of displays on nodes, as Slurm gives them: those below are for the machine's own and for ssh.
+const (
+	lowest  = 20
+	highest = 99
+	base    = 6000 // port of display 0
+)
+
+// Bounds of what waits.
+const (
+	maxWaiting = 64               // connections that nobody has taken yet
+	takeTime   = 20 * time.Second // for one to be taken
+	maxCookie  = 256              // bytes
+)
+
+// Owner is whose display it is.
+type Owner struct {
+	UID, GID uint32
+	Groups   []uint32
+	Home     string // with a file in it where the site wants that
+}
+
+// Display is one that programs of a job can use.
+type Display struct {
+	Number int
+	file   string // what XAUTHORITY names
+	ln     net.Listener
+	forget func()
+
+	mu      sync.Mutex
+	next    uint64
+	waiting map[uint64]net.Conn
+	tell    chan uint64
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// Options say what display is made.
+type Options struct {
+	Number int    // that it has, if that is free; 0: any
+	Cookie string // hexadecimal
+	Host   string // how programs here call the machine
+	Owner  Owner
+	File   string // to be made; with InHome the one in the owner's home gets an entry instead
+	InHome bool
+}
+
+// Open makes a display.
+func Open(o Options) (*Display, error) {
+	cookie, err := hex.DecodeString(o.Cookie)
+	if err != nil || len(cookie) == 0 || len(cookie) > maxCookie {
+		return nil, errors.New("the cookie of the X server is none: want hexadecimal digits, as xauth list shows them")
+	}
+	ln, number, err := listen(o.Number)
+	if err != nil {
+		return nil, err
+	}
+	d := &Display{Number: number, file: o.File, ln: ln, waiting: map[uint64]net.Conn{},
+		tell: make(chan uint64, maxWaiting), closed: make(chan struct{})}
+	if o.InHome {
+		d.file, d.forget, err = addHome(o, number)
+	} else {
+		d.forget, err = writeFile(o, number, cookie)
+	}
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	go d.accept() // ends with the listener
+	return d, nil
+}
+
+// listen takes a free number, that which is wanted if it can be had.
+func listen(wanted int) (net.Listener, int, error) {
+	first := rand.IntN(highest - lowest + 1)
+	for i := -1; i <= highest-lowest; i++ {
+		n := lowest + (first+i)%(highest-lowest+1)
+		if i < 0 {
+			n = wanted
+		}
+		if n < lowest || n > highest {
+			continue
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+n)))
+		if err == nil {
+			return ln, n, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("no display from :%d to :%d is free on this node: ports %d to %d of 127.0.0.1 are taken",
+		lowest, highest, base+lowest, base+highest)
+}
+
+// Environ are the variables by which programs find it.
+func (d *Display) Environ() []string {
+	if d == nil {
+		return nil
+	}
+	return []string{"DISPLAY=localhost:" + strconv.Itoa(d.Number) + ".0", "XAUTHORITY=" + d.file}
+}
+
+// Path is the file that XAUTHORITY names, "" for none.
+func (d *Display) Path() string {
+	if d == nil {
+		return ""
+	}
+	return d.file
+}
+
+func (d *Display) accept() {
+	for {
+		conn, err := d.ln.Accept()
+		if err != nil {
+			return
+		}
+		n, ok := d.put(conn)
+		if !ok {
+			conn.Close()
+			continue
+		}
+		time.AfterFunc(takeTime, func() { // it was taken by then, or nobody wants it
+			if late := d.Take(n); late != nil {
+				late.Close()
+			}
+		})
+		d.tell <- n // there is room for all that wait
+	}
+}
+
+// put keeps a connection until it is taken.
+func (d *Display) put(conn net.Conn) (uint64, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.closed:
+		return 0, false
+	default:
+	}
+	if len(d.waiting) >= maxWaiting || len(d.tell) == cap(d.tell) {
+		return 0, false
+	}
+	d.next++
+	d.waiting[d.next] = conn
+	return d.next, true
+}
+
+// Take returns a connection that waits, nil if it does not.
+func (d *Display) Take(n uint64) net.Conn {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	conn := d.waiting[n]
+	delete(d.waiting, n)
+	return conn
+}
+
+// Serve tells who holds the tunnel of the display and of the connections to it, until that one, ctx or the display
+// ends. It closes the display.
+func (d *Display) Serve(ctx context.Context, tunnel io.ReadWriteCloser) error {
+	defer d.Close()
+	gone := make(chan struct{})
+	go func() { // ends with the tunnel, which the caller closes
+		defer close(gone)
+		_, _ = io.Copy(io.Discard, tunnel)
+	}()
+	if _, err := fmt.Fprintf(tunnel, "%d\n", d.Number); err != nil {
+		return err
+	}
+	for {
+		select {
+		case n := <-d.tell:
+			if _, err := fmt.Fprintf(tunnel, "%d\n", n); err != nil {
+				return err
+			}
+		case <-gone:
+			return nil
+		case <-d.closed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close ends the display, and what waits for it. Connections that were taken are not its own.
+func (d *Display) Close() {
+	if d == nil {
+		return
+	}
+	d.once.Do(func() {
+		d.mu.Lock()
+		close(d.closed)
+		waiting := d.waiting
+		d.waiting = map[uint64]net.Conn{}
+		d.mu.Unlock()
+		d.ln.Close()
+		for _, conn := range waiting {
+			conn.Close()
+		}
+		d.forget()
+	})
+}
+
+// writeFile makes the file, its owner's alone, in a folder where nobody else can put anything.
+func writeFile(o Options, number int, cookie []byte) (forget func(), err error) {
+	_ = os.Remove(o.File) // of a life before
+	f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make the file for XAUTHORITY: %w", err)
+	}
+	remove := func() { _ = os.Remove(o.File) }
+	_, err = f.Write(entries(o.Host, number, cookie))
+	if err == nil && os.Geteuid() == 0 {
+		err = f.Chown(int(o.Owner.UID), int(o.Owner.GID))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		remove()
+		return nil, fmt.Errorf("write the file for XAUTHORITY: %w", err)
+	}
+	return remove, nil
+}

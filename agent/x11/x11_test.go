@@ -1,0 +1,168 @@
+package x11
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const cookie = "00112233445566778899aabbccddeeff"
+
+func options(t *testing.T) Options {
+	return Options{Cookie: cookie, Host: "n1", File: filepath.Join(t.TempDir(), "x"),
+		Owner: Owner{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
+}
+
+// open makes a display whose tunnel is the other end of what is returned, and reads its number.
+func open(t *testing.T, o Options) (*Display, *bufio.Reader, net.Conn) {
+	t.Helper()
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { // ends with the tunnel
+		done <- d.Serve(context.Background(), far)
+		far.Close()
+	}()
+	t.Cleanup(func() { near.Close(); <-done })
+	r := bufio.NewReader(near)
+	if n := number(t, r); n != d.Number {
+		t.Fatalf("told :%d, is :%d", n, d.Number)
+	}
+	return d, r, near
+}
+
+func number(t *testing.T, r *bufio.Reader) int {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func dial(t *testing.T, d *Display) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(base+d.Number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestDisplay: a program's connection is told of and can be taken once; the tunnel's end is that of the display, of
+// its file and of what waits.
+func TestDisplay(t *testing.T) {
+	d, told, tunnel := open(t, options(t))
+	program := dial(t, d)
+	n := uint64(number(t, told))
+	carried := d.Take(n)
+	if carried == nil || d.Take(n) != nil {
+		t.Fatal("want the connection once")
+	}
+	go func() { _, _ = io.WriteString(program, "hello"); program.(*net.TCPConn).CloseWrite() }()
+	if text, err := io.ReadAll(carried); string(text) != "hello" {
+		t.Errorf("carried %q, %v", text, err)
+	}
+	carried.Close()
+	waits := dial(t, d)
+	number(t, told)
+	tunnel.Close()
+	if _, err := waits.Read(make([]byte, 1)); err == nil {
+		t.Error("what waits goes on")
+	}
+	<-d.closed
+	d.Close()
+	if _, err := os.Stat(d.Path()); err == nil {
+		t.Error("the file is still there")
+	}
+}
+
+// TestDisplayAgain: a tunnel that is made again gets the number and the file that it had; two displays have two numbers.
+func TestDisplayAgain(t *testing.T) {
+	o := options(t)
+	first, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Number = first.Number
+	other := o
+	other.File += "2"
+	second, err := Open(other)
+	if err != nil || second.Number == first.Number {
+		t.Fatalf("a second display: %v", err)
+	}
+	defer second.Close()
+	first.Close()
+	again, err := Open(o)
+	if err != nil || again.Number != o.Number || again.Path() != o.File {
+		t.Fatalf("again: %+v, %v", again, err)
+	}
+	again.Close()
+	if (*Display)(nil).Environ() != nil || (*Display)(nil).Take(1) != nil {
+		t.Error("none has something")
+	}
+}
+
+// TestCookie: xauth reads the file, for this machine's name and for any; what is no cookie is refused.
+func TestCookie(t *testing.T) {
+	o := options(t)
+	for _, bad := range []string{"", "xyz", strings.Repeat("00", maxCookie+1)} {
+		o.Cookie = bad
+		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "hexadecimal") {
+			t.Errorf("%.20q: %v", bad, err)
+		}
+	}
+	d, _, _ := open(t, options(t))
+	st, err := os.Stat(d.Path())
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+	if want := []string{"DISPLAY=localhost:" + strconv.Itoa(d.Number) + ".0", "XAUTHORITY=" + d.Path()}; strings.Join(d.Environ(), " ") != strings.Join(want, " ") {
+		t.Errorf("%q", d.Environ())
+	}
+	if _, err := exec.LookPath("xauth"); err != nil {
+		t.Skip("there is no xauth: apt-get install xauth")
+	}
+	list := func(file string) string {
+		out, err := exec.Command("xauth", "-n", "-f", file, "list").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	at := ":" + strconv.Itoa(d.Number) + "  MIT-MAGIC-COOKIE-1  " + cookie + "\n"
+	if got := list(d.Path()); got != "n1/unix"+at+"#ffff#"+"#"+at {
+		t.Errorf("xauth list: %q", got)
+	}
+	t.Run("in a home", func(t *testing.T) {
+		o := options(t)
+		o.InHome, o.Owner.Home = true, t.TempDir()
+		d, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if got := list(o.Owner.Home + "/.Xauthority"); !strings.HasPrefix(got, "n1/unix:") || !strings.Contains(got, cookie) {
+			t.Errorf("xauth list: %q", got)
+		}
+		o.Owner.Home = ""
+		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "knows no home") {
+			t.Errorf("without a home: %v", err)
+		}
+	})
+}

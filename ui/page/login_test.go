@@ -1,0 +1,36 @@
+package page
+
+import (
+	"net/http/httptest"
+	"testing"
+)
+
+// TestLanding: after a login one comes to a path of the page, and to no other site.
+func TestLanding(t *testing.T) {
+	for to, want := range map[string]string{"/queue?user=a&state=pending": "/queue?user=a&state=pending",
+		"/jobs/1_3": "/jobs/1_3", "": "/", "queue": "/", "//evil.example": "/", "/\\evil.example": "/",
+		"https://evil.example/": "/", "javascript:alert(1)": "/", "/login?to=/": "/", "/a\r\nX: y": "/", "/%zz": "/"} {
+		if got := landing(to); got != want {
+			t.Errorf("%q: %q, want %q", to, got, want)
+		}
+	}
+}
+
+// TestSafePlace: passwords are taken by TLS, or from a browser on this machine; addresses of IPv6 count by their
+// network.
+func TestSafePlace(t *testing.T) {
+	for _, c := range []struct{ at, headers, want, refused string }{
+		{"127.0.0.1:1", "", "127.0.0.1", ""}, {"10.0.0.1:1", "", "", "yes"}, {"[::1]:1", "", "::", ""},
+		{"127.0.0.1:1", "X-Forwarded-For", "", "yes"}, {"10.0.0.1:1", "X-Forwarded-Proto", "", ""},
+	} {
+		r := httptest.NewRequest("POST", "http://page/login/password", nil)
+		r.RemoteAddr = c.at
+		if c.headers != "" {
+			r.Header.Set(c.headers, "https")
+		}
+		at, err := safePlace(r)
+		if at != c.want || (err != nil) != (c.refused != "") {
+			t.Errorf("%+v: %q, %v", c, at, err)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+// Package page is the status page: its views, what is done from it, and how visitors log in. It reads a server by one
+// interface, and acts by calls in the name of who is logged in.
+package page
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"dev.muster/agent/eventlog"
+	"dev.muster/agent/lookup"
+	"dev.muster/agent/samples"
+	"dev.muster/agent/visibility"
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/ui"
+	"dev.muster/ui/forms"
+	"dev.muster/ui/session"
+)
+
+// The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
+// (page_act.go). Nothing of users' scripts and environments is in it.
+
+// pace is how often a page that follows the cluster is told of a change, at most; pageBeat how often a quiet
+// connection is written to, so that both sides notice when the other has gone.
+const (
+	pace     = time.Second
+	pageBeat = 15 * time.Second
+)
+
+// maxLive bounds the pages that follow the cluster at a time.
+const maxLive = 1000
+
+// guard is what every answer says of how it may be used.
+var guard = [...][2]string{
+	{
+		"Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	},
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"X-Frame-Options", "DENY"},
+	{"Cache-Control", "no-store"},
+}
+
+// view makes what a page shows; its title is the page's.
+type view func(sees visibility.Scope, r *http.Request) (name, title string, data any, err error)
+
+// Server is what pages ask of the server that shows them.
+type Server interface {
+	Snapshot() *cluster.Snapshot
+	// Servers are the members of the group.
+	Servers() []api.Server
+	// Foretell fills in the expected starts that the scheduler has not planned.
+	Foretell(*cluster.Snapshot, []*cluster.Job)
+	// Follow sends what happens, as far as a caller may see it, until ctx ends or send fails.
+	Follow(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error
+	// TokenCaller says as whom a token lets somebody act.
+	TokenCaller(token string) (api.Caller, error)
+	// Link is whom a link lets in, which any server has made; open uses it up.
+	Link(ctx context.Context, link string, open bool) (session.Session, bool)
+	// LogOut ends a session on all servers.
+	LogOut(context.Context, *session.Session)
+}
+
+// History is where pages read the past.
+type History interface {
+	lookup.History
+	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
+}
+
+// Config says of what pages are.
+type Config struct {
+	Server
+	Name, Version string
+	Log           *slog.Logger
+	Sessions      *session.Store
+	Events        *eventlog.Log
+	Samples       *samples.Store
+	History       History     // nil: none is kept
+	Dialect       api.Dialect // words why a job has ended; nil: it is not said
+	// Call does what visitors who have logged in ask for.
+	Call api.InNameOf
+	// Front and Socket are of the commands that forms run; "" where there are none.
+	Front, Socket string
+	// More registers what is served beside the views, and kept from the same visitors.
+	More func(*http.ServeMux)
+}
+
+// How old an expected start may be: it costs as much as a pass of the scheduler.
+const (
+	startsAge   = 10 * time.Second
+	startsStale = time.Minute
+)
+
+// pages are the views of one server.
+type pages struct {
+	Config
+	watching atomic.Int64 // pages that follow the cluster
+	logins   *logins
+	submits  *submits
+	shells   *shells
+	daily    daily
+	past     pastJobs
+	curves   curves
+	hardware *later[*ui.CurveSet]
+	starts   *later[sched.Explanation]
+	moment   moment
+}
+
+// New answers browsers.
+func New(cfg Config) http.Handler {
+	return newPages(cfg).handler()
+}
+
+func newPages(cfg Config) *pages {
+	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
+		starts: newLater[sched.Explanation](startsAge, startsStale)}
+}
+
+// handler is the table of paths.
+func (s *pages) handler() http.Handler {
+	s.logins, s.submits = newLogins(s), newSubmits(s)
+	s.shells = &shells{submits: s.submits, open: forms.NewPerUser(maxShells)}
+	mux := http.NewServeMux()
+	for path, v := range map[string]view{
+		"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
+		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive,
+		"/jobs/{id}/sooner": s.viewSooner, "/events": s.viewEvents, "/accounts": s.viewAccounts,
+		"/reservations": s.viewReservations,
+	} {
+		mux.HandleFunc("GET "+path, s.page(v))
+	}
+	mux.HandleFunc("GET /jobs/{id}/live", jobLog)
+	mux.HandleFunc("GET /jobs/{id}/log/more", s.with(moreOutput))
+	mux.HandleFunc("GET /jobs/{id}/log/file/{stream}", s.with(downloadOutput))
+	mux.HandleFunc("GET /plan", s.page(func(sees visibility.Scope, r *http.Request) (string, string, any,
+		error) {
+		return viewPlan(s, sees, r)
+	}))
+	mux.HandleFunc("GET /find", s.with(search))
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		s.say(w, r, http.StatusNotFound, "Not here",
+			"There is no "+r.URL.Path+" on this page. The views are above; the search finds jobs and nodes.")
+	})
+	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
+	mux.HandleFunc("GET /usage.csv", s.usageCSV)
+	mux.HandleFunc("GET /live", s.live)
+	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
+	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))
+	mux.HandleFunc("GET /static/{$}", http.NotFound) // no list of them
+	s.More(mux)
+	s.actionRoutes(mux)
+	own := http.NewCrossOriginProtection().Handler(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, h := range guard {
+			w.Header().Set(h[0], h[1])
+		}
+		if s.logins.closed(w, r) {
+			return
+		}
+		own.ServeHTTP(w, r)
+	})
+}
+
+// with makes a handler of a function of pages.
+func (s *pages) with(do func(*pages, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { do(s, w, r) }
+}
+
+// page renders a view of the present snapshot; for those who follow without a session, of the moment that they all see.
+func (s *pages) page(v view) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, in := s.visitor(r)
+		show := func(w http.ResponseWriter, snap *cluster.Snapshot) {
+			name, title, data, err := v(visibility.Of(snap, who), r)
+			if err != nil {
+				e := api.AsError(err)
+				code := api.Status(e.Code)
+				if e.Kind == lookup.Gone {
+					code = http.StatusGone
+				}
+				s.say(w, r, code, "Not here", e.Message)
+				return
+			}
+			s.render(w, r, in, http.StatusOK, name, title, data)
+		}
+		if who.UID == visibility.Nobody && r.Header.Get("X-Part") != "" {
+			s.moment.view(w, r, s.Snapshot, show)
+			return
+		}
+		show(w, s.Snapshot())
+	}
+}
+
+// live tells a page of each newer log index.
+func (s *pages) live(w http.ResponseWriter, r *http.Request) {
+	if s.watching.Add(1) > maxLive {
+		s.watching.Add(-1)
+		http.Error(w, "too many pages follow this server; reload by hand, or open another server's",
+			http.StatusServiceUnavailable)
+		return
+	}
+	defer s.watching.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	rc := http.NewResponseController(w)
+	var told uint64
+	for quiet := time.Duration(0); ; quiet += pace {
+		text := ""
+		if at := s.moment.now(s.Snapshot).Index; at != told {
+			told, text = at, fmt.Sprintf("id: %d\ndata: %d\n\n", at, at)
+		} else if quiet >= pageBeat {
+			text = ":\n\n"
+		}
+		if text != "" {
+			quiet = 0
+			if rc.SetWriteDeadline(time.Now().Add(pageBeat)) != nil {
+				return
+			}
+			if _, err := w.Write([]byte(text)); err != nil || rc.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-time.After(untilNext(time.Now())):
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// untilNext is how long it takes until all pages are told what is new: at the same moment, so that what they show is
+// made once.
+func untilNext(now time.Time) time.Duration { return now.Truncate(pace).Add(pace).Sub(now) }
+
+// accountsCSV is the view of accounts for a spreadsheet.
+func (s *pages) accountsCSV(w http.ResponseWriter, r *http.Request) {
+	who, _ := s.visitor(r)
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"account", "user", "shares", "usage_billing_hours", "gpu_hours", "fair_share"})
+	for _, a := range shares(visibility.Of(s.Snapshot(), who)) {
+		_ = out.Write([]string{a.Account, a.User, a.Shares, a.Usage, a.GPUHours, a.Fair})
+	}
+	out.Flush()
+}

@@ -1,0 +1,123 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"dev.muster/agent/lookup"
+	"dev.muster/agent/visibility"
+	"dev.muster/cluster"
+	"dev.muster/ui"
+	"dev.muster/ui/forms"
+	"dev.muster/ui/session"
+	"dev.muster/ui/shell"
+)
+
+// A terminal in a running job, for its user, where PageShell says so (package shell).
+
+// maxShells bounds the terminals of one user.
+const maxShells = 8
+
+// shells are the terminals that this server has open.
+type shells struct {
+	*submits
+	open *forms.PerUser
+}
+
+func (x *shells) routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /jobs/{id}/shell", x.show)
+	mux.HandleFunc("GET /jobs/{id}/shell/socket", x.serve)
+}
+
+// link leads to a terminal in a job, if there may be one.
+func (x *shells) link(sees visibility.Scope, j *cluster.Job) []ui.Link {
+	if x == nil || x.refusal(sees, j) != nil {
+		return nil
+	}
+	return []ui.Link{{Text: "open a shell", To: jobPath(j) + "/shell"}}
+}
+
+// refusal is why there is no terminal in a job for somebody.
+func (x *shells) refusal(sees visibility.Scope, j *cluster.Job) error {
+	refuse := func(text string) error { return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s", text) }
+	switch {
+	case !x.logins.settings().Shell || x.commands == nil:
+		return refuse("Shells are not opened here (PageShell in muster.conf).")
+	case j == nil || j.Spec.UID != sees.Who.UID:
+		return refuse("A shell is opened in a job of one's own alone.")
+	case j.Phase == cluster.Starting:
+		return refuse("The job begins just now: open this again in a moment.")
+	case j.Phase != cluster.Running || !j.Tasks.Empty():
+		return refuse("The job does not run, so there is nothing to open a shell in.")
+	}
+	return nil
+}
+
+// find is the job of a request, if a terminal may be opened in it; else it has answered.
+func (x *shells) find(w http.ResponseWriter, r *http.Request) (*session.Session, *cluster.Job) {
+	who, in := x.visitor(r)
+	if in == nil {
+		x.logins.send(w, r)
+		return nil, nil
+	}
+	sees := visibility.Of(x.Snapshot(), who)
+	n := lookup.Living(sees.Snap, r.PathValue("id"))
+	err := x.refusal(sees, n.Job)
+	if err == nil {
+		_, err = safePlace(r)
+	}
+	if err != nil {
+		if n.Job != nil && n.Job.Phase == cluster.Starting {
+			w.Header().Set("Refresh", "2")
+		}
+		x.say(w, r, http.StatusForbidden, "No shell", err.Error())
+		return nil, nil
+	}
+	return in, n.Job
+}
+
+func (x *shells) show(w http.ResponseWriter, r *http.Request) {
+	in, j := x.find(w, r)
+	if j == nil {
+		return
+	}
+	node := r.URL.Query().Get("node")
+	v := ui.Shell{Job: jobName(j), To: jobPath(j), Socket: jobPath(j) + "/shell/socket?node=" + url.QueryEscape(node)}
+	names := j.AllocNodes()
+	for _, name := range names[:min(len(names), pageNodes)] {
+		v.Nodes = append(v.Nodes, ui.Link{Text: string(name), Here: string(name) == node,
+			To: jobPath(j) + "/shell?node=" + url.QueryEscape(string(name))})
+	}
+	x.render(w, r, in, http.StatusOK, "shell", "Shell in job "+v.Job, v)
+}
+
+// serve carries a terminal. Other sites can not open one: the cookie is Strict, and the library refuses their Origin.
+func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
+	in, j := x.find(w, r)
+	if j == nil {
+		return
+	}
+	u, err := userOfSession(in)
+	leave, ok := x.open.Enter(in.UID)
+	if ok {
+		defer leave()
+	}
+	if err != nil || !ok {
+		x.say(w, r, http.StatusTooManyRequests, "No shell", "There are too many shells of yours: close one first.")
+		return
+	}
+	cookie, _ := r.Cookie(session.CookieName(r)) // it is there: find has read it
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		x.Log.Info("shell refused", "job", jobName(j), "user", u.Name, "from", r.RemoteAddr, "err", err)
+		return // it has answered
+	}
+	begun, node := time.Now(), r.URL.Query().Get("node")
+	x.Log.Info("shell opened", "job", jobName(j), "node", node, "user", u.Name, "uid", u.UID, "from", r.RemoteAddr)
+	stays := func() bool { return x.Sessions.Read(cookie.Value, time.Now()) != nil && x.logins.settings().Shell }
+	why := shell.Serve(r.Context(), ws, x.commands, u, shell.Words(jobName(j), node), stays)
+	x.Log.Info("shell closed", "job", jobName(j), "user", u.Name, "uid", u.UID, "after", time.Since(begun), "why", why)
+}
