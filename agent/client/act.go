@@ -130,15 +130,8 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.killAll(h)
 	case tellStuck:
 		h.end.to(unkillable)
-	case stop:
-		h.stop(now)
-		c.signalTasks(h, syscall.SIGTSTP)
-		c.poke()
-	case freeze:
-		c.freeze(h, true)
-	case thaw:
-		c.freeze(h, false)
-		c.signalTasks(h, syscall.SIGCONT)
+	case stop, freeze, thaw:
+		performPause(c, h, a.kind, now)
 	case deliver:
 		c.deliver(h)
 	case warn:
@@ -148,6 +141,21 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.stray(a.step)
 	case startProlog, startEpilog, prologFailed, startFetch, fetchFailed, killScript:
 		performScript(c, n, a)
+	}
+}
+
+// performPause does an action about a job's suspension. Called with mu held.
+func performPause(c *Client, h *jobHere, kind actionKind, now time.Time) {
+	switch kind {
+	case stop:
+		h.stop(now)
+		c.signalTasks(h, syscall.SIGTSTP)
+		c.poke()
+	case freeze:
+		c.freeze(h, true)
+	case thaw:
+		c.freeze(h, false)
+		c.signalTasks(h, syscall.SIGCONT)
 	}
 }
 
