@@ -59,6 +59,9 @@ type chaosJob struct {
 	requeues    int  // tried
 }
 
+// name is that under which the history has it.
+func (j *chaosJob) name() string { return fmt.Sprintf("token%d", j.token) }
+
 // chaos is the callers' record of what they were told.
 type chaos struct {
 	*group
@@ -68,7 +71,7 @@ type chaos struct {
 	rnd     *rand.Rand
 	token   int
 	jobs    map[string]*chaosJob // acknowledged, by id
-	unsaid  int                  // submissions without an acknowledgement
+	unsaid  []*chaosJob          // submissions without an acknowledgement
 	faults  map[string]int
 	story   []string
 	aways   []away
@@ -165,7 +168,7 @@ func (c *chaos) call(stop chan struct{}) {
 		if what == 1 {
 			j.again, again = true, "--requeue"
 		}
-		args = append(args, "--parsable", again, "-o", fmt.Sprintf("out.%d", j.token), "--wrap", script)
+		args = append(args, "--parsable", again, "-J", j.name(), "-o", fmt.Sprintf("out.%d", j.token), "--wrap", script)
 		if j.held {
 			args = append([]string{"-H"}, args...)
 		}
@@ -173,7 +176,7 @@ func (c *chaos) call(stop chan struct{}) {
 		id := strings.TrimSpace(out)
 		if rc != 0 {
 			c.mu.Lock()
-			c.unsaid++
+			c.unsaid = append(c.unsaid, j)
 			c.mu.Unlock()
 			c.pause(50)
 			continue
@@ -294,79 +297,101 @@ func (c *chaos) breakSomething() {
 	c.pause(500)
 }
 
-// check compares what the callers were told with the history and with what the jobs wrote.
-func (c *chaos) check() {
-	t := c.t
-	type record struct{ state, exit, submit, end, nodes, line string }
-	ran := func(token int) string {
-		b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, token))
-		return strings.ReplaceAll(string(b), "\n", " ")
-	}
+// chaosRecord is what the history has of a job.
+type chaosRecord struct{ id, name, state, exit, submit, end, nodes, line string }
+
+// history is what all servers tell of the jobs, by id.
+func (c *chaos) history() map[string]chaosRecord {
 	told := ""
-	records := map[string]record{}
 	for _, s := range []string{"s1", "s2", "s3"} {
-		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o", "JobID,State,ExitCode,Submit,Start,End,NodeList")
+		out := c.must(s, "sacct", "-nXPa", "-S", "now-1days", "-o",
+			"JobID,JobName,State,ExitCode,Submit,Start,End,NodeList")
 		if told != "" && out != told {
-			t.Errorf("%s tells another history than the one before:\n%s", s, difference(told, out))
+			c.t.Errorf("%s tells another history than the one before:\n%s", s, difference(told, out))
 		}
 		told = out
 	}
+	records := map[string]chaosRecord{}
 	for line := range strings.Lines(told) {
 		f := strings.Split(strings.TrimSpace(line), "|")
 		if _, twice := records[f[0]]; twice {
-			t.Errorf("job %s is in the history twice", f[0])
+			c.t.Errorf("job %s is in the history twice", f[0])
 		}
-		for i, at := range f[4:6] { // not before what comes before it
-			if at < f[3+i] && at[0] == '2' && f[3+i][0] == '2' {
-				t.Errorf("job %s: times in a wrong order: %s", f[0], line)
-			}
+		submit, start, end := f[4], f[5], f[6]
+		if later(submit, start) || later(start, end) {
+			c.t.Errorf("job %s: times in a wrong order: %s", f[0], line)
 		}
-		records[f[0]] = record{strings.Fields(f[1])[0], f[2], f[3], f[5], f[6], line}
+		records[f[0]] = chaosRecord{f[0], f[1], strings.Fields(f[2])[0], f[3], submit, end, f[7], line}
 	}
-	known := map[int]bool{}
+	return records
+}
+
+// later reports whether a time is after another; words that stand for a time are neither.
+func later(a, b string) bool { return a > b && a[0] == '2' && b[0] == '2' }
+
+// ran is what a job has written of its beginnings and ends.
+func (c *chaos) ran(j *chaosJob) string {
+	b, _ := os.ReadFile(fmt.Sprintf("%s/run.%d", c.dir, j.token))
+	return strings.ReplaceAll(string(b), "\n", " ")
+}
+
+// fault is what is wrong with what became of a job; empty: nothing.
+func (c *chaos) fault(j *chaosJob, r chaosRecord) string {
+	text := c.ran(j)
+	begins, ends := strings.Count(text, "begin"), strings.Count(text, "end")
+	most := 1 + j.requeues
+	if j.again && c.gaveUp(allClients, r.submit, r.end) {
+		most++
+	}
+	switch {
+	case j.held && (r.state != "CANCELLED" || text != ""):
+		return "was canceled on hold"
+	case j.tried && r.state == "CANCELLED" && begins <= 1:
+		return ""
+	case r.state == "NODE_FAIL":
+		if begins > most || (ends > 0 || *chaosHang) && !c.gaveUp(r.nodes, r.end, r.end) {
+			return "failed with its node"
+		}
+	case r.exit != fmt.Sprintf("%d:0", j.code):
+		return fmt.Sprintf("should have exit code %d", j.code)
+	case begins < 1 || begins > most || ends < 1 || ends > begins:
+		return "should have run once"
+	}
+	return ""
+}
+
+// tell says all that is known of a job that went wrong.
+func (c *chaos) tell(id string, j *chaosJob, fault, line string) {
+	attempts, _, _ := c.run("s1", "sacct", "-nXPD", "-j", id, "-o",
+		"JobID,State,ExitCode,Start,End,NodeList,Verdict")
+	c.t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; "+
+		"history: %sits attempts:\n%s", id, j.token, j.requeues, j.tried, j.canceled, fault, c.ran(j),
+		c.output(j.token), line, attempts)
+}
+
+// check compares what the callers were told with the history and with what the jobs wrote.
+func (c *chaos) check() {
+	t := c.t
+	records := c.history()
 	lost, wrong, failed := 0, 0, 0
 	for id, j := range c.jobs {
-		known[j.token] = true
 		r, there := records[id]
-		text := ran(j.token)
-		begins, ends := strings.Count(text, "begin"), strings.Count(text, "end")
-		most := 1 + j.requeues
-		if j.again && c.gaveUp(allClients, r.submit, r.end) {
-			most++
-		}
-		bad := ""
-		switch {
-		case !there:
+		if !there {
 			lost++
-			bad = "is not in the history"
-		case j.held && (r.state != "CANCELLED" || text != ""):
-			bad = "was canceled on hold"
-		case j.tried && r.state == "CANCELLED" && begins <= 1:
-		case r.state == "NODE_FAIL":
+			c.tell(id, j, "is not in the history", "")
+			continue
+		}
+		if r.state == "NODE_FAIL" {
 			failed++
-			if begins > most || (ends > 0 || *chaosHang) && !c.gaveUp(r.nodes, r.end, r.end) {
-				bad = "failed with its node"
-			}
-		case r.exit != fmt.Sprintf("%d:0", j.code):
-			bad = fmt.Sprintf("should have exit code %d", j.code)
-		case begins < 1 || begins > most || ends < 1 || ends > begins:
-			bad = "should have run once"
 		}
-		if bad != "" {
+		if bad := c.fault(j, r); bad != "" {
 			wrong++
-			attempts, _, _ := c.run("s1", "sacct", "-nXPD", "-j", id, "-o",
-				"JobID,State,ExitCode,Start,End,NodeList,Verdict")
-			t.Errorf("job %s (token %d, %d requeues, cancel tried %v, acknowledged %v): %s; it ran %q with output %q; history: %sits attempts:\n%s", id, j.token,
-				j.requeues, j.tried, j.canceled, bad, text, c.output(j.token), r.line, attempts)
+			c.tell(id, j, bad, r.line)
 		}
 	}
-	for token := 1; token <= c.token; token++ { // what nobody was told of ran once or not at all
-		if text := ran(token); !known[token] && text != "" && text != "begin end " {
-			t.Errorf("unacknowledged job of token %d ran like this: %q", token, text)
-		}
-	}
+	c.checkUnsaid(records)
 	t.Logf("%d jobs acknowledged, %d submissions not, %d lost, %d wrong, %d failed with their node; faults: %v",
-		len(c.jobs), c.unsaid, lost, wrong, failed, c.faults)
+		len(c.jobs), len(c.unsaid), lost, wrong, failed, c.faults)
 	if *chaosHang {
 		t.Logf("all was well %v after a fault was over, at most", c.worst.Round(10*time.Millisecond))
 	}
@@ -376,6 +401,29 @@ func (c *chaos) check() {
 	if most := jobsAtOnce*len(c.aways) + len(c.jobs)/100; failed > most {
 		t.Errorf("%d jobs of %d failed with their nodes, and a client was away %d times", failed,
 			len(c.jobs), len(c.aways))
+	}
+}
+
+// checkUnsaid looks at what nobody was told of: each was submitted once, as it was asked for, or not at all. On hold
+// they were canceled in the end.
+func (c *chaos) checkUnsaid(records map[string]chaosRecord) {
+	named := map[string][]chaosRecord{}
+	for _, r := range records {
+		named[r.name] = append(named[r.name], r)
+	}
+	for _, j := range c.unsaid {
+		list := named[j.name()]
+		if len(list) == 0 && c.ran(j) != "" {
+			c.t.Errorf("token %d is in no history and ran %q", j.token, c.ran(j))
+		}
+		if len(list) > 1 {
+			c.t.Errorf("token %d was submitted %d times: %v", j.token, len(list), list)
+		}
+		for _, r := range list {
+			if bad := c.fault(j, r); bad != "" {
+				c.tell(r.id, j, "nobody was told of it, and it "+bad, r.line)
+			}
+		}
 	}
 }
 

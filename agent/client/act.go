@@ -62,22 +62,19 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 				continue
 			}
 			if a.kind == startBatch {
-				a.job.launching = true
+				a.job.launch.to(launching)
 				launches = append(launches, a.job)
 				continue
 			}
 			if a.kind == finished && c.mustSweep(a.job) {
-				if !a.job.sweeping {
-					a.job.sweeping = true
+				if a.job.gpus == unswept {
+					a.job.gpus.to(sweeping)
 					go c.sweep(ctx, a.job) // ends with ctx or when the GPUs are free, within leftTime
 				}
 				continue
 			}
-			if a.kind == stuck {
-				a.job.stuck = true
-			}
 			c.perform(n, a, now)
-			if a.job != nil && a.job.stuck && (a.kind == stuck || a.job.done) {
+			if a.job != nil && a.job.end == unkillable && (a.kind == tellStuck || a.job.isOver()) {
 				go c.tellStuck(ctx, a.job) // ends with ctx or with the site's program, within stuckLimit for a step
 			}
 		}
@@ -97,7 +94,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	say := func(us ...cluster.Update) { c.report(n.Name, us...) }
 	switch a.kind {
 	case confirm:
-		h.confirmed = true
+		h.launch.to(confirmed)
 		if h.job.RunsScript() && h.job.Alloc.Shares[0].Node == h.node {
 			c.stage(h)
 		}
@@ -105,7 +102,7 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	case batchOver:
 		c.batchOver(n, h)
 	case finished:
-		h.done = true
+		h.launch.to(clean)
 		if u, ok := c.batchEnd(h); ok {
 			say(u)
 		}
@@ -117,12 +114,12 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		say(u)
 		c.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
-		h.done = true
+		h.launch.to(clean)
 		c.free()
 		say(c.update(h, cluster.JobLost))
 	case term:
-		h.termed = true
-		if h.frozen {
+		h.end.to(termed)
+		if h.pause == frozen {
 			c.freeze(h, false) // else it would not hear of it
 		}
 		c.announceEnd(h, now)
@@ -131,15 +128,10 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	case kill:
 		h.kill(now)
 		c.killAll(h)
-	case stop:
-		h.stopping = now
-		c.signalTasks(h, syscall.SIGTSTP)
-		c.poke()
-	case freeze:
-		c.freeze(h, true)
-	case thaw:
-		c.freeze(h, false)
-		c.signalTasks(h, syscall.SIGCONT)
+	case tellStuck:
+		h.end.to(unkillable)
+	case stop, freeze, thaw:
+		performPause(c, h, a.kind, now)
 	case deliver:
 		c.deliver(h)
 	case warn:
@@ -149,6 +141,21 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 		c.stray(a.step)
 	case startProlog, startEpilog, prologFailed, startFetch, fetchFailed, killScript:
 		performScript(c, n, a)
+	}
+}
+
+// performPause does an action about a job's suspension. Called with mu held.
+func performPause(c *Client, h *jobHere, kind actionKind, now time.Time) {
+	switch kind {
+	case stop:
+		h.stop(now)
+		c.signalTasks(h, syscall.SIGTSTP)
+		c.poke()
+	case freeze:
+		c.freeze(h, true)
+	case thaw:
+		c.freeze(h, false)
+		c.signalTasks(h, syscall.SIGCONT)
 	}
 }
 
@@ -225,10 +232,11 @@ func (c *Client) signalTasks(h *jobHere, sig syscall.Signal) {
 
 // freeze stops all of the job without its knowing, or lets it go on.
 func (c *Client) freeze(h *jobHere, on bool) {
-	h.frozen = on
-	if !on {
-		h.stopping = time.Time{}
+	next := going
+	if on {
+		next = frozen
 	}
+	h.pause.to(next)
 	for id := range c.stepsOf(h) {
 		c.try("freeze", id, c.cfg.Runner.Freeze(id, on))
 	}
@@ -288,7 +296,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 	if len(st.Tasks) > 0 {
 		t := st.Tasks[0]
 		if t.Lost { // how it ended, nobody knows: as if the node had been lost
-			h.told, h.done = true, true
+			h.launch.to(clean)
 			c.report(n.Name, c.update(h, cluster.JobLost))
 			c.forget(h)
 			return
@@ -306,12 +314,13 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 			c.slog.Warn("a batch script could not be run", "job", h.job.ID, "node", h.node, "err", t.Error)
 		}
 		if t.Fault {
-			h.told, u.Kind, u.Fault = true, cluster.LaunchFailed, true
+			h.launch.to(reported)
+			u.Kind, u.Fault = cluster.LaunchFailed, true
 			c.report(n.Name, u)
 			return
 		}
 	}
-	h.told = true
+	h.launch.to(reported)
 	us := []cluster.Update{
 		u, {Kind: cluster.StepNow, Job: u.Job, Attempt: u.Attempt, At: u.At, Step: c.batchRecord(h, u)},
 	}
@@ -322,11 +331,11 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		}
 	}
 	if len(h.job.Alloc.Shares) == 1 && alive == 0 && c.config.Epilog == "" && !c.mustSweep(h) {
-		h.done = true
+		h.launch.to(clean)
 		us = append(us, c.update(h, cluster.NodeDone))
 	}
 	c.report(n.Name, us...)
-	if h.done {
+	if h.isOver() {
 		c.forget(h) // only now: a crash in between must not lose the exit status
 	}
 }
@@ -334,7 +343,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 // batchEnd is the record of a script that ended because its job was ended.
 func (c *Client) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
 	st := c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node})
-	if st == nil || st.State != step.Ended || h.told || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
+	if st == nil || st.State != step.Ended || h.isReported() || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
 		return u, false
 	}
 	u = c.update(h, cluster.StepNow)
@@ -461,9 +470,11 @@ func (c *Client) launch(ctx context.Context, hs []*jobHere) {
 		if c.have.Get(specs[i].ID) == nil {
 			c.have.Put(specs[i].ID, &step.Status{ID: specs[i].ID, State: step.Starting})
 		}
-		h.launching = false
-		if !h.confirmed && h.job.Phase == cluster.Starting {
-			h.confirmed = true
+		if h.launch != launching {
+			continue // it has ended already, and that was reported
+		}
+		h.launch.to(confirmed)
+		if h.job.Phase == cluster.Starting {
 			c.report(h.node, c.update(h, cluster.NodeReady))
 		}
 	}
@@ -474,7 +485,7 @@ func (c *Client) launchFailed(h *jobHere, err error) {
 	c.slog.Error("a batch script could not be started", "job", h.job.ID, "node", h.node, "err", err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h.launching, h.told = false, true
+	h.launch.to(reported)
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error = err.Error()
 	c.report(h.node, u)

@@ -374,7 +374,10 @@ func wanted(nw api.NodeWork, old map[cluster.JobID]*jobHere, over map[outbox.Att
 		}
 		h := old[j.ID]
 		if h == nil || h.job.Attempt != j.Attempt {
-			h = &jobHere{node: nw.Node, before: begun[key]}
+			h = newHere(nw.Node, j)
+			if begun[key] {
+				h.launch = confirmedBefore
+			}
 		}
 		h.job, h.sisters = j, nil
 		for _, o := range nw.Sisters {

@@ -21,7 +21,7 @@ func here(phase cluster.Phase, nodes ...cluster.NodeName) *jobHere {
 	for _, n := range nodes {
 		j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n})
 	}
-	return &jobHere{node: self, job: j}
+	return newHere(self, j)
 }
 
 func batchStep(state step.State) map[step.ID]*step.Status {
@@ -41,39 +41,40 @@ func TestReconcile(t *testing.T) {
 		{"a new job of one node starts", here(cluster.Starting, self), nil, []actionKind{startBatch}},
 		{
 			"its script is being started",
-			with(here(cluster.Starting, self), func(h *jobHere) { h.launching = true }), nil, nil,
+			with(here(cluster.Starting, self), func(h *jobHere) { h.launch = launching }), nil, nil,
 		},
 		{"it runs but was not confirmed", here(cluster.Starting, self), batchStep(step.Running), []actionKind{confirm}},
 		{"a gang confirms before it starts", here(cluster.Starting, self, "n2"), nil, []actionKind{confirm}},
 		{"a gang starts when all have confirmed",
-			with(here(cluster.Running, self, "n2"), func(h *jobHere) { h.confirmed = true }), nil,
+			with(here(cluster.Running, self, "n2"), func(h *jobHere) { h.launch = confirmed }), nil,
 			[]actionKind{startBatch}},
 		{"a gang that an earlier life confirmed is lost", here(cluster.Running, self, "n2"), nil, []actionKind{lost}},
 		{
 			"only the first node runs the script",
-			with(here(cluster.Running, "n2", self), func(h *jobHere) { h.confirmed = true }), nil, nil,
+			with(here(cluster.Running, "n2", self), func(h *jobHere) { h.launch = confirmed }), nil, nil,
 		},
 		{
 			"a confirmed attempt that is gone is lost, never run twice", here(cluster.Running, self), nil,
 			[]actionKind{lost},
 		},
 		{
-			"all is well", with(here(cluster.Running, self), func(h *jobHere) { h.confirmed = true }),
+			"all is well", with(here(cluster.Running, self), func(h *jobHere) { h.launch = confirmed }),
 			batchStep(step.Running), nil,
 		},
 		{"the script ended", here(cluster.Running, self), batchStep(step.Ended), []actionKind{batchOver}},
 		{
-			"and was told", with(here(cluster.Running, self), func(h *jobHere) { h.told = true }),
+			"and was told", with(here(cluster.Running, self), func(h *jobHere) { h.launch = reported }),
 			batchStep(step.Ended), nil,
 		},
 		{"cancelled: first TERM",
 			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Cancelled }),
 			batchStep(step.Running), []actionKind{term}},
 		{"then patience",
-			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy, h.termed = cluster.Cancelled, true }),
+			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy, h.end = cluster.Cancelled, termed }),
 			batchStep(step.Running), nil},
 		{"then KILL", with(here(cluster.Ending, self), func(h *jobHere) {
-			h.job.EndingWhy, h.termed, h.job.EndingAt = cluster.Cancelled, true, now.Add(-time.Minute)
+			h.job.EndingWhy, h.job.EndingAt = cluster.Cancelled, now.Add(-time.Minute)
+			h.end = termed
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"the script is over: what is left of it may end in its own way",
 			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Completed }),
@@ -83,40 +84,42 @@ func TestReconcile(t *testing.T) {
 			batchStep(step.Running), []actionKind{kill}},
 		{"then once more", with(here(cluster.Ending, self), func(h *jobHere) {
 			h.job.EndingWhy = cluster.Resized
-			h.killing = now.Add(-59 * time.Second)
-			h.killed = now.Add(-killAgain)
+			h.end = killed
+			h.killedFirst = now.Add(-59 * time.Second)
+			h.killedLast = now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"then it is told", with(here(cluster.Ending, self), func(h *jobHere) {
 			h.job.EndingWhy = cluster.Resized
-			h.killing = now.Add(-60 * time.Second)
-			h.killed = now.Add(-killAgain)
-		}), batchStep(step.Running), []actionKind{stuck}},
+			h.end = killed
+			h.killedFirst = now.Add(-60 * time.Second)
+			h.killedLast = now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{tellStuck}},
 		{"once, and killed on", with(here(cluster.Ending, self), func(h *jobHere) {
 			h.job.EndingWhy = cluster.Resized
-			h.killing = now.Add(-60 * time.Second)
-			h.killed = now.Add(-killAgain)
-			h.stuck = true
+			h.end = unkillable
+			h.killedFirst = now.Add(-60 * time.Second)
+			h.killedLast = now.Add(-killAgain)
 		}), batchStep(step.Running), []actionKind{kill}},
 		{"clean", here(cluster.Ending, self), nil, []actionKind{finished}},
-		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.done = true }), nil, nil},
+		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.launch = clean }), nil, nil},
 		{"suspended: first TSTP", here(cluster.Suspended, self), batchStep(step.Running), []actionKind{stop}},
 		{
 			"then patience",
-			with(here(cluster.Suspended, self), func(h *jobHere) { h.stopping = now.Add(-time.Second) }),
+			with(here(cluster.Suspended, self), func(h *jobHere) { h.stop(now.Add(-time.Second)) }),
 			batchStep(step.Running), nil,
 		},
 		{
 			"then it is frozen",
-			with(here(cluster.Suspended, self), func(h *jobHere) { h.stopping = now.Add(-2 * time.Second) }),
+			with(here(cluster.Suspended, self), func(h *jobHere) { h.stop(now.Add(-2 * time.Second)) }),
 			batchStep(step.Running), []actionKind{freeze},
 		},
 		{
 			"resumed before that",
-			with(here(cluster.Running, self), func(h *jobHere) { h.stopping = now.Add(-time.Second) }),
+			with(here(cluster.Running, self), func(h *jobHere) { h.stop(now.Add(-time.Second)) }),
 			batchStep(step.Running), []actionKind{thaw},
 		},
 		{
-			"resumed", with(here(cluster.Running, self), func(h *jobHere) { h.frozen = true }),
+			"resumed", with(here(cluster.Running, self), func(h *jobHere) { h.pause = frozen }),
 			batchStep(step.Running), []actionKind{thaw},
 		},
 		{"a signal",
@@ -149,7 +152,7 @@ func TestReconcile(t *testing.T) {
 func TestReconcileWarns(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	h := here(cluster.Running, self)
-	h.confirmed = true
+	h.launch = confirmed
 	h.job.Limit, h.job.Spec.Signal = 2*time.Minute, cluster.Signal{Num: 10, Before: 30 * time.Second}
 	jobs := map[cluster.JobID]*jobHere{1: h}
 	actions, again := reconcile(jobs, batchStep(step.Running), &cfg, now)

@@ -29,7 +29,7 @@ type gpusOfJobs struct {
 // mustSweep reports whether a job's GPUs are still to be looked at before its node is done. Called with mu held.
 func (c *Client) mustSweep(h *jobHere) bool {
 	sh, ok := h.job.Share(h.node)
-	return c.cfg.GPUs != nil && !h.swept && ok && !sh.GPUs.Empty()
+	return c.cfg.GPUs != nil && h.gpus != swept && ok && !sh.GPUs.Empty()
 }
 
 // sweep looks at the GPUs of a job that is over, until they are free or that has taken too long.
@@ -73,7 +73,7 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	}
 	c.forgetSettings(sweep.Clean(list, faults))
 	c.mu.Lock()
-	h.swept = true
+	h.gpus.to(swept)
 	c.mu.Unlock()
 	c.poke()
 }
@@ -195,7 +195,7 @@ func (c *Client) freshBoards(n *node, old map[cluster.JobID]*jobHere) (out []str
 // settingsToRestore is what a job's GPU was set to, nothing if another job has it too. Called with mu held.
 func (c *Client) settingsToRestore(n *node, h *jobHere, b string) gpu.Settings {
 	for _, o := range n.jobs {
-		if o != h && !o.swept && !o.done && slices.Contains(boards(n, o.job), b) {
+		if o != h && o.gpus != swept && !o.isOver() && slices.Contains(boards(n, o.job), b) {
 			return nil
 		}
 	}

@@ -40,13 +40,10 @@ func meterRig(t testing.TB, freq string, gpus int) *Client {
 	for i := range gpus {
 		share.GPUs = share.GPUs.Union(cluster.NewIDSet(i))
 	}
-	c.nodes["n1"].jobs[7] = &jobHere{
-		node: "n1",
-		job: &cluster.Job{
-			ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{AcctgFreq: freq}},
-			Alloc: &cluster.Alloc{Shares: []cluster.Share{share}},
-		},
-	}
+	c.nodes["n1"].jobs[7] = newHere("n1", &cluster.Job{
+		ID: 7, Spec: &cluster.JobSpec{Layout: &cluster.Layout{AcctgFreq: freq}},
+		Alloc: &cluster.Alloc{Shares: []cluster.Share{share}},
+	})
 	return c
 }
 

@@ -51,7 +51,7 @@ func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (
 	c.mu.Unlock()
 	switch {
 	case refused == nil && q.Step == nil:
-		return api.LedResponse{Job: h.job}, !h.done, nil
+		return api.LedResponse{Job: h.job}, !h.isOver(), nil
 	case refused != nil && (refused.Code != cluster.NotFound || who.Role == cluster.RoleNode):
 		return led, false, refused // no node speaks for users whose jobs have ended
 	}
@@ -63,7 +63,7 @@ func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (
 		return led, false, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", q.Job,
 			led.Job.Spec.User)
 	}
-	return led, refused == nil && !h.done, nil
+	return led, refused == nil && !h.isOver(), nil
 }
 
 // jobOnNode finds a job on the node that is asked, or on its first. Called with mu held.
@@ -227,7 +227,7 @@ func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.Tail
 // writes reports whether a job, or its step, may still write on a node. Called with mu held.
 func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
 	n := c.nodes[name]
-	if n == nil || n.jobs[q.Job] == nil || n.jobs[q.Job].done {
+	if n == nil || n.jobs[q.Job] == nil || n.jobs[q.Job].isOver() {
 		return false
 	}
 	if q.Step == nil {

@@ -33,7 +33,8 @@ func TestOwnFolderOver(t *testing.T) {
 			cfg: Config{Dialect: plainDialect{}, Sampler: &usage.Sampler{}}}
 		for _, done := range []bool{false, true} {
 			want := runs
-			if h.done = done; done {
+			if done {
+				h.launch = clean
 				want = "went with the job"
 			}
 			w, err := c.writtenBy(context.Background(), api.Caller{}, api.TailRequest{Job: 1})
@@ -86,7 +87,7 @@ func TestUntilOver(t *testing.T) {
 		if at(job) || !at(ofStep) {
 			t.Error("the step is over, the job goes on")
 		}
-		change(func() { h.done = true })
+		change(func() { h.launch = clean })
 		if !at(job) {
 			t.Error("the job is over")
 		}

@@ -157,7 +157,7 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
 					who.Member, id)
 			}
-			if h.job.Phase == cluster.Ending || h.done {
+			if h.job.Phase == cluster.Ending || h.isOver() {
 				return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
 			}
 			return h, nil

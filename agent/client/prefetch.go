@@ -24,7 +24,7 @@ func prefetch(h *jobHere, own *step.Status, before actionKind, done bool) (next 
 	switch {
 	case !done:
 		return before, false
-	case h.job.Spec.Prefetch == nil || h.job.Phase != cluster.Starting || h.confirmed || h.before:
+	case h.job.Spec.Prefetch == nil || h.job.Phase != cluster.Starting || h.hasBegun():
 		return nothing, true
 	case own == nil:
 		return startFetch, false
@@ -92,7 +92,7 @@ func refuseFetch(c *Client, n *node, h *jobHere) {
 	why := strings.TrimSpace(string(text[:min(len(text), maxSaid)]))
 	why = "failed to import docker image: " + cmp.Or(why, fmt.Sprint(st.ScriptEnd()))
 	c.slog.Warn("a job's image can not be had", "job", h.job.ID, "node", h.node, "err", why)
-	h.told = true
+	h.launch.to(reported)
 	u := c.update(h, cluster.BatchOver)
 	u.Error, u.Exit = why, cluster.ExitStatus{Signal: launchFailedSignal}
 	c.report(n.Name, u)

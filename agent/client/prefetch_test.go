@@ -11,7 +11,7 @@ import (
 func TestPrefetch(t *testing.T) {
 	wants := &cluster.JobSpec{Layout: &cluster.Layout{}}
 	wants.Prefetch = &cluster.Prefetch{Image: "r#i"}
-	waits := jobHere{job: &cluster.Job{Phase: cluster.Starting, Spec: wants}}
+	waits := *newHere(self, &cluster.Job{Phase: cluster.Starting, Spec: wants})
 	with := func(change func(*jobHere)) *jobHere {
 		h := waits
 		change(&h)
@@ -30,8 +30,8 @@ func TestPrefetch(t *testing.T) {
 		"running":   {&waits, status(step.Running, 0), nothing, false},
 		"there":     {&waits, status(step.Ended, 0), nothing, true},
 		"refused":   {&waits, status(step.Ended, 1), fetchFailed, false},
-		"confirmed": {with(func(h *jobHere) { h.confirmed = true }), nil, nothing, true},
-		"before":    {with(func(h *jobHere) { h.before = true }), nil, nothing, true},
+		"confirmed": {with(func(h *jobHere) { h.launch = confirmed }), nil, nothing, true},
+		"before":    {with(func(h *jobHere) { h.launch = confirmedBefore }), nil, nothing, true},
 		"not asked": {with(func(h *jobHere) {
 			h.job = &cluster.Job{Phase: cluster.Starting, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}
 		}), nil, nothing, true},

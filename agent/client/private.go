@@ -99,7 +99,7 @@ func (c *Client) leave(h *jobHere) {
 // worksHere reports whether a job's user has another one on the node.
 func (c *Client) worksHere(n *node, but *jobHere) bool {
 	for _, o := range n.jobs {
-		if o != but && !o.done && o.job.Spec.UID == but.job.Spec.UID {
+		if o != but && !o.isOver() && o.job.Spec.UID == but.job.Spec.UID {
 			return true
 		}
 	}

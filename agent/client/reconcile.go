@@ -16,34 +16,14 @@ type jobHere struct {
 	node      cluster.NodeName
 	job       *cluster.Job
 	sisters   []*cluster.Job // other components of a heterogeneous job: all of them, or the leader
-	confirmed bool
-	before    bool      // an earlier life of this client confirmed it
-	staged    bool      // a gang led here, confirmed under the present supervisor
-	launching bool      // the batch script is being fetched and started
-	termed    bool      // TERM was sent
-	killed    time.Time // KILL was sent last
-	killing   time.Time // and first
-	stuck     bool      // processes have outlived that for too long, and this is known
-	signalled int       // number of the last signal delivered
-	nextStep  int       // number of the next step
-	nextCast  int       // and of the next that only puts files on nodes
-	warned    bool      // --signal was sent
-	stopping  time.Time // TSTP was sent: it will be frozen
-	frozen    bool
-	told      bool         // the batch script's end was reported
-	done      bool         // clean, and said so
-	sweeping  bool         // its GPUs are being looked at
-	swept     bool         // they are free, or it is known why not
-	display   *x11.Display // of its submitter's X server; nil: none
-	ear       *ear         // its salloc hears what it is told; nil: none does
-}
-
-// kill notes that everything is killed.
-func (h *jobHere) kill(now time.Time) {
-	h.killed = now
-	if h.killing.IsZero() {
-		h.killing = now
-	}
+	sides                    // how far it has come here
+	staged    bool           // a gang led here, confirmed under the present supervisor
+	warned    bool           // --signal was sent
+	signalled int            // number of the last signal delivered
+	nextStep  int            // number of the next step
+	nextCast  int            // and of the next that only puts files on nodes
+	display   *x11.Display   // of its submitter's X server; nil: none
+	ear       *ear           // its salloc hears what it is told; nil: none does
 }
 
 // actionKind is what to do next for a job on a node.
@@ -68,7 +48,7 @@ const (
 	startFetch
 	fetchFailed
 	startEpilog
-	stuck      // processes outlive KILL: tell of them
+	tellStuck  // processes outlive KILL: tell of them
 	killScript // the prolog or epilog takes too long
 	nothing    // wait
 )
@@ -146,7 +126,7 @@ func (r *comparison) live(h *jobHere) []action {
 	switch {
 	case ready:
 		return runActions(h, r.batch[h.job.ID], r.cfg, r.now, r.again)
-	case !h.told && !h.done:
+	case !h.isReported():
 		return []action{{kind: next, job: h}}
 	}
 	return nil
@@ -155,7 +135,7 @@ func (r *comparison) live(h *jobHere) []action {
 // ending is what a job that is to end needs.
 func (r *comparison) ending(h *jobHere) []action {
 	alive := r.alive[h.job.ID]
-	next, ready := nothing, alive > 0 || h.done || h.launching
+	next, ready := nothing, alive > 0 || h.isOver() || h.launch == launching
 	switch {
 	case ready:
 	case unfinished(r.script(h, prologStep), r.script(h, fetchStep)):
@@ -175,7 +155,7 @@ func unfinished(own ...*step.Status) bool {
 }
 
 func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
-	if h.told || h.done {
+	if h.isReported() {
 		return nil // the servers will say that the job ends
 	}
 	add := func(k actionKind) { out = append(out, action{kind: k, job: h}) }
@@ -215,7 +195,7 @@ func launchAction(h *jobHere, batch *step.Status) actionKind {
 	if batch != nil && batch.State == step.Ended {
 		return batchOver
 	}
-	if h.launching {
+	if h.launch == launching {
 		return nothing
 	}
 	if isBatch && batch == nil && mayStart {
@@ -224,7 +204,7 @@ func launchAction(h *jobHere, batch *step.Status) actionKind {
 		}
 		return startBatch
 	}
-	if j.Phase == cluster.Starting && !h.confirmed {
+	if j.Phase == cluster.Starting && h.launch != confirmed {
 		return confirm
 	}
 	return nothing
@@ -233,9 +213,9 @@ func launchAction(h *jobHere, batch *step.Status) actionKind {
 // begunBefore reports whether the script of a job, of which no step is here, has begun once.
 func (h *jobHere) begunBefore(single bool) bool {
 	if single {
-		return h.job.Phase != cluster.Starting || h.confirmed || h.before
+		return h.job.Phase != cluster.Starting || h.hasBegun()
 	}
-	return !h.confirmed && !h.staged
+	return h.launch != confirmed && !h.staged
 }
 
 // suspension is what to do for a job to be suspended as it should be, or when. Its tasks are told a while before
@@ -243,14 +223,14 @@ func (h *jobHere) begunBefore(single bool) bool {
 func suspension(h *jobHere, cfg *cluster.Config, now time.Time) (k actionKind, at time.Time) {
 	suspended := h.job.Phase == cluster.Suspended
 	switch {
-	case suspended && h.frozen || !suspended && !h.frozen && h.stopping.IsZero():
+	case suspended && h.pause == frozen, !suspended && h.pause == going:
 		return nothing, at
 	case !suspended:
 		return thaw, at
-	case h.stopping.IsZero():
+	case h.pause == going:
 		return stop, at
 	}
-	if at = h.stopping.Add(cfg.Preempt.StopsAfter()); at.After(now) {
+	if at = h.stoppedAt.Add(cfg.Preempt.StopsAfter()); at.After(now) {
 		return nothing, at
 	}
 	return freeze, at
@@ -266,7 +246,7 @@ func warnAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 }
 
 func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
-	if h.done || h.launching {
+	if h.isOver() || h.launch == launching {
 		return nil
 	}
 	if alive == 0 {
@@ -274,7 +254,7 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 	}
 	gentle := h.job.EndingWhy.Gentle() // also where the script has ended by itself, and left steps behind
 	deadline := h.job.EndingAt.Add(cfg.KillWait)
-	if gentle && !h.termed {
+	if gentle && h.end == untouched {
 		sooner(deadline)
 		return []action{{kind: term, job: h}}
 	}
@@ -282,23 +262,25 @@ func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, soone
 		sooner(deadline)
 		return nil
 	}
-	if at := h.killing.Add(cmp.Or(cfg.Unkillable.After, unkillable)); !h.killing.IsZero() && !h.stuck {
+	if h.end == killed {
+		at := h.killedFirst.Add(cmp.Or(cfg.Unkillable.After, unkillableAfter))
 		if !now.Before(at) {
-			sooner(h.killed.Add(killAgain))
-			return []action{{kind: stuck, job: h}}
+			sooner(h.killedLast.Add(killAgain))
+			return []action{{kind: tellStuck, job: h}}
 		}
 		sooner(at)
 	}
-	if now.Sub(h.killed) >= killAgain {
+	if now.Sub(h.killedLast) >= killAgain {
 		sooner(now.Add(killAgain))
 		return []action{{kind: kill, job: h}}
 	}
-	sooner(h.killed.Add(killAgain))
+	sooner(h.killedLast.Add(killAgain))
 	return nil
 }
 
-// unkillable is how long processes may outlive KILL before it is told, where nothing else is configured, as in Slurm.
-const unkillable = 60 * time.Second
+// unkillableAfter is how long processes may outlive KILL before it is told, where nothing else is configured, as in
+// Slurm.
+const unkillableAfter = 60 * time.Second
 
 // killAgain is how long processes may take to vanish before they are killed once more.
 const killAgain = 5 * time.Second

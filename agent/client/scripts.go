@@ -28,7 +28,7 @@ func ours(id step.ID) bool { return id.Step <= prologStep && id.Step >= fetchSte
 // prolog says what is to be done about the prolog before a job goes on, and whether it may.
 func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
 	switch {
-	case cfg.Prolog == "" || h.job.Phase != cluster.Starting || h.confirmed || h.before:
+	case cfg.Prolog == "" || h.job.Phase != cluster.Starting || h.hasBegun():
 		return 0, true
 	case own == nil:
 		return startProlog, false
@@ -103,7 +103,7 @@ func (c *Client) script(h *jobHere, which int) *step.Status {
 func (c *Client) takeBackProlog(n *node, h *jobHere) {
 	st := c.script(h, prologStep)
 	c.slog.Error("the prolog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())
-	h.told = true
+	h.launch.to(reported)
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error, u.Fault = cluster.PrologError, true
 	c.report(n.Name, u)

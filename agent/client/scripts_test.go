@@ -13,7 +13,7 @@ import (
 func TestScripts(t *testing.T) {
 	now := time.Now()
 	cfg := &cluster.Config{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute}
-	h := &jobHere{job: &cluster.Job{Phase: cluster.Starting}}
+	h := newHere(self, &cluster.Job{Phase: cluster.Starting})
 	status := func(state step.State, age time.Duration, code int, text string) *step.Status {
 		return &step.Status{
 			State: state,
@@ -47,7 +47,8 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: epilog %d, clean %v", name, next, clean)
 		}
 	}
-	if _, ready := prolog(&jobHere{job: h.job, confirmed: true}, nil, cfg, now, nil); !ready {
+	h.launch = confirmed
+	if _, ready := prolog(h, nil, cfg, now, nil); !ready {
 		t.Error("a job that was confirmed waits for a prolog")
 	}
 }

@@ -35,10 +35,10 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 		out.NextJob = max(out.NextJob, id+1)
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: name}
 		_, over := c.over[key]
-		if h.done || h.told || over || c.journal.Has(key) {
+		if h.isReported() || over || c.journal.Has(key) {
 			continue
 		}
-		if h.confirmed || h.before || runs[id] == h.job.Attempt {
+		if h.isConfirmed() || runs[id] == h.job.Attempt {
 			out.Jobs = append(out.Jobs, h.job)
 			delete(runs, id)
 		}

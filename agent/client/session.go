@@ -100,7 +100,7 @@ func (c *Client) beginSession(s session) error {
 		return err
 	}
 	here := c.nodes[h.node].jobs[id.Job] == h
-	if here && !h.done && h.job.Phase != cluster.Ending {
+	if here && !h.isOver() && h.job.Phase != cluster.Ending {
 		return nil
 	}
 	if c.have.Get(id) == nil { // what ended the job may have found nothing yet
@@ -156,9 +156,9 @@ func (c *Client) awaitJob(ctx context.Context, user string) {
 func (h *jobHere) takesSessions() bool {
 	switch h.job.Phase {
 	case cluster.Running, cluster.Suspended:
-		return !h.done
+		return !h.isOver()
 	case cluster.Starting:
-		return !h.done && (h.confirmed || h.launching || h.before)
+		return h.hasBegun() && !h.isOver()
 	}
 	return false
 }

@@ -52,7 +52,7 @@ func TestSessionAwaitsJob(t *testing.T) {
 		close(waited)
 	}()
 	h := here(cluster.Starting, self)
-	h.job.Spec.User, h.confirmed = "alice", true
+	h.job.Spec.User, h.launch = "alice", confirmed
 	cl.mu.Lock()
 	cl.nodes[self].jobs[1] = h
 	close(cl.arrived)
@@ -67,10 +67,13 @@ func TestSessionAwaitsJob(t *testing.T) {
 // A job takes sessions in as soon as this client has confirmed it: users see that it runs before this client is
 // told so.
 func TestNewest(t *testing.T) {
-	job := func(id cluster.JobID, phase cluster.Phase, confirmed bool) *jobHere {
+	job := func(id cluster.JobID, phase cluster.Phase, isConfirmed bool) *jobHere {
 		h := here(phase, self)
-		h.job.ID, h.job.Started, h.confirmed = id, now, confirmed
+		h.job.ID, h.job.Started = id, now
 		h.job.Spec.User = "ann"
+		if isConfirmed {
+			h.launch = confirmed
+		}
 		return h
 	}
 	for _, c := range []struct {
@@ -143,7 +146,7 @@ func TestAdoptOrder(t *testing.T) {
 			calls: []string{"start", "killed"}, known: true, fails: true,
 		},
 		{name: "the job is over and forgotten meanwhile", start: func(c *Client, h *jobHere) error {
-			h.done = true
+			h.launch = clean
 			c.have.Drop(id)
 			return nil
 		}, calls: []string{"start", "killed"}, known: true, fails: true},

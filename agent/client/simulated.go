@@ -85,30 +85,30 @@ func (d *Simulated) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config
 		}
 		switch a.kind {
 		case startBatch:
-			h.confirmed = true
+			h.launch.to(confirmed)
 			out = append(out, Action{Do: Launch, Job: h.job})
 		case confirm:
-			h.confirmed = true
+			h.launch.to(confirmed)
 			tell(cluster.NodeReady)
 		case batchOver:
-			h.told = true
+			h.launch.to(reported)
 			if len(h.job.Alloc.Shares) > 1 {
 				tell(cluster.BatchOver)
 				continue
 			}
-			h.done = true
+			h.launch.to(clean)
 			tell(cluster.BatchOver, cluster.NodeDone)
 		case finished:
-			h.done = true
+			h.launch.to(clean)
 			tell(cluster.NodeDone)
 		case lost:
-			h.done = true
+			h.launch.to(clean)
 			tell(cluster.JobLost)
 		case term:
-			h.termed = true
+			h.end.to(termed)
 			out = append(out, Action{Do: Term, Job: h.job})
-		case stuck:
-			h.stuck = true // what follows is about the machine
+		case tellStuck:
+			h.end.to(unkillable) // what follows is about the machine
 		case kill:
 			h.kill(now)
 			out = append(out, Action{Do: Kill, Job: h.job})

@@ -116,10 +116,10 @@ func (c *Client) orphaned(ls *liveStep) {
 	}
 	first := ls.lead
 	h := c.nodes[first].jobs[ls.record.ID.Job]
-	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.told {
+	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.isReported() {
 		return
 	}
-	h.told = true
+	h.launch.to(reported)
 	u := c.update(h, cluster.BatchOver)
 	u.Exit = ls.record.Exit
 	c.report(first, u)
@@ -172,7 +172,7 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 // killOrphan kills a step whose srun has died while its script goes on.
 func (c *Client) killOrphan(ls *liveStep) {
 	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
-	if h == nil || h.job.Phase != cluster.Running || h.told {
+	if h == nil || h.job.Phase != cluster.Running || h.isReported() {
 		ls.endedBy = nil
 		return
 	}

@@ -56,7 +56,7 @@ func TestStepExpires(t *testing.T) {
 			ID: 1, Attempt: 1, Phase: c.phase,
 			Spec: &cluster.JobSpec{Kind: c.kind, Layout: &cluster.Layout{}},
 		}
-		cl.nodes[self].jobs = map[cluster.JobID]*jobHere{1: {node: self, job: j}}
+		cl.nodes[self].jobs = map[cluster.JobID]*jobHere{1: newHere(self, j)}
 		ls := &liveStep{
 			record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Started: began, Limit: c.limit},
 			ids:    []step.ID{id}, lead: self,

@@ -120,7 +120,7 @@ func (c *Client) await(ctx context.Context, conditions ...chan struct{}) error {
 // jobLedHere finds a live job whose first node is one of this client's, and that is not ending.
 func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Error) {
 	h, err := c.jobKeptHere(id, who)
-	if err == nil && (h.job.Phase == cluster.Ending || h.told) {
+	if err == nil && (h.job.Phase == cluster.Ending || h.isReported()) {
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
 	}
 	return h, err

@@ -32,9 +32,9 @@ func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 	c.mu.Lock()
 	var faults []cluster.Fault
 	var steps []int
-	after, program, over := cmp.Or(c.config.Unkillable.After, unkillable), c.config.Unkillable.Program, h.done
+	after, program, over := cmp.Or(c.config.Unkillable.After, unkillableAfter), c.config.Unkillable.Program, h.isOver()
 	for _, id := range sortedJobs(c.nodes[h.node].jobs) {
-		if o := c.nodes[h.node].jobs[id]; o.stuck && !o.done {
+		if o := c.nodes[h.node].jobs[id]; o.isStuck() {
 			faults = append(faults, cluster.Fault{Kind: cluster.FaultSystem,
 				Part: fmt.Sprintf("job %d", id), Cause: stuckCause, Action: cluster.FaultDrain, Passing: true,
 				Text: fmt.Sprintf("Kill task failed: job %d has processes that outlive SIGKILL by %s", id, after)})

@@ -58,7 +58,7 @@ func x11Job(c *Client, who api.Caller, req []byte) (*jobHere, api.X11Request, er
 	switch phase := h.job.Phase; {
 	case who.UID != h.job.Spec.UID && !who.Admin:
 		return nil, q, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d is not yours", q.Job)
-	case h.done || phase >= cluster.Ending:
+	case h.isOver() || phase >= cluster.Ending:
 		return nil, q, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d does not run any more", q.Job)
 	}
 	return h, q, nil

@@ -48,6 +48,7 @@ func TaskMain(self, args []string) int {
 	}
 	path, err := lookPath(argv[0], getenv(env, "PATH"))
 	if err == nil {
+		argv[0] = path
 		err = &os.PathError{Op: "execve", Path: path, Err: syscall.Exec(path, argv, env)}
 	}
 	a.say("%s", startError(err, "."))

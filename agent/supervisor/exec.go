@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,9 +82,15 @@ func getenv(env []string, name string) string {
 	return ""
 }
 
-// lookPath finds a bare program name as execvp does, with this thread's rights, and if it is nowhere in the path,
-// in the working directory, as Slurm does.
+// lookPath finds a program, with this thread's rights, and says it as Slurm does, which hands it to the program as its
+// own name: one that begins with a dot behind the working directory, a bare one as execvp finds it. One that is
+// nowhere in the path is looked for in the working directory.
 func lookPath(name, path string) (string, error) {
+	if strings.HasPrefix(name, ".") {
+		if dir, err := unix.Getwd(); err == nil {
+			return dir + "/" + name, nil
+		}
+	}
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
@@ -134,22 +141,19 @@ func (j *job) start(t *task, io *stdio) {
 	}
 	env := mergeEnv(j.marked(), task.Env...)
 	env = mergeEnv(env, j.served.take(t.index, io)...)
-	argv := append(j.before[:len(j.before):len(j.before)], task.Argv...)
+	argv := slices.Concat(j.before, task.Argv)
 	if len(argv) == 0 {
 		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
 		return
 	}
-	path := argv[0]
-	if !strings.Contains(path, "/") {
-		did := j.l.become(sp)
-		var err error
-		path, err = lookPath(path, getenv(env, "PATH"))
-		j.l.back(did)
-		if err != nil {
-			s.notStarted(t, io, err)
-			return
-		}
+	did := j.l.become(sp)
+	path, err := lookPath(argv[0], getenv(env, "PATH"))
+	j.l.back(did)
+	if err != nil {
+		s.notStarted(t, io, err)
+		return
 	}
+	argv[0] = path
 	trace := traced{limits: s.different(sp.Rlimits)}
 	if sp.PIDEnv != "" {
 		env = mergeEnv(env, sp.PIDEnv+"=") // no second value elsewhere

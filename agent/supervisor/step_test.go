@@ -222,6 +222,38 @@ func TestMissingDirectory(t *testing.T) {
 	}
 }
 
+// TestOwnName: what a task is told of its own name, as in Slurm: a program found in the path by where it was found, one
+// that begins with a dot behind the working directory, any other as it was said.
+func TestOwnName(t *testing.T) {
+	g := newRig(t)
+	script := []byte("#!/bin/sh\necho $0\n")
+	for _, name := range []string{"p", "d/p", ".p", "bin/found"} {
+		path := filepath.Join(g.own, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, script, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"./p":         g.own + "/./p",
+		".p":          g.own + "/.p",
+		"d/p":         "d/p",
+		"p":           "p",
+		"found":       g.own + "/bin/found",
+		g.own + "/p":  g.own + "/p",
+		"./d/../d//p": g.own + "/./d/../d//p",
+	} {
+		t.Run(name, func(t *testing.T) {
+			sp := g.spec("")
+			sp.Dir, sp.Tasks[0].Argv = g.own, []string{name}
+			sp.Tasks[0].Env = append(sp.Tasks[0].Env, "PATH=/bin:/usr/bin:"+g.own+"/bin")
+			g.run(sp)
+			if got := strings.TrimSpace(g.text(sp.ID)); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestBareNameAndPID(t *testing.T) {
 	g := newRig(t)
 	sp := g.spec("")
