@@ -30,14 +30,14 @@ type given struct {
 	s            *cluster.Snapshot
 	now          time.Time
 	responsive   bool                             // the order of jobs, see order.go
-	meter        *cluster.Meter                   // limits of associations, QOS and partitions; counts what this cycle starts, too
+	meter        *cluster.Meter                   // limits of associations, and what this cycle counts
 	clusterScale *cluster.Scale                   // nil until it is asked for
 	releases     []place.Release                  // when what runs will be over; nil until it is asked for
 	reserved     []*reservedNodes                 // reservations that are not over, by start
 	exclusions   map[exclusionKey]place.Exclusion // see exclusionNow
 	images       place.ImageNodes                 // where images are
 
-	completing      map[*cluster.Partition]*cluster.Job // partitions in which nothing starts, for these jobs are completing
+	completing      map[*cluster.Partition]*cluster.Job // where nothing starts, for these jobs
 	completingNodes place.NodeSet                       // their nodes, which jobs of other partitions do not get either
 }
 
@@ -97,7 +97,7 @@ type shapeBook struct {
 	perUser bool                                           // some shape is one user's, see shapeKey.user
 
 	pass           int                   // number of incremental passes since the full one
-	changedIn      map[cluster.JobID]int // the pass in which a record last changed: earlier members with its number are void
+	changedIn      map[cluster.JobID]int // by record, the pass of its last change: earlier members are void
 	invalidations  []invalidation        // of this pass
 	fullPassShapes int                   // length of list after the full pass
 }

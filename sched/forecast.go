@@ -124,7 +124,11 @@ type plannedShare struct {
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
-	return &forecast{cycle: newCycle(s, now), starts: map[cluster.JobID]Start{}, nodesByMask: map[uint64]place.NodeSet{}}
+	return &forecast{
+		cycle:       newCycle(s, now),
+		starts:      map[cluster.JobID]Start{},
+		nodesByMask: map[uint64]place.NodeSet{},
+	}
 }
 
 // runTo looks at the queue as a full pass does, up to one job or, with 0, as far as starts are planned.

@@ -23,7 +23,7 @@ type component struct {
 	why           cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
 	note          string
 	shapes        []*jobShape
-	limitedShapes []*jobShape              // in none of which a limit lets it start; nil if it is not limits that keep it
+	limitedShapes []*jobShape              // in which limits keep it from starting; nil if others do
 	preemptible   []map[cluster.JobID]bool // by shape, those that it may make leave
 	fits          int                      // index of the shape that it fits with
 	alloc         *cluster.Alloc
@@ -120,7 +120,8 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 		return why, ""
 	}
 	one := comp.shapes[0].part
-	if !slices.ContainsFunc(comp.shapes, func(shape *jobShape) bool { return shape.part != one }) { // else nobody knows whose limits count
+	elsewhere := func(shape *jobShape) bool { return shape.part != one }
+	if !slices.ContainsFunc(comp.shapes, elsewhere) { // else nobody knows whose limits count
 		meter.Start(comp.job, one.Name, nil) // the next ones run beside it
 	}
 	return cluster.NoReason, ""
@@ -303,7 +304,9 @@ const maxPlanRounds = 16
 
 // planTogether finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // planned start; nil if none is found.
-func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []place.Release, avoid componentExclusion) *place.PlannedStart {
+func (c *cycle) planTogether(
+	lead *cluster.Job, comps []*component, ends []place.Release, avoid componentExclusion,
+) *place.PlannedStart {
 	var at time.Time
 	for range maxPlanRounds {
 		latest, ok := c.planInTurn(comps, ends, avoid)
@@ -452,7 +455,8 @@ func (f *forecast) planLaterHet(lead *cluster.Job) *place.PlannedStart {
 	var comps []*component
 	for _, o := range f.s.Components(lead) {
 		switch f.starts[o.ID].Why {
-		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
+		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources:
+		case cluster.WaitNodeNotAvail, cluster.WaitReservation:
 		case cluster.WaitBegin:
 			from = laterOf(from, BeginsAt(o))
 		default:

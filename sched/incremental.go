@@ -345,7 +345,8 @@ func waitsAsDecided(was, is *cluster.Job, said *cluster.Decision) bool {
 		return false
 	}
 	if said != nil {
-		return said.Start == nil && is.Wait == said.Wait && is.WaitNote == said.Note && is.PlannedStart.Equal(said.StartsAt)
+		sameReason := is.Wait == said.Wait && is.WaitNote == said.Note
+		return said.Start == nil && sameReason && is.PlannedStart.Equal(said.StartsAt)
 	}
 	return is.Wait == was.Wait && is.WaitNote == was.WaitNote && is.PlannedStart.Equal(was.PlannedStart)
 }

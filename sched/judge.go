@@ -42,7 +42,8 @@ func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Ti
 		}
 		if p.MaxTime > 0 && spec.LimitMin > p.MaxTime {
 			last = cluster.Errorf(cluster.Invalid, cluster.ErrTimeMin,
-				"a least time limit of %s is above that of partition %s, %s: give a shorter --time-min", spec.LimitMin, name, p.MaxTime)
+				"a least time limit of %s is above that of partition %s, %s: give a shorter --time-min",
+				spec.LimitMin, name, p.MaxTime)
 			continue
 		}
 		not := nodesOutside(s, spec, all, now)

@@ -285,9 +285,8 @@ func TestOverrun(t *testing.T) {
 		b.ScheduleAll()
 		j, _ := b.S.Job(last)
 		list := explain.Job(b.S.Snapshot(), b.Now, last).Causes
-		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (explain.Cause{
-			j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint,
-		}) {
+		want := explain.Cause{Reason: j.Wait, Text: "partition " + j.Spec.Partitions[0] + ": " + c.want, Hint: c.hint}
+		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != want {
 			t.Errorf("%s; %s\ngot  %+v\nwant %s, %s", c.limits, c.jobs, list, c.want, c.hint)
 		}
 	}

@@ -126,8 +126,8 @@ func chooseReservedCores(
 	}
 	if len(each) != max(nodes, 1) {
 		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount,
-			"%s of cores for %s: give one for each", place.Count(len(each), "number", "numbers"), place.Count(max(nodes, 1), "node",
-				"nodes"))
+			"%s of cores for %s: give one for each", place.Count(len(each), "number", "numbers"),
+			place.Count(max(nodes, 1), "node", "nodes"))
 	}
 	if nodes > 0 && len(r.Nodes) == 0 {
 		for i := range all.Size() {
@@ -162,8 +162,8 @@ func chooseReservedCores(
 		case !ok:
 			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)
 		case taken.Nodes[i]:
-			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then",
-				name)
+			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap,
+				"another reservation has node %s then", name)
 		}
 		cpus[k], ok = all.LowestCores(i, each[k], taken, firsts)
 		if !ok {
@@ -176,7 +176,8 @@ func chooseReservedCores(
 // placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not
 // there.
 func placeCores(
-	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *place.FreeSet, taken place.Exclusion, each []int,
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition,
+	all *place.FreeSet, taken place.Exclusion, each []int,
 ) *cluster.Alloc {
 	l := &cluster.Layout{
 		MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features,

@@ -9,15 +9,14 @@ import (
 
 // What most tests here say of package schedtest.
 var (
-	epoch             = schedtest.Epoch
-	strictOrderConfig = schedtest.StrictOrder
-	nodeName          = schedtest.NodeName
-	node              = schedtest.Node
-	machine           = schedtest.Machine
-	numbered          = schedtest.Numbered
-	names             = schedtest.Names
-	ask               = schedtest.Ask
-	twoLeaves         = schedtest.TwoLeaves
+	epoch     = schedtest.Epoch
+	nodeName  = schedtest.NodeName
+	node      = schedtest.Node
+	machine   = schedtest.Machine
+	numbered  = schedtest.Numbered
+	names     = schedtest.Names
+	ask       = schedtest.Ask
+	twoLeaves = schedtest.TwoLeaves
 )
 
 // testbed is a cluster whose jobs are scheduled here.
