@@ -340,12 +340,12 @@ func sumGRES(list []cluster.GRES) (n int64) {
 
 // mayUse reports whether the node is one the job may use at all.
 func (d *Demand) mayUse(n *cluster.Node) bool {
-	return !d.isExcluded(n.Name) && d.suitsInventory(&n.Inventory)
+	return !d.isExcluded(n) && d.suitsInventory(&n.Inventory)
 }
 
 // isExcluded reports whether the job keeps off a node by name.
-func (d *Demand) isExcluded(name cluster.NodeName) bool {
-	return d.excluded != nil && d.excluded[name]
+func (d *Demand) isExcluded(n *cluster.Node) bool {
+	return d.excluded != nil && d.excluded[n.Name]
 }
 
 // wishesOf lists the ways to meet a job's constraint: those that also meet what it prefers first. Nil

@@ -40,7 +40,7 @@ func (cf *classFit) newNodeFit(fs *FreeSet, planned []*PlannedStart, mask uint64
 	for _, i := range fs.Members(d.part) {
 		n := int32(-1)
 		model := fs.classes.capabilities[nf.index.classAt[i]].model
-		if cf.suits(fs, model) && !d.isExcluded(fs.nodes[i].node.Name) {
+		if cf.suits(fs, model) && !d.isExcluded(fs.nodes[i].node) {
 			n = nf.countOn(int32(i))
 		}
 		nf.tasks[i] = n

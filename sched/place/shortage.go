@@ -146,7 +146,7 @@ var keepers = [...]struct {
 	lack  *lack
 	keeps func(wanting, *NodeFree) bool
 }{
-	{lackExcluded, func(d wanting, free *NodeFree) bool { return d.isExcluded(free.node.Name) }},
+	{lackExcluded, func(d wanting, free *NodeFree) bool { return d.isExcluded(free.node) }},
 	{lackMemory, wanting.exceedsMemory},
 	{lackMake, func(d wanting, free *NodeFree) bool { return !d.mayUse(free.node) }},
 	{lackCompany, func(d wanting, free *NodeFree) bool { return d.hasOthers(free) }},
