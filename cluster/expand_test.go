@@ -99,6 +99,24 @@ func TestExpand(t *testing.T) {
 	w.want(id, Ended)
 }
 
+// TestExpandNamed: a job that asked for its nodes by name gives them as any other; and what has begun to run can be
+// changed when the job that it was to expand is over.
+func TestExpandNamed(t *testing.T) {
+	w := newWorld(t, 3)
+	permitExpand(w)
+	id := w.run(w.submit(nil), 0, "n0")
+	named := func(s *JobSpec) { s.NodeList = []NodeName{"n1"} }
+	more := w.run(expanding(w, id, named), 0, "n1")
+	other := w.run(expanding(w, id, nil), 0, "n2")
+	w.ok(alice, giveAll(more))
+	if got := fmt.Sprint(w.want(id, Running).AllocNodes()); got != "[n0 n1]" {
+		t.Errorf("the job has %s", got)
+	}
+	w.ok(alice, &Cancel{Ref: Ref{Job: id}})
+	name := "renamed"
+	w.ok(alice, &UpdateJob{Ref: Ref{Job: other}, Runs: true, Patch: Patch{Name: &name}})
+}
+
 func TestExpandRefused(t *testing.T) {
 	w := newWorld(t, 4)
 	id := running(w, 1)

@@ -223,7 +223,11 @@ func (p *Patch) admit(t *tx, was, n *Job) error {
 	if err := p.places(t, n, spec); err != nil {
 		return err
 	}
-	admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, *spec)
+	asked := *spec
+	if n.Phase != Pending && spec.Expands() != 0 {
+		asked.Depends = Depends{} // met: the job that it was to expand may be over, or have its nodes
+	}
+	admitted, err := Admit(&Snapshot{*t.tables}, Identity{System: true, UID: spec.UID}, asked)
 	switch {
 	case err != nil:
 		return err

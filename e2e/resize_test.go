@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -135,4 +136,54 @@ salloc: Relinquishing job allocation 2
 		t.Errorf("salloc: %d", code)
 	}
 	expect(t, "the job", d.must("squeue", "-h", "-j", id, "-o", "%D %N"), "2 node-[001-002]")
+}
+
+// TestExpandClients has a job on one client get the nodes of another client. A step on both goes on while the new
+// client's daemon and the leader are killed and come back, and further ones begin there; history has each size.
+func TestExpandClients(t *testing.T) {
+	t.Parallel()
+	conf := t.TempDir() + "/slurm.conf"
+	rewrite(t, conf, "ClusterName=c", "SchedulerParameters=permit_job_expansion")
+	g := fullGroup(t, 2, "--conf", conf)
+	if err := os.Chmod(g.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	user := "--uid=daemon" // root of a client's machine changes no jobs
+	id := g.must("s1", "sbatch", "--parsable", user, "-t30", "-N2", "-w", "c1-[001-002]", "-o", "job.out", "--wrap", `
+until [ -e go ]; do sleep .1; done
+scontrol update jobid=$SLURM_JOB_ID numnodes=ALL
+. ./slurm_job_${SLURM_JOB_ID}_resize.sh
+srun -J all -N4 -n4 --overlap sh -c 'until [ -e end ]; do sleep .1; done; echo all on $SLURMD_NODENAME' &
+until [ -e more ]; do sleep .1; done
+srun -N2 -n2 -w c2-[001-002] --overlap sh -c 'echo more on $SLURMD_NODENAME of $SLURM_JOB_NUM_NODES'
+touch end
+wait`)
+	g.wait("the job", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%t") == "R" })
+	g.must("s2", "salloc", user, "--no-shell", "-J", "donor", "-d", "expand:"+id, "-t5", "-N2", "-w", "c2-[001-002]")
+	donor := strings.TrimSpace(g.must("s1", "squeue", "-h", "-n", "donor", "-o", "%i"))
+	g.must("s3", "scontrol", "update", "jobid="+donor, "numnodes=0")
+	size := func() string { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%t %D %N") }
+	expect(t, "the job", size(), "R 4 c1-[001-002],c2-[001-002]")
+	rewrite(t, g.dir+"/go")
+	steps := func() string { return g.must("s1", "squeue", "-h", "-s", "-j", id, "-o", "%j %N") }
+	g.wait("the step on both clients",
+		func() bool { return strings.Contains(steps(), "all c1-[001-002],c2-[001-002]") })
+	leader := g.leader("s1")
+	g.at["c2"].kill()
+	g.at[leader].kill()
+	g.start("c2")
+	g.start(leader)
+	g.wait("all of them", func() bool {
+		out, _, code := g.run("s1", "sinfo", "-h", "-t", "alloc,mix", "-o", "%D")
+		return code == 0 && strings.TrimSpace(out) == "4"
+	})
+	expect(t, "the job afterwards", size(), "R 4 c1-[001-002],c2-[001-002]")
+	rewrite(t, g.dir+"/more")
+	g.wait("its end", func() bool { return g.must("s1", "squeue", "-h") == "" })
+	_, out, _ := strings.Cut(g.read(t, "job.out"), "resize.csh\n")
+	expect(t, "steps", sorted(out), "all on c1-001\nall on c1-002\nall on c2-001\nall on c2-002\n"+
+		"more on c2-001 of 4\nmore on c2-002 of 4\n")
+	expect(t, "history", g.must("s2", "sacct", "-nXPD", "-j", id+","+donor, "-o", "jobid,state,nodelist"),
+		id+"|RESIZING|c1-[001-002]\n"+donor+"|RESIZING|c2-[001-002]\n"+
+			id+"|COMPLETED|c1-[001-002],c2-[001-002]\n"+donor+"|COMPLETED|None assigned")
 }

@@ -18,7 +18,7 @@ import (
 func mixedQueue(b testing.TB, pending int) *testbed {
 	bed := newTestbed(b, 1000)
 	for i := range pending {
-		bed.submit(func(s *cluster.JobSpec) {
+		bed.Submit(func(s *cluster.JobSpec) {
 			s.Limit = time.Duration(10+i%50) * time.Minute
 			switch i % 7 {
 			case 0:
@@ -41,17 +41,17 @@ func mixedQueue(b testing.TB, pending int) *testbed {
 func BenchmarkSchedule(b *testing.B) {
 	for _, pending := range []int{10_000, 100_000} {
 		bed := mixedQueue(b, pending)
-		snap := bed.s.Snapshot()
+		snap := bed.S.Snapshot()
 		b.Run(fmt.Sprintf("first/%d", pending), func(b *testing.B) {
 			for b.Loop() {
-				Schedule(snap, bed.now)
+				Schedule(snap, bed.Now)
 			}
 		})
-		bed.scheduleAll()
-		snap = bed.s.Snapshot()
+		bed.ScheduleAll()
+		snap = bed.S.Snapshot()
 		b.Run(fmt.Sprintf("idle/%d", pending), func(b *testing.B) {
 			for b.Loop() {
-				Schedule(snap, bed.now)
+				Schedule(snap, bed.Now)
 			}
 		})
 	}
@@ -73,14 +73,14 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*32, i/4*32+31)})
 	}
 	for i := range nodes {
-		bed.apply(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
+		bed.Apply(&cluster.NodeUp{Name: cluster.NodeName(fmt.Sprintf("n%05d", i)), Inventory: inv})
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	if users > 0 {
-		cfg := *bed.s.Config()
+		cfg := *bed.S.Config()
 		cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
-		bed.apply(&cluster.Configure{Config: &cfg})
-		bed.apply(&cluster.ChangeAccounts{
+		bed.Apply(&cluster.Configure{Config: &cfg})
+		bed.Apply(&cluster.ChangeAccounts{
 			Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1}}},
 		})
 		for u := range users {
@@ -94,7 +94,7 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 						Shares: 1, QOS: []string{"normal"},
 						Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: int64(nodes * 64 / users * 15)}}}})
 			}
-			bed.apply(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{
+			bed.Apply(&cluster.ChangeAccounts{Changes: append(changes, cluster.Change{
 				User: &cluster.User{Name: user, DefaultAccount: account},
 			},
 				cluster.Change{
@@ -132,10 +132,10 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 	}
 	for gpus := 0; gpus < nodes*8*9/10; {
 		for range 256 {
-			bed.submit(mixed)
+			bed.Submit(mixed)
 		}
-		ds := Schedule(bed.s.Snapshot(), bed.now)
-		bed.apply(&cluster.Decide{Decisions: ds})
+		ds := Schedule(bed.S.Snapshot(), bed.Now)
+		bed.Apply(&cluster.Decide{Decisions: ds})
 		for _, d := range ds {
 			if d.Start != nil {
 				for _, sh := range d.Start.Shares {
@@ -144,32 +144,32 @@ func fullClusterOf(b testing.TB, nodes, pending, users int) *testbed {
 			}
 		}
 	}
-	for j := range bed.s.Snapshot().Queue() {
-		bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	for j := range bed.S.Snapshot().Queue() {
+		bed.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
 	if users > 0 {
-		bed.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
+		bed.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1,
 			Limits: cluster.Limits{
 				{Name: "MaxTRESPerUser", TRES: "gres/gpu", Max: int64(nodes * 8 * 9 / 10 / users)},
 			}}}}})
 	}
-	bed.submit(func(s *cluster.JobSpec) {
+	bed.Submit(func(s *cluster.JobSpec) {
 		mixed(s)
 		s.Layout = &cluster.Layout{MinNodes: nodes / 3}
 		s.MaxNodes, s.CPUsPerTask, s.Limit = s.MinNodes, 64, 24*time.Hour
 	})
 	for range pending - 1 {
-		bed.submit(mixed)
+		bed.Submit(mixed)
 	}
 	return bed
 }
 
 // parts adds partition long with the nodes of main, and partition quick with so many nodes of its own, which are free.
 func (b *testbed) parts(nodes int) {
-	cfg := *b.s.Config()
+	cfg := *b.S.Config()
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	main, quick := &cfg.Partitions[0], cluster.Partition{Name: "quick", State: cluster.PartitionUp}
-	for n := range b.s.Snapshot().Nodes() {
+	for n := range b.S.Snapshot().Nodes() {
 		main.Nodes = append(main.Nodes, n.Name)
 	}
 	for i := range nodes {
@@ -179,20 +179,20 @@ func (b *testbed) parts(nodes int) {
 	cfg.Partitions = append(cfg.Partitions, quick, cluster.Partition{
 		Name: "long", State: cluster.PartitionUp, Nodes: main.Nodes,
 	})
-	b.apply(&cluster.Configure{Config: &cfg})
+	b.Apply(&cluster.Configure{Config: &cfg})
 	for _, name := range quick.Nodes {
-		b.apply(&cluster.NodeUp{Name: name, Inventory: node(2)})
+		b.Apply(&cluster.NodeUp{Name: name, Inventory: node(2)})
 	}
 }
 
 // settle lets passes follow each other until nothing more starts.
 func (b *testbed) settle() {
 	for {
-		ds := newCycle(b.s.Snapshot(), b.now).fullPass(math.MaxInt)
+		ds := newCycle(b.S.Snapshot(), b.Now).fullPass(math.MaxInt)
 		if len(ds) == 0 {
 			return
 		}
-		b.apply(&cluster.Decide{Decisions: ds})
+		b.Apply(&cluster.Decide{Decisions: ds})
 	}
 }
 
@@ -213,18 +213,18 @@ func BenchmarkPass(b *testing.B) {
 				}
 				switch name {
 				case "ended":
-					for j := range bed.s.Snapshot().Live() {
-						bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-						bed.endJob(j.ID)
+					for j := range bed.S.Snapshot().Live() {
+						bed.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+						bed.EndJob(j.ID)
 						break
 					}
 				case "submitted":
-					bed.submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 64 })
+					bed.Submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 64 })
 				}
-				snap := bed.s.Snapshot()
+				snap := bed.S.Snapshot()
 				var c *cycle
 				for b.Loop() {
-					c = newCycle(snap, bed.now)
+					c = newCycle(snap, bed.Now)
 					c.fullPass(math.MaxInt)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.looked), "ns/job")
@@ -271,7 +271,7 @@ func BenchmarkEvent(b *testing.B) {
 		for name, event := range map[string]func(){
 			"idle": func() {},
 			"waits": func() {
-				bed.submit(func(s *cluster.JobSpec) {
+				bed.Submit(func(s *cluster.JobSpec) {
 					whose(s)
 					s.CPUsPerTask = 64
 					s.MinNodes = 2
@@ -279,16 +279,16 @@ func BenchmarkEvent(b *testing.B) {
 				})
 			},
 			"starts": func() {
-				bed.submit(func(s *cluster.JobSpec) {
+				bed.Submit(func(s *cluster.JobSpec) {
 					whose(s)
 					s.Limit = time.Minute
 					s.Partitions = []string{"quick"}
 				})
 			},
 			"ended": func() {
-				for j := range bed.s.Snapshot().Live() {
-					bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-					bed.endJob(j.ID)
+				for j := range bed.S.Snapshot().Live() {
+					bed.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+					bed.EndJob(j.ID)
 					return
 				}
 			},
@@ -298,11 +298,11 @@ func BenchmarkEvent(b *testing.B) {
 				if bed == nil {
 					bed = fullClusterOf(b, size.nodes, size.pending, size.users)
 					if size.responsive {
-						bed.useResponsiveOrder()
+						bed.UseResponsiveOrder()
 					}
 					bed.parts(100)
 					if size.long > 0 {
-						bed.submit(func(s *cluster.JobSpec) {
+						bed.Submit(func(s *cluster.JobSpec) {
 							s.Partitions = []string{"long"}
 							s.MinNodes = size.long
 							s.CPUsPerTask = 64
@@ -310,12 +310,12 @@ func BenchmarkEvent(b *testing.B) {
 							s.MaxNodes = size.long
 						})
 					}
-					if at := bed.now.Add(size.resv); size.resv > 0 {
-						bed.apply(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance",
+					if at := bed.Now.Add(size.resv); size.resv > 0 {
+						bed.Apply(&cluster.ReservationPut{Reservation: cluster.Reservation{Name: "maintenance",
 							Partition: "main", Nodes: []cluster.NodeName{"n00001"},
 							Start: at, End: at.Add(time.Hour), Users: []string{"root"}, Flags: cluster.ResvMaint}})
 					}
-					bed.now = bed.now.Add(size.waited)
+					bed.Now = bed.Now.Add(size.waited)
 				}
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
@@ -323,7 +323,7 @@ func BenchmarkEvent(b *testing.B) {
 				round := func() {
 					for {
 						last, before := s.last, threadTime()
-						ds := s.Schedule(bed.s.Snapshot(), bed.now)
+						ds := s.Schedule(bed.S.Snapshot(), bed.Now)
 						used += threadTime() - before
 						cycles, full = cycles+1, full+b2i(last == nil || last != s.last)
 						if len(ds) == 0 {
@@ -333,7 +333,7 @@ func BenchmarkEvent(b *testing.B) {
 						for _, d := range ds {
 							starts += b2i(d.Start != nil)
 						}
-						bed.apply(&cluster.Decide{Decisions: ds})
+						bed.Apply(&cluster.Decide{Decisions: ds})
 						b.StartTimer()
 					}
 				}
@@ -368,31 +368,31 @@ func BenchmarkSilentNode(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size.nodes, size.pending), func(b *testing.B) {
 			if bed == nil {
 				bed = fullCluster(b, size.nodes, max(size.pending, 1))
-				bed.useResponsiveOrder()
-				for j := range bed.s.Snapshot().Queue() {
+				bed.UseResponsiveOrder()
+				for j := range bed.S.Snapshot().Queue() {
 					if size.pending == 0 {
-						bed.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+						bed.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 					}
 				}
-				for n := range bed.s.Snapshot().Nodes() { // as it came from the log: with a list of its own
+				for n := range bed.S.Snapshot().Nodes() { // as it came from the log: with a list of its own
 					inv := n.Inventory
 					inv.GPUs = slices.Clone(inv.GPUs)
-					bed.apply(&cluster.NodeUp{Name: n.Name, Inventory: inv})
+					bed.Apply(&cluster.NodeUp{Name: n.Name, Inventory: inv})
 				}
 				bed.settle()
 			}
 			var s Scheduler
-			s.Schedule(bed.s.Snapshot(), bed.now)
+			s.Schedule(bed.S.Snapshot(), bed.Now)
 			k := 0
 			for b.Loop() {
 				b.StopTimer()
-				bed.apply(&cluster.NodeQuiet{
+				bed.Apply(&cluster.NodeQuiet{
 					Nodes: []cluster.NodeName{cluster.NodeName(fmt.Sprintf("n%05d", k/2*7%size.nodes))},
 					Quiet: k%2 == 0,
 				})
 				k++
 				b.StartTimer()
-				s.Schedule(bed.s.Snapshot(), bed.now)
+				s.Schedule(bed.S.Snapshot(), bed.Now)
 			}
 		})
 	}
@@ -409,13 +409,13 @@ func threadTime() time.Duration {
 func BenchmarkCycle(b *testing.B) {
 	bed := mixedQueue(b, 10_000)
 	for _, what := range []string{"first", "settled"} {
-		snap := bed.s.Snapshot()
+		snap := bed.S.Snapshot()
 		b.Run(what, func(b *testing.B) {
 			for b.Loop() {
-				Schedule(snap, bed.now)
+				Schedule(snap, bed.Now)
 			}
 		})
-		bed.scheduleAll()
+		bed.ScheduleAll()
 	}
 }
 
@@ -447,10 +447,10 @@ func BenchmarkFit(b *testing.B) {
 						}
 						beds[empty] = bed
 					}
-					cfg := *bed.s.Config()
+					cfg := *bed.S.Config()
 					cfg.BestFit, cfg.Gradient = false, false
 					word.set(&cfg)
-					bed.apply(&cluster.Configure{Config: &cfg})
+					bed.Apply(&cluster.Configure{Config: &cfg})
 					bed.startAll(b, jobs)
 				})
 			}
@@ -460,12 +460,12 @@ func BenchmarkFit(b *testing.B) {
 
 // clear ends all jobs.
 func (b *testbed) clear() {
-	for j := range b.s.Snapshot().Queue() {
-		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	for j := range b.S.Snapshot().Queue() {
+		b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
-	for j := range b.s.Snapshot().Live() {
-		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
-		b.endJob(j.ID)
+	for j := range b.S.Snapshot().Live() {
+		b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+		b.EndJob(j.ID)
 	}
 }
 
@@ -474,26 +474,26 @@ func (b *testbed) startAll(bench *testing.B, jobs int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var s Scheduler
-	s.Schedule(b.s.Snapshot(), b.now)
+	s.Schedule(b.S.Snapshot(), b.Now)
 	starts, used := 0, time.Duration(0)
 	for bench.Loop() {
 		for k := range jobs {
-			b.submit(func(s *cluster.JobSpec) {
+			b.Submit(func(s *cluster.JobSpec) {
 				s.Limit, s.PerNode, s.CPUsPerTask = time.Minute, []cluster.GRES{{Name: "gpu", Count: 1}}, 1+k%2
 			})
 		}
-		snap, before := b.s.Snapshot(), threadTime()
-		ds := s.Schedule(snap, b.now)
+		snap, before := b.S.Snapshot(), threadTime()
+		ds := s.Schedule(snap, b.Now)
 		used += threadTime() - before
-		b.apply(&cluster.Decide{Decisions: ds})
+		b.Apply(&cluster.Decide{Decisions: ds})
 		for _, d := range ds {
 			if d.Start != nil {
 				starts++
-				b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
-				b.endJob(d.Job)
+				b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: d.Job}})
+				b.EndJob(d.Job)
 			}
 		}
-		s.Schedule(b.s.Snapshot(), b.now) // and sees that they have ended
+		s.Schedule(b.S.Snapshot(), b.Now) // and sees that they have ended
 	}
 	bench.ReportMetric(float64(used.Nanoseconds())/float64(starts), "cpu-ns/start")
 	bench.ReportMetric(float64(starts)/float64(bench.N), "starts/op")

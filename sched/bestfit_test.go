@@ -2,8 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,11 +24,11 @@ func TestBestFit(t *testing.T) {
 		{"priority/multifactor", func(cfg *cluster.Config) { cfg.StrictOrder = false; multifactor(cfg) }, false},
 	} {
 		b := newTestbed(t, 3)
-		cfg := *b.s.Config()
+		cfg := *b.S.Config()
 		c.words(&cfg)
-		b.apply(&cluster.Configure{Config: &cfg})
+		b.Apply(&cluster.Configure{Config: &cfg})
 		on := func(node cluster.NodeName, cpus int, gpus int64) cluster.NodeName {
-			id := b.submit(func(s *cluster.JobSpec) {
+			id := b.Submit(func(s *cluster.JobSpec) {
 				s.CPUsPerTask = cpus
 				if node != "" {
 					s.NodeList, s.MinNodes = []cluster.NodeName{node}, 1
@@ -39,8 +37,8 @@ func TestBestFit(t *testing.T) {
 					s.PerNode = []cluster.GRES{{Name: "gpu", Count: gpus}}
 				}
 			})
-			b.scheduleAll()
-			if j, _ := b.s.Job(id); j.Alloc != nil {
+			b.ScheduleAll()
+			if j, _ := b.S.Job(id); j.Alloc != nil {
 				return j.Alloc.Shares[0].Node
 			}
 			return "none"
@@ -61,17 +59,17 @@ func TestBestFit(t *testing.T) {
 // TestNoGPUsNoBestFit: where no node has GPUs, jobs take the nodes that they would in Slurm.
 func TestNoGPUsNoBestFit(t *testing.T) {
 	b := newTestbed(t, 0)
-	b.useResponsiveOrder()
+	b.UseResponsiveOrder()
 	inv := node(1)
 	inv.GPUs = nil
 	for i := range 3 {
-		b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: inv})
+		b.Apply(&cluster.NodeUp{Name: nodeName(i), Inventory: inv})
 	}
-	b.submit(func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(1)}, 1 })
-	b.scheduleAll()
-	id := b.submit(nil)
-	b.scheduleAll()
-	if got := b.where(id); !strings.HasPrefix(got, "n000:") {
+	b.Submit(func(s *cluster.JobSpec) { s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(1)}, 1 })
+	b.ScheduleAll()
+	id := b.Submit(nil)
+	b.ScheduleAll()
+	if got := b.Where(id); !strings.HasPrefix(got, "n000:") {
 		t.Errorf("it runs on %s, want n000", got)
 	}
 }
@@ -80,52 +78,17 @@ func TestNoGPUsNoBestFit(t *testing.T) {
 // of the leaf with the fewest of them.
 func TestEqualsAreNearby(t *testing.T) {
 	b := newTestbed(t, 6)
-	b.useResponsiveOrder()
-	cfg := *b.s.Config()
+	b.UseResponsiveOrder()
+	cfg := *b.S.Config()
 	cfg.Topology = []cluster.Switch{{Name: "s0", Switches: []string{"s1", "s2"}}}
 	for k, nodes := range [][]cluster.NodeName{{"n000", "n001", "n002", "n003"}, {"n004", "n005"}} {
 		cfg.Topology = append(cfg.Topology, cluster.Switch{Name: fmt.Sprint("s", k+1), Nodes: nodes})
 	}
-	b.apply(&cluster.Configure{Config: &cfg})
-	id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 1}} })
-	b.scheduleAll()
-	if got := b.where(id); !strings.HasPrefix(got, "n004:") {
+	b.Apply(&cluster.Configure{Config: &cfg})
+	id := b.Submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 1}} })
+	b.ScheduleAll()
+	if got := b.Where(id); !strings.HasPrefix(got, "n004:") {
 		t.Errorf("it runs on %s, want n004", got)
-	}
-}
-
-// TestBestRatedByClass: classes of nodes lead to the same candidates as the nodes one by one, as jobs come and go.
-func TestBestRatedByClass(t *testing.T) {
-	rng, met := rand.New(rand.NewPCG(5, 6)), 0
-	for range 30 {
-		b := newTestbed(t, 40)
-		b.useResponsiveOrder()
-		fs := newFreeSet(b.s.Snapshot())
-		var views []*nodeFit
-		for k := range 6 {
-			s := &cluster.JobSpec{Layout: &cluster.Layout{Tasks: 1, CPUsPerTask: 1 + rng.IntN(4)}}
-			if k%2 == 0 {
-				s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + rng.IntN(3))}}
-			}
-			d := newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil)
-			views = append(views, newClassFit(d, fs).newNodeFit(fs, nil, 0))
-		}
-		for range 60 {
-			nf := views[rng.IntN(len(views))]
-			nf.catchUp()
-			c := &choice{nodeFit: nf, candidates: nf.withRoom, minNodes: 1, maxNodes: 1}
-			got, want := c.bestRated(), c.bestRatedByNode(nf.withRoom)
-			if !slices.Equal(got, want) {
-				t.Fatalf("by kind %v, node by node %v", got, want)
-			}
-			met += b2i(len(want) > 1)
-			if len(want) > 0 {
-				fs.takeAlloc(nf.allotTo(want[:1]))
-			}
-		}
-	}
-	if met < 100 {
-		t.Errorf("only %d times there were several", met)
 	}
 }
 
@@ -137,17 +100,17 @@ func TestGradient(t *testing.T) {
 		want     [2]cluster.NodeName
 	}{{false, [2]cluster.NodeName{"n000", "n002"}}, {true, [2]cluster.NodeName{"n001", "n002"}}} {
 		b := newTestbed(t, 3)
-		cfg := *b.s.Config()
+		cfg := *b.S.Config()
 		cfg.BestFit, cfg.Gradient = true, c.gradient
-		b.apply(&cluster.Configure{Config: &cfg})
+		b.Apply(&cluster.Configure{Config: &cfg})
 		gpus := func(name string, n int64, change func(*cluster.JobSpec)) cluster.JobID {
-			id := b.submit(func(s *cluster.JobSpec) {
+			id := b.Submit(func(s *cluster.JobSpec) {
 				s.PerNode = []cluster.GRES{{Name: name, Count: n}}
 				if change != nil {
 					change(s)
 				}
 			})
-			b.scheduleAll()
+			b.ScheduleAll()
 			return id
 		}
 		on := func(node cluster.NodeName) func(*cluster.JobSpec) {
@@ -158,50 +121,16 @@ func TestGradient(t *testing.T) {
 		gpus("gpu", 3, on("n002"))
 		gpus("shard", 1, on("n002")) // three quarters of one
 		for range 6 {
-			gpus("gpu", 2, func(s *cluster.JobSpec) { s.Begin = b.now.Add(time.Hour) })
+			gpus("gpu", 2, func(s *cluster.JobSpec) { s.Begin = b.Now.Add(time.Hour) })
 		}
 		got := [2]cluster.NodeName{}
 		for k, id := range []cluster.JobID{gpus("gpu", 1, nil), gpus("shard", 2, nil)} {
-			if j, _ := b.s.Job(id); j.Alloc != nil {
+			if j, _ := b.S.Job(id); j.Alloc != nil {
 				got[k] = j.Alloc.Shares[0].Node
 			}
 		}
 		if got != c.want {
 			t.Errorf("fgd %t: a GPU and half of one are on %v, want %v", c.gradient, got, c.want)
 		}
-	}
-}
-
-// TestClassesTellGPUPartsApart: how much is left of shared GPUs is part of what a node is, so that shapes with parts
-// are answered by classes of nodes.
-func TestClassesTellGPUPartsApart(t *testing.T) {
-	b := newTestbed(t, 4)
-	for k, shards := range []int64{3, 3, 1} {
-		b.submit(func(s *cluster.JobSpec) {
-			s.PerNode = []cluster.GRES{{Name: "shard", Count: shards}}
-			s.NodeList, s.MinNodes = []cluster.NodeName{nodeName(k)}, 1
-		})
-	}
-	b.scheduleAll()
-	fs := newFreeSet(b.s.Snapshot())
-	of := func(i int) int32 { return fs.classOf(&fs.nodes[i]) }
-	if of(0) != of(1) || of(0) == of(2) || of(2) == of(3) {
-		t.Errorf("nodes with 3, 3, 1 and no shards given out are of kinds %d, %d, %d, %d", of(0), of(1), of(2), of(3))
-	}
-	s := &cluster.JobSpec{Layout: &cluster.Layout{PerNode: []cluster.GRES{{Name: "shard", Count: 2}}}}
-	if cf := newClassFit(newDemand(b.s.Snapshot(), b.s.Snapshot().DefaultPartition(), s, nil), fs); !cf.byNumbers {
-		t.Error("numbers do not tell where a part of a GPU fits")
-	}
-}
-
-// TestFragmentationSteps: what is spoiled counts in steps, alike above and below nothing.
-func TestFragmentationSteps(t *testing.T) {
-	for spoilt, want := range map[int64]int64{0: 0, 190: 0, 200: 1, 590: 1, 600: 2, -190: 0, -200: -1, -600: -2} {
-		if got := toGrains(spoilt, 10); got != want {
-			t.Errorf("%d thousandths over ten jobs are %d grains, want %d", spoilt, got, want)
-		}
-	}
-	if got := toGrains(100, 0); got != 2+1 {
-		t.Errorf("without jobs %d", got)
 	}
 }

@@ -70,21 +70,21 @@ func TestBlocks(t *testing.T) {
 			b := namedBed(t, config, nodes...)
 			for i, mark := range marks {
 				if mark == 'x' {
-					b.submit(ask(t, "-N1 --exclusive -w"+string(numbered(i+1))))
+					b.Submit(ask(t, "-N1 --exclusive -w"+string(numbered(i+1))))
 				}
 			}
-			b.scheduleAll()
+			b.ScheduleAll()
 			spec := &cluster.JobSpec{
 				Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour,
 				Partitions: []string{"main"},
 			}
 			ask(t, c.ask)(spec)
-			if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil && c.want != "" {
+			if err := new(Judge).Feasible(b.S.Snapshot(), spec, b.Now); err != nil && c.want != "" {
 				t.Errorf("%s is refused: %v", c.ask, err)
 			}
-			id := b.submit(ask(t, c.ask))
-			b.scheduleAll()
-			j, _ := b.s.Job(id)
+			id := b.Submit(ask(t, c.ask))
+			b.ScheduleAll()
+			j, _ := b.S.Job(id)
 			var got []string
 			for _, n := range j.AllocNodes() {
 				got = append(got, string(n))
@@ -109,7 +109,7 @@ func TestApart(t *testing.T) {
 		b := namedBed(t, config, machine(), machine(), machine(), machine())
 		spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 		ask(t, "-N4")(spec)
-		if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err == nil || !strings.Contains(err.Error(), want) {
+		if err := new(Judge).Feasible(b.S.Snapshot(), spec, b.Now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

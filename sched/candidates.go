@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // An incremental pass tries few of the jobs that wait. Its candidates are jobs with a turn of their own, and of each
@@ -40,7 +41,9 @@ func (b *turnBound) widen(m *shapeMember, only bool) {
 		*b = turnBound{m.nice, m.since, m.limit, m.share, m.place}
 		return
 	}
-	b.nice, b.limit, b.share = min(b.nice, m.nice), min(b.limit, m.limit), max(b.share, m.share)
+	b.nice = min(b.nice, m.nice)
+	b.limit = min(b.limit, m.limit)
+	b.share = max(b.share, m.share)
 	if m.since.Before(b.since) {
 		b.since = m.since
 	}
@@ -66,10 +69,10 @@ type candidate struct {
 type candidateHeap struct {
 	pass         *incrementalPass
 	list         []*candidate
-	siftedStarts int           // how many jobs had started when it was last sifted
-	siftedGains  int           // how many nodes had gained room by then
-	gained       []classedNode // these nodes, as they were then
-	most         capability    // the most that any of them had
+	siftedStarts int                 // how many jobs had started when it was last sifted
+	siftedGains  int                 // how many nodes had gained room by then
+	gained       []place.ClassedNode // these nodes, as they were then
+	most         place.Capability    // the most that any of them had
 }
 
 func (ch *candidateHeap) Len() int           { return len(ch.list) }
@@ -115,7 +118,8 @@ func (ip *incrementalPass) newCandidateHeap() *candidateHeap {
 			ch.list = append(ch.list, cand)
 		}
 	}
-	ch.siftedStarts, ch.siftedGains = len(ip.started), len(ip.gainedNodes)
+	ch.siftedStarts = len(ip.started)
+	ch.siftedGains = len(ip.gainedNodes)
 	heap.Init(ch)
 	ch.addShapes()
 	return ch
@@ -165,7 +169,8 @@ func (ip *incrementalPass) memberPlace(m *shapeMember) cluster.Place {
 // advanceShape makes the candidate the member of its shape whose turn comes first, of those that had none and are not
 // known to fail; false if there is none. Void members are dropped.
 func (ip *incrementalPass) advanceShape(cand *candidate) bool {
-	shape, found := cand.shape, false
+	shape := cand.shape
+	found := false
 	shape.members = slices.DeleteFunc(shape.members, func(m *shapeMember) bool { return !ip.isCurrent(m) })
 	for k, m := range shape.members {
 		if !ip.responsive {
@@ -219,9 +224,9 @@ func (ip *incrementalPass) plannedAcrossAt(limit time.Duration, p cluster.Place)
 		mask, _ = ip.plannedWithin(limit)
 		return mask
 	}
-	over := endOf(ip.now, limit)
+	over := EndOf(ip.now, limit)
 	for k, ps := range ip.currentStarts {
-		if over.After(ps.at) && ip.startPlaces[k].Before(p) {
+		if over.After(ps.At) && ip.startPlaces[k].Before(p) {
 			mask |= 1 << k
 		}
 	}
@@ -274,14 +279,15 @@ func (ch *candidateHeap) resolveFirst(cand *candidate) {
 // sift drops shapes that need more than any of the nodes has that gained room, where these are few: so many shapes are
 // waiting for each that most are dropped unseen.
 func (ch *candidateHeap) sift() {
-	ch.siftedStarts, ch.siftedGains = len(ch.pass.started), len(ch.pass.gainedNodes)
+	ch.siftedStarts = len(ch.pass.started)
+	ch.siftedGains = len(ch.pass.gainedNodes)
 	if ch.siftedGains > maxProbed {
 		return
 	}
 	all := len(ch.list)
-	ch.gained, ch.most = ch.pass.free.classify(ch.pass.gainedNodes)
+	ch.gained, ch.most = ch.pass.free.Classify(ch.pass.gainedNodes)
 	ch.list = slices.DeleteFunc(ch.list, func(cand *candidate) bool {
-		gone := cand.shape != nil && ch.pass.book.needs[cand.number].exceeds(&ch.most)
+		gone := cand.shape != nil && ch.pass.book.needs[cand.number].Exceeds(&ch.most)
 		if gone {
 			ch.restoreFailures(cand)
 		}
@@ -295,7 +301,8 @@ func (ch *candidateHeap) sift() {
 // restoreFailures has a shape be known to fail again where it was before this pass.
 func (ch *candidateHeap) restoreFailures(cand *candidate) {
 	if shape := cand.shape; shape.checkedIn == ch.pass.book.pass {
-		shape.failed, shape.reopened = append(shape.failed, shape.reopened...), shape.reopened[:0]
+		shape.failed = append(shape.failed, shape.reopened...)
+		shape.reopened = shape.reopened[:0]
 	}
 }
 
@@ -306,8 +313,8 @@ func (ch *candidateHeap) mayFit(cand *candidate) bool {
 		return true
 	}
 	cand.seenStarts = ch.siftedStarts
-	fits := func(node classedNode) bool { return cand.shape.tasksOn(ch.pass.free, node) > 0 }
-	return !ch.pass.book.needs[cand.number].exceeds(&ch.most) && slices.ContainsFunc(ch.gained, fits)
+	fits := func(node place.ClassedNode) bool { return cand.shape.fit.TasksOn(ch.pass.free, node) > 0 }
+	return !ch.pass.book.needs[cand.number].Exceeds(&ch.most) && slices.ContainsFunc(ch.gained, fits)
 }
 
 // advance drops the first candidate, which had its turn; if it has a shape the next job of that takes its place.
@@ -331,7 +338,7 @@ func (ip *incrementalPass) decideCandidate(cand *candidate, j *cluster.Job) {
 		if ip.knownToFail(shape, mask) {
 			return
 		}
-		if shape.find(ip.free, ip.planned, mask, exclusion{}) == nil {
+		if shape.fit.Find(ip.free, ip.planned, mask, place.Exclusion{}) == nil {
 			shape.noteFailure(mask)
 			return
 		}

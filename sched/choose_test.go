@@ -1,185 +1,10 @@
 package sched
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"dev.muster/cluster"
 )
-
-// machine is a node as in the reference: 2 sockets of 8 cores, 8 GPUs, half of them at each socket.
-func machine(features ...string) cluster.Inventory {
-	inv := cluster.Inventory{
-		Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1, CPUs: 16, MemMB: 64000, Weight: 1,
-		Features: features,
-	}
-	for i := range 8 {
-		inv.GPUs = append(inv.GPUs, cluster.GPU{
-			Index: i, Minor: i, Type: "h100", Cores: cluster.RangeIDSet(i/4*8, i/4*8+7),
-		})
-	}
-	return inv
-}
-
-// named is n1 … with as many nodes as there are inventories, under a configuration.
-func namedBed(t *testing.T, change func(*cluster.Config), nodes ...cluster.Inventory) *testbed {
-	b := &testbed{t: t, s: cluster.NewState(), now: epoch}
-	cfg := strictOrderConfig()
-	if change != nil {
-		change(&cfg)
-	}
-	b.apply(&cluster.Configure{Config: &cfg})
-	for i, inv := range nodes {
-		b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv})
-	}
-	return b
-}
-
-func numbered(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%d", i)) }
-
-func names(from, to int) (out []cluster.NodeName) {
-	for i := from; i <= to; i++ {
-		out = append(out, numbered(i))
-	}
-	return out
-}
-
-// twoLeaves is the reference's topology: two leaves of four nodes under a spine.
-func twoLeaves(cfg *cluster.Config) {
-	cfg.Topology = []cluster.Switch{
-		{Name: "spine", Switches: []string{"leaf1", "leaf2"}}, {Name: "leaf1", Nodes: names(1, 4)},
-		{Name: "leaf2", Nodes: names(5, 8)},
-	}
-}
-
-func eight(cfg func(*cluster.Config), t *testing.T) *testbed {
-	var nodes []cluster.Inventory
-	for i := range 8 {
-		rack := "rack1"
-		if i >= 4 {
-			rack = "rack2"
-		}
-		nodes = append(nodes, machine("h100", rack))
-	}
-	return namedBed(t, cfg, nodes...)
-}
-
-// ask sets a spec from words like sbatch's options, those that matter here.
-func ask(t *testing.T, line string) func(*cluster.JobSpec) {
-	return func(s *cluster.JobSpec) {
-		for _, w := range strings.Fields(line) {
-			set(t, s, w)
-		}
-	}
-}
-
-func set(t *testing.T, s *cluster.JobSpec, w string) {
-	key, val, _ := strings.Cut(w, "=")
-	if len(w) > 2 && w[1] != '-' {
-		key, val = w[:2], w[2:]
-	}
-	number := func() (n int) {
-		if _, err := fmt.Sscan(val, &n); err != nil {
-			t.Fatalf("%s: %v", w, err)
-		}
-		return n
-	}
-	gpus := func() []cluster.GRES { return []cluster.GRES{{Name: "gpu", Count: int64(number())}} }
-	nodes := func() (out []cluster.NodeName) {
-		for _, n := range strings.Split(val, ",") {
-			out = append(out, cluster.NodeName(n))
-		}
-		return out
-	}
-	switch key {
-	case "-S":
-		s.CoreSpec = new(number())
-	case "--thread-spec":
-		s.ThreadSpec = new(number())
-	case "-N":
-		if n, _ := fmt.Sscanf(val, "%d-%d", &s.MinNodes, &s.MaxNodes); n == 1 {
-			s.MaxNodes = s.MinNodes
-		}
-	case "-n":
-		s.Tasks = number()
-	case "-c":
-		s.CPUsPerTask = number()
-	case "-w":
-		s.NodeList = nodes()
-	case "-x":
-		s.Exclude = nodes()
-	case "-m":
-		s.Distribution = val
-	case "-C":
-		s.Constraint = val
-	case "--exclusive":
-		s.Sharing = cluster.ShareExclusive
-	case "--gpus":
-		s.PerJob = gpus()
-	case "--gpus-per-node":
-		s.PerNode = gpus()
-	case "--gpus-per-task":
-		s.PerTask = gpus()
-	case "--gpus-per-socket":
-		s.PerSocket = gpus()
-	case "--sockets-per-node":
-		s.SocketsPerNode = number()
-	case "--ntasks-per-socket":
-		s.TasksPerSocket = number()
-	case "--ntasks-per-core":
-		s.TasksPerCore = number()
-	case "--ntasks-per-gpu":
-		s.TasksPerGPU = number()
-	case "--cpus-per-gpu":
-		s.CPUsPerGPU = number()
-	case "--mincpus":
-		s.MinCPUs = number()
-	case "--threads-per-core":
-		s.ThreadsPerCore = number()
-	case "--hint":
-		s.Hint = val
-	case "--ntasks-per-node":
-		s.TasksPerNode = number()
-	case "--use-min-nodes":
-		s.UseMinNodes = true
-	case "--spread-job":
-		s.Spread = true
-	case "--contiguous":
-		s.Contiguous = true
-	case "--switches":
-		s.Switches = number()
-	case "--segment":
-		s.Segment = number()
-	case "--consolidate-segments":
-		s.ConsolidateSegments = true
-	case "--spread-segments":
-		s.SpreadSegments = true
-	case "--gres-flags":
-		s.GRESFlags = val
-	case "--prefer":
-		s.Prefer = val
-	default:
-		t.Fatalf("the test does not know %s", w)
-	}
-}
-
-// got tells a job's shares as node cpus[/gpus].
-func (b *testbed) got(id cluster.JobID) string {
-	j, _ := b.s.Job(id)
-	if j.Alloc == nil {
-		return "waits " + string(j.Wait)
-	}
-	var out []string
-	for _, sh := range j.Alloc.Shares {
-		text := fmt.Sprintf("%s %s", sh.Node, sh.CPUs)
-		if !sh.GPUs.Empty() {
-			text += "/" + sh.GPUs.String()
-		}
-		out = append(out, text)
-	}
-	return strings.Join(out, " ")
-}
 
 // TestObservedPlacements is what Slurm 22.05 did, in this order, every job kept running.
 func TestObservedPlacements(t *testing.T) {
@@ -197,9 +22,9 @@ func TestObservedPlacements(t *testing.T) {
 		{"--gpus=1", "n8 3/0"},
 		{"-N1 -n8 --gpus=4", "n4 0-7/0-3"},
 	} {
-		id := b.submit(ask(t, c[0]))
-		b.scheduleAll()
-		if got := b.got(id); got != c[1] {
+		id := b.Submit(ask(t, c[0]))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c[1] {
 			t.Errorf("%-20s %s\nwant %16s%s", c[0], got, "", c[1])
 		}
 	}
@@ -210,7 +35,7 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 	heavy := func(b *testbed) {
 		for _, n := range names(1, 2) {
 			weight := 50
-			b.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{n}, Weight: &weight})
+			b.Apply(&cluster.NodeSet{Nodes: []cluster.NodeName{n}, Weight: &weight})
 		}
 	}
 	for _, c := range []struct {
@@ -283,9 +108,9 @@ func TestOneJobOnEmptyNodes(t *testing.T) {
 		if c.before != nil {
 			c.before(b)
 		}
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		if got := b.got(id); got != c.want {
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c.want {
 			t.Errorf("%-24s %s\nwant %20s%s", c.ask, got, "", c.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // partitionsCompleting finds the partitions in which nothing starts yet because jobs are completing (CompleteWait),
@@ -24,7 +25,8 @@ func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Parti
 		}
 		var own *cluster.Partition
 		if cfg.CompleteLocal {
-			if own, _ = s.Partition(j.Alloc.Partition); own == nil {
+			own, _ = s.Partition(j.Alloc.Partition)
+			if own == nil {
 				continue
 			}
 		}
@@ -57,16 +59,16 @@ func partitionsCompleting(s *cluster.Snapshot, now time.Time) map[*cluster.Parti
 }
 
 // nodesCompleting are the nodes of those partitions, which jobs of other partitions do not get meanwhile, either.
-func (c *cycle) nodesCompleting() (nodes nodeSet) {
+func (c *cycle) nodesCompleting() (nodes place.NodeSet) {
 	for i := range c.s.Config().Partitions {
 		p, ok := c.s.Partition(c.s.Config().Partitions[i].Name)
 		if !ok || !c.s.Config().CompleteLocal || c.completing[p] == nil {
 			continue
 		}
 		if nodes == nil {
-			nodes = make(nodeSet, len(c.free.nodes))
+			nodes = c.free.NoNodes()
 		}
-		for _, at := range c.free.partitionMembers(p) {
+		for _, at := range c.free.Members(p) {
 			nodes[at] = true
 		}
 	}

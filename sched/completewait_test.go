@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/explain"
 )
 
 // TestCompleteWait has jobs wait while another one ends: in all partitions, or where its own has nodes; for so long
@@ -18,54 +19,54 @@ func TestCompleteWait(t *testing.T) {
 	for _, local := range []bool{false, true} {
 		b := newTestbed(t, 3, part("own", nodeName(0)), part("beside", nodeName(0), nodeName(1)),
 			part("apart", nodeName(2)), part("next", nodeName(1), nodeName(2)))
-		cfg := *b.s.Snapshot().Config()
+		cfg := *b.S.Snapshot().Config()
 		cfg.CompleteWait = 30 * time.Second
 		cfg.CompleteLocal = local
 		cfg.Partitions = cfg.Partitions[1:] // not that of all nodes, in which each job ends
-		b.apply(&cluster.Configure{Config: &cfg})
+		b.Apply(&cluster.Configure{Config: &cfg})
 		to := func(parts ...string) cluster.JobID {
-			return b.submit(func(s *cluster.JobSpec) { s.Partitions = parts })
+			return b.Submit(func(s *cluster.JobSpec) { s.Partitions = parts })
 		}
 		ends := to("own")
-		b.scheduleAll()
-		j, _ := b.s.Job(ends)
-		n, _ := b.s.Node(nodeName(0))
-		b.apply(&cluster.Report{
+		b.ScheduleAll()
+		j, _ := b.S.Job(ends)
+		n, _ := b.S.Node(nodeName(0))
+		b.Apply(&cluster.Report{
 			Node: n.Name, Seq: n.ReportSeq + 1,
-			Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.now}},
+			Updates: []cluster.Update{{Kind: cluster.BatchOver, Job: ends, Attempt: j.Attempt, At: b.Now}},
 		})
-		if j, _ = b.s.Job(ends); j.Phase != cluster.Ending {
+		if j, _ = b.S.Job(ends); j.Phase != cluster.Ending {
 			t.Fatalf("phase %d", j.Phase)
 		}
 		jobs := map[string]cluster.JobID{"own": to("own"), "beside": to("beside"), "apart": to("apart"),
 			"either": to("own", "apart"), "next": to("next"),
-			"next, there": b.submit(func(s *cluster.JobSpec) {
+			"next, there": b.Submit(func(s *cluster.JobSpec) {
 				s.Partitions = []string{"next"}
 				s.NodeList = []cluster.NodeName{nodeName(1)}
 			})}
-		runs := func(name string) bool { j, _ := b.s.Job(jobs[name]); return j.Alloc != nil }
-		if at := b.s.Snapshot().NextTimer(b.now); !at.Equal(b.now.Add(30 * time.Second)) {
+		runs := func(name string) bool { j, _ := b.S.Job(jobs[name]); return j.Alloc != nil }
+		if at := b.S.Snapshot().NextTimer(b.Now); !at.Equal(b.Now.Add(30 * time.Second)) {
 			t.Errorf("the next cycle is at %s", at)
 		}
-		b.now = b.now.Add(29 * time.Second)
-		b.scheduleAll()
+		b.Now = b.Now.Add(29 * time.Second)
+		b.ScheduleAll()
 		for name := range jobs {
 			if want := local && (name == "apart" || name == "either" || name == "next"); runs(name) != want {
 				t.Errorf("local %t, while a job ends: the job for %s runs %t", local, name, !want)
 			}
-			if j, _ := b.s.Job(jobs[name]); j.Alloc == nil && j.Wait != cluster.NoReason && name != "next, there" {
+			if j, _ := b.S.Job(jobs[name]); j.Alloc == nil && j.Wait != cluster.NoReason && name != "next, there" {
 				t.Errorf("%s waits for %s", name, j.Wait)
 			}
-			told := Explain(b.s.Snapshot(), b.now, jobs[name]).Causes
+			told := explain.Job(b.S.Snapshot(), b.Now, jobs[name]).Causes
 			says := len(told) > 0 && strings.Contains(told[0].Text,
 				fmt.Sprintf("(CompleteWait=30 in slurm.conf): job %d of u does, and is waited for until %s at most",
-					ends, b.now.Add(time.Second).Format(time.DateTime)))
+					ends, b.Now.Add(time.Second).Format(time.DateTime)))
 			if !runs(name) && !says {
 				t.Errorf("local %t: why %s waits: %v", local, name, told)
 			}
 		}
-		b.now = b.now.Add(time.Second)
-		b.scheduleAll()
+		b.Now = b.Now.Add(time.Second)
+		b.ScheduleAll()
 		for name := range jobs {
 			if !runs(name) {
 				t.Errorf("local %t, when the time is over: the job for %s waits", local, name)

@@ -42,17 +42,17 @@ func TestCPUsAsUnits(t *testing.T) {
 		{threaded(), "--exclusive -n2", "n1 0-15/0-7"},
 	} {
 		b := namedBed(t, byCPU, c.make, c.make)
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		if got := b.got(id); got != c.want {
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c.want {
 			t.Errorf("%-24s %s\nwant %20s%s", c.ask, got, "", c.want)
 		}
 	}
 	b := namedBed(t, byCPU, threaded())
 	for _, want := range []string{"n1 0", "n1 2-3", "n1 4-6,8-15", "waits Resources"} {
-		id := b.submit(ask(t, map[string]string{"n1 0": "-n1", "n1 2-3": "-n2", "n1 4-6,8-15": "-n11"}[want]))
-		if b.scheduleAll(); b.got(id) != want {
-			t.Errorf("one after the other: %s, want %s", b.got(id), want)
+		id := b.Submit(ask(t, map[string]string{"n1 0": "-n1", "n1 2-3": "-n2", "n1 4-6,8-15": "-n11"}[want]))
+		if b.ScheduleAll(); b.Got(id) != want {
+			t.Errorf("one after the other: %s, want %s", b.Got(id), want)
 		}
 	}
 }
@@ -72,16 +72,16 @@ func TestOneSocketThatFits(t *testing.T) {
 			b := namedBed(t, func(cfg *cluster.Config) { cfg.CoreAlloc = cores }, machine())
 			first := cluster.JobID(0)
 			if c.busy == "8-10" { // the first socket was full then
-				first = b.submit(ask(t, "-n8"+dist))
-				b.scheduleAll()
+				first = b.Submit(ask(t, "-n8"+dist))
+				b.ScheduleAll()
 			}
-			b.submit(ask(t, "-n3"+dist))
-			if b.scheduleAll(); first > 0 {
-				b.endJob(first)
+			b.Submit(ask(t, "-n3"+dist))
+			if b.ScheduleAll(); first > 0 {
+				b.EndJob(first)
 			}
-			id := b.submit(ask(t, c.ask+dist))
-			b.scheduleAll()
-			if got := b.got(id); got != c.want {
+			id := b.Submit(ask(t, c.ask+dist))
+			b.ScheduleAll()
+			if got := b.Got(id); got != c.want {
 				t.Errorf("%s%s beside %s: %s, want %s", c.ask, dist, c.busy, got, c.want)
 			}
 		}
@@ -100,9 +100,9 @@ func TestTasksBesideTheirGPUs(t *testing.T) {
 		"-n2 -c9 --gpus-per-task=3": "n1 0-8/0-2 n2 0-8/0-2",
 	} {
 		b := namedBed(t, nil, machine(), machine())
-		id := b.submit(ask(t, ask1))
-		b.scheduleAll()
-		if got := b.got(id); got != want {
+		id := b.Submit(ask(t, ask1))
+		b.ScheduleAll()
+		if got := b.Got(id); got != want {
 			t.Errorf("%-24s %s\nwant %20s%s", ask1, got, "", want)
 		}
 	}
@@ -126,13 +126,13 @@ func TestMemoryOfUsedThreads(t *testing.T) {
 		{"-n2", 2000, "n1 0-1", 4000},
 	} {
 		b := namedBed(t, func(cfg *cluster.Config) { cfg.MemAlloc = true }, threaded(), threaded())
-		id := b.submit(func(s *cluster.JobSpec) {
+		id := b.Submit(func(s *cluster.JobSpec) {
 			ask(t, c.ask)(s)
 			s.Mem = cluster.Mem{Per: cluster.MemPerCPU, MB: c.mb}
 		})
-		b.scheduleAll()
-		if j, _ := b.s.Job(id); b.got(id) != c.want || j.Alloc.Shares[0].MemMB != c.mem {
-			t.Errorf("%s: %s, want %s with %d MB: %+v", c.ask, b.got(id), c.want, c.mem, j.Alloc)
+		b.ScheduleAll()
+		if j, _ := b.S.Job(id); b.Got(id) != c.want || j.Alloc.Shares[0].MemMB != c.mem {
+			t.Errorf("%s: %s, want %s with %d MB: %+v", c.ask, b.Got(id), c.want, c.mem, j.Alloc)
 		}
 	}
 }
@@ -161,12 +161,12 @@ func TestGPUsOnFewNodes(t *testing.T) {
 	} {
 		b := namedBed(t, nil, machine(), machine(), machine(), machine())
 		for _, before := range []string{"-n2 --gpus=6 -wn1", "-n2 --gpus=4 -wn2", "-n2 --gpus=2 -wn3"} {
-			b.submit(ask(t, before))
+			b.Submit(ask(t, before))
 		}
-		b.scheduleAll()
-		id := b.submit(ask(t, c[0]))
-		b.scheduleAll()
-		if got := b.got(id); got != c[1] {
+		b.ScheduleAll()
+		id := b.Submit(ask(t, c[0]))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c[1] {
 			t.Errorf("%-24s %s\nwant %20s%s", c[0], got, "", c[1])
 		}
 	}
@@ -176,9 +176,9 @@ func TestGPUsOnFewNodes(t *testing.T) {
 // the default.
 func TestDistributionsApart(t *testing.T) {
 	b := namedBed(t, func(cfg *cluster.Config) { cfg.DistBlock = true }, machine(), machine())
-	first, second := b.submit(ask(t, "-n4 -wn1")), b.submit(ask(t, "-n4 -wn1 -mblock:cyclic"))
-	b.scheduleAll()
-	if a, c := b.got(first), b.got(second); a != "n1 0-3" || c != "n1 4-5,8-9" {
+	first, second := b.Submit(ask(t, "-n4 -wn1")), b.Submit(ask(t, "-n4 -wn1 -mblock:cyclic"))
+	b.ScheduleAll()
+	if a, c := b.Got(first), b.Got(second); a != "n1 0-3" || c != "n1 4-5,8-9" {
 		t.Errorf("blocks by default: %s, and said to be cyclic: %s", a, c)
 	}
 }
@@ -199,9 +199,9 @@ func TestTasksFillCores(t *testing.T) {
 		"-N2 -n3 -c3":                   "2 1",
 	} {
 		b := namedBed(t, nil, threaded(), threaded(), threaded(), threaded())
-		id := b.submit(ask(t, ask1))
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		id := b.Submit(ask(t, ask1))
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		var got []string
 		for _, sh := range j.Alloc.Shares {
 			got = append(got, fmt.Sprint(sh.Tasks))

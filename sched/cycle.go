@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Bounds of one cycle.
@@ -28,31 +29,31 @@ type cycle struct {
 type given struct {
 	s            *cluster.Snapshot
 	now          time.Time
-	responsive   bool                       // the order of jobs, see order.go
-	meter        *cluster.Meter             // limits of associations, QOS and partitions; counts what this cycle starts, too
-	clusterScale *cluster.Scale             // nil until it is asked for
-	releases     []release                  // when what runs will be over; nil until it is asked for
-	reserved     []*reservedNodes           // reservations that are not over, by start
-	exclusions   map[exclusionKey]exclusion // see exclusionNow
-	images       imageNodes                 // where images are
+	responsive   bool                             // the order of jobs, see order.go
+	meter        *cluster.Meter                   // limits of associations, and what this cycle counts
+	clusterScale *cluster.Scale                   // nil until it is asked for
+	releases     []place.Release                  // when what runs will be over; nil until it is asked for
+	reserved     []*reservedNodes                 // reservations that are not over, by start
+	exclusions   map[exclusionKey]place.Exclusion // see exclusionNow
+	images       place.ImageNodes                 // where images are
 
-	completing      map[*cluster.Partition]*cluster.Job // partitions in which nothing starts, for these jobs are completing
-	completingNodes nodeSet                             // their nodes, which jobs of other partitions do not get either
+	completing      map[*cluster.Partition]*cluster.Job // where nothing starts, for these jobs
+	completingNodes place.NodeSet                       // their nodes, which jobs of other partitions do not get either
 }
 
 // plan is what the cycle has planned so far: what is free beside it, and the decisions that come of it.
 type plan struct {
-	free          *freeSet
-	freeByOverlap []*freeSet // by jobs on a CPU, see freeWithOverlap
-	emptySet      *freeSet   // see emptied
+	free          *place.FreeSet
+	freeByOverlap []*place.FreeSet // by jobs on a CPU, see freeWithOverlap
+	emptySet      *place.FreeSet   // see emptied
 
 	decisions    []cluster.Decision
-	started      []release             // starts of this cycle, as they will be over
+	started      []place.Release       // starts of this cycle, as they will be over
 	startedTasks map[cluster.JobID]int // of arrays, by array
 	licenses     map[string]int        // in use, with those of this cycle's starts; nil until it is asked for
 	preemption   *preemption           // nil where no job makes others leave
 
-	planned      []*plannedStart                     // in the order of the queue; bit k of a mask is planned[k]
+	planned      []*place.PlannedStart               // in the order of the queue; bit k of a mask is planned[k]
 	firstBlocked map[*cluster.Partition]*cluster.Job // of each partition
 	stopped      map[*cluster.Partition]bool         // partitions that start nothing any more, see Config.LimitStop
 	blocked      []blockedJob                        // of the tier at hand, not planned yet
@@ -89,28 +90,30 @@ type progress struct {
 type shapeBook struct {
 	byKey   map[shapeKey]*jobShape
 	list    []*jobShape                                    // in the order in which they were met
-	needs   []capability                                   // of each of these: one row, for passes that go through all
+	needs   []place.Capability                             // of each of these: one row, for passes that go through all
 	bounds  []turnBound                                    // of each of these
 	byGate  map[*cluster.Gate]map[*jobShape][]*shapeMember // members by what limits them
 	members int                                            // that ever joined
 	perUser bool                                           // some shape is one user's, see shapeKey.user
 
 	pass           int                   // number of incremental passes since the full one
-	changedIn      map[cluster.JobID]int // the pass in which a record last changed: earlier members with its number are void
+	changedIn      map[cluster.JobID]int // by record, the pass of its last change: earlier members are void
 	invalidations  []invalidation        // of this pass
 	fullPassShapes int                   // length of list after the full pass
 }
 
-func newCycle(s *cluster.Snapshot, now time.Time) *cycle { return newCycleOn(newFreeSet(s), s, now) }
+func newCycle(s *cluster.Snapshot, now time.Time) *cycle {
+	return newCycleOn(place.NewFreeSet(s), s, now)
+}
 
 // newCycleOn is a cycle with what is free at the snapshot.
-func newCycleOn(fs *freeSet, s *cluster.Snapshot, now time.Time) *cycle {
+func newCycleOn(fs *place.FreeSet, s *cluster.Snapshot, now time.Time) *cycle {
 	cfg := s.Config()
 	c := &cycle{
 		given: given{
 			s: s, now: now, meter: s.Meter(now),
 			responsive: !cfg.Priority.Multifactor && !cfg.StrictOrder,
-			exclusions: map[exclusionKey]exclusion{},
+			exclusions: map[exclusionKey]place.Exclusion{},
 			completing: partitionsCompleting(s, now),
 		},
 		plan: plan{
@@ -132,9 +135,9 @@ func newCycleOn(fs *freeSet, s *cluster.Snapshot, now time.Time) *cycle {
 }
 
 // emptied is the same nodes without any job.
-func (c *cycle) emptied() *freeSet {
+func (c *cycle) emptied() *place.FreeSet {
 	if c.emptySet == nil {
-		c.emptySet = c.free.withoutJobs()
+		c.emptySet = c.free.WithoutJobs()
 	}
 	return c.emptySet
 }

@@ -1,5 +1,6 @@
 // Package sched decides: from a snapshot of the cluster and a time, which pending jobs start where, and for every
-// other job that it looked at why it waits and when it is planned to start. It also explains that to people.
+// other job that it looked at why it waits and when it is planned to start. Package place says what fits where, package
+// explain tells people.
 //
 // Everything here is a pure function of what it is given. The package must not know of clocks, randomness, files, the
 // network, goroutines, or the log; nor does it change the cluster: what it decides are proposals, which the state

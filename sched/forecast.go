@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // A forecast is a cycle that carries nothing out: what it starts starts now, what it plans is planned. Jobs that only
@@ -33,8 +34,8 @@ func (s *Start) Nodes() (out []cluster.NodeName) {
 	return out
 }
 
-// sooner reports whether a start is before another; one that nobody knows is the last.
-func (s *Start) sooner(than *Start) bool {
+// Sooner reports whether a start is before another; one that nobody knows is the last.
+func (s *Start) Sooner(than *Start) bool {
 	return !s.At.IsZero() && (than.At.IsZero() || s.At.Before(than.At))
 }
 
@@ -43,12 +44,13 @@ func Forecast(s *cluster.Snapshot, now time.Time) map[cluster.JobID]Start {
 	return newForecast(s, now).runTo(0)
 }
 
-func forecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
-	return forecastTo(s, now, id)[id]
+// ForecastOf tells of a job when it will start.
+func ForecastOf(s *cluster.Snapshot, now time.Time, id cluster.JobID) Start {
+	return ForecastTo(s, now, id)[id]
 }
 
-// forecastTo tells of a job when it will start, and of those that go before it.
-func forecastTo(s *cluster.Snapshot, now time.Time, id cluster.JobID) map[cluster.JobID]Start {
+// ForecastTo tells of a job when it will start, and of those that go before it.
+func ForecastTo(s *cluster.Snapshot, now time.Time, id cluster.JobID) map[cluster.JobID]Start {
 	upTo := id
 	if j, ok := s.Job(id); ok {
 		upTo = leaderOf(j)
@@ -66,7 +68,7 @@ func Test(
 	if err != nil {
 		return Start{}, 0, err
 	}
-	return forecastOf(next, now, id.(cluster.JobID)), id.(cluster.JobID), nil
+	return ForecastOf(next, now, id.(cluster.JobID)), id.(cluster.JobID), nil
 }
 
 // TestHet is Test for the components of a heterogeneous job; its number is the leader's.
@@ -96,15 +98,15 @@ type forecast struct {
 	*cycle
 	starts       map[cluster.JobID]Start
 	spans        []*plannedSpan
-	nodesByMask  map[uint64]nodeSet // what the spans of a mask have as a whole
-	shares       []*plannedShare    // by index
+	nodesByMask  map[uint64]place.NodeSet // what the spans of a mask have as a whole
+	shares       []*plannedShare          // by index
 	extraPlanned int
 }
 
 // plannedSpan is the time in which a planned job will run, and the nodes that it will have as a whole.
 type plannedSpan struct {
 	from, to   time.Time
-	nodes      nodeSet
+	nodes      place.NodeSet
 	heededFrom time.Time
 }
 
@@ -116,13 +118,17 @@ func (t *plannedSpan) overlapsWith(from, to time.Time) bool {
 // plannedShare is a planned job on a node that leaves some of it to others.
 type plannedShare struct {
 	*plannedSpan
-	place int
+	node  int
 	share cluster.Share
-	left  nodeFree // what the node has left when it begins
+	left  place.NodeFree // what the node has left when it begins
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
-	return &forecast{cycle: newCycle(s, now), starts: map[cluster.JobID]Start{}, nodesByMask: map[uint64]nodeSet{}}
+	return &forecast{
+		cycle:       newCycle(s, now),
+		starts:      map[cluster.JobID]Start{},
+		nodesByMask: map[uint64]place.NodeSet{},
+	}
 }
 
 // runTo looks at the queue as a full pass does, up to one job or, with 0, as far as starts are planned.
@@ -179,8 +185,11 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 		f.recordHetStart(j, must, look)
 		return
 	}
-	out, planned, blocked := len(f.decisions), len(f.planned), len(f.blocked)
-	if look(); len(f.blocked) > blocked {
+	out := len(f.decisions)
+	planned := len(f.planned)
+	blocked := len(f.blocked)
+	look()
+	if len(f.blocked) > blocked {
 		return // it is looked at again
 	}
 	st := Start{Why: j.Wait, Note: j.WaitNote} // what has not changed is not told again
@@ -191,10 +200,11 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 			f.starts[j.ID] = Start{At: f.now, Alloc: d.Start}
 			return
 		default:
-			st.Why, st.Note = d.Wait, d.Note
+			st.Why = d.Wait
+			st.Note = d.Note
 		}
 	}
-	var ps *plannedStart
+	var ps *place.PlannedStart
 	if len(f.planned) > planned {
 		ps = f.planned[len(f.planned)-1]
 	} else if must || f.extraPlanned < maxForecast {
@@ -202,21 +212,22 @@ func (f *forecast) recordStart(j *cluster.Job, must bool, look func()) {
 		f.extraPlanned++
 	}
 	if ps != nil {
-		st.At, st.Alloc = laterOf(ps.at, f.now), ps.alloc
+		st.At = laterOf(ps.At, f.now)
+		st.Alloc = ps.Alloc
 		f.takeSpan(&plannedSpan{
-			from: st.At, to: endOf(st.At, j.Limit), heededFrom: beginsAt(j),
-		}, component{job: j, plan: ps})
+			from: st.At, to: EndOf(st.At, j.Limit), heededFrom: BeginsAt(j),
+		}, place.ComponentStart{Job: j, Start: ps})
 	}
 	f.starts[j.ID] = st
 }
 
 // planLater plans a start for a job that the cycle plans none for, if time alone is what it lacks.
-func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedStart) {
+func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *place.PlannedStart) {
 	from := f.now
 	switch why {
 	case cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
 	case cluster.WaitBegin:
-		from = laterOf(from, beginsAt(j))
+		from = laterOf(from, BeginsAt(j))
 	default:
 		return nil
 	}
@@ -231,15 +242,15 @@ func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedS
 			if shape.why != cluster.NoReason {
 				continue
 			}
-			ps, _ := findStart(f.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand,
-				func(fs *freeSet, at time.Time) exclusion {
+			ps := place.FindStart(f.freeWithOverlap(shape.demand.JobsPerCPU), ends, shape.demand,
+				func(fs *place.FreeSet, at time.Time) place.Exclusion {
 					if at.Before(from) {
-						return exclusion{nodes: f.allNodes()}
+						return place.Exclusion{Nodes: f.free.AllNodes()}
 					}
-					return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, endOf(at, j.Limit)), at,
-						endOf(at, j.Limit))
-				})
-			if ps != nil && (best == nil || ps.at.Before(best.at)) {
+					return f.exclusionWithTaken(fs, f.exclusionFor(own, j, at, EndOf(at, j.Limit)), at,
+						EndOf(at, j.Limit))
+				}).PlannedStart
+			if ps != nil && (best == nil || ps.At.Before(best.At)) {
 				best = ps
 			}
 		}
@@ -248,12 +259,12 @@ func (f *forecast) planLater(j *cluster.Job, why cluster.Reason) (best *plannedS
 }
 
 // releaseMoments are the times from which on more may be free, and one of the caller's.
-func (f *forecast) releaseMoments(from time.Time) []release {
-	ends := append(slices.Clone(f.releaseTimeline()), release{at: from})
+func (f *forecast) releaseMoments(from time.Time) []place.Release {
+	ends := append(slices.Clone(f.releaseTimeline()), place.Release{At: from})
 	for _, t := range f.spans {
-		ends = append(ends, release{at: t.to})
+		ends = append(ends, place.Release{At: t.to})
 	}
-	slices.SortStableFunc(ends, func(a, b release) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(ends, func(a, b place.Release) int { return a.At.Compare(b.At) })
 	return ends
 }
 
@@ -270,32 +281,29 @@ func (f *forecast) comingReservations(j *cluster.Job) (out []*reservedNodes) {
 	return out
 }
 
-// beginsAt is from when on a job is looked at.
-func beginsAt(j *cluster.Job) time.Time { return laterOf(j.Eligible, j.Spec.Begin) }
+// BeginsAt is from when on a job is looked at.
+func BeginsAt(j *cluster.Job) time.Time { return laterOf(j.Eligible, j.Spec.Begin) }
 
 // maxSpans is how many planned starts others keep off.
 const maxSpans = 64
 
 // takeSpan has later jobs keep off what a planned start, or each component of one, will have.
-func (f *forecast) takeSpan(t *plannedSpan, comps ...component) {
+func (f *forecast) takeSpan(t *plannedSpan, comps ...place.ComponentStart) {
 	if len(f.spans) >= maxSpans {
 		return
 	}
 	f.spans = append(f.spans, t)
-	t.nodes = make(nodeSet, len(f.free.nodes))
+	t.nodes = f.free.NoNodes()
 	for _, p := range comps {
-		for k := range p.plan.alloc.Shares {
-			sh := &p.plan.alloc.Shares[k]
-			i, ok := f.free.index(sh.Node)
+		for k := range p.Start.Alloc.Shares {
+			sh := &p.Start.Alloc.Shares[k]
+			i, ok := f.free.Index(sh.Node)
 			if !ok {
 				continue
 			}
-			free := &f.free.nodes[i]
-			sharesGPUs := sh.Part != nil || len(free.gpuParts) > 0
-			allCPUs := sh.CPUs.Len() == f.free.models[free.model].cpus.Len()
-			t.nodes[i] = f.free.overlaps || f.free.wholePlans || sharesGPUs || allCPUs || p.job.Spec.Sharing == cluster.ShareUser
+			t.nodes[i] = f.free.TakesWhole(i, sh, p.Job.Spec.Sharing == cluster.ShareUser)
 			if !t.nodes[i] {
-				f.addShare(&plannedShare{plannedSpan: t, place: i, share: *sh})
+				f.addShare(&plannedShare{plannedSpan: t, node: i, share: *sh})
 			}
 		}
 	}
@@ -303,31 +311,31 @@ func (f *forecast) takeSpan(t *plannedSpan, comps ...component) {
 
 // addShare adds a share, and takes shares of one time from each other.
 func (f *forecast) addShare(n *plannedShare) {
-	n.left = f.expectedFree(n.place, n.from)
-	n.left.takeShare(n.share, false)
-	from, upTo := f.sharesOn(n.place)
+	n.left = f.expectedFree(n.node, n.from)
+	n.left.TakeShare(n.share, false)
+	from, upTo := f.sharesOn(n.node)
 	for _, o := range f.shares[from:upTo] {
 		if !o.from.After(n.from) && n.from.Before(o.to) {
-			n.left.takeShare(o.share, false)
+			n.left.TakeShare(o.share, false)
 		}
 		if !o.from.Before(n.from) && o.from.Before(n.to) {
-			o.left.takeShare(n.share, false)
+			o.left.TakeShare(n.share, false)
 		}
 	}
 	f.shares = slices.Insert(f.shares, upTo, n)
 }
 
 // sharesOn finds the shares on a node.
-func (f *forecast) sharesOn(place int) (from, upTo int) {
-	from = sort.Search(len(f.shares), func(k int) bool { return f.shares[k].place >= place })
-	for upTo = from; upTo < len(f.shares) && f.shares[upTo].place == place; upTo++ {
+func (f *forecast) sharesOn(node int) (from, upTo int) {
+	from = sort.Search(len(f.shares), func(k int) bool { return f.shares[k].node >= node })
+	for upTo = from; upTo < len(f.shares) && f.shares[upTo].node == node; upTo++ {
 	}
 	return from, upTo
 }
 
 // exclusionWithTaken excludes, too, what planned jobs will have while a job runs, except those that will not be
 // looked at before it.
-func (f *forecast) exclusionWithTaken(fs *freeSet, ex exclusion, from, to time.Time) exclusion {
+func (f *forecast) exclusionWithTaken(fs *place.FreeSet, ex place.Exclusion, from, to time.Time) place.Exclusion {
 	mask := uint64(0)
 	for i, t := range f.spans {
 		mask |= uint64(b2i(t.overlapsWith(from, to))) << i
@@ -336,31 +344,30 @@ func (f *forecast) exclusionWithTaken(fs *freeSet, ex exclusion, from, to time.T
 	if !ok {
 		for i, t := range f.spans {
 			if mask&(1<<i) != 0 {
-				set = unionOf(set, t.nodes)
+				set = set.Union(t.nodes)
 			}
 		}
 		f.nodesByMask[mask] = set
 	}
-	ex = ex.withNodes(set)
+	ex = ex.WithNodes(set)
 	for k := 0; k < len(f.shares); {
-		i := f.shares[k].place
-		free, less := fs.nodes[i], false
-		for ; k < len(f.shares) && f.shares[k].place == i; k++ {
+		i := f.shares[k].node
+		free := fs.Node(i)
+		less := false
+		for ; k < len(f.shares) && f.shares[k].node == i; k++ {
 			switch n := f.shares[k]; {
 			case !n.overlapsWith(from, to):
 				continue
 			case n.from.After(from):
-				free.limitTo(&n.left)
+				free.LimitTo(&n.left)
 			default:
-				free.takeShare(n.share, false)
+				free.TakeShare(n.share, false)
 			}
 			less = true
 		}
 		if less {
-			ex.reduced = append(ex.reduced, reducedNode{i, free})
+			ex = ex.ReduceNode(i, free)
 		}
 	}
 	return ex
 }
-
-func (f *forecast) allNodes() nodeSet { return slices.Repeat(nodeSet{true}, len(f.free.nodes)) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // TestForecastBeside: on one node of 16 CPUs, 4 GPUs and 64 GB planned starts leave to others what they do not need,
@@ -42,30 +43,31 @@ func TestForecastBeside(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newTestbed(t, 1)
-			cfg := *b.s.Config()
+			cfg := *b.S.Config()
 			cfg.PlanWhole = c.whole
-			b.apply(&cluster.Configure{Config: &cfg})
+			b.Apply(&cluster.Configure{Config: &cfg})
 			var ids []cluster.JobID
 			for _, j := range c.jobs {
-				ids = append(ids, b.submit(func(s *cluster.JobSpec) {
+				ids = append(ids, b.Submit(func(s *cluster.JobSpec) {
 					s.CPUsPerTask, s.Limit = j.cpus, time.Duration(j.limit*float64(time.Hour))
 					s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: max(j.mem, 1)}
 					if j.gpus > 0 {
 						s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(j.gpus)}}
 					}
 				}))
-				b.scheduleAll()
+				b.ScheduleAll()
 			}
-			all := Forecast(b.s.Snapshot(), b.now)
+			all := Forecast(b.S.Snapshot(), b.Now)
 			for k, j := range c.jobs {
-				if b.job(ids[k]).Phase != cluster.Pending {
+				if is, _ := b.S.Job(ids[k]); is.Phase != cluster.Pending {
 					if j.want != 0 {
 						t.Errorf("job %d starts now, want in %v hours", k, j.want)
 					}
 					continue
 				}
-				if st := all[ids[k]]; st.At.Sub(b.now).Hours() != j.want {
-					t.Errorf("job %d: in %s hours (%s), want in %v", k, told(b, st), st.Why, j.want)
+				if st := all[ids[k]]; st.At.Sub(b.Now).Hours() != j.want {
+					t.Errorf("job %d: in %v hours on %s (%s), want in %v", k, st.At.Sub(b.Now).Hours(), st.Nodes(), st.Why,
+						j.want)
 				}
 			}
 		})
@@ -81,10 +83,10 @@ func TestForecastHolds(t *testing.T) {
 			h.step()
 			h.decide()
 		}
-		if h.s.Config().Preempt.Type != cluster.PreemptNone || h.t.Failed() {
+		if h.S.Config().Preempt.Type != cluster.PreemptNone || h.T.Failed() {
 			continue
 		}
-		snap := h.s.Snapshot()
+		snap := h.S.Snapshot()
 		type stay struct {
 			what     string
 			from, to time.Time
@@ -94,26 +96,26 @@ func TestForecastHolds(t *testing.T) {
 		}
 		on := map[cluster.NodeName][]stay{}
 		for j := range snap.Live() {
-			for _, r := range releasesOf(j, snap.Config()) {
-				for _, sh := range r.shares {
+			for _, r := range ReleasesOf(j, snap.Config()) {
+				for _, sh := range r.Shares {
 					on[sh.Node] = append(on[sh.Node], stay{
-						fmt.Sprintf("live %d", j.ID), time.Time{}, r.at, time.Time{}, true, sh,
+						fmt.Sprintf("live %d", j.ID), time.Time{}, r.At, time.Time{}, true, sh,
 					})
 				}
 			}
 		}
-		f := newForecast(snap, h.now)
+		f := newForecast(snap, h.Now)
 		for id, st := range f.runTo(0) {
 			j, _ := snap.Job(id)
-			if st.Alloc == nil || !st.At.After(h.now) { // who starts now does not heed those that only will
+			if st.Alloc == nil || !st.At.After(h.Now) { // who starts now does not heed those that only will
 				continue
 			}
 			starts++
 			lead, _ := snap.Job(leaderOf(j)) // by whom all of a heterogeneous job is looked at
 			for _, sh := range st.Alloc.Shares {
 				on[sh.Node] = append(on[sh.Node], stay{
-					fmt.Sprintf("planned %d", id), st.At, endOf(st.At, j.Limit), beginsAt(lead),
-					slices.ContainsFunc(f.planned, func(ps *plannedStart) bool { return ps.job == leaderOf(j) }),
+					fmt.Sprintf("planned %d", id), st.At, EndOf(st.At, j.Limit), BeginsAt(lead),
+					slices.ContainsFunc(f.planned, func(ps *place.PlannedStart) bool { return ps.Job == leaderOf(j) }),
 					sh,
 				})
 			}
@@ -135,7 +137,7 @@ func TestForecastHolds(t *testing.T) {
 						t.Errorf("seed %d/%d, %s: %s has at %v CPUs %s of %s", seed, round, name, a.what,
 							a.from, meets, o.what)
 					}
-					if meets := devicesOf(&a.sh).Intersect(devicesOf(&o.sh)); !meets.Empty() && (a.sh.Part == nil || o.sh.Part == nil) {
+					if meets := devicesGiven(&a.sh).Intersect(devicesGiven(&o.sh)); !meets.Empty() && (a.sh.Part == nil || o.sh.Part == nil) {
 						t.Errorf("seed %d/%d, %s: %s has at %v GPUs %s of %s", seed, round, name, a.what,
 							a.from, meets, o.what)
 					}
@@ -154,4 +156,12 @@ func TestForecastHolds(t *testing.T) {
 	if starts < 1000 || shared < 300 {
 		t.Error("the histories say little")
 	}
+}
+
+// devicesGiven are the devices of which a share has some.
+func devicesGiven(sh *cluster.Share) cluster.IDSet {
+	if sh.Part != nil {
+		return sh.GPUs.Union(cluster.NewIDSet(sh.Part.GPU))
+	}
+	return sh.GPUs
 }

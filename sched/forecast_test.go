@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
 )
 
 // TestForecast compares what is told of a job before it is submitted (--test-only) with what the cycle then does
@@ -113,29 +114,29 @@ func TestForecast(t *testing.T) {
 				Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour,
 			},
 				cluster.Partition{Name: "high", All: true, State: cluster.PartitionUp, PriorityTier: 9})
-			cfg := *b.s.Config()
+			cfg := *b.S.Config()
 			cfg.Preempt, cfg.StrictOrder = c.preempt, strict
-			b.apply(&cluster.Configure{Config: &cfg})
+			b.Apply(&cluster.Configure{Config: &cfg})
 			for _, cmd := range c.setup {
-				b.apply(cmd)
+				b.Apply(cmd)
 			}
 			for _, change := range c.run {
-				b.submit(change)
-				b.scheduleAll()
+				b.Submit(change)
+				b.ScheduleAll()
 			}
 			spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "j", UID: 1, User: "u", Limit: time.Hour}
 			c.comes(spec)
-			st, id, err := Test(b.s.Snapshot(), b.now, cluster.Identity{UID: 1}, spec)
+			st, id, err := sched.Test(b.S.Snapshot(), b.Now, cluster.Identity{UID: 1}, spec)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := told(b, st); got != want {
 				t.Errorf("told %q, want %q", got, want)
 			}
-			if own := b.submit(c.comes); own != id {
+			if own := b.Submit(c.comes); own != id {
 				t.Errorf("it is job %d, told %d", own, id)
 			}
-			listed := Forecast(b.s.Snapshot(), b.now)[id]
+			listed := sched.Forecast(b.S.Snapshot(), b.Now)[id]
 			if told(b, listed) != want {
 				t.Errorf("listed %q, want %q", told(b, listed), want)
 			}
@@ -145,7 +146,7 @@ func TestForecast(t *testing.T) {
 				} else if !j.PlannedStart.IsZero() && !j.PlannedStart.Equal(st.At) {
 					t.Errorf("planned at %s, told %s", j.PlannedStart, st.At)
 				}
-			} else if !st.At.Equal(b.now) || fmt.Sprint(b.job(id).AllocNodes()) != fmt.Sprint(st.Nodes()) {
+			} else if !st.At.Equal(b.Now) || fmt.Sprint(b.job(id).AllocNodes()) != fmt.Sprint(st.Nodes()) {
 				t.Errorf("it starts now on %v, told %s", b.job(id).AllocNodes(), told(b, st))
 			}
 		}
@@ -159,24 +160,24 @@ func TestForecast(t *testing.T) {
 
 // firstPass is one pass of the scheduler.
 func (b *testbed) firstPass() {
-	b.apply(&cluster.Decide{Decisions: Schedule(b.s.Snapshot(), b.now)})
+	b.Apply(&cluster.Decide{Decisions: sched.Schedule(b.S.Snapshot(), b.Now)})
 }
 
-func told(b *testbed, st Start) string {
+func told(b *testbed, st sched.Start) string {
 	if st.At.IsZero() {
 		return string(st.Why)
 	}
-	return fmt.Sprint(st.At.Sub(b.now).Hours(), " ", st.Nodes())
+	return fmt.Sprint(st.At.Sub(b.Now).Hours(), " ", st.Nodes())
 }
 
 // TestForecastBehindMany: a job that is asked about gets a start however many wait before it.
 func TestForecastBehindMany(t *testing.T) {
 	b := newTestbed(t, 1)
-	for range maxForecast + 9 {
-		b.submit(wants(1))
+	for range 41 { // more than are told of without being asked about
+		b.Submit(wants(1))
 	}
-	id := b.submit(wants(1))
-	if st := forecastOf(b.s.Snapshot(), b.now, id); st.At.IsZero() {
+	id := b.Submit(wants(1))
+	if st := sched.ForecastOf(b.S.Snapshot(), b.Now, id); st.At.IsZero() {
 		t.Errorf("it waits for %s, and no start is told", st.Why)
 	}
 }

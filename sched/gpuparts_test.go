@@ -12,11 +12,11 @@ import (
 func TestGPUParts(t *testing.T) {
 	b := newTestbed(t, 1)
 	ask := func(name string, n int64) cluster.JobID {
-		return b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: name, Count: n}} })
+		return b.Submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: name, Count: n}} })
 	}
 	where := func(id cluster.JobID) string {
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		switch {
 		case j.Alloc == nil:
 			return "waits"
@@ -39,15 +39,15 @@ func TestGPUParts(t *testing.T) {
 	expect(ask("mps", 50), "mps of 2")
 	expect(ask("gpu", 1), "whole 3")
 	waits := expect(ask("gpu", 1), "waits")
-	b.endJob(first)
+	b.EndJob(first)
 	expect(waits, "waits") // two shards of GPU 0 are still out
-	b.endJob(second)
+	b.EndJob(second)
 	expect(waits, "waits") // and another
-	b.endJob(third)
+	b.EndJob(third)
 	if got := where(waits); got != "whole 0" {
 		t.Errorf("the job that waited for a whole GPU: %s", got)
 	}
-	if err := b.s.Check(); err != nil {
+	if err := b.S.Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -60,11 +60,11 @@ func TestGPUPartsRefused(t *testing.T) {
 		"for the job":      {PerJob: gres("shard", 1)},
 		"with a whole GPU": {PerNode: append(gres("shard", 1), gres("gpu", 1)...)},
 		"two kinds":        {PerNode: append(gres("shard", 1), gres("mps", 1)...)}} {
-		out := b.s.Apply(cluster.Entry{
-			Index: b.n + 1, At: b.now, By: cluster.Identity{System: true},
+		out := b.S.Apply(cluster.Entry{
+			Index: b.N + 1, At: b.Now, By: cluster.Identity{System: true},
 			Cmd: &cluster.Submit{Spec: &cluster.JobSpec{UID: 1, User: "u", Layout: &l}},
 		})
-		b.n++
+		b.N++
 		if out.Err == nil || out.Err.Kind != cluster.ErrGRES {
 			t.Errorf("%s: %v", name, out.Err)
 		}
@@ -82,11 +82,11 @@ func TestLinkedGPUs(t *testing.T) {
 		inv.GPUs[i].Number = i + 1
 		inv.GPUs[i].Cores = cluster.RangeIDSet(0, 15)
 	}
-	b.apply(&cluster.NodeUp{Name: "n", Inventory: inv})
+	b.Apply(&cluster.NodeUp{Name: "n", Inventory: inv})
 	take := func(n int64) string {
-		id := b.submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: n}} })
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		id := b.Submit(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: n}} })
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		if j.Alloc == nil {
 			return "waits"
 		}
@@ -97,8 +97,8 @@ func TestLinkedGPUs(t *testing.T) {
 			t.Errorf("two GPUs: %s, want %s", got, want)
 		}
 	}
-	for j := range b.s.Snapshot().Live() {
-		b.endJob(j.ID)
+	for j := range b.S.Snapshot().Live() {
+		b.EndJob(j.ID)
 	}
 	if got := take(1); got != "0" {
 		t.Errorf("one: %s", got)

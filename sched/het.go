@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Heterogeneous jobs: all components start at one instant or none does, on nodes of their own, at the leader's place in
@@ -22,12 +23,12 @@ type component struct {
 	why           cluster.Reason // if it may not start now whatever is free, or for limits not where it fits
 	note          string
 	shapes        []*jobShape
-	limitedShapes []*jobShape              // in none of which a limit lets it start; nil if it is not limits that keep it
+	limitedShapes []*jobShape              // in which limits keep it from starting; nil if others do
 	preemptible   []map[cluster.JobID]bool // by shape, those that it may make leave
 	fits          int                      // index of the shape that it fits with
 	alloc         *cluster.Alloc
 	limit         time.Duration // with which it fits
-	plan          *plannedStart
+	plan          *place.PlannedStart
 }
 
 // decideHet looks at a heterogeneous job, once for all its components: when its leader's turn comes.
@@ -62,13 +63,15 @@ func (c *cycle) components(lead *cluster.Job) (comps []*component, ok bool) {
 	if len(all) != lead.Het.Size || slices.ContainsFunc(all, notBack) {
 		return nil, false
 	}
-	meter, used := c.meter.Fork(), maps.Clone(c.licenses)
+	meter := c.meter.Fork()
+	used := maps.Clone(c.licenses)
 	defer func() { c.licenses = used }()
 	ok = true
 	for _, o := range all {
 		comp := &component{job: c.beforeDeadline(o)}
 		comp.why, comp.note = c.prepareComponent(comp, meter)
-		comps, ok = append(comps, comp), ok && comp.why == cluster.NoReason
+		comps = append(comps, comp)
+		ok = ok && comp.why == cluster.NoReason
 	}
 	return comps, ok
 }
@@ -107,7 +110,8 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 		c.takeLicenses(comp.job)
 	}
 	for _, shape := range shapes {
-		if why = meter.Blocked(comp.job, shape.demand.part.Name, nil); why == cluster.NoReason {
+		why = meter.Blocked(comp.job, shape.part.Name, nil)
+		if why == cluster.NoReason {
 			comp.shapes = append(comp.shapes, shape)
 		}
 	}
@@ -115,8 +119,9 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 		comp.limitedShapes = shapes
 		return why, ""
 	}
-	one := comp.shapes[0].demand.part
-	if !slices.ContainsFunc(comp.shapes, func(shape *jobShape) bool { return shape.demand.part != one }) { // else nobody knows whose limits count
+	one := comp.shapes[0].part
+	elsewhere := func(shape *jobShape) bool { return shape.part != one }
+	if !slices.ContainsFunc(comp.shapes, elsewhere) { // else nobody knows whose limits count
 		meter.Start(comp.job, one.Name, nil) // the next ones run beside it
 	}
 	return cluster.NoReason, ""
@@ -124,7 +129,7 @@ func (c *cycle) prepareComponent(comp *component, meter *cluster.Meter) (cluster
 
 // componentFinder finds nodes for what a component asks by its shape k, away from some that are taken, and the time
 // limit for it.
-type componentFinder func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc)
+type componentFinder func(comp *component, k int, taken place.NodeSet) (*cluster.Job, *cluster.Alloc)
 
 // fitComponents finds allocations for all components. One that finds nothing beside those before it is tried first.
 func (c *cycle) fitComponents(comps []*component, find componentFinder) bool {
@@ -150,51 +155,59 @@ func byPriority(comps []*component) []*component {
 
 // fitInTurn gives each component nodes that none before it has; the number of the first that finds none, -1 if all do.
 func (c *cycle) fitInTurn(order []*component, find componentFinder) int {
-	var taken nodeSet
+	var taken place.NodeSet
 	meter := c.meter.Fork()
 	for k, comp := range order {
-		if comp.alloc = nil; !comp.findNodes(taken, meter, find) {
+		comp.alloc = nil
+		if !comp.findNodes(taken, meter, find) {
 			return k
 		}
-		taken = unionOf(taken, c.free.nodesOf(comp.alloc))
+		taken = taken.Union(c.free.NodesOf(comp.alloc))
 	}
 	return -1
 }
 
 // findNodes finds nodes for a component, where limits let it have them beside those before it; else why is the limit,
 // if it is limits alone that do not.
-func (comp *component) findNodes(taken nodeSet, meter *cluster.Meter, find componentFinder) bool {
-	comp.why, comp.limitedShapes = cluster.NoReason, comp.shapes
+func (comp *component) findNodes(taken place.NodeSet, meter *cluster.Meter, find componentFinder) bool {
+	comp.why = cluster.NoReason
+	comp.limitedShapes = comp.shapes
 	full := false
 	for k, shape := range comp.shapes {
 		j, a := find(comp, k, taken)
-		if full = full || a == nil; a == nil {
+		full = full || a == nil
+		if a == nil {
 			continue
 		}
-		if comp.why = meter.Blocked(j, shape.demand.part.Name, a); comp.why != cluster.NoReason {
+		comp.why = meter.Blocked(j, shape.part.Name, a)
+		if comp.why != cluster.NoReason {
 			continue
 		}
 		if shape.reservation != nil {
 			a.Reservation = shape.reservation.Name
 		}
-		comp.fits, comp.alloc, comp.limit, comp.limitedShapes = k, a, j.Limit, nil
+		comp.fits = k
+		comp.alloc = a
+		comp.limit = j.Limit
+		comp.limitedShapes = nil
 		meter.Start(j, a.Partition, a)
 		return true
 	}
 	if full {
-		comp.why, comp.limitedShapes = cluster.NoReason, nil
+		comp.why = cluster.NoReason
+		comp.limitedShapes = nil
 	}
 	return false
 }
 
 // fitComponent finds what is free now and delays no planned start, with a shorter time limit if that helps.
-func (c *cycle) fitComponent(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+func (c *cycle) fitComponent(comp *component, k int, taken place.NodeSet) (*cluster.Job, *cluster.Alloc) {
 	shape := comp.shapes[k]
 	fit := func(j *cluster.Job) *cluster.Alloc {
 		mask, over := c.plannedAcross(j)
-		return c.findNow(shape, j, mask, c.exclusionFor(shape.reservation, j, c.now, over).withNodes(taken))
+		return c.findNow(shape, j, mask, c.exclusionFor(shape.reservation, j, c.now, over).WithNodes(taken))
 	}
-	j := c.withinPartition(shape.demand.part, comp.job)
+	j := c.withinPartition(shape.part, comp.job)
 	if a := fit(j); a != nil || j.Spec.LimitMin == 0 {
 		return j, a
 	}
@@ -231,15 +244,16 @@ func (c *cycle) planBlockedHet(b blockedJob) {
 	first := c.responsive || c.earnsProtection(lead, 0)
 	for _, comp := range b.components {
 		first = first && slices.ContainsFunc(comp.shapes,
-			func(shape *jobShape) bool { return c.firstBlocked[shape.demand.part] == nil })
+			func(shape *jobShape) bool { return c.firstBlocked[shape.part] == nil })
 	}
 	why := cluster.WaitPriority
-	var whole *plannedStart
+	var whole *place.PlannedStart
 	if first {
 		why, whole = cluster.WaitResources, c.planHet(lead, b.components)
 	}
 	for _, comp := range b.components {
-		note, own := "", why
+		note := ""
+		own := why
 		if len(c.reserved) > 0 {
 			if _, alone := c.fitComponent(comp, 0, nil); alone == nil {
 				note = c.reservedNote(comp.shapes[0], comp.job)
@@ -248,7 +262,7 @@ func (c *cycle) planBlockedHet(b blockedJob) {
 				own = cluster.WaitNodeNotAvail
 			}
 		}
-		var planned *plannedStart
+		var planned *place.PlannedStart
 		if whole != nil {
 			planned = comp.plan
 		}
@@ -257,24 +271,24 @@ func (c *cycle) planBlockedHet(b blockedJob) {
 }
 
 // planHet plans a start of all components, and keeps their nodes for them.
-func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
+func (c *cycle) planHet(lead *cluster.Job, comps []*component) *place.PlannedStart {
 	for _, comp := range comps {
 		for _, shape := range comp.shapes {
-			if c.firstBlocked[shape.demand.part] == nil {
-				c.firstBlocked[shape.demand.part] = lead
+			if c.firstBlocked[shape.part] == nil {
+				c.firstBlocked[shape.part] = lead
 			}
 		}
 	}
 	reservesNothing := func(comp *component) bool {
-		return !c.meter.Reserves(comp.job, comp.shapes[0].demand.part.Name)
+		return !c.meter.Reserves(comp.job, comp.shapes[0].part.Name)
 	}
 	if len(c.planned) >= maxPlannedStarts || slices.ContainsFunc(comps, reservesNothing) {
 		return nil
 	}
 	kept := c.plannedNodes()
 	all := c.planTogether(lead, comps, c.releaseTimeline(),
-		func(_ *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
-			return c.exclusionFrom(shape.reservation, j, at).withNodes(kept)
+		func(_ *place.FreeSet, shape *jobShape, j *cluster.Job, at time.Time) place.Exclusion {
+			return c.exclusionFrom(shape.reservation, j, at).WithNodes(kept)
 		})
 	if all != nil {
 		c.planned = append(c.planned, all)
@@ -283,14 +297,16 @@ func (c *cycle) planHet(lead *cluster.Job, comps []*component) *plannedStart {
 }
 
 // componentExclusion is what a job of a shape must keep off at a time, with the nodes as they will be.
-type componentExclusion func(then *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion
+type componentExclusion func(then *place.FreeSet, shape *jobShape, j *cluster.Job, at time.Time) place.Exclusion
 
 // maxPlanRounds bounds how often the components' plans are brought together.
 const maxPlanRounds = 16
 
 // planTogether finds when all components will fit if every job runs to its limit: the latest of their times, as one
 // planned start; nil if none is found.
-func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []release, avoid componentExclusion) *plannedStart {
+func (c *cycle) planTogether(
+	lead *cluster.Job, comps []*component, ends []place.Release, avoid componentExclusion,
+) *place.PlannedStart {
 	var at time.Time
 	for range maxPlanRounds {
 		latest, ok := c.planInTurn(comps, ends, avoid)
@@ -302,51 +318,44 @@ func (c *cycle) planTogether(lead *cluster.Job, comps []*component, ends []relea
 		}
 		at, ends = latest, slices.Clone(ends)
 		for i := range ends { // whatever is free before is free then
-			ends[i].at = laterOf(ends[i].at, at)
+			ends[i].At = laterOf(ends[i].At, at)
 		}
 	}
-	if slices.ContainsFunc(comps, func(comp *component) bool { return !comp.plan.at.Equal(at) }) {
+	if slices.ContainsFunc(comps, func(comp *component) bool { return !comp.plan.At.Equal(at) }) {
 		return nil // they do not come together
 	}
-	return combineStarts(lead, comps, at)
+	return combinedStart(lead, comps, at)
 }
 
-// combineStarts is the start of all components as one.
-func combineStarts(lead *cluster.Job, comps []*component, at time.Time) *plannedStart {
-	all := &plannedStart{job: lead.ID, at: at, components: comps}
-	var kept excludedCPUs
-	for _, comp := range comps {
-		all.nodes, all.names = unionOf(all.nodes, comp.plan.nodes), append(all.names, comp.plan.names...)
-		all.leftovers = append(all.leftovers, comp.plan.leftovers...)
-		for _, l := range comp.plan.leftovers {
-			kept.exclude(int32(l.index), comp.plan.excluded.on(int32(l.index)))
-		}
+// combinedStart is the start of all components as one.
+func combinedStart(lead *cluster.Job, comps []*component, at time.Time) *place.PlannedStart {
+	list := make([]place.ComponentStart, len(comps))
+	for k, comp := range comps {
+		list[k] = place.ComponentStart{Job: comp.job, Start: comp.plan}
 	}
-	if kept.nodes != nil {
-		all.excluded = &kept
-	}
-	all.sortLeftovers()
-	return all
+	return place.CombineStarts(lead.ID, at, list)
 }
 
 // planInTurn plans each component away from the nodes of those before it, and tells the latest time.
 func (c *cycle) planInTurn(
-	comps []*component, ends []release, avoid componentExclusion,
+	comps []*component, ends []place.Release, avoid componentExclusion,
 ) (latest time.Time, ok bool) {
-	var taken nodeSet
+	var taken place.NodeSet
 	for _, comp := range byPriority(comps) {
 		comp.plan = nil
 		for _, shape := range comp.shapes {
-			ps, _ := findStart(c.freeWithOverlap(shape.demand.jobsPerCPU), ends, shape.demand,
-				func(then *freeSet, at time.Time) exclusion { return avoid(then, shape, comp.job, at).withNodes(taken) })
-			if ps != nil && (comp.plan == nil || ps.at.Before(comp.plan.at)) {
+			ps := place.FindStart(c.freeWithOverlap(shape.demand.JobsPerCPU), ends, shape.demand,
+				func(then *place.FreeSet, at time.Time) place.Exclusion {
+					return avoid(then, shape, comp.job, at).WithNodes(taken)
+				}).PlannedStart
+			if ps != nil && (comp.plan == nil || ps.At.Before(comp.plan.At)) {
 				comp.plan = ps
 			}
 		}
 		if comp.plan == nil {
 			return latest, false
 		}
-		latest, taken = laterOf(latest, comp.plan.at), unionOf(taken, comp.plan.nodes)
+		latest, taken = laterOf(latest, comp.plan.At), taken.Union(comp.plan.Nodes)
 	}
 	return latest, true
 }
@@ -394,8 +403,11 @@ func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 	if lead.Follows() {
 		return
 	}
-	out, planned, blocked := len(f.decisions), len(f.planned), len(f.blocked)
-	if look(); len(f.blocked) > blocked {
+	out := len(f.decisions)
+	planned := len(f.planned)
+	blocked := len(f.blocked)
+	look()
+	if len(f.blocked) > blocked {
 		return // it is looked at again
 	}
 	for _, o := range f.s.Components(lead) {
@@ -415,7 +427,7 @@ func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 			return
 		}
 	}
-	var ps *plannedStart
+	var ps *place.PlannedStart
 	if len(f.planned) > planned {
 		ps = f.planned[len(f.planned)-1]
 	} else if must || f.extraPlanned < maxForecast {
@@ -425,44 +437,46 @@ func (f *forecast) recordHetStart(lead *cluster.Job, must bool, look func()) {
 	if ps == nil {
 		return
 	}
-	at, longest := laterOf(ps.at, f.now), time.Duration(0)
-	var comps []component
-	for _, comp := range ps.components {
-		comps = append(comps, *comp)
-		st := f.starts[comp.job.ID]
-		st.At, st.Alloc, longest = at, comp.plan.alloc, max(longest, comp.job.Limit)
-		f.starts[comp.job.ID] = st
+	at := laterOf(ps.At, f.now)
+	longest := time.Duration(0)
+	for _, comp := range ps.Components {
+		st := f.starts[comp.Job.ID]
+		st.At = at
+		st.Alloc = comp.Start.Alloc
+		longest = max(longest, comp.Job.Limit)
+		f.starts[comp.Job.ID] = st
 	}
-	f.takeSpan(&plannedSpan{from: at, to: endOf(at, longest), heededFrom: beginsAt(lead)}, comps...)
+	f.takeSpan(&plannedSpan{from: at, to: EndOf(at, longest), heededFrom: BeginsAt(lead)}, ps.Components...)
 }
 
 // planLaterHet is planLater for a heterogeneous job.
-func (f *forecast) planLaterHet(lead *cluster.Job) *plannedStart {
+func (f *forecast) planLaterHet(lead *cluster.Job) *place.PlannedStart {
 	from := f.now
 	var comps []*component
 	for _, o := range f.s.Components(lead) {
 		switch f.starts[o.ID].Why {
-		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources, cluster.WaitNodeNotAvail, cluster.WaitReservation:
+		case cluster.NoReason, cluster.WaitPriority, cluster.WaitResources:
+		case cluster.WaitNodeNotAvail, cluster.WaitReservation:
 		case cluster.WaitBegin:
-			from = laterOf(from, beginsAt(o))
+			from = laterOf(from, BeginsAt(o))
 		default:
 			return nil
 		}
 		comp := &component{job: o}
 		shapes, _, _ := f.feasible(o, nil)
 		for _, shape := range shapes {
-			if f.meter.Blocked(o, shape.demand.part.Name, nil) == cluster.NoReason {
+			if f.meter.Blocked(o, shape.part.Name, nil) == cluster.NoReason {
 				comp.shapes = append(comp.shapes, shape)
 			}
 		}
 		comps = append(comps, comp)
 	}
 	return f.planTogether(lead, comps, f.releaseMoments(from),
-		func(fs *freeSet, shape *jobShape, j *cluster.Job, at time.Time) exclusion {
+		func(fs *place.FreeSet, shape *jobShape, j *cluster.Job, at time.Time) place.Exclusion {
 			if at.Before(from) {
-				return exclusion{nodes: f.allNodes()}
+				return place.Exclusion{Nodes: f.free.AllNodes()}
 			}
-			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, endOf(at, j.Limit)),
-				at, endOf(at, j.Limit))
+			return f.exclusionWithTaken(fs, f.exclusionFor(shape.reservation, j, at, EndOf(at, j.Limit)),
+				at, EndOf(at, j.Limit))
 		})
 }

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"slices"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/explain"
 )
 
 // het submits a heterogeneous job.
@@ -17,7 +19,7 @@ func (b *testbed) het(changes ...func(*cluster.JobSpec)) cluster.JobID {
 		change(spec)
 		c.Specs = append(c.Specs, spec)
 	}
-	return b.apply(c).(cluster.JobID)
+	return b.Apply(c).(cluster.JobID)
 }
 
 // whole asks for so many empty nodes.
@@ -28,18 +30,18 @@ func wholeNodes(n int) func(*cluster.JobSpec) {
 func oneCPU(s *cluster.JobSpec) { s.Tasks = 1 }
 
 func (b *testbed) waits(id cluster.JobID, why cluster.Reason, at time.Time) {
-	b.t.Helper()
-	j, _ := b.s.Job(id)
+	b.T.Helper()
+	j, _ := b.S.Job(id)
 	if j.Phase != cluster.Pending || j.Wait != why || !j.PlannedStart.Equal(at) {
-		b.t.Errorf("job %d is in phase %d, waits for %q until %v; want %q, %v", id, j.Phase, j.Wait,
+		b.T.Errorf("job %d is in phase %d, waits for %q until %v; want %q, %v", id, j.Phase, j.Wait,
 			j.PlannedStart, why, at)
 	}
 }
 
 func (b *testbed) runsAt(id cluster.JobID, where string) {
-	b.t.Helper()
-	if got := b.where(id); got != where {
-		b.t.Errorf("job %d: %s, want %s", id, got, where)
+	b.T.Helper()
+	if got := b.Where(id); got != where {
+		b.T.Errorf("job %d: %s, want %s", id, got, where)
 	}
 }
 
@@ -47,33 +49,33 @@ func TestHetStartsTogether(t *testing.T) {
 	for _, responsive := range []bool{false, true} {
 		b := newTestbed(t, 3)
 		if responsive {
-			b.useResponsiveOrder()
+			b.UseResponsiveOrder()
 		}
-		first := b.submit(wholeNodes(2))
-		b.scheduleAll()
+		first := b.Submit(wholeNodes(2))
+		b.ScheduleAll()
 		h := b.het(oneCPU, wholeNodes(2))
-		small := b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 1, 30*time.Minute })
+		small := b.Submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 1, 30*time.Minute })
 		var long cluster.JobID
 		if !responsive { // else no planned start binds it
-			long = b.submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 15, 10*time.Hour })
+			long = b.Submit(func(s *cluster.JobSpec) { s.Tasks, s.Limit = 15, 10*time.Hour })
 		}
-		b.scheduleAll()
+		b.ScheduleAll()
 		end := epoch.Add(time.Hour)
 		b.waits(h, cluster.WaitResources, end)
 		b.waits(h+1, cluster.WaitResources, end)
 		b.runsAt(small, "n002:1:0::0")
 		if !responsive { // it would delay the planned start
 			b.waits(long, cluster.WaitPriority, time.Time{})
-			b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: long}})
+			b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: long}})
 		}
-		b.now = end.Add(-time.Minute)
-		b.endJob(small)
-		b.endJob(first)
-		b.scheduleAll()
+		b.Now = end.Add(-time.Minute)
+		b.EndJob(small)
+		b.EndJob(first)
+		b.ScheduleAll()
 		b.runsAt(h, "n000:1:0::0")
 		b.runsAt(h+1, "n001:1:0-15:0-3:0 n002:1:0-15:0-3:0")
-		x, _ := b.s.Job(h)
-		y, _ := b.s.Job(h + 1)
+		x, _ := b.S.Job(h)
+		y, _ := b.S.Job(h + 1)
 		if !x.Started.Equal(y.Started) {
 			t.Errorf("components start at %v and %v", x.Started, y.Started)
 		}
@@ -83,17 +85,17 @@ func TestHetStartsTogether(t *testing.T) {
 func TestHetNodesOfTheirOwn(t *testing.T) {
 	b := newTestbed(t, 3)
 	h := b.het(oneCPU, oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.NodeList = 1, []cluster.NodeName{"n000"} })
-	b.scheduleAll()
+	b.ScheduleAll()
 	b.runsAt(h, "n001:1:0::0")
 	b.runsAt(h+1, "n002:1:0::0")
 	b.runsAt(h+2, "n000:1:0::0")
 	many := b.het(oneCPU, oneCPU, oneCPU, oneCPU)
-	b.scheduleAll()
+	b.ScheduleAll()
 	for k := range cluster.JobID(4) {
 		b.waits(many+k, cluster.WaitResources, time.Time{})
 	}
-	after := b.submit(oneCPU) // nobody knows when that job starts: it delays nothing
-	b.scheduleAll()
+	after := b.Submit(oneCPU) // nobody knows when that job starts: it delays nothing
+	b.ScheduleAll()
 	b.runsAt(after, "n000:1:1::0")
 }
 
@@ -103,7 +105,7 @@ func TestHetOrder(t *testing.T) {
 		Name: "half", Nodes: []cluster.NodeName{"n000"}, State: cluster.PartitionUp,
 	})
 	h := b.het(oneCPU, func(s *cluster.JobSpec) { s.Tasks, s.Partitions = 1, []string{"half"} })
-	b.scheduleAll()
+	b.ScheduleAll()
 	b.runsAt(h, "n001:1:0::0")
 	b.runsAt(h+1, "n000:1:0::0")
 }
@@ -111,27 +113,27 @@ func TestHetOrder(t *testing.T) {
 func TestHetReasons(t *testing.T) {
 	b := newTestbed(t, 3)
 	h := b.het(oneCPU, oneCPU)
-	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h + 1}, Hold: cluster.HeldUser})
-	b.scheduleAll()
+	b.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h + 1}, Hold: cluster.HeldUser})
+	b.ScheduleAll()
 	b.waits(h, cluster.NoReason, time.Time{})
 	b.waits(h+1, cluster.WaitHeldUser, time.Time{})
-	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}, Hold: cluster.HeldUser})
-	b.scheduleAll()
-	b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}})
-	b.scheduleAll()
+	b.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}, Hold: cluster.HeldUser})
+	b.ScheduleAll()
+	b.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: h}})
+	b.ScheduleAll()
 	b.runsAt(h, "n000:1:0::0")
-	if e := Explain(b.s.Snapshot(), b.now, h); len(e.Causes) != 0 {
+	if e := explain.Job(b.S.Snapshot(), b.Now, h); len(e.Causes) != 0 {
 		t.Errorf("a job that runs waits for %v", e.Causes)
 	}
-	b.submit(wholeNodes(1))
-	b.scheduleAll()
+	b.Submit(wholeNodes(1))
+	b.ScheduleAll()
 	w := b.het(oneCPU, wholeNodes(2))
 	next := b.het(oneCPU, wholeNodes(1))
-	b.scheduleAll()
+	b.ScheduleAll()
 	end := epoch.Add(time.Hour)
 	b.waits(w+1, cluster.WaitResources, end)
 	b.waits(next, cluster.WaitPriority, time.Time{})
-	f := Forecast(b.s.Snapshot(), b.now)
+	f := sched.Forecast(b.S.Snapshot(), b.Now)
 	for k := range cluster.JobID(2) {
 		if st := f[w+k]; !st.At.Equal(end) || st.Alloc == nil {
 			t.Errorf("component %d is foretold for %v on %v", k, st.At, st.Nodes())
@@ -140,10 +142,10 @@ func TestHetReasons(t *testing.T) {
 			t.Errorf("component %d of the next is foretold for %v on %v", k, st.At, st.Nodes())
 		}
 	}
-	if e := Explain(b.s.Snapshot(), b.now, w); !e.StartsAt.Equal(end) || len(e.Causes) == 0 {
+	if e := explain.Job(b.S.Snapshot(), b.Now, w); !e.StartsAt.Equal(end) || len(e.Causes) == 0 {
 		t.Errorf("it explains %+v", e)
 	}
-	starts, id, err := TestHet(b.s.Snapshot(), b.now, cluster.Identity{System: true}, []*cluster.JobSpec{
+	starts, id, err := sched.TestHet(b.S.Snapshot(), b.Now, cluster.Identity{System: true}, []*cluster.JobSpec{
 		{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"},
 		{Layout: &cluster.Layout{}, Name: "t", UID: 1, User: "u"},
 	})
@@ -180,24 +182,24 @@ func TestHetLimits(t *testing.T) {
 			"component 1 with 4 CPUs a task instead of 6; " + q1},
 	} {
 		r := newRuled(t, 2, "", "", "", "", c.qos, "")
-		h := r.apply(&cluster.SubmitHet{
+		h := r.Apply(&cluster.SubmitHet{
 			Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)},
 		}).(cluster.JobID)
-		r.scheduleAll()
-		s := r.s.Snapshot()
+		r.ScheduleAll()
+		s := r.S.Snapshot()
 		var causes, changes []string
-		for _, x := range Explain(s, r.now, h).Causes {
+		for _, x := range explain.Job(s, r.Now, h).Causes {
 			causes = append(causes, x.Text)
 		}
-		for _, x := range Changes(s, r.now, h, func(p *cluster.Partition) bool { return p.Name == "main" }) {
+		for _, x := range explain.Changes(s, r.Now, h, func(p *cluster.Partition) bool { return p.Name == "main" }) {
 			changes = append(changes, x.Text)
 		}
-		if where := r.where(h) + ", " + r.where(h+1); where != c.where || !slices.Contains(causes, c.cause) || strings.Join(changes, "; ") != c.changes {
+		if where := r.Where(h) + ", " + r.Where(h+1); where != c.where || !slices.Contains(causes, c.cause) || strings.Join(changes, "; ") != c.changes {
 			t.Errorf("%s: it %s\n%s\n%s", c.qos, where, strings.Join(causes, "\n"), strings.Join(changes, "\n"))
 		}
-		small := r.submit(func(j *cluster.JobSpec) { *j = *ruledJob("u 1cpu") }) // nothing is kept for what may not start
-		if r.scheduleAll(); !strings.HasPrefix(r.where(small), "n000") {
-			t.Errorf("%s: %s", c.qos, r.where(small))
+		small := r.Submit(func(j *cluster.JobSpec) { *j = *ruledJob("u 1cpu") }) // nothing is kept for what may not start
+		if r.ScheduleAll(); !strings.HasPrefix(r.Where(small), "n000") {
+			t.Errorf("%s: %s", c.qos, r.Where(small))
 		}
 	}
 }
@@ -270,16 +272,16 @@ func TestHetDenied(t *testing.T) {
 		{"MaxSubmitJobsPerAccount=1", "", "u", "u", "MaxSubmitJobsPerAccount"},
 	} {
 		r := newRuled(t, 2, "", "", "", "", c.limits, "", strings.Fields(c.flags)...)
-		r.n++
-		out := r.s.Apply(cluster.Entry{
-			Index: r.n, At: r.now, By: cluster.Identity{System: true},
+		r.N++
+		out := r.S.Apply(cluster.Entry{
+			Index: r.N, At: r.Now, By: cluster.Identity{System: true},
 			Cmd: &cluster.SubmitHet{Specs: []*cluster.JobSpec{ruledJob(c.first), ruledJob(c.second)}},
 		})
 		if c.hint == none != (out.Err == nil) || out.Err != nil && (out.Err.Kind != cluster.ErrPolicy || out.Err.Hint != c.hint) {
 			t.Errorf("%s %s (%s : %s): %v, want %s", c.limits, c.flags, c.first, c.second, out.Err, c.hint)
 		}
-		if out.Err != nil && r.s.JobCount() > 0 {
-			t.Errorf("%s: %d jobs are left of what was refused", c.limits, r.s.JobCount())
+		if out.Err != nil && r.S.JobCount() > 0 {
+			t.Errorf("%s: %d jobs are left of what was refused", c.limits, r.S.JobCount())
 		}
 	}
 }
@@ -315,12 +317,12 @@ func TestHetOverrun(t *testing.T) {
 	} {
 		b := rules(t, c.limits)
 		b.add("u 2cpu")
-		b.scheduleAll()
+		b.ScheduleAll()
 		lead := b.addHet(c.first + ":" + c.second)
-		b.scheduleAll()
+		b.ScheduleAll()
 		for k := range cluster.JobID(2) {
 			var got []string
-			for _, x := range Explain(b.s.Snapshot(), b.now, lead+k).Causes {
+			for _, x := range explain.Job(b.S.Snapshot(), b.Now, lead+k).Causes {
 				if string(x.Reason) == c.reason {
 					got = append(got, x.Text)
 				}

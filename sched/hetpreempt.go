@@ -2,6 +2,7 @@ package sched
 
 import (
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Heterogeneous jobs that make others leave: victims are chosen for all components together, and nobody leaves unless
@@ -45,12 +46,12 @@ type clearedKey struct {
 // fitWithout finds where all components would be once some have left: each in the place only of those that it may
 // make leave.
 func (hp *hetPreemption) fitWithout(gone []victim) (at []preemptClaim) {
-	grounds := map[clearedKey]*freeSet{}
-	if !hp.fitComponents(hp.parts, func(comp *component, k int, taken nodeSet) (*cluster.Job, *cluster.Alloc) {
+	grounds := map[clearedKey]*place.FreeSet{}
+	if !hp.fitComponents(hp.parts, func(comp *component, k int, taken place.NodeSet) (*cluster.Job, *cluster.Alloc) {
 		shape := comp.shapes[k]
-		key := clearedKey{hp.victimsKeyOf(comp.job, shape), shape.demand.jobsPerCPU}
+		key := clearedKey{hp.victimsKeyOf(comp.job, shape), shape.demand.JobsPerCPU}
 		if grounds[key] == nil {
-			grounds[key] = hp.freeAfterLeaving(shape.demand.jobsPerCPU)
+			grounds[key] = hp.freeAfterLeaving(shape.demand.JobsPerCPU)
 			for _, v := range gone {
 				if comp.preemptible[k][v.ID] {
 					hp.giveBackVictim(grounds[key], v)
@@ -75,15 +76,18 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 		return false
 	}
 	pre := c.preemption
-	owed, key := len(pre.leavingFor[lead.ID]) > 0, c.futileHetKey(comps)
+	owed := len(pre.leavingFor[lead.ID]) > 0
+	key := c.futileHetKey(comps)
 	if _, known := pre.futile[key]; known && !owed {
 		return false
 	}
 	hp := c.newHetPreemption(comps)
-	at, when := hp.fitWithout(nil), pre.allGoneAt(lead)
+	at := hp.fitWithout(nil)
+	when := pre.allGoneAt(lead)
 	var chosen []victim
 	if at == nil && c.mayEvict(lead) {
-		if chosen, at = c.chooseVictims(hp.candidates, hp.fitWithout); at != nil {
+		chosen, at = c.chooseVictims(hp.candidates, hp.fitWithout)
+		if at != nil {
 			pre.preemptors++
 			when = c.now
 		}
@@ -96,7 +100,7 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 	}
 	from := len(c.decisions)
 	for k, comp := range comps {
-		ground := c.freeAfterLeaving(at[k].shape.demand.jobsPerCPU)
+		ground := c.freeAfterLeaving(at[k].shape.demand.JobsPerCPU)
 		for _, v := range chosen {
 			c.giveBackVictim(ground, v)
 		}
@@ -107,13 +111,13 @@ func (c *cycle) preemptForHet(lead *cluster.Job, comps []*component) bool {
 			c.recordWait(comp.job, cluster.WaitResources, "", comp.plan)
 		}
 		for _, shape := range comp.shapes {
-			c.firstBlocked[shape.demand.part] = lead
+			c.firstBlocked[shape.part] = lead
 		}
 	}
 	if chosen != nil {
 		c.mergeDecisions(from)
 	}
-	c.planned = append(c.planned, combineStarts(lead, comps, when))
+	c.planned = append(c.planned, combinedStart(lead, comps, when))
 	return true
 }
 

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
 )
 
 // evicting is the first decision that makes jobs leave.
@@ -43,13 +44,13 @@ func randomSet(t *testing.T, r *rand.Rand) (b *testbed, lead cluster.JobID) {
 		if r.IntN(4) == 0 {
 			b.het(at(part(), 1), at(part(), 1))
 		} else {
-			b.submit(at(part(), 1+r.IntN(2)))
+			b.Submit(at(part(), 1+r.IntN(2)))
 		}
 		b.settleAll()
 	}
-	for j := range b.s.Snapshot().Jobs() { // nothing else waits
-		if is, ok := b.s.Job(j.ID); ok && is.Phase == cluster.Pending {
-			b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	for j := range b.S.Snapshot().Jobs() { // nothing else waits
+		if is, ok := b.S.Job(j.ID); ok && is.Phase == cluster.Pending {
+			b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 		}
 	}
 	b.settleAll()
@@ -68,14 +69,14 @@ func randomSet(t *testing.T, r *rand.Rand) (b *testbed, lead cluster.JobID) {
 // settleAll decides until nothing changes, with all that starts confirmed and all that ends over.
 func (b *testbed) settleAll() {
 	for range 3 {
-		b.scheduleAll()
-		for j := range b.s.Snapshot().Live() {
+		b.ScheduleAll()
+		for j := range b.S.Snapshot().Live() {
 			if j.Phase == cluster.Starting {
 				for _, n := range j.AllocNodes() {
-					nd, _ := b.s.Node(n)
-					b.apply(&cluster.Report{
+					nd, _ := b.S.Node(n)
+					b.Apply(&cluster.Report{
 						Node: n, Seq: nd.ReportSeq + 1,
-						Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.now}},
+						Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: b.Now}},
 					})
 				}
 			}
@@ -87,7 +88,7 @@ func (b *testbed) settleAll() {
 // possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs
 // that the component may make leave. It returns the fewest records that must leave; -1 if it can not be.
 func possible(b *testbed, lead cluster.JobID) int {
-	s := b.s.Snapshot()
+	s := b.S.Snapshot()
 	j, _ := s.Job(lead)
 	parts := s.Components(j)
 	var nodes []cluster.NodeName
@@ -113,7 +114,7 @@ func possible(b *testbed, lead cluster.JobID) int {
 			part, _ := s.Partition(o.Spec.Partitions[0])
 			for _, id := range s.Load(nodes[i]).Jobs {
 				v, _ := s.Job(id)
-				ok = ok && s.Preempts(o, part, nil, v, b.now) != cluster.PreemptOff
+				ok = ok && s.Preempts(o, part, nil, v, b.Now) != cluster.PreemptOff
 				for _, w := range s.Whole(v) {
 					gone[w.ID] = true
 				}
@@ -144,10 +145,10 @@ func TestEvictSets(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, round))
 		b, lead := randomSet(t, r)
 		want := possible(b, lead)
-		b.now = b.now.Add(time.Second)
-		ds := Schedule(b.s.Snapshot(), b.now)
+		b.Now = b.Now.Add(time.Second)
+		ds := sched.Schedule(b.S.Snapshot(), b.Now)
 		d := evicting(ds)
-		j, _ := b.s.Job(lead)
+		j, _ := b.S.Job(lead)
 		switch {
 		case want == 0:
 			started++
@@ -168,10 +169,10 @@ func TestEvictSets(t *testing.T) {
 		if d.Job != lead || len(d.With) != j.Het.Size-1 {
 			t.Fatalf("seed %d round %d: it is decided for %d and %d more", seed, round, d.Job, len(d.With))
 		}
-		b.scheduleAll()
+		b.ScheduleAll()
 		b.clean()
-		b.scheduleAll()
-		for _, o := range b.s.Components(b.job(lead)) {
+		b.ScheduleAll()
+		for _, o := range b.S.Components(b.job(lead)) {
 			if o.Phase != cluster.Starting {
 				t.Fatalf("seed %d round %d: %v have left, and component %d waits: %s", seed, round,
 					leavers(d), o.Het.Offset, b.on(o.ID))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Scheduler makes cycles that follow each other. It decides what Schedule would, always, if that knew where images
@@ -14,12 +15,12 @@ import (
 // farther it gives up, and the cycle is a full pass.
 type Scheduler struct {
 	// Images says where images are, of which it may say something else in each cycle; nil: nobody knows.
-	Images ImageLocality
+	Images place.ImageLocality
 
-	last        *cycle    // nil: the next cycle is a full pass
-	nodes       nodeCache // as of the last full pass
-	mostRecords int       // of the queue, looked at in one cycle; 0: see queueDepth
-	gaveUp      error     // why the last cycle was no incremental pass; nil if it was, or was the first
+	last        *cycle          // nil: the next cycle is a full pass
+	nodes       place.NodeCache // as of the last full pass
+	mostRecords int             // of the queue, looked at in one cycle; 0: see queueDepth
+	gaveUp      error           // why the last cycle was no incremental pass; nil if it was, or was the first
 }
 
 // Bounds of an incremental pass; beyond them a full one is as quick.
@@ -63,14 +64,15 @@ const (
 // Schedule decides like the function of this name.
 func (s *Scheduler) Schedule(snap *cluster.Snapshot, now time.Time) []cluster.Decision {
 	c := s.last
-	s.last, s.gaveUp = nil, nil
+	s.last = nil
+	s.gaveUp = nil
 	if c != nil {
-		c.images = newImageNodes(s.Images)
+		c.images = place.NewImageNodes(s.Images)
 		s.gaveUp = c.goOn(snap, now)
 	}
 	if c == nil || s.gaveUp != nil {
-		c = newCycleOn(s.nodes.freeSet(snap), snap, now)
-		c.images = newImageNodes(s.Images)
+		c = newCycleOn(s.nodes.FreeSet(snap), snap, now)
+		c.images = place.NewImageNodes(s.Images)
 		c.fullPass(cmp.Or(s.mostRecords, c.queueDepth()))
 		c.book.fullPassShapes = len(c.book.list)
 	}
@@ -100,12 +102,12 @@ func (c *cycle) allowsIncremental() bool {
 	if tiersByScore || stopsAtLimits || cfg.ReserveAge != nil {
 		return false
 	}
-	return !c.free.overlaps && c.preemption == nil && len(c.completing) == 0
+	return !c.free.Overlaps && c.preemption == nil && len(c.completing) == 0
 }
 
 // canContinue reports whether the next cycle can go on from this one.
 func (c *cycle) canContinue() bool {
-	notWatched := c.nearReservation || c.hasHet || c.protectionFailed || c.book.perUser || c.free.hasOneUserNodes
+	notWatched := c.nearReservation || c.hasHet || c.protectionFailed || c.book.perUser || c.free.HasOneUserNodes
 	tooMuch := len(c.unstable) > maxUnstable || len(c.started) >= maxStarts
 	if notWatched || tooMuch || !c.allowsIncremental() {
 		return false
@@ -123,7 +125,7 @@ func (c *cycle) canContinue() bool {
 func (c *cycle) growth() int {
 	const each = 64 // every pass goes through all shapes
 	shapes := each * (len(c.book.list) - c.book.fullPassShapes)
-	return len(c.book.changedIn) + c.book.members - c.looked + shapes + len(c.free.changes) + len(c.free.classes.examples)
+	return len(c.book.changedIn) + c.book.members - c.looked + shapes + c.free.Growth()
 }
 
 // incrementalPass is a cycle that goes on from the one before.
@@ -139,11 +141,11 @@ type incrementalPass struct {
 	oldFirstBlocked map[*cluster.Partition]*cluster.Job // of the last cycle
 
 	// In the strict order:
-	replanning    bool            // from here on starts are planned anew
-	oldStarts     []*plannedStart // the planned starts of the last cycle
-	oldOwners     []cluster.JobID // their jobs
-	currentStarts []*plannedStart // oldStarts, or those that have taken their places
-	startPlaces   []cluster.Place // places in the queue of the jobs of currentStarts
+	replanning    bool                  // from here on starts are planned anew
+	oldStarts     []*place.PlannedStart // the planned starts of the last cycle
+	oldOwners     []cluster.JobID       // their jobs
+	currentStarts []*place.PlannedStart // oldStarts, or those that have taken their places
+	startPlaces   []cluster.Place       // places in the queue of the jobs of currentStarts
 }
 
 // goOn makes the cycle the next one, by an incremental pass; an error says that it can not, and the cycle is of no
@@ -193,7 +195,7 @@ func (ip *incrementalPass) checkReach(s *cluster.Snapshot, now time.Time) ([]clu
 		return nil, errGrowth
 	case len(partitionsCompleting(s, now)) > 0:
 		return nil, errCompleting
-	case ip.free.troubleOver(s.Now):
+	case ip.free.TroubleOver(s.Now):
 		return nil, errTroubleOver
 	}
 	return touched, nil
@@ -201,7 +203,8 @@ func (ip *incrementalPass) checkReach(s *cluster.Snapshot, now time.Time) ([]clu
 
 // takeDecisions has everything looked at again that the last cycle decided: whether it was taken only the state tells.
 func (ip *incrementalPass) takeDecisions() (said map[cluster.JobID]*cluster.Decision, nodes map[cluster.NodeName]bool) {
-	said, nodes = make(map[cluster.JobID]*cluster.Decision, len(ip.decisions)), map[cluster.NodeName]bool{}
+	said = make(map[cluster.JobID]*cluster.Decision, len(ip.decisions))
+	nodes = map[cluster.NodeName]bool{}
 	for i := range ip.decisions {
 		d := &ip.decisions[i]
 		if d.Start != nil {
@@ -221,11 +224,14 @@ func (ip *incrementalPass) takeDecisions() (said map[cluster.JobID]*cluster.Deci
 // moveTo makes the cycle one of a later snapshot, with nothing decided.
 func (ip *incrementalPass) moveTo(s *cluster.Snapshot, now time.Time) {
 	c := ip.cycle
-	c.s, c.now = s, now
-	c.decisions, c.started, c.licenses = nil, nil, nil
+	c.s = s
+	c.now = now
+	c.decisions = nil
+	c.started = nil
+	c.licenses = nil
 	clear(c.startedTasks)
 	c.meter.GoOn(s, now)
-	c.free.classes.workload = &workload{s: s}
+	c.free.Follow(s)
 	c.book.pass++
 	c.book.invalidations = nil
 }
@@ -245,12 +251,6 @@ func (ip *incrementalPass) takeChanges(touched []cluster.StateChange, nodes map[
 		}
 	}
 	return nil
-}
-
-// troubleOver reports whether trouble that some node had is long enough ago by now.
-func (fs *freeSet) troubleOver(now time.Time) bool {
-	return fs.topology.troubled &&
-		slices.ContainsFunc(fs.nodes, func(free nodeFree) bool { return free.troubled && !free.node.Shaky(now) })
 }
 
 // visitChanged gives a job a turn of its own that may have changed.
@@ -329,11 +329,7 @@ func (ip *incrementalPass) noteRunning(was, is *cluster.Job) {
 // markReleases notes that a job may leave its nodes at another time than was planned.
 func (ip *incrementalPass) markReleases(j *cluster.Job) {
 	if occupiesNodes(j) && j.Alloc != nil {
-		for _, sh := range j.HeldShares() {
-			if i, ok := ip.free.index(sh.Node); ok {
-				ip.free.noteChange(i, false)
-			}
-		}
+		ip.free.NoteReleases(j.HeldShares())
 	}
 }
 
@@ -349,7 +345,8 @@ func waitsAsDecided(was, is *cluster.Job, said *cluster.Decision) bool {
 		return false
 	}
 	if said != nil {
-		return said.Start == nil && is.Wait == said.Wait && is.WaitNote == said.Note && is.PlannedStart.Equal(said.StartsAt)
+		sameReason := is.Wait == said.Wait && is.WaitNote == said.Note
+		return said.Start == nil && sameReason && is.PlannedStart.Equal(said.StartsAt)
 	}
 	return is.Wait == was.Wait && is.WaitNote == was.WaitNote && is.PlannedStart.Equal(was.PlannedStart)
 }
@@ -400,18 +397,15 @@ func (ip *incrementalPass) reloadNodes(nodes map[cluster.NodeName]bool) error {
 		return errManyNodes
 	}
 	for name := range nodes {
-		i, ok := c.free.index(name)
+		i, ok := c.free.Index(name)
 		if !ok {
 			continue
 		}
 		load := c.s.Load(name)
-		if load.Closed != 0 && !c.free.hasOneUserNodes {
+		if load.Closed != 0 && !c.free.HasOneUserNodes {
 			return errOneUserNode
 		}
-		free := &c.free.nodes[i]
-		now := c.free.models[free.model].loadedNode(free.node, free.model, load)
-		now.troubled, free.startedUser = free.troubled, 0
-		if asLeft := !c.free.replaceNode(i, now); !asLeft {
+		if asLeft := !c.free.Reload(i, load); !asLeft {
 			ip.freedNodes = append(ip.freedNodes, i)
 		}
 	}
@@ -431,3 +425,10 @@ func (c *cycle) sortDecisions(list []cluster.Decision) {
 }
 
 func byQueuePlace(a, b cluster.Place) int { return b2i(b.Before(a)) - b2i(a.Before(b)) }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -16,7 +16,7 @@ func (c *cycle) joinGate(shape *jobShape, j *cluster.Job) {
 	if c.meter.Off() {
 		return
 	}
-	gate := c.meter.Gate(j, shape.demand.part.Name)
+	gate := c.meter.Gate(j, shape.part.Name)
 	if c.book.byGate[gate] == nil {
 		c.book.byGate[gate] = map[*jobShape][]*shapeMember{}
 	}
@@ -31,7 +31,7 @@ func (c *cycle) limitReason(shape *jobShape, j *cluster.Job) cluster.Reason {
 	if c.meter.Off() {
 		return cluster.NoReason
 	}
-	why := c.meter.Verdict(c.meter.Gate(j, shape.demand.part.Name), j.Limit, &shape.asking)
+	why := c.meter.Verdict(c.meter.Gate(j, shape.part.Name), j.Limit, &shape.asking)
 	if n := len(shape.members); !c.revisited && n > 0 && shape.members[n-1].id == j.ID {
 		shape.members[n-1].limited = why
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // An incremental pass in the responsive order first plans the starts of the protected jobs anew, if anything runs
@@ -69,7 +70,8 @@ func (ip *incrementalPass) visitCandidatesByScore(ch *candidateHeap) error {
 	c := ip.cycle
 	for cand := ch.next(); cand != nil; cand = ch.next() {
 		j, _ := c.s.Job(cand.id)
-		c.revisited, c.current = !cand.changed, queuedJob{queueWait: longestQueue}
+		c.revisited = !cand.changed
+		c.current = queuedJob{queueWait: longestQueue}
 		if cand.changed {
 			c.current.share = c.scaleOfCluster().Share(j)
 		}
@@ -166,9 +168,13 @@ func (c *cycle) isBlocked(id cluster.JobID) bool {
 // would start, or comes later than before, or the jobs are others.
 func (ip *incrementalPass) replanProtected() error {
 	c := ip.cycle
-	old, jobs := c.planned, c.protectedJobs
-	c.releases, c.planned, c.firstBlocked = nil, nil, map[*cluster.Partition]*cluster.Job{}
-	c.revisited, c.current = true, queuedJob{}
+	old := c.planned
+	jobs := c.protectedJobs
+	c.releases = nil
+	c.planned = nil
+	c.firstBlocked = map[*cluster.Partition]*cluster.Job{}
+	c.revisited = true
+	c.current = queuedJob{}
 	places := map[cluster.JobID]cluster.Place{}
 	for _, j := range jobs {
 		p, ok := c.s.PlaceOf(j.ID)
@@ -198,15 +204,16 @@ func (ip *incrementalPass) replanProtected() error {
 
 // keepOrReplace keeps planned start k of the last cycle if the new one is the same, else has that be in its place;
 // false if it is another job's, or comes later.
-func (ip *incrementalPass) keepOrReplace(old []*plannedStart, k int) bool {
+func (ip *incrementalPass) keepOrReplace(old []*place.PlannedStart, k int) bool {
 	if k < 0 || ip.planned[k] == old[k] {
 		return true
 	}
-	ps, was := ip.planned[k], old[k]
+	ps := ip.planned[k]
+	was := old[k]
 	switch {
-	case ps.job != was.job || ps.at.After(was.at):
+	case ps.Job != was.Job || ps.At.After(was.At):
 		return false
-	case ps.keepsSame(was):
+	case ps.KeepsSame(was):
 		ip.planned[k] = was
 	default:
 		ip.replaceStart(k, ps, was)
@@ -215,9 +222,9 @@ func (ip *incrementalPass) keepOrReplace(old []*plannedStart, k int) bool {
 }
 
 // replaceStart has planned start k be another one, which comes no later.
-func (ip *incrementalPass) replaceStart(k int, ps, was *plannedStart) {
-	more, other := ps.compareLeftovers(was)
-	ip.free.replaceStart(k, ps, other)
+func (ip *incrementalPass) replaceStart(k int, ps, was *place.PlannedStart) {
+	more, other := ps.CompareLeftovers(was)
+	ip.free.ReplaceStart(k, ps, other)
 	ip.reopenShapes(more, concernsStart(k))
 }
 

@@ -19,7 +19,9 @@ func (ip *incrementalPass) visitInQueueOrder() error {
 	c := ip.cycle
 	ip.takeOldStarts()
 	ip.replanning = ip.runningChanged
-	c.planned, c.firstBlocked, c.current = nil, map[*cluster.Partition]*cluster.Job{}, queuedJob{}
+	c.planned = nil
+	c.firstBlocked = map[*cluster.Partition]*cluster.Job{}
+	c.current = queuedJob{}
 	if ip.runningChanged {
 		c.releases = nil
 		ip.reopenShapes(ip.freedNodes, concernsAll)
@@ -46,11 +48,12 @@ func (ip *incrementalPass) visitInQueueOrder() error {
 
 // takeOldStarts remembers what the last cycle had planned.
 func (ip *incrementalPass) takeOldStarts() {
-	ip.oldStarts, ip.oldFirstBlocked = ip.planned, ip.firstBlocked
+	ip.oldStarts = ip.planned
+	ip.oldFirstBlocked = ip.firstBlocked
 	ip.currentStarts = slices.Clone(ip.oldStarts)
 	for _, ps := range ip.oldStarts {
-		at, _ := ip.s.PlaceOf(ps.job)
-		ip.oldOwners = append(ip.oldOwners, ps.job)
+		at, _ := ip.s.PlaceOf(ps.Job)
+		ip.oldOwners = append(ip.oldOwners, ps.Job)
 		ip.startPlaces = append(ip.startPlaces, at)
 	}
 }
@@ -59,7 +62,9 @@ func (ip *incrementalPass) takeOldStarts() {
 func (ip *incrementalPass) visitCandidate(ch *candidateHeap, cand *candidate) error {
 	c := ip.cycle
 	j, _ := c.s.Job(cand.id)
-	planned, started, wasFirst := len(c.planned), len(c.started), ip.isOldFirstBlocked(cand.id)
+	planned := len(c.planned)
+	started := len(c.started)
+	wasFirst := ip.isOldFirstBlocked(cand.id)
 	if wasFirst && !ip.replanning && !cand.changed && ip.keepFirstBlocked(j) {
 		return nil
 	}
@@ -81,7 +86,7 @@ func (ip *incrementalPass) visitCandidate(ch *candidateHeap, cand *candidate) er
 		}
 		ip.recordStart(planned, cand)
 	case owned >= planned: // nobody has its place yet, and its nodes are for others
-		ip.reopenShapes(ip.oldStarts[owned].nodeIndexes(), concernsStart(owned))
+		ip.reopenShapes(ip.oldStarts[owned].NodeIndexes(), concernsStart(owned))
 	}
 	if wasFirst {
 		ip.addSuccessor(ch, cand)
@@ -99,7 +104,8 @@ func (ip *incrementalPass) wouldTurnAgain(cand *candidate, j *cluster.Job) bool 
 // keepFirstBlocked has a job stay the first blocked one of its partitions, with the start that was planned, where
 // nothing that came before it in the pass matters to it; false if something did.
 func (ip *incrementalPass) keepFirstBlocked(j *cluster.Job) bool {
-	c, k := ip.cycle, len(ip.cycle.planned)
+	c := ip.cycle
+	k := len(ip.cycle.planned)
 	for p, f := range ip.oldFirstBlocked {
 		if f.ID == j.ID && c.firstBlocked[p] != nil {
 			return false
@@ -123,19 +129,22 @@ func (ip *incrementalPass) keepFirstBlocked(j *cluster.Job) bool {
 
 // recordStart has the planned start k of this pass, a candidate's, be in the place of the old one.
 func (ip *incrementalPass) recordStart(k int, cand *candidate) {
-	ps, was := ip.planned[k], ip.oldStarts[k]
+	ps := ip.planned[k]
+	was := ip.oldStarts[k]
 	switch own := ip.oldOwners[k] == cand.id; {
 	case ps == was:
-	case own && ps.keepsSame(was):
-		ps, ip.planned[k] = was, was
-	case own && !ps.at.After(was.at):
+	case own && ps.KeepsSame(was):
+		ps = was
+		ip.planned[k] = was
+	case own && !ps.At.After(was.At):
 		ip.replaceStart(k, ps, was)
 	default:
-		nodes := was.nodeIndexes()
-		ip.free.replaceStart(k, ps, append(ps.nodeIndexes(), nodes...))
+		nodes := was.NodeIndexes()
+		ip.free.ReplaceStart(k, ps, append(ps.NodeIndexes(), nodes...))
 		ip.reopenShapes(nodes, concernsStart(k))
 	}
-	ip.currentStarts[k], ip.startPlaces[k] = ps, cand.place
+	ip.currentStarts[k] = ps
+	ip.startPlaces[k] = cand.place
 }
 
 // addSuccessor has the next in line visited of each partition whose first blocked job a candidate was and is no more.
@@ -157,7 +166,7 @@ func (ip *incrementalPass) addSuccessor(ch *candidateHeap, cand *candidate) {
 func (ip *incrementalPass) nextInLine(p *cluster.Partition, behind cluster.Place) *candidate {
 	var next candidate
 	for _, shape := range ip.book.list {
-		if shape.demand.part != p {
+		if shape.part != p {
 			continue
 		}
 		for _, m := range shape.members {

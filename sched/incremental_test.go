@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
+	"dev.muster/sched/schedtest"
 )
 
 // TestIncrementalPassDecidesAsFullPass is what an incremental pass is held to: on random histories a scheduler that
@@ -117,7 +119,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	if r.IntN(2) == 0 {
 		h.scheduler.mostRecords = 3 + r.IntN(20)
 	}
-	cfg := *h.s.Config()
+	cfg := *h.S.Config()
 	cfg.Licenses = []cluster.License{{Name: "lic", Total: 2}}
 	if r.IntN(5) == 0 {
 		cfg.CompleteWait, cfg.CompleteLocal = time.Minute, r.IntN(2) == 0
@@ -128,7 +130,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	cfg.ShortestFirst = r.IntN(4) == 0
 	cfg.PlanWhole = r.IntN(4) == 0
 	cfg.NoBestFit = cfg.ShortestFirst != cfg.PlanWhole // no draw of its own: histories that are named stay what they are
-	h.apply(&cluster.Configure{Config: &cfg})
+	h.Apply(&cluster.Configure{Config: &cfg})
 	h.hasReservations = r.IntN(3) == 0
 	if h.hasLimits = r.IntN(2) == 0; h.hasLimits {
 		h.addLimits()
@@ -139,7 +141,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 // addLimits sets up accounts with limits at random: users u and v in team, two QOS, one of them perhaps that of a
 // partition too.
 func (h *history) addLimits() {
-	r, cfg := h.r, *h.s.Config()
+	r, cfg := h.r, *h.S.Config()
 	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true, Safe: r.IntN(3) == 0}
 	cfg.Priority = cluster.PriorityConfig{
 		Multifactor: r.IntN(2) == 0, CalcPeriod: time.Hour, HalfLife: time.Hour, MaxAge: time.Hour,
@@ -156,16 +158,16 @@ func (h *history) addLimits() {
 	if r.IntN(8) == 0 {
 		cfg.Partitions[len(cfg.Partitions)-1].DenyQOS = []string{"long"}
 	}
-	h.apply(&cluster.Configure{Config: &cfg})
+	h.Apply(&cluster.Configure{Config: &cfg})
 	team := &cluster.Association{Account: "team", Shares: 1, QOS: []string{"normal", "long"}, Limits: h.someLimits()}
-	h.apply(&cluster.ChangeAccounts{
+	h.Apply(&cluster.ChangeAccounts{
 		Changes: []cluster.Change{
 			h.someQOS("normal"), h.someQOS("long"), {Account: &cluster.Account{Name: "team"}},
 			{Assoc: team, Under: "root"},
 		},
 	})
 	for _, user := range []string{"u", "v"} {
-		h.apply(&cluster.ChangeAccounts{
+		h.Apply(&cluster.ChangeAccounts{
 			Changes: []cluster.Change{{User: &cluster.User{Name: user, DefaultAccount: "team"}}, h.someUser(user)},
 		})
 	}
@@ -193,7 +195,7 @@ func (h *history) someUser(name string) cluster.Change {
 
 // someLimits are a few that hold back some of randomJob's jobs.
 func (h *history) someLimits() cluster.Limits {
-	text, nodes := "", h.s.Snapshot().NodeCount()
+	text, nodes := "", h.S.Snapshot().NodeCount()
 	for _, l := range []struct {
 		name string
 		most int
@@ -207,7 +209,7 @@ func (h *history) someLimits() cluster.Limits {
 			text += fmt.Sprintf(" %s=%d", l.name, 1+h.r.IntN(l.most))
 		}
 	}
-	return limitsOf(h.t, text)
+	return schedtest.Limits(h.T, text)
 }
 
 // step changes something.
@@ -215,11 +217,11 @@ func (h *history) step() {
 	r := h.r
 	some := func() cluster.JobID { return h.seen[r.IntN(len(h.seen))] }
 	try := func(c cluster.Command) { // it may be refused
-		h.n++
-		if out := h.s.Apply(cluster.Entry{
-			Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c,
+		h.N++
+		if out := h.S.Apply(cluster.Entry{
+			Index: h.N, At: h.Now, By: cluster.Identity{System: true}, Cmd: c,
 		}); out.Panic != "" {
-			h.t.Fatal(out.Panic)
+			h.T.Fatal(out.Panic)
 		}
 	}
 	switch k := r.IntN(22); {
@@ -231,17 +233,17 @@ func (h *history) step() {
 			s.UID, s.Kind, s.Array = 1, cluster.Batch, nil
 			c.Specs = append(c.Specs, s)
 		}
-		h.seen = append(h.seen, h.apply(c).(cluster.JobID))
+		h.seen = append(h.seen, h.Apply(c).(cluster.JobID))
 	case k < 9 || len(h.seen) == 0:
 		for range 1 + r.IntN(3) {
-			h.seen = append(h.seen, h.submit(h.inSomeImage))
+			h.seen = append(h.seen, h.Submit(h.inSomeImage))
 		}
 	case k < 14:
-		for j := range h.s.Snapshot().Live() {
+		for j := range h.S.Snapshot().Live() {
 			if r.IntN(3) == 0 {
 				try(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 				if r.IntN(3) > 0 {
-					h.endJob(j.ID)
+					h.EndJob(j.ID)
 				}
 				break
 			}
@@ -262,13 +264,13 @@ func (h *history) step() {
 		try(&cluster.NodeSet{Nodes: []cluster.NodeName{nodeName(r.IntN(3))}, Action: set, Reason: &why})
 	case k >= 20: // some of those that run give nodes back, which are clean of them at once or when they end
 		tell := func(j *cluster.Job, name cluster.NodeName, what cluster.UpdateKind) {
-			n, _ := h.s.Node(name)
+			n, _ := h.S.Node(name)
 			try(&cluster.Report{
 				Node: name, Seq: n.ReportSeq + 1,
 				Updates: []cluster.Update{{Kind: what, Job: j.ID, Attempt: j.Attempt}},
 			})
 		}
-		for j := range h.s.Snapshot().Live() {
+		for j := range h.S.Snapshot().Live() {
 			if len(j.AllocNodes()) < 2 || j.Phase == cluster.Ending {
 				continue
 			}
@@ -277,7 +279,7 @@ func (h *history) step() {
 			}
 			least := 1 + r.IntN(len(j.AllocNodes()))
 			try(&cluster.UpdateJob{Ref: cluster.Ref{Job: j.ID}, Patch: cluster.Patch{MinNodes: &least}, Runs: true})
-			if j, _ = h.s.Job(j.ID); r.IntN(2) == 0 && len(j.Leaving()) > 0 {
+			if j, _ = h.S.Job(j.ID); r.IntN(2) == 0 && len(j.Leaving()) > 0 {
 				tell(j, j.Leaving()[0].Node, cluster.NodeDone)
 				h.nodesGivenBack++
 			}
@@ -288,7 +290,7 @@ func (h *history) step() {
 	case k == 19 && h.hasLimits && r.IntN(4) == 0:
 		try(&cluster.ChangeAccounts{Changes: []cluster.Change{h.someQOS([]string{"normal", "long"}[r.IntN(2)])}})
 	case k == 18 && h.hasReservations && r.IntN(2) == 0:
-		start := h.now.Add(time.Duration(r.IntN(3*h.maxMinutes)) * time.Minute)
+		start := h.Now.Add(time.Duration(r.IntN(3*h.maxMinutes)) * time.Minute)
 		v := cluster.Reservation{
 			Name: fmt.Sprint("r", r.IntN(3)), Start: start,
 			End: start.Add(time.Duration(1+r.IntN(300)) * time.Minute), Users: []string{"u"},
@@ -306,8 +308,8 @@ func (h *history) step() {
 		try(&cluster.UpdateJob{Ref: cluster.Ref{Job: some()}, Patch: cluster.Patch{Priority: &first}})
 	}
 	if r.IntN(2) == 0 {
-		h.now = h.now.Add(time.Duration(r.IntN(h.maxMinutes)) * time.Minute)
-		for _, c := range cluster.Due(h.s.Snapshot(), h.now) {
+		h.Now = h.Now.Add(time.Duration(r.IntN(h.maxMinutes)) * time.Minute)
+		for _, c := range cluster.Due(h.S.Snapshot(), h.Now) {
 			try(c)
 		}
 	}
@@ -317,15 +319,15 @@ func (h *history) step() {
 // stay what they are.
 func (h *history) inSomeImage(s *cluster.JobSpec) {
 	h.randomJob(s)
-	if h.n%2 == 0 {
-		s.Inside = &cluster.Container{Image: fmt.Sprint("image", h.n%6)}
+	if h.N%2 == 0 {
+		s.Inside = &cluster.Container{Image: fmt.Sprint("image", h.N%6)}
 	}
 }
 
 // withImage are other nodes from time to time.
 func (h *history) withImage(image string) (out []cluster.NodeName) {
-	age, number := int(h.n/16), int(image[len(image)-1])
-	for i := range h.s.Snapshot().NodeCount() {
+	age, number := int(h.N/16), int(image[len(image)-1])
+	for i := range h.S.Snapshot().NodeCount() {
 		if (i+age+number)%3 == 0 {
 			out = append(out, nodeName(i))
 		}
@@ -335,11 +337,10 @@ func (h *history) withImage(image string) (out []cluster.NodeName) {
 
 // hasImage reports whether all nodes that a job starts on have its image.
 func (h *history) hasImage(j *cluster.Job, a *cluster.Alloc) bool {
-	image := imageOf(j.Spec)
-	if image == "" || h.scheduler.Images == nil {
+	if j.Spec.Inside == nil || h.scheduler.Images == nil {
 		return false
 	}
-	have := h.withImage(image)
+	have := h.withImage(j.Spec.Inside.Image)
 	return !slices.ContainsFunc(a.Shares, func(sh cluster.Share) bool { return !slices.Contains(have, sh.Node) })
 }
 
@@ -350,13 +351,13 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 		s.User, s.Account, s.QOS = []string{"u", "v"}[s.UID-1], "team", []string{"normal", "long"}[r.IntN(2)]
 	}
 	s.Limit = time.Duration(5+r.IntN(200)) * time.Minute
-	if len(h.s.Config().Partitions) > 1 {
+	if len(h.S.Config().Partitions) > 1 {
 		s.Partitions = [][]string{{"main"}, {"half"}, {"main", "half"}}[r.IntN(3)]
 	}
 	one := func(n int) bool { return r.IntN(n) == 0 }
 	switch {
 	case one(3):
-		s.MinNodes = 1 + r.IntN(h.s.Snapshot().NodeCount())
+		s.MinNodes = 1 + r.IntN(h.S.Snapshot().NodeCount())
 		s.MaxNodes, s.CPUsPerTask = s.MinNodes, 16
 	case one(3):
 		s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
@@ -382,12 +383,12 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 		s.Licenses = "lic"
 	}
 	if one(8) {
-		s.Begin = h.now.Add(time.Duration(r.IntN(60)) * time.Minute)
+		s.Begin = h.Now.Add(time.Duration(r.IntN(60)) * time.Minute)
 	}
 	if one(8) && len(h.seen) > 0 {
 		s.Depends.Terms = []cluster.Depend{{Type: cluster.AfterAny, Job: h.seen[len(h.seen)-1], Task: cluster.TaskAny}}
 	}
-	if list := h.s.Snapshot().Reservations(); one(10) && len(list) > 0 && s.User != "v" {
+	if list := h.S.Snapshot().Reservations(); one(10) && len(list) > 0 && s.User != "v" {
 		s.Reservation = list[0].Name
 	}
 	if one(300) {
@@ -397,23 +398,23 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 
 // decide compares the two, and carries out what they decide, or at times loses a part of it.
 func (h *history) decide() bool {
-	snap := h.s.Snapshot()
-	full, last := newCycle(snap, h.now), h.scheduler.last
-	full.images = newImageNodes(h.scheduler.Images)
+	snap := h.S.Snapshot()
+	full, last := newCycle(snap, h.Now), h.scheduler.last
+	full.images = place.NewImageNodes(h.scheduler.Images)
 	want := full.fullPass(cmp.Or(h.scheduler.mostRecords, full.queueDepth()))
-	got := h.scheduler.Schedule(snap, h.now)
+	got := h.scheduler.Schedule(snap, h.Now)
 	spec := cluster.JobSpec{Layout: &cluster.Layout{}, Partitions: []string{"main"}}
 	h.randomJob(&spec)
 	spec.MinNodes += h.r.IntN(2)
-	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec, h.now)), fmt.Sprint(new(Judge).Feasible(snap, &spec, h.now)); a != b {
-		h.t.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
+	if a, b := fmt.Sprint(h.judge.Feasible(snap, &spec, h.Now)), fmt.Sprint(new(Judge).Feasible(snap, &spec, h.Now)); a != b {
+		h.T.Fatalf("a judge who knows the nodes says of %+v %v, a new one %v", spec, a, b)
 	}
 	if c := (&cycle{given: given{s: snap}}); !snap.Config().StrictOrder {
 		c.sortDecisions(want)
 		c.sortDecisions(got)
 	}
 	if a, b := fmt.Sprintf("%+v", dump(got)), fmt.Sprintf("%+v", dump(want)); a != b {
-		h.t.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.now, last != nil && last == h.scheduler.last, a, b)
+		h.T.Fatalf("at %v it decides (gone on: %v)\n%s\nnot\n%s", h.Now, last != nil && last == h.scheduler.last, a, b)
 	}
 	if why := h.scheduler.gaveUp; why != nil && h.gaveUp != nil {
 		h.gaveUp[why.Error()]++
@@ -424,7 +425,7 @@ func (h *history) decide() bool {
 		h.protectedPasses += b2i(last.protectedStarts > 0)
 		for _, d := range got {
 			h.incrementalStarts += b2i(d.Start != nil)
-			j, _ := h.s.Job(d.Job)
+			j, _ := h.S.Job(d.Job)
 			h.imageStarts += b2i(d.Start != nil && h.hasImage(j, d.Start))
 			h.limitedStarts += b2i(d.Start != nil && isLimit(j.Wait))
 			h.limitedWaits += b2i(d.Start == nil && isLimit(d.Wait))
@@ -434,7 +435,7 @@ func (h *history) decide() bool {
 		want = want[:h.r.IntN(len(want)+1)]
 	}
 	if len(want) > 0 {
-		h.apply(&cluster.Decide{Decisions: want})
+		h.Apply(&cluster.Decide{Decisions: want})
 	}
 	return len(want) > 0
 }

@@ -2,6 +2,8 @@ package sched
 
 import (
 	"slices"
+
+	"dev.muster/sched/place"
 )
 
 // A shape remembers beside which sets of planned starts it did not fit (jobShape.failed), and an incremental pass
@@ -14,7 +16,7 @@ import (
 // invalidation is nodes that gained room for jobs that keep off certain sets of planned starts.
 type invalidation struct {
 	nodes    []int
-	most     capability             // the most that any of them had when it was made
+	most     place.Capability       // the most that any of them had when it was made
 	concerns func(mask uint64) bool // whether jobs that keep off these planned starts gained room
 }
 
@@ -23,11 +25,11 @@ func (ip *incrementalPass) reopenShapes(nodes []int, concerns func(mask uint64) 
 	if len(nodes) == 0 {
 		return
 	}
-	_, most := ip.free.classify(nodes)
+	_, most := ip.free.Classify(nodes)
 	ip.gainedNodes = append(ip.gainedNodes, nodes...)
 	ip.book.invalidations = append(ip.book.invalidations, invalidation{nodes, most, concerns})
 	for k := range ip.book.needs {
-		if !ip.book.needs[k].exceeds(&most) {
+		if !ip.book.needs[k].Exceeds(&most) {
 			ip.reopened = append(ip.reopened, k)
 		}
 	}
@@ -53,12 +55,14 @@ func (c *cycle) knownToFail(shape *jobShape, mask uint64) bool {
 func (c *cycle) applyInvalidations(shape *jobShape) bool {
 	book := &c.book
 	if shape.checkedIn != book.pass {
-		shape.checkedIn, shape.invalidations, shape.reopened = book.pass, 0, shape.reopened[:0]
+		shape.checkedIn = book.pass
+		shape.invalidations = 0
+		shape.reopened = shape.reopened[:0]
 	}
 	for ; shape.invalidations < len(book.invalidations); shape.invalidations++ {
 		inv := &book.invalidations[shape.invalidations]
-		needsMore := book.needs[shape.number].exceeds(&inv.most)
-		if needsMore || !slices.ContainsFunc(shape.failed, inv.concerns) || !shape.gainsFrom(c.free, inv.nodes) {
+		needsMore := book.needs[shape.number].Exceeds(&inv.most)
+		if needsMore || !slices.ContainsFunc(shape.failed, inv.concerns) || !shape.fit.GainsFrom(c.free, inv.nodes) {
 			continue
 		}
 		shape.failed = slices.DeleteFunc(shape.failed, func(mask uint64) bool {
@@ -70,30 +74,4 @@ func (c *cycle) applyInvalidations(shape *jobShape) bool {
 		})
 	}
 	return len(shape.reopened) > 0
-}
-
-// gainsFrom reports whether a job of the shape can use some of the nodes, and there is enough together with what else
-// is free.
-func (shape *jobShape) gainsFrom(fs *freeSet, nodes []int) bool {
-	useful := false
-	for _, i := range nodes {
-		if n := shape.tasksOn(fs, classedNode{i, fs.classOf(&fs.nodes[i])}); n > 0 {
-			if n >= shape.demand.tasks && shape.demand.minNodes <= 1 {
-				return true
-			}
-			useful = true
-		}
-	}
-	return useful && !shape.fit.hopeless(fs.classIndex(nil, 0))
-}
-
-// tasksOn is how many tasks fit on a node.
-func (shape *jobShape) tasksOn(fs *freeSet, node classedNode) int {
-	if shape.fit.byNumbers {
-		return int(shape.fit.tasksOnClass(fs, node.class))
-	}
-	if free := &fs.nodes[node.index]; shape.fit.suits(fs, free.model) {
-		return shape.demand.tasksOn(free)
-	}
-	return 0
 }

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"bytes"
@@ -11,64 +11,17 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/explain"
+	"dev.muster/sched/schedtest"
 )
-
-// limitsOf reads limits as sacctmgr writes them: "GrpTRES=cpu=4 MaxJobs=2".
-func limitsOf(t testing.TB, text string) (out cluster.Limits) {
-	t.Helper()
-	for _, w := range strings.Fields(text) {
-		name, value, _ := strings.Cut(w, "=")
-		tres, number, is := strings.Cut(value, "=")
-		if !is {
-			tres, number = "", value
-		}
-		x := cluster.Limit{Name: name, TRES: tres}
-		if _, err := fmt.Sscan(number, &x.Max); err != nil {
-			t.Fatalf("%s: %v", w, err)
-		}
-		if !slices.ContainsFunc(cluster.LimitNames(), func(r cluster.LimitName) bool { return r.Name == name }) {
-			t.Fatalf("there is no limit %s", name)
-		}
-		out = out.With(x)
-	}
-	return out
-}
 
 // ruled is a testbed of four nodes with accounts: users u and v in team, which is below group; and the
 // partitions main and strict, whose QOS is gate.
 type ruled struct{ *testbed }
 
 func newRuled(t testing.TB, nodes int, root, group, team, user, qos, gate string, flags ...string) ruled {
-	b := newTestbed(t, nodes)
-	cfg := *b.s.Config()
-	cfg.Enforce = cluster.Enforce{Associations: true, Limits: true, QOS: true}
-	cfg.Priority = cluster.PriorityConfig{
-		Multifactor: true, CalcPeriod: time.Minute, HalfLife: time.Hour, MaxAge: time.Hour,
-	}
-	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{
-		Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate",
-	},
-		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
-		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4},
-		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp, DefaultTime: 15 * time.Minute},
-		cluster.Partition{Name: "shut", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"others"}})
-	b.apply(&cluster.Configure{Config: &cfg})
-	lim := func(s string) cluster.Limits { return limitsOf(t, s) }
-	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
-		{QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Limits: lim(qos), Flags: flags}},
-		{QOS: &cluster.QOS{Name: "gate", UsageFactor: 1, Limits: lim(gate)}},
-		{Assoc: &cluster.Association{Account: "root", Shares: 1, QOS: []string{"normal", "gate"}, Limits: lim(root)}},
-		{Account: &cluster.Account{Name: "group"}},
-		{Assoc: &cluster.Association{Account: "group", Shares: 1, Limits: lim(group)}}}})
-	above, _ := b.s.AssocOf("group", "", "")
-	b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
-		{Account: &cluster.Account{Name: "team"}},
-		{Assoc: &cluster.Association{Account: "team", Parent: above.ID, Shares: 1, Limits: lim(team)}},
-		{User: &cluster.User{Name: "u", DefaultAccount: "team"}},
-		{Assoc: &cluster.Association{Account: "team", User: "u", Shares: 1, Limits: lim(user)}},
-		{User: &cluster.User{Name: "v", DefaultAccount: "team"}},
-		{Assoc: &cluster.Association{Account: "team", User: "v", Shares: 1}}}})
-	return ruled{b}
+	return ruled{of(schedtest.Ruled(t, nodes, root, group, team, user, qos, gate, flags...))}
 }
 
 // ruledJob reads a job: "u 4cpu 2gpu 1000mb 2nodes 60min strict 3tasks"; 0min leaves the time limit open.
@@ -197,9 +150,9 @@ func TestLimits(t *testing.T) {
 			var jobs []cluster.JobID
 			var got []string
 			for _, text := range strings.Split(c.jobs, ",") {
-				b.n++
-				out := b.s.Apply(cluster.Entry{
-					Index: b.n, At: b.now, By: cluster.Identity{System: true},
+				b.N++
+				out := b.S.Apply(cluster.Entry{
+					Index: b.N, At: b.Now, By: cluster.Identity{System: true},
 					Cmd: &cluster.Submit{Spec: ruledJob(text)},
 				})
 				id := cluster.JobID(0)
@@ -215,9 +168,9 @@ func TestLimits(t *testing.T) {
 				}
 				jobs = append(jobs, id)
 			}
-			b.scheduleAll()
+			b.ScheduleAll()
 			for i, id := range jobs {
-				if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending {
+				if j, ok := b.S.Job(id); ok && j.Phase == cluster.Pending {
 					got[i] = string(j.Wait)
 					b.told(j)
 				} else if ok {
@@ -234,11 +187,11 @@ func TestLimits(t *testing.T) {
 
 // told wants the limit that a job waits for among the causes that are told.
 func (b ruled) told(j *cluster.Job) {
-	b.t.Helper()
-	causes := Explain(b.s.Snapshot(), b.now, j.ID).Causes
+	b.T.Helper()
+	causes := explain.Job(b.S.Snapshot(), b.Now, j.ID).Causes
 	limited := strings.HasPrefix(string(j.Wait), "Assoc") || strings.HasPrefix(string(j.Wait), "QOS")
-	if limited && !slices.ContainsFunc(causes, func(c Cause) bool { return c.Reason == j.Wait }) {
-		b.t.Errorf("job %d waits for %s, told is %+v", j.ID, j.Wait, causes)
+	if limited && !slices.ContainsFunc(causes, func(c explain.Cause) bool { return c.Reason == j.Wait }) {
+		b.T.Errorf("job %d waits for %s, told is %+v", j.ID, j.Wait, causes)
 	}
 }
 
@@ -329,12 +282,11 @@ func TestOverrun(t *testing.T) {
 		for _, text := range strings.Split(c.jobs, ",") {
 			last = b.add(text)
 		}
-		b.scheduleAll()
-		j, _ := b.s.Job(last)
-		list := Explain(b.s.Snapshot(), b.now, last).Causes
-		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != (Cause{
-			j.Wait, "partition " + j.Spec.Partitions[0] + ": " + c.want, c.hint,
-		}) {
+		b.ScheduleAll()
+		j, _ := b.S.Job(last)
+		list := explain.Job(b.S.Snapshot(), b.Now, last).Causes
+		want := explain.Cause{Reason: j.Wait, Text: "partition " + j.Spec.Partitions[0] + ": " + c.want, Hint: c.hint}
+		if j.Wait == cluster.NoReason || len(list) == 0 || list[0] != want {
 			t.Errorf("%s; %s\ngot  %+v\nwant %s, %s", c.limits, c.jobs, list, c.want, c.hint)
 		}
 	}
@@ -353,10 +305,10 @@ func rules(t testing.TB, limits string) ruled {
 // letsGo wants what a limit held back to go on: for one on what is in use once that is over, for others once they are
 // lifted.
 func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
-	b.t.Helper()
+	b.T.Helper()
 	inUse := regexp.MustCompile(`^\w+: *(GrpJobs|GrpTRES|GrpTRESRunMins|MaxJobs|MaxSubmitJobs|GrpSubmitJobs|Max\w+Per(User|Account))=[^;]*$`).MatchString(limits) && !strings.Contains(texts[0], "tasks")
 	if !inUse {
-		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
+		b.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
 			QOS: &cluster.QOS{Name: "normal", UsageFactor: 1, Flags: []string{"PartitionTimeLimit"}},
 		},
 			{QOS: &cluster.QOS{Name: "gate", UsageFactor: 1}},
@@ -367,18 +319,18 @@ func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 	}
 	for i, id := range jobs {
 		for range texts { // as many rounds as there are jobs that may wait for each other
-			for j := range b.s.Snapshot().Live() {
-				b.endJob(j.ID)
+			for j := range b.S.Snapshot().Live() {
+				b.EndJob(j.ID)
 			}
-			b.now = b.now.Add(time.Second)
-			b.scheduleAll()
+			b.Now = b.Now.Add(time.Second)
+			b.ScheduleAll()
 		}
 		if id == 0 {
 			id = b.add(texts[i])
-			b.scheduleAll()
+			b.ScheduleAll()
 		}
-		if j, ok := b.s.Job(id); ok && j.Phase == cluster.Pending && j.ArrayID == 0 {
-			b.t.Errorf("job %d (%s) still waits for %s (lifted: %v)", id, texts[i], j.Wait, !inUse)
+		if j, ok := b.S.Job(id); ok && j.Phase == cluster.Pending && j.ArrayID == 0 {
+			b.T.Errorf("job %d (%s) still waits for %s (lifted: %v)", id, texts[i], j.Wait, !inUse)
 		}
 	}
 }
@@ -387,12 +339,12 @@ func (b ruled) letsGo(limits string, texts []string, jobs []cluster.JobID) {
 func TestLimitsPass(t *testing.T) {
 	b := newRuled(t, 1, "", "", "", "MaxJobs=1", "", "")
 	first, second, other := b.add("u"), b.add("u"), b.add("v")
-	b.scheduleAll()
-	if j, _ := b.s.Job(second); j.Wait != "AssocMaxJobsLimit" || b.phase(other) == cluster.Pending {
+	b.ScheduleAll()
+	if j, _ := b.S.Job(second); j.Wait != "AssocMaxJobsLimit" || b.phase(other) == cluster.Pending {
 		t.Errorf("the second waits for %s, the one behind it is in phase %d", j.Wait, b.phase(other))
 	}
-	b.endJob(first)
-	b.scheduleAll()
+	b.EndJob(first)
+	b.ScheduleAll()
 	if b.phase(second) == cluster.Pending {
 		t.Error("the second does not start when the first is over")
 	}
@@ -415,22 +367,22 @@ func TestLimitStop(t *testing.T) {
 	} {
 		for _, stop := range []bool{true, false} {
 			b := rules(t, c.limits)
-			cfg := *b.s.Config()
+			cfg := *b.S.Config()
 			cfg.LimitStop = stop
-			b.apply(&cluster.Configure{Config: &cfg})
+			b.Apply(&cluster.Configure{Config: &cfg})
 			var got []string
 			var jobs []cluster.JobID
 			for _, text := range strings.Split(c.jobs, ",") {
 				jobs = append(jobs, b.addHet(text))
 			}
-			b.scheduleAll()
+			b.ScheduleAll()
 			for k, id := range jobs {
-				j, _ := b.s.Job(id)
+				j, _ := b.S.Job(id)
 				word := string(j.Wait)
 				if j.Phase != cluster.Pending {
 					word = "-"
 				}
-				if o, _ := b.s.Job(id + 1); k == 0 && j.Het != nil {
+				if o, _ := b.S.Job(id + 1); k == 0 && j.Het != nil {
 					word += "+" + string(o.Wait)
 				}
 				got = append(got, word)
@@ -448,7 +400,7 @@ func TestLimitStop(t *testing.T) {
 
 // addHet is add for a job whose components a colon separates.
 func (b ruled) addHet(text string) cluster.JobID {
-	b.t.Helper()
+	b.T.Helper()
 	parts := strings.Split(text, ":")
 	if len(parts) == 1 {
 		return b.add(text)
@@ -457,16 +409,16 @@ func (b ruled) addHet(text string) cluster.JobID {
 	for _, one := range parts {
 		c.Specs = append(c.Specs, ruledJob(one))
 	}
-	return b.apply(c).(cluster.JobID)
+	return b.Apply(c).(cluster.JobID)
 }
 
 func (b ruled) add(text string) cluster.JobID {
-	b.t.Helper()
-	return b.apply(&cluster.Submit{Spec: ruledJob(text)}).(cluster.JobID)
+	b.T.Helper()
+	return b.Apply(&cluster.Submit{Spec: ruledJob(text)}).(cluster.JobID)
 }
 
 func (b ruled) phase(id cluster.JobID) cluster.Phase {
-	j, _ := b.s.Job(id)
+	j, _ := b.S.Job(id)
 	return j.Phase
 }
 
@@ -484,17 +436,17 @@ func TestLimitsHold(t *testing.T) {
 				}[rnd.IntN(2)], 1+rnd.IntN(6), rnd.IntN(3), 100+rnd.IntN(3000),
 					1+rnd.IntN(2), 10+rnd.IntN(100), []string{"main", "strict", "few"}[rnd.IntN(3)]))
 			}
-			b.scheduleAll()
+			b.ScheduleAll()
 			b.holds(seed)
-			for j := range b.s.Snapshot().Live() {
+			for j := range b.S.Snapshot().Live() {
 				if rnd.IntN(3) == 0 {
-					b.endJob(j.ID)
+					b.EndJob(j.ID)
 				}
 			}
-			b.now = b.now.Add(time.Duration(rnd.IntN(300)) * time.Second)
+			b.Now = b.Now.Add(time.Duration(rnd.IntN(300)) * time.Second)
 		}
 		var text bytes.Buffer
-		if err := b.s.Snapshot().Encode(&text); err != nil {
+		if err := b.S.Snapshot().Encode(&text); err != nil {
 			t.Fatal(err)
 		}
 		again, err := cluster.Decode(&text)
@@ -508,10 +460,10 @@ func TestLimitsHold(t *testing.T) {
 }
 
 func (b ruled) holds(seed uint64) {
-	b.t.Helper()
+	b.T.Helper()
 	sums := map[string]float64{}
 	users := map[string]float64{}
-	for j := range b.s.Live() {
+	for j := range b.S.Live() {
 		add := func(k string, n float64) { sums[k] += n }
 		add("jobs", 1)
 		users["jobs "+j.Spec.User+" "+j.Alloc.Partition]++
@@ -520,7 +472,7 @@ func (b ruled) holds(seed uint64) {
 			add("cpu", cpus)
 			add("gpu", float64(sh.GPUs.Len()))
 			add("mem "+j.Spec.User, float64(sh.MemMB))
-			add("run", float64(cpus*max(j.Limit-b.now.Sub(j.Started), 0).Minutes()))
+			add("run", float64(cpus*max(j.Limit-b.Now.Sub(j.Started), 0).Minutes()))
 			if j.Alloc.Partition == "strict" {
 				add("node strict", 1)
 			}
@@ -534,11 +486,11 @@ func (b ruled) holds(seed uint64) {
 		"few u": 4, "few v": 4,
 	} {
 		if sums[what] > top {
-			b.t.Fatalf("seed %d: %s is %v, its limit %v", seed, what, sums[what], top)
+			b.T.Fatalf("seed %d: %s is %v, its limit %v", seed, what, sums[what], top)
 		}
 	}
 	if n := users["jobs u main"] + users["jobs u few"]; n > 4 {
-		b.t.Fatalf("seed %d: u runs %v jobs, its limit is 4", seed, n)
+		b.T.Fatalf("seed %d: u runs %v jobs, its limit is 4", seed, n)
 	}
 }
 
@@ -549,10 +501,10 @@ func BenchmarkLimits(t *testing.B) {
 	for i := range 10_000 {
 		b.add(fmt.Sprintf("%s %dcpu %dmin", []string{"u", "v"}[i%2], 1+i%8, 10+i%50))
 	}
-	b.scheduleAll()
-	snap := b.s.Snapshot()
+	b.ScheduleAll()
+	snap := b.S.Snapshot()
 	for t.Loop() {
-		Schedule(snap, b.now)
+		sched.Schedule(snap, b.Now)
 	}
 }
 
@@ -563,9 +515,9 @@ func TestLimitsBeforeAccounts(t *testing.T) {
 		"GrpWall=0": "AssocGrpWallLimit", "MaxWall=60": "AssocMaxWallDurationPerJobLimit",
 		"GrpTRES=cpu=0": "Job's account not permitted to use this partition (shut allows others not team)"} {
 		b := newRuled(t, 1, "", "", limits, "", "", "")
-		id := b.apply(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
-		b.scheduleAll()
-		if got := b.where(id); got != "waits "+want {
+		id := b.Apply(&cluster.Submit{Spec: ruledJob("u shut")}).(cluster.JobID)
+		b.ScheduleAll()
+		if got := b.Where(id); got != "waits "+want {
 			t.Errorf("%s: it %s", limits, got)
 		}
 	}
@@ -590,8 +542,8 @@ func TestDefaultTimeLimit(t *testing.T) {
 		{"MaxWall=3000", "", "", "", "u 5min", "5m0s"},
 	} {
 		b := newRuled(t, 1, "", "", "", c.user, c.qos, c.gate, c.flags)
-		id := b.apply(&cluster.Submit{Spec: ruledJob(c.job)}).(cluster.JobID)
-		j, _ := b.s.Job(id)
+		id := b.Apply(&cluster.Submit{Spec: ruledJob(c.job)}).(cluster.JobID)
+		j, _ := b.S.Job(id)
 		got := j.Limit.String()
 		if j.Limit == cluster.Unlimited {
 			got = "none"
@@ -606,7 +558,7 @@ func TestDefaultTimeLimit(t *testing.T) {
 func TestUsageThreshold(t *testing.T) {
 	b := newRuled(t, 1, "", "", "", "", "", "")
 	most := 2.0
-	b.apply(&cluster.ChangeAccounts{
+	b.Apply(&cluster.ChangeAccounts{
 		Changes: []cluster.Change{
 			{
 				QOS: &cluster.QOS{
@@ -616,12 +568,12 @@ func TestUsageThreshold(t *testing.T) {
 			},
 		},
 	})
-	id := b.apply(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
-	b.scheduleAll()
-	if c := Explain(b.s.Snapshot(), b.now, id).Causes; len(c) != 1 || c[0].Text != "partition main: UsageThreshold=2 of QOS normal: the fair share of the job's association is 1" {
+	id := b.Apply(&cluster.Submit{Spec: ruledJob("u")}).(cluster.JobID)
+	b.ScheduleAll()
+	if c := explain.Job(b.S.Snapshot(), b.Now, id).Causes; len(c) != 1 || c[0].Text != "partition main: UsageThreshold=2 of QOS normal: the fair share of the job's association is 1" {
 		t.Errorf("told is %+v", c)
 	}
-	if got := b.where(id); got != "waits QOSUsageThreshold" {
+	if got := b.Where(id); got != "waits QOSUsageThreshold" {
 		t.Error(got)
 	}
 }
@@ -637,11 +589,11 @@ func TestMinPrioThreshold(t *testing.T) {
 		{"MinPrioThreshold=4000000000", "MinPrioThreshold=1", false}} {
 		b := newRuled(t, 1, "", "", "", c.user, c.qos, "")
 		b.add("u 12cpu 60min")
-		b.scheduleAll()
+		b.ScheduleAll()
 		big, small := b.add("u 16cpu 60min"), b.add("u 1cpu 600min")
-		b.scheduleAll()
+		b.ScheduleAll()
 		if passes := b.phase(small) != cluster.Pending; passes != c.passes || b.phase(big) != cluster.Pending {
-			j, _ := b.s.Job(small)
+			j, _ := b.S.Job(small)
 			t.Errorf("limits of the user %q, of the QOS %q: a later job passes: %v, it waits for %s",
 				c.user, c.qos, passes, j.Wait)
 		}
@@ -651,13 +603,13 @@ func TestMinPrioThreshold(t *testing.T) {
 // TestLimitOfTasks: a task that has a record of its own, as it was changed, counts for the array's limit, too.
 func TestLimitOfTasks(t *testing.T) {
 	b := newTestbed(t, 2)
-	id := b.submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
+	id := b.Submit(func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(1, 5), Limit: 2} })
 	name := "other"
-	b.apply(&cluster.UpdateJob{
+	b.Apply(&cluster.UpdateJob{
 		Ref: cluster.Ref{Job: id, Tasks: cluster.RangeIDSet(2, 4)}, Patch: cluster.Patch{Name: &name},
 	})
-	b.scheduleAll()
-	if n := b.s.RunningTasks(id); n != 2 {
+	b.ScheduleAll()
+	if n := b.S.RunningTasks(id); n != 2 {
 		t.Errorf("%d tasks run, want 2", n)
 	}
 }

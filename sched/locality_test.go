@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 const someImage = "lab#tools:1"
 
 // held says that nodes have one image.
-func held(nodes ...cluster.NodeName) ImageLocality {
+func held(nodes ...cluster.NodeName) place.ImageLocality {
 	return func(image string) []cluster.NodeName {
 		if image != someImage {
 			return nil
@@ -30,19 +31,19 @@ func inImage(image string, ask func(*cluster.JobSpec)) func(*cluster.JobSpec) {
 
 // scheduleBy has a scheduler start what it can.
 func (b *testbed) scheduleBy(s *Scheduler) {
-	b.t.Helper()
+	b.T.Helper()
 	for range 20 {
-		ds := s.Schedule(b.s.Snapshot(), b.now)
+		ds := s.Schedule(b.S.Snapshot(), b.Now)
 		if len(ds) == 0 {
 			return
 		}
-		for _, e := range b.apply(&cluster.Decide{Decisions: ds}).([]*cluster.Error) {
+		for _, e := range b.Apply(&cluster.Decide{Decisions: ds}).([]*cluster.Error) {
 			if e != nil {
-				b.t.Fatal(e)
+				b.T.Fatal(e)
 			}
 		}
 	}
-	b.t.Fatal("it does not come to rest")
+	b.T.Fatal("it does not come to rest")
 }
 
 // TestImageDecidesAmongEquals: of nodes on which a job fits equally well it takes those that have its image, and for
@@ -80,29 +81,29 @@ func TestImageDecidesAmongEquals(t *testing.T) {
 		b := eight(c.cfg, t)
 		s := &Scheduler{Images: held(c.local...)}
 		if c.busy != "" {
-			b.submit(ask(t, c.busy))
+			b.Submit(ask(t, c.busy))
 			b.scheduleBy(s)
 		}
-		id, other := b.submit(inImage(someImage, ask(t, c.line))), cluster.JobID(0)
+		id, other := b.Submit(inImage(someImage, ask(t, c.line))), cluster.JobID(0)
 		b.scheduleBy(s)
-		j, _ := b.s.Job(id)
+		j, _ := b.S.Job(id)
 		got := j.AllocNodes()
 		slices.Sort(got)
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %s runs on %v, want %s", c.what, c.line, got, c.want)
 		}
-		b.endJob(id)
-		other = b.submit(inImage("lab#other", ask(t, c.line)))
+		b.EndJob(id)
+		other = b.Submit(inImage("lab#other", ask(t, c.line)))
 		plain := eight(c.cfg, t)
 		if c.busy != "" {
-			plain.submit(ask(t, c.busy))
-			plain.scheduleAll()
+			plain.Submit(ask(t, c.busy))
+			plain.ScheduleAll()
 		}
-		usual := plain.submit(ask(t, c.line))
+		usual := plain.Submit(ask(t, c.line))
 		b.scheduleBy(s)
-		plain.scheduleAll()
-		j, _ = b.s.Job(other)
-		u, _ := plain.s.Job(usual)
+		plain.ScheduleAll()
+		j, _ = b.S.Job(other)
+		u, _ := plain.S.Job(usual)
 		if fmt.Sprint(j.AllocNodes()) != fmt.Sprint(u.AllocNodes()) {
 			t.Errorf("%s: %s in another image runs on %v, want %v", c.what, c.line, j.AllocNodes(), u.AllocNodes())
 		}
@@ -112,10 +113,10 @@ func TestImageDecidesAmongEquals(t *testing.T) {
 // TestImageAndWeight: a node of a higher weight is not taken for its image.
 func TestImageAndWeight(t *testing.T) {
 	b, weight := eight(nil, t), 100
-	b.apply(&cluster.NodeSet{Nodes: names(1, 6), Weight: &weight})
-	id := b.submit(inImage(someImage, ask(t, "-N1")))
+	b.Apply(&cluster.NodeSet{Nodes: names(1, 6), Weight: &weight})
+	id := b.Submit(inImage(someImage, ask(t, "-N1")))
 	b.scheduleBy(&Scheduler{Images: held(names(1, 6)...)})
-	if j, _ := b.s.Job(id); fmt.Sprint(j.AllocNodes()) != "[n7]" {
+	if j, _ := b.S.Job(id); fmt.Sprint(j.AllocNodes()) != "[n7]" {
 		t.Errorf("it runs on %v", j.AllocNodes())
 	}
 }

@@ -51,7 +51,7 @@ func (c *cycle) withinPartition(p *cluster.Partition, j *cluster.Job) *cluster.J
 func (c *cycle) fitShorter(j *cluster.Job, fit func(*cluster.Job) *cluster.Alloc) (*cluster.Job, *cluster.Alloc) {
 	var ends []time.Time
 	for _, ps := range c.planned {
-		ends = append(ends, ps.at)
+		ends = append(ends, ps.At)
 	}
 	for _, rn := range c.reserved {
 		ends = append(ends, rn.Start)

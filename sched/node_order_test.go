@@ -17,11 +17,11 @@ func TestRangeOfWeights(t *testing.T) {
 	} {
 		b := eight(twoLeaves, t)
 		for i, w := range []int{100, 100, 50} {
-			b.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{numbered(i + 1)}, Weight: &w})
+			b.Apply(&cluster.NodeSet{Nodes: []cluster.NodeName{numbered(i + 1)}, Weight: &w})
 		}
-		id := b.submit(ask(t, line))
-		b.scheduleAll()
-		if j, _ := b.s.Job(id); fmt.Sprint(j.AllocNodes()) != want {
+		id := b.Submit(ask(t, line))
+		b.ScheduleAll()
+		if j, _ := b.S.Job(id); fmt.Sprint(j.AllocNodes()) != want {
 			t.Errorf("%s: %v, want %s", line, j.AllocNodes(), want)
 		}
 	}
@@ -35,12 +35,12 @@ func TestContiguousBesideBusy(t *testing.T) {
 		{6, 4, 1}, {6, 5, 1},
 	} {
 		b := eight(twoLeaves, t)
-		b.submit(ask(t, fmt.Sprintf("-N1 --exclusive -wn%d", c.busy)))
-		b.scheduleAll()
-		id := b.submit(ask(t, fmt.Sprintf("-N%d --exclusive --contiguous", c.nodes)))
-		b.scheduleAll()
+		b.Submit(ask(t, fmt.Sprintf("-N1 --exclusive -wn%d", c.busy)))
+		b.ScheduleAll()
+		id := b.Submit(ask(t, fmt.Sprintf("-N%d --exclusive --contiguous", c.nodes)))
+		b.ScheduleAll()
 		want := fmt.Sprint(names(c.first, c.first+c.nodes-1))
-		if j, _ := b.s.Job(id); fmt.Sprint(j.AllocNodes()) != want {
+		if j, _ := b.S.Job(id); fmt.Sprint(j.AllocNodes()) != want {
 			t.Errorf("n%d busy, %d nodes: %v, want %s", c.busy, c.nodes, j.AllocNodes(), want)
 		}
 	}

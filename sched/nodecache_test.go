@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // TestNodeCacheFollowsHistories has a node cache follow histories in which nodes come, go, fall silent and change,
@@ -19,25 +20,25 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 	for k := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d round %d", seed, k), func(t *testing.T) {
 			h := newHistory(t, rand.New(rand.NewPCG(seed, k)))
-			free, all := nodeCache{}, nodeCache{unloaded: true}
+			free, all := place.NodeCache{}, place.NodeCache{Unloaded: true}
 			for range 60 {
 				h.step()
 				h.changeNode()
 				if h.r.IntN(3) == 0 {
 					continue // a node cache may follow several changes at once
 				}
-				snap := h.s.Snapshot()
-				snap.Now = h.now
-				rank := reflect.ValueOf(free.rankOf).Pointer()
-				if got, want := free.freeSet(snap), newFreeSet(snap); !reflect.DeepEqual(got, want) {
+				snap := h.S.Snapshot()
+				snap.Now = h.Now
+				rank := ranksOf(&free)
+				if got, want := free.FreeSet(snap), place.NewFreeSet(snap); !reflect.DeepEqual(got, want) {
 					t.Fatalf("the node cache that followed makes\n%+v\na new one\n%+v", got, want)
 				}
-				if reflect.ValueOf(free.rankOf).Pointer() == rank {
+				if ranksOf(&free) == rank {
 					kept++
 				} else {
 					anew++
 				}
-				if got, want := all.freeSet(snap), newUnloadedSet(snap); !reflect.DeepEqual(got, want) {
+				if got, want := all.FreeSet(snap), place.NewUnloadedSet(snap); !reflect.DeepEqual(got, want) {
 					t.Fatalf("the node cache of all nodes that followed makes\n%+v\na new one\n%+v", got, want)
 				}
 				h.decide()
@@ -52,18 +53,23 @@ func TestNodeCacheFollowsHistories(t *testing.T) {
 	}
 }
 
+// ranksOf tells one table of ranks from another.
+func ranksOf(nc *place.NodeCache) uintptr {
+	return reflect.ValueOf(nc).Elem().FieldByName("rankOf").Pointer()
+}
+
 // changeNode has something happen to a node, perhaps.
 func (h *history) changeNode() {
 	r := h.r
 	try := func(c cluster.Command) { // it may be refused
-		h.n++
-		if out := h.s.Apply(cluster.Entry{
-			Index: h.n, At: h.now, By: cluster.Identity{System: true}, Cmd: c,
+		h.N++
+		if out := h.S.Apply(cluster.Entry{
+			Index: h.N, At: h.Now, By: cluster.Identity{System: true}, Cmd: c,
 		}); out.Panic != "" {
-			h.t.Fatal(out.Panic)
+			h.T.Fatal(out.Panic)
 		}
 	}
-	name := nodeName(r.IntN(h.s.Snapshot().NodeCount()))
+	name := nodeName(r.IntN(h.S.Snapshot().NodeCount()))
 	switch r.IntN(8) {
 	case 0, 1:
 		try(&cluster.NodeQuiet{Nodes: []cluster.NodeName{name}, Quiet: r.IntN(2) == 0})
@@ -86,7 +92,7 @@ func (h *history) changeNode() {
 			try(&cluster.NodeUp{Name: nodeName(r.IntN(12)), Inventory: node(1)})
 		}
 	case 4:
-		h.now = h.now.Add(time.Duration(r.IntN(12)) * time.Hour) // trouble fades
+		h.Now = h.Now.Add(time.Duration(r.IntN(12)) * time.Hour) // trouble fades
 	}
 }
 
@@ -95,10 +101,10 @@ func (h *history) changeNode() {
 // is told of it.
 func TestLostNodeIsTold(t *testing.T) {
 	b := newTestbed(t, 3)
-	b.apply(&cluster.NodeQuiet{Nodes: []cluster.NodeName{"n001"}, Quiet: true})
-	before := b.s.Snapshot()
-	b.apply(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
-	touched, ok := b.s.Snapshot().Since(before.Moment())
+	b.Apply(&cluster.NodeQuiet{Nodes: []cluster.NodeName{"n001"}, Quiet: true})
+	before := b.S.Snapshot()
+	b.Apply(&cluster.NodeDown{Nodes: []cluster.NodeName{"n001"}, Why: "silent"})
+	touched, ok := b.S.Snapshot().Since(before.Moment())
 	told := slices.ContainsFunc(touched, func(c cluster.StateChange) bool { return c.Node == "n001" })
 	if !ok || !told {
 		t.Errorf("what has changed is %+v (%t), want node n001", touched, ok)

@@ -28,7 +28,7 @@ const (
 	queueFactor    = 4                  // times the queue
 	maxDrainLimit  = 7 * 24 * time.Hour // that counts for how long the queue takes
 
-	longestQueue = 10 * endless // sums with it must not overflow
+	longestQueue = 10 * Endless // sums with it must not overflow
 )
 
 // blockedJob is a job that could start nowhere, its place among those looked at, and the shapes that no limit keeps
@@ -127,13 +127,15 @@ func (c *cycle) endAt(j *cluster.Job) {
 // in the order of the queue, since the first of a partition delays all of lower tiers.
 func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob)) {
 	var tier []queuedJob
-	level, tiers := 0, c.hasTiers()
+	level := 0
+	tiers := c.hasTiers()
 	for j := range c.s.Queue() {
 		if c.looked >= c.mostRecords {
 			c.endAt(j)
 			break
 		}
-		if c.looked++; j.Held != cluster.NotHeld {
+		c.looked++
+		if j.Held != cluster.NotHeld {
 			continue
 		}
 		if tiers {

@@ -18,26 +18,26 @@ func multifactor(cfg *cluster.Config) {
 // TestOrder: jobs start in the order of tier and priority.
 func TestOrder(t *testing.T) {
 	b := newTestbed(t, 1, cluster.Partition{Name: "vip", All: true, State: cluster.PartitionUp, PriorityTier: 5})
-	cfg := *b.s.Config()
+	cfg := *b.S.Config()
 	multifactor(&cfg)
-	b.apply(&cluster.Configure{Config: &cfg})
+	b.Apply(&cluster.Configure{Config: &cfg})
 	whole := func(change func(*cluster.JobSpec)) cluster.JobID {
-		return b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 16; change(s) })
+		return b.Submit(func(s *cluster.JobSpec) { s.CPUsPerTask = 16; change(s) })
 	}
 	plain := whole(func(*cluster.JobSpec) {})
 	gpus := whole(func(s *cluster.JobSpec) { s.PerNode = []cluster.GRES{{Name: "gpu", Count: 4}} })
 	vip := whole(func(s *cluster.JobSpec) { s.Partitions = []string{"vip"} })
 	for i, id := range []cluster.JobID{vip, gpus, plain} {
-		b.scheduleAll()
-		if j, _ := b.s.Job(id); j.Phase != cluster.Starting {
-			t.Fatalf("start %d is not that of job %d, which %s", i, id, b.where(id))
+		b.ScheduleAll()
+		if j, _ := b.S.Job(id); j.Phase != cluster.Starting {
+			t.Fatalf("start %d is not that of job %d, which %s", i, id, b.Where(id))
 		}
-		j, _ := b.s.Job(id)
-		b.apply(&cluster.Report{
+		j, _ := b.S.Job(id)
+		b.Apply(&cluster.Report{
 			Node: nodeName(0), Seq: uint64(2*i + 1),
-			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}},
+			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.Now}},
 		})
-		b.endJob(id)
+		b.EndJob(id)
 	}
 }
 
@@ -45,17 +45,17 @@ func TestOrder(t *testing.T) {
 func TestShortestFirst(t *testing.T) {
 	for _, shortest := range []bool{false, true} {
 		b := newTestbed(t, 1)
-		b.useResponsiveOrder()
-		cfg := *b.s.Config()
+		b.UseResponsiveOrder()
+		cfg := *b.S.Config()
 		cfg.ShortestFirst = shortest
-		b.apply(&cluster.Configure{Config: &cfg})
-		wide := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 16, 2*time.Hour })
-		b.now = b.now.Add(time.Hour)
-		short := b.submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 1, time.Hour })
-		b.scheduleAll()
+		b.Apply(&cluster.Configure{Config: &cfg})
+		wide := b.Submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 16, 2*time.Hour })
+		b.Now = b.Now.Add(time.Hour)
+		short := b.Submit(func(s *cluster.JobSpec) { s.CPUsPerTask, s.Limit = 1, time.Hour })
+		b.ScheduleAll()
 		for id, starts := range map[cluster.JobID]bool{wide: !shortest, short: shortest} {
-			if j, _ := b.s.Job(id); (j.Alloc != nil) != starts {
-				t.Errorf("shortest_first %t: job %d %s", shortest, id, b.where(id))
+			if j, _ := b.S.Job(id); (j.Alloc != nil) != starts {
+				t.Errorf("shortest_first %t: job %d %s", shortest, id, b.Where(id))
 			}
 		}
 	}
@@ -65,12 +65,12 @@ func TestShortestFirst(t *testing.T) {
 // other work.
 func BenchmarkDecay(b *testing.B) {
 	bed := mixedQueue(b, 100_000)
-	cfg := *bed.s.Config()
+	cfg := *bed.S.Config()
 	multifactor(&cfg)
-	bed.apply(&cluster.Configure{Config: &cfg})
+	bed.Apply(&cluster.Configure{Config: &cfg})
 	for b.Loop() {
-		bed.now = bed.now.Add(5 * time.Minute)
-		bed.apply(&cluster.Decay{})
+		bed.Now = bed.Now.Add(5 * time.Minute)
+		bed.Apply(&cluster.Decay{})
 	}
 }
 

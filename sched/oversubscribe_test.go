@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"bytes"
@@ -20,20 +20,20 @@ func TestOversubscribedRandom(t *testing.T) {
 			cluster.Partition{Name: "may", All: true, OverSubscribe: "YES:2", State: cluster.PartitionUp})
 		twice := false
 		for range 60 {
-			b.submit(func(s *cluster.JobSpec) {
+			b.Submit(func(s *cluster.JobSpec) {
 				s.Partitions = []string{[...]string{"main", "force", "may"}[r.IntN(3)]}
 				s.Tasks, s.Limit = 1+r.IntN(30), time.Duration(1+r.IntN(90))*time.Minute
 				if r.IntN(2) == 0 {
 					s.Sharing = cluster.ShareOver
 				}
 			})
-			b.scheduleAll()
+			b.ScheduleAll()
 			live := []*cluster.Job{}
-			for j := range b.s.Snapshot().Live() {
+			for j := range b.S.Snapshot().Live() {
 				live = append(live, j)
 			}
-			for n := range b.s.Snapshot().Nodes() {
-				l := b.s.Load(n.Name)
+			for n := range b.S.Snapshot().Nodes() {
+				l := b.S.Load(n.Name)
 				twice = twice || len(l.Again) > 0
 				if len(l.Again) > 2 || l.CPUs.Max() >= 16 {
 					t.Fatalf("seed %d: node %s has %+v", seed, n.Name, l)
@@ -41,17 +41,17 @@ func TestOversubscribedRandom(t *testing.T) {
 			}
 			switch j := live[r.IntN(len(live))]; {
 			case r.IntN(3) > 0:
-				b.endJob(j.ID)
+				b.EndJob(j.ID)
 			case j.Phase == cluster.Suspended: // refused where others have its CPUs
-				b.s.Apply(cluster.Entry{
-					At: b.now, By: cluster.Identity{System: true},
+				b.S.Apply(cluster.Entry{
+					At: b.Now, By: cluster.Identity{System: true},
 					Cmd: &cluster.Suspend{Ref: cluster.Ref{Job: j.ID}, Resume: true},
 				})
 			case j.Phase == cluster.Starting:
 				b.confirm(j.ID)
-				b.apply(&cluster.Suspend{Ref: cluster.Ref{Job: j.ID}})
+				b.Apply(&cluster.Suspend{Ref: cluster.Ref{Job: j.ID}})
 			}
-			if err := b.s.Check(); err != nil {
+			if err := b.S.Check(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestOversubscribedRandom(t *testing.T) {
 			t.Errorf("seed %d: no CPU ever had two jobs", seed)
 		}
 		var first, second bytes.Buffer
-		if err := b.s.Snapshot().Encode(&first); err != nil {
+		if err := b.S.Snapshot().Encode(&first); err != nil {
 			t.Fatal(err)
 		}
 		back, err := cluster.Decode(bytes.NewReader(first.Bytes()))
@@ -81,7 +81,7 @@ func TestOversubscribeRefused(t *testing.T) {
 		Name: "force", All: true, OverSubscribe: "FORCE:2", State: cluster.PartitionUp,
 	})
 	all := func(part string, over int) cluster.Decision {
-		id := b.submit(func(s *cluster.JobSpec) { s.Partitions, s.Tasks = []string{part}, 16 })
+		id := b.Submit(func(s *cluster.JobSpec) { s.Partitions, s.Tasks = []string{part}, 16 })
 		return cluster.Decision{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{Partition: part, Over: over,
 			Shares: []cluster.Share{{Node: nodeName(0), CPUs: cluster.RangeIDSet(0, 15), Tasks: 16}}}}
 	}
@@ -104,7 +104,7 @@ func TestOversubscribeRefused(t *testing.T) {
 		{"the third", all("force", 2), "node n000 is full"},
 	} {
 		got := ""
-		if e := b.apply(&cluster.Decide{Decisions: []cluster.Decision{step.d}}).([]*cluster.Error)[0]; e != nil {
+		if e := b.Apply(&cluster.Decide{Decisions: []cluster.Decision{step.d}}).([]*cluster.Error)[0]; e != nil {
 			got = e.Message
 		}
 		if got != step.want {

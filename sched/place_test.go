@@ -119,12 +119,12 @@ func TestPlacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 0)
 			for i := range 3 {
-				b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(c.threads)})
+				b.Apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(c.threads)})
 			}
 			for i, j := range c.jobs {
-				id := b.submit(j)
-				b.scheduleAll()
-				if got := b.where(id); got != c.want[i] {
+				id := b.Submit(j)
+				b.ScheduleAll()
+				if got := b.Where(id); got != c.want[i] {
 					t.Errorf("job %d: %s\nwant   %s", i, got, c.want[i])
 				}
 			}
@@ -141,33 +141,33 @@ func TestPartitions(t *testing.T) {
 	nodes := func(n int) tweak {
 		return func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Sharing = n, n, cluster.ShareExclusive }
 	}
-	first := b.submit(nodes(2))
-	b.scheduleAll()
-	head := b.submit(all) // n002 is free, n000 and n001 for an hour taken
-	both := b.submit(func(s *cluster.JobSpec) {
+	first := b.Submit(nodes(2))
+	b.ScheduleAll()
+	head := b.Submit(all) // n002 is free, n000 and n001 for an hour taken
+	both := b.Submit(func(s *cluster.JobSpec) {
 		s.Partitions, s.Limit = []string{
 			"down", "main", "small",
 		}, 30*time.Minute
 	})
-	long := b.submit(func(s *cluster.JobSpec) { s.Limit = 2 * time.Hour })
-	b.scheduleAll()
+	long := b.Submit(func(s *cluster.JobSpec) { s.Limit = 2 * time.Hour })
+	b.ScheduleAll()
 	for id, want := range map[cluster.JobID]string{
 		head: "waits Resources", both: "n002:1:0::0", long: "waits Priority",
 	} {
-		if got := b.where(id); got != want {
+		if got := b.Where(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
 		}
 	}
-	if j, _ := b.s.Job(head); !j.PlannedStart.Equal(epoch.Add(time.Hour)) || len(j.PlannedNodes) != 3 {
+	if j, _ := b.S.Job(head); !j.PlannedStart.Equal(epoch.Add(time.Hour)) || len(j.PlannedNodes) != 3 {
 		t.Errorf("the head is planned for %s on %v", j.PlannedStart, j.PlannedNodes)
 	}
-	if j, _ := b.s.Job(both); !j.Backfilled || j.Alloc.Partition != "main" {
+	if j, _ := b.S.Job(both); !j.Backfilled || j.Alloc.Partition != "main" {
 		t.Errorf("backfilled %v in %s", j.Backfilled, j.Alloc.Partition)
 	}
-	b.endJob(first)
-	b.endJob(both)
-	b.scheduleAll()
-	if got := b.where(head); got[0] == 'w' {
+	b.EndJob(first)
+	b.EndJob(both)
+	b.ScheduleAll()
+	if got := b.Where(head); got[0] == 'w' {
 		t.Errorf("the head does not start: %s", got)
 	}
 }
@@ -200,42 +200,42 @@ func drain(t *testing.T, seed uint64, others bool) (cluster.JobID, time.Time) {
 		s.Limit = time.Duration(1+r.IntN(8)) * 10 * time.Minute
 	}
 	for range 6 {
-		b.submit(random)
+		b.Submit(random)
 	}
-	b.scheduleAll()
-	b.apply(&cluster.NodeSet{Nodes: nil})
-	for j := range b.s.Snapshot().Queue() {
-		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
+	b.ScheduleAll()
+	b.Apply(&cluster.NodeSet{Nodes: nil})
+	for j := range b.S.Snapshot().Queue() {
+		b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: j.ID}})
 	}
-	head := b.submit(func(s *cluster.JobSpec) {
+	head := b.Submit(func(s *cluster.JobSpec) {
 		s.MinNodes = 2 + r.IntN(3)
 		s.MaxNodes, s.CPUsPerTask, s.Limit = s.MinNodes, 12+r.IntN(5), time.Hour
 	})
 	if others {
 		for range 25 {
-			b.submit(random)
+			b.Submit(random)
 		}
 	}
 	for range 100 {
-		b.scheduleAll()
-		if j, _ := b.s.Job(head); j.Alloc != nil {
-			return head, b.now
+		b.ScheduleAll()
+		if j, _ := b.S.Job(head); j.Alloc != nil {
+			return head, b.Now
 		}
 		var next time.Time
-		for j := range b.s.Live() {
-			if at := j.EndLimit(b.s.Config()); next.IsZero() || at.Before(next) {
+		for j := range b.S.Live() {
+			if at := j.EndLimit(b.S.Config()); next.IsZero() || at.Before(next) {
 				next = at
 			}
 		}
-		b.now = next
+		b.Now = next
 		var over []cluster.JobID
-		for j := range b.s.Live() {
-			if !j.EndLimit(b.s.Config()).After(b.now) {
+		for j := range b.S.Live() {
+			if !j.EndLimit(b.S.Config()).After(b.Now) {
 				over = append(over, j.ID)
 			}
 		}
 		for _, id := range over {
-			b.endJob(id)
+			b.EndJob(id)
 		}
 	}
 	t.Fatal("the head never starts")
@@ -278,31 +278,15 @@ func TestBesideTheHead(t *testing.T) {
 		}, false},
 	} {
 		b := newTestbed(t, 1)
-		b.submit(cpus(12, time.Hour))
-		b.scheduleAll()
-		head, next := b.submit(tc.head), b.submit(tc.next)
-		b.scheduleAll()
-		if b.where(head) != "waits Resources" {
-			t.Errorf("%s: the head %s", tc.name, b.where(head))
+		b.Submit(cpus(12, time.Hour))
+		b.ScheduleAll()
+		head, next := b.Submit(tc.head), b.Submit(tc.next)
+		b.ScheduleAll()
+		if b.Where(head) != "waits Resources" {
+			t.Errorf("%s: the head %s", tc.name, b.Where(head))
 		}
-		if j, _ := b.s.Job(next); (j.Alloc != nil) != tc.runs {
-			t.Errorf("%s: the next %s", tc.name, b.where(next))
-		}
-	}
-}
-
-// TestFreeInUnits: CPUs of cores that are free as a whole. What is left of two cores is none.
-func TestFreeInUnits(t *testing.T) {
-	inv := &cluster.Inventory{CPUs: 32, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 2}
-	for text, want := range map[string]int{
-		"": 0, "0-31": 32, "0-1": 2, "1-2": 0, "0,3": 0, "2,9": 0, "0-2,9-15,28-31": 12, "0,2,4": 0, "31": 0,
-	} {
-		cpus, err := cluster.ParseIDSet(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := freeInUnits(inv, cpus, 2); got != want || got != wholeUnits(inv, cpus, 2).Len() {
-			t.Errorf("%q: %d, want %d", text, got, want)
+		if j, _ := b.S.Job(next); (j.Alloc != nil) != tc.runs {
+			t.Errorf("%s: the next %s", tc.name, b.Where(next))
 		}
 	}
 }

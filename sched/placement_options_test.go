@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/explain"
 )
 
 // TestLicenses shares four licenses among jobs; one that waits for them holds nobody up.
@@ -16,32 +18,32 @@ func TestLicenses(t *testing.T) {
 		cfg.Licenses = []cluster.License{{Name: "matlab", Total: 4}, {Name: "ansys", Total: 1}}
 	}, t)
 	with := func(text string) cluster.JobID {
-		return b.submit(func(s *cluster.JobSpec) { s.Licenses = text })
+		return b.Submit(func(s *cluster.JobSpec) { s.Licenses = text })
 	}
 	first, second, third, plain := with("matlab:3"), with("matlab:2,ansys"), with("matlab"), with("")
-	b.scheduleAll()
+	b.ScheduleAll()
 	for id, want := range map[cluster.JobID]string{
 		first: "n1 0", second: "waits Licenses", third: "n1 1", plain: "n1 2",
 	} {
-		if got := b.got(id); got != want {
+		if got := b.Got(id); got != want {
 			t.Errorf("job %d: %s, want %s", id, got, want)
 		}
 	}
-	if e := Explain(b.s.Snapshot(), b.now, second); len(e.Causes) != 1 || e.Causes[0].Reason != cluster.WaitLicenses {
+	if e := explain.Job(b.S.Snapshot(), b.Now, second); len(e.Causes) != 1 || e.Causes[0].Reason != cluster.WaitLicenses {
 		t.Errorf("explained by %+v", e.Causes)
 	}
-	b.endJob(first)
-	b.scheduleAll()
-	if got := b.got(second); got[0] != 'n' {
+	b.EndJob(first)
+	b.ScheduleAll()
+	if got := b.Got(second); got[0] != 'n' {
 		t.Errorf("the second does not start: %s", got)
 	}
-	if used := b.s.Snapshot().LicensesUsed(); used["matlab"] != 3 || used["ansys"] != 1 {
+	if used := b.S.Snapshot().LicensesUsed(); used["matlab"] != 3 || used["ansys"] != 1 {
 		t.Errorf("used %v", used)
 	}
 	for _, text := range []string{"matlab:5", "abaqus", "matlab:x", "ansys,ansys"} {
-		b.n++
-		out := b.s.Apply(cluster.Entry{
-			Index: b.n, At: b.now, By: cluster.Identity{System: true},
+		b.N++
+		out := b.S.Apply(cluster.Entry{
+			Index: b.N, At: b.Now, By: cluster.Identity{System: true},
 			Cmd: &cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{Licenses: text}}},
 		})
 		if out.Err == nil || out.Err.Kind != cluster.ErrLicense {
@@ -57,18 +59,18 @@ func TestSwitchesWait(t *testing.T) {
 		{time.Hour, 2 * time.Minute, 2 * time.Minute},
 	} {
 		b := eight(func(cfg *cluster.Config) { twoLeaves(cfg); cfg.MaxSwitchWait = c.longest }, t)
-		b.submit(ask(t, "--exclusive -wn1"))
-		b.submit(ask(t, "--exclusive -wn5"))
-		b.scheduleAll()
-		id := b.submit(func(s *cluster.JobSpec) { ask(t, "-N4 --switches=1")(s); s.SwitchWait = c.wait })
-		began := b.now
+		b.Submit(ask(t, "--exclusive -wn1"))
+		b.Submit(ask(t, "--exclusive -wn5"))
+		b.ScheduleAll()
+		id := b.Submit(func(s *cluster.JobSpec) { ask(t, "-N4 --switches=1")(s); s.SwitchWait = c.wait })
+		began := b.Now
 		for _, step := range []struct {
 			at   time.Duration
 			want string
 		}{{0, "waits Resources"}, {c.after - time.Second, "waits Resources"}, {c.after, "n2 0 n3 0 n4 0 n6 0"}} {
-			b.now = began.Add(step.at)
-			b.scheduleAll()
-			if got := b.got(id); got != step.want {
+			b.Now = began.Add(step.at)
+			b.ScheduleAll()
+			if got := b.Got(id); got != step.want {
 				t.Errorf("%+v after %s: %s, want %s", c, step.at, got, step.want)
 			}
 		}
@@ -78,14 +80,14 @@ func TestSwitchesWait(t *testing.T) {
 // TestOrderOfNodes is what the configuration makes of the order in which nodes are taken.
 func TestOrderOfNodes(t *testing.T) {
 	busy := func(b *testbed) {
-		b.submit(ask(t, "-n4 -wn1"))
-		b.submit(ask(t, "-n2 -wn2"))
-		b.submit(ask(t, "-n6 -wn3"))
+		b.Submit(ask(t, "-n4 -wn1"))
+		b.Submit(ask(t, "-n2 -wn2"))
+		b.Submit(ask(t, "-n6 -wn3"))
 		for i := 4; i <= 8; i++ {
-			b.submit(ask(t, "-n8 -w"+string(numbered(i))))
+			b.Submit(ask(t, "-n8 -w"+string(numbered(i))))
 		}
 	}
-	apart := func(b *testbed) { b.submit(ask(t, "--exclusive -wn3")); b.submit(ask(t, "--exclusive -wn5")) }
+	apart := func(b *testbed) { b.Submit(ask(t, "--exclusive -wn3")); b.Submit(ask(t, "--exclusive -wn5")) }
 	for _, c := range []struct {
 		name      string
 		cfg       func(*cluster.Config)
@@ -111,10 +113,10 @@ func TestOrderOfNodes(t *testing.T) {
 		if c.before != nil {
 			c.before(b)
 		}
-		b.scheduleAll()
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		if got := b.got(id); got != c.want {
+		b.ScheduleAll()
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -133,18 +135,18 @@ func TestSpecializedCores(t *testing.T) {
 		"-n14":            "n1 0-6,8-13 n2 0",
 	} {
 		b := namedBed(t, nil, inv, inv)
-		id := b.submit(ask(t, line))
-		b.scheduleAll()
-		if got := b.got(id); got != want {
+		id := b.Submit(ask(t, line))
+		b.ScheduleAll()
+		if got := b.Got(id); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 	b := namedBed(t, nil, inv)
-	id := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} })
-	more := b.submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 1} })
-	b.scheduleAll()
-	if j, _ := b.s.Job(id); j.Alloc == nil || j.Alloc.Shares[0].MemMB != 60000 || b.got(more)[0] != 'w' {
-		t.Errorf("all memory: %s, beside it: %s", b.got(id), b.got(more))
+	id := b.Submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode} })
+	more := b.Submit(func(s *cluster.JobSpec) { s.Mem = cluster.Mem{Per: cluster.MemPerNode, MB: 1} })
+	b.ScheduleAll()
+	if j, _ := b.S.Job(id); j.Alloc == nil || j.Alloc.Shares[0].MemMB != 60000 || b.Got(more)[0] != 'w' {
+		t.Errorf("all memory: %s, beside it: %s", b.Got(id), b.Got(more))
 	}
 }
 
@@ -170,12 +172,12 @@ func TestWholeNodesMemory(t *testing.T) {
 		{plain, "--gpus=1", gpu, 8001, 8001},
 	} {
 		b := namedBed(t, nil, c.node)
-		id := b.submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
-		j, _ := b.s.Job(id)
-		err := new(Judge).Feasible(b.s.Snapshot(), j.Spec, b.now)
-		b.scheduleAll()
+		id := b.Submit(func(s *cluster.JobSpec) { ask(t, c.ask)(s); s.Mem = cluster.Mem{Per: c.per, MB: c.mb} })
+		j, _ := b.S.Job(id)
+		err := new(sched.Judge).Feasible(b.S.Snapshot(), j.Spec, b.Now)
+		b.ScheduleAll()
 		got := cluster.MemMB(0)
-		if j, _ = b.s.Job(id); j.Alloc != nil {
+		if j, _ = b.S.Job(id); j.Alloc != nil {
 			got = j.Alloc.Shares[0].MemMB
 		}
 		if (err == nil) != (got > 0) {
@@ -222,17 +224,17 @@ func TestFirstShortageIsNamed(t *testing.T) {
 			"Memory specification can not be satisfied",
 		},
 	} {
-		id := b.submit(c.set)
-		j, _ := b.s.Job(id)
-		snap := b.s.Snapshot()
+		id := b.Submit(c.set)
+		j, _ := b.S.Job(id)
+		snap := b.S.Snapshot()
 		if j.Spec.LimitMin > 0 {
 			cfg := *snap.Config()
 			cfg.Partitions = slices.Clone(cfg.Partitions)
 			cfg.Partitions[0].MaxTime = 24 * time.Hour
-			b.apply(&cluster.Configure{Config: &cfg})
-			snap = b.s.Snapshot()
+			b.Apply(&cluster.Configure{Config: &cfg})
+			snap = b.S.Snapshot()
 		}
-		err := new(Judge).Feasible(snap, j.Spec, b.now)
+		err := new(sched.Judge).Feasible(snap, j.Spec, b.Now)
 		if err == nil || cmp.Or(err.Hint, err.Message) != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}
@@ -251,11 +253,11 @@ func TestCPUsOfAllGPUs(t *testing.T) {
 		{3, cluster.ShareExclusive, false}, {2, cluster.ShareExclusive, true},
 		{3, cluster.ShareDefault, true}, {3, cluster.ShareUser, true},
 	} {
-		id := b.submit(func(s *cluster.JobSpec) {
+		id := b.Submit(func(s *cluster.JobSpec) {
 			s.Sharing, s.CPUsPerGPU, s.PerJob = c.sharing, c.each, []cluster.GRES{{Name: "gpu", Count: 1}}
 		})
-		j, _ := b.s.Job(id)
-		if err := new(Judge).Feasible(b.s.Snapshot(), j.Spec, b.now); (err == nil) != c.runs {
+		j, _ := b.S.Job(id)
+		if err := new(sched.Judge).Feasible(b.S.Snapshot(), j.Spec, b.Now); (err == nil) != c.runs {
 			t.Errorf("%d CPUs for each GPU, sharing %v: %v", c.each, c.sharing, err)
 		}
 	}
@@ -271,15 +273,15 @@ func TestNodeKeeps(t *testing.T) {
 	b := namedBed(t, func(c *cluster.Config) { *c = cfg })
 	found := machine()
 	found.Features, found.Weight, found.GPUs[0].Cores = nil, 0, cluster.IDSet{}
-	b.apply(&cluster.NodeUp{Name: "n1", Inventory: found})
-	n, _ := b.s.Node("n1")
+	b.Apply(&cluster.NodeUp{Name: "n1", Inventory: found})
+	n, _ := b.S.Node("n1")
 	if inv := n.Inventory; inv.Weight != 7 || len(inv.Features) != 1 || inv.SpecCPUs.String() != "15" || inv.GPUs[0].Cores.String() != "0-7" {
 		t.Errorf("after it has registered: %+v", inv)
 	}
 	said.Weight, said.Features = 3, []string{"slow"}
 	cfg.Declared = []cluster.Node{{Name: "n1", Inventory: said}}
-	b.apply(&cluster.Configure{Config: &cfg})
-	if n, _ = b.s.Node("n1"); n.Inventory.Weight != 3 || n.Inventory.Features[0] != "slow" || !n.Up {
+	b.Apply(&cluster.Configure{Config: &cfg})
+	if n, _ = b.S.Node("n1"); n.Inventory.Weight != 3 || n.Inventory.Features[0] != "slow" || !n.Up {
 		t.Errorf("after a new configuration: %+v", n)
 	}
 }
@@ -296,9 +298,9 @@ func TestTasksShareCores(t *testing.T) {
 		inv := node(2)
 		inv.GPUs = nil
 		b := namedBed(t, nil, inv, inv)
-		id := b.submit(ask(t, line))
-		b.scheduleAll()
-		if got := b.got(id); got != want {
+		id := b.Submit(ask(t, line))
+		b.ScheduleAll()
+		if got := b.Got(id); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
@@ -308,7 +310,7 @@ func TestTasksShareCores(t *testing.T) {
 func TestExclusiveUser(t *testing.T) {
 	b := namedBed(t, nil, machine(), machine(), machine())
 	by := func(uid uint32, how cluster.Sharing) cluster.JobID {
-		return b.submit(func(s *cluster.JobSpec) { s.UID, s.Sharing = uid, how })
+		return b.Submit(func(s *cluster.JobSpec) { s.UID, s.Sharing = uid, how })
 	}
 	const shared, own = cluster.ShareDefault, cluster.ShareUser
 	for round, jobs := range [][]struct {
@@ -326,9 +328,9 @@ func TestExclusiveUser(t *testing.T) {
 		for _, j := range jobs {
 			ids = append(ids, by(j.uid, j.how))
 		}
-		b.scheduleAll()
+		b.ScheduleAll()
 		for k, j := range jobs {
-			if got := b.got(ids[k]); got != j.want {
+			if got := b.Got(ids[k]); got != j.want {
 				t.Errorf("round %d, job %d of user %d: %s, want %s", round, k, j.uid, got, j.want)
 			}
 		}
@@ -356,15 +358,15 @@ func TestTopoOptional(t *testing.T) {
 	} {
 		b := eight(apart(c.optional), t)
 		if c.ask != "-N5" {
-			b.submit(ask(t, "--exclusive -wn1"))
+			b.Submit(ask(t, "--exclusive -wn1"))
 			if c.ask != "-N3" {
-				b.submit(ask(t, "--exclusive -wn2"))
+				b.Submit(ask(t, "--exclusive -wn2"))
 			}
-			b.scheduleAll()
+			b.ScheduleAll()
 		}
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		if got := b.got(id); got != c.want {
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		if got := b.Got(id); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -397,19 +399,19 @@ func TestJobsLeaveCores(t *testing.T) {
 		{threads, "--thread-spec=3", "0-15 0-6,8-13 13000"}, {threads, "-S0", "0-15 0-15 16000"},
 	} {
 		b := namedBed(t, nil, c.node)
-		id := b.submit(func(s *cluster.JobSpec) {
+		id := b.Submit(func(s *cluster.JobSpec) {
 			ask(t, c.ask)(s)
 			s.Mem = cluster.Mem{
 				Per: cluster.MemPerCPU, MB: 1000,
 			}
 		})
-		other := b.submit(func(s *cluster.JobSpec) { s.Priority = nil })
-		b.scheduleAll()
+		other := b.Submit(func(s *cluster.JobSpec) { s.Priority = nil })
+		b.ScheduleAll()
 		got := "waits"
-		if j, _ := b.s.Job(id); j.Alloc != nil {
+		if j, _ := b.S.Job(id); j.Alloc != nil {
 			sh := j.Alloc.Shares[0]
 			got = fmt.Sprintf("%s %s %d", sh.CPUs, sh.Usable, sh.MemMB)
-			if o, _ := b.s.Job(other); o.Alloc != nil {
+			if o, _ := b.S.Job(other); o.Alloc != nil {
 				t.Errorf("%s: another job is beside it", c.ask)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Preemption: a job that can not start otherwise makes others leave, the least important first, if it could start in
@@ -16,7 +17,7 @@ import (
 
 // preemption is what a cycle knows of jobs that leave or may have to. A cycle has one if jobs preempt others at all.
 type preemption struct {
-	leaving      []release                        // what jobs hold that end, or whose grace time runs
+	leaving      []place.Release                  // what jobs hold that end, or whose grace time runs
 	leavingFor   map[cluster.JobID][]*cluster.Job // jobs that leave, by the job for which they do
 	suspended    []*cluster.Job                   // jobs that were suspended for others
 	runningJobs  []*cluster.Job                   // in the order of choice; of a heterogeneous job the first component
@@ -89,7 +90,7 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 	for j := range s.Live() {
 		switch {
 		case j.Phase == cluster.Ending:
-			pre.leaving = append(pre.leaving, release{j.EndingAt, j.HeldShares(), !j.HoldsCPUs()})
+			pre.leave(j, j.EndingAt, j.HeldShares())
 		case j.Preempt == nil:
 			ranks[j.ID], pre.runningJobs = s.PreemptRank(j), append(pre.runningJobs, j)
 			continue
@@ -99,7 +100,7 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 			}
 			continue
 		default:
-			pre.leaving = append(pre.leaving, release{j.Preempt.Until, j.Alloc.Shares, !j.HoldsCPUs()})
+			pre.leave(j, j.Preempt.Until, j.Alloc.Shares)
 		}
 		if j.Preempt != nil {
 			pre.leavingFor[j.Preempt.By] = append(pre.leavingFor[j.Preempt.By], j)
@@ -116,6 +117,11 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 	})
 	pre.runningJobs, pre.suspended = firstComponents(pre.runningJobs), firstComponents(pre.suspended)
 	return pre
+}
+
+// leave notes that a job gives back shares at a time.
+func (pre *preemption) leave(j *cluster.Job, at time.Time, shares []cluster.Share) {
+	pre.leaving = append(pre.leaving, place.Release{At: at, Shares: shares, NoCPUs: !j.HoldsCPUs()})
 }
 
 // firstComponents leaves of each heterogeneous job the first component alone.
@@ -153,15 +159,7 @@ func (c *cycle) resumeSuspended(j *cluster.Job) {
 
 // retakeCPUs takes the CPUs of a job that is resumed.
 func (c *cycle) retakeCPUs(v *cluster.Job) {
-	for _, sh := range v.Alloc.Shares {
-		if i, ok := c.free.index(sh.Node); ok {
-			c.eachFreeSet(func(fs *freeSet) {
-				fs.nodes[i].takeCPUs(sh.CPUs, v.Alloc.Over > 0)
-				fs.nodes[i].recount()
-				fs.noteChange(i, false)
-			})
-		}
-	}
+	c.eachFreeSet(func(fs *place.FreeSet) { fs.RetakeCPUs(v.Alloc.Shares, v.Alloc.Over > 0) })
 }
 
 // canResume reports whether a job that was suspended waits for nobody, and its CPUs are free.
@@ -170,13 +168,13 @@ func (c *cycle) canResume(v *cluster.Job) bool {
 		return false
 	}
 	for _, sh := range v.Alloc.Shares {
-		i, ok := c.free.index(sh.Node)
+		i, ok := c.free.Index(sh.Node)
 		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)
 		if ok {
-			taken = sh.CPUs.Minus(c.freeWithOverlap(v.Alloc.Over).nodes[i].cpus)
+			taken = c.freeWithOverlap(v.Alloc.Over).CPUsTaken(i, sh.CPUs)
 		}
 		if !taken.Empty() || ok && slices.ContainsFunc(c.planned,
-			func(ps *plannedStart) bool { return ps.nodes.has(i) }) {
+			func(ps *place.PlannedStart) bool { return ps.Nodes.Has(i) }) {
 			return false
 		}
 	}
@@ -197,7 +195,7 @@ func (c *cycle) preempt(j *cluster.Job, shapes []*jobShape) bool {
 		}
 		if c.preemptForShape(j, shape) {
 			for _, shape := range shapes {
-				c.firstBlocked[shape.demand.part] = j
+				c.firstBlocked[shape.part] = j
 			}
 			return true
 		}
@@ -232,10 +230,10 @@ func (c *cycle) futileKeyOf(j *cluster.Job, shape *jobShape) futileKey {
 }
 
 // freeAfterLeaving is what will be free once those have left that are leaving already.
-func (c *cycle) freeAfterLeaving(over int) *freeSet {
-	fs := c.freeWithOverlap(over).clone()
+func (c *cycle) freeAfterLeaving(over int) *place.FreeSet {
+	fs := c.freeWithOverlap(over).Clone()
 	for _, r := range c.preemption.leaving {
-		fs.giveBack(r)
+		fs.GiveBack(r)
 	}
 	return fs
 }
@@ -246,9 +244,9 @@ func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
 	if len(candidates) == 0 && len(pre.leavingFor[j.ID]) == 0 {
 		return false
 	}
-	soon := c.freeAfterLeaving(shape.demand.jobsPerCPU)
+	soon := c.freeAfterLeaving(shape.demand.JobsPerCPU)
 	fit := func(gone []victim) []preemptClaim {
-		fs := soon.clone()
+		fs := soon.Clone()
 		for _, v := range gone {
 			c.giveBackVictim(fs, v)
 		}
@@ -268,7 +266,7 @@ func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
 		return false
 	}
 	chosen, at := c.chooseVictims(candidates, fit)
-	if at == nil || c.meter.Blocked(j, shape.demand.part.Name, at[0].alloc) != cluster.NoReason {
+	if at == nil || c.meter.Blocked(j, shape.part.Name, at[0].alloc) != cluster.NoReason {
 		return false
 	}
 	for _, v := range chosen {
@@ -281,9 +279,9 @@ func (c *cycle) preemptForShape(j *cluster.Job, shape *jobShape) bool {
 }
 
 // evictDecision decides that of the chosen those leave in whose place a claim is.
-func (c *cycle) evictDecision(at preemptClaim, chosen []victim, ps *plannedStart) cluster.Decision {
+func (c *cycle) evictDecision(at preemptClaim, chosen []victim, ps *place.PlannedStart) cluster.Decision {
 	d := cluster.Decision{Job: at.job.ID, Task: cluster.TaskAny, Wait: cluster.WaitResources,
-		Partition: at.shape.demand.part.Name, StartsAt: ps.at, Nodes: ps.names}
+		Partition: at.shape.part.Name, StartsAt: ps.At, Nodes: ps.Names}
 	if at.shape.reservation != nil {
 		d.Reservation = at.shape.reservation.Name
 	}
@@ -310,12 +308,13 @@ func (pre *preemption) allGoneAt(j *cluster.Job) (at time.Time) {
 
 // victimsKeyOf is the key of a job of a shape.
 func (c *cycle) victimsKeyOf(j *cluster.Job, shape *jobShape) victimsKey {
-	key := victimsKey{part: shape.demand.part}
+	key := victimsKey{part: shape.part}
 	if shape.reservation != nil && shape.reservation.MaxStartDelay > 0 {
 		key.own = shape.reservation
 	}
 	if c.s.Config().Preempt.Type == cluster.PreemptQOS {
-		key.qos, key.prio = j.Spec.QOS, j.Priority
+		key.qos = j.Spec.QOS
+		key.prio = j.Priority
 	}
 	return key
 }
@@ -330,20 +329,20 @@ func (c *cycle) victimsFor(j *cluster.Job, shape *jobShape) []victim {
 			own = key.own.Reservation
 		}
 		for _, v := range c.preemption.runningJobs {
-			if mode := c.s.Preempts(j, shape.demand.part, own, v, c.now); mode != cluster.PreemptOff {
+			if mode := c.s.Preempts(j, shape.part, own, v, c.now); mode != cluster.PreemptOff {
 				list = append(list, victim{v, mode, c.s.Whole(v)})
 			}
 		}
 		c.preemption.victimsByKey[key] = list
 	}
-	here := make(nodeSet, len(c.free.nodes))
-	for _, i := range c.free.partitionMembers(shape.demand.part) {
+	here := c.free.NoNodes()
+	for _, i := range c.free.Members(shape.part) {
 		here[i] = true
 	}
 	var out []victim
 	for _, v := range list {
 		if !c.preemption.evicted[v.ID] && v.usesAny(func(n cluster.NodeName) bool {
-			i, ok := c.free.index(n)
+			i, ok := c.free.Index(n)
 			return ok &&
 				here[i]
 		}) {
@@ -375,7 +374,9 @@ func (c *cycle) chooseVictims(
 				useful = append(useful, v)
 			}
 		}
-		if chosen, at = useful, now; len(useful) < 2 {
+		chosen = useful
+		at = now
+		if len(useful) < 2 {
 			break
 		}
 		k := len(useful) - 1 // the last one is certainly needed
@@ -390,44 +391,38 @@ func (c *cycle) chooseVictims(
 }
 
 // giveBackVictim returns to a free set what a victim leaves: all that it has, or if it is suspended its CPUs.
-func (c *cycle) giveBackVictim(fs *freeSet, v victim) {
+func (c *cycle) giveBackVictim(fs *place.FreeSet, v victim) {
 	for _, j := range v.all {
 		if v.mode != cluster.PreemptSuspend {
-			fs.giveBack(release{shares: j.Alloc.Shares, noCPUs: !j.HoldsCPUs()})
+			fs.GiveBack(place.Release{Shares: j.Alloc.Shares, NoCPUs: !j.HoldsCPUs()})
 			continue
 		}
-		for _, sh := range j.Alloc.Shares {
-			if i, ok := fs.index(sh.Node); ok {
-				free := &fs.nodes[i]
-				free.giveBackCPUs(sh.CPUs)
-				free.recount()
-				fs.noteChange(i, true)
-			}
-		}
+		fs.GiveBackCPUs(j.Alloc.Shares)
 	}
 }
 
 // fitInSet finds an allocation in another free set than the cycle's, away from nodes that are taken.
-func (c *cycle) fitInSet(fs *freeSet, shape *jobShape, j *cluster.Job, taken nodeSet) *cluster.Alloc {
+func (c *cycle) fitInSet(fs *place.FreeSet, shape *jobShape, j *cluster.Job, taken place.NodeSet) *cluster.Alloc {
 	mask, over := c.plannedAcross(j)
-	if shape.fit.hopeless(fs.classIndex(c.planned, mask)) {
+	if shape.fit.HopelessIn(fs, c.planned, mask) {
 		return nil
 	}
-	return shape.fit.newNodeFit(fs, c.planned, mask).find(c.exclusionFor(shape.reservation, j, c.now,
-		over).withNodes(taken))
+	away := c.exclusionFor(shape.reservation, j, c.now, over).WithNodes(taken)
+	return shape.fit.FindOnce(fs, c.planned, mask, away)
 }
 
 // holdClaim keeps what a job claims of a free set for it, against all later ones of the cycle.
-func (c *cycle) holdClaim(fs *freeSet, at preemptClaim, when time.Time) *plannedStart {
+func (c *cycle) holdClaim(fs *place.FreeSet, at preemptClaim, when time.Time) *place.PlannedStart {
 	ps := c.planClaim(fs, at, when)
 	c.planned = append(c.planned, ps)
 	return ps
 }
 
 // planClaim is the start of a claim.
-func (c *cycle) planClaim(fs *freeSet, at preemptClaim, when time.Time) *plannedStart {
-	ps := newPlannedStart(fs, when, at.alloc, nil)
+func (c *cycle) planClaim(fs *place.FreeSet, at preemptClaim, when time.Time) *place.PlannedStart {
 	_, over := c.plannedAcross(at.job)
-	ps.job, ps.excluded = at.job.ID, c.exclusionFor(at.shape.reservation, at.job, c.now, over).cpus
+	away := c.exclusionFor(at.shape.reservation, at.job, c.now, over)
+	ps := place.PlanAlloc(fs, when, at.alloc, away.CPUs)
+	ps.Job = at.job.ID
 	return ps
 }

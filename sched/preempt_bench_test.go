@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
 )
 
 // BenchmarkPreempt is a pass over 20,000 pending jobs of 200 shapes on 2,000 full nodes, whose jobs they may evict
@@ -14,17 +15,17 @@ func BenchmarkPreempt(b *testing.B) {
 	const nodes = 2000
 	bd := preemptBed(b, nodes, tiers(cluster.PreemptRequeue), nil)
 	for range nodes {
-		bd.submit(at("low", 1))
+		bd.Submit(at("low", 1))
 	}
 	for range 4 {
-		bd.apply(&cluster.Decide{Decisions: Schedule(bd.s.Snapshot(), bd.now)})
+		bd.Apply(&cluster.Decide{Decisions: sched.Schedule(bd.S.Snapshot(), bd.Now)})
 	}
 	for i := range 20_000 {
-		bd.submit(at([]string{"low", "high"}[i%2], 1+i%200,
+		bd.Submit(at([]string{"low", "high"}[i%2], 1+i%200,
 			lasts(time.Hour, func(s *cluster.JobSpec) { s.Name = fmt.Sprint(i) })))
 	}
-	s := bd.s.Snapshot()
+	s := bd.S.Snapshot()
 	for b.Loop() {
-		Schedule(s, bd.now)
+		sched.Schedule(s, bd.Now)
 	}
 }

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/explain"
 )
 
 // preemptBed has the nodes n000 … and the partitions low (tier 1), mid (2) and high (3) over all of them.
@@ -23,9 +24,9 @@ func preemptBed(t testing.TB, nodes int, p cluster.PreemptConfig, change func(*c
 	if change != nil {
 		change(&cfg)
 	}
-	b.apply(&cluster.Configure{Config: &cfg})
+	b.Apply(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
-		b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
+		b.Apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1)})
 	}
 	return b
 }
@@ -63,32 +64,32 @@ func cpus(n int) func(*cluster.JobSpec) {
 
 // runs submits a job, which must start, and confirms it.
 func (b *testbed) runs(change func(*cluster.JobSpec)) cluster.JobID {
-	b.t.Helper()
-	id := b.submit(change)
-	b.scheduleAll()
+	b.T.Helper()
+	id := b.Submit(change)
+	b.ScheduleAll()
 	b.confirm(id)
 	return id
 }
 
 func (b *testbed) confirm(id cluster.JobID) {
-	b.t.Helper()
-	j, _ := b.s.Job(id)
+	b.T.Helper()
+	j, _ := b.S.Job(id)
 	for _, n := range j.AllocNodes() {
-		nd, _ := b.s.Node(n)
-		b.apply(&cluster.Report{
+		nd, _ := b.S.Node(n)
+		b.Apply(&cluster.Report{
 			Node: n, Seq: nd.ReportSeq + 1,
-			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.now}},
+			Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: id, Attempt: j.Attempt, At: b.Now}},
 		})
 	}
-	if j, _ = b.s.Job(id); j.Phase != cluster.Running {
-		b.t.Fatalf("job %d does not run: phase %d, %s", id, j.Phase, b.on(id))
+	if j, _ = b.S.Job(id); j.Phase != cluster.Running {
+		b.T.Fatalf("job %d does not run: phase %d, %s", id, j.Phase, b.on(id))
 	}
 }
 
 // leaving lists the jobs that end because they make room.
 func (b *testbed) leaving() string {
 	var out []string
-	for j := range b.s.Live() {
+	for j := range b.S.Live() {
 		if j.Phase == cluster.Ending && j.EndingWhy == cluster.Preempted {
 			out = append(out, fmt.Sprint(j.ID))
 		}
@@ -98,12 +99,12 @@ func (b *testbed) leaving() string {
 
 // clean reports that all that ends has ended.
 func (b *testbed) clean() {
-	for _, j := range slices.Collect(b.s.Live()) {
+	for _, j := range slices.Collect(b.S.Live()) {
 		for _, n := range j.Waiting {
-			if nd, _ := b.s.Node(n); j.Phase == cluster.Ending {
-				b.apply(&cluster.Report{
+			if nd, _ := b.S.Node(n); j.Phase == cluster.Ending {
+				b.Apply(&cluster.Report{
 					Node: n, Seq: nd.ReportSeq + 1,
-					Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.now}},
+					Updates: []cluster.Update{{Kind: cluster.NodeDone, Job: j.ID, Attempt: j.Attempt, At: b.Now}},
 				})
 			}
 		}
@@ -111,9 +112,9 @@ func (b *testbed) clean() {
 }
 
 func (b *testbed) job(id cluster.JobID) *cluster.Job {
-	j, ok := b.s.Job(id)
+	j, ok := b.S.Job(id)
 	if !ok {
-		b.t.Fatalf("job %d is gone", id)
+		b.T.Fatalf("job %d is gone", id)
 	}
 	return j
 }
@@ -206,12 +207,12 @@ func TestWhoLeaves(t *testing.T) {
 	} {
 		b := preemptBed(t, 4, c.p, c.change)
 		for _, f := range c.run {
-			b.now = b.now.Add(time.Second)
+			b.Now = b.Now.Add(time.Second)
 			b.runs(f)
 		}
-		b.now = b.now.Add(time.Minute)
-		b.submit(c.comes)
-		b.scheduleAll()
+		b.Now = b.Now.Add(time.Minute)
+		b.Submit(c.comes)
+		b.ScheduleAll()
 		if got := b.leaving(); got != c.want {
 			t.Errorf("%s: %q leave, want %q", c.name, got, c.want)
 		}
@@ -223,13 +224,13 @@ func TestWhoLeaves(t *testing.T) {
 func TestPreemptorStarts(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptRequeue), nil)
 	first, second := b.runs(at("low", 1)), b.runs(at("low", 1))
-	comes, behind := b.submit(at("high", 1)), b.submit(at("mid", 1, requeues(false)))
-	b.scheduleAll()
+	comes, behind := b.Submit(at("high", 1)), b.Submit(at("mid", 1, requeues(false)))
+	b.ScheduleAll()
 	if got := b.leaving(); got != fmt.Sprint(first, " ", second) {
 		t.Fatalf("%q leave: each job that comes needs a node", got)
 	}
 	b.clean()
-	b.scheduleAll()
+	b.ScheduleAll()
 	b.wantOn(comes, "n000")
 	b.wantOn(behind, "n001")
 	if j := b.job(first); j.Phase != cluster.Pending || j.Restarts != 1 || j.Preempt.By != comes {
@@ -238,8 +239,8 @@ func TestPreemptorStarts(t *testing.T) {
 	if j := b.job(comes); j.Evicted.Count != 1 {
 		t.Errorf("it made others leave %d times", j.Evicted.Count)
 	}
-	b.endJob(comes)
-	b.scheduleAll()
+	b.EndJob(comes)
+	b.ScheduleAll()
 	b.wantOn(first, "n000")
 }
 
@@ -247,8 +248,8 @@ func TestPreemptorStarts(t *testing.T) {
 func TestNotRequeued(t *testing.T) {
 	b := preemptBed(t, 1, tiers(cluster.PreemptRequeue), nil)
 	v := b.runs(at("low", 1, requeues(false)))
-	b.submit(at("high", 1))
-	b.scheduleAll()
+	b.Submit(at("high", 1))
+	b.ScheduleAll()
 	b.clean()
 	if j := b.job(v); j.Phase != cluster.Ended || j.Outcome != cluster.Preempted {
 		t.Errorf("phase %d, outcome %d", j.Phase, j.Outcome)
@@ -261,26 +262,26 @@ func TestGrace(t *testing.T) {
 		func(c *cluster.Config) { c.Partitions[1].GraceTime = time.Minute })
 	v := b.runs(at("low", 1))
 	b.runs(at("low", 1))
-	comes := b.submit(at("high", 1))
-	b.scheduleAll()
+	comes := b.Submit(at("high", 1))
+	b.ScheduleAll()
 	j := b.job(v)
-	if j.Phase != cluster.Running || !j.Preempt.Until.Equal(b.now.Add(time.Minute)) || len(j.Signals) != 2 || j.Signals[0].Sig != 18 || j.Signals[1].Sig != 15 {
+	if j.Phase != cluster.Running || !j.Preempt.Until.Equal(b.Now.Add(time.Minute)) || len(j.Signals) != 2 || j.Signals[0].Sig != 18 || j.Signals[1].Sig != 15 {
 		t.Fatalf("in its grace: phase %d, %+v, signals %+v", j.Phase, j.Preempt, j.Signals)
 	}
-	b.now = b.now.Add(59 * time.Second)
-	b.scheduleAll()
-	if due := cluster.Due(b.s.Snapshot(), b.now); len(due) != 0 || b.leaving() != "" {
+	b.Now = b.Now.Add(59 * time.Second)
+	b.ScheduleAll()
+	if due := cluster.Due(b.S.Snapshot(), b.Now); len(due) != 0 || b.leaving() != "" {
 		t.Fatalf("before its end: due %v, leaving %q", due, b.leaving())
 	}
-	b.now = b.now.Add(time.Second)
-	for _, c := range cluster.Due(b.s.Snapshot(), b.now) {
-		b.apply(c)
+	b.Now = b.Now.Add(time.Second)
+	for _, c := range cluster.Due(b.S.Snapshot(), b.Now) {
+		b.Apply(c)
 	}
 	if got := b.leaving(); got != fmt.Sprint(v) {
 		t.Fatalf("at its end %q leave", got)
 	}
 	b.clean()
-	b.scheduleAll()
+	b.ScheduleAll()
 	if j := b.job(comes); j.Phase != cluster.Starting {
 		t.Errorf("phase %d: %s", j.Phase, b.on(comes))
 	}
@@ -290,22 +291,22 @@ func TestGrace(t *testing.T) {
 func TestSuspended(t *testing.T) {
 	b := preemptBed(t, 1, tiers(cluster.PreemptSuspend), nil)
 	v := b.runs(at("low", 1, cpus(16)))
-	comes := b.submit(at("high", 1, cpus(16)))
-	later := b.submit(at("low", 1, cpus(16)))
-	b.scheduleAll()
+	comes := b.Submit(at("high", 1, cpus(16)))
+	later := b.Submit(at("low", 1, cpus(16)))
+	b.ScheduleAll()
 	b.confirm(comes)
 	if j := b.job(v); j.Phase != cluster.Suspended {
 		t.Fatalf("phase %d", j.Phase)
 	}
-	next := b.submit(at("high", 1, cpus(16)))
-	b.endJob(comes)
-	b.scheduleAll()
+	next := b.Submit(at("high", 1, cpus(16)))
+	b.EndJob(comes)
+	b.ScheduleAll()
 	b.confirm(next)
 	if j := b.job(v); j.Phase != cluster.Suspended {
 		t.Errorf("it goes on before a job of a higher tier: phase %d", j.Phase)
 	}
-	b.endJob(next)
-	b.scheduleAll()
+	b.EndJob(next)
+	b.ScheduleAll()
 	if j := b.job(v); j.Phase != cluster.Running || j.Preempt != nil {
 		t.Errorf("phase %d, %+v: want it to go on", j.Phase, j.Preempt)
 	}
@@ -316,39 +317,39 @@ func TestSuspended(t *testing.T) {
 func TestEvictionsPause(t *testing.T) {
 	b := preemptBed(t, 1, tiers(cluster.PreemptRequeue), nil)
 	v := b.runs(at("low", 1))
-	comes := b.submit(at("high", 1))
+	comes := b.Submit(at("high", 1))
 	crash := func() {
-		b.scheduleAll()
+		b.ScheduleAll()
 		b.clean()
-		b.scheduleAll()
+		b.ScheduleAll()
 		if j := b.job(comes); j.Phase != cluster.Starting {
 			t.Fatalf("phase %d: %s", j.Phase, b.on(comes))
 		}
-		b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
-		b.apply(&cluster.Requeue{Ref: cluster.Ref{Job: comes}, Hold: true})
+		b.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
+		b.Apply(&cluster.Requeue{Ref: cluster.Ref{Job: comes}, Hold: true})
 		b.clean()
-		b.scheduleAll()
+		b.ScheduleAll()
 		b.confirm(v)
-		b.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
-		b.scheduleAll()
+		b.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: comes}, Hold: cluster.NotHeld})
+		b.ScheduleAll()
 	}
 	for _, pause := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute} {
 		crash()
 		if got := b.leaving(); got != "" {
 			t.Fatalf("%s leave at once", got)
 		}
-		e, told := Explain(b.s.Snapshot(), b.now, comes), false
+		e, told := explain.Job(b.S.Snapshot(), b.Now, comes), false
 		for _, c := range e.Causes {
-			told = told || strings.Contains(c.Text, "it may again from "+b.now.Add(pause).Format(time.DateTime))
+			told = told || strings.Contains(c.Text, "it may again from "+b.Now.Add(pause).Format(time.DateTime))
 		}
 		if !told {
 			t.Errorf("nothing is said of the pause of %v: %+v", pause, e.Causes)
 		}
-		b.now = b.now.Add(pause - time.Second)
-		if b.scheduleAll(); b.leaving() != "" {
+		b.Now = b.Now.Add(pause - time.Second)
+		if b.ScheduleAll(); b.leaving() != "" {
 			t.Fatalf("%s leave before %v are over", b.leaving(), pause)
 		}
-		b.now = b.now.Add(time.Second)
+		b.Now = b.Now.Add(time.Second)
 	}
 }
 
@@ -371,7 +372,7 @@ func TestWhoLeavesQOS(t *testing.T) {
 		{"by priority that is higher", "PRIORITY,CANCEL", "", "low", "high", -10, "1"},
 	} {
 		b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: c.mode, Reorders: 1}, nil)
-		b.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
+		b.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{
 			QOS: &cluster.QOS{Name: "low", UsageFactor: 1, PreemptMode: c.own},
 		},
 			{QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}}}})
@@ -379,8 +380,8 @@ func TestWhoLeavesQOS(t *testing.T) {
 			return at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = name, nice })
 		}
 		b.runs(of(c.runs, 0))
-		id := b.submit(of(c.comes, c.nice))
-		b.scheduleAll()
+		id := b.Submit(of(c.comes, c.nice))
+		b.ScheduleAll()
 		if got := b.leaving(); got != c.want {
 			t.Errorf("%s: %q leave, want %q (priorities %d and %d)", c.name, got, c.want, b.job(1).Priority,
 				b.job(id).Priority)
@@ -391,17 +392,17 @@ func TestWhoLeavesQOS(t *testing.T) {
 // With preemption by QOS the job that made room may be ahead in the queue: it lets the other go first.
 func TestYields(t *testing.T) {
 	b := preemptBed(t, 1, cluster.PreemptConfig{Type: cluster.PreemptQOS, Mode: "REQUEUE", Reorders: 1}, nil)
-	b.apply(&cluster.ChangeAccounts{
+	b.Apply(&cluster.ChangeAccounts{
 		Changes: []cluster.Change{
 			{QOS: &cluster.QOS{Name: "low", UsageFactor: 1}},
 			{QOS: &cluster.QOS{Name: "high", UsageFactor: 1, Preempt: []string{"low"}}},
 		},
 	})
 	v := b.runs(at("main", 1, func(s *cluster.JobSpec) { s.QOS = "low" }))
-	comes := b.submit(at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = "high", 100 }))
-	b.scheduleAll()
+	comes := b.Submit(at("main", 1, func(s *cluster.JobSpec) { s.QOS, s.Nice = "high", 100 }))
+	b.ScheduleAll()
 	b.clean()
-	b.scheduleAll()
+	b.ScheduleAll()
 	b.wantOn(comes, "n000")
 	b.wantOn(v, string(cluster.WaitResources))
 }
@@ -412,13 +413,13 @@ func TestPreemptReserved(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptCancel), nil)
 	first, second := b.runs(at("low", 1)), b.runs(at("low", 1))
 	b.reserve("r", time.Minute, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = cluster.ResvIgnoreJobs }) // n000
-	b.submit(at("high", 2))
-	b.scheduleAll()
+	b.Submit(at("high", 2))
+	b.ScheduleAll()
 	if got := b.leaving(); got != "" {
 		t.Errorf("%s leave for a job that would run into a reservation", got)
 	}
-	b.submit(at("high", 1))
-	b.scheduleAll()
+	b.Submit(at("high", 1))
+	b.ScheduleAll()
 	if got := b.leaving(); got != fmt.Sprint(second) {
 		t.Errorf("%q leave, want the one that is not on the reserved node of job %d", got, first)
 	}
@@ -429,14 +430,14 @@ func TestPreemptArray(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptCancel), nil)
 	b.runs(at("low", 1))
 	b.runs(at("low", 1))
-	b.submit(at("high", 1, func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 1)} }))
+	b.Submit(at("high", 1, func(s *cluster.JobSpec) { s.Array = &cluster.ArraySpec{Tasks: cluster.RangeIDSet(0, 1)} }))
 	for range 2 {
-		b.scheduleAll()
+		b.ScheduleAll()
 		b.clean()
 	}
-	b.scheduleAll()
+	b.ScheduleAll()
 	n := 0
-	for j := range b.s.Live() {
+	for j := range b.S.Live() {
 		if j.Phase == cluster.Starting {
 			n++
 		}

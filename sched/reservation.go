@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Reservations that operators made: a job keeps off the nodes, or the cores, of those that it has no part in, at any
@@ -13,17 +14,18 @@ import (
 // reservedNodes is a reservation as a cycle sees it.
 type reservedNodes struct {
 	*cluster.Reservation
-	nodes nodeSet
-	cpus  *excludedCPUs // what it has of them; nil: all
+	nodes place.NodeSet
+	cpus  *place.ExcludedCPUs // what it has of them; nil: all
 }
 
 // gatherReserved lists the reservations that are not over, by start.
 func (c *cycle) gatherReserved() {
 	for _, r := range c.s.Reservations() {
-		if r = r.At(c.now); !r.End.After(c.now) {
+		r = r.At(c.now)
+		if !r.End.After(c.now) {
 			continue
 		}
-		c.reserved = append(c.reserved, c.free.reservedNodesOf(c.s, r))
+		c.reserved = append(c.reserved, reservedNodesOf(c.free, c.s, r))
 	}
 	slices.SortStableFunc(c.reserved, func(a, b *reservedNodes) int { return a.Start.Compare(b.Start) })
 }
@@ -40,31 +42,30 @@ func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
 }
 
 // reservedNodesOf looks up a reservation's nodes.
-func (fs *freeSet) reservedNodesOf(s *cluster.Snapshot, r *cluster.Reservation) *reservedNodes {
-	rn := &reservedNodes{Reservation: r, nodes: make(nodeSet, len(fs.nodes))}
+func reservedNodesOf(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation) *reservedNodes {
+	rn := &reservedNodes{Reservation: r, nodes: fs.NoNodes()}
 	if r.CPUs != nil {
-		rn.cpus = &excludedCPUs{}
+		rn.cpus = &place.ExcludedCPUs{}
 	}
 	for n, name := range s.Reserved(r) {
-		i, ok := fs.index(name)
+		i, ok := fs.Index(name)
 		if !ok {
 			continue
 		}
 		rn.nodes[i] = true
 		if r.CPUs != nil {
-			rn.cpus.exclude(int32(i), r.CPUs[n])
+			rn.cpus.Exclude(int32(i), r.CPUs[n])
 		}
 	}
 	return rn
 }
 
-// withReserved excludes what a reservation has, too.
-func (ex exclusion) withReserved(rn *reservedNodes) exclusion {
+// addTo excludes what the reservation has, too.
+func (rn *reservedNodes) addTo(ex place.Exclusion) place.Exclusion {
 	if rn.cpus == nil {
-		return ex.withNodes(rn.nodes)
+		return ex.WithNodes(rn.nodes)
 	}
-	ex.cpus = ex.cpus.union(rn.cpus)
-	return ex
+	return ex.WithCPUs(rn.cpus)
 }
 
 // reservationsFor lists the reservations that a job may run in, nil standing for none of them, and why the
@@ -93,15 +94,15 @@ func (rn *reservedNodes) isAskedFor(j *cluster.Job) bool {
 }
 
 // exclusionFor is what a job must not use that runs from one time to another.
-func (c *cycle) exclusionFor(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+func (c *cycle) exclusionFor(own *reservedNodes, j *cluster.Job, from, to time.Time) place.Exclusion {
 	if from.After(c.now) { // some may be over by then
 		return c.computeExclusion(own, j, from, to)
 	}
-	return c.exclusionNow(own, j, from, to).withNodes(c.completingNodes)
+	return c.exclusionNow(own, j, from, to).WithNodes(c.completingNodes)
 }
 
 // exclusionNow is exclusionFor from now on; jobs that reach the same reservations share it.
-func (c *cycle) exclusionNow(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+func (c *cycle) exclusionNow(own *reservedNodes, j *cluster.Job, from, to time.Time) place.Exclusion {
 	if len(c.reserved) == 0 || j.Spec.Signal.Reservation { // some may let it in
 		return c.computeExclusion(own, j, from, to)
 	}
@@ -124,29 +125,29 @@ type exclusionKey struct {
 }
 
 // outsideReservation is what a job in a reservation must not use because the reservation does not have it.
-func (c *cycle) outsideReservation(own *reservedNodes) (ex exclusion) {
+func (c *cycle) outsideReservation(own *reservedNodes) (ex place.Exclusion) {
 	if own == nil || own.Beyond() {
 		return ex
 	}
-	ex.nodes = make(nodeSet, len(c.free.nodes))
+	ex.Nodes = c.free.NoNodes()
 	for i, in := range own.nodes {
-		ex.nodes[i] = !in
+		ex.Nodes[i] = !in
 	}
 	if own.cpus != nil {
-		ex.cpus = &excludedCPUs{}
-		for _, i := range own.cpus.nodeList() {
-			ex.cpus.exclude(i, cluster.RangeIDSet(0, c.free.nodes[i].node.Inventory.CPUs-1).Minus(own.cpus.on(i)))
+		ex.CPUs = &place.ExcludedCPUs{}
+		for _, i := range own.cpus.NodeList() {
+			ex.CPUs.Exclude(i, c.free.CPUsOf(int(i)).Minus(own.cpus.On(i)))
 		}
 	}
 	return ex
 }
 
-func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to time.Time) exclusion {
+func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to time.Time) place.Exclusion {
 	if len(c.reserved) == 0 {
-		return exclusion{}
+		return place.Exclusion{}
 	}
 	if own != nil && own.Flags&cluster.ResvFlex == 0 && !own.Active(from) {
-		return exclusion{nodes: slices.Repeat(nodeSet{true}, len(c.free.nodes))}
+		return place.Exclusion{Nodes: c.free.AllNodes()}
 	}
 	ex := c.outsideReservation(own)
 	for _, rn := range c.reserved {
@@ -159,7 +160,7 @@ func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to ti
 			}
 			rn = rn.minus(own)
 		}
-		ex = ex.withReserved(rn)
+		ex = rn.addTo(ex)
 	}
 	return ex
 }
@@ -171,10 +172,10 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 		rest.nodes[i] = rest.nodes[i] && !in
 	}
 	if rn.cpus != nil {
-		rest.cpus = &excludedCPUs{}
-		for _, i := range rn.cpus.nodeList() {
+		rest.cpus = &place.ExcludedCPUs{}
+		for _, i := range rn.cpus.NodeList() {
 			if rest.nodes[i] {
-				rest.cpus.exclude(i, rn.cpus.on(i))
+				rest.cpus.Exclude(i, rn.cpus.On(i))
 			}
 		}
 	}
@@ -183,18 +184,19 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 
 // nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of
 // these or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
-func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now time.Time) nodeSet {
+func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *place.FreeSet, now time.Time) place.NodeSet {
 	if spec.Reservation == "" {
 		return nil
 	}
-	beyond, set := false, slices.Repeat(nodeSet{true}, len(fs.nodes))
+	beyond := false
+	set := fs.AllNodes()
 	for _, name := range spec.ResvNames() {
 		r, ok := s.Reservation(name)
 		if !ok {
 			return nil
 		}
 		beyond = beyond || r.Beyond()
-		fs.markNodes(set, s.Reserved(r), false)
+		fs.MarkNodes(set, s.Reserved(r), false)
 	}
 	switch {
 	case !beyond:
@@ -202,25 +204,16 @@ func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *freeSet, now t
 	case len(spec.NodeList) == 0: // it may wait until the others are over
 		return nil
 	}
-	others := make(nodeSet, len(fs.nodes))
+	others := fs.NoNodes()
 	for _, r := range s.Reservations() {
-		if r.CPUs == nil && r.At(now).Keeps(now, endOf(now, s.TimeLimit(spec))) {
-			fs.markNodes(others, s.Reserved(r), true)
+		if r.CPUs == nil && r.At(now).Keeps(now, EndOf(now, s.TimeLimit(spec))) {
+			fs.MarkNodes(others, s.Reserved(r), true)
 		}
 	}
 	for i := range others {
 		others[i] = others[i] && set[i]
 	}
 	return others
-}
-
-// markNodes puts nodes into a set or takes them out.
-func (fs *freeSet) markNodes(set nodeSet, names []cluster.NodeName, in bool) {
-	for _, n := range names {
-		if i, ok := fs.index(n); ok {
-			set[i] = in
-		}
-	}
 }
 
 // outsideHint is what Slurm says of a job that names nodes outside of its reservations: it tries one after the other.
@@ -232,31 +225,19 @@ func outsideHint(s *cluster.Snapshot, spec *cluster.JobSpec) string {
 	return cluster.OutsideReservation
 }
 
-// unionOf is the nodes of both sets.
-func unionOf(a, b nodeSet) nodeSet {
-	if a == nil || b == nil {
-		return slices.Concat(a, b) // a copy of the one that is not empty
-	}
-	out := slices.Clone(a)
-	for i, in := range b {
-		out[i] = out[i] || in
-	}
-	return out
-}
-
 // reservedNote is what is said of a job that would start if nothing were reserved; of one that names its nodes Slurm
 // never says that it is for maintenance.
 func (c *cycle) reservedNote(shape *jobShape, j *cluster.Job) string {
-	if c.exclusionFor(shape.reservation, j, c.now, endOf(c.now, j.Limit)).none() {
+	if c.exclusionFor(shape.reservation, j, c.now, EndOf(c.now, j.Limit)).None() {
 		return ""
 	}
-	free := c.freeWithOverlap(shape.demand.jobsPerCPU)
-	if shape.demand.allocateIn(free, c.outsideReservation(shape.reservation)) == nil {
+	free := c.freeWithOverlap(shape.demand.JobsPerCPU)
+	if shape.demand.FindIn(free, c.outsideReservation(shape.reservation)) == nil {
 		return ""
 	}
 	for _, rn := range c.reserved {
 		maintenance := rn != shape.reservation && rn.Flags&cluster.ResvMaint != 0
-		inTheWay := !rn.Lets(j.Spec) && rn.Keeps(c.now, endOf(c.now, j.Limit))
+		inTheWay := !rn.Lets(j.Spec) && rn.Keeps(c.now, EndOf(c.now, j.Limit))
 		if maintenance && inTheWay && len(j.Spec.NodeList) == 0 {
 			return "Reserved for maintenance"
 		}

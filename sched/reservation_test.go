@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"fmt"
@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/explain"
 )
 
 // reserve makes a reservation of nodes n000, n001, … that begins so long from now.
 func (b *testbed) reserve(name string, in, long time.Duration, nodes int, change func(*cluster.Reservation)) {
-	b.t.Helper()
-	r := cluster.Reservation{Name: name, Start: b.now.Add(in), End: b.now.Add(in + long), Users: []string{"vip"}}
+	b.T.Helper()
+	r := cluster.Reservation{Name: name, Start: b.Now.Add(in), End: b.Now.Add(in + long), Users: []string{"vip"}}
 	for i := range nodes {
 		r.Nodes = append(r.Nodes, nodeName(i))
 	}
 	if change != nil {
 		change(&r)
 	}
-	b.apply(&cluster.ReservationPut{Reservation: r})
+	b.Apply(&cluster.ReservationPut{Reservation: r})
 }
 
 func lasts(d time.Duration, more ...func(*cluster.JobSpec)) func(*cluster.JobSpec) {
@@ -42,7 +44,7 @@ func inside(name string) func(*cluster.JobSpec) {
 }
 
 func (b *testbed) on(id cluster.JobID) string {
-	j, _ := b.s.Job(id)
+	j, _ := b.S.Job(id)
 	if j.Alloc == nil {
 		return strings.TrimSuffix(string(j.Wait)+", "+j.WaitNote, ", ")
 	}
@@ -54,9 +56,9 @@ func (b *testbed) on(id cluster.JobID) string {
 }
 
 func (b *testbed) wantOn(id cluster.JobID, want string) {
-	b.t.Helper()
+	b.T.Helper()
 	if got := b.on(id); got != want {
-		b.t.Errorf("job %d: %s, want %s", id, got, want)
+		b.T.Errorf("job %d: %s, want %s", id, got, want)
 	}
 }
 
@@ -64,17 +66,17 @@ func (b *testbed) wantOn(id cluster.JobID, want string) {
 func TestReservedAhead(t *testing.T) {
 	b := newTestbed(t, 3)
 	b.reserve("r", 2*time.Hour, time.Hour, 2, nil)
-	long := b.submit(lasts(3*time.Hour, wants(1)))
-	short := b.submit(lasts(2*time.Hour, wants(1)))
-	late := b.submit(lasts(3*time.Hour, wants(1)))
-	b.scheduleAll()
+	long := b.Submit(lasts(3*time.Hour, wants(1)))
+	short := b.Submit(lasts(2*time.Hour, wants(1)))
+	late := b.Submit(lasts(3*time.Hour, wants(1)))
+	b.ScheduleAll()
 	b.wantOn(long, "n002")
 	b.wantOn(short, "n000")
 	b.wantOn(late, "ReqNodeNotAvail, May be reserved for other job")
-	if j, _ := b.s.Job(late); !j.PlannedStart.Equal(epoch.Add(3 * time.Hour)) {
+	if j, _ := b.S.Job(late); !j.PlannedStart.Equal(epoch.Add(3 * time.Hour)) {
 		t.Errorf("planned for %v, want both ends at 11:00", j.PlannedStart)
 	}
-	e := Explain(b.s.Snapshot(), b.now, late)
+	e := explain.Job(b.S.Snapshot(), b.Now, late)
 	if text := e.Causes[0].Text + " / " + e.Causes[0].Hint; !strings.Contains(text, "reservation r has 2 nodes") || !strings.Contains(text, "timelimit=120") {
 		t.Errorf("why: %s", text)
 	}
@@ -85,19 +87,19 @@ func TestReservedInside(t *testing.T) {
 	b := newTestbed(t, 3)
 	b.reserve("r", time.Hour, 2*time.Hour, 2, nil)
 	b.reserve("m", time.Hour, 2*time.Hour, 3, func(r *cluster.Reservation) { r.Flags = cluster.ResvOverlap })
-	two := b.submit(lasts(time.Hour, wants(2), inside("r")))
-	one := b.submit(lasts(time.Hour, wants(1), inside("r")))
-	b.scheduleAll()
+	two := b.Submit(lasts(time.Hour, wants(2), inside("r")))
+	one := b.Submit(lasts(time.Hour, wants(1), inside("r")))
+	b.ScheduleAll()
 	b.wantOn(two, "Reservation")
-	b.now = b.now.Add(time.Hour)
-	b.scheduleAll()
+	b.Now = b.Now.Add(time.Hour)
+	b.ScheduleAll()
 	b.wantOn(two, "n000 n001")
 	b.wantOn(one, "Resources")
-	if j, _ := b.s.Job(two); j.Alloc.Reservation != "r" {
+	if j, _ := b.S.Job(two); j.Alloc.Reservation != "r" {
 		t.Errorf("runs in reservation %q", j.Alloc.Reservation)
 	}
-	other := b.submit(lasts(time.Minute, wants(1)))
-	b.scheduleAll()
+	other := b.Submit(lasts(time.Minute, wants(1)))
+	b.ScheduleAll()
 	b.wantOn(other, "ReqNodeNotAvail, May be reserved for other job")
 }
 
@@ -116,19 +118,19 @@ func TestReservationOver(t *testing.T) {
 	} {
 		b := newTestbed(t, 2)
 		b.reserve("r", 0, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = c.flags | cluster.ResvIgnoreJobs })
-		runs := b.submit(lasts(5*time.Hour, wants(1), inside("r")))
-		waits := b.submit(lasts(5*time.Hour, wants(2), inside("r")))
-		b.scheduleAll()
-		b.now = b.now.Add(time.Hour)
-		if at := b.s.Snapshot().NextTimer(epoch.Add(59 * time.Minute)); !at.Equal(b.now) {
+		runs := b.Submit(lasts(5*time.Hour, wants(1), inside("r")))
+		waits := b.Submit(lasts(5*time.Hour, wants(2), inside("r")))
+		b.ScheduleAll()
+		b.Now = b.Now.Add(time.Hour)
+		if at := b.S.Snapshot().NextTimer(epoch.Add(59 * time.Minute)); !at.Equal(b.Now) {
 			t.Errorf("%b: the clock is next asked at %v", c.flags, at)
 		}
-		for _, cmd := range cluster.Due(b.s.Snapshot(), b.now) {
-			b.apply(cmd)
+		for _, cmd := range cluster.Due(b.S.Snapshot(), b.Now) {
+			b.Apply(cmd)
 		}
-		j, _ := b.s.Job(runs)
-		w, _ := b.s.Job(waits)
-		all := b.s.Reservations()
+		j, _ := b.S.Job(runs)
+		w, _ := b.S.Job(waits)
+		all := b.S.Reservations()
 		if j.Phase != c.phase || w.Held != c.held || len(all) != c.remain {
 			t.Errorf("%b: phase %v, held %v, %d reservations; want %+v", c.flags, j.Phase, w.Held, len(all), c)
 		}
@@ -143,14 +145,14 @@ func TestReservedMagnetic(t *testing.T) {
 	b := newTestbed(t, 2)
 	b.reserve("r", 0, 9*time.Hour, 1,
 		func(r *cluster.Reservation) { r.Flags, r.Users = cluster.ResvMagnetic, []string{"u"} })
-	first, second := b.submit(lasts(time.Hour, wants(1))), b.submit(lasts(time.Hour, wants(1)))
-	foreign := b.submit(lasts(time.Hour, wants(1), func(s *cluster.JobSpec) { s.User = "x" }))
-	b.scheduleAll()
+	first, second := b.Submit(lasts(time.Hour, wants(1))), b.Submit(lasts(time.Hour, wants(1)))
+	foreign := b.Submit(lasts(time.Hour, wants(1), func(s *cluster.JobSpec) { s.User = "x" }))
+	b.ScheduleAll()
 	b.wantOn(first, "n000")
 	b.wantOn(second, "n001")
 	b.wantOn(foreign, "Resources")
-	b.endJob(second)
-	b.scheduleAll()
+	b.EndJob(second)
+	b.ScheduleAll()
 	b.wantOn(foreign, "n001")
 }
 
@@ -159,20 +161,20 @@ func TestReservedMagnetic(t *testing.T) {
 func TestReserveOtherCount(t *testing.T) {
 	b := newTestbed(t, 6)
 	b.reserve("x", 0, time.Hour, 4, nil)
-	b.submit(lasts(time.Hour, wants(1), inside("x"))) // n000
-	b.scheduleAll()
+	b.Submit(lasts(time.Hour, wants(1), inside("x"))) // n000
+	b.ScheduleAll()
 	b.reserve("o", time.Hour/2, time.Hour, 0,
 		func(r *cluster.Reservation) { r.Nodes = []cluster.NodeName{nodeName(4)} })
 	for count, want := range map[int]string{
 		1: "[n000]", 2: "[n000 n003]", 3: "[n000 n002 n003]", 4: "[n000 n001 n002 n003]",
 		5: "[n000 n001 n002 n003 n005]", 6: "reservation_busy",
 	} {
-		r, _ := b.s.Reservation("x")
+		r, _ := b.S.Reservation("x")
 		more := *r
 		more.Nodes = slices.Clone(r.Nodes)
 		slices.Reverse(more.Nodes)
 		more.Count = count
-		names, _, err := Reserve(b.s.Snapshot(), &more, b.now)
+		names, _, err := sched.Reserve(b.S.Snapshot(), &more, b.Now)
 		got := fmt.Sprint(names)
 		if err != nil {
 			got = string(err.Kind)
@@ -223,7 +225,7 @@ func TestRequiredOutside(t *testing.T) {
 			spec.NodeList = append(spec.NodeList, nodeName(int(n-'0')))
 		}
 		got := ""
-		if err := new(Judge).Feasible(b.s.Snapshot(), spec, b.now); err != nil {
+		if err := new(sched.Judge).Feasible(b.S.Snapshot(), spec, b.Now); err != nil {
 			got = err.Hint
 		}
 		if got != c.want {
@@ -234,7 +236,7 @@ func TestRequiredOutside(t *testing.T) {
 		Partitions: []string{"main"}, Reservation: "own", Limit: time.Hour,
 		Layout: &cluster.Layout{Tasks: 1000},
 	}
-	if err := new(Judge).Feasible(b.s.Snapshot(), many, b.now); err != nil {
+	if err := new(sched.Judge).Feasible(b.S.Snapshot(), many, b.Now); err != nil {
 		t.Errorf("more tasks than the partition has CPUs: %v; they wait", err)
 	}
 }
@@ -243,13 +245,13 @@ func TestRequiredOutside(t *testing.T) {
 func TestReserveNodes(t *testing.T) {
 	b := newTestbed(t, 4)
 	b.reserve("r", 2*time.Hour, time.Hour, 1, nil)
-	b.submit(lasts(3*time.Hour, wants(1))) // n001: n000 is reserved
-	b.scheduleAll()
+	b.Submit(lasts(3*time.Hour, wants(1))) // n001: n000 is reserved
+	b.ScheduleAll()
 	ask := func(count int, in time.Duration, flags cluster.ResvFlags) string {
 		r := &cluster.Reservation{
-			Name: "x", Count: count, Start: b.now.Add(in), End: b.now.Add(in + time.Hour), Flags: flags,
+			Name: "x", Count: count, Start: b.Now.Add(in), End: b.Now.Add(in + time.Hour), Flags: flags,
 		}
-		names, _, err := Reserve(b.s.Snapshot(), r, b.now)
+		names, _, err := sched.Reserve(b.S.Snapshot(), r, b.Now)
 		if err != nil {
 			return string(err.Kind)
 		}
@@ -287,21 +289,21 @@ func TestCoresApart(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, round))
 		b := newTestbed(t, 0)
 		for i := range 1 + r.IntN(3) {
-			b.apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1 + r.IntN(2))})
+			b.Apply(&cluster.NodeUp{Name: nodeName(i), Inventory: node(1 + r.IntN(2))})
 		}
 		for k := range 1 + r.IntN(4) {
 			in := time.Duration(r.IntN(3)*30) * time.Minute
 			res := cluster.Reservation{
-				Name: fmt.Sprint("r", k), Start: b.now.Add(in), End: b.now.Add(in + time.Hour),
+				Name: fmt.Sprint("r", k), Start: b.Now.Add(in), End: b.Now.Add(in + time.Hour),
 				Users: []string{"vip"}, Cores: []int{1 + r.IntN(12)},
 			}
-			if nodes, cpus, err := Reserve(b.s.Snapshot(), &res, b.now); err == nil {
+			if nodes, cpus, err := sched.Reserve(b.S.Snapshot(), &res, b.Now); err == nil {
 				res.Nodes, res.CPUs = nodes, cpus
-				b.apply(&cluster.ReservationPut{Reservation: res})
+				b.Apply(&cluster.ReservationPut{Reservation: res})
 			}
 		}
 		for range 12 {
-			list := b.s.Reservations()
+			list := b.S.Reservations()
 			some := func(s *cluster.JobSpec) {
 				s.Tasks, s.Limit, s.User = 1+r.IntN(10), time.Duration(10+r.IntN(9)*10)*time.Minute, "vip"
 				if len(list) > 0 && r.IntN(2) == 0 {
@@ -317,15 +319,15 @@ func TestCoresApart(t *testing.T) {
 			if r.IntN(3) == 0 {
 				b.het(some, some)
 			} else {
-				b.submit(some)
+				b.Submit(some)
 			}
 		}
 		for range 6 {
-			b.scheduleAll()
+			b.ScheduleAll()
 			in, out := b.apart(t, fmt.Sprintf("seed %d round %d", seed, round))
 			inside, beside = inside+in, beside+out
-			b.now = b.now.Add(15 * time.Minute)
-			b.apply(&cluster.ReservationsDue{Names: []string{"r0", "r1", "r2", "r3"}})
+			b.Now = b.Now.Add(15 * time.Minute)
+			b.Apply(&cluster.ReservationsDue{Names: []string{"r0", "r1", "r2", "r3"}})
 		}
 	}
 	if inside < 100 || beside < 100 {
@@ -336,11 +338,11 @@ func TestCoresApart(t *testing.T) {
 // apart checks what has been started just now, and counts the jobs within reservations and on the nodes of others.
 func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 	t.Helper()
-	for j := range b.s.Live() {
-		if !j.Started.Equal(b.now) {
+	for j := range b.S.Live() {
+		if !j.Started.Equal(b.Now) {
 			continue
 		}
-		for _, k := range b.s.Reservations() {
+		for _, k := range b.S.Reservations() {
 			own := j.Alloc.Reservation == k.Name
 			for _, sh := range j.Alloc.Shares {
 				n := slices.Index(k.Nodes, sh.Node)
@@ -350,7 +352,7 @@ func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 						sh.CPUs, sh.Node, k.Name)
 				case own:
 					inside++
-				case n >= 0 && k.Keeps(b.now, b.now.Add(j.Limit)) && j.Alloc.Reservation == "":
+				case n >= 0 && k.Keeps(b.Now, b.Now.Add(j.Limit)) && j.Alloc.Reservation == "":
 					if beside++; !k.CPUs[n].Intersect(sh.CPUs).Empty() {
 						t.Fatalf("%s: job %d has CPUs %s of %s, of which reservation %s has %s", when, j.ID,
 							sh.CPUs, sh.Node, k.Name, k.CPUs[n])
@@ -366,18 +368,18 @@ func (b *testbed) apart(t *testing.T, when string) (inside, beside int) {
 // earliest, so that a reservation is in its way which its limit reaches.
 func TestLateEnd(t *testing.T) {
 	b := newTestbed(t, 1)
-	late := b.submit(wants(1))
-	b.scheduleAll()
+	late := b.Submit(wants(1))
+	b.ScheduleAll()
 	b.confirm(late)
-	b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: late}})
-	b.now = b.now.Add(30 * time.Second)
+	b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: late}})
+	b.Now = b.Now.Add(30 * time.Second)
 	b.reserve("r", time.Hour-10*time.Second, time.Hour, 1, nil)
-	id := b.submit(lasts(time.Hour, wants(1)))
-	b.scheduleAll()
-	if want, got := b.now.Add(2*time.Hour-10*time.Second), forecastOf(b.s.Snapshot(), b.now, id).At; !got.Equal(want) {
+	id := b.Submit(lasts(time.Hour, wants(1)))
+	b.ScheduleAll()
+	if want, got := b.Now.Add(2*time.Hour-10*time.Second), sched.ForecastOf(b.S.Snapshot(), b.Now, id).At; !got.Equal(want) {
 		t.Errorf("it is to start at %s, want %s", got, want)
 	}
-	if list := Changes(b.s.Snapshot(), b.now, id, func(*cluster.Partition) bool { return true }); len(list) != 1 || list[0].Text != "with 59 min instead of 1 h" {
+	if list := explain.Changes(b.S.Snapshot(), b.Now, id, func(*cluster.Partition) bool { return true }); len(list) != 1 || list[0].Text != "with 59 min instead of 1 h" {
 		t.Errorf("what would start it sooner: %+v", list)
 	}
 }
@@ -386,22 +388,22 @@ func TestLateEnd(t *testing.T) {
 func TestWhyCores(t *testing.T) {
 	b := newTestbed(t, 1)
 	r := cluster.Reservation{
-		Name: "r", Start: b.now, End: b.now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4},
+		Name: "r", Start: b.Now, End: b.Now.Add(time.Hour), Users: []string{"vip"}, Cores: []int{4},
 	}
-	nodes, cpus, err := Reserve(b.s.Snapshot(), &r, b.now)
+	nodes, cpus, err := sched.Reserve(b.S.Snapshot(), &r, b.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Nodes, r.CPUs = nodes, cpus
-	b.apply(&cluster.ReservationPut{Reservation: r})
+	b.Apply(&cluster.ReservationPut{Reservation: r})
 	tasks := func(n int) func(*cluster.JobSpec) { return func(s *cluster.JobSpec) { s.Tasks = n } }
-	out, in := b.submit(tasks(13)), b.submit(lasts(time.Minute, tasks(5), inside("r")))
-	b.scheduleAll()
+	out, in := b.Submit(tasks(13)), b.Submit(lasts(time.Minute, tasks(5), inside("r")))
+	b.ScheduleAll()
 	for id, want := range map[cluster.JobID]string{
 		out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)",
 	} {
 		text := ""
-		for _, c := range Explain(b.s.Snapshot(), b.now, id).Causes {
+		for _, c := range explain.Job(b.S.Snapshot(), b.Now, id).Causes {
 			text += c.Text + "\n"
 		}
 		if !strings.Contains(text, want) {
@@ -415,19 +417,19 @@ func TestWhyCores(t *testing.T) {
 func TestBeginsOnTime(t *testing.T) {
 	b := newTestbed(t, 2)
 	b.reserve("r", time.Hour, time.Hour, 1, nil)
-	id := b.submit(lasts(10*time.Minute, inside("r")))
-	var s Scheduler
+	id := b.Submit(lasts(10*time.Minute, inside("r")))
+	var s sched.Scheduler
 	cycle := func() []cluster.Decision {
-		list := s.Schedule(b.s.Snapshot(), b.now)
+		list := s.Schedule(b.S.Snapshot(), b.Now)
 		if len(list) > 0 {
-			b.apply(&cluster.Decide{Decisions: list})
+			b.Apply(&cluster.Decide{Decisions: list})
 		}
 		return list
 	}
 	for len(cycle()) > 0 {
 	}
 	b.wantOn(id, string(cluster.WaitReservation))
-	b.now = b.now.Add(time.Hour)
+	b.Now = b.Now.Add(time.Hour)
 	cycle()
 	b.wantOn(id, "n000")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Reserve chooses what a reservation gets that asks for a number of nodes or of cores: what no other one has then,
@@ -20,7 +21,8 @@ func Reserve(
 		return chooseReserved(s, r, now, false)
 	}
 	want := *r
-	if want.Count -= len(r.Nodes); want.Count > 0 {
+	want.Count -= len(r.Nodes)
+	if want.Count > 0 {
 		nodes, _, err = chooseReserved(s, &want, now, true)
 	}
 	var kept []cluster.NodeName
@@ -52,21 +54,23 @@ func chooseReserved(
 		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition,
 			"partition %s does not exist", r.Partition)
 	}
-	all := newUnloadedSet(s)
-	taken := all.takenDuring(s, r, now)
+	all := place.NewUnloadedSet(s)
+	taken := takenDuring(all, s, r, now)
 	if more {
-		taken = taken.withReserved(all.reservedNodesOf(s, r))
+		taken = reservedNodesOf(all, s, r).addTo(taken)
 	}
 	if len(r.Cores) > 0 {
 		return chooseReservedCores(s, r, part, all, taken)
 	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count,
+	d := place.NewDemand(s, part, &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: r.Count, MaxNodes: r.Count,
 		Constraint: r.Features}}, nil)
-	d.exclusive = true
-	for pass := range 2 - b2i(more) {
-		if a := d.allocateIn(all, all.withoutUnusable(taken, pass == 0)); a != nil {
-			return nodesOf(a), nil, nil
-		}
+	d.TakeWholeNodes()
+	a := d.FindIn(all, all.WithoutUnusable(taken))
+	if a == nil && !more {
+		a = d.FindIn(all, taken)
+	}
+	if a != nil {
+		return nodesOf(a), nil, nil
 	}
 	return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvBusy,
 		"partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
@@ -74,15 +78,16 @@ func chooseReserved(
 
 // takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
 // admits them.
-func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now time.Time) exclusion {
-	ex := exclusion{nodes: make(nodeSet, len(fs.nodes))}
+func takenDuring(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation, now time.Time) place.Exclusion {
+	ex := place.Exclusion{Nodes: fs.NoNodes()}
 	const shares = cluster.ResvMaint | cluster.ResvOverlap
 	for _, k := range s.Reservations() {
-		if k = k.At(now); k.Name != r.Name && (k.Flags|r.Flags)&shares == 0 && k.End.After(now) && k.Keeps(r.Start, r.End) {
-			ex = ex.withReserved(fs.reservedNodesOf(s, k))
+		k = k.At(now)
+		if k.Name != r.Name && (k.Flags|r.Flags)&shares == 0 && k.End.After(now) && k.Keeps(r.Start, r.End) {
+			ex = reservedNodesOf(fs, s, k).addTo(ex)
 		}
 	}
-	busy := &excludedCPUs{}
+	busy := &place.ExcludedCPUs{}
 	for j := range s.Live() {
 		end := j.EndLimit(s.Config())
 		overBefore := !end.IsZero() && !end.After(r.Start)
@@ -90,24 +95,12 @@ func (fs *freeSet) takenDuring(s *cluster.Snapshot, r *cluster.Reservation, now 
 			continue
 		}
 		for _, sh := range j.Alloc.Shares {
-			if i, ok := fs.index(sh.Node); ok {
-				busy.exclude(int32(i), sh.CPUs)
+			if i, ok := fs.Index(sh.Node); ok {
+				busy.Exclude(int32(i), sh.CPUs)
 			}
 		}
 	}
-	ex.cpus = ex.cpus.union(busy)
-	return ex
-}
-
-// withoutUnusable excludes unusable nodes, too, if asked to.
-func (fs *freeSet) withoutUnusable(ex exclusion, only bool) exclusion {
-	if only {
-		ex.nodes = slices.Clone(ex.nodes)
-		for i := range fs.nodes {
-			ex.nodes[i] = ex.nodes[i] || !fs.nodes[i].node.Usable()
-		}
-	}
-	return ex
+	return ex.WithCPUs(busy)
 }
 
 func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
@@ -120,23 +113,26 @@ func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {
 // chooseReservedCores chooses cores: of each node the lowest that are free, and with FIRST_CORES the lowest that
 // there are. A number for all nodes is dealt out as tasks are; over a number of nodes evenly.
 func chooseReservedCores(
-	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion,
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *place.FreeSet, taken place.Exclusion,
 ) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
-	each, nodes, firsts := r.Cores, len(r.Nodes), r.Flags&cluster.ResvFirstCores != 0
+	each := r.Cores
+	nodes := len(r.Nodes)
+	firsts := r.Flags&cluster.ResvFirstCores != 0
 	if nodes == 0 && firsts {
-		if nodes = max(r.Count, 1); len(each) == 1 {
+		nodes = max(r.Count, 1)
+		if len(each) == 1 {
 			each = slices.Repeat(each, nodes)
 		}
 	}
 	if len(each) != max(nodes, 1) {
 		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrResvCoreCount,
-			"%s of cores for %s: give one for each", count(len(each), "number", "numbers"), count(max(nodes, 1), "node",
-				"nodes"))
+			"%s of cores for %s: give one for each", place.Count(len(each), "number", "numbers"),
+			place.Count(max(nodes, 1), "node", "nodes"))
 	}
 	if nodes > 0 && len(r.Nodes) == 0 {
-		for i := range all.nodes {
-			if _, ok := all.lowestCores(i, slices.Max(each), taken, true); !ok {
-				taken.nodes[i] = true
+		for i := range all.Size() {
+			if _, ok := all.LowestCores(i, slices.Max(each), taken, true); !ok {
+				taken.Nodes[i] = true
 			}
 		}
 	}
@@ -151,7 +147,8 @@ func chooseReservedCores(
 		if a == nil {
 			return nil, nil, busy
 		}
-		if names = nodesOf(a); !firsts {
+		names = nodesOf(a)
+		if !firsts {
 			each = nil
 			for _, sh := range a.Shares {
 				each = append(each, sh.Tasks)
@@ -160,15 +157,16 @@ func chooseReservedCores(
 	}
 	cpus := make([]cluster.IDSet, len(names))
 	for k, name := range names {
-		i, ok := all.index(name)
+		i, ok := all.Index(name)
 		switch {
 		case !ok:
 			return nil, nil, cluster.Errorf(cluster.NotFound, cluster.ErrNodeName, "node %s does not exist", name)
-		case taken.nodes[i]:
-			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap, "another reservation has node %s then",
-				name)
+		case taken.Nodes[i]:
+			return nil, nil, cluster.Errorf(cluster.Conflict, cluster.ErrResvOverlap,
+				"another reservation has node %s then", name)
 		}
-		if cpus[k], ok = all.lowestCores(i, each[k], taken, firsts); !ok {
+		cpus[k], ok = all.LowestCores(i, each[k], taken, firsts)
+		if !ok {
 			return nil, nil, busy
 		}
 	}
@@ -178,47 +176,35 @@ func chooseReservedCores(
 // placeCores places a number of cores on nodes of the partition, each like a task of its own; nil if they are not
 // there.
 func placeCores(
-	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition, all *freeSet, taken exclusion, each []int,
+	s *cluster.Snapshot, r *cluster.Reservation, part *cluster.Partition,
+	all *place.FreeSet, taken place.Exclusion, each []int,
 ) *cluster.Alloc {
 	l := &cluster.Layout{
 		MinNodes: r.Count, MaxNodes: r.Count, Tasks: each[0], ThreadsPerCore: 1, Constraint: r.Features,
 	}
 	if nodes := max(r.Count, len(each)); r.Count > 0 || r.Flags&cluster.ResvFirstCores != 0 {
-		l.MinNodes, l.MaxNodes, l.TasksPerNode = nodes, nodes, (each[0]+nodes-1)/nodes
+		l.MinNodes = nodes
+		l.MaxNodes = nodes
+		l.TasksPerNode = (each[0] + nodes - 1) / nodes
 		if r.Flags&cluster.ResvFirstCores != 0 {
 			l.TasksPerNode = slices.Max(each)
 			l.Tasks = nodes * l.TasksPerNode
 		}
 	}
-	d := newDemand(s, part, &cluster.JobSpec{Layout: l}, nil)
-	d.wholeCore, d.memAlloc = true, false
-	for pass := range 2 {
-		if a := d.allocateIn(all, all.withoutUnusable(taken, pass == 0)); a != nil {
-			return a
-		}
+	d := place.NewDemand(s, part, &cluster.JobSpec{Layout: l}, nil)
+	d.TakeWholeCores()
+	if a := d.FindIn(all, all.WithoutUnusable(taken)); a != nil {
+		return a
 	}
-	return nil
-}
-
-// lowestCores is so many whole cores of a node, the lowest that others do not have; with firsts the lowest that jobs
-// may have at all. False if they are not free.
-func (fs *freeSet) lowestCores(i, cores int, taken exclusion, firsts bool) (cluster.IDSet, bool) {
-	all := &fs.nodes[i]
-	free := taken.cpus.without(int32(i), all)
-	t := max(all.node.Inventory.ThreadsPerCore, 1)
-	of := free
-	if firsts {
-		of = all
-	}
-	set := wholeUnits(&all.node.Inventory, of.cpus, t).First(cores * t)
-	return set, set.Len() == cores*t && free.cpus.Contains(set)
+	return d.FindIn(all, taken)
 }
 
 // Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used,
 // and with REPLACE those on which jobs run. What can not be replaced stays.
 func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	for _, r := range s.Reservations() {
-		if r = r.At(now); !r.Replaces() || !r.End.After(now) {
+		r = r.At(now)
+		if !r.Replaces() || !r.End.After(now) {
 			continue
 		}
 		var drop []cluster.NodeName

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/explain"
 )
 
 // het submits a heterogeneous job: its name, and the options of each component, with : between them. The others are
@@ -21,7 +22,7 @@ func (s *scenario) het(words []string) {
 		names = append(names, name)
 		c.Specs = append(c.Specs, s.spec(append([]string{name}, strings.Fields(part)...)))
 	}
-	lead := s.apply(c).(cluster.JobID)
+	lead := s.Apply(c).(cluster.JobID)
 	for k, name := range names {
 		s.jobs[name] = lead + cluster.JobID(k)
 	}
@@ -46,7 +47,7 @@ func (s *scenario) preempt(words []string) {
 // explain prints why jobs wait.
 func (s *scenario) explain(names []string) {
 	s.each(names, func(id cluster.JobID) {
-		for _, c := range Explain(s.s.Snapshot(), s.now, id).Causes {
+		for _, c := range explain.Job(s.S.Snapshot(), s.Now, id).Causes {
 			s.out = append(s.out, "> "+string(c.Reason)+": "+c.Text)
 			if strings.HasPrefix(c.Hint, "sbatch ") || strings.HasPrefix(c.Hint, "scontrol update jobid") {
 				s.out = append(s.out, ">   hint: "+c.Hint)

@@ -1,6 +1,7 @@
-package sched
+package sched_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/explain"
+	"dev.muster/sched/schedtest"
 )
 
 // scenario is a situation of policy being played: a cluster, and its jobs by name.
@@ -20,6 +24,8 @@ type scenario struct {
 	names []string // in the order of submission
 	out   []string
 }
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestScenarios plays the situations of testdata/scenarios. A file holds several, each behind a line
 // "== what it shows"; a line is a command of sayings, and lines with > are what show prints.
@@ -63,9 +69,9 @@ func TestScenarios(t *testing.T) {
 
 // play carries out a scenario's lines and returns them with what they show now.
 func play(t *testing.T, body string) string {
-	s := &scenario{testbed: &testbed{t: t, s: cluster.NewState(), now: epoch}, jobs: map[string]cluster.JobID{}}
+	s := &scenario{testbed: of(schedtest.Empty(t)), jobs: map[string]cluster.JobID{}}
 	cfg := strictOrderConfig()
-	s.apply(&cluster.Configure{Config: &cfg})
+	s.Apply(&cluster.Configure{Config: &cfg})
 	for line := range strings.Lines(body) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, ">") {
@@ -92,9 +98,9 @@ var sayings = map[string]func(*scenario, []string){
 	"job":       (*scenario).job,
 	"het":       (*scenario).het,
 	"preempt":   (*scenario).preempt,
-	"clear":     func(s *scenario, _ []string) { s.confirm(); s.due(); s.settle(); s.scheduleAll(); s.confirm() },
+	"clear":     func(s *scenario, _ []string) { s.confirm(); s.due(); s.settle(); s.ScheduleAll(); s.confirm() },
 	"requeue": func(s *scenario, w []string) { // and hold
-		s.each(w, func(id cluster.JobID) { s.apply(&cluster.Requeue{Ref: cluster.Ref{Job: id}, Hold: true}) })
+		s.each(w, func(id cluster.JobID) { s.Apply(&cluster.Requeue{Ref: cluster.Ref{Job: id}, Hold: true}) })
 	},
 	"explain":   (*scenario).explain,
 	"resv":      (*scenario).resv,
@@ -102,29 +108,29 @@ var sayings = map[string]func(*scenario, []string){
 	"qos":       (*scenario).qos,
 	"select":    (*scenario).choose,
 	"gang":      func(s *scenario, w []string) { s.configure(func(c *cluster.Config) { s.gang(c, w) }) },
-	"run":       func(s *scenario, _ []string) { s.scheduleAll(); s.confirm(); s.due(); s.scheduleAll() },
+	"run":       func(s *scenario, _ []string) { s.ScheduleAll(); s.confirm(); s.due(); s.ScheduleAll() },
 	"suspend":   func(s *scenario, w []string) { s.each(w, s.suspend(false)) },
 	"continue":  func(s *scenario, w []string) { s.each(w, s.suspend(true)) },
 	"wait":      func(s *scenario, w []string) { s.wait(s.minutes(w[0])) },
-	"end":       func(s *scenario, w []string) { s.each(w, s.endJob) },
+	"end":       func(s *scenario, w []string) { s.each(w, s.EndJob) },
 	"fail":      func(s *scenario, w []string) { s.fails(w, cluster.Update{Exit: cluster.ExitStatus{Code: 1}}) },
 	"exhaust":   func(s *scenario, w []string) { s.fails(w, cluster.Update{OOM: true}) },
 	"cancel": func(s *scenario, w []string) {
-		s.each(w, func(id cluster.JobID) { s.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
+		s.each(w, func(id cluster.JobID) { s.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}}); s.settle() })
 	},
 	"hold": func(s *scenario, w []string) {
 		s.each(w, func(id cluster.JobID) {
-			s.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}, Hold: cluster.HeldAdmin})
+			s.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}, Hold: cluster.HeldAdmin})
 		})
 	},
 	"release": func(s *scenario, w []string) {
-		s.each(w, func(id cluster.JobID) { s.apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
+		s.each(w, func(id cluster.JobID) { s.Apply(&cluster.HoldJobs{Ref: cluster.Ref{Job: id}}) })
 	},
 	"drain":      func(s *scenario, w []string) { s.set(w, cluster.NodeDrain) },
 	"resume":     func(s *scenario, w []string) { s.set(w, cluster.NodeResume) },
 	"limit":      func(s *scenario, w []string) { s.limit(s.jobs[w[0]], s.minutes(w[1])) },
 	"plan":       func(s *scenario, _ []string) { s.configure(func(c *cluster.Config) { c.PlanWhole = true }) },
-	"responsive": func(s *scenario, _ []string) { s.useResponsiveOrder() },
+	"responsive": func(s *scenario, _ []string) { s.UseResponsiveOrder() },
 	"show":       (*scenario).show,
 	"why":        (*scenario).why,
 	"cpus":       (*scenario).cpus,
@@ -133,15 +139,15 @@ var sayings = map[string]func(*scenario, []string){
 func (s *scenario) minutes(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return time.Duration(n) * time.Minute
 }
 
 func (s *scenario) configure(change func(*cluster.Config)) {
-	cfg := *s.s.Config()
+	cfg := *s.S.Config()
 	change(&cfg)
-	s.apply(&cluster.Configure{Config: &cfg})
+	s.Apply(&cluster.Configure{Config: &cfg})
 }
 
 func (s *scenario) license(c *cluster.Config, words []string) {
@@ -149,7 +155,7 @@ func (s *scenario) license(c *cluster.Config, words []string) {
 		name, n, _ := strings.Cut(w, "=")
 		total, err := strconv.Atoi(n)
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		c.Licenses = append(c.Licenses, cluster.License{Name: name, Total: total})
 	}
@@ -163,7 +169,7 @@ func (s *scenario) nodes(words []string) {
 		if slices.Contains(words[1:], "threads") {
 			inv.ThreadsPerCore, inv.CPUs = 2, 2*inv.CPUs
 		}
-		s.apply(&cluster.NodeUp{Name: numbered(s.s.NodeCount() + 1), Inventory: inv})
+		s.Apply(&cluster.NodeUp{Name: numbered(s.S.NodeCount() + 1), Inventory: inv})
 	}
 }
 
@@ -204,16 +210,16 @@ func (s *scenario) partition(words []string) {
 		case "default":
 			p.Default = true
 		default:
-			s.t.Fatalf("partitions know no %s", w)
+			s.T.Fatalf("partitions know no %s", w)
 		}
 	}
-	s.apply(&cluster.PartitionSet{Partition: p})
+	s.Apply(&cluster.PartitionSet{Partition: p})
 }
 
 // job submits one: its name, and options as sbatch has them; -t and -b are minutes, -d names jobs.
 func (s *scenario) job(words []string) {
 	spec := s.spec(words)
-	if _, err := cluster.Admit(s.s.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
+	if _, err := cluster.Admit(s.S.Snapshot(), cluster.Identity{System: true}, *spec); err != nil {
 		s.out = append(s.out, "> "+err.Error())
 		return
 	}
@@ -221,7 +227,7 @@ func (s *scenario) job(words []string) {
 	if slices.Contains(words, "dead") {
 		submit.Dead = cluster.EndBadConstraints
 	}
-	s.jobs[words[0]] = s.apply(submit).(cluster.JobID)
+	s.jobs[words[0]] = s.Apply(submit).(cluster.JobID)
 	s.names = append(s.names, words[0])
 }
 
@@ -235,7 +241,7 @@ func (s *scenario) spec(words []string) *cluster.JobSpec {
 		case strings.HasPrefix(w, "-t"):
 			spec.Limit = s.minutes(val)
 		case strings.HasPrefix(w, "-b"):
-			spec.Begin = s.now.Add(s.minutes(val))
+			spec.Begin = s.Now.Add(s.minutes(val))
 		case strings.HasPrefix(w, "-u"):
 			spec.User, spec.UID = val, uint32(len(val))
 		case strings.HasPrefix(w, "-p"):
@@ -252,7 +258,7 @@ func (s *scenario) spec(words []string) *cluster.JobSpec {
 		case strings.HasPrefix(w, "--time-min="):
 			spec.LimitMin = s.minutes(long)
 		case strings.HasPrefix(w, "--deadline="):
-			spec.Deadline = s.now.Add(s.minutes(long))
+			spec.Deadline = s.Now.Add(s.minutes(long))
 		case strings.HasPrefix(w, "--signal="): // R:SECONDS
 			at, _ := strconv.Atoi(strings.TrimPrefix(long, "R:"))
 			spec.Signal = cluster.Signal{
@@ -278,7 +284,7 @@ func (s *scenario) spec(words []string) *cluster.JobSpec {
 		case w == "--exclusive=user":
 			spec.Sharing = cluster.ShareUser
 		default:
-			set(s.t.(*testing.T), spec, w)
+			ask(s.T, w)(spec)
 		}
 	}
 	return spec
@@ -294,7 +300,7 @@ func (s *scenario) array(text string) *cluster.ArraySpec {
 
 // resv makes a reservation: its name, in=MIN for=MIN, nodes=a,b or count=N, cores=N,M, users=a,b, delay=MIN, and flags.
 func (s *scenario) resv(words []string) {
-	r := cluster.Reservation{Name: words[0], Start: s.now, End: s.now.Add(time.Hour), Users: []string{"vip"}}
+	r := cluster.Reservation{Name: words[0], Start: s.Now, End: s.Now.Add(time.Hour), Users: []string{"vip"}}
 	flags := map[string]cluster.ResvFlags{"maint": cluster.ResvMaint, "overlap": cluster.ResvOverlap,
 		"flex":  cluster.ResvFlex,
 		"daily": cluster.ResvDaily, "ignore_jobs": cluster.ResvIgnoreJobs, "magnetic": cluster.ResvMagnetic,
@@ -306,7 +312,7 @@ func (s *scenario) resv(words []string) {
 		key, val, _ := strings.Cut(w, "=")
 		switch key {
 		case "in":
-			r.Start = s.now.Add(s.minutes(val))
+			r.Start = s.Now.Add(s.minutes(val))
 		case "for":
 			long = s.minutes(val)
 		case "users":
@@ -329,14 +335,14 @@ func (s *scenario) resv(words []string) {
 		default:
 			f, ok := flags[w]
 			if !ok {
-				s.t.Fatalf("reservations know no %s", w)
+				s.T.Fatalf("reservations know no %s", w)
 			}
 			r.Flags |= f
 		}
 	}
 	r.End = r.Start.Add(long)
 	if r.Count > 0 || r.Cores != nil {
-		nodes, cpus, err := Reserve(s.s.Snapshot(), &r, s.now)
+		nodes, cpus, err := sched.Reserve(s.S.Snapshot(), &r, s.Now)
 		if err != nil {
 			s.out = append(s.out, "> "+string(err.Kind))
 			return
@@ -344,9 +350,9 @@ func (s *scenario) resv(words []string) {
 		r.Nodes, r.CPUs = nodes, cpus
 		s.out = append(s.out, strings.TrimSpace(fmt.Sprintf("> %s %s", nodes, strings.Trim(fmt.Sprint(cpus), "[]"))))
 	}
-	s.n++
-	if a := s.s.Apply(cluster.Entry{
-		Index: s.n, At: s.now, By: cluster.Identity{System: true},
+	s.N++
+	if a := s.S.Apply(cluster.Entry{
+		Index: s.N, At: s.Now, By: cluster.Identity{System: true},
 		Cmd: &cluster.ReservationPut{Reservation: r},
 	}); a.Err != nil {
 		s.out = append(s.out, "> "+string(a.Err.Kind))
@@ -355,10 +361,10 @@ func (s *scenario) resv(words []string) {
 
 // replenish replaces nodes of reservations, and shows what they have.
 func (s *scenario) replenish([]string) {
-	for _, c := range Replenish(s.s.Snapshot(), s.now) {
-		s.apply(c)
+	for _, c := range sched.Replenish(s.S.Snapshot(), s.Now) {
+		s.Apply(c)
 	}
-	for _, r := range s.s.Reservations() {
+	for _, r := range s.S.Reservations() {
 		s.out = append(s.out, fmt.Sprintf("> %s has %s", r.Name, r.Nodes))
 	}
 }
@@ -372,10 +378,10 @@ func (s *scenario) each(names []string, f func(cluster.JobID)) {
 // fails ends jobs of one node badly.
 func (s *scenario) fails(names []string, how cluster.Update) {
 	s.each(names, func(id cluster.JobID) {
-		j, _ := s.s.Job(id)
-		how.Kind, how.Job, how.Attempt, how.At = cluster.BatchOver, id, j.Attempt, s.now
-		n, _ := s.s.Node(j.AllocNodes()[0])
-		s.apply(&cluster.Report{
+		j, _ := s.S.Job(id)
+		how.Kind, how.Job, how.Attempt, how.At = cluster.BatchOver, id, j.Attempt, s.Now
+		n, _ := s.S.Node(j.AllocNodes()[0])
+		s.Apply(&cluster.Report{
 			Node: n.Name, Seq: n.ReportSeq + 1,
 			Updates: []cluster.Update{how, {Kind: cluster.NodeDone, Job: id, Attempt: j.Attempt}},
 		})
@@ -385,30 +391,30 @@ func (s *scenario) fails(names []string, how cluster.Update) {
 func (s *scenario) set(names []string, to cluster.NodeAction) {
 	why := "test"
 	for _, n := range names {
-		s.apply(&cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(n)}, Action: to, Reason: &why})
+		s.Apply(&cluster.NodeSet{Nodes: []cluster.NodeName{cluster.NodeName(n)}, Action: to, Reason: &why})
 	}
 }
 
 func (s *scenario) limit(id cluster.JobID, to time.Duration) {
-	s.apply(&cluster.UpdateJob{Ref: cluster.Ref{Job: id}, Patch: cluster.Patch{Limit: &to}})
+	s.Apply(&cluster.UpdateJob{Ref: cluster.Ref{Job: id}, Patch: cluster.Patch{Limit: &to}})
 }
 
 // wait lets time pass, minute by minute, with all that the clock demands.
 func (s *scenario) wait(d time.Duration) {
 	s.confirm()
-	for end := s.now.Add(d); s.now.Before(end); {
-		s.now = s.now.Add(time.Minute)
+	for end := s.Now.Add(d); s.Now.Before(end); {
+		s.Now = s.Now.Add(time.Minute)
 		s.due()
 		s.settle()
-		s.scheduleAll()
+		s.ScheduleAll()
 		s.confirm()
 	}
 }
 
 // due does what the clock demands.
 func (s *scenario) due() {
-	for _, c := range cluster.Due(s.s.Snapshot(), s.now) {
-		s.apply(c)
+	for _, c := range cluster.Due(s.S.Snapshot(), s.Now) {
+		s.Apply(c)
 	}
 }
 
@@ -423,7 +429,7 @@ func (s *scenario) qos(words []string) {
 			q.Flags = append(q.Flags, w)
 		}
 	}
-	s.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: q}}})
+	s.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: q}}})
 }
 
 // choose is SelectTypeParameters.
@@ -444,7 +450,7 @@ func (s *scenario) choose(words []string) {
 			case "CR_CORE_DEFAULT_DIST_BLOCK":
 				c.DistBlock = true
 			default:
-				s.t.Fatalf("there is no %s to select", w)
+				s.T.Fatalf("there is no %s to select", w)
 			}
 		}
 	})
@@ -461,7 +467,7 @@ func (s *scenario) gang(c *cluster.Config, words []string) {
 func (s *scenario) suspend(resume bool) func(cluster.JobID) {
 	return func(id cluster.JobID) {
 		c := &cluster.Suspend{Ref: cluster.Ref{Job: id}, Resume: resume}
-		if out := s.s.Apply(cluster.Entry{At: s.now, By: cluster.Identity{System: true}, Cmd: c}); out.Err != nil {
+		if out := s.S.Apply(cluster.Entry{At: s.Now, By: cluster.Identity{System: true}, Cmd: c}); out.Err != nil {
 			s.out = append(s.out, "> "+out.Err.Message)
 		}
 	}
@@ -469,15 +475,15 @@ func (s *scenario) suspend(resume bool) func(cluster.JobID) {
 
 // confirm has all nodes confirm what was launched.
 func (s *scenario) confirm() {
-	for j := range s.s.Snapshot().Live() {
+	for j := range s.S.Snapshot().Live() {
 		if j.Phase != cluster.Starting {
 			continue
 		}
 		for _, n := range j.AllocNodes() {
-			nd, _ := s.s.Node(n)
-			s.apply(&cluster.Report{
+			nd, _ := s.S.Node(n)
+			s.Apply(&cluster.Report{
 				Node: n, Seq: nd.ReportSeq + 1,
-				Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.now}},
+				Updates: []cluster.Update{{Kind: cluster.NodeReady, Job: j.ID, Attempt: j.Attempt, At: s.Now}},
 			})
 		}
 	}
@@ -485,18 +491,18 @@ func (s *scenario) confirm() {
 
 // settle has the nodes of ending jobs tell that they are done.
 func (s *scenario) settle() {
-	for j := range s.s.Snapshot().Live() {
+	for j := range s.S.Snapshot().Live() {
 		if j.Phase == cluster.Ending {
-			s.endJob(j.ID)
+			s.EndJob(j.ID)
 		}
 	}
 }
 
 // show schedules, and prints each job: its nodes, or why it waits and when it is planned to start.
 func (s *scenario) show([]string) {
-	s.scheduleAll()
+	s.ScheduleAll()
 	for _, name := range s.names {
-		for j := range s.s.Snapshot().Jobs() {
+		for j := range s.S.Snapshot().Jobs() {
 			if j.Spec.Name == name {
 				s.out = append(s.out, "> "+name+s.line(j))
 			}
@@ -507,10 +513,10 @@ func (s *scenario) show([]string) {
 // why prints what would start jobs sooner.
 func (s *scenario) why(names []string) {
 	s.each(names, func(id cluster.JobID) {
-		for _, c := range Changes(s.s.Snapshot(), s.now, id, func(*cluster.Partition) bool { return true }) {
+		for _, c := range explain.Changes(s.S.Snapshot(), s.Now, id, func(*cluster.Partition) bool { return true }) {
 			when := "now"
-			if c.At.After(s.now) {
-				when = fmt.Sprintf("in %d min", int(c.At.Sub(s.now).Minutes()))
+			if c.At.After(s.Now) {
+				when = fmt.Sprintf("in %d min", int(c.At.Sub(s.Now).Minutes()))
 			}
 			s.out = append(s.out, fmt.Sprintf("> %s: %s on %v", c.Text, when, c.Nodes()))
 			if c.Hint != "" {
@@ -522,9 +528,9 @@ func (s *scenario) why(names []string) {
 
 // cpus schedules, and prints where each job's CPUs are, with a word also how many tasks.
 func (s *scenario) cpus(words []string) {
-	s.scheduleAll()
+	s.ScheduleAll()
 	for _, name := range s.names {
-		j, _ := s.s.Job(s.jobs[name])
+		j, _ := s.S.Job(s.jobs[name])
 		text := ""
 		if j.Alloc != nil && j.Phase != cluster.Ended {
 			for _, sh := range j.Alloc.Shares {
@@ -565,7 +571,7 @@ func (s *scenario) line(j *cluster.Job) string {
 		}
 		if j.Preempt != nil && j.Phase != cluster.Suspended {
 			return fmt.Sprintf("%s %s leaves in %d min: %s", task, s.on(j.ID),
-				max(int(j.Preempt.Until.Sub(s.now).Minutes()), 0), j.Preempt.Mode)
+				max(int(j.Preempt.Until.Sub(s.Now).Minutes()), 0), j.Preempt.Mode)
 		}
 		if j.Phase == cluster.Suspended {
 			return fmt.Sprintf("%s %s stopped after %d min", task, s.on(j.ID), int(j.PreSuspend.Minutes()))
@@ -574,7 +580,7 @@ func (s *scenario) line(j *cluster.Job) string {
 	}
 	text := fmt.Sprintf("%s waits: %s", task, s.on(j.ID))
 	if !j.PlannedStart.IsZero() {
-		text += fmt.Sprintf(", planned in %d min on %v", int(j.PlannedStart.Sub(s.now).Minutes()), j.PlannedNodes)
+		text += fmt.Sprintf(", planned in %d min on %v", int(j.PlannedStart.Sub(s.Now).Minutes()), j.PlannedNodes)
 	}
 	return text
 }

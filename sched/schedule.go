@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Schedule is one cycle that knows nothing of earlier ones.
@@ -63,7 +64,8 @@ func (c *cycle) decide(j *cluster.Job) {
 
 // turnTo makes a job the one at hand.
 func (c *cycle) turnTo(j *cluster.Job) {
-	if c.steps++; c.steps%yieldEvery == 0 { // else one who serves a caller may wait for ten milliseconds, several times
+	c.steps++
+	if c.steps%yieldEvery == 0 { // else one who serves a caller may wait for ten milliseconds, several times
 		runtime.Gosched()
 	}
 	if c.preemption != nil {
@@ -109,7 +111,8 @@ func (c *cycle) feasible(j *cluster.Job, shapes []*jobShape) ([]*jobShape, clust
 				continue
 			}
 			if r := c.partitionCloses(p, j); r != cluster.NoReason {
-				why, note = r, ""
+				why = r
+				note = ""
 				if limitsFirst := !c.meter.Off() && p.Barred(j.Spec) != cluster.NoReason; limitsFirst {
 					c.unstable = append(c.unstable, j.ID)
 				}
@@ -117,7 +120,8 @@ func (c *cycle) feasible(j *cluster.Job, shapes []*jobShape) ([]*jobShape, clust
 			}
 			shape := c.shapeFor(p, j, own)
 			if shape.why != cluster.NoReason {
-				why, note = shape.why, shape.note
+				why = shape.why
+				note = shape.note
 				continue
 			}
 			shapes = append(shapes, shape)
@@ -164,8 +168,9 @@ func (c *cycle) placeTask(
 	}
 	cut := c.beforeDeadline(j)
 	for _, shape := range shapes {
-		short := c.withinPartition(shape.demand.part, cut)
-		if why = c.limitReason(shape, short); why != cluster.NoReason {
+		short := c.withinPartition(shape.part, cut)
+		why = c.limitReason(shape, short)
+		if why != cluster.NoReason {
 			continue
 		}
 		short, alloc := c.fitOrShorten(shape, short)
@@ -173,7 +178,8 @@ func (c *cycle) placeTask(
 			open = append(open, shape)
 			continue
 		}
-		if why = c.meter.Blocked(short, shape.demand.part.Name, alloc); why != cluster.NoReason {
+		why = c.meter.Blocked(short, shape.part.Name, alloc)
+		if why != cluster.NoReason {
 			c.unstable = append(c.unstable, j.ID) // with other nodes no limit may stand in its way
 			continue
 		}
@@ -238,28 +244,28 @@ func (c *cycle) partitionCloses(p *cluster.Partition, j *cluster.Job) cluster.Re
 func (c *cycle) fitNow(shape *jobShape, j *cluster.Job) *cluster.Alloc {
 	mask, over := c.plannedAcross(j)
 	off := c.exclusionFor(shape.reservation, j, c.now, over)
-	c.nearReservation = c.nearReservation || shape.reservation != nil || !off.none()
+	c.nearReservation = c.nearReservation || shape.reservation != nil || !off.None()
 	c.longestRun = max(c.longestRun, over.Sub(c.now))
-	if off.none() && c.knownToFail(shape, mask) {
+	if off.None() && c.knownToFail(shape, mask) {
 		return nil
 	}
 	alloc := c.findNow(shape, j, mask, off)
-	if alloc == nil && off.none() {
+	if alloc == nil && off.None() {
 		shape.noteFailure(mask)
 	}
 	return alloc
 }
 
 func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
-	c.eachFreeSet(func(fs *freeSet) { fs.startJob(alloc, j.Spec) })
+	c.eachFreeSet(func(fs *place.FreeSet) { fs.StartJob(alloc, j.Spec) })
 	c.takeLicenses(j)
 	c.meter.Start(j, alloc.Partition, alloc)
 	for _, ps := range c.planned {
-		if endOf(c.now, j.Limit).After(ps.at) {
-			ps.reduceFor(c.free, alloc.Shares)
+		if EndOf(c.now, j.Limit).After(ps.At) {
+			ps.ReduceFor(c.free, alloc.Shares)
 		}
 	}
-	c.started = append(c.started, release{at: endOf(c.now, j.Limit), shares: alloc.Shares})
+	c.started = append(c.started, place.Release{At: EndOf(c.now, j.Limit), Shares: alloc.Shares})
 	if task != cluster.TaskAny {
 		c.startedTasks[j.ArrayID]++
 	}
@@ -273,18 +279,19 @@ func (c *cycle) stopPartitions(shapes []*jobShape) {
 		c.stopped = map[*cluster.Partition]bool{}
 	}
 	for _, shape := range shapes {
-		c.stopped[shape.demand.part] = true
+		c.stopped[shape.part] = true
 	}
 }
 
 // recordWait records why a job waits, if that is news.
-func (c *cycle) recordWait(j *cluster.Job, why cluster.Reason, note string, planned *plannedStart) {
+func (c *cycle) recordWait(j *cluster.Job, why cluster.Reason, note string, planned *place.PlannedStart) {
 	if planned == nil && j.Wait == why && j.WaitNote == note && j.PlannedStart.IsZero() {
 		return
 	}
 	d := cluster.Decision{Job: j.ID, Task: cluster.TaskAny, Wait: why, Note: note}
 	if planned != nil {
-		d.StartsAt, d.Nodes = planned.at, planned.names
+		d.StartsAt = planned.At
+		d.Nodes = planned.Names
 	}
 	if j.Wait == why && j.WaitNote == note && j.PlannedStart.Equal(d.StartsAt) {
 		return

@@ -2,19 +2,19 @@ package sched
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // Jobs of one shape are an equivalence class: they ask for the same, so what does not fit for one of them fits for
 // none, and is not tried again in the cycle.
 
-// shapeKey is everything of a job that decides where it fits. All that newDemand reads must be in it: a field that is
-// missing makes two different jobs one (TestShapeKeyIsComplete).
+// shapeKey is everything of a job that decides where it fits. All that place.NewDemand reads must be in it: a field
+// that is missing makes two different jobs one (TestShapeKeyIsComplete).
 type shapeKey struct {
 	part        *cluster.Partition
 	reservation *reservedNodes // in which the job would run
@@ -44,21 +44,21 @@ type shapeKey struct {
 
 // jobShape is a shape: what its jobs ask for, which they are, and what is known of where that fits.
 type jobShape struct {
-	demand        *demand
-	fit           *classFit
+	part          *cluster.Partition
+	demand        *place.Demand
+	fit           *place.Fit
 	reservation   *reservedNodes // in which the jobs would run; nil: in none
 	why           cluster.Reason // not NoReason: no job of the shape can run at present, whatever is free
 	note          string
-	nodeFits      []*nodeFit // one for each free set and mask of planned starts that was asked about
 	members       []*shapeMember
-	asking        cluster.Asking // what one job of the shape counts against limits
-	unstable      bool           // some member may start with a shorter limit, or become ready as time goes by
-	failed        []uint64       // masks of planned starts beside which it did not fit
-	number        int            // index in the book
-	checkedIn     int            // the last pass in which invalidations were applied
-	invalidations int            // how many of that pass were applied
-	reopened      []uint64       // masks taken from failed in that pass
-	projection    *projection    // what its planned start rests on; nil: nothing is known
+	asking        cluster.Asking    // what one job of the shape counts against limits
+	unstable      bool              // some member may start with a shorter limit, or become ready as time goes by
+	failed        []uint64          // masks of planned starts beside which it did not fit
+	number        int               // index in the book
+	checkedIn     int               // the last pass in which invalidations were applied
+	invalidations int               // how many of that pass were applied
+	reopened      []uint64          // masks taken from failed in that pass
+	projection    *place.Projection // what its planned start rests on; nil: nothing is known
 }
 
 // shapeFor finds the shape of a job in a partition, or adds it, and has the job be a member.
@@ -66,10 +66,12 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 	key := shapeKeyOf(p, j.Spec, j.Avoid, c.switchesWanted(j))
 	key.reservation = own
 	if least, most := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || most != p.MaxNodes {
-		key.partMin, key.partMax = int32(1+least), int32(1+most)
+		key.partMin = int32(1 + least)
+		key.partMax = int32(1 + most)
 	}
-	if c.free.hasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
-		key.user, c.book.perUser = int64(j.Spec.UID)+1, true
+	if c.free.HasOneUserNodes || j.Spec.Sharing == cluster.ShareUser {
+		key.user = int64(j.Spec.UID) + 1
+		c.book.perUser = true
 	}
 	shape, ok := c.book.byKey[key]
 	if !ok {
@@ -84,15 +86,15 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 
 // newShape is the shape of a job, and whether such jobs can run at all.
 func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
-	d := newDemand(c.s, p, j.Spec, j.Avoid)
-	d.switches = c.switchesWanted(j)
+	d := place.NewDemand(c.s, p, j.Spec, j.Avoid)
+	d.Switches = c.switchesWanted(j)
 	shape := &jobShape{
-		demand: d, fit: newClassFit(d, c.free), reservation: own,
+		part: p, demand: d, fit: place.NewFit(d, c.free), reservation: own,
 		asking: cluster.Asking{Like: j, Part: p.Name},
 	}
-	fitsNow := shape.obviouslyPossible(c.free) || shape.find(c.free, nil, 0, exclusion{}) != nil
+	fitsNow := shape.fit.ObviouslyPossible(c.free) || shape.fit.Find(c.free, nil, 0, place.Exclusion{}) != nil
 	if !fitsNow { // else there is no need to ask
-		shape.why, shape.note = d.possible(c.s, c.emptied())
+		shape.why, shape.note = d.Possible(c.s, c.emptied())
 	}
 	return shape
 }
@@ -102,7 +104,7 @@ func (b *shapeBook) add(key shapeKey, shape *jobShape) {
 	shape.number = len(b.list)
 	b.byKey[key] = shape
 	b.list = append(b.list, shape)
-	b.needs = append(b.needs, *shape.fit.neededCapability())
+	b.needs = append(b.needs, shape.fit.NeededCapability())
 	b.bounds = append(b.bounds, turnBound{})
 }
 
@@ -156,34 +158,6 @@ func (c *cycle) switchesWanted(j *cluster.Job) int {
 	return j.Spec.Switches
 }
 
-// find is an allocation in a free set that keeps off the planned starts of the mask and what is excluded, or nil.
-func (shape *jobShape) find(fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion) *cluster.Alloc {
-	return shape.findAmong(nil, fs, planned, mask, avoid)
-}
-
-// findAmong is find that takes nodes with the job's image before nodes that are equal else.
-func (shape *jobShape) findAmong(
-	local []int32, fs *freeSet, planned []*plannedStart, mask uint64, avoid exclusion,
-) *cluster.Alloc {
-	at := slices.IndexFunc(shape.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
-	known := at >= 0
-	if known {
-		shape.nodeFits[at].setExcluded(avoid.cpus)
-		if shape.nodeFits[at].tooSmall() {
-			return nil
-		}
-	}
-	sumsTell := !known || len(shape.demand.gpuJob) > 0
-	if sumsTell && shape.fit.hopeless(fs.classIndex(planned, mask)) {
-		return nil
-	}
-	if !known {
-		shape.nodeFits = append(shape.nodeFits, shape.fit.newNodeFit(fs, planned, mask))
-		at = len(shape.nodeFits) - 1
-	}
-	return shape.nodeFits[at].findAmong(local, avoid)
-}
-
 // noteFailure remembers that the shape does not fit beside these planned starts.
 func (shape *jobShape) noteFailure(mask uint64) { shape.failed = append(shape.failed, mask) }
 
@@ -217,7 +191,7 @@ func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoide
 func keyFlags(s *cluster.JobSpec) (flags int32) {
 	for k, set := range [...]bool{
 		s.Contiguous, s.Spread, s.UseMinNodes, s.ConsolidateSegments, s.SpreadSegments, s.Overcommit,
-		fillsSockets(s.Distribution), s.Distribution == "",
+		place.FillsSockets(s.Distribution), s.Distribution == "",
 	} {
 		flags |= int32(b2i(set)) << k
 	}

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
+	"dev.muster/sched/schedtest"
 )
 
-// TestShapeKeyIsComplete holds that all that newDemand reads of a job is in the shape key: whatever one field of a
-// spec is set to, jobs that come to one shape have equal demands. Else the second of two different jobs would be told
+// TestShapeKeyIsComplete holds that all that place.NewDemand reads of a job is in the shape key: whatever one field of
+// a spec is set to, jobs that come to one shape have equal demands. Else the second of two different jobs would be told
 // what is true of the first. A new field of JobSpec or Layout is tried without a change here.
 func TestShapeKeyIsComplete(t *testing.T) {
 	read := map[string]bool{}
 	for name, b := range shapeTestbeds(t) {
 		for k, base := range shapeBases() {
 			t.Run(fmt.Sprintf("%s/base %d", name, k), func(t *testing.T) {
-				c := newCycle(b.s.Snapshot(), b.now)
+				c := newCycle(b.S.Snapshot(), b.Now)
 				for field, jobs := range variants(base) {
 					read[field] = compareShapes(t, c, field, jobs) || read[field]
 				}
@@ -37,7 +39,7 @@ func TestShapeKeyIsComplete(t *testing.T) {
 // compareShapes compares each two jobs; it reports whether some differ in what they demand.
 func compareShapes(t *testing.T, c *cycle, field string, jobs []*cluster.Job) (differ bool) {
 	part, _ := c.s.Partition("main")
-	shapes, demands := make([]*jobShape, len(jobs)), make([]*demand, len(jobs))
+	shapes, demands := make([]*jobShape, len(jobs)), make([]*place.Demand, len(jobs))
 	for k, j := range jobs {
 		shapes[k], demands[k] = c.shapeFor(part, j, nil), demandOf(c, part, j)
 		for i := range k {
@@ -54,18 +56,14 @@ func compareShapes(t *testing.T, c *cycle, field string, jobs []*cluster.Job) (d
 	return differ
 }
 
-// demandOf is what a job demands, without what does not matter: the snapshot, whose it is where nodes are for all, and
-// what else is in a layout that says what is left for the system.
-func demandOf(c *cycle, part *cluster.Partition, j *cluster.Job) *demand {
-	d := newDemand(c.s, part, j.Spec, j.Avoid)
-	d.switches = c.switchesWanted(j)
-	d.snapshot = nil
-	if !d.oneUser {
-		d.user = 0
+// demandOf is what a job demands, whosever it is where nodes are for all.
+func demandOf(c *cycle, part *cluster.Partition, j *cluster.Job) *place.Demand {
+	spec := *j.Spec
+	if spec.Sharing != cluster.ShareUser {
+		spec.UID = 0
 	}
-	if d.ownSpec != nil {
-		d.ownSpec = &cluster.Layout{CoreSpec: d.ownSpec.CoreSpec, ThreadSpec: d.ownSpec.ThreadSpec}
-	}
+	d := place.NewDemand(c.s, part, &spec, j.Avoid)
+	d.Switches = c.switchesWanted(j)
 	return d
 }
 
@@ -74,21 +72,21 @@ func shapeTestbeds(t *testing.T) map[string]*testbed {
 	plain := newTestbed(t, 4)
 
 	shared := newTestbed(t, 4)
-	cfg := *shared.s.Config()
+	cfg := *shared.S.Config()
 	cfg.DistBlock, cfg.SerialAtEnd, cfg.OneTaskPerCore, cfg.Gradient = true, true, true, true
 	cfg.MaxTasksPerNode, cfg.TopoOptional = 3, true
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	cfg.Partitions[0].OverSubscribe = "YES:2"
 	cfg.Blocks = []cluster.Block{{Name: "b1", Nodes: []cluster.NodeName{nodeName(0), nodeName(1)}}}
-	shared.apply(&cluster.Configure{Config: &cfg})
+	shared.Apply(&cluster.Configure{Config: &cfg})
 
-	lifted := newRuled(t, 4, "", "", "", "", "", "").testbed
-	cfg = *lifted.s.Config()
+	lifted := of(schedtest.Ruled(t, 4, "", "", "", "", "", ""))
+	cfg = *lifted.S.Config()
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	cfg.Partitions[0].MinNodes, cfg.Partitions[0].MaxNodes = 2, 3
-	lifted.apply(&cluster.Configure{Config: &cfg})
+	lifted.Apply(&cluster.Configure{Config: &cfg})
 	qos := &cluster.QOS{Name: "lift", UsageFactor: 1, Flags: []string{"PartitionMinNodes"}}
-	lifted.apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: qos}}})
+	lifted.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: qos}}})
 	return map[string]*testbed{"plain": plain, "shared": shared, "lifted": lifted}
 }
 

@@ -15,9 +15,9 @@ func TestGPUsPerSocketAndJob(t *testing.T) {
 		"-n4 --gpus=6 --gpus-per-socket=2 --sockets-per-node=1":     6,
 	} {
 		b := namedBed(t, nil, machine(), machine(), machine(), machine())
-		id := b.submit(ask(t, line))
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		id := b.Submit(ask(t, line))
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		got := 0
 		if j.Alloc != nil {
 			for _, sh := range j.Alloc.Shares {
@@ -25,7 +25,7 @@ func TestGPUsPerSocketAndJob(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%s: %d GPUs (%s), want %d", line, got, b.got(id), want)
+			t.Errorf("%s: %d GPUs (%s), want %d", line, got, b.Got(id), want)
 		}
 	}
 }

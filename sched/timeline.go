@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/sched/place"
 )
 
 // timeline has the start of a job planned that could start nowhere: at once or, in the responsive order, for most
@@ -26,7 +27,8 @@ func (c *cycle) planBlocked(b blockedJob) {
 	why, planned := c.planFirstBlocked(b.job, b.shapes)
 	note := ""
 	if len(c.reserved) > 0 {
-		if note = c.reservedNote(b.shapes[0], b.job); note != "" {
+		note = c.reservedNote(b.shapes[0], b.job)
+		if note != "" {
 			why = cluster.WaitNodeNotAvail
 		}
 	}
@@ -40,9 +42,9 @@ func (c *cycle) plannedAcross(j *cluster.Job) (mask uint64, over time.Time) {
 
 // plannedWithin is plannedAcross for a time limit.
 func (c *cycle) plannedWithin(limit time.Duration) (mask uint64, over time.Time) {
-	over = endOf(c.now, limit)
+	over = EndOf(c.now, limit)
 	for i, ps := range c.planned {
-		if over.After(ps.at) {
+		if over.After(ps.At) {
 			mask |= 1 << i
 		}
 	}
@@ -51,21 +53,22 @@ func (c *cycle) plannedWithin(limit time.Duration) (mask uint64, over time.Time)
 
 // planFirstBlocked gives the first blocked job of each partition a planned start that no later job of this cycle can
 // delay (EASY backfill). Planned starts keep off each other's nodes.
-func (c *cycle) planFirstBlocked(j *cluster.Job, shapes []*jobShape) (cluster.Reason, *plannedStart) {
+func (c *cycle) planFirstBlocked(j *cluster.Job, shapes []*jobShape) (cluster.Reason, *place.PlannedStart) {
 	first := false
-	var best *plannedStart
+	var best *place.PlannedStart
 	if !c.responsive && !c.earnsProtection(j, 0) {
 		return cluster.WaitPriority, nil
 	}
 	for _, shape := range shapes {
-		if c.firstBlocked[shape.demand.part] != nil {
+		if c.firstBlocked[shape.part] != nil {
 			continue
 		}
-		first, c.firstBlocked[shape.demand.part] = true, j
-		if len(c.planned) >= maxPlannedStarts || !c.meter.Reserves(j, shape.demand.part.Name) {
+		first = true
+		c.firstBlocked[shape.part] = j
+		if len(c.planned) >= maxPlannedStarts || !c.meter.Reserves(j, shape.part.Name) {
 			continue
 		}
-		if ps := c.planStart(shape, j); ps != nil && (best == nil || ps.at.Before(best.at)) {
+		if ps := c.planStart(shape, j); ps != nil && (best == nil || ps.At.Before(best.At)) {
 			best = ps
 		}
 	}
@@ -73,40 +76,40 @@ func (c *cycle) planFirstBlocked(j *cluster.Job, shapes []*jobShape) (cluster.Re
 		return cluster.WaitPriority, nil
 	}
 	if best != nil {
-		best.job = j.ID
+		best.Job = j.ID
 		c.planned = append(c.planned, best)
 	}
 	return cluster.WaitResources, best
 }
 
 // releaseTimeline is what runs, and what this cycle has started, by when it will be over.
-func (c *cycle) releaseTimeline() []release {
+func (c *cycle) releaseTimeline() []place.Release {
 	if c.releases == nil {
 		c.releases = releases(c.s)
 		for _, rn := range c.reserved { // at these moments, too, more can be had
-			c.releases = append(c.releases, release{at: rn.End})
+			c.releases = append(c.releases, place.Release{At: rn.End})
 			if rn.Start.After(c.now) {
-				c.releases = append(c.releases, release{at: rn.Start})
+				c.releases = append(c.releases, place.Release{At: rn.Start})
 			}
 		}
-		slices.SortStableFunc(c.releases, func(a, b release) int { return a.at.Compare(b.at) })
+		slices.SortStableFunc(c.releases, func(a, b place.Release) int { return a.At.Compare(b.At) })
 	}
 	if len(c.started) == 0 {
 		return c.releases
 	}
 	all := slices.Concat(c.releases, c.started)
-	slices.SortStableFunc(all, func(a, b release) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b place.Release) int { return a.At.Compare(b.At) })
 	return all
 }
 
 // plannedNodes is the nodes of all planned starts.
-func (c *cycle) plannedNodes() nodeSet {
+func (c *cycle) plannedNodes() place.NodeSet {
 	if len(c.planned) == 0 {
 		return nil
 	}
-	set := make(nodeSet, len(c.free.nodes))
+	set := c.free.NoNodes()
 	for _, ps := range c.planned {
-		for i, in := range ps.nodes {
+		for i, in := range ps.Nodes {
 			set[i] = set[i] || in
 		}
 	}

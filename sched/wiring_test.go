@@ -26,9 +26,9 @@ func TestFoundLeaves(t *testing.T) {
 		{"-N4 --switches=2", "n2 n4 n5 n6"},
 	} {
 		b := namedBed(t, nil, nodes...)
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		if got := words(j.AllocNodes()); got != c.want {
 			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
 		}
@@ -61,15 +61,15 @@ func TestTroubledNodes(t *testing.T) {
 			if i == 8 && c.weigh {
 				inv.Weight = 2
 			}
-			b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv, Scored: true})
+			b.Apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: inv, Scored: true})
 		}
 		for range 2 { // two losses are more than the limit
-			b.apply(&cluster.NodeDown{Nodes: names(1, 1)})
-			b.apply(&cluster.NodeUp{Name: "n1", Inventory: machine(), Scored: true})
+			b.Apply(&cluster.NodeDown{Nodes: names(1, 1)})
+			b.Apply(&cluster.NodeUp{Name: "n1", Inventory: machine(), Scored: true})
 		}
-		id := b.submit(ask(t, c.ask))
-		b.scheduleAll()
-		j, _ := b.s.Job(id)
+		id := b.Submit(ask(t, c.ask))
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
 		if got := words(j.AllocNodes()); got != c.want {
 			t.Errorf("%s got %q, want %q", c.ask, got, c.want)
 		}
@@ -81,37 +81,37 @@ func TestTroubledNodes(t *testing.T) {
 func TestTroubleBetweenCycles(t *testing.T) {
 	b := namedBed(t, nil)
 	for i := range 9 {
-		b.apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: machine(), Scored: true})
+		b.Apply(&cluster.NodeUp{Name: numbered(i + 1), Inventory: machine(), Scored: true})
 	}
 	var s Scheduler
 	large := func(want string) {
 		t.Helper()
-		id := b.submit(ask(t, "-N8"))
-		snap := b.s.Snapshot()
-		got, full := s.Schedule(snap, b.now), Schedule(snap, b.now)
+		id := b.Submit(ask(t, "-N8"))
+		snap := b.S.Snapshot()
+		got, full := s.Schedule(snap, b.Now), Schedule(snap, b.Now)
 		if len(got) != 1 || len(full) != 1 || got[0].Start == nil || words(nodesOf(got[0].Start)) != want || words(nodesOf(full[0].Start)) != want {
 			t.Errorf("it decides %v, a full pass %v, want %s", dump(got), dump(full), want)
 		}
-		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
-		s.Schedule(b.s.Snapshot(), b.now)
+		b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		s.Schedule(b.S.Snapshot(), b.Now)
 	}
 	large("n1 n2 n3 n4 n5 n6 n7 n8")
 	for range 3 { // jobs could not be started there
-		id := b.submit(ask(t, "-N1 -wn1"))
-		b.scheduleAll()
-		n, _ := b.s.Node("n1")
-		j, _ := b.s.Job(id)
-		b.apply(&cluster.Report{
+		id := b.Submit(ask(t, "-N1 -wn1"))
+		b.ScheduleAll()
+		n, _ := b.S.Node("n1")
+		j, _ := b.S.Job(id)
+		b.Apply(&cluster.Report{
 			Node: "n1", Seq: n.ReportSeq + 1,
 			Updates: []cluster.Update{{Kind: cluster.LaunchFailed, Job: id, Attempt: j.Attempt}},
 		})
-		b.apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
-		s.Schedule(b.s.Snapshot(), b.now)
+		b.Apply(&cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		s.Schedule(b.S.Snapshot(), b.Now)
 	}
-	if n, _ := b.s.Node("n1"); !n.Shaky(b.now) {
+	if n, _ := b.S.Node("n1"); !n.Shaky(b.Now) {
 		t.Fatal("n1 has had no trouble")
 	}
 	large("n2 n3 n4 n5 n6 n7 n8 n9")
-	b.now = b.now.Add(24 * time.Hour)
+	b.Now = b.Now.Add(24 * time.Hour)
 	large("n1 n2 n3 n4 n5 n6 n7 n8")
 }

@@ -102,10 +102,10 @@ func (c *Client) perform(n *node, a action, now time.Time) {
 	case batchOver:
 		c.batchOver(n, h)
 	case finished:
-		h.launch.to(clean)
 		if u, ok := c.batchEnd(h); ok {
 			say(u)
 		}
+		h.launch.to(clean)
 		u := c.update(h, cluster.NodeDone)
 		if st := c.script(h, epilogStep); st != nil && !st.Succeeded() {
 			c.slog.Error("the epilog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())

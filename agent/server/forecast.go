@@ -7,6 +7,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched"
+	"dev.muster/sched/explain"
 )
 
 // forecastAge is how old a forecast for lists may be: it costs as much as a cycle, and many may ask.
@@ -67,7 +68,7 @@ func (s *Server) changes(snap *cluster.Snapshot, who api.Caller, j *cluster.Job,
 	s.fore.mu.Lock()
 	defer s.fore.mu.Unlock()
 	may := func(p *cluster.Partition) bool { return !p.Hidden && inGroups(p, j.Spec) }
-	for _, c := range sched.Changes(snap, now, j.ID, may) {
+	for _, c := range explain.Changes(snap, now, j.ID, may) {
 		out = append(out, api.Change{
 			Change: c.Text, Hint: c.Hint, StartsAt: c.At, Now: !c.At.After(now), Nodes: c.Nodes(),
 		})

@@ -12,7 +12,7 @@ import (
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/sched"
+	"dev.muster/sched/explain"
 )
 
 // maxWaitHold bounds one waiting call; callers ask again.
@@ -443,7 +443,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(firstTask(a), firstTask(b)))
 	})
 	j, now := jobs[0], time.Now()
-	e := sched.Explain(snap, now, j.ID)
+	e := explain.Job(snap, now, j.ID)
 	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes}
 	if j.Het == nil { // the components of one are explained with its leader
 		out.Others = slices.DeleteFunc(jobs[1:], func(o *cluster.Job) bool { return o.Phase != cluster.Pending })

@@ -17,7 +17,7 @@ import (
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/sched"
+	"dev.muster/sched/explain"
 	"dev.muster/ui"
 	"dev.muster/ui/forms"
 	"dev.muster/ui/session"
@@ -110,7 +110,7 @@ type pages struct {
 	past     pastJobs
 	curves   curves
 	hardware *later[*ui.CurveSet]
-	starts   *later[sched.Explanation]
+	starts   *later[explain.Explanation]
 	moment   moment
 }
 
@@ -121,7 +121,7 @@ func New(cfg Config) http.Handler {
 
 func newPages(cfg Config) *pages {
 	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
-		starts: newLater[sched.Explanation](startsAge, startsStale)}
+		starts: newLater[explain.Explanation](startsAge, startsStale)}
 }
 
 // handler is the table of paths.

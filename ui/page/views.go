@@ -16,7 +16,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
-	"dev.muster/sched"
+	"dev.muster/sched/explain"
 	"dev.muster/ui"
 )
 
@@ -236,14 +236,14 @@ func span(d time.Duration) string {
 
 // waits fills in why a job waits, and when and where it is planned to start.
 func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j *cluster.Job, now time.Time) {
-	e := sched.Causes(sees.Snap, now, j.ID)
+	e := explain.Causes(sees.Snap, now, j.ID)
 	if len(e.Causes) == 0 {
 		return
 	}
 	// What is foretold of a job deep in the queue takes as long as a pass.
 	key := fmt.Sprintf("%d %d %v", j.ID, j.Held, j.Limit)
-	then, ok := s.starts.of(ctx, key, func(context.Context) (sched.Explanation, error) {
-		return sched.Foretell(sees.Snap, now, j.ID), nil
+	then, ok := s.starts.of(ctx, key, func(context.Context) (explain.Explanation, error) {
+		return explain.Foretell(sees.Snap, now, j.ID), nil
 	})
 	for _, c := range e.Causes {
 		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
@@ -262,7 +262,7 @@ func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j 
 const maxHolders = 5
 
 // holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
-func holderRows(sees visibility.Scope, list []sched.Holder) (out []ui.Row) {
+func holderRows(sees visibility.Scope, list []explain.Holder) (out []ui.Row) {
 	for _, h := range list[max(len(list)-maxHolders, 0):] {
 		row := ui.Row{Name: "another user",
 			Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}

@@ -1,0 +1,105 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dev.muster/cluster"
+	"dev.muster/sched"
+	"dev.muster/sched/place"
+)
+
+// What is told of other jobs and of reservations that keep a job from nodes.
+
+// explainCompleting explains that completing jobs are waited for, in the partition or in one that shares nodes with it.
+func (e *Explanation) explainCompleting(q *sched.Inquiry, cfg *cluster.Config, p *cluster.Partition) {
+	own, j := q.Completing(p)
+	if j == nil {
+		return
+	}
+	what := "nothing starts in partition " + p.Name
+	if own != p {
+		what = fmt.Sprintf("nothing starts on nodes of partition %s that are of partition %s too", p.Name, own.Name)
+	}
+	if cfg.CompleteLocal {
+		what += " (reduce_completing_frag)"
+	}
+	e.addCause("None", fmt.Sprintf("scontrol show job %d", j.ID),
+		"%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
+		what, int(cfg.CompleteWait.Seconds()), j.ID, j.Spec.User, cfg.SettlesUntil(j).Format(time.DateTime))
+}
+
+// explainPreemption explains who leaves for a job, whom it lets go first, and why it makes nobody leave now.
+func (e *Explanation) explainPreemption(q *sched.Inquiry, s *cluster.Snapshot, now time.Time, j *cluster.Job) {
+	leaving, ok := q.Leaving()
+	if !ok {
+		return
+	}
+	if s.Yields(j, now) {
+		e.addCause(cluster.WaitPriority, "", "it made room for job %d, which goes first", j.Preempt.By)
+	}
+	j = q.Leader() // others leave for all of a heterogeneous job
+	var ids []string
+	for _, v := range leaving {
+		ids = append(ids, fmt.Sprint(v.ID))
+	}
+	if ids != nil {
+		e.addCause(cluster.WaitResources, "", "%s to leave for it: %s", place.Count(len(ids), "job is", "jobs are"),
+			strings.Join(ids, ", "))
+	}
+	if next := j.Evicted.Next(); next.After(now) && ids == nil {
+		e.addCause(cluster.WaitResources, "",
+			"it has made others leave %s, last at %s, and did not stay running: it may again from %s on",
+			place.Count(j.Evicted.Count, "time", "times"), j.Evicted.Last.Format(time.DateTime),
+			next.Format(time.DateTime))
+	}
+}
+
+// explainNoReservation explains that none of the reservations that a job asks for is in force.
+func (e *Explanation) explainNoReservation(s *cluster.Snapshot, j *cluster.Job) {
+	for _, name := range j.Spec.ResvNames() {
+		switch r, ok := s.Reservation(name); {
+		case !ok:
+			e.addCause(cluster.WaitReservation, updateHint([]*cluster.Job{j}, "reservationname="),
+				"reservation %s does not exist any more", name)
+		case !r.Allows(j.Spec):
+			e.addCause(cluster.WaitReservation, "", "reservation %s is not for user %s and account %s", name,
+				j.Spec.User, j.Spec.Account)
+		default:
+			e.addCause(cluster.WaitReservation, "", "reservation %s begins at %s", name, r.Start.Format(time.DateTime))
+		}
+	}
+}
+
+// explainReserved explains which reservations keep a job from nodes that are free, and what would help.
+func (e *Explanation) explainReserved(a *sched.Prospect, s *cluster.Snapshot, now time.Time, j *cluster.Job) {
+	for _, r := range a.InTheWay() {
+		hint := ""
+		if left := r.Start.Sub(now).Truncate(time.Minute); left > 0 {
+			hint = updateHint(a.Detained(r), fmt.Sprintf("timelimit=%d", int(left.Minutes())))
+		} else if r.MaxStartDelay > 0 {
+			hint = fmt.Sprintf("sbatch --signal=R:SIGNAL@%d or less: "+
+				"it may run there until a job of the reservation wants its nodes",
+				int(r.MaxStartDelay.Seconds()))
+		}
+		e.addCause(cluster.WaitNodeNotAvail, hint,
+			"reservation %s%s has %s from %s to %s, and the job may run until %s",
+			r.Name, map[bool]string{true: ", for maintenance,"}[r.Flags&cluster.ResvMaint != 0],
+			amountText(s, r), r.Start.Format(time.DateTime), r.End.Format(time.DateTime),
+			sched.EndOf(now, j.Limit).Format(time.DateTime))
+	}
+}
+
+// amountText says how much a reservation has.
+func amountText(s *cluster.Snapshot, r *cluster.Reservation) string {
+	text := place.Count(len(s.Reserved(r)), "node", "nodes")
+	if r.CPUs == nil {
+		return text
+	}
+	n := 0
+	for _, ids := range r.CPUs {
+		n += ids.Len()
+	}
+	return place.Count(n, "CPU", "CPUs") + " of " + text
+}

@@ -1,0 +1,243 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dev.muster/cluster"
+)
+
+// What nodes lack that are in service, and on which a job does not fit.
+
+// lack is one of the things that keep a task off a node.
+type lack struct {
+	text string                       // of the nodes that it keeps off
+	left func(wanting, *NodeFree) int // how much of it a node has left; nil: it is no amount
+	unit string                       // of that
+}
+
+// The lacks, as they are told.
+var (
+	lackReserved = &lack{text: "reserved for others, or not of its reservation"}
+	lackExcluded = &lack{text: "excluded"}
+	lackMake     = &lack{text: "of another make or feature"}
+	lackCompany  = &lack{text: "with jobs of other users"}
+	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
+	lackCPUs     = &lack{"short of CPUs", func(_ wanting, free *NodeFree) int { return free.wholeCPUs }, ""}
+	lackSockets  = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
+	lackGPUType  = &lack{text: "without such GPUs"}
+	lackGPUs     = &lack{"short of GPUs", wanting.fewestGPUsLeft, ""}
+	lackMemory   = &lack{"short of memory", func(_ wanting, free *NodeFree) int { return int(free.mem) }, " MB"}
+	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets,
+		lackGPUType, lackGPUs, lackMemory}
+)
+
+// wanting is a demand that asks what nodes lack.
+type wanting struct{ *Demand }
+
+// Shortage is the shortage of a free set of the nodes that are in service.
+func (d *Demand) Shortage(fs *FreeSet, away Exclusion) string {
+	return wanting{d}.shortageOf(fs, away, " in service")
+}
+
+// shortageOf tells on how many nodes of a free set there is room, beside what the job must keep off, and what the
+// others lack.
+func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
+	room := 0
+	tasks := 0
+	nodes := 0
+	lacking := map[*lack]int{}
+	most := map[*lack]int{}
+	for _, i := range fs.Members(d.part) {
+		nodes++
+		if away.Nodes.Has(i) {
+			lacking[lackReserved]++
+			continue
+		}
+		free := away.CPUs.without(int32(i), &fs.nodes[i])
+		if n := d.tasksOnAny(free); n > 0 {
+			room++
+			tasks += n
+			continue
+		}
+		l := d.firstLack(free)
+		lacking[l]++
+		if l.left != nil {
+			most[l] = max(most[l], l.left(d, free))
+		}
+	}
+	text := fmt.Sprintf("it wants %s with %s of %s each", Count(d.MinNodes, "node", "nodes"),
+		Count(d.tasks, "task", "tasks"), Count(d.cpusPerTask, "CPU", "CPUs"))
+	if g := gpuText(d.Demand); g != "" {
+		text += " and " + g
+	}
+	text += memText(d.Demand) + fmt.Sprintf("; of %s%s ", Count(nodes, "node", "nodes"), which)
+	if room == 0 {
+		text += "none has room"
+	} else {
+		text += fmt.Sprintf("%s room (for %s)", Count(room, "has", "have"), Count(min(tasks, 1<<30), "task", "tasks"))
+	}
+	if room >= d.MinNodes && tasks >= d.tasks && away.None() {
+		if how := arrangement(d.Demand, fs); how != "" {
+			text += ", which do not lie as " + how + " wants"
+		}
+	}
+	for _, l := range lacks {
+		if lacking[l] == 0 {
+			continue
+		}
+		text += fmt.Sprintf(", %d %s", lacking[l], l.text)
+		if l.left != nil {
+			text += fmt.Sprintf(" (%d%s free at most)", most[l], l.unit)
+		}
+	}
+	return text
+}
+
+// arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.
+func arrangement(d *Demand, fs *FreeSet) string {
+	var out []string
+	for _, o := range []struct {
+		asked bool
+		name  string
+	}{
+		{d.contiguous, "--contiguous"},
+		{d.Switches > 0, fmt.Sprintf("--switches=%d", d.Switches)},
+		{d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
+		{fs.topology.blocks != nil && d.MinNodes > 1, "topology/block"},
+		{fs.topology.levels != nil && d.MinNodes > 1 && d.Switches == 0, "topology/tree"},
+	} {
+		if o.asked {
+			out = append(out, o.name)
+		}
+	}
+	return strings.Join(out, " and ")
+}
+
+func memText(d *Demand) string {
+	switch {
+	case !d.memAlloc:
+		return ""
+	case d.mem.Per == cluster.MemPerNode && d.mem.MB == 0:
+		return ", with all memory of a node"
+	case d.mem.MB == 0:
+		return ""
+	}
+	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
+}
+
+func gpuText(d *Demand) string {
+	var parts []string
+	add := func(list []cluster.GRES, per string) {
+		for _, g := range list {
+			parts = append(parts, fmt.Sprintf("%s %s", Count(int(g.Count), strings.TrimSpace(g.Type+" GPU"),
+				strings.TrimSpace(g.Type+" GPUs")), per))
+		}
+	}
+	add(d.gpuNode, "a node")
+	add(d.gpuTask, "a task")
+	add(d.gpuJob, "in all")
+	return strings.Join(parts, ", ")
+}
+
+// keepers are the things that may keep a task off a node, in the order in which they are looked for.
+var keepers = [...]struct {
+	lack  *lack
+	keeps func(wanting, *NodeFree) bool
+}{
+	{lackExcluded, func(d wanting, free *NodeFree) bool { return d.isExcluded(free.node) }},
+	{lackMemory, wanting.exceedsMemory},
+	{lackMake, func(d wanting, free *NodeFree) bool { return !d.mayUse(free.node) }},
+	{lackCompany, func(d wanting, free *NodeFree) bool { return d.hasOthers(free) }},
+	{lackWhole, func(d wanting, free *NodeFree) bool { return d.exclusive && free.busy }},
+	{lackCPUs, func(d wanting, free *NodeFree) bool { return free.wholeCPUs < d.cpusOfFewest(free) }},
+	{lackMemory, wanting.lacksMemory},
+	{lackSockets, wanting.lacksSockets},
+	{lackGPUType, func(d wanting, free *NodeFree) bool { return !d.hasGPUTypes(free.node) }},
+}
+
+// firstLack names the first thing that keeps a task off the node.
+func (d wanting) firstLack(free *NodeFree) *lack {
+	for _, k := range keepers {
+		if k.keeps(d, free) {
+			return k.lack
+		}
+	}
+	return lackGPUs
+}
+
+// exceedsMemory reports whether the job asks for more memory than the node has.
+func (d wanting) exceedsMemory(free *NodeFree) bool {
+	return d.mem.Per == cluster.MemPerNode && d.mem.MB > free.node.Inventory.MemMB
+}
+
+// lacksMemory reports whether there is not enough memory for one task.
+func (d wanting) lacksMemory(free *NodeFree) bool {
+	return d.cpusByMem(free, free.wholeCPUs) < max(d.minCPUs, d.cpusPerTask)
+}
+
+// cpusOfFewest is how many CPUs the fewest tasks take that make a node useful.
+func (d wanting) cpusOfFewest(free *NodeFree) int {
+	least := d.leastCPUs(free)
+	if d.overcommit {
+		return least
+	}
+	return max(least, max(d.cpusPerTask, 1)*d.leastTasksOnNode())
+}
+
+// lacksSockets reports whether so few tasks may be on each socket that the node is of no use.
+func (d wanting) lacksSockets(free *NodeFree) bool {
+	if d.tasksPerSocket == 0 {
+		return false
+	}
+	return d.tasksBySocket(free, d.cpusPerTaskOn(&free.node.Inventory)) < d.leastTasksOnNode()
+}
+
+// leastTasksOnNode is how many tasks a node must hold to be of use.
+func (d wanting) leastTasksOnNode() int {
+	if d.oneNode {
+		return d.tasks
+	}
+	return max(min(d.tasksPerNode, d.tasks), 1)
+}
+
+// gpusAsked lists the GPUs that are asked for, by type.
+func (d wanting) gpusAsked() []cluster.GRES {
+	return slices.Concat(d.gpuNode, d.gpuTask, d.gpuSocket, d.gpuJob)
+}
+
+// hasGPUTypes reports whether a node has GPUs of the types that are asked for, however many.
+func (d wanting) hasGPUTypes(n *cluster.Node) bool {
+	return !slices.ContainsFunc(d.gpusAsked(), func(g cluster.GRES) bool {
+		return countGPUsOf(n, g.Type,
+			n.Inventory.Devices()) == 0
+	})
+}
+
+// fewestGPUsLeft is how many GPUs a node has left of the type of which it has the fewest of those that are asked for.
+func (d wanting) fewestGPUsLeft(free *NodeFree) int {
+	least := free.gpuCount
+	for _, g := range d.gpusAsked() {
+		least = min(least, countGPUsOf(free.node, g.Type, free.gpus))
+	}
+	return least
+}
+
+// countGPUsOf counts those of some GPUs of a node that are of a type, "" any.
+func countGPUsOf(n *cluster.Node, kind string, of cluster.IDSet) (count int) {
+	for _, g := range n.Inventory.GPUs {
+		if of.Has(g.Index) && (kind == "" || strings.EqualFold(kind, g.Type)) {
+			count++
+		}
+	}
+	return count
+}
+
+// Count says how many there are of something: 1 node, 2 nodes.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
