@@ -202,21 +202,28 @@ func install(c *cli.Context, role string) error {
 	if len(join) == 0 && from != "" {
 		join = []string{from}
 	}
-	founds := role == packaging.Server && token == "" && len(c.StringSlice("join")) == 0 && from == ""
+	alone := token == "" && len(c.StringSlice("join")) == 0 && from == ""
+	founds := !member && alone && role == packaging.Server
 	i.Member = func() bool { return member }
-	if !member && !founds && i.Root == "" {
+	switch {
+	case member:
+	case founds:
+		bind := cmp.Or(c.String("bind"), ":"+agent.DefaultPort)
+		i.Check = func() error { return checkPort(bind) }
+	case i.Root == "":
 		if err := joins(c, i, role, token, join); err != nil {
 			return err
 		}
-	}
-	if founds && !member {
-		bind := cmp.Or(c.String("bind"), ":"+agent.DefaultPort)
-		i.Check = func() error { return checkPort(bind) }
 	}
 	i.Ready = func(ctx context.Context) error { return ready(ctx, role) }
 	if err := i.Install(c.Context); err != nil {
 		return err
 	}
+	return sayInstalled(c, i, role, founds)
+}
+
+// sayInstalled tells what this machine has become, where muster runs by now.
+func sayInstalled(c *cli.Context, i *packaging.Installer, role string, founds bool) error {
 	if i.DryRun || i.Root != "" || i.NoStart || !i.Systemd {
 		return nil
 	}
@@ -225,7 +232,7 @@ func install(c *cli.Context, role string) error {
 		return err
 	}
 	fmt.Printf("muster: %s is in the cluster as a %s\n", name, role)
-	if founds && !member {
+	if founds {
 		return printTokens(c.Context, c.Bool("and-client"))
 	}
 	return nil

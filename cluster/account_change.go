@@ -326,24 +326,8 @@ func (c *Change) checkAssoc(t *tx, a *Association) error {
 	if _, ok := t.accounts.Get(a.Account); !ok {
 		return Errorf(NotFound, ErrAccount, "there is no account %q", a.Account)
 	}
-	if a.User != "" {
-		if _, ok := t.users.Get(a.User); !ok {
-			return Errorf(NotFound, ErrUser, "there is no user %q", a.User)
-		}
-		above, ok := t.AssocOf(a.Account, "", "")
-		if !ok {
-			return Errorf(NotFound, ErrAccount, "account %q has no association", a.Account)
-		}
-		a.Parent = above.ID
-	} else if a.Account != RootName {
-		if a.Parent == 0 {
-			a.Parent = 1
-		}
-		for above := range t.Line(a.Parent) {
-			if above.Account == a.Account {
-				return Errorf(Invalid, ErrAccount, "account %s can not be below itself", a.Account)
-			}
-		}
+	if err := findParent(t, a); err != nil {
+		return err
 	}
 	root := a.Account == RootName && a.User == ""
 	if above, ok := t.assocs.Get(a.Parent); !root && (!ok || above.User != "") {
@@ -356,6 +340,34 @@ func (c *Change) checkAssoc(t *tx, a *Association) error {
 	}
 	if a.Shares < ShareParent {
 		return Errorf(Invalid, ErrAccount, "%d is not a number of shares", a.Shares)
+	}
+	return nil
+}
+
+// findParent finds what an association is below: a user's is below the account's, and an account that names none is
+// below root.
+func findParent(t *tx, a *Association) error {
+	if a.User != "" {
+		if _, ok := t.users.Get(a.User); !ok {
+			return Errorf(NotFound, ErrUser, "there is no user %q", a.User)
+		}
+		above, ok := t.AssocOf(a.Account, "", "")
+		if !ok {
+			return Errorf(NotFound, ErrAccount, "account %q has no association", a.Account)
+		}
+		a.Parent = above.ID
+		return nil
+	}
+	if a.Account == RootName {
+		return nil
+	}
+	if a.Parent == 0 {
+		a.Parent = 1
+	}
+	for above := range t.Line(a.Parent) {
+		if above.Account == a.Account {
+			return Errorf(Invalid, ErrAccount, "account %s can not be below itself", a.Account)
+		}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (t *tx) accrueMore() {
 			for _, b := range bounds {
 				growing[b.scope]++
 			}
-		case j.Held == NotHeld && !j.Eligible.IsZero() && !j.Eligible.After(t.at):
+		case j.Held == NotHeld && hasCome(j.Eligible, t.at):
 			list = append(list, candidate{j, bounds})
 		}
 	}

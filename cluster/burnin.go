@@ -84,14 +84,7 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	for _, p := range c.Parts {
 		test := p.Tests[0]
 		test.At, test.Node = t.at, c.Node
-		p.Tests = []PartTest{test}
-		if before, ok := t.tested.Get(p.ID); ok {
-			past := before.Tests
-			if past[0].Job == test.Job && past[0].Node == test.Node && test.Job != 0 {
-				past = past[1:] // told again, or the job was begun again
-			}
-			p.Tests = append(p.Tests, past[:min(len(past), keptPartTests-1)]...)
-		}
+		p.Tests = append([]PartTest{test}, pastTests(t, p.ID, &test)...)
 		t.putTested(p.ID, &p)
 		if test.Verdict == BurninFailed {
 			list = append(list, p.fault(test.Text))
@@ -102,6 +95,19 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	return nil, nil
+}
+
+// pastTests are those of a part that are kept beside a new one.
+func pastTests(t *tx, part string, now *PartTest) []PartTest {
+	before, ok := t.tested.Get(part)
+	if !ok {
+		return nil
+	}
+	past := before.Tests
+	if past[0].Job == now.Job && past[0].Node == now.Node && now.Job != 0 {
+		past = past[1:] // told again, or the job was begun again
+	}
+	return past[:min(len(past), keptPartTests-1)]
 }
 
 // check refuses what does not name its parts or is too much.
@@ -142,7 +148,12 @@ func (p *TestedPart) fault(evidence string) Fault {
 // number; all if nothing is named.
 func (t *tables) Tested(names []string) (out []*TestedPart) {
 	for p := range valuesOf(t.tested) {
-		if len(names) == 0 || slices.Contains(names, p.ID) || slices.Contains(names, string(p.Tests[0].Node)) || p.Serial != "" && slices.Contains(names, p.Serial) {
+		own := []string{p.ID, string(p.Tests[0].Node)}
+		if p.Serial != "" {
+			own = append(own, p.Serial)
+		}
+		named := func(name string) bool { return slices.Contains(own, name) }
+		if len(names) == 0 || slices.ContainsFunc(names, named) {
 			out = append(out, p)
 		}
 	}

@@ -58,14 +58,49 @@ func (s *Snapshot) Since(m Moment) ([]StateChange, bool) {
 // hosts reports whether a node is to jobs what it was before: they may use it or not, and their
 // shares of the cluster are of it or not.
 func (n *Node) hosts(old *Node) bool {
+	if n.standing() != old.standing() {
+		return false
+	}
 	a, b := &n.Inventory, &old.Inventory
-	return n.Usable() == old.Usable() && n.counts() == old.counts() && n.Off() == old.Off() && n.Order == old.Order &&
-		a.CPUs == b.CPUs && a.MemMB == b.MemMB && a.TmpMB == b.TmpMB &&
-		a.Sockets == b.Sockets && a.CoresPerSocket == b.CoresPerSocket && a.ThreadsPerCore == b.ThreadsPerCore && a.Weight == b.Weight &&
-		slices.Equal(a.Features, b.Features) && a.SpecMemMB == b.SpecMemMB && a.SpecCPUs.Equal(b.SpecCPUs) &&
-		len(a.GPUs) == len(b.GPUs) && (len(a.GPUs) == 0 || &a.GPUs[0] == &b.GPUs[0]) && // a list is never changed in place
-		n.Trouble == old.Trouble && slices.Equal(a.Faults, b.Faults) && // by which large jobs avoid it
-		a.Topology == b.Topology && (sameList(a.NICs, b.NICs) || n.leafGroup() == old.leafGroup())
+	if !a.SpecCPUs.Equal(b.SpecCPUs) || !sameList(a.GPUs, b.GPUs) {
+		return false
+	}
+	if !slices.Equal(a.Features, b.Features) || !slices.Equal(a.Faults, b.Faults) {
+		return false
+	}
+	return sameList(a.NICs, b.NICs) || n.leafGroup() == old.leafGroup()
+}
+
+// nodeStanding is what of a node, besides lists, makes a difference to jobs.
+type nodeStanding struct {
+	usable   bool
+	counts   bool
+	off      bool
+	order    int
+	weight   int
+	shape    [4]int // sockets, cores, threads, CPUs
+	mem      MemMB
+	spec     MemMB
+	tmp      int64
+	topology string
+	trouble  *FailureScore // by which large jobs avoid it
+}
+
+func (n *Node) standing() nodeStanding {
+	inv := &n.Inventory
+	return nodeStanding{
+		usable:   n.Usable(),
+		counts:   n.counts(),
+		off:      n.Off(),
+		order:    n.Order,
+		weight:   inv.Weight,
+		shape:    [...]int{inv.Sockets, inv.CoresPerSocket, inv.ThreadsPerCore, inv.CPUs},
+		mem:      inv.MemMB,
+		spec:     inv.SpecMemMB,
+		tmp:      inv.TmpMB,
+		topology: inv.Topology,
+		trouble:  n.Trouble,
+	}
 }
 
 // Place is a pending record's place in the queue.

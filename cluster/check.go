@@ -188,23 +188,41 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	if p != nil && p.MaxMem.MB > 0 {
 		most, whose = p.MaxMem, "partition "+p.Name
 	}
-	m := &spec.Mem
-	task := max(spec.CPUsPerTask, 1)
-	switch {
-	case most.MB == 0 || m.MB == 0:
-	case most.Per == MemPerNode && m.Per == MemPerNode && m.MB > most.MB:
-		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most.MB, m.MB)
-	case most.Per == MemPerNode && m.Per == MemPerCPU && m.MB*MemMB(task) > most.MB: // one task is on some node
-		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), "+
-			"which is too little for a task of %d CPUs with %d MB each", whose, most.MB, task, m.MB)
-	case most.Per == MemPerCPU && m.Per == MemPerNode:
-		spec.MinCPUs = max(spec.MinCPUs, int(upTo(m.MB, most.MB)))
-	case most.Per == MemPerCPU && m.Per == MemPerCPU && m.MB > most.MB:
-		times := upTo(m.MB, most.MB)
-		spec.CPUsPerTask = task * int(times)
-		m.MB = upTo(m.MB, times)
+	if most.MB == 0 || spec.Mem.MB == 0 {
+		return nil
+	}
+	switch most.Per {
+	case MemPerNode:
+		return spec.within(most.MB, whose)
+	case MemPerCPU:
+		spec.takeCPUs(most.MB)
 	}
 	return nil
+}
+
+// within refuses a job that asks for more memory of a node than it gets.
+func (s *JobSpec) within(most MemMB, whose string) error {
+	task := max(s.CPUsPerTask, 1)
+	switch m := s.Mem; {
+	case m.Per == MemPerNode && m.MB > most:
+		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most, m.MB)
+	case m.Per == MemPerCPU && m.MB*MemMB(task) > most: // one task is on some node
+		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), "+
+			"which is too little for a task of %d CPUs with %d MB each", whose, most, task, m.MB)
+	}
+	return nil
+}
+
+// takeCPUs has a job take so many CPUs that none comes with more memory than it may.
+func (s *JobSpec) takeCPUs(most MemMB) {
+	switch m := &s.Mem; {
+	case m.Per == MemPerNode:
+		s.MinCPUs = max(s.MinCPUs, int(upTo(m.MB, most)))
+	case m.Per == MemPerCPU && m.MB > most:
+		times := upTo(m.MB, most)
+		s.CPUsPerTask = max(s.CPUsPerTask, 1) * int(times)
+		m.MB = upTo(m.MB, times)
+	}
 }
 
 // upTo is how many parts of a size make an amount.

@@ -160,8 +160,9 @@ func (c *Config) Same(o *Config) (bool, error) {
 
 // splice is how one gets from a field's new value to the old one.
 func splice(old, now wire.RawMessage) Splice {
-	var a, b []wire.RawMessage
-	if len(old) == 0 || len(now) == 0 || old[0] != '[' || now[0] != '[' || wire.Unmarshal(old, &a) != nil || wire.Unmarshal(now, &b) != nil {
+	a, isList := listIn(old)
+	b, areLists := listIn(now)
+	if !isList || !areLists {
 		return Splice{Len: -1, Old: old}
 	}
 	from := 0
@@ -177,6 +178,14 @@ func splice(old, now wire.RawMessage) Splice {
 		return Splice{Len: -1, Old: old}
 	}
 	return Splice{From: from, Len: len(b) - from - end, Old: part}
+}
+
+// listIn are the values of a list.
+func listIn(text wire.RawMessage) (list []wire.RawMessage, ok bool) {
+	if len(text) == 0 || text[0] != '[' {
+		return nil, false
+	}
+	return list, wire.Unmarshal(text, &list) == nil
 }
 
 // restore puts a field's older value into the fields of a configuration.

@@ -24,7 +24,7 @@ const maxSignals = 32
 func (t *tables) Find(r Ref) []*Job {
 	var out []*Job
 	for m := range t.Members(r.Job) {
-		if r.Tasks.Empty() || r.Tasks.Has(m.Task) || !m.Tasks.Intersect(r.Tasks).Empty() {
+		if r.takes(m) {
 			out = append(out, m)
 		}
 	}
@@ -32,10 +32,11 @@ func (t *tables) Find(r Ref) []*Job {
 		return out
 	}
 	j, ok := t.jobs.Get(r.Job)
+	alone := ok && (j.Het == nil || j.Follows())
 	switch {
-	case !ok || r.Part > 0 && (j.Het == nil || j.Follows()):
+	case !ok, alone && r.Part > 0:
 		return nil
-	case j.Het == nil || j.Follows():
+	case alone:
 		return []*Job{j}
 	}
 	out = t.Components(j)
@@ -43,6 +44,11 @@ func (t *tables) Find(r Ref) []*Job {
 		out = slices.DeleteFunc(out, func(o *Job) bool { return o.Het.Offset != r.Part-1 })
 	}
 	return out
+}
+
+// takes reports whether some of a record's tasks are meant.
+func (r Ref) takes(j *Job) bool {
+	return r.Tasks.Empty() || r.Tasks.Has(j.Task) || !j.Tasks.Intersect(r.Tasks).Empty()
 }
 
 // records resolves a reference, checks that the caller may act, and splits array records of
@@ -143,17 +149,22 @@ func (c *Cancel) apply(t *tx) (any, error) {
 			return nil, err
 		}
 		t.putJob(&n)
-		if n.Phase == Ended {
-			t.ended(&n)
-		} else {
-			t.tell(&n)
-		}
+		tellEnd(t, &n)
 		done = append(done, n.ID)
 	}
 	if len(done) == 0 {
 		return nil, Errorf(Conflict, ErrFinished, "job %d has ended already", c.Ref.Job)
 	}
 	return done, nil
+}
+
+// tellEnd tells of a job that was to end, and may have ended by that.
+func tellEnd(t *tx, j *Job) {
+	if j.Phase == Ended {
+		t.ended(j)
+		return
+	}
+	t.tell(j)
 }
 
 // cancelOne ends a job, which is a copy, or has the cluster end it that holds it.
@@ -348,23 +359,12 @@ func (c *Requeue) apply(t *tx) (any, error) {
 		switch {
 		case j.Spec.Kind != Batch:
 			return nil, Errorf(Invalid, ErrBatchOnly, "job %d is not a batch job", j.ID)
-		case j.Phase == Pending && c.Hold:
-			n := *j
-			t.setHold(&n, HeldUser)
-			t.putJob(&n)
-			continue
-		case j.Phase == Pending && len(jobs) > 1 && (j.Het == nil || jobs[0].Phase != Pending):
-			continue // the rest of an array
-		case j.Phase == Pending && j.Spec.Cron != nil: // its next run is left out
-			n := *j
-			waitsForTime(t, &n, later(j.Spec.Begin, t.at))
-			t.evaluate(&n)
-			t.putJob(&n)
-			t.tell(&n)
-			continue
 		case j.Phase == Pending:
-			return nil, Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
-		case j.Spec.Requeue != nil && !*j.Spec.Requeue:
+			if err := c.waiting(t, j, jobs); err != nil {
+				return nil, err
+			}
+			continue
+		case !j.requeuable():
 			return nil, Errorf(Denied, ErrDisabled, "job %d was submitted with --no-requeue", j.ID)
 		}
 		n := *j
@@ -378,6 +378,25 @@ func (c *Requeue) apply(t *tx) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// waiting does what can be done to one of the jobs that waits: it is held, or its next run is left out.
+func (c *Requeue) waiting(t *tx, j *Job, jobs []*Job) error {
+	n := *j
+	switch {
+	case c.Hold:
+		t.setHold(&n, HeldUser)
+		t.putJob(&n)
+	case len(jobs) > 1 && (j.Het == nil || jobs[0].Phase != Pending): // the rest of an array
+	case j.Spec.Cron != nil:
+		waitsForTime(t, &n, later(j.Spec.Begin, t.at))
+		t.evaluate(&n)
+		t.putJob(&n)
+		t.tell(&n)
+	default:
+		return Errorf(Conflict, ErrPending, "job %d is pending already", j.ID)
+	}
+	return nil
 }
 
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
@@ -455,32 +474,38 @@ func (c *Suspend) apply(t *tx) (any, error) {
 	}
 	for _, j := range jobs {
 		n := *j
-		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && (c.Resume && !n.suspended() || !c.Resume && !n.suspendable()) {
+		may := n.suspendable()
+		if c.Resume {
+			may = n.suspended()
+		}
+		if others := len(jobs) > 1 && (j.Het == nil || j.Follows()); others && !may {
 			continue // another task of the array is meant
 		}
-		if n.Phase == Pending {
-			return nil, Errorf(Conflict, ErrPending, "job %d is pending, and has nothing to stop", n.ID)
-		}
-		if n.Phase == Ended {
-			return nil, Errorf(Conflict, ErrFinished, "job %d has ended", n.ID)
-		}
-		if c.Resume {
-			if !n.suspended() {
-				return nil, Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)
-			}
-			if err := t.resume(&n); err != nil {
-				return nil, err
-			}
-		} else {
-			if !n.suspendable() {
-				return nil, Errorf(Conflict, ErrNotRunning, "job %d is not running", n.ID)
-			}
-			t.suspend(&n)
+		if err := c.one(t, &n, may); err != nil {
+			return nil, err
 		}
 		t.putJob(&n)
 		t.tell(&n)
 	}
 	return nil, nil
+}
+
+// one stops a job, which is a copy, or has it go on, if it may.
+func (c *Suspend) one(t *tx, n *Job, may bool) error {
+	switch {
+	case n.Phase == Pending:
+		return Errorf(Conflict, ErrPending, "job %d is pending, and has nothing to stop", n.ID)
+	case n.Phase == Ended:
+		return Errorf(Conflict, ErrFinished, "job %d has ended", n.ID)
+	case c.Resume && !may:
+		return Errorf(Conflict, ErrNotSuspended, "job %d is not suspended", n.ID)
+	case c.Resume:
+		return t.resume(n)
+	case !may:
+		return Errorf(Conflict, ErrNotRunning, "job %d is not running", n.ID)
+	}
+	t.suspend(n)
+	return nil
 }
 
 // suspend stops a job and frees its CPUs; one that waits for its turn is stopped already.

@@ -55,7 +55,8 @@ func coordinatesNone(t *tx, what string) error {
 func mayCoordinateAssoc(t *tx, a *Association, drop bool) error {
 	own, there := t.AssocOf(a.Account, "", "")
 	if t.Coordinates(t.by.User, a.Account) {
-		if a.User == "" && !drop && (!there || a.Parent != own.Parent) {
+		stays := there && a.Parent == own.Parent
+		if a.User == "" && !drop && !stays {
 			return coordinatesNone(t, "the place of account "+a.Account)
 		}
 		return nil
@@ -77,15 +78,23 @@ func mayCoordinateUser(t *tx, u *User, drop bool) error {
 		return Errorf(Denied, ErrAccess, "only operators may make or delete administrators")
 	}
 	if drop {
-		for a := range t.Assocs() {
-			if a.User == u.Name && !t.Coordinates(t.by.User, a.Account) {
-				return coordinatesNone(t, "user "+a.User+" of account "+a.Account)
-			}
-		}
+		return coordinatesAll(t, u.Name)
+	}
+	if !moves {
 		return nil
 	}
-	if moves && !(t.Coordinates(t.by.User, old.DefaultAccount) && t.Coordinates(t.by.User, u.DefaultAccount)) {
+	if !t.Coordinates(t.by.User, old.DefaultAccount) || !t.Coordinates(t.by.User, u.DefaultAccount) {
 		return coordinatesNone(t, "the default account of user "+u.Name)
+	}
+	return nil
+}
+
+// coordinatesAll refuses who does not coordinate all accounts of a user.
+func coordinatesAll(t *tx, user string) error {
+	for a := range t.Assocs() {
+		if a.User == user && !t.Coordinates(t.by.User, a.Account) {
+			return coordinatesNone(t, "user "+a.User+" of account "+a.Account)
+		}
 	}
 	return nil
 }

@@ -209,45 +209,52 @@ func (c *Expire) apply(t *tx) (any, error) {
 		if !ok || j.Phase >= Ending {
 			continue
 		}
-		n := *j
-		switch c.Why {
-		case EndTimeLimit:
-			if end := n.EndLimit(t.config); end.IsZero() || end.After(t.at) || n.Phase == Suspended || Configuring(&n) {
-				continue
-			}
-			t.end(&n, TimedOut, EndTimeLimit)
-		case EndPreempted:
-			if !n.Preempt.ends(t.at) {
-				continue
-			}
-			t.preempted(&n)
-		case EndLaunchFailure:
+		if c.Why == EndLaunchFailure {
+			n := *j
 			t.unconfirmed(&n)
 			continue
-		case EndDeadline:
-			if end := n.deadline(); end.IsZero() || end.After(t.at) {
-				continue
-			}
-			t.end(&n, DeadlineMissed, EndDeadline)
-		case WaitDependencyNever:
-			if n.Phase != Pending || !n.DependNever() {
-				continue
-			}
-			t.end(&n, Cancelled, c.Why)
-		default:
-			t.end(&n, Cancelled, c.Why)
 		}
-		t.putJob(&n)
-		if n.Phase == Ended {
-			t.ended(&n)
-		} else {
-			t.tell(&n)
-		}
-		if c.Why != EndTimeLimit || !n.Follows() || j.Phase == Starting { // a component has a time limit of its own
-			t.endRest(&n)
+		if c.holds(t, j) {
+			expire(t, j, c.Why)
 		}
 	}
 	return nil, nil
+}
+
+// holds reports whether the reason for which a job is to end is still one.
+func (c *Expire) holds(t *tx, j *Job) bool {
+	switch c.Why {
+	case EndTimeLimit:
+		return hasCome(j.EndLimit(t.config), t.at) && j.Phase != Suspended && !Configuring(j)
+	case EndPreempted:
+		return j.Preempt.ends(t.at)
+	case EndDeadline:
+		return hasCome(j.deadline(), t.at)
+	case WaitDependencyNever:
+		return j.Phase == Pending && j.DependNever()
+	}
+	return true
+}
+
+// expire ends a job that the clock ends.
+func expire(t *tx, j *Job, why Reason) {
+	n := *j
+	switch why {
+	case EndTimeLimit:
+		t.end(&n, TimedOut, EndTimeLimit)
+	case EndPreempted:
+		t.preempted(&n)
+	case EndDeadline:
+		t.end(&n, DeadlineMissed, EndDeadline)
+	default:
+		t.end(&n, Cancelled, why)
+	}
+	t.putJob(&n)
+	tellEnd(t, &n)
+	alone := why == EndTimeLimit && n.Follows() // a component has a time limit of its own
+	if !alone || j.Phase == Starting {
+		t.endRest(&n)
+	}
 }
 
 // Purge drops ended jobs and stored texts that nobody refers to from live state; history keeps the jobs.
@@ -291,53 +298,15 @@ const maxPurge = 4096
 
 // Due is what the clock alone demands at now.
 func Due(s *Snapshot, now time.Time) []Command {
-	var over, late, purge, leave, remind []JobID
-	s.timers.Scan(func(k timerKey) bool {
-		if k.at.After(now) || len(over)+len(late)+len(purge)+len(leave)+len(remind) >= maxPurge {
-			return false
-		}
-		j, _ := s.jobs.Get(k.id)
-		end := j.EndLimit(s.config)
-		switch {
-		case j.Phase == Ended:
-			purge = append(purge, j.ID)
-		case !j.deadline().IsZero() && !j.deadline().After(now):
-			late = append(late, j.ID)
-		case j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now):
-			leave = append(leave, j.ID)
-		case j.Phase != Pending && !end.IsZero() && !end.After(now) && !Configuring(j):
-			over = append(over, j.ID)
-		case j.Phase == Running && !j.nextNotice(s.config).IsZero() && !j.nextNotice(s.config).After(now):
-			remind = append(remind, j.ID)
-		}
-		return true
-	})
-	var out []Command
-	if over != nil {
-		out = append(out, &Expire{Jobs: over, Why: EndTimeLimit})
-	}
-	if late != nil {
-		out = append(out, &Expire{Jobs: late, Why: EndDeadline})
-	}
-	if leave != nil {
-		out = append(out, &Expire{Jobs: leave, Why: EndPreempted})
-	}
-	if remind != nil {
-		out = append(out, &Remind{Jobs: remind})
-	}
+	jobs := jobsDue(s, now)
+	out := jobs.commands()
 	out = append(out, cronDue(s, now)...)
 	if nevers := neverSatisfied(s); nevers != nil {
 		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})
 	}
-	var idle []BlobHash
-	s.idle.Scan(func(h BlobHash, b *Blob) bool {
-		if now.Sub(b.Added) >= idleBlobAge {
-			idle = append(idle, h)
-		}
-		return len(idle) < maxPurge
-	})
-	if purge != nil || idle != nil {
-		out = append(out, &Purge{Jobs: purge, Blobs: idle})
+	idle := idleBlobs(s, now)
+	if jobs.purge != nil || idle != nil {
+		out = append(out, &Purge{Jobs: jobs.purge, Blobs: idle})
 	}
 	programs, _ := triggersDue(&s.tables, now)
 	for _, c := range []Command{s.resvsDue(now), s.rebootsDue(now), s.turnsDue(now), programs} {
@@ -351,10 +320,83 @@ func Due(s *Snapshot, now time.Time) []Command {
 	if c, _ := s.retainDue(now); c != nil {
 		out = append(out, c)
 	}
-	if at := s.decayDue(); !at.IsZero() && !at.After(now) {
+	if hasCome(s.decayDue(), now) {
 		out = append(out, &Decay{})
 	}
 	return out
+}
+
+// dueJobs are the jobs of which the clock demands something, by what that is.
+type dueJobs struct {
+	over   []JobID // their time limit is reached
+	late   []JobID // their deadline is missed
+	leave  []JobID // they had a grace, and make room now
+	remind []JobID // their users are to be told how much of their time is over
+	purge  []JobID
+	count  int
+}
+
+// jobsDue lists them, as many as go into one command.
+func jobsDue(s *Snapshot, now time.Time) (due dueJobs) {
+	s.timers.Scan(func(k timerKey) bool {
+		if k.at.After(now) || due.count >= maxPurge {
+			return false
+		}
+		j, _ := s.jobs.Get(k.id)
+		if list := due.listOf(j, s.config, now); list != nil {
+			*list = append(*list, j.ID)
+			due.count++
+		}
+		return true
+	})
+	return due
+}
+
+// listOf is where a job belongs; nil if nothing is to be done about it.
+func (d *dueJobs) listOf(j *Job, c *Config, now time.Time) *[]JobID {
+	runs := j.Phase > Pending && j.Phase < Ending
+	switch {
+	case j.Phase == Ended:
+		return &d.purge
+	case hasCome(j.deadline(), now):
+		return &d.late
+	case runs && j.Preempt.ends(now):
+		return &d.leave
+	case j.Phase != Pending && hasCome(j.EndLimit(c), now) && !Configuring(j):
+		return &d.over
+	case j.Phase == Running && hasCome(j.nextNotice(c), now):
+		return &d.remind
+	}
+	return nil
+}
+
+// commands are what is to be done about the jobs, but for those that are purged.
+func (d *dueJobs) commands() (out []Command) {
+	ends := []Expire{
+		{Jobs: d.over, Why: EndTimeLimit},
+		{Jobs: d.late, Why: EndDeadline},
+		{Jobs: d.leave, Why: EndPreempted},
+	}
+	for i := range ends {
+		if ends[i].Jobs != nil {
+			out = append(out, &ends[i])
+		}
+	}
+	if d.remind != nil {
+		out = append(out, &Remind{Jobs: d.remind})
+	}
+	return out
+}
+
+// idleBlobs are the texts that nobody has referred to for a while.
+func idleBlobs(s *Snapshot, now time.Time) (idle []BlobHash) {
+	s.idle.Scan(func(h BlobHash, b *Blob) bool {
+		if now.Sub(b.Added) >= idleBlobAge {
+			idle = append(idle, h)
+		}
+		return len(idle) < maxPurge
+	})
+	return idle
 }
 
 // neverSatisfied lists pending jobs to cancel because their dependency can not come true.

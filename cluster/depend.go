@@ -75,43 +75,36 @@ func anyFailed(parents []*Job) bool {
 }
 
 func judgeOne(d Depend, p *Job, now time.Time) termState {
-	begun := begunAnywhere(p)
-	switch d.Type {
-	case After:
-		if !begun || (d.Plus > 0 && !p.Started.IsZero() && now.Before(p.Started.Add(d.Plus))) {
-			return unmet
-		}
+	switch {
+	case d.Type == After:
+		return judgeBegun(d, p, now)
+	case d.Type == ExpandJob && begunAndGoesOn(p):
 		return met
+	case d.Type == ExpandJob && p.Phase >= Ending:
+		return never
+	case d.Type == ExpandJob, p.Phase != Ended:
+		return unmet
+	}
+	switch d.Type {
 	case AfterOK, AfterCorr:
-		if p.Phase != Ended {
-			return unmet
-		}
 		if RanAs(p) != Completed {
 			return never
 		}
-		return met
 	case AfterNotOK:
-		if p.Phase != Ended {
-			return unmet
-		}
 		if RanAs(p) == Completed {
 			return never
 		}
-		return met
-	case ExpandJob:
-		switch {
-		case begunAndGoesOn(p):
-			return met
-		case p.Phase >= Ending:
-			return never
-		}
-		return unmet
-	default: // afterany and what behaves like it
-		if p.Phase != Ended {
-			return unmet
-		}
-		return met
 	}
+	return met // so is afterany, and what behaves like it
+}
+
+// judgeBegun tells where a term stands that waits for a job to begin, and for some time more.
+func judgeBegun(d Depend, p *Job, now time.Time) termState {
+	tooSoon := d.Plus > 0 && !p.Started.IsZero() && now.Before(p.Started.Add(d.Plus))
+	if tooSoon || !begunAnywhere(p) {
+		return unmet
+	}
+	return met
 }
 
 // parents are the records a term speaks of.
@@ -186,22 +179,27 @@ func (t *tx) evaluate(j *Job) {
 		j.Eligible = j.Spec.Begin
 	}
 	if len(j.Depends.Terms) > 0 {
-		j.Eligible = time.Time{}
-		for _, d := range j.Depends.Terms { // a term that only waits for the clock
-			if d.Type != After || d.Plus == 0 {
-				continue
-			}
-			for _, p := range t.parents(d) {
-				if p.Phase > Pending && !p.Started.IsZero() {
-					j.Eligible = later(j.Eligible, p.Started.Add(d.Plus))
-				}
-			}
-		}
+		j.Eligible = clockTerms(t, j)
 	}
 	if j.Held == NotHeld {
 		j.Wait, j.WaitNote = t.waitOf(j), ""
 	}
 	t.accrue(j)
+}
+
+// clockTerms is when the terms are met that only wait for the clock; zero if there are none.
+func clockTerms(t *tx, j *Job) (at time.Time) {
+	for _, d := range j.Depends.Terms {
+		if d.Type != After || d.Plus == 0 {
+			continue
+		}
+		for _, p := range t.parents(d) {
+			if p.Phase > Pending && !p.Started.IsZero() {
+				at = later(at, p.Started.Add(d.Plus))
+			}
+		}
+	}
+	return at
 }
 
 func later(a, b time.Time) time.Time {
@@ -214,11 +212,14 @@ func later(a, b time.Time) time.Time {
 func (t *tx) remaining(j *Job) Depends {
 	var left []Depend
 	for _, d := range j.Depends.Terms {
-		if d.Failed && d.Type != SingletonOf && (d.Task != TaskAny || !t.isArray(d.Job)) && len(t.parents(d)) == 0 {
+		ofArray := d.Task == TaskAny && t.isArray(d.Job)
+		named := d.Type != SingletonOf && !ofArray
+		if d.Failed && named && len(t.parents(d)) == 0 {
 			left = append(left, d) // failed before its job was purged
 			continue
 		}
-		d.Failed, d.Array = false, d.Array || d.Task == TaskAny && t.isArray(d.Job)
+		d.Failed = false
+		d.Array = d.Array || ofArray
 		switch t.judge(j, d, j.Task) {
 		case met:
 			if j.Depends.Any {
@@ -402,7 +403,12 @@ func (t *tx) wakeDependents(p *Job) {
 		})
 	}
 	for _, id := range kids {
-		if j, ok := t.jobs.Get(id); ok && (!j.waitsForSingleton() || j.Spec.UID == p.Spec.UID && j.Spec.Name == p.Spec.Name || j.names(p)) {
+		j, ok := t.jobs.Get(id)
+		if !ok {
+			continue
+		}
+		namesake := j.Spec.UID == p.Spec.UID && j.Spec.Name == p.Spec.Name
+		if namesake || !j.waitsForSingleton() || j.names(p) {
 			t.reevaluate(id)
 		}
 	}
@@ -410,21 +416,16 @@ func (t *tx) wakeDependents(p *Job) {
 
 // names reports whether a dependency term of j speaks of p.
 func (j *Job) names(p *Job) bool {
-	for _, d := range j.Depends.Terms {
-		if d.Job != 0 && (d.Job == p.ID || d.Job == p.ArrayID || p.Het != nil && d.Job == p.Het.ID) {
-			return true
-		}
+	het := JobID(0)
+	if p.Het != nil {
+		het = p.Het.ID
 	}
-	return false
+	is := func(d Depend) bool { return d.Job == p.ID || d.Job == p.ArrayID || d.Job == het }
+	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool { return d.Job != 0 && is(d) })
 }
 
 func (j *Job) waitsForSingleton() bool {
-	for _, d := range j.Depends.Terms {
-		if d.Type == SingletonOf {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool { return d.Type == SingletonOf })
 }
 
 func (t *tx) reevaluate(id JobID) {

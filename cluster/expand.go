@@ -46,18 +46,8 @@ func admitExpand(s *Snapshot, spec *JobSpec) error {
 	if !ok || !begunAndGoesOn(j) {
 		return Errorf(Invalid, ErrDependency, "job %d does not run, so it can not be expanded", id)
 	}
-	same := spec.UID == j.Spec.UID && spec.QOS == j.Spec.QOS && spec.Reservation == j.Alloc.Reservation
-	if !same || len(spec.Partitions) != 1 || spec.Partitions[0] != j.Alloc.Partition {
-		return Errorf(Invalid, ErrDependency,
-			"what expands job %d must be of the same user, partition, QOS and reservation", id)
-	}
-	if j.Het != nil || j.ArrayID != 0 || spec.Array != nil {
-		return Errorf(Invalid, ErrDependency, "arrays and heterogeneous jobs are not expanded, nor expand others")
-	}
-	for _, n := range j.AllNodes() {
-		if slices.Contains(spec.NodeList, n) {
-			return Errorf(Invalid, ErrUnsupported, "job %d has node %s already: name others", id, n)
-		}
+	if err := checkExpands(spec, j); err != nil {
+		return err
 	}
 	spec.Exclude = slices.Concat(spec.Exclude, j.AllNodes())
 	slices.Sort(spec.Exclude)
@@ -65,6 +55,24 @@ func admitExpand(s *Snapshot, spec *JobSpec) error {
 	if end := j.EndLimit(s.config); !end.IsZero() {
 		spec.Limit = max(end.Sub(s.Now).Truncate(time.Minute), time.Minute)
 		spec.LimitMin = 0
+	}
+	return nil
+}
+
+// checkExpands refuses a job that is not of the kind of the one that it expands, or names nodes that this one has.
+func checkExpands(spec *JobSpec, j *Job) error {
+	same := spec.UID == j.Spec.UID && spec.QOS == j.Spec.QOS && spec.Reservation == j.Alloc.Reservation
+	if !same || !slices.Equal(spec.Partitions, []string{j.Alloc.Partition}) {
+		return Errorf(Invalid, ErrDependency,
+			"what expands job %d must be of the same user, partition, QOS and reservation", j.ID)
+	}
+	if j.Het != nil || j.ArrayID != 0 || spec.Array != nil {
+		return Errorf(Invalid, ErrDependency, "arrays and heterogeneous jobs are not expanded, nor expand others")
+	}
+	for _, n := range j.AllNodes() {
+		if slices.Contains(spec.NodeList, n) {
+			return Errorf(Invalid, ErrUnsupported, "job %d has node %s already: name others", j.ID, n)
+		}
 	}
 	return nil
 }

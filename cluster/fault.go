@@ -127,7 +127,7 @@ func (t *tx) evictParts(n *Node, old []Fault) {
 			continue
 		}
 		c := *j
-		c.RequeueAfter = c.Spec.Kind == Batch && c.Spec.Requeue != nil && *c.Spec.Requeue
+		c.RequeueAfter = mayAgain(&c)
 		c.blamed(Blame{Node: n.Name, Part: failed[i].Part, Text: failed[i].Text})
 		t.end(&c, NodeFailed, EndNodeDown)
 		t.putJob(&c)

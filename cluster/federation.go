@@ -169,6 +169,31 @@ func sameMember(a, b *federation.Record, id federation.ID) bool {
 
 // checkFederation refuses what is no federation, or none for this cluster.
 func checkFederation(t *tx, r *federation.Record) error {
+	if err := checkMembers(r); err != nil {
+		return err
+	}
+	self := r.Named(t.config.ClusterName)
+	if now := selfMember(t.tables); now != nil && t.federation.Record.Name != r.Name {
+		return Errorf(Conflict, "", "cluster %s is in federation %s: it leaves that first "+
+			"(sacctmgr modify cluster %s set federation=)", t.config.ClusterName, t.federation.Record.Name, now.Name)
+	}
+	if self == nil {
+		return nil
+	}
+	for _, m := range r.Members {
+		if p, ok := t.PeerCluster(m.Name); m.ID != self.ID && !(ok && p.calls()) {
+			return Errorf(NotFound, "", "cluster %s is no peer of %s, which is to share jobs with it: "+
+				"muster peer invite and muster peer add make it one", m.Name, t.config.ClusterName)
+		}
+	}
+	return nil
+}
+
+// calls reports whether a peer may call, and can be called.
+func (p *PeerCluster) calls() bool { return p.Send != "" && p.URLs != "" && p.Accept != "" }
+
+// checkMembers refuses a federation whose name or whose members' numbers can not be.
+func checkMembers(r *federation.Record) error {
 	switch {
 	case r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText:
 		return Errorf(Invalid, "", "%q can not be the name of a federation", r.Name)
@@ -182,21 +207,6 @@ func checkFederation(t *tx, r *federation.Record) error {
 				r.Name, m.ID, m.Name, federation.MaxID)
 		}
 		seen = seen.With(m.ID)
-	}
-	self := r.Named(t.config.ClusterName)
-	if now := selfMember(t.tables); now != nil && t.federation.Record.Name != r.Name {
-		return Errorf(Conflict, "", "cluster %s is in federation %s: it leaves that first "+
-			"(sacctmgr modify cluster %s set federation=)", t.config.ClusterName, t.federation.Record.Name, now.Name)
-	}
-	if self == nil {
-		return nil
-	}
-	for _, m := range r.Members {
-		p, ok := t.PeerCluster(m.Name)
-		if m.ID != self.ID && (!ok || p.Send == "" || p.URLs == "" || p.Accept == "") {
-			return Errorf(NotFound, "", "cluster %s is no peer of %s, which is to share jobs with it: "+
-				"muster peer invite and muster peer add make it one", m.Name, t.config.ClusterName)
-		}
 	}
 	return nil
 }
@@ -495,13 +505,15 @@ func PlaceOf(s *Snapshot, id JobID, runs bool) string {
 	if ok && j.Fed == nil {
 		return "" // it is this cluster's own
 	}
-	at := origin
-	switch {
-	case ok && j.Phase > Pending && j.Phase < Ended && j.Fed.Part.Mine():
+	if ok && j.holds() && j.Fed.Part.Mine() {
 		return "" // it runs here
-	case origin == self.ID && (!ok || !runs || !heldElsewhere(j) || !j.Fed.Part.Begun):
-		return ""
-	case origin == self.ID:
+	}
+	at := origin
+	if origin == self.ID {
+		away := ok && heldElsewhere(j) && j.Fed.Part.Begun
+		if !runs || !away {
+			return ""
+		}
 		at = j.Fed.Part.Holder
 	}
 	if m := s.federation.Record.Member(at); m != nil {

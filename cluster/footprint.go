@@ -157,8 +157,10 @@ func (s *NodeSpan) Out() bool { return s.Down || s.Drain && s.Idle }
 
 // Same reports whether nothing that reports show has changed between two spans.
 func (s *NodeSpan) Same(o *NodeSpan) bool {
-	return s.Down == o.Down && s.Drain == o.Drain && s.Off == o.Off && s.Lost == o.Lost && s.Idle == o.Idle && s.Reason == o.Reason && slices.Equal(s.TRES, o.TRES)
+	return s.conditions() == o.conditions() && s.Reason == o.Reason && slices.Equal(s.TRES, o.TRES)
 }
+
+func (s *NodeSpan) conditions() [5]bool { return [...]bool{s.Down, s.Drain, s.Off, s.Lost, s.Idle} }
 
 // Time is the span's time.
 func (s *NodeSpan) Time() Span {

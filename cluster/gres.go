@@ -57,13 +57,19 @@ func (c *Config) declaredOf(name NodeName) declared {
 	}
 	i := slices.IndexFunc(c.Declared, func(n Node) bool { return n.Name == name })
 	if i >= 0 {
-		for _, g := range c.Declared[i].Inventory.GPUs {
-			if g.Type != "" && !slices.Contains(d.types, g.Type) {
-				d.types = append(d.types, g.Type)
-			}
-		}
+		d.types = typesOf(c.Declared[i].Inventory.GPUs)
 	}
 	return d
+}
+
+// typesOf are the types of GPUs that have one, each once.
+func typesOf(gpus []GPU) (types []string) {
+	for _, g := range gpus {
+		if g.Type != "" && !slices.Contains(types, g.Type) {
+			types = append(types, g.Type)
+		}
+	}
+	return types
 }
 
 // share adds up shares of the same name.

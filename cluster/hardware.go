@@ -54,13 +54,24 @@ func (inv *Inventory) Found() []GPU {
 // Renumbered reports whether jobs know the GPUs by other numbers than the driver has for them now:
 // some are missing or not for jobs, are slices, or are in another place than before.
 func (inv *Inventory) Renumbered() bool {
-	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return !g.Missing && (g.MIG != nil || g.Number != 0 && g.Number != g.Index+1) }) {
+	if slices.ContainsFunc(inv.GPUs, GPU.moved) {
 		return true
 	}
 	if len(inv.GPUs) > 0 && inv.GPUs[0].Number != 0 {
 		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing && g.MIG == nil })
 	}
-	return !slices.IsSortedFunc(inv.GPUs, func(a, b GPU) int { return a.Minor - b.Minor }) || slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing })
+	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing }) {
+		return true
+	}
+	return !slices.IsSortedFunc(inv.GPUs, func(a, b GPU) int { return a.Minor - b.Minor })
+}
+
+// moved reports whether a GPU that is there is a slice, or in another place than its number says.
+func (g GPU) moved() bool {
+	if g.Missing {
+		return false
+	}
+	return g.MIG != nil || g.Number != 0 && g.Number != g.Index+1
 }
 
 // found puts what a node has found in the place of what was known of it. A GPU keeps its number for

@@ -234,23 +234,24 @@ func (t *tx) endRest(n *Job) {
 			t.requeued(&c)
 			continue
 		case c.Phase != Ending:
-			t.end(&c, how, n.EndReason)
-			c.Exit, c.WaitNote, c.CancelledBy = n.Exit, n.WaitNote, n.CancelledBy
-			if c.Phase == Ending {
-				c.EndingAt = later(n.EndingAt, c.Started)
-			}
-			if n.Preempt != nil && how == Preempted && c.Preempt == nil {
-				p := *n.Preempt
-				p.Until, c.Preempt = time.Time{}, &p
-			}
+			endsLike(t, &c, n, how)
 		}
 		c.RequeueAfter, c.RequeueHold, c.SpecialExit = n.RequeueAfter, n.RequeueHold, n.SpecialExit
 		t.putJob(&c)
-		if c.Phase == Ended {
-			t.ended(&c)
-		} else {
-			t.tell(&c)
-		}
+		tellEnd(t, &c)
+	}
+}
+
+// endsLike ends a component as another one of its job has ended.
+func endsLike(t *tx, c, n *Job, how Outcome) {
+	t.end(c, how, n.EndReason)
+	c.Exit, c.WaitNote, c.CancelledBy = n.Exit, n.WaitNote, n.CancelledBy
+	if c.Phase == Ending {
+		c.EndingAt = later(n.EndingAt, c.Started)
+	}
+	if n.Preempt != nil && how == Preempted && c.Preempt == nil {
+		p := *n.Preempt
+		p.Until, c.Preempt = time.Time{}, &p
 	}
 }
 
@@ -264,13 +265,16 @@ func (t *tables) hetOver(j *Job) bool {
 
 // Names reports whether a reference speaks of a record, or of a part of it.
 func (r Ref) Names(j *Job) bool {
+	component := j.Het != nil && j.Het.ID == r.Job
 	switch {
 	case r.Part > 0:
-		return j.Het != nil && j.Het.ID == r.Job && j.Het.Offset == r.Part-1
-	case j.Het != nil && j.Het.ID == r.Job:
+		return component && j.Het.Offset == r.Part-1
+	case component, r.Tasks.Empty() && r.Job == j.ID:
 		return r.Tasks.Empty()
+	case r.Job == j.ArrayID:
+		return r.Tasks.Empty() || r.Tasks.Has(j.Task)
 	}
-	return r.Job == j.ID && r.Tasks.Empty() || r.Job == j.ArrayID && (r.Tasks.Empty() || r.Tasks.Has(j.Task))
+	return false
 }
 
 // One is the id of the record that a reference to a job, or to one component of a heterogeneous one, speaks of.

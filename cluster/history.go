@@ -43,28 +43,17 @@ const (
 
 // Matches reports whether the filter selects the job.
 func (f *HistoryFilter) Matches(j *Job) bool {
-	if len(f.Groups) > 0 && !slices.Contains(f.Groups, j.Spec.GID) || len(f.WCKeys) > 0 && !slices.Contains(f.WCKeys, j.Spec.WCKey) {
+	if !takes(f.Groups, j.Spec.GID) || !takes(f.WCKeys, j.Spec.WCKey) {
 		return false
 	}
-	asked := strings.FieldsFunc(j.Spec.Constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) })
+	if !f.takesReason(j) || !f.takesStarter(j) {
+		return false
+	}
+	asked := featuresIn(j.Spec.Constraint)
 	for _, c := range f.Constraints {
-		if !slices.ContainsFunc(asked, func(a string) bool { name, _, _ := strings.Cut(a, "*"); return name == c }) {
+		if !slices.Contains(asked, c) {
 			return false
 		}
-	}
-	why := j.Wait
-	if j.Phase == Ended {
-		why = j.EndReason
-	}
-	if len(f.Reasons) > 0 && !slices.ContainsFunc(f.Reasons, func(r Reason) bool { return strings.EqualFold(string(r), string(why)) }) {
-		return false
-	}
-	how := StartedInOrder
-	if j.Backfilled {
-		how = StartedBehind
-	}
-	if len(f.Starters) > 0 && (j.Started.IsZero() || !slices.Contains(f.Starters, how)) {
-		return false
 	}
 	cpus, nodes := 0, 0
 	if j.Alloc != nil {
@@ -74,4 +63,35 @@ func (f *HistoryFilter) Matches(j *Job) bool {
 		}
 	}
 	return f.CPUCount.Has(cpus) && f.NodeCount.Has(nodes) && f.Minutes.Has(int(j.Limit/time.Minute))
+}
+
+// featuresIn are the names in a constraint.
+func featuresIn(constraint string) []string {
+	names := strings.FieldsFunc(constraint, func(r rune) bool { return strings.ContainsRune("&|,[]()", r) })
+	for i := range names {
+		names[i], _, _ = strings.Cut(names[i], "*")
+	}
+	return names
+}
+
+// takesReason reports whether a job waits, or has ended, for one of the reasons.
+func (f *HistoryFilter) takesReason(j *Job) bool {
+	why := j.Wait
+	if j.Phase == Ended {
+		why = j.EndReason
+	}
+	is := func(r Reason) bool { return strings.EqualFold(string(r), string(why)) }
+	return len(f.Reasons) == 0 || slices.ContainsFunc(f.Reasons, is)
+}
+
+// takesStarter reports whether one of the parts of the scheduler has started a job.
+func (f *HistoryFilter) takesStarter(j *Job) bool {
+	how := StartedInOrder
+	if j.Backfilled {
+		how = StartedBehind
+	}
+	if len(f.Starters) > 0 && j.Started.IsZero() {
+		return false
+	}
+	return takes(f.Starters, how)
 }

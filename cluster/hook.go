@@ -158,16 +158,29 @@ func (t *tx) announce(old, j *Job) {
 	if j.Phase == Ending && old.Preparing() {
 		t.unheard = append(t.unheard, j.ID)
 	}
-	if j.Phase == Ended && old.Phase > Pending && old.Phase != Ended && t.config.EpilogServer != "" {
+	over := endsNow(old, j)
+	callPrograms(t, old, j, over)
+	if j.Spec.tells() && !j.Follows() {
+		tellUser(t, old, j, over)
+	}
+}
+
+// callPrograms has the site's programs called for a job that ends.
+func callPrograms(t *tx, old, j *Job, over bool) {
+	ran := old.Phase > Pending && old.Phase < Ended
+	if ran && j.Phase == Ended && t.config.EpilogServer != "" {
 		t.send(Hook{Kind: HookEpilog, Job: j})
 	}
-	over := endsNow(old, j)
-	if _, full := t.HookCount(); over && t.config.JobComp.Kind != "" && !full {
-		t.send(Hook{Kind: HookJobComp, Job: j})
-	}
-	if !j.Spec.tells() || j.Follows() {
+	if !over || t.config.JobComp.Kind == "" {
 		return
 	}
+	if _, full := t.HookCount(); !full {
+		t.send(Hook{Kind: HookJobComp, Job: j})
+	}
+}
+
+// tellUser tells a job's user of its change, who has asked for that.
+func tellUser(t *tx, old, j *Job, over bool) {
 	switch {
 	case j.Phase == Running && old.Phase == Starting:
 		t.announceBegin(j)
@@ -175,11 +188,16 @@ func (t *tx) announce(old, j *Job) {
 		t.inform(EventRequeue, old, nil)
 	case over:
 		t.announceEnd(j)
-	case j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut:
+	case timesOut(old, j):
 		t.inform(EventTimeLimit, j, nil)
 	case j.Phase == Pending && j.DependNever() && !old.DependNever():
 		t.inform(EventNever, j, nil)
 	}
+}
+
+// timesOut reports whether a job is told to end by this change, for its time limit.
+func timesOut(old, j *Job) bool {
+	return j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut
 }
 
 // endsNow reports whether a job ends by this change, or a run of a crontab's.
@@ -293,7 +311,7 @@ func (c *Remind) apply(t *tx) (any, error) {
 			continue
 		}
 		n := *j
-		for at := n.nextNotice(t.config); !at.IsZero() && !at.After(t.at); at = n.nextNotice(t.config) {
+		for hasCome(n.nextNotice(t.config), t.at) {
 			e := n.nextTold()
 			n.Noticed = e.percent
 			t.inform(e.event, j, nil)

@@ -122,8 +122,18 @@ type Share struct {
 
 // Same reports whether two shares differ in nothing but their nodes.
 func (sh *Share) Same(o *Share) bool {
-	return sh.CPUs.Equal(o.CPUs) && sh.GPUs.Equal(o.GPUs) && sh.MemMB == o.MemMB && sh.Tasks == o.Tasks && sh.Usable.Equal(o.Usable) &&
-		(sh.Part == nil) == (o.Part == nil) && (sh.Part == nil || *sh.Part == *o.Part)
+	if sh.MemMB != o.MemMB || sh.Tasks != o.Tasks || !samePart(sh.Part, o.Part) {
+		return false
+	}
+	return sh.CPUs.Equal(o.CPUs) && sh.Usable.Equal(o.Usable) && sh.GPUs.Equal(o.GPUs)
+}
+
+// samePart reports whether two shares have the same of a GPU's parts.
+func samePart(a, b *GPUPart) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 // Avoided is a node that could not launch a job, and why.
@@ -269,30 +279,48 @@ type Rarely struct {
 // what others start on its nodes, and the batch script while it runs (its end is reported like that
 // of any step). They are records only; no process stands for the external step.
 func (j *Job) OwnSteps() (out []*Step) {
-	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running || j.Shrunk != nil && j.Submitted.Equal(j.Shrunk.At) {
-		return nil // it has them, or had them as it had another size
+	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running {
+		return nil
 	}
-	own := func(number int, name string, shares []Share) *Step {
-		return &Step{ID: StepID{j.ID, number}, Attempt: j.Attempt, Name: name, User: j.Spec.User,
-			UID: j.Spec.UID, Shares: shares,
-			Tasks: len(shares), Started: j.Started}
+	if j.Shrunk != nil && j.Submitted.Equal(j.Shrunk.At) {
+		return nil // it had them as it had another size
 	}
 	if j.Contain {
-		s := own(ExternStep, "extern", j.Alloc.Shares)
-		if j.Phase == Ended {
-			s.Ended, s.Outcome = j.Ended, Completed
-			if j.Outcome == NodeFailed || j.Outcome == Resized {
-				s.Outcome = j.Outcome
-			}
-		}
-		out = append(out, s)
+		out = append(out, externStep(j))
 	}
-	if j.RunsScript() && (j.Phase != Ended || len(j.Waiting) > 0 || j.Outcome == Resized) {
-		s := own(BatchStep, "batch", j.Alloc.Shares[:1])
+	goesOn := j.Phase != Ended || len(j.Waiting) > 0 || j.Outcome == Resized
+	if goesOn && j.RunsScript() {
+		s := ownStep(j, BatchStep, "batch", j.Alloc.Shares[:1])
 		s.Ended, s.Outcome = j.Ended, j.Outcome
 		out = append(out, s)
 	}
 	return out
+}
+
+func externStep(j *Job) *Step {
+	s := ownStep(j, ExternStep, "extern", j.Alloc.Shares)
+	if j.Phase != Ended {
+		return s
+	}
+	s.Ended = j.Ended
+	s.Outcome = Completed
+	if j.Outcome == NodeFailed || j.Outcome == Resized {
+		s.Outcome = j.Outcome
+	}
+	return s
+}
+
+func ownStep(j *Job, number int, name string, shares []Share) *Step {
+	return &Step{
+		ID:      StepID{j.ID, number},
+		Attempt: j.Attempt,
+		Name:    name,
+		User:    j.Spec.User,
+		UID:     j.Spec.UID,
+		Shares:  shares,
+		Tasks:   len(shares),
+		Started: j.Started,
+	}
 }
 
 // Settled is the job as accounting shows it: one that was told to end is over, though not every node is clean yet, as

@@ -284,25 +284,29 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 	if n.min > len(n.shares) {
 		return nil, Errorf(Invalid, ErrStepNodes, "Only allocated %d nodes asked for %d", len(n.shares), n.min)
 	}
+	n.bound(s)
+	n.named = min(n.named, n.max)
+	return n, nil
+}
+
+// bound says how many nodes the step has at most: as many as it may have, and has tasks for.
+func (n *stepChoice) bound(s *StepSpec) {
 	n.max = n.min
-	if s.MaxNodes > n.max && n.min > 0 { // as many as it may have
+	if s.MaxNodes > n.max && n.min > 0 {
 		n.max = min(s.MaxNodes, len(n.shares))
 	}
 	if s.Tasks > 0 && (n.max == 0 || n.max > s.Tasks) {
-		n.max = min(s.Tasks, len(n.shares))
-		if s.TasksPerNode > 0 {
-			n.max = min((s.Tasks+s.TasksPerNode-1)/s.TasksPerNode, len(n.shares))
-		}
+		per := max(s.TasksPerNode, 1)
+		n.max = min((s.Tasks+per-1)/per, len(n.shares))
 		n.min = min(n.min, n.max)
 		if n.min == 0 {
 			n.min = n.max
 		}
 	}
 	if n.max == 0 {
-		n.min, n.max = len(n.shares), len(n.shares)
+		n.min = len(n.shares)
+		n.max = len(n.shares)
 	}
-	n.named = min(n.named, n.max)
-	return n, nil
 }
 
 // fillsNodes: -c alone says how large tasks are, and not how many: then there are as many as the nodes have room

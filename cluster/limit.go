@@ -238,39 +238,46 @@ func (g *Gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 	group := strings.HasPrefix(r.name, "Grp")
 	var done []string // resources that are decided
 	for _, l := range levels {
-		name := r.name
-		if r.same != "" && l.qos == nil {
+		ofQOS := l.qos != nil
+		if r.same != "" && !ofQOS {
 			continue
 		}
-		for x := range l.limits.Named(name) {
-			if slices.Contains(done, x.TRES) || r.same == "" && l.qos == nil && !group && overridden(levels, r.name) {
+		for x := range l.limits.Named(r.name) {
+			if slices.Contains(done, x.TRES) {
 				continue
 			}
-			if !group || l.qos != nil {
+			if !ofQOS && !group && overridden(levels, r.name) {
+				continue
+			}
+			if !group || ofQOS {
 				done = append(done, x.TRES)
 			}
 			b := limitBound{
 				name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max),
-				reason: r.reason(l.qos != nil, x.TRES),
+				reason: r.reason(ofQOS, x.TRES),
+				scope:  l.scopeOf(r, k, group),
 			}
-			switch {
-			case l.qos == nil && group:
-				b.scope = scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}
-			case l.qos == nil:
-				b.scope = scope{kind: scopeAssoc, id: uint32(k.assoc)}
-			case r.whose == scopeUser:
-				b.scope = scope{scopeUser, k.uid, l.qos.Name}
-			case r.whose == scopeAccount:
-				b.scope = scope{kind: scopeAccount, name: l.qos.Name + "\x00" + k.account}
-			default:
-				b.scope = scope{kind: scopeQOS, name: l.qos.Name}
-			}
-			if l.qos == nil && x.TRES != "" {
+			if !ofQOS && x.TRES != "" {
 				b.max *= factor
 			}
 			g.bounds = append(g.bounds, b)
 		}
 	}
+}
+
+// scopeOf is whose use a limit that is set here is compared with.
+func (l level) scopeOf(r *limitRow, k gateKey, group bool) scope {
+	switch {
+	case l.qos == nil && group:
+		return scope{kind: scopeAssoc, id: uint32(l.assoc.ID)}
+	case l.qos == nil:
+		return scope{kind: scopeAssoc, id: uint32(k.assoc)}
+	case r.whose == scopeUser:
+		return scope{scopeUser, k.uid, l.qos.Name}
+	case r.whose == scopeAccount:
+		return scope{kind: scopeAccount, name: l.qos.Name + "\x00" + k.account}
+	}
+	return scope{kind: scopeQOS, name: l.qos.Name}
 }
 
 // overridden reports whether a QOS sets its own limit in place of an association's.

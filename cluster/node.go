@@ -196,8 +196,13 @@ const (
 
 // Usable reports whether new work may be given to the node: it is there, or can be switched on.
 func (n *Node) Usable() bool {
-	there := n.Up && !n.Quiet && !n.Leaving() || !n.Up && n.Off()
-	return there && !n.Down && !n.Drain && !n.Failing && !n.Reboot.Issued()
+	if n.Down || n.Drain || n.Failing || n.Reboot.Issued() {
+		return false
+	}
+	if !n.Up {
+		return n.Off()
+	}
+	return !n.Quiet && !n.Leaving()
 }
 
 // Word is a node's condition in the word that all of muster shows people; busy: jobs are on it.
@@ -209,20 +214,31 @@ func (n *Node) Word(busy bool) string {
 		return "draining"
 	case n.Drain:
 		return "drained"
-	case !n.Up && n.Leaving():
-		return "powering down"
-	case !n.Up && n.Off() && n.Power.State != PowerOff:
-		return "powering up"
-	case !n.Up && n.Off():
-		return "off"
+	case !n.Up:
+		return n.awayWord()
 	case n.Registered.IsZero():
 		return "absent"
-	case !n.Up || n.Quiet:
+	case n.Quiet:
 		return "silent"
 	case busy:
 		return "running"
 	}
 	return "idle"
+}
+
+// awayWord is the condition of a node that is not there.
+func (n *Node) awayWord() string {
+	switch {
+	case n.Leaving():
+		return "powering down"
+	case n.Off() && n.Power.State != PowerOff:
+		return "powering up"
+	case n.Off():
+		return "off"
+	case n.Registered.IsZero():
+		return "absent"
+	}
+	return "silent"
 }
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
@@ -522,7 +538,18 @@ type HealthCheck struct {
 
 // Of reports whether a node is checked of whose CPUs so many are in use.
 func (h *HealthCheck) Of(used, cpus int) bool {
-	return !h.Idle && !h.Mixed && !h.Alloc || h.Idle && used == 0 || h.Mixed && used > 0 && used < cpus || h.Alloc && used >= cpus
+	if !h.Idle && !h.Mixed && !h.Alloc {
+		return true
+	}
+	switch {
+	case used >= cpus && h.Alloc:
+		return true
+	case used == 0:
+		return h.Idle
+	case used < cpus:
+		return h.Mixed
+	}
+	return false
 }
 
 // JobComp is how ends of jobs are recorded besides history.

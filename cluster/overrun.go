@@ -100,15 +100,30 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 
 // single reports whether a bound holds each job by itself, whatever else runs.
 func (b *limitBound) single() bool {
-	return b.what == ofWall || b.what == ofJob || b.what == ofNode || b.what == ofLeast || b.what == ofJobMins
+	switch b.what {
+	case ofWall, ofJob, ofNode, ofLeast, ofJobMins:
+		return true
+	}
+	return false
 }
 
 // overrun tells of a bound for a job, without what it is about.
 func (m *Meter) overrun(b *limitBound, j *Job) Overrun {
-	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max,
-		Minutes: b.what == ofJobMins || b.what == ofRunMins || b.what == ofSpentMins,
-		Seconds: b.what == ofWall || b.what == ofSpentWall, Least: b.what == ofLeast,
-		Spent: b.what == ofSpentMins || b.what == ofSpentWall, One: b.single()}
+	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, One: b.single()}
+	switch b.what {
+	case ofJobMins, ofRunMins:
+		o.Minutes = true
+	case ofSpentMins:
+		o.Minutes = true
+		o.Spent = true
+	case ofWall:
+		o.Seconds = true
+	case ofSpentWall:
+		o.Seconds = true
+		o.Spent = true
+	case ofLeast:
+		o.Least = true
+	}
 	if b.what == ofHeld || b.what == ofRunning {
 		o.Holders = m.holders(b)
 	}

@@ -75,6 +75,8 @@ func (n *Node) Leaving() bool {
 	return n.Power != nil && (n.Power.State == PowerDown || n.Power.State == PowerEmpty)
 }
 
+func (n *Node) powerIs(s PowerState) bool { return n.Power != nil && n.Power.State == s }
+
 // powerDeclared makes the cloud nodes that are not there off, where they can be switched on, and not so elsewhere.
 func (t *tx) powerDeclared() {
 	for n := range t.Nodes() {
@@ -142,7 +144,7 @@ func (p Prelude) past(at time.Time) *Prelude {
 // notCome deals with a node that was to come and did not.
 func (t *tx) notCome(name NodeName, why string) {
 	old, ok := t.nodes.Get(name)
-	if !ok || old.Up || old.Power == nil || old.Power.State != PowerUp {
+	if !ok || old.Up || !old.powerIs(PowerUp) {
 		return
 	}
 	n := *old
@@ -185,36 +187,25 @@ func (c *NodePower) apply(t *tx) (any, error) {
 	if !t.by.System {
 		return nil, Errorf(Denied, ErrUser, "the leader switches nodes")
 	}
-	var on, off []NodeName
-	for _, name := range c.Resume {
-		if t.switchNode(name, PowerUp, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerAsked }) {
-			on = append(on, name)
-		}
-	}
+	on := switchNodes(t, c.Resume, PowerUp, func(n *Node) bool { return n.powerIs(PowerAsked) })
 	exempt := t.exempt()
 	idle := func(n *Node) bool {
 		at, may := t.suspendAt(n, exempt)
 		return may && !at.After(t.at)
 	}
-	for _, name := range c.Suspend {
-		if t.switchNode(name, PowerDown, idle) {
-			off = append(off, name)
-		}
-	}
+	off := switchNodes(t, c.Suspend, PowerDown, idle)
 	for _, name := range c.Gone {
 		to := PowerOff
 		if n, ok := t.nodes.Get(name); ok && n.Up { // it has not gone
 			to = ""
 		}
-		t.switchNode(name, to, func(n *Node) bool { return n.Power != nil && n.Power.State == PowerDown })
+		t.switchNode(name, to, func(n *Node) bool { return n.powerIs(PowerDown) })
 	}
 	for _, name := range c.Late {
 		t.notCome(name, resumeLate)
 	}
-	for _, name := range c.Retry {
-		t.switchNode(name, PowerOff,
-			func(n *Node) bool { return n.Power != nil && n.Power.State == PowerOff && !n.Power.Retry.After(t.at) })
-	}
+	switchNodes(t, c.Retry, PowerOff,
+		func(n *Node) bool { return n.powerIs(PowerOff) && !n.Power.Retry.After(t.at) })
 	if on != nil {
 		t.send(Hook{Kind: HookResume, Nodes: on, Jobs: t.waitFor(on)})
 	}
@@ -225,6 +216,16 @@ func (c *NodePower) apply(t *tx) (any, error) {
 		t.send(Hook{Kind: HookResumeFail, Nodes: c.Late})
 	}
 	return nil, nil
+}
+
+// switchNodes moves those of some nodes to another state that may go there, and lists them.
+func switchNodes(t *tx, names []NodeName, to PowerState, may func(*Node) bool) (out []NodeName) {
+	for _, name := range names {
+		if t.switchNode(name, to, may) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // switchNode moves a node to another state if it may go there.
@@ -361,34 +362,16 @@ func (t *tables) powerDue(now time.Time) (c *NodePower, next time.Time) {
 		return nil, time.Time{}
 	}
 	var out NodePower
-	on, off := 0, 0 // in the last minute
-	for n := range valuesOf(t.powers) {
-		if p := n.Power; now.Sub(p.Since) < time.Minute {
-			on += b2i(p.State == PowerUp)
-			off += b2i(p.State == PowerDown)
-		}
-	}
-	rate := func(have *int, limit int) bool {
-		*have++
-		return limit == 0 || *have <= limit
-	}
+	on, off := switchedAt(t, now)
 	for n := range valuesOf(t.powers) {
 		at := t.powerEnd(n)
-		if at.IsZero() {
-			continue
-		}
-		if at.After(now) {
+		switch to := out.listOf(n.Power.State); {
+		case at.IsZero():
+		case at.After(now):
 			next = sooner(next, at)
-			continue
-		}
-		switch {
-		case n.Power.State == PowerUp:
-			out.Late = append(out.Late, n.Name)
-		case n.Power.State == PowerDown:
-			out.Gone = append(out.Gone, n.Name)
-		case n.Power.State == PowerOff:
-			out.Retry = append(out.Retry, n.Name)
-		case rate(&on, t.config.Power.ResumeRate):
+		case to != nil:
+			*to = append(*to, n.Name)
+		case inRate(&on, t.config.Power.ResumeRate):
 			out.Resume = append(out.Resume, n.Name)
 		default:
 			next = sooner(next, now.Add(rateCheck))
@@ -401,16 +384,50 @@ func (t *tables) powerDue(now time.Time) (c *NodePower, next time.Time) {
 		case !may:
 		case at.After(now):
 			next = sooner(next, at)
-		case rate(&off, t.config.Power.SuspendRate):
+		case inRate(&off, t.config.Power.SuspendRate):
 			out.Suspend = append(out.Suspend, n.Name)
 		default:
 			next = sooner(next, now.Add(rateCheck))
 		}
 	}
-	if out.Resume == nil && out.Suspend == nil && out.Late == nil && out.Gone == nil && out.Retry == nil {
+	if out.empty() {
 		return nil, next
 	}
 	return &out, next
+}
+
+// switchedAt counts the nodes that were switched on and off in the minute before.
+func switchedAt(t *tables, now time.Time) (on, off int) {
+	for n := range valuesOf(t.powers) {
+		if p := n.Power; now.Sub(p.Since) < time.Minute {
+			on += b2i(p.State == PowerUp)
+			off += b2i(p.State == PowerDown)
+		}
+	}
+	return on, off
+}
+
+// inRate counts one more, and reports whether it is within a limit; 0: there is none.
+func inRate(have *int, limit int) bool {
+	*have++
+	return limit == 0 || *have <= limit
+}
+
+// listOf is where a node belongs whose time in a state is over; nil for those that are to be switched on.
+func (c *NodePower) listOf(s PowerState) *[]NodeName {
+	switch s {
+	case PowerUp:
+		return &c.Late
+	case PowerDown:
+		return &c.Gone
+	case PowerOff:
+		return &c.Retry
+	}
+	return nil
+}
+
+func (c *NodePower) empty() bool {
+	return len(c.Resume)+len(c.Suspend)+len(c.Late)+len(c.Gone)+len(c.Retry) == 0
 }
 
 // reclaimReason is said of nodes that their provider takes back.
@@ -467,7 +484,7 @@ func (c *NodeSet) setPower(t *tx, n *Node) error {
 	}
 	switch c.Action {
 	case NodePowerUp:
-		if n.Power == nil || n.Power.State != PowerOff {
+		if !n.powerIs(PowerOff) {
 			return Errorf(Conflict, ErrNodeState, "node %s is not powered down", n.Name)
 		}
 		n.Power = &Power{State: PowerAsked, Since: t.at, Fails: n.Power.Fails}

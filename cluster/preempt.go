@@ -105,7 +105,10 @@ func (p *Preemption) until() time.Time {
 }
 
 // ends reports whether there was a grace and it is over.
-func (p *Preemption) ends(now time.Time) bool { u := p.until(); return !u.IsZero() && !u.After(now) }
+func (p *Preemption) ends(now time.Time) bool { return hasCome(p.until(), now) }
+
+// hasCome reports whether a moment has come; zero never does.
+func hasCome(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // sooner is the earlier of two times that are not zero.
 func sooner(a, b time.Time) time.Time {

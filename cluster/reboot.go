@@ -185,10 +185,10 @@ func (t *tables) rebootReady(n *Node) bool {
 func (t *tables) rebootsDue(now time.Time) Command {
 	var c NodeRebootDue
 	for n := range valuesOf(t.reboots) {
-		switch end := t.rebootEnd(n); {
+		switch {
 		case t.rebootReady(n):
 			c.Issue = append(c.Issue, n.Name)
-		case !end.IsZero() && !end.After(now):
+		case hasCome(t.rebootEnd(n), now):
 			c.Late = append(c.Late, n.Name)
 		}
 	}

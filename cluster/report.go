@@ -205,6 +205,11 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	t.ended(n)
 }
 
+// mayAgain reports whether a job goes back into the queue when the platform has ended it.
+func mayAgain(j *Job) bool {
+	return j.Spec.Kind == Batch && j.Spec.Requeue != nil && *j.Spec.Requeue
+}
+
 // whyLost words why a job can not go on on a node.
 func (t *tx) whyLost(node NodeName) string {
 	n, ok := t.nodes.Get(node)
@@ -221,7 +226,7 @@ func (t *tx) whyLost(node NodeName) string {
 
 // lost deals with a job one of whose nodes is gone.
 func (t *tx) lost(n *Job, node NodeName) {
-	requeue := n.Spec.Kind == Batch && n.Spec.Requeue != nil && *n.Spec.Requeue
+	requeue := mayAgain(n)
 	if n.leaves(node) {
 		t.doneOn(n, node)
 		return
@@ -298,26 +303,12 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	n := Node{Name: c.Name, Order: t.nextOrder(), Unsure: t.restored != nil}
 	if old, ok := t.nodes.Get(c.Name); ok {
 		n = *old
-		if m, ok := t.joined.Get(old.Owner); ok && old.Owner != c.Owner && m.Revoked.IsZero() && old.Up {
+		if old.Owner != c.Owner && serves(t, old) {
 			return nil, Errorf(Denied, ErrAccess, "node %s belongs to member %s, not to %s", c.Name, old.Owner, c.Owner)
 		}
 	}
 	n.Owner = c.Owner
-	if n.lost() && t.config.ReturnToService > 0 {
-		n.isBack()
-	}
-	n.confirmsAgain()
-	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
-		n.rebooted(t)
-	}
-	if n.Expected == ExpectedFuture {
-		n.Expected = ""
-	}
-	t.poweredUp(&n)
-	if !c.Again || !n.Up {
-		n.Registered = t.at
-	}
-	n.Up, n.Quiet = true, n.Unsure
+	c.comeUp(t, &n)
 	before, lacked := n.Inventory.Faults, n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
@@ -328,17 +319,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	// A node that lost its disk counts from the start again. What it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
-	switch over := t.overfull(&n); {
-	case over && !n.Drain:
-		n.Drain = true
-		n.Reason = lessThanHeld
-		n.ReasonBy = "slurm"
-		n.ReasonAt = t.at
-	case !over && n.Drain && n.Reason == lessThanHeld:
-		n.Drain = false
-		n.Reason = n.Lacks
-		n.ReasonBy = ""
-	}
+	drainOverfull(t, &n)
 	if n.Reason == n.Lacks && n.Lacks != "" {
 		n.ReasonBy = "slurm"
 		if n.Lacks != lacked || n.ReasonAt.IsZero() {
@@ -349,6 +330,47 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	t.events = append(t.events, Event{Node: &n})
 	t.evictParts(&n, before)
 	return nil, nil
+}
+
+// serves reports whether a node is up, of a member that may call.
+func serves(t *tx, n *Node) bool {
+	m, ok := t.joined.Get(n.Owner)
+	return ok && m.Revoked.IsZero() && n.Up
+}
+
+// comeUp notes that the node is there, and lets go on what waited for that.
+func (c *NodeUp) comeUp(t *tx, n *Node) {
+	if n.lost() && t.config.ReturnToService > 0 {
+		n.isBack()
+	}
+	n.confirmsAgain()
+	if n.Reboot.Issued() && restarted(&n.Inventory, &c.Inventory, n.Reboot) {
+		n.rebooted(t)
+	}
+	if n.Expected == ExpectedFuture {
+		n.Expected = ""
+	}
+	t.poweredUp(n)
+	if !c.Again || !n.Up {
+		n.Registered = t.at
+	}
+	n.Up = true
+	n.Quiet = n.Unsure
+}
+
+// drainOverfull drains a node that has less than its jobs hold, and takes it back when it has enough.
+func drainOverfull(t *tx, n *Node) {
+	switch over := t.overfull(n); {
+	case over && !n.Drain:
+		n.Drain = true
+		n.Reason = lessThanHeld
+		n.ReasonBy = "slurm"
+		n.ReasonAt = t.at
+	case !over && n.Drain && n.Reason == lessThanHeld:
+		n.Drain = false
+		n.Reason = n.Lacks
+		n.ReasonBy = ""
+	}
 }
 
 // overfull reports whether the node's jobs hold more than it has.

@@ -140,8 +140,12 @@ func (r *Reservation) next(now time.Time) {
 
 // onDay reports whether it starts on a day of its kind. Days are UTC's, so that all servers agree.
 func (r *Reservation) onDay() bool {
-	weekend := r.Start.UTC().Weekday() == time.Saturday || r.Start.UTC().Weekday() == time.Sunday
-	return r.Flags&ResvWeekend != 0 && weekend || r.Flags&ResvWeekday != 0 && !weekend
+	kind := ResvWeekday
+	switch r.Start.UTC().Weekday() {
+	case time.Saturday, time.Sunday:
+		kind = ResvWeekend
+	}
+	return r.Flags&kind != 0
 }
 
 // Reservations lists them by name.
@@ -176,8 +180,12 @@ func (r *Reservation) has(n NodeName, cpus IDSet) bool {
 
 // cut reports whether one that is to take its place has other nodes or cores, though one of them is of cores.
 func (r *Reservation) cut(by *Reservation) bool {
-	return len(r.Cores)+len(by.Cores) > 0 && (!slices.Equal(r.Cores, by.Cores) || r.Count != by.Count || !slices.Equal(r.Nodes, by.Nodes) ||
-		!slices.EqualFunc(r.CPUs, by.CPUs, IDSet.Equal))
+	if len(r.Cores)+len(by.Cores) == 0 {
+		return false
+	}
+	sameCores := slices.Equal(r.Cores, by.Cores) && slices.EqualFunc(r.CPUs, by.CPUs, IDSet.Equal)
+	sameNodes := r.Count == by.Count && slices.Equal(r.Nodes, by.Nodes)
+	return !sameCores || !sameNodes
 }
 
 // ResvNames are the reservations that a job asks for; one of them is enough.
@@ -333,7 +341,8 @@ func nodesToReserve(t *tx, r *Reservation) (map[NodeName]bool, error) {
 // clashes refuses a reservation of nodes that others have then, or that are busy then.
 func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	for o := range valuesOf(t.resvs) {
-		if o.Name == r.Name || (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0 || !o.At(t.at).Keeps(r.Start, r.End) {
+		together := (o.Flags|r.Flags)&(ResvMaint|ResvOverlap) != 0
+		if o.Name == r.Name || together || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
 		shared := func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }
@@ -344,18 +353,22 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	if r.Flags&ResvIgnoreJobs != 0 {
 		return nil
 	}
+	shared := func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }
 	for j := range t.Live() {
-		end := j.EndLimit(t.config)
-		over := !end.IsZero() && !end.After(r.Start)
-		if over || slices.Contains(j.Spec.ResvNames(), r.Name) || r.Lets(j.Spec) {
+		if j.Alloc == nil || makesWay(t, j, r) {
 			continue
 		}
-		shared := func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }
-		if j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, shared) {
+		if slices.ContainsFunc(j.Alloc.Shares, shared) {
 			return Errorf(Conflict, ErrResvBusy, "job %d runs on some of the nodes then", j.ID)
 		}
 	}
 	return nil
+}
+
+// makesWay reports whether a job that runs is in no reservation's way: it is over by then, of it, or leaves for it.
+func makesWay(t *tx, j *Job, r *Reservation) bool {
+	over := hasCome(j.EndLimit(t.config), r.Start)
+	return over || slices.Contains(j.Spec.ResvNames(), r.Name) || r.Lets(j.Spec)
 }
 
 // ReservationDrop takes reservations away that no job asks for.
@@ -440,25 +453,34 @@ func (j *Job) overrun(c *Config, r *Reservation) {
 // resvOver ends a job's time in a reservation; if that does not come back, what waits for it is held.
 func (t *tx) resvOver(j *Job, r *Reservation, over bool) {
 	n := *j
+	bound := begunAndGoesOn(j) && j.in(r.Name) && r.Flags&ResvFlex == 0
 	switch {
-	case j.Phase >= Starting && j.Phase < Ending && j.in(r.Name) && r.Flags&ResvFlex == 0 && t.config.ResvOverRun > 0:
+	case bound && t.config.ResvOverRun > 0:
 		n.overrun(t.config, r)
-		t.putJob(&n)
-		t.tell(&n)
-	case j.Phase >= Starting && j.Phase < Ending && j.in(r.Name) && r.Flags&ResvFlex == 0:
+	case bound:
 		t.end(&n, TimedOut, EndTimeLimit)
-		t.putJob(&n)
-		t.tell(&n)
-	case j.Phase == Pending && over && j.Spec.Reservation == r.Name:
-		spec := *j.Spec
-		spec.Reservation = ""
-		n.Spec = &spec
-		if r.Flags&ResvNoHold == 0 {
-			n.Held, n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes = HeldAdmin, WaitResvDeleted, "", time.Time{}, nil
-		}
-		t.putJob(&n)
-		t.tell(&n)
+	case over && j.Phase == Pending && j.Spec.Reservation == r.Name:
+		leaveReservation(&n, r)
+	default:
+		return
 	}
+	t.putJob(&n)
+	t.tell(&n)
+}
+
+// leaveReservation has a job that waits for a reservation wait without it, held unless that is not to be.
+func leaveReservation(j *Job, r *Reservation) {
+	spec := *j.Spec
+	spec.Reservation = ""
+	j.Spec = &spec
+	if r.Flags&ResvNoHold != 0 {
+		return
+	}
+	j.Held = HeldAdmin
+	j.Wait = WaitResvDeleted
+	j.WaitNote = ""
+	j.PlannedStart = time.Time{}
+	j.PlannedNodes = nil
 }
 
 // in reports whether a job has nodes of a reservation.
@@ -536,10 +558,11 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 	}
 	over := t.at.Add(min(j.Limit, Unlimited/2))
 	for r := range valuesOf(t.resvs) {
-		if r == own || !r.At(t.at).Keeps(t.at, over) || own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0 || r.Lets(j.Spec) {
+		inside := own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0
+		if r == own || inside || r.Lets(j.Spec) {
 			continue
 		}
-		if t.holdsOf(r, d.Start.Shares) {
+		if r.At(t.at).Keeps(t.at, over) && t.holdsOf(r, d.Start.Shares) {
 			return Errorf(Conflict, ErrReservation, "a node for job %d is reserved (%s)", j.ID, r.Name)
 		}
 	}

@@ -229,17 +229,8 @@ const lostText = "#!/bin/sh\n# What this job ran is not known any more: the clus
 // adopt takes a job into the state as a node knows it. The node is believed of itself: see hearsay for what only it
 // knows.
 func (t *tx) adopt(j *Job, node NodeName) error {
-	switch {
-	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:
-		return Errorf(Invalid, "", "the node does not know what it was given")
-	case j.Phase < Starting || j.Phase > Suspended:
-		return Errorf(Conflict, "", "it was ending")
-	case j.Het != nil:
-		return Errorf(Conflict, "", "it is a part of a heterogeneous job")
-	case !slices.Contains(j.AllocNodes(), node):
-		return Errorf(Denied, ErrAccess, "node %s tells of it and is not on it", node)
-	case j.Started.Before(j.Submitted) || j.Started.After(t.at):
-		return Errorf(Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339))
+	if err := checkAdopted(t, j, node); err != nil {
+		return err
 	}
 	n := *j
 	n.Depends, n.Wait, n.WaitNote = Depends{}, NoReason, ""
@@ -247,15 +238,11 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		err = t.hearsay(j, node)
-	}
-	if err != nil {
-		return err
-	}
 	spec := *j.Spec
 	if old != nil {
 		spec = *old.Spec
+	} else if err := t.hearsay(j, node); err != nil {
+		return err
 	}
 	n.Spec = &spec
 	if err := t.keepTexts(&n, old); err != nil {
@@ -279,6 +266,23 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 	}
 	t.putJob(&n)
 	t.tell(&n)
+	return nil
+}
+
+// checkAdopted refuses a job that can not run on as a node knows it.
+func checkAdopted(t *tx, j *Job, node NodeName) error {
+	switch {
+	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:
+		return Errorf(Invalid, "", "the node does not know what it was given")
+	case !begunAndGoesOn(j):
+		return Errorf(Conflict, "", "it was ending")
+	case j.Het != nil:
+		return Errorf(Conflict, "", "it is a part of a heterogeneous job")
+	case !slices.Contains(j.AllocNodes(), node):
+		return Errorf(Denied, ErrAccess, "node %s tells of it and is not on it", node)
+	case j.Started.Before(j.Submitted) || j.Started.After(t.at):
+		return Errorf(Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339))
+	}
 	return nil
 }
 

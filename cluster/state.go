@@ -381,47 +381,68 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 
 // Check verifies the derived half against the first; tests and the simulator call it.
 func (t *tables) Check() error {
-	used, over := map[NodeName]*Load{}, t.mostOver()
+	used := map[NodeName]*Load{}
+	over := t.mostOver()
 	for j := range t.Jobs() {
-		if !j.Started.IsZero() && j.Started.Before(j.Submitted) || !j.Ended.IsZero() && j.Ended.Before(later(j.Started, j.Submitted)) {
+		if !inOrder(j) {
 			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
 		}
 		if !j.holds() {
 			continue
 		}
 		for _, sh := range j.HeldShares() {
-			l := used[sh.Node]
-			if l == nil {
-				l = &Load{Node: sh.Node}
-				used[sh.Node] = l
+			if used[sh.Node] == nil {
+				used[sh.Node] = &Load{Node: sh.Node}
 			}
-			if j.HoldsCPUs() {
-				if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
-					return fmt.Errorf("node %s: %w", sh.Node, err)
-				}
+			if err := used[sh.Node].add(j, &sh, over); err != nil {
+				return err
 			}
-			if !l.GPUs.Intersect(sh.GPUs).Empty() {
-				return fmt.Errorf("node %s: gpus %s given twice", sh.Node, l.GPUs.Intersect(sh.GPUs))
-			}
-			if sh.Part != nil && l.GPUs.Has(sh.Part.GPU) && !partGPUs(l.Parts).Has(sh.Part.GPU) {
-				return fmt.Errorf("node %s: gpu %d given as a whole and in parts", sh.Node, sh.Part.GPU)
-			}
-			l.addGPUs(&sh)
-			l.MemMB += sh.MemMB
 		}
 	}
 	for n := range t.Nodes() {
-		l, u := t.Load(n.Name), used[n.Name]
-		if u == nil {
-			u = &Load{}
-		}
-		if !l.CPUUse.equal(&u.CPUUse) || !l.GPUs.Equal(u.GPUs) || l.MemMB != u.MemMB || !slices.Equal(l.Parts, u.Parts) {
-			return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
-				n.Name, l.CPUs, l.GPUs, l.MemMB, u.CPUs, u.GPUs, u.MemMB)
-		}
-		if n.Inventory.MemMB > 0 && l.MemMB > n.Inventory.MemMB && n.Usable() {
-			return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, n.Inventory.MemMB)
+		if err := checkLoad(t, n, cmp.Or(used[n.Name], &Load{})); err != nil {
+			return err
 		}
 	}
 	return t.checkTallies()
+}
+
+// inOrder reports whether a job was submitted, started and ended in this order.
+func inOrder(j *Job) bool {
+	if !j.Started.IsZero() && j.Started.Before(j.Submitted) {
+		return false
+	}
+	return j.Ended.IsZero() || !j.Ended.Before(later(j.Started, j.Submitted))
+}
+
+// add sums up a share of a job; an error if some of it is given twice.
+func (l *Load) add(j *Job, sh *Share, over int) error {
+	if j.HoldsCPUs() {
+		if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
+			return fmt.Errorf("node %s: %w", sh.Node, err)
+		}
+	}
+	if twice := l.GPUs.Intersect(sh.GPUs); !twice.Empty() {
+		return fmt.Errorf("node %s: gpus %s given twice", sh.Node, twice)
+	}
+	if p := sh.Part; p != nil && l.GPUs.Has(p.GPU) && !partGPUs(l.Parts).Has(p.GPU) {
+		return fmt.Errorf("node %s: gpu %d given as a whole and in parts", sh.Node, p.GPU)
+	}
+	l.addGPUs(sh)
+	l.MemMB += sh.MemMB
+	return nil
+}
+
+// checkLoad compares a node's load with what its jobs hold.
+func checkLoad(t *tables, n *Node, held *Load) error {
+	l := t.Load(n.Name)
+	sameGPUs := l.GPUs.Equal(held.GPUs) && slices.Equal(l.Parts, held.Parts)
+	if !sameGPUs || !l.CPUUse.equal(&held.CPUUse) || l.MemMB != held.MemMB {
+		return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
+			n.Name, l.CPUs, l.GPUs, l.MemMB, held.CPUs, held.GPUs, held.MemMB)
+	}
+	if has := n.Inventory.MemMB; has > 0 && l.MemMB > has && n.Usable() {
+		return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, has)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -292,53 +293,16 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	if err := admitPartitions(s, by, &spec); err != nil {
 		return spec, err
 	}
-	if a := spec.Array; a != nil {
-		if a.Tasks.Empty() || a.Tasks.Max() >= s.config.MaxArraySize {
-			return spec, Errorf(Invalid, ErrArray, "array index %d is not below MaxArraySize %d",
-				a.Tasks.Max(), s.config.MaxArraySize)
-		}
-	}
 	if spec.Nice < 0 && !by.Operator() {
 		return spec, Errorf(Denied, ErrNice, "only operators may set a negative nice value")
 	}
-	spec.perGPU(s.config)
-	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
-		return spec, Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d",
-			spec.MaxNodes, spec.MinNodes)
-	}
-	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
-		return spec, Errorf(Invalid, ErrNodeConfig,
-			"%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
-	}
-	for _, name := range spec.NodeList {
-		if _, ok := s.nodes.Get(name); !ok {
-			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
-		}
-	}
-	for _, name := range spec.Exclude {
-		if _, ok := s.nodes.Get(name); !ok {
-			return spec, Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
-		}
-	}
-	if err := admitResources(s, &spec); err != nil {
-		return spec, err
-	}
-	if spec.Priority != nil && !by.Operator() {
+	if !by.Operator() {
 		spec.Priority = nil // silently ignored, as Slurm does
 	}
-	if !spec.Deadline.IsZero() && spec.Deadline.Before(s.Now) {
-		return spec, Errorf(Invalid, ErrBeginTime, "deadline %s has passed", spec.Deadline.Format(time.DateTime))
-	}
-	if err := admitAccount(s, &spec); err != nil {
+	if err := admitShape(s, &spec); err != nil {
 		return spec, err
 	}
-	if err := admitWCKey(s, &spec); err != nil {
-		return spec, err
-	}
-	if err := admitLimits(s, &spec); err != nil {
-		return spec, err
-	}
-	if err := admitFeatures(s, &spec); err != nil {
+	if err := admitOwner(s, &spec); err != nil {
 		return spec, err
 	}
 	if spec.Requeue == nil {
@@ -348,14 +312,74 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	return spec, nil
 }
 
+// admitShape refuses tasks, nodes, resources and times that can not be.
+func admitShape(s *Snapshot, spec *JobSpec) error {
+	if err := admitArray(s, spec); err != nil {
+		return err
+	}
+	if err := admitNodes(s, spec); err != nil {
+		return err
+	}
+	if err := admitResources(s, spec); err != nil {
+		return err
+	}
+	if !spec.Deadline.IsZero() && spec.Deadline.Before(s.Now) {
+		return Errorf(Invalid, ErrBeginTime, "deadline %s has passed", spec.Deadline.Format(time.DateTime))
+	}
+	return nil
+}
+
+// admitOwner fills in to whom a job is charged, and refuses what that one, the partitions and the nodes do not let run.
+func admitOwner(s *Snapshot, spec *JobSpec) error {
+	if err := admitAccount(s, spec); err != nil {
+		return err
+	}
+	if err := admitWCKey(s, spec); err != nil {
+		return err
+	}
+	if err := admitLimits(s, spec); err != nil {
+		return err
+	}
+	return admitFeatures(s, spec)
+}
+
+func admitArray(s *Snapshot, spec *JobSpec) error {
+	a, most := spec.Array, s.config.MaxArraySize
+	if a == nil {
+		return nil
+	}
+	if a.Tasks.Empty() || a.Tasks.Max() >= most {
+		return Errorf(Invalid, ErrArray, "array index %d is not below MaxArraySize %d", a.Tasks.Max(), most)
+	}
+	return nil
+}
+
+// admitNodes fills in what comes with GPUs, and refuses numbers of nodes that can not be, and nodes that are not there.
+func admitNodes(s *Snapshot, spec *JobSpec) error {
+	spec.perGPU(s.config)
+	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
+		return Errorf(Invalid, ErrNodeCount, "at most %d nodes is less than at least %d",
+			spec.MaxNodes, spec.MinNodes)
+	}
+	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
+		return Errorf(Invalid, ErrNodeConfig,
+			"%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
+	}
+	for name := range eachOf(spec.NodeList, spec.Exclude) {
+		if _, ok := s.nodes.Get(name); !ok {
+			return Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
+		}
+	}
+	return nil
+}
+
 // admitAccount fills in account and QOS, and refuses those that the user may not have.
 func admitAccount(s *Snapshot, spec *JobSpec) error {
-	must := s.config.Enforce
 	if u, ok := s.users.Get(spec.User); ok && spec.Account == "" {
 		spec.Account = u.DefaultAccount
 	}
 	a, ok := s.assocFor(spec)
-	if !ok && must.Associations {
+	if !ok && s.config.Enforce.Associations {
 		return Errorf(Invalid, ErrAccount, "user %s has no association with account %q", spec.User, spec.Account)
 	}
 	if spec.QOS == "" {
@@ -366,14 +390,24 @@ func admitAccount(s *Snapshot, spec *JobSpec) error {
 	} else if _, known := s.qos.Get(spec.QOS); !known && s.Accounting() {
 		return Errorf(Invalid, ErrQOS, "there is no QOS %q", spec.QOS)
 	}
-	if ok && must.QOS && !slices.Contains(s.AllowedQOS(a.ID), spec.QOS) {
-		return Errorf(Invalid, ErrQOS, "user %s may not use QOS %q with account %s", spec.User, spec.QOS, spec.Account)
-	}
-	if q, _ := s.qos.Get(spec.QOS); must.QOS && q.Flag("RequiresReservation") && spec.Reservation == "" {
-		return Errorf(Invalid, ErrQOS, "QOS %s is for jobs in a reservation only", spec.QOS)
+	if s.config.Enforce.QOS {
+		if err := admitQOS(s, spec, a); err != nil {
+			return err
+		}
 	}
 	if spec.Account == "" {
 		spec.Account = spec.User
+	}
+	return nil
+}
+
+// admitQOS refuses a QOS that the user may not have; a is nil where the user has no association.
+func admitQOS(s *Snapshot, spec *JobSpec, a *Association) error {
+	if a != nil && !slices.Contains(s.AllowedQOS(a.ID), spec.QOS) {
+		return Errorf(Invalid, ErrQOS, "user %s may not use QOS %q with account %s", spec.User, spec.QOS, spec.Account)
+	}
+	if q, _ := s.qos.Get(spec.QOS); q.Flag("RequiresReservation") && spec.Reservation == "" {
+		return Errorf(Invalid, ErrQOS, "QOS %s is for jobs in a reservation only", spec.QOS)
 	}
 	return nil
 }
@@ -389,31 +423,54 @@ func (t *tables) assocFor(spec *JobSpec) (*Association, bool) {
 // maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.
 const maxCount = 1 << 24
 
+// isCount reports whether so many may be asked for.
+func isCount[N int | int64](n N) bool { return n >= 0 && n <= maxCount }
+
 // admitNumbers refuses counts that make no sense.
 func admitNumbers(spec *JobSpec) error {
 	l := spec.Layout
-	for _, n := range []int{l.MinNodes, l.MaxNodes, l.Tasks, l.TasksPerNode, l.TasksPerSocket,
-		l.TasksPerCore, l.TasksPerGPU,
-		l.CPUsPerTask, l.CPUsPerGPU, l.MinCPUs, l.SocketsPerNode, l.CoresPerSocket, l.ThreadsPerCore} {
-		if n < 0 || n > maxCount {
+	counts := [...]int{
+		l.MinNodes, l.MaxNodes,
+		l.Tasks, l.TasksPerNode, l.TasksPerSocket, l.TasksPerCore, l.TasksPerGPU,
+		l.CPUsPerTask, l.CPUsPerGPU, l.MinCPUs,
+		l.SocketsPerNode, l.CoresPerSocket, l.ThreadsPerCore,
+	}
+	for _, n := range counts {
+		if !isCount(n) {
 			return Errorf(Invalid, ErrNodeCount, "%d is not a number of nodes, tasks or CPUs", n)
 		}
 	}
 	for _, n := range []*int{l.CoreSpec, l.ThreadSpec} {
-		if n != nil && (*n < 0 || *n > maxCount) {
+		if n != nil && !isCount(*n) {
 			return Errorf(Invalid, ErrNodeConfig, "%d is not a number of cores or threads to leave for the system", *n)
 		}
 	}
-	for _, list := range [][]GRES{l.PerNode, l.PerJob, l.PerSocket, l.PerTask} {
-		for _, g := range list {
-			if g.Count < 0 || g.Count > maxCount {
-				return Errorf(Invalid, ErrGRES, "%d is not a number of devices", g.Count)
-			}
+	for g := range eachOf(l.PerNode, l.PerJob, l.PerSocket, l.PerTask) {
+		if !isCount(g.Count) {
+			return Errorf(Invalid, ErrGRES, "%d is not a number of devices", g.Count)
 		}
 	}
 	if l.Mem.MB < 0 || l.Mem.MB > 1<<40 || spec.TmpMB < 0 {
 		return Errorf(Invalid, ErrNodeConfig, "%d MB is not an amount of memory", l.Mem.MB)
 	}
+	return admitTimes(spec)
+}
+
+// eachOf yields what is in some lists.
+func eachOf[T any](lists ...[]T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, list := range lists {
+			for _, x := range list {
+				if !yield(x) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// admitTimes refuses time limits that make no sense.
+func admitTimes(spec *JobSpec) error {
 	if spec.Limit < 0 || spec.LimitMin < 0 {
 		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
 	}
@@ -467,11 +524,10 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 				spec.User, spec.Account, name)
 		}
 	}
-	for _, list := range [][]GRES{spec.PerNode, spec.PerJob, spec.PerTask} {
-		for _, g := range list {
-			if g.Name != "gpu" && g.Name != "none" && g.Count > 0 && !slices.Contains(PartNames, g.Name) {
-				return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
-			}
+	for g := range eachOf(spec.PerNode, spec.PerJob, spec.PerTask) {
+		known := g.Name == "gpu" || g.Name == "none" || slices.Contains(PartNames, g.Name)
+		if g.Count > 0 && !known {
+			return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
 		}
 	}
 	return admitParts(s, spec)
@@ -517,14 +573,19 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
 	}
-	if err := s.closed(spec.Partitions); err != nil && !by.System { // what is changed of a job that is there already: see UpdateJob
+	// The system changes jobs that are there already: see UpdateJob.
+	if err := s.closed(spec.Partitions); err != nil && !by.System {
 		return err
 	}
 	if spec.Sharing == ShareMCS {
 		return Errorf(Invalid, ErrUnsupported,
 			"--exclusive=mcs: there are no MCS labels: ask for --exclusive or --exclusive=user")
 	}
-	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, func(n string) bool { p, _ := s.Partition(n); return p.ExclusiveUser }) {
+	toOneUser := func(name string) bool {
+		p, _ := s.Partition(name)
+		return p.ExclusiveUser
+	}
+	if spec.Sharing == ShareDefault && slices.ContainsFunc(spec.Partitions, toOneUser) {
 		spec.Sharing = ShareUser
 	}
 	return nil
@@ -594,14 +655,16 @@ func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 func (t *tables) fits(p *Partition, spec *JobSpec) error {
 	nodes := spec.Asks().Nodes
 	least, most := t.NodeBounds(p, spec)
+	tooMany := most > 0 && nodes > most
+	tooFew := nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0)
 	switch why := p.Barred(spec); {
-	case !t.lifted(spec) && p.MaxTime != 0 && p.MaxTime != Unlimited && spec.Limit > p.MaxTime:
+	case spec.Limit > cmp.Or(p.MaxTime, Unlimited) && !t.lifted(spec):
 		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s",
 			spec.Limit, p.Name, p.MaxTime)
-	case most > 0 && nodes > most, nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0):
+	case tooMany || tooFew:
 		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name,
 			p.MinNodes, p.MaxNodes, nodes)
-	case p.MaxMem.Per == MemPerNode && p.MaxMem.MB > 0 && spec.Mem.Per == MemPerNode && spec.Mem.MB > p.MaxMem.MB:
+	case p.MaxMem.MB > 0 && moreOfNode(spec.Mem, p.MaxMem):
 		return Errorf(Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name,
 			p.MaxMem.MB, spec.Mem.MB)
 	case strings.HasPrefix(string(why), "Job's account"):
@@ -610,6 +673,12 @@ func (t *tables) fits(p *Partition, spec *JobSpec) error {
 		return Errorf(Invalid, ErrQOS, "%s", why)
 	}
 	return nil
+}
+
+// moreOfNode reports whether more memory of a node is asked for than another amount of a node is.
+func moreOfNode(asked, most Mem) bool {
+	ofNode := asked.Per == MemPerNode && most.Per == MemPerNode
+	return ofNode && asked.MB > most.MB
 }
 
 // perGPU fills in what the site gives jobs with GPUs for each that do not say what they need: CPUs where neither
@@ -624,7 +693,8 @@ func (s *JobSpec) perGPU(c *Config) {
 			own = PerGPU{cmp.Or(p.PerGPU.CPUs, own.CPUs), cmp.Or(p.PerGPU.MemMB, own.MemMB)}
 		}
 	}
-	if own.CPUs > 0 && s.CPUsPerGPU == 0 && s.CPUsPerTask == 0 && s.Sharing != ShareExclusive {
+	said := s.CPUsPerGPU != 0 || s.CPUsPerTask != 0
+	if own.CPUs > 0 && !said && s.Sharing != ShareExclusive {
 		s.CPUsPerGPU, s.ByDefault = own.CPUs, s.ByDefault|CPUsPerGPUByDefault
 	}
 	if own.MemMB > 0 && s.Mem.Per == MemDefault {

@@ -55,10 +55,14 @@ func (c *Config) counting() bool {
 
 // countsAs reports whether jobs count for the same things under both configurations.
 func (c *Config) countsAs(o *Config) bool {
-	same := func(a, b Partition) bool {
-		return a.Name == b.Name && a.QOS == b.QOS && a.MaxCPUsPerUser == b.MaxCPUsPerUser && slices.Equal(a.BillingWeights, b.BillingWeights)
+	if !c.counting() && !o.counting() {
+		return true
 	}
-	return !c.counting() && !o.counting() || c.Enforce.Limits == o.Enforce.Limits && slices.EqualFunc(c.Partitions, o.Partitions, same)
+	same := func(a, b Partition) bool {
+		bounds := a.QOS == b.QOS && a.MaxCPUsPerUser == b.MaxCPUsPerUser
+		return a.Name == b.Name && bounds && slices.Equal(a.BillingWeights, b.BillingWeights)
+	}
+	return c.Enforce.Limits == o.Enforce.Limits && slices.EqualFunc(c.Partitions, o.Partitions, same)
 }
 
 // counted is what of a job's record its tallies depend on.

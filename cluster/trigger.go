@@ -461,7 +461,7 @@ func watchJob(t *tx, old, j *Job) {
 	if t.triggers == nil {
 		return
 	}
-	if j.Phase == Ending && j.EndingWhy == TimedOut && old.EndingWhy != TimedOut {
+	if timesOut(old, j) {
 		meet(t, func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
 	}
 	if !endsNow(old, j) {

@@ -278,7 +278,10 @@ func (j *Job) EndLimit(c *Config) time.Time {
 // can not end in time any more, even with its shortest time limit.
 func (j *Job) deadline() time.Time {
 	at := j.Spec.Deadline
-	if need := cmp.Or(j.Spec.LimitMin, j.Spec.Limit); j.Phase == Pending && !at.IsZero() && need != 0 && need != Unlimited {
+	if j.Phase != Pending || at.IsZero() {
+		return at
+	}
+	if need := cmp.Or(j.Spec.LimitMin, j.Spec.Limit); need != 0 && need != Unlimited {
 		return at.Add(time.Second - need)
 	}
 	return at
@@ -454,9 +457,7 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	if sh.MemMB < 0 || slices.Contains(l.Jobs, j.ID) {
 		return Errorf(Internal, "", "job %d: the share of node %s makes no sense", j.ID, sh.Node)
 	}
-	if !l.Taken(j.Alloc.Over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() ||
-		sh.CPUs.Max() >= n.Inventory.CPUs || !sh.GPUs.Minus(n.Inventory.Devices()).Empty() ||
-		(sh.MemMB > 0 && l.MemMB+sh.MemMB > n.Inventory.MemMB) || !n.Inventory.mayGive(&l, sh.Part) {
+	if !n.Inventory.holds(&sh) || !l.leaves(&sh, j.Alloc.Over, &n.Inventory) {
 		return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 	}
 	if !j.Spec.mayUse(&n.Inventory, &sh) {
@@ -476,6 +477,20 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	l.Closed = max(l.Closed, closes(j.Spec))
 	t.putLoad(&l)
 	return nil
+}
+
+// holds reports whether a node has the CPUs and GPUs of a share, given out or not.
+func (inv *Inventory) holds(sh *Share) bool {
+	return sh.CPUs.Max() < inv.CPUs && sh.GPUs.Minus(inv.Devices()).Empty()
+}
+
+// leaves reports whether a share is free of what is given out on a node.
+func (l *Load) leaves(sh *Share, over int, inv *Inventory) bool {
+	if !l.Taken(over).Intersect(sh.CPUs).Empty() || !l.GPUs.Intersect(sh.GPUs).Empty() {
+		return false
+	}
+	enough := sh.MemMB <= 0 || l.MemMB+sh.MemMB <= inv.MemMB
+	return enough && inv.mayGive(l, sh.Part)
 }
 
 // closes is what Load.Closed becomes of a job.

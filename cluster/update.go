@@ -82,58 +82,86 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 	}
 	waiting := slices.ContainsFunc(jobs, func(j *Job) bool { return j.Phase == Pending })
 	for _, j := range jobs {
-		n, spec, p := *j, *j.Spec, c.Patch
-		n.Spec, spec.Layout = &spec, spec.Layout.Clone()
-		if c.Runs && p.resizes(j) {
-			if p, err = t.resize(&n, p); err != nil {
-				return nil, err
-			}
-		}
-		if c.Runs && p.Licenses != nil && j.holds() && j.Phase != Ending {
-			if p, err = t.license(&n, p); err != nil {
-				return nil, err
-			}
-		}
-		if c.Runs && p.misranged(&spec) {
-			return nil, Errorf(Invalid, ErrNodeCount,
-				"job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID,
-				*p.MinNodes)
-		}
-		if what := p.early(j.Spec); what != "" && j.Phase != Pending {
-			if waiting {
-				continue // the tasks of an array that wait are meant
-			}
-			return nil, Errorf(Conflict, ErrNotPending, "%s of job %d can only change while it is pending", what, j.ID)
-		}
-		if err := p.times(t, &n, &spec); err != nil {
+		if err := c.change(t, j, waiting); err != nil {
 			return nil, err
 		}
-		if err := p.order(t, &n, &spec); err != nil {
-			return nil, err
-		}
-		p.shape(&spec)
-		p.texts(&spec)
-		if err := p.admit(t, j, &n); err != nil {
-			return nil, err
-		}
-		if n.Phase == Pending {
-			n.Limit = t.TimeLimit(&spec)
-			t.evaluate(&n)
-			if p.ResetAccrue && !n.Accrue.IsZero() {
-				n.Accrue = later(n.Accrue, t.at)
-			}
-			if n.Held == NotHeld {
-				t.rank(&n)
-			}
-		} else if p.Nice != nil || p.Site != nil || p.Priority != nil {
-			t.rank(&n)
-		}
-		t.interned.share(&spec)
-		t.putJob(&n)
-		t.tell(&n)
-		t.partNever(n.ID)
 	}
 	return nil, nil
+}
+
+// change changes one job; waiting: some of the jobs wait.
+func (c *UpdateJob) change(t *tx, j *Job, waiting bool) error {
+	n, spec := *j, *j.Spec
+	n.Spec, spec.Layout = &spec, spec.Layout.Clone()
+	p, err := c.whileRunning(t, j, &n)
+	if err != nil {
+		return err
+	}
+	if what := p.early(j.Spec); what != "" && j.Phase != Pending {
+		if waiting {
+			return nil // the tasks of an array that wait are meant
+		}
+		return Errorf(Conflict, ErrNotPending, "%s of job %d can only change while it is pending", what, j.ID)
+	}
+	if err := p.times(t, &n, &spec); err != nil {
+		return err
+	}
+	if err := p.order(t, &n, &spec); err != nil {
+		return err
+	}
+	p.shape(&spec)
+	p.texts(&spec)
+	if err := p.admit(t, j, &n); err != nil {
+		return err
+	}
+	p.requeue(t, &n)
+	t.interned.share(&spec)
+	t.putJob(&n)
+	t.tell(&n)
+	t.partNever(n.ID)
+	return nil
+}
+
+// whileRunning changes what can change of a job that runs; n is a copy. It returns what is left of the patch.
+func (c *UpdateJob) whileRunning(t *tx, j, n *Job) (p Patch, err error) {
+	p = c.Patch
+	if !c.Runs {
+		return p, nil
+	}
+	if p.resizes(j) {
+		if p, err = t.resize(n, p); err != nil {
+			return p, err
+		}
+	}
+	if p.Licenses != nil && j.holds() && j.Phase != Ending {
+		if p, err = t.license(n, p); err != nil {
+			return p, err
+		}
+	}
+	if p.misranged(n.Spec) {
+		return p, Errorf(Invalid, ErrNodeCount,
+			"job %d would need %d nodes at least and have fewer at most: name both, as 2-4", n.ID,
+			*p.MinNodes)
+	}
+	return p, nil
+}
+
+// requeue gives a changed job its place among the others.
+func (p *Patch) requeue(t *tx, n *Job) {
+	if n.Phase != Pending {
+		if p.Nice != nil || p.Site != nil || p.Priority != nil {
+			t.rank(n)
+		}
+		return
+	}
+	n.Limit = t.TimeLimit(n.Spec)
+	t.evaluate(n)
+	if p.ResetAccrue && !n.Accrue.IsZero() {
+		n.Accrue = later(n.Accrue, t.at)
+	}
+	if n.Held == NotHeld {
+		t.rank(n)
+	}
 }
 
 // license gives a job that runs other licenses; n is a copy. It returns what is left of the patch.

@@ -28,9 +28,16 @@ type UsageQuery struct {
 
 // Selects reports whether the filters take a class of runs.
 func (q *UsageQuery) Selects(c *UsageClass) bool {
-	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	return in(q.Users, c.User) && in(q.Accounts, c.Account) && in(q.Partitions, c.Partition) && in(q.WCKeys, c.WCKey) &&
-		(q.Resv == "" || q.Resv == c.Reservation) && (len(q.GIDs) == 0 || slices.Contains(q.GIDs, c.GID))
+	if q.Resv != "" && q.Resv != c.Reservation {
+		return false
+	}
+	owner := takes(q.Users, c.User) && takes(q.GIDs, c.GID) && takes(q.Accounts, c.Account)
+	return owner && takes(q.Partitions, c.Partition) && takes(q.WCKeys, c.WCKey)
+}
+
+// takes reports whether a filter, which takes all if it is empty, takes a value.
+func takes[T comparable](filter []T, v T) bool {
+	return len(filter) == 0 || slices.Contains(filter, v)
 }
 
 // Key is the part of a class that a report keeps apart.

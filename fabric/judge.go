@@ -76,16 +76,9 @@ type sample struct {
 func (h *history) sees(r *Reading, at time.Time) {
 	switch cause, text := h.trouble(r); {
 	case cause != "":
-		if cause != h.Bad {
-			h.Bad, h.Since, h.Text, h.bad = cause, at, text, 0
-		}
-		h.bad, h.well = h.bad+1, 0
-		h.Fault = h.Fault || h.bad >= patience
+		h.suffer(cause, text, at)
 	case h.Bad != "":
-		h.bad, h.well = 0, h.well+1
-		if !h.Fault || h.well >= calm {
-			h.Bad, h.Fault = "", false
-		}
+		h.recover()
 	}
 	if r == nil {
 		return
@@ -94,6 +87,31 @@ func (h *history) sees(r *Reading, at time.Time) {
 		h.Rate = r.Rate
 	}
 	h.keep(r, at)
+}
+
+// suffer notes a look that shows trouble. What lasts is a fault.
+func (h *history) suffer(cause, text string, at time.Time) {
+	if cause != h.Bad {
+		h.Bad = cause
+		h.Since = at
+		h.Text = text
+		h.bad = 0
+	}
+	h.bad++
+	h.well = 0
+	if h.bad >= patience {
+		h.Fault = true
+	}
+}
+
+// recover notes a look that shows no trouble any more. A fault ends once that has lasted.
+func (h *history) recover() {
+	h.bad = 0
+	h.well++
+	if !h.Fault || h.well >= calm {
+		h.Bad = ""
+		h.Fault = false
+	}
 }
 
 // trouble is what is wrong with a port compared with what it was; no cause if it is well or was never active.
@@ -115,13 +133,8 @@ func (h *history) trouble(r *Reading) (cause, text string) {
 
 // keep adds the counters to those remembered, for a window.
 func (h *history) keep(r *Reading, at time.Time) {
-	if k := len(h.seen); k > 0 {
-		for name, n := range r.Counters {
-			if n < h.seen[k-1].counters[name] { // reset, or the driver was loaded anew
-				h.seen = nil
-				break
-			}
-		}
+	if k := len(h.seen); k > 0 && fallen(r.Counters, h.seen[k-1].counters) {
+		h.seen = nil
 	}
 	for len(h.seen) > 1 && at.Sub(h.seen[1].at) >= window {
 		h.seen = h.seen[1:]
@@ -132,6 +145,16 @@ func (h *history) keep(r *Reading, at time.Time) {
 		return
 	}
 	h.seen = append(h.seen, s)
+}
+
+// fallen reports whether counters were reset since, or the driver loaded anew.
+func fallen(now, before map[string]uint64) bool {
+	for name, n := range now {
+		if n < before[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // rise is by how much a counter has risen within the window.
@@ -145,9 +168,14 @@ func (h *history) rise(counter string) uint64 {
 // faults judges a port by what is remembered of it.
 func (h *history) faults(device string, port int, r *Reading, all []Reading) (out []cluster.Fault) {
 	add := func(ru rule, text string) {
-		out = append(out, cluster.Fault{Kind: cluster.FaultPort, Part: device + "/" + strconv.Itoa(port),
-			Cause: ru.cause,
-			Text:  portName(device, port) + ": " + text, Action: ru.action, Passing: true})
+		out = append(out, cluster.Fault{
+			Kind:    cluster.FaultPort,
+			Part:    device + "/" + strconv.Itoa(port),
+			Cause:   ru.cause,
+			Text:    portName(device, port) + ": " + text,
+			Action:  ru.action,
+			Passing: true,
+		})
 	}
 	if h.Fault {
 		add(ruleOf(h.Bad), h.Text+" since "+h.Since.Format(clockShape))
@@ -168,34 +196,40 @@ func (h *history) faults(device string, port int, r *Reading, all []Reading) (ou
 
 // odd compares a port with those of the machine's like adapters.
 func odd(r *Reading, h *history, all []Reading) (cause, text string) {
-	best := 0.0
-	for i := range all {
-		o := &all[i]
-		if o.Device == r.Device && o.Port == r.Port || o.Make != r.Make || o.Link != r.Link || o.Port != r.Port {
-			continue
-		}
-		if !o.Active() {
-			return "", "" // they do not agree
-		}
-		if best != 0 && best != speed(o.Rate) {
-			return "", ""
-		}
-		best = speed(o.Rate)
-	}
-	peers := 0
-	for i := range all {
-		if o := &all[i]; o.Device != r.Device && o.Make == r.Make && o.Link == r.Link && o.Port == r.Port {
-			peers++
-		}
-	}
+	peers := peersOf(r, all)
+	best, agree := common(peers)
 	switch {
-	case peers < fewPeers:
+	case !agree || len(peers) < fewPeers:
 		return "", ""
 	case h.Rate == "":
-		return "unused", fmt.Sprintf("link down, while those of %d like adapters are up", peers)
+		return "unused", fmt.Sprintf("link down, while those of %d like adapters are up", len(peers))
 	case speed(r.Rate) < best:
 		return "slower", fmt.Sprintf("link at %s, while those of %d like adapters are at %g Gb/sec", r.Rate,
-			peers, best)
+			len(peers), best)
 	}
 	return "", ""
+}
+
+// peersOf are the same ports of a machine's like adapters.
+func peersOf(r *Reading, all []Reading) (peers []*Reading) {
+	for i := range all {
+		o := &all[i]
+		like := o.Make == r.Make && o.Link == r.Link && o.Port == r.Port
+		if like && o.Device != r.Device {
+			peers = append(peers, o)
+		}
+	}
+	return peers
+}
+
+// common is the speed of ports that agree: all are active, and at one speed.
+func common(ports []*Reading) (best float64, agree bool) {
+	for _, p := range ports {
+		own := speed(p.Rate)
+		if !p.Active() || best != 0 && best != own {
+			return 0, false
+		}
+		best = own
+	}
+	return best, true
 }

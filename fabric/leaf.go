@@ -35,28 +35,54 @@ func Tool(ctx context.Context, name string, args ...string) (string, error) {
 // not answer, nothing is known.
 func Leaves(ctx context.Context, run Run, nics []cluster.NIC) map[string]Leaf {
 	out := map[string]Leaf{}
-	var neighbours map[string]Leaf
-	diags := true // they are installed
+	find := leafFinder{run: run}
 	for i := range nics {
 		n := &nics[i]
-		switch {
-		case n.State != cluster.PortActive:
-		case n.Link == "InfiniBand" && diags:
-			l, err := oneHop(ctx, run, n)
-			if diags = !errors.Is(err, exec.ErrNotFound); l.Name != "" {
-				out[PortKey(n)] = l
-			}
-		case n.Link == "Ethernet" && n.Net != "":
-			if neighbours == nil {
-				text, _ := run(ctx, "lldpcli", "-f", "keyvalue", "show", "neighbors")
-				neighbours = lldp(text)
-			}
-			if l := neighbours[n.Net]; l.Name != "" {
-				out[PortKey(n)] = l
-			}
+		if n.State != cluster.PortActive {
+			continue
+		}
+		if l := find.leaf(ctx, n); l.Name != "" {
+			out[PortKey(n)] = l
 		}
 	}
 	return out
+}
+
+// leafFinder remembers, from port to port, what the programs have said.
+type leafFinder struct {
+	run        Run
+	noDiags    bool            // infiniband-diags are not installed
+	neighbours map[string]Leaf // by interface; nil: not asked for yet
+}
+
+func (f *leafFinder) leaf(ctx context.Context, n *cluster.NIC) Leaf {
+	switch n.Link {
+	case "InfiniBand":
+		return f.behindCable(ctx, n)
+	case "Ethernet":
+		return f.neighbour(ctx, n.Net)
+	}
+	return Leaf{}
+}
+
+func (f *leafFinder) behindCable(ctx context.Context, n *cluster.NIC) Leaf {
+	if f.noDiags {
+		return Leaf{}
+	}
+	l, err := oneHop(ctx, f.run, n)
+	f.noDiags = errors.Is(err, exec.ErrNotFound)
+	return l
+}
+
+func (f *leafFinder) neighbour(ctx context.Context, net string) Leaf {
+	if net == "" {
+		return Leaf{}
+	}
+	if f.neighbours == nil {
+		text, _ := f.run(ctx, "lldpcli", "-f", "keyvalue", "show", "neighbors")
+		f.neighbours = lldp(text)
+	}
+	return f.neighbours[net]
 }
 
 // PortKey names a port as DEVICE/PORT.

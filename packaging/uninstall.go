@@ -15,12 +15,13 @@ import (
 func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	i.changed, i.count = map[string]bool{}, 0
 	d := disk{i.Root}
-	if i.Root == "" && i.MayLeave != nil {
+	runs := i.Root == "" // this machine itself, and no folder that becomes one
+	if runs && i.MayLeave != nil {
 		if err := i.MayLeave(ctx, purge); err != nil {
 			return err
 		}
 	}
-	if i.Root == "" && i.Systemd {
+	if runs && i.Systemd {
 		if err := i.stop(ctx, purge); err != nil {
 			return err
 		}
@@ -29,28 +30,18 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	if err != nil {
 		return err
 	}
-	var list []action
-	for _, p := range paths {
-		if i.ours(p) {
-			list = append(list, d.removed(p).of(goneText(p)))
-		}
-		if d.exists(p + keptSuffix) {
-			list = append(list, d.moved(p+keptSuffix, p))
-		}
-	}
-	list = append(list, d.removed(i.listFile()))
-	if purge {
-		list = append(list, d.cleared(configDir), d.cleared(StateDir), d.cleared(runDir))
-	}
-	if err := i.do(list); err != nil {
+	if err := i.do(i.removals(paths, purge)); err != nil {
 		return err
 	}
 	if !i.DryRun {
 		i.emptied(append(paths, i.listFile()))
 	}
-	if i.unitsChanged() && i.Root == "" && i.Systemd {
-		if err := i.step("have systemd read its units",
-			func() error { _, err := i.Command(ctx, "systemctl", "daemon-reload"); return err }); err != nil {
+	if runs && i.Systemd && i.unitsChanged() {
+		reload := func() error {
+			_, err := i.Command(ctx, "systemctl", "daemon-reload")
+			return err
+		}
+		if err := i.step("have systemd read its units", reload); err != nil {
 			return err
 		}
 	}
@@ -63,6 +54,24 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 		i.tell("%s and %s were kept; --uninstall --purge removes them too", configDir, StateDir)
 	}
 	return nil
+}
+
+// removals take away what was installed, and put back what it had replaced.
+func (i *Installer) removals(paths []string, purge bool) (list []action) {
+	d := disk{i.Root}
+	for _, p := range paths {
+		if i.ours(p) {
+			list = append(list, d.removed(p).of(goneText(p)))
+		}
+		if d.exists(p + keptSuffix) {
+			list = append(list, d.moved(p+keptSuffix, p))
+		}
+	}
+	list = append(list, d.removed(i.listFile()))
+	if purge {
+		list = append(list, d.cleared(configDir), d.cleared(StateDir), d.cleared(runDir))
+	}
+	return list
 }
 
 // goneText is what is told of files of a kind that are removed.

@@ -243,32 +243,45 @@ func (s *structure) collect(list []*field, t reflect.Type, outermost bool) []*fi
 		}
 		tag := sf.Tag.Get("json")
 		name, options, _ := strings.Cut(tag, ",")
-		if tag == "-" || !sf.IsExported() && !sf.Anonymous {
-			continue
-		}
-		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
-			from := len(list)
-			list = s.collect(list, sf.Type, false)
-			for _, f := range list[from:] {
-				f.first, f.rest, f.offset = i, append([]int{f.first}, f.rest...), f.offset+sf.Offset
-			}
-			continue
-		}
-		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Pointer {
-			if !outermost || s.behind >= 0 || !sf.IsExported() || sf.Type.Elem().Kind() != reflect.Struct {
-				s.refuse = t.String() + " embeds a pointer"
-				continue
-			}
-			from := len(list)
-			list, s.behind = s.collect(list, sf.Type.Elem(), false), i
-			for _, f := range list[from:] {
-				f.behind = true
-			}
-			continue
-		}
-		if sf.IsExported() {
+		embedded := sf.Anonymous && name == ""
+		switch {
+		case tag == "-":
+		case embedded && sf.Type.Kind() == reflect.Struct:
+			list = s.embed(list, &sf)
+		case embedded && sf.Type.Kind() == reflect.Pointer:
+			list = s.embedPointer(list, t, &sf, outermost)
+		case sf.IsExported():
 			list = append(list, s.field(t, &sf, name, options))
 		}
+	}
+	return list
+}
+
+// embed lists the fields of an embedded struct in its place.
+func (s *structure) embed(list []*field, sf *reflect.StructField) []*field {
+	from := len(list)
+	list = s.collect(list, sf.Type, false)
+	for _, f := range list[from:] {
+		f.rest = append([]int{f.first}, f.rest...)
+		f.first = sf.Index[0]
+		f.offset += sf.Offset
+	}
+	return list
+}
+
+// embedPointer lists the fields of what an embedded pointer leads to. A type has one such pointer at most.
+func (s *structure) embedPointer(list []*field, t reflect.Type, sf *reflect.StructField, outermost bool) []*field {
+	only := outermost && s.behind < 0
+	toStruct := sf.IsExported() && sf.Type.Elem().Kind() == reflect.Struct
+	if !only || !toStruct {
+		s.refuse = t.String() + " embeds a pointer"
+		return list
+	}
+	from := len(list)
+	list = s.collect(list, sf.Type.Elem(), false)
+	s.behind = sf.Index[0]
+	for _, f := range list[from:] {
+		f.behind = true
 	}
 	return list
 }

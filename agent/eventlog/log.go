@@ -34,15 +34,18 @@ func Gather(list []Record, index uint64, at time.Time, events []cluster.Event) [
 		}
 	}
 	for i, e := range events {
-		if e.Forget != nil || e.Load != nil || e.Change != nil || e.Amend != nil {
-			continue // of history's records alone
-		}
-		if e.Job != nil && last[e.Job] > i {
+		again := last[e.Job] > i
+		if again || ofHistory(&e) {
 			continue
 		}
 		list = append(list, Record{Index: index, At: at, Event: e})
 	}
 	return list
+}
+
+// ofHistory reports whether an event is of history's records alone.
+func ofHistory(e *cluster.Event) bool {
+	return e.Forget != nil || e.Load != nil || e.Change != nil || e.Amend != nil
 }
 
 // Log is the latest events, oldest first. Those who follow it hold no place in it but the index up to which
@@ -104,8 +107,28 @@ func sameButTasks(old, j *cluster.Job) bool {
 	if old.Tasks.Equal(j.Tasks) || old.Tasks.Equal(j.Spec.Array.Tasks) {
 		return false
 	}
-	held := old.Held == j.Held && old.Wait == j.Wait && old.Eligible.Equal(j.Eligible)
-	return held && old.Spec == j.Spec && old.Priority == j.Priority && old.Limit == j.Limit && old.Attempt == j.Attempt
+	return standingOf(old) == standingOf(j) && old.Eligible.Equal(j.Eligible)
+}
+
+// standing is how a job waits.
+type standing struct {
+	held     cluster.Hold
+	wait     cluster.Reason
+	spec     *cluster.JobSpec
+	priority uint32
+	limit    time.Duration
+	attempt  int
+}
+
+func standingOf(j *cluster.Job) standing {
+	return standing{
+		held:     j.Held,
+		wait:     j.Wait,
+		spec:     j.Spec,
+		priority: j.Priority,
+		limit:    j.Limit,
+		attempt:  j.Attempt,
+	}
 }
 
 // Restart forgets all: the state came in one piece.

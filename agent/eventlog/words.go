@@ -109,12 +109,17 @@ func stepEvent(st *cluster.Step) *api.StepEvent {
 
 // Follows reports whether somebody who asks so gets an event.
 func Follows(q *api.EventQuery, sees visibility.Scope, t *Record) bool {
-	if t.Past {
+	if t.Past || !visible(sees, t) {
 		return false
 	}
-	if q.Jobs != nil && t.Purged == 0 {
-		return t.Job != nil && sees.Job(t.Job) && asksFor(q.Jobs, t.Job)
+	if q.Jobs == nil || t.Purged != 0 {
+		return true
 	}
+	return t.Job != nil && asksFor(q.Jobs, t.Job)
+}
+
+// visible reports whether somebody may see what an event tells of.
+func visible(sees visibility.Scope, t *Record) bool {
 	switch {
 	case t.Job != nil:
 		return sees.Job(t.Job)

@@ -117,7 +117,7 @@ func returnGrants(term context.Context, own Cluster, log *slog.Logger) {
 	snap := own.Snapshot()
 	var idle []cluster.JobID
 	for j := range snap.Queue() {
-		if j.Fed != nil && !j.Fed.Part.IsOrigin() && j.Fed.Part.Mine() && time.Since(j.Fed.Granted) > useGrant {
+		if holdsGrant(j) && time.Since(j.Fed.Granted) > useGrant {
 			idle = append(idle, j.ID)
 		}
 	}
@@ -129,6 +129,11 @@ func returnGrants(term context.Context, own Cluster, log *slog.Logger) {
 	}
 }
 
+// holdsGrant reports whether another cluster has granted a job to this one.
+func holdsGrant(j *cluster.Job) bool {
+	return j.Fed != nil && !j.Fed.Part.IsOrigin() && j.Fed.Part.Mine()
+}
+
 // leave takes this cluster out of its federation, if it is to leave and its last shared job is over.
 func leave(term context.Context, own Cluster, log *slog.Logger) {
 	snap := own.Snapshot()
@@ -137,7 +142,7 @@ func leave(term context.Context, own Cluster, log *slog.Logger) {
 		return
 	}
 	for j := range snap.Jobs() {
-		if j.Fed != nil && (j.Phase != cluster.Ended || j.Fed.Part.Owes(j.Outcome != cluster.Revoked)) {
+		if concernsOthers(j) {
 			return
 		}
 	}
@@ -146,6 +151,14 @@ func leave(term context.Context, own Cluster, log *slog.Logger) {
 	if err := own.Change(term, r); err != nil && term.Err() == nil {
 		log.Warn("this cluster does not leave its federation yet", "err", err)
 	}
+}
+
+// concernsOthers reports whether other clusters are yet to hear of a job.
+func concernsOthers(j *cluster.Job) bool {
+	if j.Fed == nil {
+		return false
+	}
+	return j.Phase != cluster.Ended || j.Fed.Part.Owes(j.Outcome != cluster.Revoked)
 }
 
 // link is what there is between this cluster and another member.
@@ -291,7 +304,7 @@ func (k *link) ready(ctx context.Context, snap *cluster.Snapshot, row *api.Feder
 	}
 	if !known && len(row.Script) == 0 && row.Spec.Script != "" {
 		// It is not here any more.
-		k.tell(cluster.FederationReport{Job: row.Job, Report: fed.Report{Phase: fed.Revoked}})
+		k.tell(cluster.FederationReport{Job: row.Job, Report: revoked})
 		return nil, false
 	}
 	peer, _ := snap.PeerCluster(k.name)
@@ -355,7 +368,8 @@ func (k *link) report(ctx context.Context) {
 				continue
 			}
 			for _, r := range news {
-				if k.told[r.Job] = (said{r, began}); r.Report == (fed.Report{Phase: fed.Revoked}) {
+				k.told[r.Job] = said{r, began}
+				if r.Report == revoked {
 					delete(k.told, r.Job)
 				}
 			}
@@ -369,6 +383,9 @@ func (k *link) report(ctx context.Context) {
 	}
 }
 
+// revoked is the report of a job that is not here any more.
+var revoked = fed.Report{Phase: fed.Revoked}
+
 // news are the reports that the origin has not heard.
 func (k *link) news(snap *cluster.Snapshot) (out []cluster.FederationReport) {
 	seen := map[cluster.JobID]bool{}
@@ -376,18 +393,20 @@ func (k *link) news(snap *cluster.Snapshot) (out []cluster.FederationReport) {
 		if j.Fed == nil || j.Fed.Part.Origin != k.id {
 			continue
 		}
+		seen[j.ID] = true
 		r := cluster.ReportOf(j)
-		if seen[j.ID] = true; k.told[j.ID].holds(r) {
+		told, ever := k.told[j.ID]
+		if told.holds(r) {
 			continue
 		}
-		if _, ever := k.told[j.ID]; !ever && r.Report == (fed.Report{Phase: fed.Revoked}) {
+		if !ever && r.Report == revoked {
 			continue // as the origin has said
 		}
 		out = append(out, r)
 	}
 	for id := range k.told {
 		if !seen[id] {
-			out = append(out, cluster.FederationReport{Job: id, Report: fed.Report{Phase: fed.Revoked}})
+			out = append(out, cluster.FederationReport{Job: id, Report: revoked})
 		}
 	}
 	return out

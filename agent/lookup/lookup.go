@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,25 +62,33 @@ const maxPastTasks = 2000
 
 // Find looks for what an id names, in the state and then in history. Only what never was, or is hidden from
 // the visitor, is not found.
-func Find(ctx context.Context, hist History, sees visibility.Scope, text string) (n Found, err error) {
+func Find(ctx context.Context, hist History, sees visibility.Scope, text string) (Found, error) {
 	ref, ok := Ref(text)
-	if n.Text, n.Ref = text, ref; !ok {
+	n := Found{Text: text, Ref: ref}
+	if !ok {
 		return n, noSuchJob(text)
 	}
 	n.live(sees.Snap)
-	if n.Job == nil || n.Job.Phase == cluster.Ended {
-		if err := findPast(ctx, hist, &n); err != nil {
-			return n, err
-		}
+	if err := n.findPast(ctx, hist); err != nil {
+		return n, err
 	}
-	switch {
-	case n.Job == nil && hist != nil && ref.Job < sees.Snap.NextID:
-		return n, cluster.Errorf(cluster.NotFound, Gone, "job %s was, but its record is not kept any more", text)
-	case n.Job == nil || !sees.Job(n.Job):
-		return n, noSuchJob(text)
+	if n.Job != nil && sees.Job(n.Job) {
+		return n, nil
 	}
-	return n, nil
+	return n, n.missing(hist, sees.Snap.NextID)
 }
+
+// missing is the error of what is not found. What is hidden is as if it had never been.
+func (n *Found) missing(hist History, next cluster.JobID) error {
+	was := hist != nil && n.Ref.Job < next
+	if n.Job == nil && was {
+		return cluster.Errorf(cluster.NotFound, Gone, "job %s was, but its record is not kept any more", n.Text)
+	}
+	return noSuchJob(n.Text)
+}
+
+// goesOn reports whether the state has the job, and it is not over.
+func (n *Found) goesOn() bool { return n.Job != nil && n.Job.Phase != cluster.Ended }
 
 // Living is what an id names in the state alone.
 func Living(snap *cluster.Snapshot, text string) (n Found) {
@@ -99,29 +108,37 @@ func noSuchJob(text string) error {
 // live looks for it among the records of the state.
 func (n *Found) live(snap *cluster.Snapshot) {
 	if n.whole() {
-		for m := range snap.Members(n.Ref.Job) {
-			n.Tasks = append(n.Tasks, m)
-		}
+		n.Tasks = slices.Collect(snap.Members(n.Ref.Job))
 	}
-	switch {
-	case n.Tasks != nil:
-		n.Job, n.Lives = n.Tasks[0], true
-		return
-	case n.Ref.Tasks.Empty():
-		j, ok := snap.Job(n.Ref.One())
-		if ok && (n.Ref.Part == 0 || n.Ref.Names(j)) {
-			n.Job, n.Lives = j, true
-		}
-		return
-	}
-	for _, j := range snap.Find(n.Ref) {
-		n.Job, n.Lives = j, true
-	}
+	n.Job = n.record(snap)
+	n.Lives = n.Job != nil
 }
 
-// findPast adds what history knows.
-func findPast(ctx context.Context, hist History, n *Found) error {
-	if hist == nil {
+// record is the record of what the id names, of an array as a whole its first; nil if the state has none.
+func (n *Found) record(snap *cluster.Snapshot) *cluster.Job {
+	if len(n.Tasks) > 0 {
+		return n.Tasks[0]
+	}
+	if !n.Ref.Tasks.Empty() {
+		return last(snap.Find(n.Ref))
+	}
+	j, ok := snap.Job(n.Ref.One())
+	if !ok || !n.Ref.Names(j) {
+		return nil
+	}
+	return j
+}
+
+func last(jobs []*cluster.Job) *cluster.Job {
+	if len(jobs) == 0 {
+		return nil
+	}
+	return jobs[len(jobs)-1]
+}
+
+// findPast adds what history knows of a job that is over.
+func (n *Found) findPast(ctx context.Context, hist History) error {
+	if hist == nil || n.goesOn() {
 		return nil
 	}
 	if !hist.Whole() {
@@ -129,26 +146,21 @@ func findPast(ctx context.Context, hist History, n *Found) error {
 			"the history is still on its way to this server; ask another one")
 	}
 	apart := false
-	q := acct.Query{Refs: []cluster.Ref{n.Ref}, Steps: n.Ref.Part > 0 || !n.Lives || n.Tasks == nil,
-		Latest: maxPastTasks}
+	q := acct.Query{
+		Refs:   []cluster.Ref{n.Ref},
+		Steps:  n.Ref.Part > 0 || !n.Lives || n.Tasks == nil,
+		Latest: maxPastTasks,
+	}
 	q.WholeHet = &apart
 	known := map[cluster.JobID]bool{}
 	for _, m := range n.Tasks {
 		known[m.ID] = true
 	}
 	for r, err := range hist.Jobs(ctx, q) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case n.whole() && r.Job.ArrayID == n.Ref.Job:
-			if !known[r.Job.ID] {
-				n.Tasks = append(n.Tasks, r.Job)
-			}
-			n.Job = cmp.Or(n.Job, r.Job)
-		case n.Lives && n.Job.ID != r.Job.ID: // another attempt's number
-		default:
-			n.past(&r)
 		}
+		n.past(&r, known)
 	}
 	return nil
 }
@@ -156,10 +168,21 @@ func findPast(ctx context.Context, hist History, n *Found) error {
 // whole reports whether an id may name an array as a whole.
 func (n *Found) whole() bool { return n.Ref.Part == 0 && n.Ref.Tasks.Empty() }
 
-// past takes in what history knows of the one job.
-func (n *Found) past(r *acct.Record) {
-	if !n.Lives {
+// past takes in a job that history knows; known are the tasks that the state has.
+func (n *Found) past(r *acct.Record, known map[cluster.JobID]bool) {
+	isTask := n.whole() && r.Job.ArrayID == n.Ref.Job
+	switch {
+	case known[r.Job.ID]:
+	case isTask:
+		n.Tasks = append(n.Tasks, r.Job)
+		n.Job = cmp.Or(n.Job, r.Job)
+	case !n.Lives:
 		n.Job = r.Job
+		n.addSteps(r)
+	case n.Job.ID == r.Job.ID: // and not another attempt's number
+		n.addSteps(r)
 	}
-	n.Steps = append(r.OwnSteps(), r.Steps...)
 }
+
+// addSteps takes in the steps that history knows of the one job.
+func (n *Found) addSteps(r *acct.Record) { n.Steps = append(r.OwnSteps(), r.Steps...) }

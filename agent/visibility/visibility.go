@@ -2,6 +2,7 @@
 package visibility
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -26,8 +27,9 @@ type Scope struct {
 
 // Of says what a caller may see.
 func Of(snap *cluster.Snapshot, who api.Caller) Scope {
-	v := Scope{Snap: snap, Who: who, All: who.Operator() || who.Sees || !Restricts(snap.Config())}
-	if v.All {
+	v := Scope{Snap: snap, Who: who}
+	if proven(who) || !Restricts(snap.Config()) {
+		v.All = true
 		return v
 	}
 	v.name()
@@ -35,27 +37,41 @@ func Of(snap *cluster.Snapshot, who api.Caller) Scope {
 	return v
 }
 
+// proven reports whether a caller sees all by what it is, whatever the books say.
+func proven(who api.Caller) bool { return who.Operator() || who.Sees }
+
 // name finds the caller's name where only the number is known.
 func (v *Scope) name() {
-	if v.Who.User == "" {
-		if u, err := users.ByID.Get(v.Who.UID); err == nil {
-			v.Who.User, v.Who.GID, v.Who.Groups = u.Name, u.GID, u.Groups
-		}
+	if v.Who.User != "" {
+		return
 	}
+	u, err := users.ByID.Get(v.Who.UID)
+	if err != nil {
+		return
+	}
+	v.Who.User = u.Name
+	v.Who.GID = u.GID
+	v.Who.Groups = u.Groups
 }
+
+// leaders are the levels of the books that may see all.
+var leaders = []string{"Operator", "Administrator"}
 
 // leads reports whether the books name the caller as an operator or administrator.
 func (v *Scope) leads() bool {
+	if v.Who.User == "" {
+		return false
+	}
 	u, ok := v.Snap.User(v.Who.User)
-	return ok && v.Who.User != "" && (u.AdminLevel == "Operator" || u.AdminLevel == "Administrator")
+	return ok && slices.Contains(leaders, u.AdminLevel)
 }
 
 // Operates reports whether a caller is an operator or administrator, or reads as one.
 func Operates(snap *cluster.Snapshot, who api.Caller) bool {
-	v := Scope{Snap: snap, Who: who}
-	if who.Operator() || who.Sees {
+	if proven(who) {
 		return true
 	}
+	v := Scope{Snap: snap, Who: who}
 	v.name()
 	return v.leads()
 }
@@ -71,7 +87,10 @@ func (v Scope) Hides(what cluster.Private) bool { return !v.All && v.Snap.Config
 
 // Job reports whether the caller may see a job.
 func (v Scope) Job(j *cluster.Job) bool {
-	return !v.Hides(cluster.PrivateJobs) || j.Spec.UID == v.Who.UID || v.Snap.Coordinates(v.Who.User, j.Spec.Account)
+	if !v.Hides(cluster.PrivateJobs) || j.Spec.UID == v.Who.UID {
+		return true
+	}
+	return v.Snap.Coordinates(v.Who.User, j.Spec.Account)
 }
 
 // Step reports whether the caller may see a step.
@@ -100,12 +119,23 @@ func (v Scope) Reservation(r *cluster.Reservation) bool {
 	if r.Allows(&spec) {
 		return true
 	}
-	for a := range v.Snap.Assocs() {
-		if spec.Account = a.Account; a.User == spec.User && r.Allows(&spec) {
+	for spec.Account = range v.accounts() {
+		if r.Allows(&spec) {
 			return true
 		}
 	}
 	return false
+}
+
+// accounts yields the accounts of which the caller is a user.
+func (v Scope) accounts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for a := range v.Snap.Assocs() {
+			if a.User == v.Who.User && !yield(a.Account) {
+				return
+			}
+		}
+	}
 }
 
 // Span reports whether the caller may see a time of a reservation in history.
@@ -115,7 +145,10 @@ func (v Scope) Span(r *cluster.ResvSpan) bool {
 
 // Owner reports whether the caller may see a kind of what is a user's in an account; user "" is the account itself.
 func (v Scope) Owner(what cluster.Private, user, account string) bool {
-	if !v.Hides(what) || user == v.Who.User || v.Snap.Coordinates(v.Who.User, account) {
+	if !v.Hides(what) || user == v.Who.User {
+		return true
+	}
+	if v.Snap.Coordinates(v.Who.User, account) {
 		return true
 	}
 	return user == "" && v.in(account)
@@ -123,8 +156,8 @@ func (v Scope) Owner(what cluster.Private, user, account string) bool {
 
 // in reports whether the caller is a user of an account.
 func (v Scope) in(account string) bool {
-	for a := range v.Snap.Assocs() {
-		if a.Account == account && a.User == v.Who.User {
+	for own := range v.accounts() {
+		if own == account {
 			return true
 		}
 	}

@@ -89,49 +89,66 @@ func found(f *cluster.Fault) finding {
 // wrong.
 func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 	state := show.NodeState(n)
-	h := nodeHealth{Node: n.Name, State: show.StateWord(state, true), Score: n.Score(now), Shaky: n.Shaky(now),
-		Reason: n.Reason, Boot: n.Inventory.Boot.Unix(),
-		NICs: show.NICList(&n.Inventory), info: n}
+	h := nodeHealth{
+		Node:   n.Name,
+		State:  show.StateWord(state, true),
+		Score:  n.Score(now),
+		Shaky:  n.Shaky(now),
+		Reason: n.Reason,
+		Boot:   n.Inventory.Boot.Unix(),
+		NICs:   show.NICList(&n.Inventory),
+		info:   n,
+	}
 	h.Findings = make([]finding, 0, len(n.Inventory.Faults))
 	for i := range n.Inventory.Faults {
 		h.Findings = append(h.Findings, found(&n.Inventory.Faults[i]))
 	}
 	for i := range n.DrainedFor { // over by now, and yet to be resumed
-		if f := &n.DrainedFor[i]; !slices.ContainsFunc(n.Inventory.Faults,
-			func(o cluster.Fault) bool { return o.Part == f.Part && o.Cause == f.Cause }) {
+		f := &n.DrainedFor[i]
+		same := func(o cluster.Fault) bool { return o.Part == f.Part && o.Cause == f.Cause }
+		if !slices.ContainsFunc(n.Inventory.Faults, same) {
 			h.Findings = append(h.Findings, found(f))
 		}
 	}
-	add := func(kind, cause, text, todo string) {
-		h.Findings = append(h.Findings, finding{Kind: kind, Cause: cause, Text: text, ToDo: todo})
-	}
-	resume := "scontrol update nodename=" + string(n.Name) + " state=resume"
-	switch ours := n.ReasonBy == "" || n.ReasonBy == "slurm"; {
-	case show.Hidden(state), n.Reboot != nil:
-	case n.Power != nil && n.Down && ours:
-		add("node", "power", cmp.Or(n.Reason, "it did not come"),
-			"look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+", or by "+resume)
-	case n.Power != nil:
-	case n.Registered.IsZero():
-		add("node", "absent", "its client has never come", "start muster client there")
-	case n.Down && ours:
-		add("node", "down", cmp.Or(n.Reason, "it is down"),
-			"look at the machine; it returns when its client does, or by "+resume)
-	case n.Word(false) == "silent":
-		add("node", "silent", "its client does not answer", "look at the machine and the log of muster client there")
-	case n.Drain && ours && len(n.DrainedFor) == 0:
-		add("node", "drained", n.Reason, resume+", once it is well")
-	case n.Lacks != "" && len(h.Findings) == 0:
-		add("node", "lacks", n.Lacks, "look at the machine")
+	if !show.Hidden(state) && n.Reboot == nil {
+		h.judgeState(n)
 	}
 	if n.Misplaced != "" {
-		add("topology", "misplaced", n.Misplaced, "correct topology.conf or the cables")
+		h.add("topology", "misplaced", n.Misplaced, "correct topology.conf or the cables")
 	}
 	if h.Shaky && len(h.Findings) == 0 {
-		add("node", "shaky", "much went wrong of late; large jobs avoid it", "test it")
+		h.add("node", "shaky", "much went wrong of late; large jobs avoid it", "test it")
 	}
 	h.Well = len(h.Findings) == 0
 	return h
+}
+
+func (h *nodeHealth) add(kind, cause, text, todo string) {
+	h.Findings = append(h.Findings, finding{Kind: kind, Cause: cause, Text: text, ToDo: todo})
+}
+
+// judgeState finds what is wrong with a node that is not where it should be.
+func (h *nodeHealth) judgeState(n *api.NodeInfo) {
+	resume := "scontrol update nodename=" + string(n.Name) + " state=resume"
+	ours := n.ReasonBy == "" || n.ReasonBy == "slurm"
+	switch {
+	case n.Power != nil && n.Down && ours:
+		h.add("node", "power", cmp.Or(n.Reason, "it did not come"),
+			"look at the servers' log and at the provider; it is tried again at "+front.Stamp(n.Power.Retry)+
+				", or by "+resume)
+	case n.Power != nil:
+	case n.Registered.IsZero():
+		h.add("node", "absent", "its client has never come", "start muster client there")
+	case n.Down && ours:
+		h.add("node", "down", cmp.Or(n.Reason, "it is down"),
+			"look at the machine; it returns when its client does, or by "+resume)
+	case n.Word(false) == "silent":
+		h.add("node", "silent", "its client does not answer", "look at the machine and the log of muster client there")
+	case n.Drain && ours && len(n.DrainedFor) == 0:
+		h.add("node", "drained", n.Reason, resume+", once it is well")
+	case n.Lacks != "" && len(h.Findings) == 0:
+		h.add("node", "lacks", n.Lacks, "look at the machine")
+	}
 }
 
 // Health prints which nodes need attention, why, and what to do (muster health [--json] [NODES]). It returns the

@@ -42,26 +42,50 @@ func Why(sys *front.Sys, argv []string) int {
 	case json:
 		return sys.JSON(resp)
 	}
+	printWhy(sys, t.Ref, &resp)
+	return 0
+}
+
+// printWhy prints what is known of a job that is not over.
+func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	j := resp.Job
 	r := show.JobRow{Job: j, View: &show.View{Sys: sys, Now: sys.Now()}}
 	fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", r.ShownID(), j.Spec.Name, j.Spec.User, show.StateOf(j).Long)
-	switch {
-	case j.Phase == cluster.Pending:
+	if j.Phase == cluster.Pending {
 		fmt.Fprintf(sys.Stdout, ", for %s\n", format.Duration(sys.Now().Sub(j.Submitted)))
 		if j.Restarts > 0 {
-			lastAttempt(sys, t.Ref)
+			lastAttempt(sys, ref)
 		}
-	default:
-		fmt.Fprintf(sys.Stdout, " on %s", r.Nodes())
-		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
-			fmt.Fprintf(sys.Stdout, ", until %s at most", front.Stamp(at))
-		}
-		fmt.Fprintln(sys.Stdout)
-		if what := unconfirmed[j.Phase]; what != "" && len(j.Waiting) > 0 {
-			fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, front.NodeText(j.Waiting), j.Waiting[0])
-		}
+	} else {
+		printPlace(sys, &r)
 	}
-	for _, c := range resp.Causes {
+	printCauses(sys, resp.Causes)
+	if j.Phase == cluster.Pending && len(resp.Causes) == 0 {
+		fmt.Fprintln(sys.Stdout, "  nothing: it starts in the next cycle")
+	}
+	if !resp.StartsAt.IsZero() {
+		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", front.Stamp(resp.StartsAt), front.NodeText(resp.Nodes))
+	}
+	printHolders(sys, resp.Holders)
+	printChanges(sys, resp.Changes)
+	sayOthers(sys, resp.Others, resp.More)
+}
+
+// printPlace prints where a job runs, until when, and of which nodes is to be heard yet.
+func printPlace(sys *front.Sys, r *show.JobRow) {
+	j := r.Job
+	fmt.Fprintf(sys.Stdout, " on %s", r.Nodes())
+	if at := j.EndLimit(&cluster.Config{}); !at.IsZero() && j.Phase == cluster.Running {
+		fmt.Fprintf(sys.Stdout, ", until %s at most", front.Stamp(at))
+	}
+	fmt.Fprintln(sys.Stdout)
+	if what := unconfirmed[j.Phase]; what != "" && len(j.Waiting) > 0 {
+		fmt.Fprintf(sys.Stdout, "  %-26s %s: muster why %s\n", what, front.NodeText(j.Waiting), j.Waiting[0])
+	}
+}
+
+func printCauses(sys *front.Sys, causes []api.Cause) {
+	for _, c := range causes {
 		label := string(c.Reason)
 		if len(label) > 26 { // of several words
 			fmt.Fprintf(sys.Stdout, "  %s\n", label)
@@ -72,14 +96,11 @@ func Why(sys *front.Sys, argv []string) int {
 			fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "", c.Hint)
 		}
 	}
-	if j.Phase == cluster.Pending && len(resp.Causes) == 0 {
-		fmt.Fprintln(sys.Stdout, "  nothing: it starts in the next cycle")
-	}
-	if !resp.StartsAt.IsZero() {
-		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", front.Stamp(resp.StartsAt), front.NodeText(resp.Nodes))
-	}
-	printHolders(sys, resp.Holders)
-	for i, c := range resp.Changes {
+}
+
+// printChanges prints what would have a job start sooner.
+func printChanges(sys *front.Sys, changes []api.Change) {
+	for i, c := range changes {
 		if i == 0 {
 			fmt.Fprintln(sys.Stdout, "  it would start sooner")
 		}
@@ -92,8 +113,6 @@ func Why(sys *front.Sys, argv []string) int {
 			fmt.Fprintf(sys.Stdout, "      %s\n", c.Hint)
 		}
 	}
-	sayOthers(sys, resp.Others, resp.More)
-	return 0
 }
 
 // unconfirmed is what nodes have not told of a job, by its phase.

@@ -87,12 +87,8 @@ type Member struct {
 
 // Fits reports whether a member has the features that a job wants, or with a ! before them has none of them.
 func (m *Member) Fits(constraint []string, none bool) bool {
-	for _, f := range constraint {
-		if slices.Contains(m.Features, f) == none {
-			return false
-		}
-	}
-	return true
+	unfit := func(feature string) bool { return slices.Contains(m.Features, feature) == none }
+	return !slices.ContainsFunc(constraint, unfit)
 }
 
 // Record is a federation. Its members have the same one, the newest.
@@ -117,22 +113,20 @@ func (r *Record) Newer(old *Record) bool {
 
 // Member finds one.
 func (r *Record) Member(id ID) *Member {
-	for i := range r.Members {
-		if r.Members[i].ID == id {
-			return &r.Members[i]
-		}
-	}
-	return nil
+	return r.find(func(m Member) bool { return m.ID == id })
 }
 
 // Named finds a member by its name.
 func (r *Record) Named(name string) *Member {
-	for i := range r.Members {
-		if strings.EqualFold(r.Members[i].Name, name) {
-			return &r.Members[i]
-		}
+	return r.find(func(m Member) bool { return strings.EqualFold(m.Name, name) })
+}
+
+func (r *Record) find(is func(Member) bool) *Member {
+	i := slices.IndexFunc(r.Members, is)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &r.Members[i]
 }
 
 // FreeID is the first number that no member has, 0 if all are taken.

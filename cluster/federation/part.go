@@ -28,24 +28,46 @@ func (p *Part) IsOrigin() bool { return p.Self == p.Origin }
 func (p *Part) Mine() bool { return p.Holder == p.Self && p.Grant > p.Returned }
 
 // Away reports whether the job is not to be started here, now: another cluster holds it, or it may not run here.
-func (p *Part) Away() bool { return p.Holder != 0 && !p.Mine() || !p.Viable.Has(p.Self) }
+func (p *Part) Away() bool {
+	elsewhere := p.Holder != 0 && !p.Mine()
+	return elsewhere || !p.Viable.Has(p.Self)
+}
 
 // Owes reports whether the origin is yet to hear how a job has ended that ran here. over: it has ended.
 func (p *Part) Owes(over bool) bool {
-	return over && !p.IsOrigin() && p.Grant > p.Returned && p.Holder == p.Self && !p.Told
+	ran := p.Mine() && !p.IsOrigin()
+	return over && ran && !p.Told
+}
+
+// vacant reports whether nobody holds the job and a cluster may run it.
+func (p *Part) vacant(to ID) bool { return p.Holder == 0 && p.Viable.Has(to) }
+
+// grant has a cluster alone start the job from now on.
+func (p *Part) grant(to ID) {
+	p.Grant++
+	p.Holder = to
+	p.Begun = false
+}
+
+// vacate has nobody hold the job.
+func (p *Part) vacate() {
+	p.Holder = 0
+	p.Begun = false
 }
 
 // Take has this cluster start the job, if it holds it, or is the origin and nobody does.
 func (p Part) Take() (Part, bool) {
 	if p.Mine() {
-		p.Begun, p.Asks = true, false
+		p.Begun = true
+		p.Asks = false
 		return p, true
 	}
-	if p.Holder != 0 || !p.IsOrigin() || !p.Viable.Has(p.Self) {
+	if !p.IsOrigin() || !p.vacant(p.Self) {
 		return p, false
 	}
-	p.Grant++
-	p.Holder, p.Begun, p.Active = p.Self, true, p.Active.With(p.Self)
+	p.grant(p.Self)
+	p.Begun = true
+	p.Active = p.Active.With(p.Self)
 	return p, true
 }
 
@@ -54,14 +76,19 @@ func (p Part) Return() Part {
 	if p.Holder != p.Self {
 		return p
 	}
-	p.Returned, p.Holder, p.Begun, p.Asks, p.Told = p.Grant, 0, false, false, false
+	p.vacate()
+	p.Returned = p.Grant
+	p.Asks = false
+	p.Told = false
 	return p
 }
 
 // Again has the job wait once more after it has begun: at its origin for anybody, elsewhere for the origin to hear.
 func (p Part) Again() Part {
 	if p.IsOrigin() {
-		p.Holder, p.Begun, p.Cancelled, p.Active = 0, false, nil, SetOf(p.Self)&p.Viable
+		p.vacate()
+		p.Cancelled = nil
+		p.Active = SetOf(p.Self) & p.Viable
 		return p
 	}
 	return p.Return()
@@ -89,14 +116,13 @@ type Report struct {
 
 // Report is what there is to tell of a job in a phase.
 func (p *Part) Report(at Phase) Report {
-	r := Report{Phase: at, Returned: p.Returned}
-	if p.Grant > p.Returned && p.Holder == p.Self {
+	r := Report{Phase: at, Returned: p.Returned, Asks: at == Waits && p.Asks}
+	switch {
+	case p.Mine():
 		r.Grant = p.Grant
-	}
-	if r.Grant == 0 && at != Waits {
+	case at != Waits:
 		r.Phase = Revoked
 	}
-	r.Asks = at == Waits && p.Asks
 	return r
 }
 
@@ -126,44 +152,51 @@ var heard = [...]func(p *Part, from ID, r Report, free bool) Verdict{
 func (p Part) Hear(from ID, r Report, free bool) (Part, Verdict) {
 	verdict := Stays
 	if p.Holder == from && p.Grant <= r.Returned { // what it has given back
-		p.Holder, p.Begun, verdict = 0, false, Free
+		p.vacate()
+		verdict = Free
+		free = true
 	}
-	if int(r.Phase) < len(heard) && from != p.Self {
-		verdict = max(verdict, heard[r.Phase](&p, from, r, free || verdict == Free))
+	if from == p.Self || int(r.Phase) >= len(heard) {
+		return p, verdict
 	}
-	return p, verdict
+	return p, max(verdict, heard[r.Phase](&p, from, r, free))
 }
 
 func hearWaits(p *Part, from ID, r Report, free bool) Verdict {
 	p.Active = p.Active.With(from)
-	if r.Asks && free && p.Holder == 0 && p.Viable.Has(from) && p.Cancelled == nil {
-		p.Grant++
-		p.Holder, p.Begun = from, false
+	if !r.Asks || !free || p.Cancelled != nil {
+		return Stays
+	}
+	if p.vacant(from) {
+		p.grant(from)
 	}
 	return Stays
 }
 
-// hearRuns takes note of a start. One by a grant that is not known, as after the origin was restored, counts as well.
 func hearRuns(p *Part, from ID, r Report, _ bool) Verdict {
 	p.Active = p.Active.With(from)
-	if r.Grant > p.Grant && !p.Begun {
-		p.Holder, p.Grant = from, r.Grant
-	}
-	if p.Holder == from && p.Grant == r.Grant {
+	if p.counts(from, r.Grant) {
 		p.Begun = true
 	}
 	return Stays
 }
 
 func hearEnded(p *Part, from ID, r Report, _ bool) Verdict {
-	if r.Grant > p.Grant && !p.Begun {
-		p.Holder, p.Grant = from, r.Grant
-	}
-	if p.Holder != from || p.Grant != r.Grant {
+	if !p.counts(from, r.Grant) {
 		return Stays
 	}
 	p.Active = p.Active.Without(from)
 	return Over
+}
+
+// counts reports whether a cluster has the job by the last grant. One that is not known, as after the origin was
+// restored, is the last one from now on, unless the job has begun.
+func (p *Part) counts(from ID, grant int) bool {
+	if grant > p.Grant && !p.Begun {
+		p.Holder = from
+		p.Grant = grant
+	}
+	return p.Holder == from && p.Grant == grant
 }
 
 func hearRevoked(p *Part, from ID, _ Report, _ bool) Verdict {
@@ -194,7 +227,8 @@ func (p *Part) Order(over bool) Order {
 
 // shuts reports whether nothing is left to do for a cluster that does not hold the job.
 func (o *Order) shuts(self ID) bool {
-	return o.Over || o.Begun && o.Holder != self || !o.Viable.Has(self)
+	elsewhere := o.Begun && o.Holder != self
+	return o.Over || elsewhere || !o.Viable.Has(self)
 }
 
 // Obey is what a sibling makes of an order. at is where the job stands here. An order that is older than what this
@@ -206,18 +240,21 @@ func (p Part) Obey(o Order, at Phase) (Part, Verdict) {
 	if o.Grant >= p.Grant {
 		p.Active = o.Active
 	}
-	p.Viable, p.Cancelled = o.Viable, o.Cancelled
-	if held := p.Holder == p.Self && p.Grant > p.Returned; held {
+	p.Viable = o.Viable
+	p.Cancelled = o.Cancelled
+	if p.Mine() {
 		return p.obeyHeld(o, at)
 	}
-	if o.Holder == p.Self && o.Grant > p.Returned && !o.Over {
-		p.Holder, p.Grant, p.Asks, p.Begun, p.Told = p.Self, o.Grant, false, false, false
-		return p, revived(at)
+	if o.grants(&p) {
+		return p.accept(o.Grant), revived(at)
 	}
-	if p.Holder, p.Grant, p.Begun = o.Holder, max(o.Grant, p.Grant), o.Begun; p.Holder == p.Self {
-		p.Holder, p.Begun = 0, false // it was given back, and the origin does not know yet
-	}
+	p.Holder = o.Holder
+	p.Grant = max(o.Grant, p.Grant)
+	p.Begun = o.Begun
 	p.Asks = false // what it has asked was answered
+	if p.Holder == p.Self {
+		p.vacate() // it was given back, and the origin does not know yet
+	}
 	if !o.shuts(p.Self) {
 		return p, revived(at)
 	}
@@ -227,26 +264,56 @@ func (p Part) Obey(o Order, at Phase) (Part, Verdict) {
 	return p, Stays
 }
 
+// grants reports whether an order has a cluster start the job by a grant that still counts there.
+func (o *Order) grants(p *Part) bool {
+	return o.Holder == p.Self && o.Grant > p.Returned && !o.Over
+}
+
+// accept takes a grant, of which nothing is done yet.
+func (p Part) accept(grant int) Part {
+	p.Holder = p.Self
+	p.Grant = grant
+	p.Asks = false
+	p.Begun = false
+	p.Told = false
+	return p
+}
+
 // obeyHeld is what a cluster makes of an order about a job that it holds.
 func (p Part) obeyHeld(o Order, at Phase) (Part, Verdict) {
 	switch {
-	case o.Over && o.Grant >= p.Grant && at == Ended:
-		p.Told = true
-	case o.Over && at == Waits:
-		p = p.Return()
-		return p, Revoke
-	case at == Ended && o.Grant >= p.Grant && o.Holder != p.Self && !o.Over: // it was requeued at the origin
-		p = p.Return()
-		p.Holder, p.Begun, p.Grant = o.Holder, o.Begun, o.Grant
-		if !o.shuts(p.Self) {
-			return p, Revive
-		}
-	case at == Ended && o.Grant > p.Grant && o.Holder == p.Self:
-		p.Returned = p.Grant
-		p.Grant, p.Told, p.Begun, p.Asks = o.Grant, false, false, false
-		return p, Revive
+	case at == Waits && o.Over:
+		return p.Return(), Revoke
+	case at == Ended && o.Grant >= p.Grant:
+		return p.obeyEnded(o)
 	}
 	return p, Stays
+}
+
+// obeyEnded is what a cluster makes of an order, not an old one, about a job that it held to its end.
+func (p Part) obeyEnded(o Order) (Part, Verdict) {
+	switch {
+	case o.Over:
+		p.Told = true
+	case o.Holder != p.Self:
+		return p.obeyRequeue(o)
+	case o.Grant > p.Grant:
+		p.Returned = p.Grant
+		return p.accept(o.Grant), Revive
+	}
+	return p, Stays
+}
+
+// obeyRequeue is what a cluster makes of it that the job it has ended was requeued at the origin.
+func (p Part) obeyRequeue(o Order) (Part, Verdict) {
+	p = p.Return()
+	p.Holder = o.Holder
+	p.Begun = o.Begun
+	p.Grant = o.Grant
+	if o.shuts(p.Self) {
+		return p, Stays
+	}
+	return p, Revive
 }
 
 func revived(at Phase) Verdict {

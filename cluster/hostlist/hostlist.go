@@ -3,6 +3,7 @@
 package hostlist
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,28 +59,38 @@ func Expand(list string) ([]string, error) {
 
 // cutWord splits list at the first comma or blank outside brackets.
 func cutWord(list string) (word, rest string, err error) {
-	inside := false
 	for i := 0; i < len(list); i++ {
 		switch c := list[i]; {
-		case c == '[' && inside:
-			return "", "", fmt.Errorf("host list %q: bracket within a bracket", clip(list))
 		case c == '[':
-			inside = true
-		case c == ']' && !inside:
-			return "", "", fmt.Errorf("host list %q: unbalanced ]", clip(list))
+			length, problem := bracket(list[i:])
+			if problem != "" {
+				return "", "", fmt.Errorf("host list %q: %s", clip(list), problem)
+			}
+			i += length
 		case c == ']':
-			inside = false
-		case inside:
-		case c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			return "", "", fmt.Errorf("host list %q: unbalanced ]", clip(list))
+		case separates(c):
 			return list[:i], list[i+1:], nil
 		case c < ' ' || c == 0x7f:
 			return "", "", fmt.Errorf("host list %q: control character", clip(list))
 		}
 	}
-	if inside {
-		return "", "", fmt.Errorf("host list %q: missing ]", clip(list))
-	}
 	return list, "", nil
+}
+
+// separates reports whether a character stands between words.
+func separates(c byte) bool { return strings.IndexByte(", \t\n\r", c) >= 0 }
+
+// bracket is where the bracket ends with which a text begins.
+func bracket(text string) (end int, problem string) {
+	end = 1 + strings.IndexAny(text[1:], "[]")
+	if end == 0 {
+		return 0, "missing ]"
+	}
+	if text[end] == '[' {
+		return 0, "bracket within a bracket"
+	}
+	return end, ""
 }
 
 // expandWord appends the names of one word, which has balanced brackets.
@@ -182,12 +193,14 @@ func number(s string) (uint64, error) {
 		return 0, errNumber
 	}
 	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
+		if !isDigit(s[i]) {
 			return 0, errNumber
 		}
 	}
 	return strconv.ParseUint(s, 10, 64)
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func pad(v uint64, width int) string {
 	s := strconv.FormatUint(v, 10)
@@ -210,7 +223,8 @@ type host struct{ prefix, digits string }
 
 func cut(name string) host {
 	i := len(name)
-	for i > 0 && len(name)-i < maxDigits && name[i-1] >= '0' && name[i-1] <= '9' {
+	first := max(0, len(name)-maxDigits)
+	for i > first && isDigit(name[i-1]) {
 		i--
 	}
 	return host{name[:i], name[i:]}
@@ -222,27 +236,34 @@ func Compress(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
 		h := cut(names[i])
-		j := i + 1
-		for h.digits != "" && j < len(names) {
-			if n := cut(names[j]); n.prefix != h.prefix || n.digits == "" {
-				break
-			}
-			j++
-		}
+		alike := h.alike(names[i:])
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if j == i+1 {
+		if alike == 1 {
 			b.WriteString(names[i])
 		} else {
 			b.WriteString(h.prefix)
 			b.WriteByte('[')
-			writeSpans(&b, names[i:j], len(h.prefix))
+			writeSpans(&b, names[i:i+alike], len(h.prefix))
 			b.WriteByte(']')
 		}
-		i = j
+		i += alike
 	}
 	return b.String()
+}
+
+// alike counts the names, of which h is the first, that differ from it in their number alone.
+func (h host) alike(names []string) int {
+	if h.digits == "" {
+		return 1
+	}
+	for i, name := range names[1:] {
+		if n := cut(name); n.prefix != h.prefix || n.digits == "" {
+			return i + 1
+		}
+	}
+	return len(names)
 }
 
 // CompressNames is Compress of names of a type of their own.
@@ -289,22 +310,17 @@ func Less(a, b string) int {
 	if c := strings.Compare(x.prefix, y.prefix); c != 0 {
 		return c
 	}
+	wider := len(x.digits) - len(y.digits)
 	if x.digits == "" || y.digits == "" {
-		return len(x.digits) - len(y.digits)
+		return wider
+	}
+	// A padded number sorts with its width, an unpadded one with its value.
+	if wider != 0 && (padded(x.digits) || padded(y.digits)) {
+		return wider
 	}
 	v, _ := number(x.digits)
 	w, _ := number(y.digits)
-	// A padded number sorts with its width, an unpadded one with its value.
-	if px, py := padded(x.digits), padded(y.digits); (px || py) && len(x.digits) != len(y.digits) {
-		return len(x.digits) - len(y.digits)
-	}
-	switch {
-	case v < w:
-		return -1
-	case v > w:
-		return 1
-	}
-	return len(x.digits) - len(y.digits)
+	return cmp.Or(cmp.Compare(v, w), wider)
 }
 
 func padded(digits string) bool { return len(digits) > 1 && digits[0] == '0' }

@@ -81,6 +81,26 @@ func (s *source) canAny(names ...string) bool {
 	return false
 }
 
+// ask calls a function of the library, if it has that under one of its versions' names, and reports whether it has
+// answered.
+func ask[T any](s *source, get func() (T, nvml.Return), names ...string) (answer T, ok bool) {
+	if !s.canAny(names...) {
+		return answer, false
+	}
+	answer, r := get()
+	return answer, r == nvml.SUCCESS
+}
+
+// busAddress is where a device is on the PCI bus.
+func busAddress(pci *nvml.PciInfo) string {
+	return fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
+}
+
+// canFind reports whether the library finds GPUs by their index.
+func (s *source) canFind() bool {
+	return s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
+}
+
 // start loads the library. Why it can not be used is told in the scan.
 func (s *source) start(scan *gpu.Scan) bool {
 	if s.started.Load() {
@@ -121,8 +141,7 @@ func (s *source) Scan() (scan gpu.Scan) {
 		scan.Driver, _ = s.lib.SystemGetDriverVersion()
 	}
 	n, r := 0, nvml.ERROR_FUNCTION_NOT_FOUND
-	if s.canAny("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") && s.canAny("nvmlDeviceGetHandleByIndex_v2",
-		"nvmlDeviceGetHandleByIndex") {
+	if s.canAny("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount") && s.canFind() {
 		n, r = s.lib.DeviceGetCount()
 	}
 	if r != nvml.SUCCESS {
@@ -172,10 +191,9 @@ func matrixRow(self int, peers []string, ends map[string]int) []int {
 // identity reads what a GPU is. Only its name and UUID must be known.
 func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
 	g := &out.GPU
-	if s.canAny("nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo") {
-		if pci, r := d.GetPciInfo(); r == nvml.SUCCESS {
-			g.PCI = fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
-		}
+	names := []string{"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"}
+	if pci, ok := ask(s, d.GetPciInfo, names...); ok {
+		g.PCI = busAddress(&pci)
 	}
 	if !s.can("nvmlDeviceGetName", "nvmlDeviceGetUUID") {
 		return nvml.ERROR_FUNCTION_NOT_FOUND
@@ -188,20 +206,15 @@ func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
 		return r
 	}
 	g.Type = gpu.TypeName(g.Model)
-	if s.can("nvmlDeviceGetMinorNumber") {
-		if m, r := d.GetMinorNumber(); r == nvml.SUCCESS {
-			g.Minor = m
-		}
+	if m, ok := ask(s, d.GetMinorNumber, "nvmlDeviceGetMinorNumber"); ok {
+		g.Minor = m
 	}
-	if s.can("nvmlDeviceGetSerial") {
-		if text, r := d.GetSerial(); r == nvml.SUCCESS {
-			out.Serial = text
-		}
+	if text, ok := ask(s, d.GetSerial, "nvmlDeviceGetSerial"); ok {
+		out.Serial = text
 	}
-	if s.can("nvmlDeviceGetMemoryInfo") {
-		if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
-			g.MemMB, out.MemUsedMB = cluster.MemMB(m.Total>>20), int64(m.Used>>20)
-		}
+	if m, ok := ask(s, d.GetMemoryInfo, "nvmlDeviceGetMemoryInfo"); ok {
+		g.MemMB = cluster.MemMB(m.Total >> 20)
+		out.MemUsedMB = int64(m.Used >> 20)
 	}
 	s.place(d, g)
 	return nvml.SUCCESS
@@ -210,22 +223,27 @@ func (s *source) identity(d nvml.Device, out *gpu.Reading) nvml.Return {
 // place reads where a GPU is: CPUs, NUMA node, NVLink domain.
 func (s *source) place(d nvml.Device, g *cluster.GPU) {
 	gpu.Near(os.DirFS("/"), g)
-	if s.can("nvmlDeviceGetNumaNodeId") && g.NUMA == 0 {
-		if n, r := d.GetNumaNodeId(); r == nvml.SUCCESS {
-			g.NUMA = n
+	if n, ok := ask(s, d.GetNumaNodeId, "nvmlDeviceGetNumaNodeId"); ok && g.NUMA == 0 {
+		g.NUMA = n
+	}
+	if !g.Cores.Empty() {
+		return
+	}
+	affinity := func() ([]uint, nvml.Return) { return d.GetCpuAffinity(s.cpus) }
+	if mask, ok := ask(s, affinity, "nvmlDeviceGetCpuAffinity"); ok {
+		g.Cores = cpusOf(mask, s.cpus)
+	}
+}
+
+// cpusOf are those of so many CPUs that a mask has.
+func cpusOf(mask []uint, cpus int) cluster.IDSet {
+	var ids []int
+	for c := range cpus {
+		if mask[c/64]>>(c%64)&1 != 0 {
+			ids = append(ids, c)
 		}
 	}
-	if s.can("nvmlDeviceGetCpuAffinity") && g.Cores.Empty() {
-		if mask, r := d.GetCpuAffinity(s.cpus); r == nvml.SUCCESS {
-			var ids []int
-			for c := range s.cpus {
-				if mask[c/64]>>(c%64)&1 != 0 {
-					ids = append(ids, c)
-				}
-			}
-			g.Cores = cluster.NewIDSet(ids...)
-		}
-	}
+	return cluster.NewIDSet(ids...)
 }
 
 // links reads NVLinks and the fabric; it returns how many links end at which bus address.
@@ -241,33 +259,41 @@ func (s *source) links(d nvml.Device, out *gpu.Reading) map[string]int {
 			continue
 		}
 		g.NVLinks++
-		if s.can("nvmlDeviceGetNvLinkRemoteDeviceType") {
-			if kind, r := d.GetNvLinkRemoteDeviceType(l); r == nvml.SUCCESS && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH {
-				g.Switched = true
-			}
-		}
-		if s.canAny("nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo") {
-			if pci, r := d.GetNvLinkRemotePciInfo(l); r == nvml.SUCCESS {
-				ends[fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)]++
-			}
-		}
-		for _, c := range []nvml.NvLinkErrorCounter{
-			nvml.NVLINK_ERROR_DL_REPLAY, nvml.NVLINK_ERROR_DL_RECOVERY, nvml.NVLINK_ERROR_DL_CRC_FLIT,
-			nvml.NVLINK_ERROR_DL_CRC_DATA,
-		} {
-			if s.can("nvmlDeviceGetNvLinkErrorCounter") {
-				if n, r := d.GetNvLinkErrorCounter(l, c); r == nvml.SUCCESS {
-					out.NVLinkErrors += n
-				}
-			}
-		}
+		s.link(d, l, out, ends)
 	}
-	if s.can("nvmlDeviceGetGpuFabricInfo") {
-		if f, r := d.GetGpuFabricInfo(); r == nvml.SUCCESS && f.State != nvml.GPU_FABRIC_STATE_NOT_SUPPORTED {
-			s.fabric(&f, out)
-		}
+	f, ok := ask(s, d.GetGpuFabricInfo, "nvmlDeviceGetGpuFabricInfo")
+	if ok && f.State != nvml.GPU_FABRIC_STATE_NOT_SUPPORTED {
+		s.fabric(&f, out)
 	}
 	return ends
+}
+
+// linkErrors are the counters of errors that each link has.
+var linkErrors = [...]nvml.NvLinkErrorCounter{
+	nvml.NVLINK_ERROR_DL_REPLAY,
+	nvml.NVLINK_ERROR_DL_RECOVERY,
+	nvml.NVLINK_ERROR_DL_CRC_FLIT,
+	nvml.NVLINK_ERROR_DL_CRC_DATA,
+}
+
+// link reads where one link ends, and its errors.
+func (s *source) link(d nvml.Device, l int, out *gpu.Reading, ends map[string]int) {
+	kindOf := func() (nvml.IntNvLinkDeviceType, nvml.Return) { return d.GetNvLinkRemoteDeviceType(l) }
+	kind, ok := ask(s, kindOf, "nvmlDeviceGetNvLinkRemoteDeviceType")
+	if ok && kind == nvml.NVLINK_DEVICE_TYPE_SWITCH {
+		out.GPU.Switched = true
+	}
+	endOf := func() (nvml.PciInfo, nvml.Return) { return d.GetNvLinkRemotePciInfo(l) }
+	names := []string{"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo"}
+	if pci, ok := ask(s, endOf, names...); ok {
+		ends[busAddress(&pci)]++
+	}
+	for _, c := range linkErrors {
+		count := func() (uint64, nvml.Return) { return d.GetNvLinkErrorCounter(l, c) }
+		if n, ok := ask(s, count, "nvmlDeviceGetNvLinkErrorCounter"); ok {
+			out.NVLinkErrors += n
+		}
+	}
 }
 
 // fabric reads the NVLink domain beyond the machine (nvmlDeviceGetGpuFabricInfo); without one the UUID is 0.
@@ -297,16 +323,15 @@ func (s *source) health(d nvml.Device, out *gpu.Reading) {
 			out.RemappedBad, out.RemapPending, out.RemapFailed = bad, pending, failed
 		}
 	}
-	if s.can("nvmlDeviceGetRetiredPagesPendingStatus") {
-		if p, r := d.GetRetiredPagesPendingStatus(); r == nvml.SUCCESS {
-			out.RetirePending = p == nvml.FEATURE_ENABLED
-		}
+	if p, ok := ask(s, d.GetRetiredPagesPendingStatus, "nvmlDeviceGetRetiredPagesPendingStatus"); ok {
+		out.RetirePending = p == nvml.FEATURE_ENABLED
 	}
 	s.heat(d, out)
-	if s.can("nvmlDeviceGetTemperatureThreshold") {
-		if c, r := d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN); r == nvml.SUCCESS {
-			out.SlowdownC = int(c)
-		}
+	slowdown := func() (uint32, nvml.Return) {
+		return d.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
+	}
+	if c, ok := ask(s, slowdown, "nvmlDeviceGetTemperatureThreshold"); ok {
+		out.SlowdownC = int(c)
 	}
 }
 
@@ -317,10 +342,9 @@ func (s *source) heat(d nvml.Device, out *gpu.Reading) {
 	} else if s.can("nvmlDeviceGetCurrentClocksThrottleReasons") {
 		out.Throttle, _ = d.GetCurrentClocksThrottleReasons()
 	}
-	if s.can("nvmlDeviceGetTemperature") {
-		if c, r := d.GetTemperature(nvml.TEMPERATURE_GPU); r == nvml.SUCCESS {
-			out.TempC = int(c)
-		}
+	heat := func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) }
+	if c, ok := ask(s, heat, "nvmlDeviceGetTemperature"); ok {
+		out.TempC = int(c)
 	}
 }
 
@@ -349,15 +373,11 @@ func (s *source) moved(d nvml.Device, out *gpu.Load) {
 
 // load reads what runs on a GPU.
 func (s *source) load(d nvml.Device, out *gpu.Reading) {
-	if s.can("nvmlDeviceGetPowerUsage") {
-		if p, r := d.GetPowerUsage(); r == nvml.SUCCESS {
-			out.PowerMW = int(p)
-		}
+	if p, ok := ask(s, d.GetPowerUsage, "nvmlDeviceGetPowerUsage"); ok {
+		out.PowerMW = int(p)
 	}
-	if s.can("nvmlDeviceGetUtilizationRates") {
-		if u, r := d.GetUtilizationRates(); r == nvml.SUCCESS {
-			out.Util = int(u.Gpu)
-		}
+	if u, ok := ask(s, d.GetUtilizationRates, "nvmlDeviceGetUtilizationRates"); ok {
+		out.Util = int(u.Gpu)
 	}
 	if !s.canAny("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
 		"nvmlDeviceGetComputeRunningProcesses") {
@@ -389,10 +409,8 @@ func (s *source) sliceLoads(d nvml.Device) (out []gpu.Load) {
 		if now.GPU.UUID, r = k.GetUUID(); r != nvml.SUCCESS {
 			continue
 		}
-		if s.can("nvmlDeviceGetMemoryInfo") {
-			if m, r := k.GetMemoryInfo(); r == nvml.SUCCESS {
-				now.MemUsedMB = int64(m.Used >> 20)
-			}
+		if m, ok := ask(s, k.GetMemoryInfo, "nvmlDeviceGetMemoryInfo"); ok {
+			now.MemUsedMB = int64(m.Used >> 20)
 		}
 		s.load(k, &now)
 		out = append(out, gpu.Load{UUID: now.GPU.UUID, Util: -1, MemUsedMB: now.MemUsedMB, Procs: now.Procs})
@@ -402,8 +420,7 @@ func (s *source) sliceLoads(d nvml.Device) (out []gpu.Load) {
 
 // Loads tells what runs on each GPU, with MIG on that is what runs in all its slices together, and then in each slice.
 func (s *source) Loads() []gpu.Load {
-	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canAny("nvmlDeviceGetHandleByIndex_v2",
-		"nvmlDeviceGetHandleByIndex") {
+	if !s.started.Load() || !s.can("nvmlDeviceGetUUID") || !s.canFind() {
 		return nil
 	}
 	n, r := s.lib.DeviceGetCount()
@@ -420,10 +437,8 @@ func (s *source) Loads() []gpu.Load {
 		if now.GPU.UUID, r = d.GetUUID(); r != nvml.SUCCESS {
 			continue
 		}
-		if s.can("nvmlDeviceGetMemoryInfo") {
-			if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
-				now.MemUsedMB = int64(m.Used >> 20)
-			}
+		if m, ok := ask(s, d.GetMemoryInfo, "nvmlDeviceGetMemoryInfo"); ok {
+			now.MemUsedMB = int64(m.Used >> 20)
 		}
 		s.load(d, &now)
 		l := gpu.Load{UUID: now.GPU.UUID, Util: now.Util, MemUsedMB: now.MemUsedMB, Procs: now.Procs}
@@ -485,16 +500,15 @@ func (s *source) profile(m nvml.Device, mem cluster.MemMB) string {
 			return profile
 		}
 	}
-	if s.canAny("nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes") {
-		if a, r := m.GetAttributes(); r == nvml.SUCCESS {
-			ci := ""
-			if a.ComputeInstanceSliceCount != a.GpuInstanceSliceCount {
-				ci = fmt.Sprintf("%dc.", a.ComputeInstanceSliceCount)
-			}
-			return fmt.Sprintf("%s%dg.%dgb", ci, a.GpuInstanceSliceCount, (a.MemorySizeMB+1023)/1024)
-		}
+	a, ok := ask(s, m.GetAttributes, "nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes")
+	if !ok {
+		return fmt.Sprintf("%dgb", (mem+1023)/1024)
 	}
-	return fmt.Sprintf("%dgb", (mem+1023)/1024)
+	ci := ""
+	if a.ComputeInstanceSliceCount != a.GpuInstanceSliceCount {
+		ci = fmt.Sprintf("%dc.", a.ComputeInstanceSliceCount)
+	}
+	return fmt.Sprintf("%s%dg.%dgb", ci, a.GpuInstanceSliceCount, (a.MemorySizeMB+1023)/1024)
 }
 
 // Events waits for the driver's news for so long at most; none is no error.
@@ -516,7 +530,9 @@ func (s *source) Events(wait time.Duration, tell func(gpu.Event)) error {
 			continue
 		}
 		names[d], _ = d.GetUUID() // a lost GPU does not tell it any more
-		if r := d.RegisterEvents(nvml.EventTypeXidCriticalError, set); r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && r != nvml.ERROR_GPU_IS_LOST {
+		switch r := d.RegisterEvents(nvml.EventTypeXidCriticalError, set); r {
+		case nvml.SUCCESS, nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_GPU_IS_LOST:
+		default:
 			return fmt.Errorf("NVML: register for events of GPU %d: %s", i, r.Error())
 		}
 	}

@@ -60,13 +60,7 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 	var err error
 	switch p.key {
 	case "nodename":
-		names, err := hostlist.Expand(p.value)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			l.Nodes = append(l.Nodes, cluster.NodeName(name))
-		}
+		return gresNodes(l, p.value)
 	case "autodetect":
 		if !slices.Contains(detections, strings.ToLower(p.value)) {
 			return errors.New("want nvml, rsmi or off")
@@ -91,25 +85,46 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 			return errors.New("want a list such as 0-7,16-23")
 		}
 	case "links":
-		for _, w := range strings.Split(p.value, ",") {
-			k, err := strconv.Atoi(w)
-			if err != nil {
-				return errors.New("want numbers such as -1,4,0,0")
-			}
-			l.Links = append(l.Links, k)
-		}
+		return gresLinks(l, p.value)
 	case "flags":
-		for _, w := range strings.Split(strings.ToLower(p.value), ",") {
-			if !slices.Contains(gresFlags, w) {
-				err = fmt.Errorf("%s is not known", w)
-			}
-			l.Flags = append(l.Flags, w)
-		}
-		return err
+		return gresWords(l, p.value)
 	default:
 		return errors.New("has no effect yet")
 	}
 	return nil
+}
+
+func gresNodes(l *cluster.GRESLine, text string) error {
+	names, err := hostlist.Expand(text)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		l.Nodes = append(l.Nodes, cluster.NodeName(name))
+	}
+	return nil
+}
+
+func gresLinks(l *cluster.GRESLine, text string) error {
+	for w := range strings.SplitSeq(text, ",") {
+		k, err := strconv.Atoi(w)
+		if err != nil {
+			return errors.New("want numbers such as -1,4,0,0")
+		}
+		l.Links = append(l.Links, k)
+	}
+	return nil
+}
+
+// gresWords reads flags; those that are not known are kept and told.
+func gresWords(l *cluster.GRESLine, text string) (err error) {
+	for w := range strings.SplitSeq(strings.ToLower(text), ",") {
+		if !slices.Contains(gresFlags, w) {
+			err = fmt.Errorf("%s is not known", w)
+		}
+		l.Flags = append(l.Flags, w)
+	}
+	return err
 }
 
 // gresCount reads a count with a suffix of 1024s (gres.conf(5)).

@@ -89,74 +89,127 @@ func (r *reader) key(file string, n int, p pair) {
 	if r.simple(file, n, p) {
 		return
 	}
-	v := 0
-	number := func(to *int) { r.number(file, n, p, to) }
-	switch p.key {
-	case "firstjobid":
-		number(&v)
-		c.FirstJobID = cluster.JobID(max(v, 1))
-	case "maxjobid":
-		number(&v)
-		if cluster.JobID(v) <= c.FirstJobID {
-			r.note(file, n, "MaxJobId=%s is not above the first number, %d; ignored", p.value, c.FirstJobID)
-			return
-		}
-		c.MaxJobID = cluster.JobID(v)
-	case "jobrequeue":
-		c.JobRequeue = p.value != "0"
-	case "defmempercpu", "defmempernode", "maxmempercpu", "maxmempernode":
-		number(&v)
-		to, per := &c.DefMem, cluster.MemPerNode
-		if strings.HasPrefix(p.key, "max") {
-			to = &c.MaxMem
-		}
-		if strings.HasSuffix(p.key, "cpu") {
-			per = cluster.MemPerCPU
-		}
-		*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
-	case "healthchecknodestate":
-		r.healthStates(file, n, p.value)
-	case "suspendtime", "suspendexcnodes", "suspendexcparts", "suspendexcstates":
-		r.suspend(file, n, p)
-	case "communicationparameters", "prologflags", "scronparameters":
-		r.wordKey(file, n, p)
-	case "launchparameters", "interactivestepoptions", "defcpupergpu", "defmempergpu", "jobdefaults",
-		"jobfileappend", "allowspecresourcesusage", "disablerootjobs":
-		r.launchKey(file, n, p)
-	case "enforcepartlimits":
-		c.EnforcePartLimits = strings.ToUpper(p.value)
-	case "selecttypeparameters":
-		r.selectType(file, n, p.value)
-	case "licenses":
-		list, ok := cluster.ParseLicenses(p.value)
-		if c.Licenses = list; !ok {
-			r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
-		}
-	case "jobacctgatherfrequency":
-		r.sampling(file, n, p.value)
-	case "overtimelimit":
-		r.minutes(file, n, p, &c.OverTimeLimit)
-	case "resvoverrun":
-		r.minutes(file, n, p, &c.ResvOverRun)
-	case "topologyparam":
-		c.TopoOptional = hasAny(strings.ToLower(p.value), "topooptional")
-		r.params(file, n, p)
-	case "dependencyparameters", "schedulerparameters":
-		r.scheduler(file, n, p.key, p.value)
-	case "killonbadexit":
-		c.Srun.KillOnBadExit = p.value == "1" || strings.EqualFold(p.value, "yes")
-	case "propagateresourcelimits", "propagateresourcelimitsexcept":
-		r.propagate(file, n, p)
-	case "requeueexit", "requeueexithold":
-		r.requeueExit(file, n, p)
-	case "inactivelimit":
-		r.inactiveLimit(file, n, p)
-	case controllerKey, "jobcontainertype", "plugstackconfig":
-	default:
-		if !r.retention(file, n, p) && !r.params(file, n, p) {
-			r.leave(file, n, p)
-		}
+	own := func(row keyReader) bool { return row.key == p.key }
+	if i := slices.IndexFunc(keyReaders[:], own); i >= 0 {
+		keyReaders[i].read(r, file, n, p)
+		return
 	}
+	if !r.retention(file, n, p) && !r.params(file, n, p) {
+		r.leave(file, n, p)
+	}
+}
+
+// keyReader reads a key that is more than a value in its place.
+type keyReader struct {
+	key  string
+	read func(r *reader, file string, n int, p pair)
+}
+
+var keyReaders = [...]keyReader{
+	{"firstjobid", readFirstJobID},
+	{"maxjobid", readMaxJobID},
+	{"jobrequeue", readJobRequeue},
+	{"killonbadexit", readKillOnBadExit},
+	{"defmempercpu", readMemory},
+	{"defmempernode", readMemory},
+	{"maxmempercpu", readMemory},
+	{"maxmempernode", readMemory},
+	{"healthchecknodestate", (*reader).healthStates},
+	{"suspendtime", (*reader).suspend},
+	{"suspendexcnodes", (*reader).suspend},
+	{"suspendexcparts", (*reader).suspend},
+	{"suspendexcstates", (*reader).suspend},
+	{"communicationparameters", (*reader).wordKey},
+	{"prologflags", (*reader).wordKey},
+	{"scronparameters", (*reader).wordKey},
+	{"launchparameters", (*reader).launchKey},
+	{"interactivestepoptions", (*reader).launchKey},
+	{"defcpupergpu", (*reader).launchKey},
+	{"defmempergpu", (*reader).launchKey},
+	{"jobdefaults", (*reader).launchKey},
+	{"jobfileappend", (*reader).launchKey},
+	{"allowspecresourcesusage", (*reader).launchKey},
+	{"disablerootjobs", (*reader).launchKey},
+	{"enforcepartlimits", readPartLimits},
+	{"selecttypeparameters", (*reader).selectType},
+	{"licenses", readLicenses},
+	{"jobacctgatherfrequency", (*reader).sampling},
+	{"overtimelimit", readOverTimeLimit},
+	{"resvoverrun", readResvOverRun},
+	{"topologyparam", readTopologyParam},
+	{"dependencyparameters", (*reader).scheduler},
+	{"schedulerparameters", (*reader).scheduler},
+	{"propagateresourcelimits", (*reader).propagate},
+	{"propagateresourcelimitsexcept", (*reader).propagate},
+	{"requeueexit", (*reader).requeueExit},
+	{"requeueexithold", (*reader).requeueExit},
+	{"inactivelimit", (*reader).inactiveLimit},
+	{controllerKey, readElsewhere},
+	{"jobcontainertype", readElsewhere},
+	{"plugstackconfig", readElsewhere},
+}
+
+func readElsewhere(*reader, string, int, pair) {}
+
+func readFirstJobID(r *reader, file string, n int, p pair) {
+	v := 0
+	r.number(file, n, p, &v)
+	r.cfg.FirstJobID = cluster.JobID(max(v, 1))
+}
+
+func readMaxJobID(r *reader, file string, n int, p pair) {
+	v, first := 0, r.cfg.FirstJobID
+	r.number(file, n, p, &v)
+	if cluster.JobID(v) <= first {
+		r.note(file, n, "MaxJobId=%s is not above the first number, %d; ignored", p.value, first)
+		return
+	}
+	r.cfg.MaxJobID = cluster.JobID(v)
+}
+
+func readJobRequeue(r *reader, _ string, _ int, p pair) { r.cfg.JobRequeue = p.value != "0" }
+
+func readKillOnBadExit(r *reader, _ string, _ int, p pair) {
+	r.cfg.Srun.KillOnBadExit = p.value == "1" || strings.EqualFold(p.value, "yes")
+}
+
+// readMemory reads what jobs get by default, or at most, of a node or with a CPU.
+func readMemory(r *reader, file string, n int, p pair) {
+	v := 0
+	r.number(file, n, p, &v)
+	to, per := &r.cfg.DefMem, cluster.MemPerNode
+	if strings.HasPrefix(p.key, "max") {
+		to = &r.cfg.MaxMem
+	}
+	if strings.HasSuffix(p.key, "cpu") {
+		per = cluster.MemPerCPU
+	}
+	*to = cluster.Mem{Per: per, MB: cluster.MemMB(v)}
+}
+
+func readPartLimits(r *reader, _ string, _ int, p pair) {
+	r.cfg.EnforcePartLimits = strings.ToUpper(p.value)
+}
+
+func readLicenses(r *reader, file string, n int, p pair) {
+	list, ok := cluster.ParseLicenses(p.value)
+	r.cfg.Licenses = list
+	if !ok {
+		r.note(file, n, "Licenses=%s: want NAME[:COUNT], joined by commas; ignored", p.value)
+	}
+}
+
+func readOverTimeLimit(r *reader, file string, n int, p pair) {
+	r.minutes(file, n, p, &r.cfg.OverTimeLimit)
+}
+
+func readResvOverRun(r *reader, file string, n int, p pair) {
+	r.minutes(file, n, p, &r.cfg.ResvOverRun)
+}
+
+func readTopologyParam(r *reader, file string, n int, p pair) {
+	r.cfg.TopoOptional = hasAny(strings.ToLower(p.value), "topooptional")
+	r.params(file, n, p)
 }
 
 // cronWords looks at what says whether users have crontabs; it is read where it is asked for (Config.Cron).
@@ -238,7 +291,8 @@ func (r *reader) simple(file string, n int, p pair) bool {
 }
 
 // sampling reads how often what steps use is measured.
-func (r *reader) sampling(file string, n int, value string) {
+func (r *reader) sampling(file string, n int, p pair) {
+	value := p.value
 	every, ok := cluster.ParseSampling(value)
 	if r.cfg.SampleEvery = every; !ok {
 		r.note(file, n, "JobAcctGatherFrequency=%s: want SECONDS or task=SECONDS, "+
@@ -322,7 +376,8 @@ func (r *reader) minutes(file string, n int, p pair, to *time.Duration) {
 }
 
 // healthStates reads in which states nodes are checked.
-func (r *reader) healthStates(file string, n int, value string) {
+func (r *reader) healthStates(file string, n int, p pair) {
+	value := p.value
 	h := &r.cfg.HealthCheck
 	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
 		switch word {
@@ -360,7 +415,8 @@ var selectWords = [...]selectWord{
 }
 
 // selectType reads SelectTypeParameters: what is given to jobs, and how.
-func (r *reader) selectType(file string, n int, value string) {
+func (r *reader) selectType(file string, n int, p pair) {
+	value := p.value
 	c := r.cfg
 	for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
 		what, mem := strings.CutSuffix(word, "_MEMORY")

@@ -83,19 +83,11 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		}
 		*to = v
 	}
+	if to := nodeNumber(r, inv, p.key); to != nil {
+		number(to)
+		return
+	}
 	switch p.key {
-	case "cpus", "procs":
-		number(&inv.CPUs)
-	case "sockets":
-		number(&inv.Sockets)
-	case "socketsperboard":
-		number(&r.perBoard)
-	case "boards":
-		number(&r.boards)
-	case "corespersocket":
-		number(&inv.CoresPerSocket)
-	case "threadspercore":
-		number(&inv.ThreadsPerCore)
 	case "realmemory":
 		v := 0
 		number(&v)
@@ -104,19 +96,10 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		v := 0
 		number(&v)
 		inv.TmpMB = int64(v)
-	case "weight":
-		number(&inv.Weight)
 	case "feature", "features":
 		inv.Features = strings.Split(p.value, ",")
 	case "topology":
-		unit := p.value[strings.LastIndexByte(p.value, ':')+1:]
-		if strings.Contains(p.value, ",") || unit == "" {
-			r.note(file, n,
-				"Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored",
-				p.value)
-			return
-		}
-		inv.Topology = unit
+		nodeTopology(r, file, n, inv, p.value)
 	case "gres":
 		r.nodeGRES(file, n, inv, p.value)
 	case "nodeaddr", "nodehostname", "port":
@@ -140,6 +123,39 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	default:
 		r.note(file, n, "%s on a node has no effect yet", p.key)
 	}
+}
+
+// nodeNumber is where a key of a node that is a number belongs; nil: it is another key.
+func nodeNumber(r *reader, inv *cluster.Inventory, key string) *int {
+	switch key {
+	case "cpus", "procs":
+		return &inv.CPUs
+	case "sockets":
+		return &inv.Sockets
+	case "socketsperboard":
+		return &r.perBoard
+	case "boards":
+		return &r.boards
+	case "corespersocket":
+		return &inv.CoresPerSocket
+	case "threadspercore":
+		return &inv.ThreadsPerCore
+	case "weight":
+		return &inv.Weight
+	}
+	return nil
+}
+
+// nodeTopology reads which switch or block a node is in.
+func nodeTopology(r *reader, file string, n int, inv *cluster.Inventory, text string) {
+	unit := text[strings.LastIndexByte(text, ':')+1:]
+	if strings.Contains(text, ",") || unit == "" {
+		r.note(file, n,
+			"Topology=%s: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored",
+			text)
+		return
+	}
+	inv.Topology = unit
 }
 
 // maxNodeGPUs bounds the GPUs of a node.

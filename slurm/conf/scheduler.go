@@ -91,7 +91,8 @@ func seconds(text string) (time.Duration, error) {
 }
 
 // scheduler reads SchedulerParameters or DependencyParameters. What has no effect is told of in one note.
-func (r *reader) scheduler(file string, n int, key, value string) {
+func (r *reader) scheduler(file string, n int, p pair) {
+	key, value := p.key, p.value
 	var tune []string
 	key = strings.NewReplacer("scheduler", "Scheduler", "dependency", "Dependency", "parameters",
 		"Parameters").Replace(key)

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -374,74 +373,118 @@ var nodeActions = [...]struct {
 
 // updateNode changes nodes.
 func (c *control) updateNode(who front.Setting, rest []front.Setting) int {
-	set, names, idle := cluster.NodeSet{}, who.Value, false
-	var available, active *[]string
+	u := nodeUpdate{}
 	for _, s := range append([]front.Setting{who}, rest...) {
-		v := s.Value
 		switch {
 		case s.Bare:
 			return c.complain(misread+s.Text+aborted, updateError+noError)
 		case s == who:
-		case front.IsKey(s.Key, 1, "state") && strings.EqualFold(v, "cancel_reboot"):
-			return c.cancelReboot([]string{names})
-		case front.IsKey(s.Key, 1, "state") && (strings.EqualFold(v, "future") || strings.EqualFold(v, "noresp")):
-			return c.complain("Invalid input: "+s.Text, "Request aborted",
-				"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it")
-		case front.IsKey(s.Key, 1, "state"):
-			i := slices.IndexFunc(nodeActions[:], func(a struct {
-				word   string
-				action cluster.NodeAction
-			}) bool {
-				return strings.EqualFold(a.word, v)
-			})
-			if i < 0 {
-				return c.complain("Invalid input: "+s.Text, "Request aborted", "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
-					"Not all states are valid given a node's prior state")
-			}
-			set.Action, idle = nodeActions[i].action, strings.EqualFold(v, "idle")
-		case front.IsKey(s.Key, 3, "reason"):
-			v = strings.Trim(v, `"'`)
-			set.Reason = &v
-		case front.IsKey(s.Key, 3, "availablefeatures", "features"):
-			available = listOf(v)
-		case front.IsKey(s.Key, 3, "activefeatures"):
-			active = listOf(v)
-		case front.IsKey(s.Key, 3, "topology"):
-			v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
-			set.Topology = &v
-		case front.IsKey(s.Key, 3, "weight"):
-			if !setInt(&set.Weight, v) {
-				return c.complain("Invalid input: "+s.Text, "Request aborted")
-			}
-		case front.IsKey(s.Key, 3, "comment"):
-			set.Comment = &v
-		case front.IsKey(s.Key, 3, "extra"):
-			set.Extra = &v
-		case front.IsKey(s.Key, 5, "nodeaddr"):
-			set.Addr = &v
-		case front.IsKey(s.Key, 5, "nodehostname"):
-			set.Host = &v
+		case front.IsKey(s.Key, 1, "state") && strings.EqualFold(s.Value, "cancel_reboot"):
+			return c.cancelReboot([]string{who.Value})
 		default:
-			return c.complain("Update of this parameter is not supported: "+s.Text, "Request aborted")
+			if wrong := u.take(s); wrong != nil {
+				return c.complain(wrong...)
+			}
 		}
 	}
-	if a := set.Action; a != "" && a != cluster.NodeResume && !strings.HasPrefix(string(a), "power_") && cmp.Or(deref(set.Reason), "") == "" {
+	if u.lacksReason() {
 		return c.complain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 	}
 	if len(rest) == 0 {
 		return c.complain(noChanges)
 	}
 	var err error
-	if set.Nodes, err = c.nodeList(names); err != nil {
+	if u.set.Nodes, err = c.nodeList(who.Value); err != nil {
 		return c.failed(err, "", updateError)
 	}
-	if !c.featuresOf(&set, available, active) {
+	if !c.featuresOf(&u.set, u.available, u.active) {
 		return c.complain("slurm_update error: Active features not subset of available features")
 	}
-	if err := c.setNodes(set); err != nil && !(idle && front.IsKind(err, cluster.ErrNodeState)) {
+	err = c.setNodes(u.set)
+	if u.idle && front.IsKind(err, cluster.ErrNodeState) {
+		return 0
+	}
+	if err != nil {
 		return c.failed(err, "", updateError)
 	}
 	return 0
+}
+
+// nodeUpdate is what a command line changes of nodes.
+type nodeUpdate struct {
+	set               cluster.NodeSet
+	idle              bool // they are to be idle, which they may be already
+	available, active *[]string
+}
+
+// take takes one setting, and says what is wrong with it.
+func (u *nodeUpdate) take(s front.Setting) (wrong []string) {
+	v := s.Value
+	switch {
+	case front.IsKey(s.Key, 1, "state"):
+		return u.takeState(s)
+	case front.IsKey(s.Key, 3, "reason"):
+		v = strings.Trim(v, `"'`)
+		u.set.Reason = &v
+	case front.IsKey(s.Key, 3, "availablefeatures", "features"):
+		u.available = listOf(v)
+	case front.IsKey(s.Key, 3, "activefeatures"):
+		u.active = listOf(v)
+	case front.IsKey(s.Key, 3, "topology"):
+		v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
+		u.set.Topology = &v
+	case front.IsKey(s.Key, 3, "weight"):
+		if !setInt(&u.set.Weight, v) {
+			return []string{"Invalid input: " + s.Text, "Request aborted"}
+		}
+	case front.IsKey(s.Key, 3, "comment"):
+		u.set.Comment = &v
+	case front.IsKey(s.Key, 3, "extra"):
+		u.set.Extra = &v
+	case front.IsKey(s.Key, 5, "nodeaddr"):
+		u.set.Addr = &v
+	case front.IsKey(s.Key, 5, "nodehostname"):
+		u.set.Host = &v
+	default:
+		return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+	}
+	return nil
+}
+
+func (u *nodeUpdate) takeState(s front.Setting) (wrong []string) {
+	word := strings.ToLower(s.Value)
+	if word == "future" || word == "noresp" {
+		return []string{
+			"Invalid input: " + s.Text,
+			"Request aborted",
+			"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it",
+		}
+	}
+	for _, a := range nodeActions {
+		if a.word == word {
+			u.set.Action = a.action
+			u.idle = word == "idle"
+			return nil
+		}
+	}
+	return []string{
+		"Invalid input: " + s.Text,
+		"Request aborted",
+		"Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
+		"Not all states are valid given a node's prior state",
+	}
+}
+
+// lacksReason reports whether nodes are taken out of service without a word why.
+func (u *nodeUpdate) lacksReason() bool {
+	if u.set.Reason != nil && *u.set.Reason != "" {
+		return false
+	}
+	switch u.set.Action {
+	case cluster.NodeDrain, cluster.NodeSetDown, cluster.NodeFail:
+		return true
+	}
+	return false
 }
 
 // listOf reads a list, which may be empty: then there is to be none of what it lists.

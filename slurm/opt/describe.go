@@ -25,25 +25,36 @@ func (p *Parser[T]) Describe() (list []Entry) {
 			title = "Options"
 		}
 		p.each(func(o *Option[T]) bool {
-			if o.Group != g || o.Hidden || o.Alias != "" {
-				return true
+			if o.Group == g && o.listed() {
+				list = append(list, p.entry(o, title))
 			}
-			e := Entry{Long: o.Long, Arg: o.Arg, Meta: o.Meta, Help: o.Help, Ignored: o.Ignored, Group: title}
-			if o.ShortOn == 0 || o.ShortOn&p.Prog != 0 {
-				e.Short = o.Short
-			}
-			if e.Arg != None && e.Meta == "" {
-				e.Meta = "value"
-			}
-			for word := range strings.SplitSeq(o.Env, " ") {
-				if name := p.EnvName(word); name != "" {
-					e.Env = append(e.Env, name)
-				}
-			}
-			list = append(list, e)
 			return true
 		})
 		slices.SortStableFunc(list[from:], func(a, b Entry) int { return strings.Compare(a.Long, b.Long) })
 	}
 	return list
+}
+
+// listed reports whether an option is told of.
+func (o *Option[T]) listed() bool { return !o.Hidden && o.Alias == "" }
+
+func (p *Parser[T]) entry(o *Option[T], title string) Entry {
+	e := Entry{
+		Long:    o.Long,
+		Short:   p.shortOf(o),
+		Arg:     o.Arg,
+		Meta:    o.Meta,
+		Help:    o.Help,
+		Ignored: o.Ignored,
+		Group:   title,
+	}
+	if e.Arg != None && e.Meta == "" {
+		e.Meta = "value"
+	}
+	for word := range strings.SplitSeq(o.Env, " ") {
+		if name := p.EnvName(word); name != "" {
+			e.Env = append(e.Env, name)
+		}
+	}
+	return e
 }

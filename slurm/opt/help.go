@@ -10,8 +10,8 @@ const helpColumn = 30 // where the explanations of --help start
 // Label is how the option is written in --help: "-p, --partition=name".
 func (p *Parser[T]) Label(o *Option[T]) string {
 	s := "      "
-	if o.Short != 0 && (o.ShortOn == 0 || o.ShortOn&p.Prog != 0) {
-		s = "  -" + string(o.Short) + ", "
+	if c := p.shortOf(o); c != 0 {
+		s = "  -" + string(c) + ", "
 	}
 	return s + "--" + o.Long + o.meta()
 }
@@ -36,7 +36,7 @@ func (p *Parser[T]) Help(synopsis string) []string {
 	for g := Run; g <= Other; g++ {
 		var rows []*Option[T]
 		p.each(func(o *Option[T]) bool {
-			if o.Group == g && !o.Hidden && o.Alias == "" {
+			if o.Group == g && o.listed() {
 				rows = append(rows, o)
 			}
 			return true
@@ -89,7 +89,7 @@ func (p *Parser[T]) Usage(operands string) []string {
 	head := "Usage: " + p.Prog.Name() + " "
 	text := ""
 	p.each(func(o *Option[T]) bool {
-		if !o.Hidden && o.Alias == "" && o.Ignored == "" {
+		if o.listed() && o.Ignored == "" {
 			text += "[--" + o.Long + o.meta() + "] "
 		}
 		return true

@@ -4,6 +4,7 @@
 package opt
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -222,14 +223,27 @@ func (p *Parser[T]) each(f func(*Option[T]) bool) {
 	}
 }
 
-func (p *Parser[T]) short(c byte) (row *Option[T]) {
+// first is the first of the program's rows that is so, or nil.
+func (p *Parser[T]) first(is func(*Option[T]) bool) (row *Option[T]) {
 	p.each(func(o *Option[T]) bool {
-		if o.Short == c && (o.ShortOn == 0 || o.ShortOn&p.Prog != 0) {
+		if is(o) {
 			row = o
 		}
 		return row == nil
 	})
 	return row
+}
+
+// shortOf is the letter of an option in this program, 0 if it has none.
+func (p *Parser[T]) shortOf(o *Option[T]) byte {
+	if o.ShortOn == 0 || o.ShortOn&p.Prog != 0 {
+		return o.Short
+	}
+	return 0
+}
+
+func (p *Parser[T]) short(c byte) *Option[T] {
+	return p.first(func(o *Option[T]) bool { return o.Short == c && p.shortOf(o) == c })
 }
 
 // lookup finds the row of a long name or an abbreviation of it, and the name of it that
@@ -279,25 +293,12 @@ func (p *Parser[T]) canonical(o *Option[T]) *Option[T] {
 	if o.Alias == "" {
 		return o
 	}
-	row := o
-	p.each(func(c *Option[T]) bool {
-		if c.Long == o.Alias {
-			row = c
-		}
-		return row == o
-	})
-	return row
+	return cmp.Or(p.Row(o.Alias), o)
 }
 
 // Row returns the program's row of that long name, or nil.
-func (p *Parser[T]) Row(long string) (row *Option[T]) {
-	p.each(func(o *Option[T]) bool {
-		if o.Long == long {
-			row = o
-		}
-		return row == nil
-	})
-	return row
+func (p *Parser[T]) Row(long string) *Option[T] {
+	return p.first(func(o *Option[T]) bool { return o.Long == long })
 }
 
 // longNames are those of all options.

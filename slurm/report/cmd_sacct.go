@@ -399,15 +399,7 @@ func Sacct(sys *front.Sys, argv []string) int {
 	if o.script || o.env {
 		return o.printScripts()
 	}
-	if len(o.query.Users) == 0 && !o.all && !o.byJob && sys.UID != 0 {
-		o.query.Users = []uint32{sys.UID}
-	}
-	if o.query.Minutes.Min > 0 {
-		o.query.Minutes.Max = o.maxMinutes
-	}
-	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols,
-		func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" })
-	o.query.Brief = !o.data.On && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
+	o.complete(cols)
 	resp, err := front.Call(sys, api.ListHistory, o.query)
 	if err != nil {
 		text, _ := front.ErrorText(err)
@@ -424,6 +416,20 @@ func Sacct(sys *front.Sys, argv []string) int {
 	}
 	o.print(cols, all)
 	return 0
+}
+
+// complete has the query ask for what the columns show.
+func (o *sacctOptions) complete(cols []sizedColumn) {
+	named := len(o.query.Users) > 0 || o.all || o.byJob
+	if !named && o.sys.UID != 0 {
+		o.query.Users = []uint32{o.sys.UID}
+	}
+	if o.query.Minutes.Min > 0 {
+		o.query.Minutes.Max = o.maxMinutes
+	}
+	ofSteps := func(c sizedColumn) bool { return c.name == "Verdict" || c.name == "BlameNode" }
+	o.query.Steps = !o.jobsOnly || slices.ContainsFunc(cols, ofSteps)
+	o.query.Brief = !o.data.On && !slices.ContainsFunc(cols, func(c sizedColumn) bool { return !c.brief() })
 }
 
 // placed is what a cluster has said.

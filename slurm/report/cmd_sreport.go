@@ -293,6 +293,7 @@ func reportKinds() []reportKind {
 // reportAsk is what a report's line asks for besides.
 type reportAsk struct {
 	api.UsageRequest
+	start, end        string // as they are asked for
 	from, to          time.Time
 	format            string
 	tree, group, flat bool
@@ -308,17 +309,12 @@ type reportAsk struct {
 // report reads the words behind a report's name and makes it.
 func (r *reporter) report(row *reportRow, words []string) int {
 	a := &reportAsk{top: 10}
-	var from, to string
 	resp, err := front.Call(r.sys, api.ListBooks, api.AfterQuery{})
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return r.sys.Fail("%s", text)
 	}
 	r.books = &resp
-	flags := map[string]*bool{
-		"tree": &a.tree, "group": &a.group, "flatview": &a.flat, "flat_view": &a.flat,
-		"acctasparent": &a.asParent, "printjobcount": &a.counts,
-	}
 	if r.cluster != "" {
 		words = append([]string{"cluster=" + r.cluster}, words...)
 	}
@@ -326,20 +322,14 @@ func (r *reporter) report(row *reportRow, words []string) int {
 		key, value, isSet := strings.Cut(w, "=")
 		key = strings.ToLower(key)
 		switch {
-		case !isSet && flags[key] != nil:
-			*flags[key] = true
-		case !isSet && (key == "all_clusters" || key == "where" || key == "set"):
-			r.allClusters = r.allClusters || key == "all_clusters"
-		case !isSet, front.IsKey(key, 1, "clusters"):
-			if !isSet {
-				value = w
-			}
-			a.elsewhere = a.elsewhere || !slices.Contains(front.SplitList(strings.ToLower(value)),
-				strings.ToLower(resp.Cluster))
+		case !isSet:
+			r.bareWord(a, key)
+		case front.IsKey(key, 1, "clusters"):
+			r.ofClusters(a, value)
 		case front.IsKey(key, 1, "start"):
-			from = value
+			a.start = value
 		case front.IsKey(key, 1, "end"):
-			to = value
+			a.end = value
 		case front.IsKey(key, 1, "format"):
 			a.format = value
 		default:
@@ -351,13 +341,42 @@ func (r *reporter) report(row *reportRow, words []string) int {
 	if r.allClusters {
 		a.elsewhere = false
 	}
-	if code := r.window(a, from, to); code != 0 {
+	if code := r.window(a, a.start, a.end); code != 0 {
 		a.code = code
 	}
 	if code := r.pickTRES(); code != 0 {
 		return code
 	}
 	return max(row.make(r, a), a.code)
+}
+
+// bareWord takes a word without a value; one that is not known names a cluster.
+func (r *reporter) bareWord(a *reportAsk, word string) {
+	switch word {
+	case "tree":
+		a.tree = true
+	case "group":
+		a.group = true
+	case "flatview", "flat_view":
+		a.flat = true
+	case "acctasparent":
+		a.asParent = true
+	case "printjobcount":
+		a.counts = true
+	case "all_clusters":
+		r.allClusters = true
+	case "where", "set":
+	default:
+		r.ofClusters(a, word)
+	}
+}
+
+// ofClusters takes the names of clusters.
+func (r *reporter) ofClusters(a *reportAsk, names string) {
+	list := front.SplitList(strings.ToLower(names))
+	if !slices.Contains(list, strings.ToLower(r.books.Cluster)) {
+		a.elsewhere = true
+	}
 }
 
 // filter takes one condition.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"dev.muster/api"
@@ -47,28 +46,25 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
 		key = strings.ToLower(key)
-		i := slices.IndexFunc(ArchiveKinds(), func(k ArchiveKind) bool {
-			purge, isPurge := strings.CutPrefix(key, "purge")
-			return isSet && isPurge && front.IsKey(purge, 1, k.purge) || !isSet && front.IsKey(key, 2, k.Word)
-		})
+		kind, known := archiveKind(key, isSet)
 		switch {
 		case isSet && front.IsKey(key, 1, "directory"):
 			c.Dir = value
 		case isSet && front.IsKey(key, 2, "script"):
 			c.Script = value
-		case strings.HasPrefix("suspend", key) && len(key) > 1 || strings.HasPrefix(key, "purges") && front.IsKey(key, 7, "purgesuspendafter"):
+		case ofPauses(key):
 			return c, m.wrong(" " + a + ": pauses are part of the jobs' records: see Jobs and PurgeJobAfter=")
-		case i < 0 || !isSet && ArchiveKinds()[i].Kind == cluster.UsageRecords:
+		case !known:
 			return c, m.wrong(" Unknown option: " + a + ": archive dump knows Events, Jobs, Reservations, Steps, TXN, Directory=, Script= and PurgeEventAfter=, PurgeJobAfter=, PurgeResvAfter=, PurgeStepAfter=, PurgeTXNAfter=, PurgeUsageAfter=")
 		case !isSet:
-			archived[ArchiveKinds()[i].Kind] = true
+			archived[kind.Kind] = true
 		default:
 			age, ok := cluster.ParseAge(value)
 			if !ok {
 				return c, m.wrong(fmt.Sprintf(" Invalid value for %s (%s): it is a number of months, or of hours or days as 48hours or 30days",
 					key, value))
 			}
-			c.Rules = append(c.Rules, cluster.RetainRule{Kind: ArchiveKinds()[i].Kind, Age: age})
+			c.Rules = append(c.Rules, cluster.RetainRule{Kind: kind.Kind, Age: age})
 		}
 	}
 	if c.Rules == nil && len(archived) > 0 {
@@ -78,6 +74,29 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 		c.Rules[i].Archive = archived[c.Rules[i].Kind]
 	}
 	return c, 0
+}
+
+// archiveKind is the kind of records that a word names, or of which a setting says how old they become. What was used
+// is not archived.
+func archiveKind(key string, isSet bool) (ArchiveKind, bool) {
+	purge, isPurge := strings.CutPrefix(key, "purge")
+	for _, k := range ArchiveKinds() {
+		switch {
+		case isSet && isPurge && front.IsKey(purge, 1, k.purge):
+			return k, true
+		case !isSet && front.IsKey(key, 2, k.Word):
+			return k, k.Kind != cluster.UsageRecords
+		}
+	}
+	return ArchiveKind{}, false
+}
+
+// ofPauses reports whether a key is of the pauses of jobs.
+func ofPauses(key string) bool {
+	if strings.HasPrefix(key, "purges") {
+		return front.IsKey(key, 7, "purgesuspendafter")
+	}
+	return len(key) > 1 && strings.HasPrefix("suspend", key)
 }
 
 // archiveDump has what is too old written into files and taken out of history, now.
@@ -102,9 +121,8 @@ func (m *manager) archiveDump(args []string) int {
 	return 0
 }
 
-// archiveLoad puts the records of a file that archive dump wrote back into history.
-func (m *manager) archiveLoad(args []string) int {
-	file := ""
+// archiveFile reads the words of archive load.
+func archiveFile(m *manager, args []string) (file string, code int) {
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
 		switch {
@@ -113,11 +131,20 @@ func (m *manager) archiveLoad(args []string) int {
 		case !isSet && file == "":
 			file = a
 		default:
-			return m.wrong(" Unknown option: " + a + ": say file=F, a file that archive dump wrote")
+			return "", m.wrong(" Unknown option: " + a + ": say file=F, a file that archive dump wrote")
 		}
 	}
 	if file == "" {
-		return m.wrong(" No filename given")
+		return "", m.wrong(" No filename given")
+	}
+	return file, 0
+}
+
+// archiveLoad puts the records of a file that archive dump wrote back into history.
+func (m *manager) archiveLoad(args []string) int {
+	file, code := archiveFile(m, args)
+	if code != 0 {
+		return code
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -134,37 +161,51 @@ func (m *manager) archiveLoad(args []string) int {
 		m.tell(" Changes Discarded")
 		return 0
 	}
-	total := 0
-	var list []cluster.Archived
-	send := func() error {
-		if len(list) == 0 {
-			return nil
-		}
-		resp, err := front.Call(m.sys, api.LoadHistory, cluster.LoadHistory{Records: list})
-		m.after, total, list = resp.Index, total+len(list), nil
-		return err
-	}
-	for size := 0; in.Scan(); {
-		var a cluster.Archived
-		if err := wire.Unmarshal(in.Bytes(), &a); err != nil {
-			return m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded",
-				total+len(list)+1, file, err))
-		}
-		list, size = append(list, a), size+len(in.Bytes())
-		if len(list) == cluster.MaxLoaded || size > maxArchiveSend {
-			if err := send(); err != nil {
-				return m.wrong(" Problem loading archive: " + err.Error())
-			}
-			size = 0
-		}
-	}
-	if err := in.Err(); err != nil {
-		return m.wrong(" " + err.Error())
-	}
-	if err := send(); err != nil {
-		return m.wrong(" Problem loading archive: " + err.Error())
+	total, code := loadRecords(m, in, file)
+	if code != 0 {
+		return code
 	}
 	m.tell("sacctmgr: SUCCESS: %d %s records", total, head.Kind)
+	return 0
+}
+
+// loadRecords sends the records of a file, as many at once as one call carries, and counts them.
+func loadRecords(m *manager, in *bufio.Scanner, file string) (total, code int) {
+	var list []cluster.Archived
+	size := 0
+	for in.Scan() {
+		var a cluster.Archived
+		if err := wire.Unmarshal(in.Bytes(), &a); err != nil {
+			return total, m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded",
+				total+1, file, err))
+		}
+		total++
+		size += len(in.Bytes())
+		list = append(list, a)
+		if len(list) < cluster.MaxLoaded && size <= maxArchiveSend {
+			continue
+		}
+		if code := sendRecords(m, list); code != 0 {
+			return total, code
+		}
+		list = nil
+		size = 0
+	}
+	if err := in.Err(); err != nil {
+		return total, m.wrong(" " + err.Error())
+	}
+	return total, sendRecords(m, list)
+}
+
+func sendRecords(m *manager, list []cluster.Archived) int {
+	if len(list) == 0 {
+		return 0
+	}
+	resp, err := front.Call(m.sys, api.LoadHistory, cluster.LoadHistory{Records: list})
+	m.after = resp.Index
+	if err != nil {
+		return m.wrong(" Problem loading archive: " + err.Error())
+	}
 	return 0
 }
 

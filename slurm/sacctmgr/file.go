@@ -162,6 +162,7 @@ type loader struct {
 	changes []cluster.Change
 	told    []string
 	made    map[string]bool // accounts and users that the file makes
+	named   bool            // the file has named its cluster
 	coords  map[string][]string
 	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their
 	// number.
@@ -227,48 +228,12 @@ func (m *manager) load(args []string) int {
 func (l *loader) read(r io.Reader) int {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, front.MaxLine)
-	cluster := false
 	for n := 1; in.Scan(); n++ {
 		line := strings.TrimSpace(in.Text())
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		kind, rest, ok := strings.Cut(line, " - ")
-		parts, closed := splitQuoted(rest, ':')
-		if !ok || !closed || len(parts) == 0 {
-			return l.m.wrong(fmt.Sprintf(" line %d can not be read: %s", n, line))
-		}
-		kind, name := strings.ToLower(strings.TrimSpace(kind)), strings.ToLower(parts[0])
-		list, bad := front.Settings(parts[1:])
-		if bad != "" {
-			return l.m.wrong(fmt.Sprintf(" line %d: Unknown option: %s", n, bad))
-		}
-		if kind != "cluster" && !cluster {
-			l.m.wrong(" You need to specify a cluster name first with 'Cluster - $NAME' in your file")
-			return l.m.nothing(" Nothing new added.")
-		}
-		code := 0
-		switch kind {
-		case "cluster", "machine":
-			if !strings.EqualFold(name, l.m.books.Cluster) {
-				return l.m.otherCluster()
-			}
-			cluster = true
-			l.m.tell("For cluster %s", name)
-			code = l.place("root", "", "", list)
-		case "parent":
-			if l.m.books.Find(name, "", "") == nil && !l.made["place "+name] || l.clean && !l.accounts[name] {
-				return l.m.wrong(fmt.Sprintf(" line(%d) You need to add the parent before the account '%s'", n, name))
-			}
-			l.parent = name
-		case "account", "project":
-			code = l.account(name, list)
-		case "user":
-			code = l.user(name, list)
-		default:
-			return l.m.wrong(fmt.Sprintf(" line(%d) Misformatted line: %s", n, line))
-		}
-		if code != 0 {
+		if code := l.line(n, line); code != 0 {
 			return code
 		}
 	}
@@ -276,6 +241,56 @@ func (l *loader) read(r io.Reader) int {
 		return l.m.wrong(" " + err.Error())
 	}
 	return 0
+}
+
+// line takes a line, KIND - NAME:KEY=VALUE:…
+func (l *loader) line(n int, line string) int {
+	kind, rest, ok := strings.Cut(line, " - ")
+	parts, closed := splitQuoted(rest, ':')
+	if !ok || !closed || len(parts) == 0 {
+		return l.m.wrong(fmt.Sprintf(" line %d can not be read: %s", n, line))
+	}
+	kind, name := strings.ToLower(strings.TrimSpace(kind)), strings.ToLower(parts[0])
+	list, bad := front.Settings(parts[1:])
+	if bad != "" {
+		return l.m.wrong(fmt.Sprintf(" line %d: Unknown option: %s", n, bad))
+	}
+	if kind != "cluster" && !l.named {
+		l.m.wrong(" You need to specify a cluster name first with 'Cluster - $NAME' in your file")
+		return l.m.nothing(" Nothing new added.")
+	}
+	switch kind {
+	case "cluster", "machine":
+		return l.cluster(name, list)
+	case "parent":
+		if !l.hasAccount(name) {
+			return l.m.wrong(fmt.Sprintf(" line(%d) You need to add the parent before the account '%s'", n, name))
+		}
+		l.parent = name
+		return 0
+	case "account", "project":
+		return l.account(name, list)
+	case "user":
+		return l.user(name, list)
+	}
+	return l.m.wrong(fmt.Sprintf(" line(%d) Misformatted line: %s", n, line))
+}
+
+func (l *loader) cluster(name string, list []front.Setting) int {
+	if !strings.EqualFold(name, l.m.books.Cluster) {
+		return l.m.otherCluster()
+	}
+	l.named = true
+	l.m.tell("For cluster %s", name)
+	return l.place("root", "", "", list)
+}
+
+// hasAccount reports whether there is an account so far, or afterwards if only what the file has is kept.
+func (l *loader) hasAccount(name string) bool {
+	if l.clean && !l.accounts[name] {
+		return false
+	}
+	return l.made["place "+name] || l.m.books.Find(name, "", "") != nil
 }
 
 func (l *loader) account(name string, list []front.Setting) int {
@@ -307,24 +322,10 @@ func (l *loader) account(name string, list []front.Setting) int {
 }
 
 func (l *loader) user(name string, list []front.Setting) int {
-	u, fresh := cluster.User{Name: name, DefaultAccount: l.parent}, true
 	old := l.m.books.User(name)
-	told, again := l.users[name]
-	switch {
-	case again:
-		u, fresh = told, old == nil
-	case old != nil && !l.clean:
-		u, fresh = *old, false
-	case old != nil:
-		fresh = false
-		if cmp.Or(old.AdminLevel, "None") == "None" {
-			u.AdminLevel = old.AdminLevel
-		}
-	}
-	before, part := u, ""
-	if l.clean && !again && old != nil {
-		before = *old
-	}
+	fresh := old == nil
+	u, before := l.userSoFar(name, old)
+	part := ""
 	var keys []string
 	rest := slices.DeleteFunc(list, func(s front.Setting) bool {
 		switch {
@@ -351,19 +352,46 @@ func (l *loader) user(name string, list []front.Setting) int {
 		keys = append(keys, u.DefaultWCKey)
 	}
 	addWCKeys(&u, keys, u.DefaultWCKey)
-	if l.clean && old != nil { // keys that stay keep their numbers
-		for i := range u.WCKeys {
-			if k := slices.IndexFunc(old.WCKeys, func(k cluster.WCKey) bool { return k.Name == u.WCKeys[i].Name }); k >= 0 {
-				u.WCKeys[i] = old.WCKeys[k]
-			}
-		}
+	if l.clean && old != nil {
+		keepNumbers(u.WCKeys, old.WCKeys)
 	}
 	l.users[name] = u
-	if fresh && !l.made["u "+name] || !fresh && !reflect.DeepEqual(u, before) {
+	changed := !reflect.DeepEqual(u, before)
+	if fresh {
+		changed = !l.made["u "+name]
+	}
+	if changed {
 		l.made["u "+name] = true
 		l.add("User "+name, fresh, cluster.Change{User: &u})
 	}
 	return l.place(l.parent, name, part, rest)
+}
+
+// userSoFar is a user as the lines before have made it, or it was, and as which it is compared with what becomes of it.
+func (l *loader) userSoFar(name string, old *cluster.User) (u, before cluster.User) {
+	if told, again := l.users[name]; again {
+		return told, told
+	}
+	u = cluster.User{Name: name, DefaultAccount: l.parent}
+	switch {
+	case old == nil:
+		return u, u
+	case !l.clean:
+		return *old, *old
+	case cmp.Or(old.AdminLevel, "None") == "None":
+		u.AdminLevel = old.AdminLevel
+	}
+	return u, *old
+}
+
+// keepNumbers has keys that stay keep their numbers.
+func keepNumbers(keys, old []cluster.WCKey) {
+	for i := range keys {
+		same := func(k cluster.WCKey) bool { return k.Name == keys[i].Name }
+		if k := slices.IndexFunc(old, same); k >= 0 {
+			keys[i] = old[k]
+		}
+	}
 }
 
 func (l *loader) add(what string, fresh bool, c cluster.Change) {

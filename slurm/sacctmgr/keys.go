@@ -1,6 +1,7 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,42 +69,58 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 		return old.Name, true, err
 	}
 	name := limitAliases()[key]
-	if qos && (key == "maxjobs" || key == "maxsubmitjobs" || key == "maxsubmit") {
-		name = map[string]string{"maxjobs": "MaxJobsPerUser"}[key]
-		if name == "" {
-			name = "MaxSubmitJobsPerUser"
-		}
+	if qos {
+		name = cmp.Or(perUserLimit(key), name)
 	}
 	for _, row := range cluster.LimitNames() {
-		if !(strings.EqualFold(row.Name, key) && name == "") && row.Name != name || !(qos && row.QOS || !qos && row.Assoc) {
+		named := row.Name == name || name == "" && strings.EqualFold(row.Name, key)
+		has := row.Assoc
+		if qos {
+			has = row.QOS
+		}
+		if !named || !has {
 			continue
 		}
 		switch row.Unit {
 		case cluster.UnitTRES:
 			return row.Name, true, setLimitTRES(l, row.Name, key, value)
 		case cluster.UnitSeconds:
-			n := int64(-1)
-			if value != "" && value != "-1" {
-				d, ok := values.ParseTimeLimit(value)
-				if !ok {
-					return row.Name, true, fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00",
-						key, value)
-				}
-				switch n = int64(d / time.Second); {
-				case value == "0": // nothing at all, which as a job's time limit means no limit
-					n = 0
-				case d == cluster.Unlimited:
-					n = -1
-				}
-			}
-			*l = l.With(cluster.Limit{Name: row.Name, Max: n})
-			return row.Name, true, nil
+			return row.Name, true, setLimitTime(l, row.Name, key, value)
 		}
 		n, err := limitNumber(key, value)
 		*l = l.With(cluster.Limit{Name: row.Name, Max: n})
 		return row.Name, true, err
 	}
 	return "", false, nil
+}
+
+// perUserLimit is what the name of a limit of associations means for a QOS, "" if that is the same.
+func perUserLimit(key string) string {
+	switch key {
+	case "maxjobs":
+		return "MaxJobsPerUser"
+	case "maxsubmitjobs", "maxsubmit":
+		return "MaxSubmitJobsPerUser"
+	}
+	return ""
+}
+
+// setLimitTime sets a limit of time; -1, nothing and no limit take it away.
+func setLimitTime(l *cluster.Limits, name, key, value string) error {
+	n := int64(-1)
+	if value != "" && value != "-1" {
+		d, ok := values.ParseTimeLimit(value)
+		switch {
+		case !ok:
+			return fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
+		case value == "0": // nothing at all, which as a job's time limit means no limit
+			n = 0
+		case d != cluster.Unlimited:
+			n = int64(d / time.Second)
+		}
+	}
+	*l = l.With(cluster.Limit{Name: name, Max: n})
+	return nil
 }
 
 // limitNumber reads a count; -1 and nothing take the limit away.

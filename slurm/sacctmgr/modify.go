@@ -142,49 +142,24 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 	var changes []cluster.Change
 	var names, places []string
 	if own != nil {
-		for _, a := range m.books.Accounts {
-			if n := *a; entity == "account" && q.has("account", a.Name) {
-				setOwn(own, &n, &cluster.User{})
-				changes, names = append(changes, cluster.Change{Account: &n}), append(names, "  "+n.Name)
-			}
-		}
-		for _, u := range m.books.Users {
-			if n := *u; entity == "user" && q.has("user", u.Name) {
-				setOwn(own, &cluster.Account{}, &n)
-				if what := m.notOf(u, &n); what != "" {
-					return m.nothing(" Can't modify because these users aren't associated with new default " + what + "...\n  U = " + n.Name + " C = " + m.books.Cluster)
-				}
-				changes, names = append(changes, cluster.Change{User: &n}), append(names, "  "+n.Name)
-			}
+		var code int
+		if changes, names, code = modifyOwn(m, entity, q, own); code != 0 {
+			return code
 		}
 	}
 	for _, t := range show.TreeOf(m.books.Assocs) {
 		a := t.Association
-		if len(rest) == 0 || (a.User == "") != (entity == "account") || !q.has("account", a.Account) || !q.has("user", a.User) || !q.has("partition", a.Partition) {
+		if len(rest) == 0 || !q.takes(entity, a) {
 			continue
 		}
-		n, c := *a, cluster.Change{}
-		for _, s := range rest {
-			switch {
-			case s.Key == "rawusage" && s.Value == "0":
-				c.Reset = true
-			case front.IsKey(s.Key, 3, "parent") && entity == "account":
-				above := m.books.Find(strings.ToLower(s.Value), "", "")
-				if above == nil {
-					return m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster,
-						"        Contact your admin to add this account.")
-				}
-				n.Parent = above.ID
-			default:
-				if _, code := m.setAssoc(&n, m.books.Allowed(a), s); code != 0 {
-					return code
-				}
-			}
+		c, code := changeAssoc(m, entity, a, rest)
+		if code != 0 {
+			return code
 		}
-		c.Assoc = &n
-		changes, places = append(changes, c), append(places, m.place(a))
+		changes = append(changes, c)
+		places = append(places, m.place(a))
 		if a.User == "" {
-			places = append(places, m.below(&n, withChanges(m.books, []cluster.Change{c}))...)
+			places = append(places, m.below(c.Assoc, withChanges(m.books, []cluster.Change{c}))...)
 		}
 	}
 	if places == nil {
@@ -198,6 +173,71 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 		head = " Modified " + entity + "s...\n" + strings.Join(names, "\n") + "\n" + head
 	}
 	return m.modified(head, places, changes)
+}
+
+// modifyOwn changes the records of accounts or users themselves.
+func modifyOwn(m *manager, entity string, q *mgrQuery, own []front.Setting) (
+	changes []cluster.Change, names []string, code int,
+) {
+	if entity == "account" {
+		for _, a := range m.books.Accounts {
+			if n := *a; q.has("account", a.Name) {
+				setOwn(own, &n, &cluster.User{})
+				changes = append(changes, cluster.Change{Account: &n})
+				names = append(names, "  "+n.Name)
+			}
+		}
+		return changes, names, 0
+	}
+	for _, u := range m.books.Users {
+		n := *u
+		if !q.has("user", u.Name) {
+			continue
+		}
+		setOwn(own, &cluster.Account{}, &n)
+		if what := m.notOf(u, &n); what != "" {
+			return nil, nil, m.nothing(" Can't modify because these users aren't associated with new default " +
+				what + "...\n  U = " + n.Name + " C = " + m.books.Cluster)
+		}
+		changes = append(changes, cluster.Change{User: &n})
+		names = append(names, "  "+n.Name)
+	}
+	return changes, names, 0
+}
+
+// takes reports whether an association is one of accounts, or of users, that are meant.
+func (q *mgrQuery) takes(entity string, a *cluster.Association) bool {
+	ofAccount := a.User == ""
+	if ofAccount != (entity == "account") {
+		return false
+	}
+	return q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
+}
+
+// changeAssoc makes another association of one.
+func changeAssoc(m *manager, entity string, a *cluster.Association, sets []front.Setting) (
+	c cluster.Change, code int,
+) {
+	n := *a
+	c.Assoc = &n
+	for _, s := range sets {
+		switch {
+		case s.Key == "rawusage" && s.Value == "0":
+			c.Reset = true
+		case front.IsKey(s.Key, 3, "parent") && entity == "account":
+			above := m.books.Find(strings.ToLower(s.Value), "", "")
+			if above == nil {
+				return c, m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster,
+					"        Contact your admin to add this account.")
+			}
+			n.Parent = above.ID
+		default:
+			if _, code := m.setAssoc(&n, m.books.Allowed(a), s); code != 0 {
+				return c, code
+			}
+		}
+	}
+	return c, 0
 }
 
 // notOf is the new default account or wckey of a user that the user does not have, in Slurm's words, or "".
@@ -280,12 +320,6 @@ func (m *manager) remove(args []string) int {
 	if len(q.where) == 0 {
 		return m.wrong(" No conditions given to remove, not executing.")
 	}
-	var changes []cluster.Change
-	var names []string
-	add := func(name string, c cluster.Change) {
-		c.Delete = true
-		changes, names = append(changes, c), append(names, "  "+name)
-	}
 	switch {
 	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
 		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
@@ -293,34 +327,46 @@ func (m *manager) remove(args []string) int {
 		return m.removeWCKeys(q)
 	case entity == "user" && len(q.where["account"]) > 0:
 		return m.removePlaces(q)
-	case entity == "user":
-		for _, u := range m.books.Users {
-			if q.has("user", u.Name) {
-				add(u.Name, cluster.Change{User: u})
-			}
-		}
-	case entity == "account":
-		for _, a := range m.books.Accounts {
-			if q.has("account", a.Name) {
-				add(a.Name, cluster.Change{Account: a})
-			}
-		}
-	default:
-		for _, x := range m.books.QOS {
-			if q.has("qos", x.Name) {
-				add(x.Name, cluster.Change{QOS: x})
-			}
-		}
-		changes = append(m.forgetQOS(q), changes...)
 	}
+	names, changes := removals(m, entity, q)
 	if len(names) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
 	if code := m.stillDefault(entity, q); code != 0 {
 		return code
 	}
+	if entity == "qos" {
+		changes = append(m.forgetQOS(q), changes...)
+	}
 	what := map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity]
 	return m.announced(" Deleting "+what+"...\n"+strings.Join(names, "\n"), changes, "deleting records")
+}
+
+// removals are the records that a query selects, each to be deleted.
+func removals(m *manager, entity string, q *mgrQuery) (names []string, changes []cluster.Change) {
+	add := func(name string, c cluster.Change) {
+		if !q.has(entity, name) {
+			return
+		}
+		c.Delete = true
+		changes = append(changes, c)
+		names = append(names, "  "+name)
+	}
+	switch entity {
+	case "user":
+		for _, u := range m.books.Users {
+			add(u.Name, cluster.Change{User: u})
+		}
+	case "account":
+		for _, a := range m.books.Accounts {
+			add(a.Name, cluster.Change{Account: a})
+		}
+	case "qos":
+		for _, x := range m.books.QOS {
+			add(x.Name, cluster.Change{QOS: x})
+		}
+	}
+	return names, changes
 }
 
 // forgetQOS takes QOS that are to be deleted out of the lists that name them, so that a later one of that name is

@@ -286,9 +286,8 @@ func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	return slices.ContainsFunc(o.states, is)
 }
 
-// group puts together what shows the same in all fields that speak of one node or partition.
-func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRow {
-	var parts []*format.Column[InfoRow]
+// parting are the columns in which rows differ that are not put together.
+func (o *infoOptions) parting(f *format.Format[InfoRow]) (parts []*format.Column[InfoRow]) {
 	over := gathered
 	if o.exact || o.perNode {
 		over = gatheredExact
@@ -298,13 +297,33 @@ func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRo
 			parts = append(parts, c)
 		}
 	}
-	if o.exact {
-		for i := range infoColumns {
-			if c := &infoColumns[i]; c.Code == 'c' || c.Code == 'm' || c.Code == 'd' {
-				parts = append(parts, c)
-			}
+	if !o.exact {
+		return parts
+	}
+	for i := range infoColumns {
+		if c := &infoColumns[i]; c.Code == 'c' || c.Code == 'm' || c.Code == 'd' {
+			parts = append(parts, c)
 		}
 	}
+	return parts
+}
+
+// rowKey appends what is alike in rows that are put together.
+func (o *infoOptions) rowKey(key []byte, c *InfoRow, parts []*format.Column[InfoRow]) []byte {
+	key = append(append(key, c.v.Place...), 0)
+	for _, col := range parts {
+		key = append(append(key, col.Of(c)...), 0)
+	}
+	if o.perNode && c.first() != nil { // one row in each of its partitions
+		key = append(append(key, c.first().Name...), 0)
+		key = append(key, c.Part.Name...)
+	}
+	return key
+}
+
+// group puts together what shows the same in all fields that speak of one node or partition.
+func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRow {
+	parts := o.parting(f)
 	// A partition without nodes to show has a row only where its name is shown.
 	named := slices.ContainsFunc(f.Columns(),
 		func(c *format.Column[InfoRow]) bool { return c.Code == 'P' || c.Code == 'R' })
@@ -319,13 +338,7 @@ func (o *infoOptions) group(cells []InfoRow, f *format.Format[InfoRow]) []InfoRo
 		if c.first() == nil && !named {
 			continue
 		}
-		key = append(append(key[:0], c.v.Place...), 0)
-		for _, col := range parts {
-			key = append(append(key, col.Of(&c)...), 0)
-		}
-		if o.perNode && c.first() != nil {
-			key = append(append(append(key, c.first().Name...), 0), c.Part.Name...) // one row in each of its partitions
-		}
+		key = o.rowKey(key[:0], &c, parts)
 		i, old := index[string(key)]
 		at := member{i, c.first()}
 		switch {

@@ -43,52 +43,61 @@ const (
 
 // NodeState is a node's state as Slurm numbers it.
 func NodeState(n *api.NodeInfo) int {
-	s := baseIdle
-	switch used := n.Load.CPUs.Len(); {
-	case n.Down, n.Reboot.Issued():
-		s = baseDown
-	case n.Expected == cluster.ExpectedFuture:
+	out := n.Down || n.Reboot.Issued()
+	absent := n.Registered.IsZero() && n.Power == nil
+	switch {
+	case !out && n.Expected == cluster.ExpectedFuture:
 		return baseFuture
-	case n.Expected == cluster.ExpectedCloud && n.Registered.IsZero() && n.Power == nil:
+	case !out && n.Expected == cluster.ExpectedCloud && absent:
 		return baseIdle | flagCloud | flagPoweredDown
-	case !n.Up && n.Registered.IsZero() && n.Power == nil:
-		s = baseUnknown
-	case used > 0 && used >= n.Inventory.JobCPUCount():
-		s = baseAllocated
-	case used > 0:
-		s = baseMixed
 	}
-	if n.Maint {
-		s |= flagMaint
-	}
-	if n.Reserved {
-		s |= flagReserved
-	}
-	if n.Drain {
-		s |= flagDrain
-	}
-	if n.Ending {
-		s |= flagCompleting
-	}
-	if (!n.Up || n.Quiet) && (n.Power == nil || n.Power.State == cluster.PowerUp || n.Power.State == cluster.PowerAsked) {
-		s |= flagNotRespond
+	s := nodeBase(n)
+	for _, f := range [...]struct {
+		on   bool
+		flag int
+	}{
+		{n.Maint, flagMaint},
+		{n.Reserved, flagReserved},
+		{n.Drain, flagDrain},
+		{n.Ending, flagCompleting},
+		{silent(n), flagNotRespond},
+		{n.Failing, flagFail},
+		{n.Expected == cluster.ExpectedCloud, flagCloud},
+		{n.Reboot.Issued(), flagRebootIssued},
+		{n.Reboot != nil && !n.Reboot.Issued(), flagRebootAsked},
+	} {
+		if f.on {
+			s |= f.flag
+		}
 	}
 	if n.Power != nil {
 		s |= powerFlag(n.Power.State)
 	}
-	if n.Failing {
-		s |= flagFail
-	}
-	if n.Expected == cluster.ExpectedCloud {
-		s |= flagCloud
-	}
-	switch {
-	case n.Reboot.Issued():
-		s |= flagRebootIssued
-	case n.Reboot != nil:
-		s |= flagRebootAsked
-	}
 	return s
+}
+
+// nodeBase is the part of a node's state that is no flag.
+func nodeBase(n *api.NodeInfo) int {
+	absent := n.Registered.IsZero() && n.Power == nil
+	switch used := n.Load.CPUs.Len(); {
+	case n.Down, n.Reboot.Issued():
+		return baseDown
+	case !n.Up && absent:
+		return baseUnknown
+	case used > 0 && used >= n.Inventory.JobCPUCount():
+		return baseAllocated
+	case used > 0:
+		return baseMixed
+	}
+	return baseIdle
+}
+
+// silent reports whether a node that is meant to be on does not answer.
+func silent(n *api.NodeInfo) bool {
+	if n.Up && !n.Quiet {
+		return false
+	}
+	return n.Power == nil || n.Power.State == cluster.PowerUp || n.Power.State == cluster.PowerAsked
 }
 
 // powerFlag is the flag of a node between off and on.

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"slices"
 	"strings"
 
 	"dev.muster/cluster"
@@ -75,14 +76,13 @@ func checkBindList(kind, name, list string) *opt.UsageError {
 // badBindNumber returns the first character that does not belong to a number.
 func badBindNumber(num string, hex bool) (string, bool) {
 	value, repeat, repeated := strings.Cut(num, "*")
-	if rest, isHex := strings.CutPrefix(value, "0x"); isHex {
-		value, hex = rest, true
+	value, prefixed := strings.CutPrefix(value, "0x")
+	digits := decimals
+	if hex || prefixed {
+		digits += "abcdefABCDEF"
 	}
-	for i := range len(value) {
-		c := value[i] | 0x20
-		if !(value[i] >= '0' && value[i] <= '9' || hex && c >= 'a' && c <= 'f') {
-			return value[i : i+1], false
-		}
+	if bad := strings.TrimLeft(value, digits); bad != "" {
+		return bad[:1], false
 	}
 	if _, ok := Digits(repeat); repeated && !ok {
 		return "*", false
@@ -119,25 +119,35 @@ func CheckGPUBind(s string) error {
 	return bad
 }
 
+// The words for frequencies, and the clocks of a GPU that have one; without a name it is that of its cores.
+var (
+	freqLevels    = []string{"medium", "high", "highm1"}
+	gpuFreqLevels = []string{"low", "medium", "high", "highm1"}
+	gpuClocks     = []string{"", "memory", "graphics"}
+)
+
 // CheckGPUFreq checks the syntax of --gpu-freq.
 func CheckGPUFreq(s string) error {
 	for word := range strings.SplitSeq(s, ",") {
-		value, kind := word, ""
-		if k, v, ok := strings.Cut(word, "="); ok {
-			kind, value = k, v
+		clock, value, named := strings.Cut(word, "=")
+		if !named {
+			clock = ""
+			value = word
 		}
-		_, number := Digits(value)
-		switch strings.ToLower(value) {
-		case "low", "medium", "high", "highm1":
-			number = true
-		case "verbose":
-			number = kind == ""
-		}
-		if !number || kind != "" && kind != "memory" && kind != "graphics" {
+		if !slices.Contains(gpuClocks, clock) || !isGPUFreq(clock, strings.ToLower(value)) {
 			return opt.Errorf(opt.CodeUsage, "error: Invalid --gpu-freq argument: gpu:%s", s)
 		}
 	}
 	return nil
+}
+
+// isGPUFreq reports whether a clock takes a value.
+func isGPUFreq(clock, value string) bool {
+	if value == "verbose" {
+		return clock == ""
+	}
+	_, number := Digits(value)
+	return number || slices.Contains(gpuFreqLevels, value)
 }
 
 // CheckCPUFreq checks the syntax of --cpu-freq: P1[-P2[:P3]].
@@ -148,14 +158,13 @@ func CheckCPUFreq(s string) error {
 	}
 	list, governor, governed := strings.Cut(strings.ToLower(s), ":")
 	lo, hi, ranged := strings.Cut(list, "-")
-	for i, word := range [...]string{lo, hi} {
-		_, number := Digits(word)
-		switch {
-		case number || i == 1 && !ranged || word == "low" && i == 0 || word == "medium" || word == "high" || word == "highm1":
-		case i == 0 && !ranged && isGovernor(word):
-		default:
-			return bad("unrecognized --cpu-freq argument \"%s\"", word)
-		}
+	lowest := lo == "low" || isCPUFreq(lo)
+	alone := !ranged && isGovernor(lo)
+	if !lowest && !alone {
+		return bad("unrecognized --cpu-freq argument \"%s\"", lo)
+	}
+	if ranged && !isCPUFreq(hi) {
+		return bad("unrecognized --cpu-freq argument \"%s\"", hi)
 	}
 	if governed && !isGovernor(governor) {
 		return bad("illegal governor: %s on --cpu-freq", governor)
@@ -168,13 +177,15 @@ func CheckCPUFreq(s string) error {
 	return nil
 }
 
-func isGovernor(s string) bool {
-	switch s {
-	case "conservative", "ondemand", "performance", "powersave", "schedutil", "userspace":
-		return true
-	}
-	return false
+// isCPUFreq reports whether a word is a frequency, in kHz or by name.
+func isCPUFreq(word string) bool {
+	_, number := Digits(word)
+	return number || slices.Contains(freqLevels, word)
 }
+
+var governors = []string{"conservative", "ondemand", "performance", "powersave", "schedutil", "userspace"}
+
+func isGovernor(s string) bool { return slices.Contains(governors, s) }
 
 // CheckHint checks --hint.
 func CheckHint(s string) error {
@@ -226,7 +237,8 @@ func CheckAcctgFreq(s string) error {
 
 // CheckPropagate checks --propagate: ALL, NONE or names of limits.
 func CheckPropagate(s string) error {
-	if s == "" || s == "ALL" || s == "NONE" {
+	switch s {
+	case "", "ALL", "NONE":
 		return nil
 	}
 	for name := range strings.SplitSeq(s, ",") {

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ const (
 )
 
 // signalNames are the signals that have a name in Slurm, by Linux's numbers.
-var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2",
+var signalNames = []string{1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2",
 	14: "ALRM", 15: "TERM",
 	18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG", 24: "XCPU"}
 
@@ -25,30 +26,22 @@ func SignalNumber(s string) int {
 	if n, ok := Digits(s); ok {
 		return int(n)
 	}
-	name := strings.ToUpper(s)
-	name = strings.TrimPrefix(name, "SIG")
-	for n, k := range signalNames {
-		if k != "" && k == name {
-			return n
-		}
+	name := strings.TrimPrefix(strings.ToUpper(s), "SIG")
+	if name == "" {
+		return 0
 	}
-	return 0
+	return max(slices.Index(signalNames, name), 0)
 }
 
 // ParseSignal reads [R][B][:]SIGNAL[@SECONDS].
 func ParseSignal(s string) (cluster.Signal, bool) {
 	sig := cluster.Signal{Before: defaultSignalLead * time.Second}
 	if flags, rest, ok := strings.Cut(s, ":"); ok {
-		for i := range len(flags) {
-			switch flags[i] | 0x20 {
-			case 'r':
-				sig.Reservation = true
-			case 'b':
-				sig.BatchOnly = true
-			default:
-				return cluster.Signal{}, false
-			}
+		if strings.Trim(flags, "RrBb") != "" {
+			return cluster.Signal{}, false
 		}
+		sig.Reservation = strings.ContainsAny(flags, "Rr")
+		sig.BatchOnly = strings.ContainsAny(flags, "Bb")
 		s = rest
 	}
 	name, lead, timed := strings.Cut(s, "@")
@@ -67,8 +60,10 @@ func ParseSignal(s string) (cluster.Signal, bool) {
 }
 
 // dependTypes are the conditions that name jobs.
-var dependTypes = [...]cluster.DependType{cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK,
-	cluster.AfterCorr, cluster.AfterBurst, cluster.ExpandJob}
+var dependTypes = []cluster.DependType{
+	cluster.After, cluster.AfterAny, cluster.AfterOK, cluster.AfterNotOK,
+	cluster.AfterCorr, cluster.AfterBurst, cluster.ExpandJob,
+}
 
 // ParseDepends reads TYPE:ID[+MINUTES][:ID...][,...], with ? in place of , for "any of
 // them", "singleton", and bare job numbers, which mean afterany.
@@ -83,34 +78,44 @@ func ParseDepends(s string) (cluster.Depends, bool) {
 			d.Terms = append(d.Terms, cluster.Depend{Type: cluster.SingletonOf, Task: cluster.TaskAny})
 			continue
 		}
-		kind, ids, typed := cluster.AfterAny, word, false
-		if name, rest, ok := strings.Cut(word, ":"); ok {
-			if kind, typed = dependType(name); !typed {
-				return cluster.Depends{}, false
-			}
-			ids = rest
-		}
-		if !typed && strings.Contains(ids, "+") {
+		terms, ok := dependTerms(word)
+		if !ok {
 			return cluster.Depends{}, false
 		}
-		for id := range strings.SplitSeq(ids, ":") {
-			t, ok := dependTerm(kind, id)
-			if !ok {
-				return cluster.Depends{}, false
-			}
-			d.Terms = append(d.Terms, t)
-		}
+		d.Terms = append(d.Terms, terms...)
 	}
 	return d, true
 }
 
-func dependType(name string) (cluster.DependType, bool) {
-	for _, t := range dependTypes {
-		if strings.EqualFold(name, string(t)) {
-			return t, true
-		}
+// dependTerms reads TYPE:ID[+MINUTES][:ID...], or a bare number.
+func dependTerms(word string) (terms []cluster.Depend, ok bool) {
+	name, ids, typed := strings.Cut(word, ":")
+	kind, known := dependType(name)
+	if !typed {
+		kind = cluster.AfterAny
+		ids = word
+		known = !strings.Contains(word, "+")
 	}
-	return "", false
+	if !known {
+		return nil, false
+	}
+	for id := range strings.SplitSeq(ids, ":") {
+		t, ok := dependTerm(kind, id)
+		if !ok {
+			return nil, false
+		}
+		terms = append(terms, t)
+	}
+	return terms, true
+}
+
+func dependType(name string) (cluster.DependType, bool) {
+	is := func(t cluster.DependType) bool { return strings.EqualFold(name, string(t)) }
+	i := slices.IndexFunc(dependTypes, is)
+	if i < 0 {
+		return "", false
+	}
+	return dependTypes[i], true
 }
 
 // dependTerm reads ID, ID_TASK or ID_*, each with +MINUTES of one at least, which counts for after only.
@@ -146,12 +151,9 @@ func dependTerm(kind cluster.DependType, s string) (cluster.Depend, bool) {
 // %LIMIT for how many may run at once. Square brackets around the list are allowed.
 func ParseArray(s string) (*cluster.ArraySpec, bool) {
 	a := &cluster.ArraySpec{Text: s}
-	list, limit, limited := strings.Cut(s, "%")
-	if limited {
-		if n, ok := Digits(strings.TrimSuffix(limit, "]")); ok {
-			a.Limit = int(n)
-		}
-	}
+	list, limit, _ := strings.Cut(s, "%")
+	n, _ := Digits(strings.TrimSuffix(limit, "]")) // what is no number is no limit
+	a.Limit = int(n)
 	list = strings.TrimSuffix(strings.TrimPrefix(list, "["), "]")
 	var tasks []int
 	for word := range strings.SplitSeq(list, ",") {
@@ -182,15 +184,19 @@ func arrayRange(word string) (lo, hi, step int, ok bool) {
 	if stepped && !ranged {
 		return 0, 0, 0, false
 	}
-	n, ok := Digits(low)
-	m, step64 := n, int64(1)
-	if ok && ranged {
-		m, ok = Digits(high)
+	if !ranged {
+		high = low
 	}
-	if ok && stepped {
-		step64, ok = Digits(stepText)
+	if !stepped {
+		stepText = "1"
 	}
-	ok = ok && step64 > 0 && m >= n && m < cluster.MaxID
+	n, lowOK := Digits(low)
+	m, highOK := Digits(high)
+	step64, stepOK := Digits(stepText)
+	if !lowOK || !highOK || !stepOK {
+		return 0, 0, 0, false
+	}
+	ok = step64 > 0 && m >= n && m < cluster.MaxID
 	return int(n), int(m), int(step64), ok
 }
 
@@ -198,64 +204,79 @@ func arrayRange(word string) (lo, hi, step int, ok bool) {
 var mailTypes = [...]string{"ARRAY_TASKS", "INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT",
 	"TIME_LIMIT_50", "TIME_LIMIT_80", "TIME_LIMIT_90", "TIME_LIMIT"}
 
+// allMails are the events that ALL stands for.
+var allMails = []string{"INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT"}
+
 // ParseMailTypes reads a comma list of events. Unknown words next to known ones are
 // dropped; NONE wins over all others.
 func ParseMailTypes(s string) ([]string, bool) {
-	var on [len(mailTypes)]bool
-	known := false
-	for word := range strings.SplitSeq(strings.ToUpper(s), ",") {
-		if word == "NONE" {
-			return nil, true
-		}
-		for i, name := range mailTypes {
-			all := word == "ALL" && name != "ARRAY_TASKS" && !strings.HasPrefix(name, "TIME_LIMIT")
-			if word == name || all {
-				on[i], known = true, true
-			}
-		}
+	words := strings.Split(strings.ToUpper(s), ",")
+	if slices.Contains(words, "NONE") {
+		return nil, true
+	}
+	if slices.Contains(words, "ALL") {
+		words = append(words, allMails...)
 	}
 	var list []string
-	for i, name := range mailTypes {
-		if on[i] {
+	for _, name := range mailTypes {
+		if slices.Contains(words, name) {
 			list = append(list, name)
 		}
 	}
-	return list, known
+	return list, len(list) > 0
+}
+
+// distributions are what tasks may be distributed by over nodes, sockets and cores.
+var distributions = [...][]string{
+	{"*", "block", "cyclic", "arbitrary"},
+	{"*", "block", "cyclic", "fcyclic"},
+	{"*", "block", "cyclic", "fcyclic"},
 }
 
 // ParseDistribution checks a --distribution and returns the size of a plane.
 func ParseDistribution(s string) (plane int, err error) {
-	list, pack, packed := strings.Cut(s, ",")
-	if strings.EqualFold(list, "pack") || strings.EqualFold(list, "nopack") {
+	list, pack, packed := strings.Cut(strings.ToLower(s), ",")
+	if isPack(list) {
 		return 0, nil
 	}
-	name, size, sized := strings.Cut(list, "=")
-	if strings.EqualFold(name, "plane") {
-		n, ok := Digits(size)
-		if !sized || !ok || n == 0 || packed {
-			return 0, errPlane()
-		}
-		return int(n), nil
+	if strings.HasPrefix(list, "plane") {
+		return planeSize(list, packed)
 	}
-	if strings.HasPrefix(strings.ToLower(list), "plane") {
-		return 0, errPlane()
-	}
-	if packed && !strings.EqualFold(pack, "pack") && !strings.EqualFold(pack, "nopack") {
+	if packed && !isPack(pack) {
 		return 0, opt.ErrSpec
 	}
-	for i, level := range strings.Split(strings.ToLower(list), ":") {
-		switch {
-		case i > 2:
-			return 0, opt.ErrSpec
-		case level == "*" || level == "block" || level == "cyclic":
-		case level == "" && strings.Contains(list, ":"): // the default of this level
-		case i == 0 && level == "arbitrary":
-		case i > 0 && level == "fcyclic":
-		default:
-			return 0, opt.ErrSpec
+	return 0, checkLevels(strings.Split(list, ":"))
+}
+
+func isPack(word string) bool { return word == "pack" || word == "nopack" }
+
+// planeSize reads plane=SIZE, with which nothing is said of packing.
+func planeSize(list string, packed bool) (int, error) {
+	name, size, _ := strings.Cut(list, "=")
+	if name != "plane" || packed {
+		return 0, errPlane()
+	}
+	n, ok := Digits(size)
+	if !ok || n == 0 {
+		return 0, errPlane()
+	}
+	return int(n), nil
+}
+
+// checkLevels checks a distribution level by level; one of several may be left empty.
+func checkLevels(levels []string) error {
+	if len(levels) > len(distributions) {
+		return opt.ErrSpec
+	}
+	for i, level := range levels {
+		if level == "" && len(levels) > 1 {
+			continue
+		}
+		if !slices.Contains(distributions[i], level) {
+			return opt.ErrSpec
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 func errPlane() error {
@@ -284,16 +305,13 @@ func ParseNice(s string, given bool) (int, error) {
 	if !given {
 		return 100, nil
 	}
-	end := 0
-	for end < len(s) && (s[end] >= '0' && s[end] <= '9' || end == 0 && (s[0] == '-' || s[0] == '+')) {
-		end++
+	end := leadingDigits(s)
+	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
+		end = 1 + leadingDigits(s[1:])
 	}
-	n, err := strconv.ParseInt(s[:end], 10, 64)
+	n, _ := strconv.ParseInt(s[:end], 10, 64) // 0 for what is no number, and the largest for one too large
 	if n > MaxNice || n < -MaxNice {
 		return 0, opt.Errorf(opt.CodeUsage, "error: Invalid --nice value, out of range (+/- %d)", MaxNice)
-	}
-	if err != nil {
-		return 0, nil
 	}
 	return int(n), nil
 }

@@ -4,6 +4,8 @@
 package values
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,17 +87,22 @@ const (
 
 // Digits reads a short unsigned number.
 func Digits(s string) (int64, bool) {
-	if s == "" || len(s) > maxDigits {
+	if s == "" || len(s) > maxDigits || !isDigits(s) {
 		return 0, false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil
 }
+
+const decimals = "0123456789"
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isDigits reports whether a text has nothing but digits.
+func isDigits(s string) bool { return leadingDigits(s) == len(s) }
+
+// leadingDigits counts the digits with which a text begins.
+func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, decimals)) }
 
 // SetLimit reads a time limit into dst.
 func SetLimit(s string, dst *time.Duration) error {
@@ -107,37 +114,29 @@ func SetLimit(s string, dst *time.Duration) error {
 	return nil
 }
 
+// memUnits are the units of memory from MB, each 1024 times the one before.
+var memUnits = []string{"M", "G", "T"}
+
 // ParseMem reads an amount of memory in MB: digits and K, M, G or T, with or without a
 // final B, in any case. Kilobytes are rounded up.
 func ParseMem(s string) (cluster.MemMB, bool) {
-	end := 0
-	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-		end++
-	}
+	end := leadingDigits(s)
 	n, err := strconv.ParseInt(s[:end], 10, 64)
 	if err != nil {
 		return 0, false
 	}
 	unit := strings.ToUpper(s[end:])
-	if len(unit) == 2 && unit[1] == 'B' {
-		unit = unit[:1]
+	if len(unit) == 2 {
+		unit = strings.TrimSuffix(unit, "B")
 	}
-	shift := 0
-	switch unit {
-	case "", "M":
-	case "K":
+	if unit == "K" {
 		return cluster.MemMB(n/1024 + min(n%1024, 1)), true
-	case "G":
-		shift = 10
-	case "T":
-		shift = 20
-	default:
+	}
+	k := slices.Index(memUnits, cmp.Or(unit, "M"))
+	if k < 0 || n > 1<<(62-10*k) {
 		return 0, false
 	}
-	if n > 1<<(62-shift) {
-		return 0, false
-	}
-	return cluster.MemMB(n << shift), true
+	return cluster.MemMB(n << (10 * k)), true
 }
 
 // ParseNodes reads a node count: N, MIN-MAX, with k for 1024 and m for 1024 x 1024.
@@ -165,25 +164,31 @@ func ParseNodes(s string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
+// nodeFactor is what a letter behind a number of nodes stands for, 0 if for nothing.
+func nodeFactor(unit string) int64 {
+	switch unit {
+	case "":
+		return 1
+	case "k", "K":
+		return 1024
+	case "m", "M":
+		return 1024 * 1024
+	}
+	return 0
+}
+
 // NodeNumber reads a number of nodes: digits, with k or m behind them.
 func NodeNumber(s string, mayBeEmpty bool) (int, error) {
 	if s == "" && mayBeEmpty {
 		return 1, nil
 	}
-	factor := 1
-	if n := len(s); n > 0 {
-		switch s[n-1] {
-		case 'k', 'K':
-			factor, s = 1024, s[:n-1]
-		case 'm', 'M':
-			factor, s = 1024*1024, s[:n-1]
-		}
-	}
-	n, ok := Digits(s)
-	if !ok || n > 1<<31-1 {
+	end := leadingDigits(s)
+	n, ok := Digits(s[:end])
+	factor := nodeFactor(s[end:])
+	if !ok || factor == 0 {
 		return 0, opt.ErrSpec
 	}
-	return int(min(n*int64(factor), 1<<31-1)), nil
+	return int(min(n*factor, 1<<31-1)), nil
 }
 
 // ParseGPUs reads [TYPE:]COUNT[,...], the argument of --gpus and its relatives.
@@ -193,16 +198,8 @@ func ParseGPUs(s string) ([]cluster.GRES, bool) {
 		if word == "" {
 			continue
 		}
-		g := cluster.GRES{Name: "gpu", Count: 1}
-		kind, count, typed := strings.Cut(word, ":")
-		if n, ok := scaled(word); ok {
-			g.Count = n
-		} else if g.Type = kind; typed {
-			if g.Count, ok = scaled(count); !ok {
-				return nil, false
-			}
-		}
-		if strings.HasPrefix(g.Type, "-") { // a number below zero
+		g, ok := gres(append([]string{"gpu"}, strings.SplitN(word, ":", 2)...))
+		if !ok || strings.HasPrefix(g.Type, "-") {
 			return nil, false
 		}
 		if g.Count > 0 {
@@ -220,24 +217,7 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 		if word == "" || strings.EqualFold(word, "none") {
 			continue
 		}
-		part := strings.Split(strings.Replace(word, "=", ":", 1), ":")
-		g := cluster.GRES{Name: part[0], Count: 1}
-		ok := g.Name != ""
-		switch len(part) {
-		case 1:
-		case 2:
-			if n, isCount := scaled(part[1]); isCount {
-				g.Count = n
-			} else {
-				g.Type = part[1]
-				ok = g.Type != "" && g.Type[0] != '-'
-			}
-		case 3:
-			g.Type = part[1]
-			g.Count, ok = scaled(part[2])
-		default:
-			ok = false
-		}
+		g, ok := gres(strings.Split(strings.Replace(word, "=", ":", 1), ":"))
 		if !ok {
 			return nil, false
 		}
@@ -246,6 +226,28 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 		}
 	}
 	return list, true
+}
+
+// gres reads the parts of NAME[[:TYPE]:COUNT]. What is no count is a type, but for a number below zero.
+func gres(part []string) (g cluster.GRES, ok bool) {
+	g.Name = part[0]
+	g.Count = 1
+	switch len(part) {
+	case 1:
+		return g, g.Name != ""
+	case 2:
+		if n, isCount := scaled(part[1]); isCount {
+			g.Count = n
+			return g, g.Name != ""
+		}
+		g.Type = part[1]
+		return g, g.Type != "" && g.Type[0] != '-'
+	case 3:
+		g.Type = part[1]
+		g.Count, ok = scaled(part[2])
+		return g, ok
+	}
+	return g, false
 }
 
 // scaled reads a number with k, m, g, t or p for powers of 1024.

@@ -46,23 +46,35 @@ type whenParser struct {
 	named  bool
 }
 
+// peek is the character so many ahead, 0 behind the end.
+func (w *whenParser) peek(ahead int) byte {
+	if w.pos+ahead >= len(w.text) {
+		return 0
+	}
+	return w.text[w.pos+ahead]
+}
+
 func (w *whenParser) skip() {
-	for w.pos < len(w.text) && (w.text[w.pos] == ' ' || w.text[w.pos] == '\t') {
+	for w.peek(0) == ' ' || w.peek(0) == '\t' {
 		w.pos++
 	}
 }
 
 // next goes to the next term, over what may stand between two: blanks, hyphens, and a T before a number.
 func (w *whenParser) next() {
-	for w.pos < len(w.text) {
-		switch c := w.text[w.pos]; {
-		case c == ' ', c == '\t', c == '-':
-		case c == 'T' && w.pos > 0 && w.pos+1 < len(w.text) && isDigits(w.text[w.pos+1:w.pos+2]):
-		default:
-			return
-		}
+	for w.between() {
 		w.pos++
 	}
+}
+
+func (w *whenParser) between() bool {
+	switch w.peek(0) {
+	case ' ', '\t', '-':
+		return true
+	case 'T':
+		return w.pos > 0 && isDigit(w.peek(1))
+	}
+	return false
 }
 
 // word eats a keyword, in any case.
@@ -74,97 +86,116 @@ func (w *whenParser) word(k string) bool {
 	return false
 }
 
+// The words for days, by how far they are ahead, and for hours.
+var (
+	dayWords  = [...]string{"today", "tomorrow"}
+	hourWords = [...]struct {
+		word string
+		hour int
+	}{{"midnight", 0}, {"noon", 12}, {"fika", 15}, {"teatime", 16}}
+)
+
 func (w *whenParser) term() bool {
-	switch {
-	case w.word("today"):
-		w.named, w.words = true, 0
-	case w.word("tomorrow"):
-		w.named, w.words = true, 1
-	case w.word("midnight"):
-		w.sec = 0
-	case w.word("noon"):
-		w.sec = 12 * 3600
-	case w.word("fika"):
-		w.sec = 15 * 3600
-	case w.word("teatime"):
-		w.sec = 16 * 3600
-	case w.word("now"):
-		w.isNow = true
-		return w.delta()
-	case w.pos < len(w.text) && w.text[w.pos] >= '0' && w.text[w.pos] <= '9':
-		if i := strings.IndexFunc(w.text[w.pos:], func(c rune) bool { return c < '0' || c > '9' }); i > 0 && w.text[w.pos+i] == ':' {
+	if digits := leadingDigits(w.text[w.pos:]); digits > 0 {
+		if w.peek(digits) == ':' {
 			return w.clock()
 		}
 		return w.date()
-	default:
-		return false
 	}
-	return true
+	if w.word("now") {
+		w.isNow = true
+		return w.delta()
+	}
+	return w.dayWord() || w.hourWord()
+}
+
+func (w *whenParser) dayWord() bool {
+	for ahead, word := range dayWords {
+		if w.word(word) {
+			w.named = true
+			w.words = ahead
+			return true
+		}
+	}
+	return false
+}
+
+func (w *whenParser) hourWord() bool {
+	for _, h := range hourWords {
+		if w.word(h.word) {
+			w.sec = h.hour * 3600
+			return true
+		}
+	}
+	return false
 }
 
 // delta reads what may follow "now".
 func (w *whenParser) delta() bool {
 	word := w.pos
-	if w.skip(); w.pos == len(w.text) || w.text[w.pos] != '+' && w.text[w.pos] != '-' {
+	w.skip()
+	sign := w.pos
+	if !w.eat('+') && !w.eat('-') {
 		w.pos = word
 		return true
 	}
-	sign := w.pos
-	w.pos++
 	w.skip()
 	first := w.pos
-	end := first
-	for end < len(w.text) && w.text[end] >= '0' && w.text[end] <= '9' {
-		end++
-	}
+	end := first + leadingDigits(w.text[first:])
 	n, ok := Digits(w.text[first:end])
 	if !ok {
 		w.pos = sign
 		return false
 	}
-	unit := time.Second
 	w.pos = end
-	if w.skip(); w.pos < len(w.text) {
-		units := [...]struct {
-			name string
-			d    time.Duration
-		}{
-			{"seconds", time.Second}, {"minutes", time.Minute}, {"hours", time.Hour},
-			{"days", 24 * time.Hour}, {"weeks", 7 * 24 * time.Hour},
-		}
-		known := false
-		for _, u := range units {
-			if known = w.word(u.name) || w.word(u.name[:len(u.name)-1]); known {
-				unit = u.d
-				break
-			}
-		}
-		if !known {
-			w.pos = end - 1
-			return false
-		}
-	}
-	if n > int64(1<<62/unit) {
+	unit, ok := w.unit()
+	if !ok || n > int64(1<<62/unit) {
 		w.pos = end - 1
 		return false
 	}
-	if w.offset = time.Duration(n) * unit; w.text[sign] == '-' {
+	w.offset = time.Duration(n) * unit
+	if w.text[sign] == '-' {
 		w.offset = -w.offset
 	}
 	return true
 }
 
-// two reads exactly two digits of at most top.
-func (w *whenParser) two(top int) (int, bool) {
+var deltaUnits = [...]struct {
+	name string
+	d    time.Duration
+}{
+	{"second", time.Second},
+	{"minute", time.Minute},
+	{"hour", time.Hour},
+	{"day", 24 * time.Hour},
+	{"week", 7 * 24 * time.Hour},
+}
+
+// unit reads what a number counts; behind the last one seconds are meant.
+func (w *whenParser) unit() (time.Duration, bool) {
+	w.skip()
+	if w.pos == len(w.text) {
+		return time.Second, true
+	}
+	for _, u := range deltaUnits {
+		if w.word(u.name+"s") || w.word(u.name) {
+			return u.d, true
+		}
+	}
+	return 0, false
+}
+
+// two reads exactly two digits, lo to hi.
+func (w *whenParser) two(lo, hi int) (int, bool) {
 	start := w.pos
 	for w.pos < start+2 {
-		if w.pos >= len(w.text) || w.text[w.pos] < '0' || w.text[w.pos] > '9' {
+		if !isDigit(w.peek(0)) {
 			return 0, false
 		}
 		w.pos++
 	}
 	n := int(w.text[start]-'0')*10 + int(w.text[start+1]-'0')
-	if n > top {
+	if n < lo || n > hi {
 		w.pos = start
 		return 0, false
 	}
@@ -174,7 +205,7 @@ func (w *whenParser) two(top int) (int, bool) {
 // small reads one or two digits, lo to hi.
 func (w *whenParser) small(lo, hi int) (int, bool) {
 	start, n := w.pos, 0
-	for w.pos < len(w.text) && w.pos < start+2 && w.text[w.pos] >= '0' && w.text[w.pos] <= '9' {
+	for w.pos < start+2 && isDigit(w.peek(0)) {
 		n = n*10 + int(w.text[w.pos]-'0')
 		w.pos++
 	}
@@ -191,76 +222,97 @@ func (w *whenParser) clock() bool {
 	if !ok || !w.eat(':') {
 		return false
 	}
-	minute, ok := w.two(59)
+	minute, ok := w.two(0, 59)
 	if !ok {
 		return false
 	}
 	second := 0
 	if w.eat(':') {
-		if second, ok = w.two(59); !ok {
+		if second, ok = w.two(0, 59); !ok {
 			return false
 		}
 	}
-	back := w.pos
-	w.skip()
-	am, pm := w.word("am"), false
-	if !am {
-		pm = w.word("pm")
-	}
-	switch {
-	case !am && !pm:
-		w.pos = back
-	case hour > 12:
-		w.pos = back
+	if hour, ok = w.halfDay(hour); !ok {
 		return false
-	default:
-		if hour %= 12; pm {
-			hour += 12
-		}
 	}
 	w.sec = hour*3600 + minute*60 + second
 	return true
 }
 
-func (w *whenParser) eat(c byte) bool {
-	if w.pos < len(w.text) && w.text[w.pos] == c {
-		w.pos++
-		return true
+// halfDay reads what may follow a time of day, AM or PM, and makes the hour one of the whole day.
+func (w *whenParser) halfDay(hour int) (int, bool) {
+	back := w.pos
+	w.skip()
+	am := w.word("am")
+	pm := !am && w.word("pm")
+	switch {
+	case !am && !pm:
+		w.pos = back
+		return hour, true
+	case hour > 12:
+		w.pos = back
+		return 0, false
+	case pm:
+		return hour%12 + 12, true
 	}
-	return false
+	return hour % 12, true
+}
+
+func (w *whenParser) eat(c byte) bool {
+	if w.peek(0) != c {
+		return false
+	}
+	w.pos++
+	return true
 }
 
 // date reads MMDD[YY], MM/DD[/YY], MM.DD[.YY] or YYYY-MM-DD[THH:MM[:SS]].
-func (w *whenParser) date() (ok bool) {
+func (w *whenParser) date() bool {
 	t := w.text[w.pos:]
-	if len(t) >= 10 && t[4] == '-' && t[7] == '-' {
-		if w.year, ok = w.fourDigits(); !ok || !w.eat('-') {
-			return false
-		}
-		if !w.monthDay('-') {
-			return false
-		}
-		if (w.eat('T') || w.eat('t')) && w.pos < len(w.text) {
-			return w.clock()
-		}
+	switch {
+	case len(t) >= 10 && t[4] == '-' && t[7] == '-':
+		return w.isoDate()
+	case leadingDigits(t) >= 4:
+		return w.shortDate()
+	}
+	return w.partedDate()
+}
+
+// isoDate reads YYYY-MM-DD[THH:MM[:SS]].
+func (w *whenParser) isoDate() (ok bool) {
+	if w.year, ok = w.fourDigits(); !ok || !w.eat('-') {
+		return false
+	}
+	if !w.monthDay('-') {
+		return false
+	}
+	timed := w.eat('T') || w.eat('t')
+	if timed && w.pos < len(w.text) {
+		return w.clock()
+	}
+	return true
+}
+
+// shortDate reads MMDD[YY].
+func (w *whenParser) shortDate() bool {
+	if !w.monthDay(0) {
+		return false
+	}
+	if !isDigit(w.peek(0)) {
 		return true
 	}
-	if len(t) >= 4 && isDigits(t[:4]) {
-		if !w.monthDay(0) {
-			return false
-		}
-		if w.pos == len(w.text) || w.text[w.pos] < '0' || w.text[w.pos] > '9' {
-			return true
-		}
-		return w.twoYear()
-	}
+	return w.twoYear()
+}
+
+// partedDate reads MM/DD[/YY] or MM.DD[.YY].
+func (w *whenParser) partedDate() bool {
 	month, ok := w.small(1, 12)
 	if !ok {
 		return false
 	}
 	w.month = time.Month(month)
 	sep := byte('/')
-	if w.pos < len(w.text) && w.text[w.pos] == '.' {
+	if w.peek(0) == '.' {
 		sep = '.'
 	}
 	if !w.eat(sep) {
@@ -275,10 +327,6 @@ func (w *whenParser) date() (ok bool) {
 	return true
 }
 
-func isDigits(s string) bool {
-	return strings.IndexFunc(s, func(c rune) bool { return c < '0' || c > '9' }) < 0
-}
-
 func (w *whenParser) fourDigits() (int, bool) {
 	n, ok := Digits(w.text[w.pos : w.pos+4])
 	if ok {
@@ -288,15 +336,15 @@ func (w *whenParser) fourDigits() (int, bool) {
 }
 
 func (w *whenParser) twoYear() bool {
-	y, ok := w.two(99)
+	y, ok := w.two(0, 99)
 	w.year = 2000 + y
 	return ok
 }
 
 func (w *whenParser) monthDay(sep byte) bool {
 	start := w.pos
-	month, ok := w.two(12)
-	if !ok || month == 0 {
+	month, ok := w.two(1, 12)
+	if !ok {
 		w.pos = start
 		return false
 	}
@@ -304,7 +352,7 @@ func (w *whenParser) monthDay(sep byte) bool {
 		return false
 	}
 	start = w.pos
-	if w.day, ok = w.two(31); !ok || w.day == 0 {
+	if w.day, ok = w.two(1, 31); !ok {
 		w.pos = start
 		return false
 	}
@@ -318,28 +366,39 @@ func (w *whenParser) result() time.Time {
 		return w.now.Add(w.offset)
 	}
 	year, month, day := w.now.Date()
-	sec := max(w.sec, 0)
-	at := func(y int, m time.Month, d int) time.Time {
-		return time.Date(y, m, d, sec/3600, sec/60%60, sec%60, 0, w.now.Location())
-	}
 	switch {
 	case w.day >= 0 && w.year != 0:
-		return at(w.year, w.month, w.day)
+		return w.at(w.year, w.month, w.day)
 	case w.day >= 0:
-		t := at(year, w.month, w.day)
-		switch {
-		case w.past && t.After(w.now):
-			t = at(year-1, w.month, w.day)
-		case !w.past && t.Before(w.now) && !(w.month == month && w.day == day && w.sec < 0):
-			t = at(year+1, w.month, w.day)
-		}
-		return t
+		return w.yearless()
 	case w.named:
-		return at(year, month, day+w.words)
+		return w.at(year, month, day+w.words)
 	}
-	t := at(year, month, day)
+	t := w.at(year, month, day)
 	if t.Before(w.now) && !w.past {
-		t = at(year, month, day+1)
+		t = w.at(year, month, day+1)
+	}
+	return t
+}
+
+// at is the time of day that was said, on a day.
+func (w *whenParser) at(y int, m time.Month, d int) time.Time {
+	sec := max(w.sec, 0)
+	return time.Date(y, m, d, sec/3600, sec/60%60, sec%60, 0, w.now.Location())
+}
+
+// yearless is a date of which no year was said: the last one or the next one.
+func (w *whenParser) yearless() time.Time {
+	year, month, day := w.now.Date()
+	today := w.month == month && w.day == day
+	t := w.at(year, w.month, w.day)
+	switch {
+	case w.past && t.After(w.now):
+		return w.at(year-1, w.month, w.day)
+	case w.past || today && w.sec < 0:
+		return t
+	case t.Before(w.now):
+		return w.at(year+1, w.month, w.day)
 	}
 	return t
 }
