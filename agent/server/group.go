@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -89,14 +90,9 @@ func (s *Server) tend(term context.Context) {
 	if s.cfg.Peer == nil {
 		return
 	}
-	dead := s.cfg.DeadAfter
-	if dead == 0 {
-		dead = deadAfter
-	}
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
-	began := time.Now()
-	since, heard := map[string]time.Time{}, map[string]time.Time{} // keeps up since; last heard
+	known := newFollowers(cmp.Or(s.cfg.DeadAfter, deadAfter), time.Now())
 	for {
 		select {
 		case <-term.Done():
@@ -111,40 +107,83 @@ func (s *Server) tend(term context.Context) {
 			s.slog.Warn("the level of the log could not be raised", "err", err)
 		}
 		for _, v := range group {
-			if v.ID == s.cfg.Name {
-				continue
-			}
-			if last, ok := heard[v.ID]; v.Voter && ok && time.Since(last) < dead/4 &&
-				time.Since(last) < 10*time.Second {
-				continue // voters are asked now and then
-			}
-			behind, ok := s.askServer(term, v.Addr)
-			switch now := time.Now(); {
-			case ok:
-				heard[v.ID] = now
-				if behind > keptUp {
-					delete(since, v.ID)
-				} else if _, known := since[v.ID]; !known {
-					since[v.ID] = now
-				}
-				if at, up := since[v.ID]; up && !v.Voter && now.Sub(at) >= stableAfter {
-					s.vote(v)
-				}
-			default:
-				delete(since, v.ID)
-				last, known := heard[v.ID]
-				if !known {
-					last = began
-				}
-				if now.Sub(last) > dead {
-					s.slog.Warn("a dead server is taken out", "name", v.ID, "addr", v.Addr)
-					if err := s.log.Remove(v.ID); err != nil {
-						s.slog.Warn("taking it out failed", "name", v.ID, "err", err)
-					}
-				}
+			if v.ID != s.cfg.Name {
+				tendOne(term, s, v, known)
 			}
 		}
 	}
+}
+
+// tendOne asks another server how far it is, gives it its vote, or takes it out.
+func tendOne(term context.Context, s *Server, v consensus.Voter, known *followers) {
+	if v.Voter && known.heardOf(v.ID, time.Now()) {
+		return // voters are asked now and then
+	}
+	behind, ok := s.askServer(term, v.Addr)
+	now := time.Now()
+	if ok {
+		known.answered(v.ID, behind, now)
+		if !v.Voter && known.stable(v.ID, now) {
+			s.vote(v)
+		}
+		return
+	}
+	if !known.silent(v.ID, now) {
+		return
+	}
+	s.slog.Warn("a dead server is taken out", "name", v.ID, "addr", v.Addr)
+	if err := s.log.Remove(v.ID); err != nil {
+		s.slog.Warn("taking it out failed", "name", v.ID, "err", err)
+	}
+}
+
+// followers is what a leader has heard of the others in its term.
+type followers struct {
+	dead   time.Duration // after so long a silence one is dead
+	began  time.Time
+	upward map[string]time.Time // keeps up since
+	heard  map[string]time.Time // last heard
+}
+
+func newFollowers(dead time.Duration, now time.Time) *followers {
+	return &followers{dead: dead, began: now, upward: map[string]time.Time{}, heard: map[string]time.Time{}}
+}
+
+// askAgain is after how long a voter is asked again, at most.
+const askAgain = 10 * time.Second
+
+// heardOf reports whether a server was heard of so lately that it need not be asked.
+func (f *followers) heardOf(id string, now time.Time) bool {
+	last, ok := f.heard[id]
+	return ok && now.Sub(last) < min(f.dead/4, askAgain)
+}
+
+// answered notes an answer, and by how many entries its server is behind.
+func (f *followers) answered(id string, behind uint64, now time.Time) {
+	f.heard[id] = now
+	if behind > keptUp {
+		delete(f.upward, id)
+		return
+	}
+	if _, known := f.upward[id]; !known {
+		f.upward[id] = now
+	}
+}
+
+// stable reports whether a server has kept up for long enough to vote.
+func (f *followers) stable(id string, now time.Time) bool {
+	at, up := f.upward[id]
+	return up && now.Sub(at) >= stableAfter
+}
+
+// silent notes that a server does not answer, and reports whether it is dead by that.
+func (f *followers) silent(id string, now time.Time) bool {
+	delete(f.upward, id)
+	last, known := f.heard[id]
+	if !known {
+		last = f.began
+	}
+	return now.Sub(last) > f.dead
 }
 
 func (s *Server) vote(v consensus.Voter) {
