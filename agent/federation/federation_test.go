@@ -211,6 +211,8 @@ func losses(t *testing.T, seed uint64) {
 			}
 			s.must(t, cluster.Identity{}, &cluster.FederationPut{Record: r})
 			s.offers = NewOffers(s)
+		}
+		for _, s := range all { // each of them can be called by then
 			running.Go(func() { Run(term, s, slog.New(slog.DiscardHandler)) })
 		}
 		rnd := rand.New(rand.NewPCG(seed, 2))
