@@ -129,14 +129,14 @@ func TestBcastComponents(t *testing.T) {
 	}{
 		{"-N2 --bcast=DIR/x ./one x : -N1 --bcast=DIR/y ./two y",
 			"one DIR/x x 0\none DIR/x x 1\ntwo DIR/y y 2\n", "", 0},
-		{"-N1 --bcast=DIR/v ./one x : -N1 ./two y", "one DIR/v x 0\ntwo ./two y 1\n", "", 0},
+		{"-N1 --bcast=DIR/v ./one x : -N1 ./two y", "one DIR/v x 0\ntwo DIR/./two y 1\n", "", 0},
 		{"-w gpu-node-001 ./one x : -w gpu-node-002 --bcast=DIR/none/y ./two y", "",
 			"srun: error: REQUEST_FILE_BCAST(gpu-node-002): No such file or directory\n" +
 				"srun: fatal: Failed to broadcast 'DIR/./two'. Step launch aborted.\n", 1},
 		{"-N1 ./one : -N1 --bcast=DIR/z ./nothere", "", "srun: fatal: Can not execute ./nothere\n", 1},
 		{"-N2 -n3 --bcast=DIR/list --multi-prog programs",
-			"one ./one a0 0\ntwo ./two b0 1\ntwo ./two b1 2\n", "", 0},
-		{"-N1 --bcast=DIR/list2 --send-libs --multi-prog programs", "one ./one a0 0\n",
+			"one DIR/./one a0 0\ntwo DIR/./two b0 1\ntwo DIR/./two b1 2\n", "", 0},
+		{"-N1 --bcast=DIR/list2 --send-libs --multi-prog programs", "one DIR/./one a0 0\n",
 			"srun: error: Cannot autodetect libraries for 'programs' with ldd command; " +
 				"still sending the file but ignoring send_libs\n", 0},
 		{"-w gpu-node-001 --bcast=DIR/none/x --multi-prog programs", "",
