@@ -45,7 +45,9 @@ func (c *chaos) gaveUp(nodes, from, to string) bool {
 		return false
 	}
 	return slices.ContainsFunc(c.aways, func(a away) bool {
-		return strings.Contains(nodes, a.client+"-") && a.from.Add(-clockOff*time.Second).Before(end) && a.to.Add((clockOff+5)*time.Second).After(begin)
+		from := a.from.Add(-clockOff * time.Second)
+		to := a.to.Add((clockOff + 5) * time.Second)
+		return strings.Contains(nodes, a.client+"-") && from.Before(end) && to.After(begin)
 	})
 }
 
@@ -292,8 +294,9 @@ func (c *chaos) breakSomething() {
 	if *chaosHang {
 		c.worst = max(c.worst, c.well())
 	}
-	c.story = append(c.story, fmt.Sprintf("%s %v: %s (leader %s, server %s, client %s)", begin.UTC().Format("15:04:05.000"), time.Since(begin).Round(time.Millisecond),
-		f.name, leader, server, client))
+	took := time.Since(begin).Round(time.Millisecond)
+	c.story = append(c.story, fmt.Sprintf("%s %v: %s (leader %s, server %s, client %s)",
+		begin.UTC().Format("15:04:05.000"), took, f.name, leader, server, client))
 	c.pause(500)
 }
 

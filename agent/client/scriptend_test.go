@@ -29,7 +29,8 @@ func TestScriptOfEndedJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl, err := New(Config{
-				Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: forgetfulRunner{},
+				Dialect: plainDialect{}, Dir: t.TempDir(),
+				Nodes: []machine.Node{{Name: self}}, Runner: forgetfulRunner{},
 			}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +39,8 @@ func TestScriptOfEndedJob(t *testing.T) {
 			h.launch = c.before
 			cl.nodes[self].jobs[1] = h
 			for id, st := range batchStep(step.Ended) {
-				st.Tasks = []step.TaskStatus{{Started: now, Ended: now.Add(time.Second), Exit: cluster.ExitStatus{Signal: 15}}}
+				killed := cluster.ExitStatus{Signal: 15}
+				st.Tasks = []step.TaskStatus{{Started: now, Ended: now.Add(time.Second), Exit: killed}}
 				cl.have.Put(id, st)
 			}
 			cl.perform(cl.nodes[self], action{kind: finished, job: h}, now)
