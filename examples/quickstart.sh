@@ -8,8 +8,12 @@ data=${MUSTER_QUICKSTART_DIR:-${TMPDIR:-/tmp}/muster-quickstart-$(id -u)}
 export MUSTER_SOCKET=$data/muster.sock PATH=${MUSTER_QUICKSTART_BIN:-$root/bin}:$PATH
 mkdir -p "$data"
 
-stop() { # ends the daemon that an earlier quick start left, by its pid file
-  [ -s "$data/pid" ] && kill "$(cat "$data/pid")" 2>/dev/null || true
+stop() { # ends the daemon that an earlier quick start left, by its pid file, and waits until it has closed its files
+  [ -s "$data/pid" ] || return 0
+  local pid
+  pid=$(cat "$data/pid")
+  kill "$pid" 2>/dev/null || return 0
+  for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.1; done
 }
 if [ "${1:-}" = stop ]; then
   squeue -h -o %A 2>/dev/null | sort -u | xargs -r scancel --quiet || true
