@@ -55,7 +55,8 @@ var lintCases = []struct {
 	{"late", " #SBATCH -N2\ntrue", "F:3: ignored: #SBATCH must be at the beginning", false},
 	{
 		"late",
-		"##SBATCH -N2\n# SBATCH lines are above\ncat >x <<EOF\n#SBATCH -N4\nEOF\ncat >y <<'EOF'\n#SBATCH -N4\nEOF\n# #SBATCH",
+		"##SBATCH -N2\n# SBATCH lines are above\ncat >x <<EOF\n#SBATCH -N4\nEOF\n" +
+			"cat >y <<'EOF'\n#SBATCH -N4\nEOF\n# #SBATCH",
 		"", false,
 	},
 	{"mistyped", "#SBACTH -N2\ntrue", "F:3: a comment, not an option: #SBACTH is written #SBATCH", false},
@@ -91,7 +92,8 @@ var lintCases = []struct {
 	},
 	{
 		"torchrun-per-node",
-		"#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\nsrun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=8 t.py",
+		"#SBATCH -N2 --ntasks-per-node=8 --gres=gpu:8\n" +
+			"srun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=8 t.py",
 		"", false,
 	},
 	{
@@ -152,7 +154,8 @@ func TestLint(t *testing.T) {
 
 // TestLintNames: all names that are wrong are told at once.
 func TestLintNames(t *testing.T) {
-	got := lintOf(t, "job.sh", "#!/bin/sh\n#SBACTH -t 10\n#SBATCH -p trian\n#SBATCH -A teem-a\n#SBATCH --qos=hihg\ntrue\n", true)
+	got := lintOf(t, "job.sh", "#!/bin/sh\n#SBACTH -t 10\n"+
+		"#SBATCH -p trian\n#SBATCH -A teem-a\n#SBATCH --qos=hihg\ntrue\n", true)
 	want := []string{"a comment, not an option", "no partition trian", "no account teem-a", "no QOS hihg"}
 	if len(got) != len(want) {
 		t.Fatalf("%d notes, want %d: %s", len(got), len(want), strings.Join(got, "\n"))
@@ -185,7 +188,8 @@ func TestLintTime(t *testing.T) {
 // TestLintFew: of many notes the three that matter most are said.
 func TestLintFew(t *testing.T) {
 	got := lintOf(t, "job.sh",
-		"#SBATCH -N4 --ntasks-per-node=6 --gpus-per-node=8 --mem=0 --mail-user=a --array=0-2000\nsrun torchrun --nnodes=2 --nproc-per-node=4 t.py\n#SBATCH -t5\n",
+		"#SBATCH -N4 --ntasks-per-node=6 --gpus-per-node=8 --mem=0 --mail-user=a --array=0-2000\n"+
+			"srun torchrun --nnodes=2 --nproc-per-node=4 t.py\n#SBATCH -t5\n",
 		false)
 	if len(got) != maxNotes || !strings.Contains(got[0], "comes after the first command") || !strings.Contains(got[1], "srun starts torchrun 6 times") || !strings.Contains(got[2], "waits for --nnodes=2") {
 		t.Errorf("%s", strings.Join(got, "\n"))

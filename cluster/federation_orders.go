@@ -115,7 +115,9 @@ func asOrdered(t *tx, n *Job, o *FederationOrder) error {
 		}
 		spec.Script, spec.Env = n.Spec.Script, n.Spec.Env
 		t.interned.share(&spec)
-		n.Spec, n.Fed.Spec, n.Limit = &spec, o.Hash, t.TimeLimit(&spec)
+		n.Spec = &spec
+		n.Fed.Spec = o.Hash
+		n.Limit = t.TimeLimit(&spec)
 		t.evaluate(n)
 		t.rank(n)
 	}
@@ -202,7 +204,11 @@ func ReportOf(j *Job) FederationReport {
 	case at == federation.Waits && j.Fed.Part.Returned > 0:
 		r.Held = j.Held
 	case r.Report.Phase == federation.Ended:
-		r.Outcome, r.Reason, r.Exit, r.Derived, r.CancelledBy = j.Outcome, j.EndReason, j.Exit, j.Derived, j.CancelledBy
+		r.Outcome = j.Outcome
+		r.Reason = j.EndReason
+		r.Exit = j.Exit
+		r.Derived = j.Derived
+		r.CancelledBy = j.CancelledBy
 	}
 	return r
 }
@@ -249,7 +255,10 @@ func hear(t *tx, from federation.ID, r *FederationReport) {
 	switch {
 	case verdict == federation.Over:
 		t.end(n, Revoked, r.Reason)
-		n.Fed.Ran, n.Exit, n.Derived, n.CancelledBy = r.Outcome, r.Exit, r.Derived, r.CancelledBy
+		n.Fed.Ran = r.Outcome
+		n.Exit = r.Exit
+		n.Derived = r.Derived
+		n.CancelledBy = r.CancelledBy
 		t.putJob(n)
 		t.ended(n)
 		return

@@ -41,14 +41,17 @@ func TestContainerPrefetch(t *testing.T) {
 	if h.blobs != before {
 		t.Errorf("the image was got again: %d layers, then %d", before, h.blobs)
 	}
-	const late = "srun: error: Ignoring --container-prefetch for a job step within an existing job. Set it at job allocation time.\n"
-	if out, errs, _ := d.line(1, "salloc -Q srun"+image("slow/tiny:1")+"cat /etc/second"); out != "2\n" || errs != late {
+	const late = "srun: error: Ignoring --container-prefetch for a job step within an existing job. " +
+		"Set it at job allocation time.\n"
+	out, errs, _ = d.line(1, "salloc -Q srun"+image("slow/tiny:1")+"cat /etc/second")
+	if out != "2\n" || errs != late {
 		t.Errorf("within a job: %q %q", out, errs)
 	}
 
 	const why = "failed to import docker image: "
-	if _, errs, code := d.line(1, "srun"+image("lab/none")+"true"); code != 1 || !strings.Contains(errs, "srun: error: pyxis: "+why) {
-		t.Errorf("srun without the image: %d %q", code, errs)
+	_, refused, code := d.line(1, "srun"+image("lab/none")+"true")
+	if code != 1 || !strings.Contains(refused, "srun: error: pyxis: "+why) {
+		t.Errorf("srun without the image: %d %q", code, refused)
 	}
 	out, _, _ = d.line(1, "cd "+d.dir+"/jobs && sbatch --parsable -o none"+image("lab/none")+"--wrap true")
 	job = strings.TrimSpace(out)

@@ -278,7 +278,8 @@ func TestContainer(t *testing.T) {
 		{
 			"root inside",
 			tiny + " --container-remap-root " +
-				"--container-mounts=" + d.dir + "/mine sh -c 'id -u; id -g; touch " + d.dir + "/mine/root; stat -c %u /root/secret'",
+				"--container-mounts=" + d.dir + "/mine " +
+				"sh -c 'id -u; id -g; touch " + d.dir + "/mine/root; stat -c %u /root/secret'",
 			"0\n0\n0\n", "",
 		},
 		{
@@ -446,7 +447,8 @@ func TestContainerPrivate(t *testing.T) {
 	program := "/usr/local/bin/docker-credential-" + helper
 	t.Cleanup(func() { os.Remove(program) })
 	script := "#!/bin/sh\nread r\n" +
-		"[ $(id -u) = 3 ] && [ $r = " + h.host + " ] && echo '{\"Username\":\"" + hubUser + "\",\"Secret\":\"" + hubPassword + "\"}'\n"
+		"[ $(id -u) = 3 ] && [ $r = " + h.host + " ] && " +
+		"echo '{\"Username\":\"" + hubUser + "\",\"Secret\":\"" + hubPassword + "\"}'\n"
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -762,7 +764,8 @@ func TestContainerSave(t *testing.T) {
 		},
 		{"a folder", "srun " + tiny + " --container-save=" + d.dir + "/out busybox true", "", "is a folder", 1},
 		{"not any more",
-			"srun " + tiny + " --container-mounts=" + d.dir + "/late:/l --container-save=" + d.dir + "/late/x busybox chmod 500 /l",
+			"srun " + tiny + " --container-mounts=" + d.dir + "/late:/l " +
+				"--container-save=" + d.dir + "/late/x busybox chmod 500 /l",
 			"",
 			failed + "save container to " + d.dir + "/late/x: ", 1},
 	} {

@@ -42,7 +42,8 @@ srun: error: Requested het-group offset exceeds highest hetjob index (2 > 1)
 1+1 RUNNING
 `)
 	expect(t, "srun's errors", sorted(d.read("errors")),
-		"srun: error: gpu-node-002: task 0: Exited with exit code 1\nsrun: error: gpu-node-002: task 1: Exited with exit code 2\n")
+		"srun: error: gpu-node-002: task 0: Exited with exit code 1\n"+
+			"srun: error: gpu-node-002: task 1: Exited with exit code 2\n")
 	d.wait("the components to end", func() bool { return d.must("squeue", "-h", "-j", "1", "-o", "%i") == "" })
 	expect(t, "sacct", d.must("sacct", "-nP", "-j", "1", "-o", "JobID,JobIDRaw,JobName,State,ExitCode,NTasks"), strings.TrimSpace(`
 1+0|1|both|FAILED|3:0|
@@ -100,7 +101,8 @@ func TestHetLife(t *testing.T) {
 	d.wait("it to end", func() bool { return states() == "" })
 
 	out, errs, code := d.run("salloc", "-n1", ":", "-n2", "sh", "-c",
-		"echo $SLURM_JOB_ID $SLURM_HET_SIZE $SLURM_NTASKS $SLURM_JOB_ID_HET_GROUP_1; srun --het-group=0-1 hostname | sort")
+		"echo $SLURM_JOB_ID $SLURM_HET_SIZE $SLURM_NTASKS $SLURM_JOB_ID_HET_GROUP_1; "+
+			"srun --het-group=0-1 hostname | sort")
 	expect(t, "salloc", out, "3 2 3 4\ngpu-node-001\ngpu-node-002\ngpu-node-002\n")
 	if code != 0 {
 		t.Errorf("salloc: %d %s", code, errs)
@@ -118,7 +120,8 @@ func TestHetLife(t *testing.T) {
 		},
 		{
 			"-n1 : -p none --wrap true",
-			"sbatch: error: invalid partition specified: none\nsbatch: error: Batch job submission failed: Invalid partition name specified\n",
+			"sbatch: error: invalid partition specified: none\n" +
+				"sbatch: error: Batch job submission failed: Invalid partition name specified\n",
 		},
 		{
 			"-w gpu-node-001 : -w gpu-node-001 --wrap true",

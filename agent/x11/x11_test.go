@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,7 +93,8 @@ func TestDisplay(t *testing.T) {
 	}
 }
 
-// TestDisplayAgain: a tunnel that is made again gets the number and the file that it had; two displays have two numbers.
+// TestDisplayAgain: a tunnel that is made again gets the number and the file that it had; two displays have two
+// numbers.
 func TestDisplayAgain(t *testing.T) {
 	o := options(t)
 	first, err := Open(o)
@@ -132,7 +134,8 @@ func TestCookie(t *testing.T) {
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
-	if want := []string{"DISPLAY=localhost:" + strconv.Itoa(d.Number) + ".0", "XAUTHORITY=" + d.Path()}; strings.Join(d.Environ(), " ") != strings.Join(want, " ") {
+	want := []string{"DISPLAY=localhost:" + strconv.Itoa(d.Number) + ".0", "XAUTHORITY=" + d.Path()}
+	if !slices.Equal(d.Environ(), want) {
 		t.Errorf("%q", d.Environ())
 	}
 	if _, err := exec.LookPath("xauth"); err != nil {
@@ -157,7 +160,8 @@ func TestCookie(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		if got := list(o.Owner.Home + "/.Xauthority"); !strings.HasPrefix(got, "n1/unix:") || !strings.Contains(got, cookie) {
+		got := list(o.Owner.Home + "/.Xauthority")
+		if !strings.HasPrefix(got, "n1/unix:") || !strings.Contains(got, cookie) {
 			t.Errorf("xauth list: %q", got)
 		}
 		o.Owner.Home = ""
