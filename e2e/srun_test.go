@@ -238,6 +238,22 @@ func TestStepEnds(t *testing.T) {
 	})
 }
 
+// TestStepOfEndingJob: a job whose nodes still end takes no steps, in the words for one that is over.
+func TestStepOfEndingJob(t *testing.T) {
+	t.Parallel()
+	d := startDevAt(t, t.TempDir(), "--hollow", "1x4c8g", "--hollow-exec")
+	id := d.must("sbatch", "--parsable", "-o", "up", "--wrap", "trap '' TERM; echo up; while :; do sleep .1; done")
+	d.wait("the script", func() bool { return d.soFar("up") != "" })
+	d.must("scancel", id)
+	expect(t, "the job", d.must("squeue", "-h", "-j", id, "-o", "%t"), "CG")
+	_, errs, code := d.run("srun", "--jobid="+id, "hostname")
+	expect(t, "srun", errs, "srun: error: Slurm job 1 has expired\n"+
+		"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 1\n")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // TestSiteDefaults: what the site says of srun and of limits holds where the user says nothing.
 func TestSiteDefaults(t *testing.T) {
 	t.Parallel()

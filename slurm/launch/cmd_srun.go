@@ -79,7 +79,7 @@ func noAllocation(s *front.Sys, id cluster.JobID) {
 	resp, _ := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 	if len(resp.Jobs) == 1 {
 		switch resp.Jobs[0].Phase {
-		case cluster.Ended:
+		case cluster.Ending, cluster.Ended:
 			s.Say("error: Slurm job %d has expired", id)
 			return
 		case cluster.Pending:
