@@ -331,9 +331,9 @@ func wanted(spec *JobSpec, m *federation.Member) bool {
 	return list == "" || m.Fits(strings.Split(list, ","), none)
 }
 
-// places changes where a job may run that waits and is shared; n is a copy. A member that has it already keeps it, also
-// if that takes no new ones.
-func (p *Patch) places(t *tx, n *Job, s *JobSpec) error {
+// setPlaces changes where a job may run that waits and is shared; n is a copy. A member that has it already keeps it,
+// also if that takes no new ones.
+func (p *Patch) setPlaces(t *tx, n *Job) error {
 	if p.Features == nil && p.Clusters == nil {
 		return nil
 	}
@@ -351,6 +351,7 @@ func (p *Patch) places(t *tx, n *Job, s *JobSpec) error {
 			}
 		}
 	}
+	s := n.Spec
 	set(&s.Features, p.Features)
 	set(&s.Clusters, p.Clusters)
 	viable := federation.Set(0)
