@@ -262,9 +262,11 @@ func (c *Change) changeQOS(t *tx) error {
 		}
 	}
 	if had {
-		q.ID, q.Spent = old.ID, old.Spent
+		q.ID = old.ID
+		q.Spent = old.Spent
 	} else {
-		q.ID, q.Spent = 1, Spent{}
+		q.ID = 1
+		q.Spent = Spent{}
 		for o := range t.QOSes() {
 			q.ID = max(q.ID, o.ID+1)
 		}
@@ -292,7 +294,9 @@ func (c *Change) assoc(t *tx) error {
 	}
 	if had {
 		old, _ := t.assocs.Get(*id)
-		a.ID, a.Spent, a.FairShare = old.ID, old.Spent, old.FairShare
+		a.ID = old.ID
+		a.Spent = old.Spent
+		a.FairShare = old.FairShare
 		if a.Parent != old.Parent {
 			return t.moveAssoc(old, &a)
 		}
@@ -302,7 +306,9 @@ func (c *Change) assoc(t *tx) error {
 			a.Spent = Spent{}
 		}
 	} else {
-		a.ID, a.Spent, a.FairShare = t.nextAssoc(), Spent{}, 0
+		a.ID = t.nextAssoc()
+		a.Spent = Spent{}
+		a.FairShare = 0
 	}
 	t.putAssoc(&a)
 	return nil

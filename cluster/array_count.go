@@ -104,7 +104,8 @@ func (t *tx) purge(j *Job) {
 		if c.gone != nil {
 			g = *c.gone
 		}
-		g.Begun, g.Unwell = g.Begun || j.Attempt > 0, g.Unwell || !j.Outcome.well()
+		g.Begun = g.Begun || j.Attempt > 0
+		g.Unwell = g.Unwell || !j.Outcome.well()
 		g.Sum.add(j)
 		c.gone = &g
 		t.arrays.Set(j.ArrayID, c)
@@ -134,7 +135,8 @@ func (t *tables) Gone(array JobID) *GoneTasks {
 		return nil
 	}
 	g := *c.gone
-	g.OK, g.Failed = c.ok, c.failed
+	g.OK = c.ok
+	g.Failed = c.failed
 	return &g
 }
 

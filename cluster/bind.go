@@ -25,7 +25,8 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	switch mode {
 	case "none", "no", "off": // to nothing within the step's CPUs
 	case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
-		b.Kind, b.Text = mode, strings.Join(list, ",")
+		b.Kind = mode
+		b.Text = strings.Join(list, ",")
 		for k := range sh.Tasks {
 			set := listed(mode, list, k)
 			if strings.HasSuffix(mode, "ldom") {
@@ -39,7 +40,8 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 			b.Masks = append(b.Masks, nth(sh.CPUs, k, per))
 		}
 	case "rank_ldom":
-		b.Kind, b.Masks = mode, bySocket(sh, inv)
+		b.Kind = mode
+		b.Masks = bySocket(sh, inv)
 	case "sockets", "socket", "ldoms", "ldom":
 		b.Masks = bySocket(sh, inv)
 	case "cores", "core", "threads", "thread", "one_thread", "one-thread":
@@ -335,7 +337,8 @@ func BindMem(text string) MemBinding {
 	mode, list, verbose := bindMode(text)
 	b := MemBinding{Mode: mode, Verbose: verbose, Text: strings.Join(list, ",")}
 	for _, w := range strings.Split(strings.ToLower(text), ",") {
-		b.Prefer, b.Sort = b.Prefer || w == "p" || w == "prefer", b.Sort || w == "sort"
+		b.Prefer = b.Prefer || w == "p" || w == "prefer"
+		b.Sort = b.Sort || w == "sort"
 	}
 	return b
 }

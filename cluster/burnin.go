@@ -83,7 +83,8 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	})
 	for _, p := range c.Parts {
 		test := p.Tests[0]
-		test.At, test.Node = t.at, c.Node
+		test.At = t.at
+		test.Node = c.Node
 		p.Tests = append([]PartTest{test}, pastTests(t, p.ID, &test)...)
 		t.putTested(p.ID, &p)
 		if test.Verdict == BurninFailed {

@@ -113,7 +113,9 @@ func burstAgain(n *Job) *Burst {
 		return nil
 	}
 	b := *n.Burst
-	b.Out, b.Env, b.Hurry = false, nil, false
+	b.Out = false
+	b.Env = nil
+	b.Hurry = false
 	if b.State == BurstComplete {
 		b = Burst{State: BurstPending}
 	}
@@ -189,8 +191,12 @@ func stageIn(t *tx, j *Job) {
 	for _, one := range list {
 		n := *one
 		b := Burst{State: BurstPending, Made: t.at}
-		n.Burst, n.Wait, n.WaitNote = &b, WaitStageIn, ""
-		n.PlannedStart, n.PlannedNodes, n.LastEval = time.Time{}, nil, t.at
+		n.Burst = &b
+		n.Wait = WaitStageIn
+		n.WaitNote = ""
+		n.PlannedStart = time.Time{}
+		n.PlannedNodes = nil
+		n.LastEval = t.at
 		callBurst(t, &n, CallSetup)
 		t.putJob(&n)
 	}
@@ -335,7 +341,8 @@ func putStaged(t *tx, old, n *Job) {
 // tornDown is the end of a buffer. A job that is in the queue again gets another one.
 func tornDown(n *Job, b *Burst) {
 	if b.State, b.Out, b.Fails, b.Env = BurstComplete, false, 0, nil; n.Phase != Ended {
-		b.State, b.Made = BurstPending, time.Time{}
+		b.State = BurstPending
+		b.Made = time.Time{}
 	}
 }
 
@@ -379,7 +386,8 @@ func preRunFailed(t *tx, n *Job, b *Burst) {
 	n.blamed(Blame{Text: b.Why})
 	b.Why = PreRunError
 	if n.RequeueAfter = n.Spec.Kind == Batch; n.RequeueAfter {
-		n.RequeueHold, n.Held = true, HeldAdmin
+		n.RequeueHold = true
+		n.Held = HeldAdmin
 	}
 	n.Prelude = &Prelude{} // no node has heard of it
 	t.end(n, Cancelled, EndLaunchFailure)

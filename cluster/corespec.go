@@ -82,9 +82,11 @@ func (j *Job) ForTasks() *Job {
 		return j
 	}
 	n, a := *j, *j.Alloc
-	n.Alloc, a.Shares = &a, slices.Clone(a.Shares)
+	n.Alloc = &a
+	a.Shares = slices.Clone(a.Shares)
 	for i := range a.Shares {
-		a.Shares[i].CPUs, a.Shares[i].Usable = a.Shares[i].TaskCPUs(), IDSet{}
+		a.Shares[i].CPUs = a.Shares[i].TaskCPUs()
+		a.Shares[i].Usable = IDSet{}
 	}
 	return &n
 }

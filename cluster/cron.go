@@ -172,7 +172,8 @@ func cronOver(t *tx, j *Job) {
 		lines[k-1] = DisabledLine + lines[k-1]
 	}
 	n := *c
-	n.Text, n.Jobs = strings.Join(lines, "\n"), slices.Delete(slices.Clone(c.Jobs), i, i+1)
+	n.Text = strings.Join(lines, "\n")
+	n.Jobs = slices.Delete(slices.Clone(c.Jobs), i, i+1)
 	putCrontab(t, c.UID, &n)
 }
 
@@ -205,7 +206,8 @@ const cronPause = time.Hour
 // waitsForTime makes a job wait until the leader has said when its first run after a time begins.
 func waitsForTime(t *tx, n *Job, after time.Time) {
 	spec := *n.Spec
-	spec.Begin, spec.Cron = t.at.Add(cronPause), &Cron{When: spec.Cron.When, After: after}
+	spec.Begin = t.at.Add(cronPause)
+	spec.Cron = &Cron{When: spec.Cron.When, After: after}
 	n.Spec = &spec
 }
 
@@ -232,7 +234,8 @@ func (c *CronNext) apply(t *tx) (any, error) {
 			continue
 		}
 		n, spec := *j, *j.Spec
-		spec.Begin, spec.Cron = b.At, &Cron{When: spec.Cron.When}
+		spec.Begin = b.At
+		spec.Cron = &Cron{When: spec.Cron.When}
 		n.Spec = &spec
 		t.evaluate(&n)
 		t.rank(&n)
@@ -321,7 +324,8 @@ func ParseCron(text string) (CronTime, error) {
 		*to = bits
 	}
 	c.weekdays |= c.weekdays >> 7 & 1
-	c.anyDay, c.anyWeekday = words[2][0] == '*', words[4][0] == '*'
+	c.anyDay = words[2][0] == '*'
+	c.anyWeekday = words[4][0] == '*'
 	return c, nil
 }
 

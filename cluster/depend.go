@@ -25,7 +25,8 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 		return unmet
 	}
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
-		d.Task, d.Type = task, AfterOK
+		d.Task = task
+		d.Type = AfterOK
 	}
 	switch c, ok := t.arrays.Get(d.Job); {
 	case ok && d.Task == TaskAny && d.Plus == 0:
@@ -182,7 +183,8 @@ func (t *tx) evaluate(j *Job) {
 		j.Eligible = clockTerms(t, j)
 	}
 	if j.Held == NotHeld {
-		j.Wait, j.WaitNote = t.waitOf(j), ""
+		j.Wait = t.waitOf(j)
+		j.WaitNote = ""
 	}
 	t.accrue(j)
 }

@@ -141,7 +141,8 @@ func merge(t *tx, n, old *Job) error {
 	bill(t, &j)
 
 	left := *n.Alloc
-	left.Shares, left.Types = nil, nil
+	left.Shares = nil
+	left.Types = nil
 	n.Alloc, n.Shrunk = &left, &Shrunk{at, slices.Clone(n.Leaving())}
 	for _, sh := range given {
 		node, ok := t.nodes.Get(sh.Node)

@@ -101,11 +101,18 @@ func (n *Node) drainFor(t *tx, list []Fault) {
 	switch {
 	case len(list) > 0 && (ours || !n.Drain || n.ReasonBy == "slurm"):
 		if text := textOf(list); n.Reason != text || !n.Drain {
-			n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, text, "slurm", 0, t.at
+			n.Drain = true
+			n.Reason = text
+			n.ReasonBy = "slurm"
+			n.ReasonUID = 0
+			n.ReasonAt = t.at
 		}
 		n.DrainedFor = list
 	case ours: // all have passed
-		n.Drain, n.Reason, n.ReasonBy, n.DrainedFor = false, n.Lacks, "", nil
+		n.Drain = false
+		n.Reason = n.Lacks
+		n.ReasonBy = ""
+		n.DrainedFor = nil
 	}
 }
 

@@ -53,7 +53,10 @@ func fillable(s *JobSpec) *AskedOf { return &AskedOf{s.Partitions, s.Account, s.
 func AsAsked(j *Job) JobSpec {
 	s := *j.Spec
 	if a := j.Fed.Asked; a != nil {
-		s.Partitions, s.Account, s.QOS, s.WCKey = a.Partitions, a.Account, a.QOS, a.WCKey
+		s.Partitions = a.Partitions
+		s.Account = a.Account
+		s.QOS = a.QOS
+		s.WCKey = a.WCKey
 	}
 	s.Depends = Depends{} // the origin waits for them
 	return s
@@ -254,7 +257,8 @@ func partJob(t *tx, j *Job, left federation.Set) {
 	case p.IsOrigin() && alone:
 		n.Fed = nil
 	default:
-		fed.Part.Viable, fed.Part.Active = p.Viable&^left, p.Active&^left
+		fed.Part.Viable = p.Viable &^ left
+		fed.Part.Active = p.Active &^ left
 		if fed.Part == p {
 			return
 		}
@@ -446,7 +450,8 @@ func fedAgain(j *Job) *SharedJob {
 		return nil
 	}
 	fed := *j.Fed
-	fed.Part, fed.Ran = fed.Part.Again(), NoOutcome
+	fed.Part = fed.Part.Again()
+	fed.Ran = NoOutcome
 	return &fed
 }
 
@@ -471,7 +476,8 @@ func asks(t *tx, d Decision) bool {
 	if p := j.Fed.Part; !p.Asks && !p.Away() {
 		p.Asks = true
 		n := withPart(j, p)
-		n.Wait, n.WaitNote = WaitSiblings, ""
+		n.Wait = WaitSiblings
+		n.WaitNote = ""
 		t.putJob(n)
 		t.tell(n)
 	}

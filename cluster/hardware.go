@@ -107,7 +107,8 @@ func (n *Node) found(now Inventory, said declared) {
 	full.GPUs = max(full.GPUs, now.Said.GPUs)
 	now.GPUs = number(old.GPUs, gpus)
 	now.keep(&old)
-	n.Inventory, n.Full = now, full
+	n.Inventory = now
+	n.Full = full
 	n.lacking()
 }
 
@@ -116,7 +117,8 @@ func (inv *Inventory) keep(old *Inventory) {
 	inv.Weight = cmp.Or(inv.Weight, old.Weight)
 	inv.Topology = cmp.Or(inv.Topology, old.Topology)
 	if inv.Features == nil {
-		inv.Features, inv.Inactive = old.Features, old.Inactive
+		inv.Features = old.Features
+		inv.Inactive = old.Inactive
 	}
 	if inv.SpecCPUs.Empty() {
 		inv.SpecCPUs = old.SpecCPUs
@@ -148,7 +150,8 @@ func (n *Node) lacking() {
 		}
 	}
 	if n.Reason == n.Lacks {
-		n.Reason, n.ReasonBy = "", ""
+		n.Reason = ""
+		n.ReasonBy = ""
 	}
 	if n.Lacks = strings.Join(lacks, ", "); n.Reason == "" {
 		n.Reason = n.Lacks

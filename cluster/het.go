@@ -136,7 +136,9 @@ func (t *tx) allotIDs(n int) JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
 	first, last := t.config.FirstJobID, t.config.MaxJobID
-	id, free, base := t.NextID, 0, idBase(t.tables)
+	id := t.NextID
+	free := 0
+	base := idBase(t.tables)
 	for range t.JobCount()*2 + 2*n + 2 {
 		at := id + JobID(free)
 		if at > last {
@@ -230,13 +232,16 @@ func (t *tx) endRest(n *Job) {
 		case c.ID == n.ID || c.Phase == Pending && n.RequeueAfter || c.Phase == Ended && !n.RequeueAfter:
 			continue
 		case c.Phase == Ended:
-			c.RequeueHold, c.SpecialExit = n.RequeueHold, n.SpecialExit
+			c.RequeueHold = n.RequeueHold
+			c.SpecialExit = n.SpecialExit
 			t.requeued(&c)
 			continue
 		case c.Phase != Ending:
 			endsLike(t, &c, n, how)
 		}
-		c.RequeueAfter, c.RequeueHold, c.SpecialExit = n.RequeueAfter, n.RequeueHold, n.SpecialExit
+		c.RequeueAfter = n.RequeueAfter
+		c.RequeueHold = n.RequeueHold
+		c.SpecialExit = n.SpecialExit
 		t.putJob(&c)
 		tellEnd(t, &c)
 	}
@@ -245,7 +250,9 @@ func (t *tx) endRest(n *Job) {
 // endsLike ends a component as another one of its job has ended.
 func endsLike(t *tx, c, n *Job, how Outcome) {
 	t.end(c, how, n.EndReason)
-	c.Exit, c.WaitNote, c.CancelledBy = n.Exit, n.WaitNote, n.CancelledBy
+	c.Exit = n.Exit
+	c.WaitNote = n.WaitNote
+	c.CancelledBy = n.CancelledBy
 	if c.Phase == Ending {
 		c.EndingAt = later(n.EndingAt, c.Started)
 	}

@@ -141,7 +141,8 @@ func (s *JobSpec) tells() bool { return len(s.MailType) > 0 || s.Notify != "" }
 func (t *tx) send(e Hook) {
 	last := t.LastHook
 	t.LastHook++
-	e.ID, e.At = t.LastHook, t.at
+	e.ID = t.LastHook
+	e.At = t.at
 	t.hooks.Set(e.ID, &e)
 	t.onUndo(func() {
 		t.hooks.Delete(e.ID)
@@ -248,7 +249,9 @@ func (t *tx) announceEnd(j *Job) {
 	if !t.TasksOver(j.ArrayID) {
 		return
 	}
-	sum, ok, first := sumFrom(j), true, j
+	sum := sumFrom(j)
+	ok := true
+	first := j
 	if g := t.Gone(j.ArrayID); g != nil {
 		sum, ok = g.Sum, !g.Unwell
 	}

@@ -343,7 +343,8 @@ func (n *stepChoice) putNamedFirst(s *StepSpec) *Error {
 			return Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", name)
 		}
 	}
-	n.shares, n.named = append(named, rest...), len(named)
+	n.shares = append(named, rest...)
+	n.named = len(named)
 	return nil
 }
 

@@ -180,7 +180,9 @@ func (t *tables) gateOf(k gateKey) *Gate {
 	if !t.config.Enforce.Limits {
 		return g
 	}
-	rows, levels, factor := limitTable(), t.levels(k), 1.0
+	rows := limitTable()
+	levels := t.levels(k)
+	factor := 1.0
 	for _, l := range levels {
 		if l.qos != nil {
 			g.qos(k, l.qos)
@@ -318,7 +320,9 @@ func (t *tables) Meter(now time.Time) *Meter {
 // Fork is a meter that counts on from here by itself: to try what several starts would come to.
 func (m *Meter) Fork() *Meter {
 	f := *m
-	f.started, f.minutes, f.reopened = maps.Clone(m.started), maps.Clone(m.minutes), maps.Clone(m.reopened)
+	f.started = maps.Clone(m.started)
+	f.minutes = maps.Clone(m.minutes)
+	f.reopened = maps.Clone(m.reopened)
 	return &f
 }
 
@@ -396,7 +400,8 @@ func (m *Meter) verdict(g *Gate, limit time.Duration, ask *Asking, used func(bou
 			continue
 		}
 		if b.what > ofWall && !ask.known {
-			ask.asking, ask.known = m.t.askingOf(ask.Like, ask.Part, ask.Alloc), true
+			ask.asking = m.t.askingOf(ask.Like, ask.Part, ask.Alloc)
+			ask.known = true
 		}
 		if m.concerns(b, &ask.asking) && m.exceeds(b, used(i), limit, &ask.asking) {
 			return b.reason
@@ -453,7 +458,8 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 	n := *j
 	n.Alloc = alloc
 	p, _ := t.Partition(part)
-	a.tres, a.limit = t.withBilling(part, n.Amounts(t.config, p)), j.Limit
+	a.tres = t.withBilling(part, n.Amounts(t.config, p))
+	a.limit = j.Limit
 	if alloc == nil {
 		nodes := max(amountOf(a.tres, "node"), 1)
 		for _, x := range a.tres {

@@ -78,7 +78,8 @@ func (t *TaskUsage) CPU() time.Duration { return t.UserCPU + t.SystemCPU }
 // Join takes over what another look at the same task saw more of.
 func (t *TaskUsage) Join(o *TaskUsage) {
 	if o.CPU() > t.CPU() {
-		t.UserCPU, t.SystemCPU = o.UserCPU, o.SystemCPU
+		t.UserCPU = o.UserCPU
+		t.SystemCPU = o.SystemCPU
 	}
 	t.MaxRSS, t.MaxVM, t.Pages = max(t.MaxRSS, o.MaxRSS), max(t.MaxVM, o.MaxVM), max(t.Pages, o.Pages)
 	t.Read, t.Written = max(t.Read, o.Read), max(t.Written, o.Written)
@@ -162,7 +163,8 @@ func SumUsage(tasks []RankUsage) (u Usage) {
 		u.SystemCPU += t.SystemCPU
 		u.MaxRSS = max(u.MaxRSS, t.MaxRSS)
 	}
-	u.In, u.Out = measures(tasks, metricsIn[:]), measures(tasks, metricsOut[:])
+	u.In = measures(tasks, metricsIn[:])
+	u.Out = measures(tasks, metricsOut[:])
 	return u
 }
 
@@ -177,10 +179,14 @@ func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 			value, peak := k.of(&t.TaskUsage)
 			m.Tot += value
 			if n == 0 || peak > m.Max {
-				m.Max, m.MaxNode, m.MaxTask = peak, t.Node, t.Rank
+				m.Max = peak
+				m.MaxNode = t.Node
+				m.MaxTask = t.Rank
 			}
 			if n == 0 || value < m.Min {
-				m.Min, m.MinNode, m.MinTask = value, t.Node, t.Rank
+				m.Min = value
+				m.MinNode = t.Node
+				m.MinTask = t.Rank
 			}
 			n++
 		}

@@ -50,7 +50,8 @@ func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 			continue
 		}
 		o := m.overrun(b, j)
-		o.Used, o.Asks = m.used(b), m.adds(b, j.Limit, &ask)
+		o.Used = m.used(b)
+		o.Asks = m.adds(b, j.Limit, &ask)
 		out = append(out, o)
 	}
 	return out
@@ -139,7 +140,9 @@ func (t *tables) unfair(why Reason, j *Job, part string) Overrun {
 	}
 	for _, l := range t.levels(gateKey{j.Assoc, j.Spec.QOS, j.Spec.Account, j.Spec.UID, part}) {
 		if q := l.qos; q != nil && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && o.Asks < *q.UsageThreshold {
-			o.Of, o.Show, o.Max = "QOS "+q.Name, "sshare -l, sacctmgr show qos "+q.Name, *q.UsageThreshold
+			o.Of = "QOS " + q.Name
+			o.Show = "sshare -l, sacctmgr show qos " + q.Name
+			o.Max = *q.UsageThreshold
 		}
 	}
 	return o

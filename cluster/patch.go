@@ -90,7 +90,8 @@ func (p *Patch) setLimit(t *tx, n *Job) error {
 	if err := checkLimit(t, n, limit); err != nil {
 		return err
 	}
-	n.Spec.Limit, n.Limit = limit, limit
+	n.Spec.Limit = limit
+	n.Limit = limit
 	return nil
 }
 
@@ -250,12 +251,14 @@ func (p *Patch) setLeaves(_ *tx, n *Job) error {
 		return nil
 	}
 	s := n.Spec
-	s.CoreSpec, s.ThreadSpec = p.CoreSpec, nil
+	s.CoreSpec = p.CoreSpec
+	s.ThreadSpec = nil
 	if p.CoreSpec == nil {
 		s.ThreadSpec = p.ThreadSpec
 	}
 	if *asked < 0 {
-		s.CoreSpec, s.ThreadSpec = nil, nil
+		s.CoreSpec = nil
+		s.ThreadSpec = nil
 	}
 	s.Sharing = ShareExclusive
 	return nil

@@ -73,7 +73,8 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 	case p.Accept != "" && !isHash(p.Accept):
 		return nil, Errorf(Invalid, "", "the token of %s has no verifier", p.Name)
 	}
-	p.Made, p.By = t.at, t.by.UID
+	p.Made = t.at
+	p.By = t.by.UID
 	putPeerCluster(t, name, &p)
 	return nil, nil
 }

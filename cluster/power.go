@@ -119,7 +119,8 @@ func (t *tx) poweredUp(n *Node) {
 	if n.lost() {
 		n.isBack()
 	}
-	n.Power, n.LastBusy = nil, t.at
+	n.Power = nil
+	n.LastBusy = t.at
 	for _, id := range t.Load(n.Name).Jobs {
 		j, ok := t.jobs.Get(id)
 		if !ok || !j.Preparing() || !slices.Contains(j.Prelude.Nodes, n.Name) {
@@ -151,7 +152,11 @@ func (t *tx) notCome(name NodeName, why string) {
 	fails := old.Power.Fails + 1
 	pause := min(minRetry<<min(fails-1, 10), maxRetry)
 	n.Power = &Power{State: PowerOff, Since: t.at, Fails: fails, Retry: t.at.Add(pause)}
-	n.Down, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, why, "slurm", 0, t.at
+	n.Down = true
+	n.Reason = why
+	n.ReasonBy = "slurm"
+	n.ReasonUID = 0
+	n.ReasonAt = t.at
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	for _, id := range slices.Clone(t.Load(name).Jobs) {
@@ -441,7 +446,11 @@ func (n *Node) reclaimed(t *tx) {
 		return
 	}
 	if !n.Drain {
-		n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, reclaimReason, cmp.Or(t.by.User, "root"), t.by.UID, t.at
+		n.Drain = true
+		n.Reason = reclaimReason
+		n.ReasonBy = cmp.Or(t.by.User, "root")
+		n.ReasonUID = t.by.UID
+		n.ReasonAt = t.at
 	}
 }
 

@@ -433,7 +433,9 @@ func (t *tx) warn(n *Job, grace time.Duration, asked bool) {
 // preempted ends a job's attempt because it makes room.
 func (t *tx) preempted(n *Job) {
 	t.end(n, Preempted, NoReason)
-	n.RequeueAfter, n.RequeueHold, n.SpecialExit = n.Preempt.Mode == PreemptRequeue, false, false
+	n.RequeueAfter = n.Preempt.Mode == PreemptRequeue
+	n.RequeueHold = false
+	n.SpecialExit = false
 }
 
 // goOn resumes a job that was suspended to make room, a heterogeneous one with all its components.

@@ -106,7 +106,9 @@ func (t *tables) measure() *Scale {
 	s := &Scale{parts: map[string][]Amount{}, nodeMem: map[string]float64{}}
 	for n := range t.Nodes() {
 		if n.counts() {
-			s.nodes, s.cpus, s.gpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs), s.gpus+float64(len(n.Inventory.GPUs))
+			s.nodes++
+			s.cpus += float64(n.Inventory.CPUs)
+			s.gpus += float64(len(n.Inventory.GPUs))
 		}
 	}
 	for i := range t.config.Partitions {
@@ -184,8 +186,11 @@ func (s *Scale) Share(j *Job) float64 {
 
 // Factors computes what a job's priority is made of in a partition at a time.
 func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
-	c, s, n := &t.config.Priority, t.scale, j.Spec.Asks()
-	f.Site, f.Nice = j.Spec.Site, j.Spec.Nice
+	c := &t.config.Priority
+	s := t.scale
+	n := j.Spec.Asks()
+	f.Site = j.Spec.Site
+	f.Nice = j.Spec.Nice
 	if from := j.ages(c); !from.IsZero() && c.MaxAge > 0 {
 		f.Age = min(max(float64(at.Sub(from)/time.Second)/c.MaxAge.Seconds(), 0), 1)
 	}
@@ -196,7 +201,8 @@ func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
 		return ratio(float64(v), float64(top))
 	}
 	if a, ok := t.assocs.Get(j.Assoc); ok {
-		f.Assoc, f.FairShare = norm(c.RawAssoc, t.assocPriority(a), s.assoc), a.FairShare
+		f.Assoc = norm(c.RawAssoc, t.assocPriority(a), s.assoc)
+		f.FairShare = a.FairShare
 		if a.Shares == ShareParent && c.NoFairTree {
 			f.FairShare = t.parentShare(a)
 		}

@@ -65,7 +65,8 @@ func (c *Report) apply(t *tx) (any, error) {
 		return nil, nil
 	}
 	n := *node
-	n.ReportSeq, n.LastBusy = c.Seq, t.at
+	n.ReportSeq = c.Seq
+	n.LastBusy = t.at
 	n.confirmsAgain()
 	t.putNode(&n)
 	t.updates(c.Node, c.Updates)
@@ -169,7 +170,8 @@ func (t *tx) batchOver(n *Job, u Update) {
 	if how == Failed && u.Exit.Signal == 0 && u.Error == "" {
 		hold := t.config.RequeueExitHold.Has(u.Exit.Code)
 		n.RequeueAfter = hold || t.config.RequeueExit.Has(u.Exit.Code)
-		n.RequeueHold, n.SpecialExit = hold, hold
+		n.RequeueHold = hold
+		n.SpecialExit = hold
 	}
 	t.end(n, how, why)
 	n.EndingAt = later(cmp.Or(u.At, t.at), n.since())
@@ -402,9 +404,11 @@ func (n *Node) lost() bool { return n.Down && (n.Silent || n.ReasonBy == "slurm"
 // isBack takes a node back that was lost. Why it is drained stays.
 func (n *Node) isBack() {
 	drained := n.Silent && n.Drain
-	n.Down, n.Silent = false, false
+	n.Down = false
+	n.Silent = false
 	if n.ReasonBy == "slurm" && !drained {
-		n.Reason, n.ReasonBy = "", ""
+		n.Reason = ""
+		n.ReasonBy = ""
 	}
 }
 
@@ -415,9 +419,11 @@ func (c *NodeDown) apply(t *tx) (any, error) {
 			continue
 		}
 		n := *old
-		n.Up, n.Quiet = false, false
+		n.Up = false
+		n.Quiet = false
 		if !n.Down && !n.Reboot.Issued() && !n.Leaving() { // then it is expected
-			n.Down, n.Silent = true, c.Keep
+			n.Down = true
+			n.Silent = c.Keep
 			if !c.Keep || !n.Drain || n.Reason == "" {
 				n.Reason = cmp.Or(c.Why, notResponding)
 				n.ReasonBy = "slurm"
@@ -538,12 +544,14 @@ func (c *NodeSet) change(t *tx, n *Node) error {
 		n.ReasonAt = t.at
 	}
 	if c.Features != nil {
-		n.Inventory.Features, n.Inventory.Inactive = *c.Features, nil
+		n.Inventory.Features = *c.Features
+		n.Inventory.Inactive = nil
 	}
 	if c.Active != nil {
 		inactive := n.Inventory.Available()
 		inactive = slices.DeleteFunc(inactive, func(f string) bool { return slices.Contains(*c.Active, f) })
-		n.Inventory.Features, n.Inventory.Inactive = *c.Active, inactive
+		n.Inventory.Features = *c.Active
+		n.Inventory.Inactive = inactive
 	}
 	set(&n.Inventory.Topology, c.Topology)
 	set(&n.Inventory.Weight, c.Weight)
@@ -572,7 +580,8 @@ func (c *NodeSet) setState(t *tx, n *Node) error {
 	case NodeDrain:
 		n.Drain = true
 	case NodeSetDown:
-		n.Down, n.Silent = true, false
+		n.Down = true
+		n.Silent = false
 	case NodeFail:
 		n.Failing = true
 	}
@@ -702,9 +711,12 @@ func (c *Configure) apply(t *tx) (any, error) {
 			continue
 		}
 		n, said := *old, &d.Inventory
-		n.Inventory.Weight, n.Inventory.Topology = said.Weight, said.Topology
-		n.Inventory.Features, n.Inventory.Inactive = said.Features, nil
-		n.Inventory.SpecCPUs, n.Inventory.SpecMemMB = said.SpecCPUs, said.SpecMemMB
+		n.Inventory.Weight = said.Weight
+		n.Inventory.Topology = said.Topology
+		n.Inventory.Features = said.Features
+		n.Inventory.Inactive = nil
+		n.Inventory.SpecCPUs = said.SpecCPUs
+		n.Inventory.SpecMemMB = said.SpecMemMB
 		t.putNode(&n)
 	}
 	t.powerDeclared()

@@ -86,7 +86,9 @@ func (r *Reservation) At(now time.Time) *Reservation {
 		return r
 	}
 	c, moved := *r, now.Sub(r.FloatsFrom)
-	c.Start, c.End, c.FloatsFrom = r.Start.Add(moved), r.End.Add(moved), now
+	c.Start = r.Start.Add(moved)
+	c.End = r.End.Add(moved)
+	c.FloatsFrom = now
 	return &c
 }
 

@@ -41,7 +41,8 @@ func (s *State) Restore(saved, now time.Time) {
 	}
 	for _, n := range slices.Collect(s.Nodes()) {
 		c := *n
-		c.Quiet, c.Unsure = c.Quiet || c.Up, true
+		c.Quiet = c.Quiet || c.Up
+		c.Unsure = true
 		s.setNode(n, &c)
 	}
 }
@@ -101,7 +102,8 @@ func (c *NodeTell) apply(t *tx) (any, error) {
 		return nil, nil
 	}
 	n := *node
-	n.Unsure, n.Quiet = false, false
+	n.Unsure = false
+	n.Quiet = false
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	t.passIDs(c)
@@ -210,7 +212,8 @@ func (t *tx) told(j *Job, node NodeName) {
 	for _, f := range slices.Backward(t.undo[mark:]) {
 		f()
 	}
-	t.undo, t.events = t.undo[:mark], t.events[:heard]
+	t.undo = t.undo[:mark]
+	t.events = t.events[:heard]
 	t.differs(j, node, "was begun since, and is ended: "+err.Error())
 	if !ok && j.Spec != nil {
 		t.keepEnded(j, node, err)
@@ -233,7 +236,9 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 		return err
 	}
 	n := *j
-	n.Depends, n.Wait, n.WaitNote = Depends{}, NoReason, ""
+	n.Depends = Depends{}
+	n.Wait = NoReason
+	n.WaitNote = ""
 	old, err := t.before(&n)
 	if err != nil {
 		return err
@@ -353,16 +358,25 @@ func (t *tx) keepTexts(j, old *Job) error {
 // keepEnded has history know of a job that can not go on.
 func (t *tx) keepEnded(j *Job, node NodeName, why error) {
 	n, spec := *j, *j.Spec
-	spec.Script, spec.Env = "", ""
-	n.Spec, n.Phase, n.Outcome, n.EndReason = &spec, Ended, NodeFailed, EndNodeDown
+	spec.Script = ""
+	spec.Env = ""
+	n.Spec = &spec
+	n.Phase = Ended
+	n.Outcome = NodeFailed
+	n.EndReason = EndNodeDown
 	n.Started, n.Ended = t.at, t.at // nobody is charged for what was not believed
 	if n.Submitted.After(t.at) {
 		n.Submitted = t.at
 	}
-	n.Waiting, n.Depends, n.Key, n.Signals = nil, Depends{}, "", nil
+	n.Waiting = nil
+	n.Depends = Depends{}
+	n.Key = ""
+	n.Signals = nil
 	n.WaitNote = fmt.Sprintf("the cluster was restored: %v", why)
 	n.blamed(Blame{Node: node, Text: n.WaitNote})
-	n.ArrayID, n.Task, n.Tasks = 0, TaskAny, IDSet{}
+	n.ArrayID = 0
+	n.Task = TaskAny
+	n.Tasks = IDSet{}
 	t.putJob(&n)
 	t.ended(&n)
 }

@@ -136,7 +136,11 @@ func Decode(r io.Reader) (_ *State, err error) {
 		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)
 	}
 	s := NewState()
-	s.level, s.Index, s.Now, s.NextID, s.config = head.Level, head.Index, head.Now, head.NextID, head.Config
+	s.level = head.Level
+	s.Index = head.Index
+	s.Now = head.Now
+	s.NextID = head.NextID
+	s.config = head.Config
 	s.NextAssoc = head.NextAssoc
 	s.Decayed = head.Decayed
 	s.LastHook = head.LastHook

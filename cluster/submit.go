@@ -110,7 +110,8 @@ func (c *Submit) apply(t *tx) (any, error) {
 	}
 	j := &Job{ID: t.allotID(), Key: c.Key, Rarely: Rarely{Fed: fed}}
 	if spec.Array != nil {
-		j.ArrayID, j.Tasks = j.ID, spec.Array.Tasks
+		j.ArrayID = j.ID
+		j.Tasks = spec.Array.Tasks
 	}
 	if err := t.enter(j, &spec, c.Dead); err != nil {
 		return nil, err
@@ -130,7 +131,9 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 		}
 	}
 	t.interned.share(spec)
-	j.Spec, j.Task, j.Limit = spec, TaskAny, t.TimeLimit(spec)
+	j.Spec = spec
+	j.Task = TaskAny
+	j.Limit = t.TimeLimit(spec)
 	if j.Submitted.IsZero() {
 		j.Submitted = t.at
 	}
@@ -146,7 +149,11 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 		return err
 	}
 	if dead != "" {
-		j.Phase, j.Outcome, j.EndReason, j.Ended, j.Eligible = Ended, Failed, dead, t.at, t.at
+		j.Phase = Ended
+		j.Outcome = Failed
+		j.EndReason = dead
+		j.Ended = t.at
+		j.Eligible = t.at
 		j.Exit.Code = 1
 	} else {
 		if spec.Hold {
@@ -205,7 +212,8 @@ func (t *tx) setHold(j *Job, h Hold) {
 	case HeldAdmin:
 		j.Wait = WaitHeldAdmin
 	default:
-		j.Wait, j.SpecialExit = NoReason, false
+		j.Wait = NoReason
+		j.SpecialExit = false
 	}
 	j.WaitNote = ""
 	if h == NotHeld && t.config.Priority.Multifactor && j.Spec.Priority != nil { // the formula counts again
@@ -630,7 +638,9 @@ func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 	if size := p.Size(s); asks.Nodes > size && s.NodeCount() > 0 {
 		return Errorf(Invalid, ErrNodeCount, "partition %s has %d nodes, not %d", p.Name, size, asks.Nodes)
 	}
-	cpus, known, named := 0, true, 0
+	cpus := 0
+	known := true
+	named := 0
 	for n := range s.PartitionNodes(p) {
 		cpus, known = cpus+n.Inventory.CPUs, known && n.Inventory.CPUs > 0
 		if slices.Contains(spec.NodeList, n.Name) {
@@ -695,10 +705,12 @@ func (s *JobSpec) perGPU(c *Config) {
 	}
 	said := s.CPUsPerGPU != 0 || s.CPUsPerTask != 0
 	if own.CPUs > 0 && !said && s.Sharing != ShareExclusive {
-		s.CPUsPerGPU, s.ByDefault = own.CPUs, s.ByDefault|CPUsPerGPUByDefault
+		s.CPUsPerGPU = own.CPUs
+		s.ByDefault = s.ByDefault | CPUsPerGPUByDefault
 	}
 	if own.MemMB > 0 && s.Mem.Per == MemDefault {
-		s.Mem, s.ByDefault = Mem{Per: MemPerGPU, MB: own.MemMB}, s.ByDefault|MemPerGPUByDefault
+		s.Mem = Mem{Per: MemPerGPU, MB: own.MemMB}
+		s.ByDefault = s.ByDefault | MemPerGPUByDefault
 	}
 }
 

@@ -63,7 +63,9 @@ func (j *Job) competes(o *Job) bool {
 
 // top gives jobs the highest priority of their kind, each one less than the one before.
 func (t *tx) top(movers []*Job) {
-	best, least, gain := movers[0].Priority, movers[0].Priority, 0
+	best := movers[0].Priority
+	least := movers[0].Priority
+	gain := 0
 	for _, j := range movers {
 		best, least = max(best, j.Priority), min(least, j.Priority)
 	}

@@ -93,7 +93,8 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 		x.User = c.User.Name
 	}
 	if c.Assoc != nil {
-		x.Account, x.User = c.Assoc.Account, c.Assoc.User
+		x.Account = c.Assoc.Account
+		x.User = c.Assoc.User
 	}
 	var info []string
 	for _, k := range slices.Sorted(maps.Keys(after)) {

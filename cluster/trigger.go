@@ -187,11 +187,15 @@ func (c *TriggerSet) apply(t *tx) (any, error) {
 	}
 	next := Triggers{}
 	if t.triggers != nil {
-		next.Last, next.List = t.triggers.Last, slices.Clone(t.triggers.List)
+		next.Last = t.triggers.Last
+		next.List = slices.Clone(t.triggers.List)
 	}
 	next.Last++
-	g.ID, g.UID = next.Last, t.by.UID
-	g.Due, g.Hit, g.Ran = time.Time{}, nil, time.Time{}
+	g.ID = next.Last
+	g.UID = t.by.UID
+	g.Due = time.Time{}
+	g.Hit = nil
+	g.Ran = time.Time{}
 	next.List = append(next.List, g)
 	putTriggers(t, &next)
 	return g.ID, nil
@@ -396,7 +400,9 @@ func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
 		run.Event = e
 	}
 	t.send(Hook{Kind: HookTrigger, Trigger: run, Nodes: g.Hit})
-	g.Due, g.Hit, g.Ran = time.Time{}, nil, t.at
+	g.Due = time.Time{}
+	g.Hit = nil
+	g.Ran = t.at
 }
 
 // watchNode meets the triggers of what has become of a node.

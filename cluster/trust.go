@@ -140,7 +140,8 @@ func (c *TrustInit) apply(t *tx) (any, error) {
 		return nil, Errorf(Conflict, "", "the cluster has an authority already")
 	}
 	ca, m := c.CA, c.Member
-	ca.GossipAt, m.Joined = t.at, t.at
+	ca.GossipAt = t.at
+	m.Joined = t.at
 	t.putCA(&ca)
 	t.putMember(&m)
 	return nil, nil
@@ -177,7 +178,8 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 	if _, twice := t.tokens.Get(k.ID); twice {
 		return nil, Errorf(Conflict, "", "there is a token %s already", k.ID)
 	}
-	k.Made, k.By = t.at, t.by.UID
+	k.Made = t.at
+	k.By = t.by.UID
 	for old := range t.Tokens() { // what can not be used any more goes
 		if !old.Alive(t.at) {
 			t.deleteToken(old.ID)
@@ -238,7 +240,9 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	used := *k
 	used.Uses--
 	t.putToken(&used)
-	m.Hollow, m.Joined, m.Revoked = k.Hollow, t.at, time.Time{}
+	m.Hollow = k.Hollow
+	m.Joined = t.at
+	m.Revoked = time.Time{}
 	t.putMember(&m)
 	return nil, nil
 }

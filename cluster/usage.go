@@ -192,14 +192,18 @@ func (j *Job) Amounts(c *Config, p *Partition) []Amount {
 	if j.Alloc != nil {
 		nodes = int64(len(j.Alloc.Shares))
 		for _, sh := range j.Alloc.Shares {
-			cpus, mem, gpus = cpus+int64(sh.CPUs.Len()), mem+int64(sh.MemMB), gpus+int64(sh.GPUs.Len())
+			cpus += int64(sh.CPUs.Len())
+			mem += int64(sh.MemMB)
+			gpus += int64(sh.GPUs.Len())
 		}
 		for _, name := range sortedNames(j.Alloc.Types) {
 			types = append(types, GRES{Type: name, Count: j.Alloc.Types[name]})
 		}
 	} else {
 		n := j.Spec.Asks()
-		nodes, cpus, gpus = int64(n.Nodes), int64(n.CPUs), n.GPUs
+		nodes = int64(n.Nodes)
+		cpus = int64(n.CPUs)
+		gpus = n.GPUs
 		mem = j.Spec.memory(c, p, n)
 		for _, g := range slices.Concat(j.Spec.PerNode, j.Spec.PerJob, j.Spec.PerTask) {
 			if g.Name == "gpu" && g.Type != "" && types == nil {

@@ -140,7 +140,8 @@ func (t *tables) Wiring() Wiring {
 		top := Switch{Name: foundTop}
 		groups(t.leaves, func(name string, nodes []NodeName) {
 			s := Switch{Name: cmp.Or(name, foundUnknown), Nodes: nodes}
-			w.Switches, top.Switches = append(w.Switches, s), append(top.Switches, s.Name)
+			w.Switches = append(w.Switches, s)
+			top.Switches = append(top.Switches, s.Name)
 		})
 		w.Switches = append(w.Switches, top)
 		return w
