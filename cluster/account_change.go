@@ -84,7 +84,8 @@ func (c *Change) ownDefault(t *tx) bool {
 	if !there || !old.sameBut(c.User) {
 		return false
 	}
-	account, key := c.User.DefaultAccount, c.User.DefaultWCKey
+	account := c.User.DefaultAccount
+	key := c.User.DefaultWCKey
 	_, in := t.AssocOf(account, c.User.Name, "")
 	return in && (key == old.DefaultWCKey || c.User.HasWCKey(key))
 }

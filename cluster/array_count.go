@@ -70,7 +70,8 @@ func (t *tables) countTask(j *Job, d int) {
 // note remembers how tasks ended.
 func (c *arrayCount) note(j *Job) {
 	tasks := j.tasks()
-	here, other := &c.ok, &c.failed
+	here := &c.ok
+	other := &c.failed
 	if j.Outcome != Completed {
 		here, other = other, here
 	}
@@ -116,7 +117,9 @@ func (t *tx) purge(j *Job) {
 func sumFrom(j *Job) ArraySum { return ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code} }
 
 // well reports whether users are told of an end, and not of a failure.
-func (o Outcome) well() bool { return o == Completed || o == Cancelled }
+func (o Outcome) well() bool {
+	return o == Completed || o == Cancelled
+}
 
 // add takes a task into the sum.
 func (s *ArraySum) add(j *Job) {
@@ -160,7 +163,8 @@ func (c arrayCount) judge(kind DependType) termState {
 
 // judgeTask tells where a term on the end of one task stands; unknown ones count as met, as in Slurm.
 func (c arrayCount) judgeTask(kind DependType, task int) termState {
-	ok, failed := c.ok.Has(task), c.failed.Has(task)
+	ok := c.ok.Has(task)
+	failed := c.failed.Has(task)
 	switch {
 	case !ok && !failed && c.all.Has(task):
 		return unmet

@@ -109,7 +109,8 @@ func bindMode(text string) (mode string, list []string, verbose bool) {
 			verbose = true
 		case "", "q", "quiet", "sort", "nosort", "p", "prefer":
 		default:
-			mode, list = name, repeatList(rest)
+			mode = name
+			list = repeatList(rest)
 		}
 	}
 	for k := range list {
@@ -235,7 +236,8 @@ func inARow(sh Share, per int) (out []IDSet) {
 
 // scattered takes each CPU of a task from the next socket that has one left.
 func scattered(sh Share, inv *Inventory, per int) (out []IDSet) {
-	left, sockets := socketParts(sh.CPUs, inv), max(inv.Sockets, 1)
+	left := socketParts(sh.CPUs, inv)
+	sockets := max(inv.Sockets, 1)
 	next := 0
 	for range sh.Tasks {
 		var got IDSet
@@ -279,8 +281,10 @@ func socketParts(cpus IDSet, inv *Inventory) []IDSet {
 
 // socketsInTurn gives each task CPUs of one socket, of the next one for the next task.
 func socketsInTurn(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
-	size, left := socketSize(inv), sh.CPUs
-	next, plane := 0, 0
+	size := socketSize(inv)
+	left := sh.CPUs
+	next := 0
+	plane := 0
 	if dist(s) == "plane" {
 		plane = s.PlaneSize
 	}

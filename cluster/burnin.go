@@ -79,7 +79,9 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	n := *old
 	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()), func(f Fault) bool {
 		return f.Cause == burninCause && slices.ContainsFunc(c.Parts,
-			func(p TestedPart) bool { return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested })
+			func(p TestedPart) bool {
+				return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested
+			})
 	})
 	for _, p := range c.Parts {
 		test := p.Tests[0]

@@ -162,7 +162,9 @@ func BurstOpen(j *Job) bool {
 }
 
 // StagesOut reports whether a job is over, but for what it leaves behind.
-func StagesOut(j *Job) bool { return j.Phase == Ended && j.Burst != nil && j.Burst.Out }
+func StagesOut(j *Job) bool {
+	return j.Phase == Ended && j.Burst != nil && j.Burst.Out
+}
 
 // stagesFor reports whether a term of j waits for a parent that is over to have staged out.
 func stagesFor(j *Job, d Depend, p *Job) bool {
@@ -296,7 +298,8 @@ func burstDone(t *tx, h *Hook, end HookEnd) {
 	if !ok || j.Burst == nil || j.Burst.Hook != h.ID {
 		return
 	}
-	n, b := *j, *j.Burst
+	n := *j
+	b := *j.Burst
 	b.Hook, n.Burst = 0, &b
 	i := slices.IndexFunc(burstSteps[:], func(s burstStep) bool { return s.call == h.Burst })
 	if i < 0 {
@@ -375,7 +378,9 @@ func burstFailed(t *tx, n *Job, b *Burst, call BurstCall, why string) {
 }
 
 // tears reports whether what could not be staged is torn down at once.
-func (c *BurstConfig) tears() bool { return c != nil && c.TearFailed }
+func (c *BurstConfig) tears() bool {
+	return c != nil && c.TearFailed
+}
 
 // preRunFailed takes a job's start back: it is held, and what it had is torn down.
 func preRunFailed(t *tx, n *Job, b *Burst) {

@@ -184,9 +184,11 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	if len(spec.Partitions) > 0 {
 		p, _ = s.Partition(spec.Partitions[0])
 	}
-	most, whose := s.config.MaxMem, "the cluster"
+	most := s.config.MaxMem
+	whose := "the cluster"
 	if p != nil && p.MaxMem.MB > 0 {
-		most, whose = p.MaxMem, "partition "+p.Name
+		most = p.MaxMem
+		whose = "partition " + p.Name
 	}
 	if most.MB == 0 || spec.Mem.MB == 0 {
 		return nil

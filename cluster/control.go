@@ -122,7 +122,9 @@ func (c *Cancel) apply(t *tx) (any, error) {
 	if err != nil || c.Sibling != 0 {
 		return dropSibling(t, c, jobs, err)
 	}
-	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting })
+	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool {
+		return c.Sig == 0 && c.Step == nil && j.Phase <= Starting
+	})
 	if err := cmp.Or(whole, unconfirmed(t, c, jobs[0])); err != nil {
 		return nil, err
 	}
@@ -276,13 +278,16 @@ func (c *Finish) apply(t *tx) (any, error) {
 	if !n.holds() || n.Phase == Ending {
 		return nil, Errorf(Conflict, ErrFinished, "job %d is over", n.ID)
 	}
-	how, why := Completed, NoReason
+	how := Completed
+	why := NoReason
 	switch c.Exit {
 	case ExitStatus{}:
 	case OOMExit:
-		how, why = OutOfMemory, EndOutOfMemory
+		how = OutOfMemory
+		why = EndOutOfMemory
 	default:
-		how, why = Failed, EndNonZeroExit
+		how = Failed
+		why = EndNonZeroExit
 	}
 	n.Exit = c.Exit
 	t.end(&n, how, why)
@@ -412,7 +417,8 @@ func (t *tx) requeued(n *Job) {
 	held := n.Held
 	key := n.Key
 	if t.level < LevelReconcile {
-		held, key = NotHeld, ""
+		held = NotHeld
+		key = ""
 	}
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
@@ -421,7 +427,8 @@ func (t *tx) requeued(n *Job) {
 	heldWhy := WaitRequeueHeld
 	var avoid []Avoided
 	if n.EndReason == EndLaunchFailure {
-		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
+		heldWhy = WaitLaunchFailedHeld
+		avoid = n.Avoid
 	}
 	restarts := n.Restarts + 1
 	if recurs(n) {
@@ -536,10 +543,14 @@ func (t *tx) suspend(n *Job) {
 }
 
 // suspendable reports whether the job runs, or will when it is its turn.
-func (j *Job) suspendable() bool { return j.Phase == Running || j.Phase == Suspended && j.AwaitsTurn() }
+func (j *Job) suspendable() bool {
+	return j.Phase == Running || j.Phase == Suspended && j.AwaitsTurn()
+}
 
 // suspended reports whether the job was suspended, other than to take turns.
-func (j *Job) suspended() bool { return j.Phase == Suspended && !j.AwaitsTurn() }
+func (j *Job) suspended() bool {
+	return j.Phase == Suspended && !j.AwaitsTurn()
+}
 
 // pause stops a job that runs.
 func (j *Job) pause(at time.Time) {

@@ -80,13 +80,15 @@ func (c *CrontabPut) apply(t *tx) (any, error) {
 	if c.Text == "" {
 		return []JobID(nil), nil
 	}
-	tab, ids := &Crontab{UID: c.UID, Text: c.Text}, []JobID{}
+	tab := &Crontab{UID: c.UID, Text: c.Text}
+	ids := []JobID{}
 	for _, x := range c.Jobs {
 		id, err := submitCron(t, c.UID, x.Spec)
 		if err != nil {
 			return nil, err
 		}
-		tab.Jobs, ids = append(tab.Jobs, CronLine{id, x.First, x.Last}), append(ids, id)
+		tab.Jobs = append(tab.Jobs, CronLine{id, x.First, x.Last})
+		ids = append(ids, id)
 	}
 	putCrontab(t, c.UID, tab)
 	return ids, nil
@@ -190,7 +192,9 @@ func untimed(j *Job) bool {
 }
 
 // recurs reports whether a job whose run is over waits for the next one.
-func recurs(j *Job) bool { return j.Spec.Cron != nil && j.CancelledBy == nil }
+func recurs(j *Job) bool {
+	return j.Spec.Cron != nil && j.CancelledBy == nil
+}
 
 // unconfirmed refuses to end a job of a crontab where the site wants that to be confirmed.
 func unconfirmed(t *tx, c *Cancel, j *Job) error {
@@ -233,7 +237,8 @@ func (c *CronNext) apply(t *tx) (any, error) {
 		if !ok || !untimed(j) {
 			continue
 		}
-		n, spec := *j, *j.Spec
+		n := *j
+		spec := *j.Spec
 		spec.Begin = b.At
 		spec.Cron = &Cron{When: spec.Cron.When}
 		n.Spec = &spec
@@ -340,7 +345,8 @@ func (f *cronField) parse(text string) (bits uint64, err error) {
 			}
 		}
 		low, high, ranged := strings.Cut(span, "-")
-		from, to := f.from, f.to
+		from := f.from
+		to := f.to
 		if span != "*" {
 			if from, err = f.number(low); err != nil {
 				return 0, err
@@ -401,7 +407,8 @@ func (c *CronTime) Next(after time.Time) time.Time {
 
 // onDay: where both the day and the weekday are given, one of them is enough.
 func (c *CronTime) onDay(day time.Time) bool {
-	date, week := c.days>>day.Day()&1 == 1, c.weekdays>>day.Weekday()&1 == 1
+	date := c.days>>day.Day()&1 == 1
+	week := c.weekdays>>day.Weekday()&1 == 1
 	if c.anyDay || c.anyWeekday {
 		return date && week
 	}

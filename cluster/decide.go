@@ -68,7 +68,8 @@ func decide(t *tx, d Decision) error {
 
 // alone does one of several things: where it can not be done it changes nothing, and the others are not concerned.
 func alone(t *tx, do func() error) *Error {
-	mark, told := len(t.undo), len(t.events)
+	mark := len(t.undo)
+	told := len(t.events)
 	err := do()
 	if err == nil {
 		return nil

@@ -22,10 +22,14 @@ func (d Depend) expands() bool { return d.Type == ExpandJob }
 func (d *Depends) expands() bool { return slices.ContainsFunc(d.Terms, Depend.expands) }
 
 // begunAndGoesOn reports whether a job has begun and is not over, so that it can be expanded.
-func begunAndGoesOn(j *Job) bool { return j.Phase >= Starting && j.Phase <= Suspended }
+func begunAndGoesOn(j *Job) bool {
+	return j.Phase >= Starting && j.Phase <= Suspended
+}
 
 // GaveAll reports whether a job has given all that it had to another.
-func GaveAll(j *Job) bool { return j.Shrunk != nil && j.Alloc != nil && len(j.Alloc.Shares) == 0 }
+func GaveAll(j *Job) bool {
+	return j.Shrunk != nil && j.Alloc != nil && len(j.Alloc.Shares) == 0
+}
 
 // admitExpand refuses a job that can not give its nodes to the one that it names. It gets other nodes than that one
 // has, and as much time as that one has left: for so long they are not free.
@@ -127,7 +131,8 @@ func merge(t *tx, n, old *Job) error {
 	t.take(n, n.AllocNodes()...)
 	given := n.Alloc.Shares
 
-	j, spec := *old, *old.Spec
+	j := *old
+	spec := *old.Spec
 	alloc := *j.Alloc
 	alloc.Shares = slices.Concat(alloc.Shares, given)
 	alloc.Types = t.typesIn(alloc.Shares, alloc.Types)

@@ -161,7 +161,8 @@ func (b *shareBranch) classic(top bool, damp int) {
 		felt := part
 		switch {
 		case c.Shares == ShareParent:
-			part, felt = 1, 1
+			part = 1
+			felt = 1
 		case shares == 0:
 			felt = 1
 		}
@@ -189,9 +190,11 @@ func half(x float64) float64 {
 	frac := x - whole
 	root := 0.5
 	for range 53 {
-		root, frac = math.Sqrt(root), frac*2
+		root = math.Sqrt(root)
+		frac = frac * 2
 		if frac >= 1 {
-			f, frac = float64(f*root), frac-1
+			f = float64(f * root)
+			frac = frac - 1
 		}
 	}
 	return f

@@ -166,7 +166,8 @@ func (c *FederationPut) apply(t *tx) (any, error) {
 
 // sameMember reports whether a number stands for one cluster in two records.
 func sameMember(a, b *federation.Record, id federation.ID) bool {
-	m, o := a.Member(id), b.Member(id)
+	m := a.Member(id)
+	o := b.Member(id)
 	return m != nil && o != nil && m.Name == o.Name
 }
 
@@ -193,7 +194,9 @@ func checkFederation(t *tx, r *federation.Record) error {
 }
 
 // calls reports whether a peer may call, and can be called.
-func (p *PeerCluster) calls() bool { return p.Send != "" && p.URLs != "" && p.Accept != "" }
+func (p *PeerCluster) calls() bool {
+	return p.Send != "" && p.URLs != "" && p.Accept != ""
+}
 
 // checkMembers refuses a federation whose name or whose members' numbers can not be.
 func checkMembers(r *federation.Record) error {
@@ -347,7 +350,8 @@ func (p *Patch) setPlaces(t *tx, n *Job) error {
 	case n.Fed.Part.Holder != 0:
 		return Errorf(Conflict, ErrNotPending, "job %d has begun", n.ID)
 	}
-	record, part := &t.federation.Record, n.Fed.Part
+	record := &t.federation.Record
+	part := n.Fed.Part
 	if names := p.Clusters; names != nil && !strings.EqualFold(*names, "all") && *names != "" {
 		for name := range strings.SplitSeq(*names, ",") {
 			if record.Named(strings.TrimSpace(name)) == nil {
@@ -400,7 +404,9 @@ func Elsewhere(j *Job) bool {
 }
 
 // heldElsewhere reports whether another cluster holds a job of this one.
-func heldElsewhere(j *Job) bool { return Elsewhere(j) && j.Fed.Part.Holder != 0 }
+func heldElsewhere(j *Job) bool {
+	return Elsewhere(j) && j.Fed.Part.Holder != 0
+}
 
 // begunAnywhere reports whether a job has begun, here or elsewhere.
 func begunAnywhere(j *Job) bool {
@@ -438,7 +444,8 @@ func shareWait(t *tables, j *Job) Reason {
 
 // withPart is the job with another part.
 func withPart(j *Job, p federation.Part) *Job {
-	n, fed := *j, *j.Fed
+	n := *j
+	fed := *j.Fed
 	fed.Part = p
 	n.Fed = &fed
 	return &n
@@ -504,7 +511,8 @@ func DropAsked(s *Snapshot, ds []Decision) (_ []Decision, asks bool) {
 // PlaceOf names the cluster of the federation where something is done to a job, "" if that is here: by its number,
 // and what runs elsewhere where it runs. runs: it can only be done to what runs.
 func PlaceOf(s *Snapshot, id JobID, runs bool) string {
-	self, origin := FederationSelf(s), federation.Of(uint32(id))
+	self := FederationSelf(s)
+	origin := federation.Of(uint32(id))
 	if self == nil || origin == 0 {
 		return ""
 	}

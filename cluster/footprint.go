@@ -156,7 +156,9 @@ func (e *Event) Span() NodeSpan {
 }
 
 // Out reports whether the node gave nothing to jobs: it was down, or drained and empty.
-func (s *NodeSpan) Out() bool { return s.Down || s.Drain && s.Idle }
+func (s *NodeSpan) Out() bool {
+	return s.Down || s.Drain && s.Idle
+}
 
 // Same reports whether nothing that reports show has changed between two spans.
 func (s *NodeSpan) Same(o *NodeSpan) bool {

@@ -23,10 +23,14 @@ type HetPart struct {
 func (h *HetPart) Last() JobID { return h.ID + JobID(h.Size) - 1 }
 
 // Follows reports whether the record is a component of a heterogeneous job and not its leader.
-func (j *Job) Follows() bool { return j.Het != nil && j.Het.Offset > 0 }
+func (j *Job) Follows() bool {
+	return j.Het != nil && j.Het.Offset > 0
+}
 
 // RunsScript reports whether the job's first node runs a batch script.
-func (j *Job) RunsScript() bool { return j.Spec.Kind == Batch && !j.Follows() }
+func (j *Job) RunsScript() bool {
+	return j.Spec.Kind == Batch && !j.Follows()
+}
 
 // Components lists the records of the heterogeneous job that one is a component of, by offset; nil if it is none.
 func (t *tables) Components(j *Job) []*Job {
@@ -135,18 +139,21 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 func (t *tx) allotIDs(n int) JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
-	first, last := t.config.FirstJobID, t.config.MaxJobID
+	first := t.config.FirstJobID
+	last := t.config.MaxJobID
 	id := t.NextID
 	free := 0
 	base := idBase(t.tables)
 	for range t.JobCount()*2 + 2*n + 2 {
 		at := id + JobID(free)
 		if at > last {
-			id, free = first, 0
+			id = first
+			free = 0
 			continue
 		}
 		if _, taken := t.jobs.Get(numbered(base, at)); taken {
-			id, free = at+1, 0
+			id = at + 1
+			free = 0
 			continue
 		}
 		if free++; free == n {
@@ -263,7 +270,9 @@ func endsLike(t *tx, c, n *Job, how Outcome) {
 }
 
 // partnerOf reports whether both are components of one heterogeneous job.
-func (j *Job) partnerOf(o *Job) bool { return j.Het != nil && o.Het != nil && j.Het.ID == o.Het.ID }
+func (j *Job) partnerOf(o *Job) bool {
+	return j.Het != nil && o.Het != nil && j.Het.ID == o.Het.ID
+}
 
 // hetOver reports whether all components of the record's heterogeneous job have ended; true for other jobs.
 func (t *tables) hetOver(j *Job) bool {

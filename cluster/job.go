@@ -457,8 +457,10 @@ type Usage struct {
 // Brief makes c, which has a Spec to fill, a copy with what the usual lists show: who, where, how
 // large, in which state and why.
 func (j *Job) Brief(c *Job) {
-	s, spec := j.Spec, c.Spec
-	*c, c.Spec = *j, spec
+	s := j.Spec
+	spec := c.Spec
+	*c = *j
+	c.Spec = spec
 	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User,
 		Account: s.Account, QOS: s.QOS,
 		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Timing: Timing{Begin: s.Begin}}

@@ -363,7 +363,8 @@ func (t *tables) lifts(s *JobSpec, flag string) bool {
 
 // NodeBounds are how many nodes a job may have in a partition at least and at most, unless its QOS lifts that; 0: any.
 func (t *tables) NodeBounds(p *Partition, s *JobSpec) (least, most int) {
-	least, most = p.MinNodes, p.MaxNodes
+	least = p.MinNodes
+	most = p.MaxNodes
 	if (least | most) == 0 {
 		return 0, 0
 	}
@@ -472,7 +473,8 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 		for _, x := range one.Amounts(t.config, p) {
 			i := slices.IndexFunc(a.node, func(y Amount) bool { return y.TRES == x.TRES })
 			if i < 0 {
-				i, a.node = len(a.node), append(a.node, Amount{TRES: x.TRES})
+				i = len(a.node)
+				a.node = append(a.node, Amount{TRES: x.TRES})
 			}
 			a.node[i].N = max(a.node[i].N, x.N)
 		}

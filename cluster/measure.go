@@ -15,7 +15,8 @@ func ParseSampling(text string) (every time.Duration, ok bool) {
 	for word := range strings.SplitSeq(text, ",") {
 		kind, value, named := strings.Cut(word, "=")
 		if !named {
-			kind, value = "task", word
+			kind = "task"
+			value = word
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
 		switch kind = strings.ToLower(strings.TrimSpace(kind)); {
@@ -128,7 +129,9 @@ func same(n int64) (int64, int64) { return n, n }
 
 func hasFreq(t *TaskUsage) bool { return t.CPUFreq > 0 }
 func hasGPU(t *TaskUsage) bool  { return t.GPU != nil }
-func hasUtil(t *TaskUsage) bool { return t.GPU != nil && !t.GPU.NoUtil }
+func hasUtil(t *TaskUsage) bool {
+	return t.GPU != nil && !t.GPU.NoUtil
+}
 
 // What tasks take in and give out.
 var (
@@ -170,7 +173,8 @@ func SumUsage(tasks []RankUsage) (u Usage) {
 
 func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 	for _, k := range metrics {
-		m, n := Measure{TRES: k.tres}, 0
+		m := Measure{TRES: k.tres}
+		n := 0
 		for i := range tasks {
 			t := &tasks[i]
 			if k.has != nil && !k.has(&t.TaskUsage) {

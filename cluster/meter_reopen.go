@@ -23,7 +23,8 @@ func (m *Meter) watch(g *Gate) {
 		case ofRunning, ofHeld:
 			m.watched[b.scope] = append(m.watched[b.scope], g)
 		case ofRunMins:
-			m.watched[b.scope], unsteady = append(m.watched[b.scope], g), true
+			m.watched[b.scope] = append(m.watched[b.scope], g)
+			unsteady = true
 		case ofSpentMins, ofSpentWall:
 			unsteady = true
 		}

@@ -67,7 +67,8 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		declared = slices.DeleteFunc(slices.Clone(declared), func(d Node) bool { return d.Name == name })
 	}
 	if len(declared) != len(t.config.Declared) {
-		cfg, old := *t.config, t.config
+		cfg := *t.config
+		old := t.config
 		cfg.Declared = declared
 		t.putConfig(&cfg)
 		return nil, t.noteConfig("", c.kind(), old)

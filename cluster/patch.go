@@ -119,7 +119,8 @@ func checkLimit(t *tx, n *Job, limit time.Duration) error {
 	if n.Phase != Pending && limit > n.Limit {
 		return Errorf(Denied, ErrAccess, "only operators may raise the time limit of running job %d", n.ID)
 	}
-	own, most := n.Spec.Limit, t.partitionTime(n.Spec)
+	own := n.Spec.Limit
+	most := t.partitionTime(n.Spec)
 	if own != 0 && limit > max(own, most) {
 		return Errorf(Denied, ErrAccess,
 			"only operators may raise the time limit of job %d above that of its partition, %s", n.ID, most)
@@ -197,7 +198,9 @@ func (p *Patch) setDependency(_ *tx, n *Job) error {
 	if p.Depends == nil {
 		return nil
 	}
-	own := func(d Depend) bool { return d.Job != 0 && isOwnID(n, d.Job) }
+	own := func(d Depend) bool {
+		return d.Job != 0 && isOwnID(n, d.Job)
+	}
 	if slices.ContainsFunc(p.Depends.Terms, own) {
 		return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
 	}

@@ -75,7 +75,9 @@ func (n *Node) Leaving() bool {
 	return n.Power != nil && (n.Power.State == PowerDown || n.Power.State == PowerEmpty)
 }
 
-func (n *Node) powerIs(s PowerState) bool { return n.Power != nil && n.Power.State == s }
+func (n *Node) powerIs(s PowerState) bool {
+	return n.Power != nil && n.Power.State == s
+}
 
 // powerDeclared makes the cloud nodes that are not there off, where they can be switched on, and not so elsewhere.
 func (t *tx) powerDeclared() {
@@ -126,7 +128,8 @@ func (t *tx) poweredUp(n *Node) {
 		if !ok || !j.Preparing() || !slices.Contains(j.Prelude.Nodes, n.Name) {
 			continue
 		}
-		c, p := *j, *j.Prelude
+		c := *j
+		p := *j.Prelude
 		p.Nodes = without(p.Nodes, n.Name)
 		c.Prelude = p.past(t.since(j.Started))
 		t.putJob(&c)
@@ -210,7 +213,9 @@ func (c *NodePower) apply(t *tx) (any, error) {
 		t.notCome(name, resumeLate)
 	}
 	switchNodes(t, c.Retry, PowerOff,
-		func(n *Node) bool { return n.powerIs(PowerOff) && !n.Power.Retry.After(t.at) })
+		func(n *Node) bool {
+			return n.powerIs(PowerOff) && !n.Power.Retry.After(t.at)
+		})
 	if on != nil {
 		t.send(Hook{Kind: HookResume, Nodes: on, Jobs: t.waitFor(on)})
 	}
@@ -306,7 +311,8 @@ func (t *tables) exempt() map[NodeName]bool {
 		left := keep.Count
 		for _, name := range keep.Nodes {
 			if n, ok := t.nodes.Get(name); ok && left > 0 && n.Power == nil && n.Usable() && len(t.Load(name).Jobs) == 0 {
-				out[name], left = true, left-1
+				out[name] = true
+				left = left - 1
 			}
 		}
 	}
@@ -322,7 +328,8 @@ func (t *tables) powerTime(name NodeName, cluster time.Duration, of func(*Partit
 		switch {
 		case d == nil || !p.All && !slices.Contains(p.Nodes, name):
 		case !said:
-			cluster, said = *d, true
+			cluster = *d
+			said = true
 		default:
 			cluster = max(cluster, *d)
 		}

@@ -127,7 +127,8 @@ func (t *tables) measure() *Scale {
 			has["node"] = has["node"] + 1
 			for _, g := range n.Inventory.GPUs {
 				if !g.Missing {
-					has["gres/gpu"], has["gres/gpu:"+g.Type] = has["gres/gpu"]+1, has["gres/gpu:"+g.Type]+1
+					has["gres/gpu"] = has["gres/gpu"] + 1
+					has["gres/gpu:"+g.Type] = has["gres/gpu:"+g.Type] + 1
 				}
 			}
 		}
@@ -269,7 +270,8 @@ func (t *tables) assocPriority(a *Association) int {
 
 // size is the factor of the job's size.
 func (c *PriorityConfig) size(s *Scale, n Asked, limit time.Duration) float64 {
-	nodes, cpus := float64(n.Nodes), float64(n.CPUs)
+	nodes := float64(n.Nodes)
+	cpus := float64(n.CPUs)
 	switch {
 	case s.nodes == 0 || s.cpus == 0:
 		return 0
@@ -322,7 +324,8 @@ func (t *tx) rank(j *Job) {
 	if t.scale == nil {
 		t.scale = t.measure()
 	}
-	best, r := uint32(0), t.Ranker()
+	best := uint32(0)
+	r := t.Ranker()
 	for _, part := range j.Spec.Partitions {
 		best = max(best, r.Factors(j, part, t.at).Weigh(&c.Weights).Priority())
 	}
@@ -378,7 +381,8 @@ func (t *tables) replaceRank(old, j *Job) {
 
 // reprioritize follows a new configuration.
 func (t *tx) reprioritize(old *Config) {
-	was, p := &old.Priority, &t.config.Priority
+	was := &old.Priority
+	p := &t.config.Priority
 	if p.UsageReset == ResetNow {
 		t.fade(1, true)
 	}

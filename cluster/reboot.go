@@ -19,7 +19,9 @@ type Reboot struct {
 }
 
 // Issued reports whether the machine is being restarted.
-func (r *Reboot) Issued() bool { return r != nil && !r.IssuedAt.IsZero() }
+func (r *Reboot) Issued() bool {
+	return r != nil && !r.IssuedAt.IsZero()
+}
 
 // Reasons of nodes that are restarted.
 const (
@@ -179,7 +181,9 @@ func (c *NodeRebootDue) apply(t *tx) (any, error) {
 		n.Reboot = &r
 		n.Reason += rebootIssued
 	})
-	change(c.Late, func(n *Node) bool { return n.Reboot.Issued() && !t.rebootEnd(n).After(t.at) }, func(n *Node) {
+	change(c.Late, func(n *Node) bool {
+		return n.Reboot.Issued() && !t.rebootEnd(n).After(t.at)
+	}, func(n *Node) {
 		n.Down = true
 		n.Drain = n.Drain && !n.Reboot.Drained
 		n.Reboot = nil

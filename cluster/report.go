@@ -151,7 +151,8 @@ func (t *tx) batchOver(n *Job, u Update) {
 	if n.Phase == Ending {
 		return
 	}
-	how, why := Completed, NoReason
+	how := Completed
+	why := NoReason
 	switch {
 	case u.OOM:
 		how = OutOfMemory
@@ -162,7 +163,8 @@ func (t *tx) batchOver(n *Job, u Update) {
 		why = EndLaunchFailure
 		n.WaitNote = u.Error
 	case u.Exit.Code != 0 || u.Exit.Signal != 0:
-		how, why = Failed, EndNonZeroExit
+		how = Failed
+		why = EndNonZeroExit
 	}
 	if how == Failed {
 		t.suspected(n)
@@ -311,7 +313,8 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	}
 	n.Owner = c.Owner
 	c.comeUp(t, &n)
-	before, lacked := n.Inventory.Faults, n.Lacks
+	before := n.Inventory.Faults
+	lacked := n.Lacks
 	n.found(c.Inventory, t.config.declaredOf(c.Name))
 	n.faulty(t, before)
 	if c.Scored && n.Trouble == nil {
@@ -399,7 +402,9 @@ type NodeDown struct {
 func (*NodeDown) kind() string { return "node_down" }
 
 // lost reports whether a node is down since it was lost, and not by an operator's word.
-func (n *Node) lost() bool { return n.Down && (n.Silent || n.ReasonBy == "slurm") }
+func (n *Node) lost() bool {
+	return n.Down && (n.Silent || n.ReasonBy == "slurm")
+}
 
 // isBack takes a node back that was lost. Why it is drained stays.
 func (n *Node) isBack() {
@@ -635,7 +640,8 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 	if !t.by.Operator() {
 		return nil, Errorf(Denied, ErrUser, "only operators may change partitions")
 	}
-	cfg, old := *t.config, t.config
+	cfg := *t.config
+	old := t.config
 	cfg.Partitions = slices.Clone(cfg.Partitions)
 	i := slices.IndexFunc(cfg.Partitions, func(p Partition) bool { return p.Name == c.Partition.Name })
 	switch {
@@ -684,7 +690,8 @@ func (c *Configure) apply(t *tx) (any, error) {
 			"%s has changed the configuration meanwhile (%s, number %d): look at it and try again", last.By,
 			last.How, last.N)
 	}
-	cfg, old := *c.Config, t.config
+	cfg := *c.Config
+	old := t.config
 	t.putConfig(&cfg)
 	t.gather()
 	if err := t.noteConfig(c.How, c.kind(), old); err != nil {
@@ -710,7 +717,8 @@ func (c *Configure) apply(t *tx) (any, error) {
 			t.putNode(&d)
 			continue
 		}
-		n, said := *old, &d.Inventory
+		n := *old
+		said := &d.Inventory
 		n.Inventory.Weight = said.Weight
 		n.Inventory.Topology = said.Topology
 		n.Inventory.Features = said.Features

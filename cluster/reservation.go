@@ -85,7 +85,8 @@ func (r *Reservation) At(now time.Time) *Reservation {
 	if r.Flags&ResvTimeFloat == 0 {
 		return r
 	}
-	c, moved := *r, now.Sub(r.FloatsFrom)
+	c := *r
+	moved := now.Sub(r.FloatsFrom)
 	c.Start = r.Start.Add(moved)
 	c.End = r.End.Add(moved)
 	c.FloatsFrom = now
@@ -93,10 +94,14 @@ func (r *Reservation) At(now time.Time) *Reservation {
 }
 
 // Active reports whether a reservation is in force.
-func (r *Reservation) Active(now time.Time) bool { return !now.Before(r.Start) && now.Before(r.End) }
+func (r *Reservation) Active(now time.Time) bool {
+	return !now.Before(r.Start) && now.Before(r.End)
+}
 
 // Keeps reports whether jobs that have no part in it must stay off its nodes at some moment of a span.
-func (r *Reservation) Keeps(from, to time.Time) bool { return r.Start.Before(to) && r.End.After(from) }
+func (r *Reservation) Keeps(from, to time.Time) bool {
+	return r.Start.Before(to) && r.End.After(from)
+}
 
 // Lets reports whether a job that has no part in it may have its nodes until a job of it wants them.
 func (r *Reservation) Lets(s *JobSpec) bool {
@@ -114,7 +119,9 @@ func (r *Reservation) Allows(s *JobSpec) bool {
 		users = !slices.Contains(r.Users, s.User)
 	case !users:
 		users = slices.Contains(r.Users, s.User) || slices.ContainsFunc(r.GIDs,
-			func(g uint32) bool { return g == s.GID || slices.Contains(s.Groups, g) })
+			func(g uint32) bool {
+				return g == s.GID || slices.Contains(s.Groups, g)
+			})
 	}
 	return users && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, s.Account) != r.AccountsNot)
 }
@@ -347,7 +354,9 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if o.Name == r.Name || together || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
-		shared := func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }
+		shared := func(n NodeName) bool {
+			return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n)))
+		}
 		if slices.ContainsFunc(t.Reserved(o), shared) {
 			return Errorf(Conflict, ErrResvOverlap, "reservation %s has some of the nodes then", o.Name)
 		}
@@ -355,7 +364,9 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	if r.Flags&ResvIgnoreJobs != 0 {
 		return nil
 	}
-	shared := func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }
+	shared := func(sh Share) bool {
+		return nodes[sh.Node] && r.has(sh.Node, sh.CPUs)
+	}
 	for j := range t.Live() {
 		if j.Alloc == nil || makesWay(t, j, r) {
 			continue
@@ -486,7 +497,9 @@ func leaveReservation(j *Job, r *Reservation) {
 }
 
 // in reports whether a job has nodes of a reservation.
-func (j *Job) in(name string) bool { return j.Alloc != nil && j.Alloc.Reservation == name }
+func (j *Job) in(name string) bool {
+	return j.Alloc != nil && j.Alloc.Reservation == name
+}
 
 // resvEnd is when the clock next changes a reservation.
 func (t *tables) resvEnd(r *Reservation) time.Time {
@@ -575,7 +588,9 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
 	names := t.Reserved(r)
 	return slices.ContainsFunc(shares,
-		func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) })
+		func(sh Share) bool {
+			return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs)
+		})
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {

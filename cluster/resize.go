@@ -85,7 +85,8 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 			out = append(out, sh)
 		}
 	}
-	all, first := len(j.Alloc.Shares), j.Alloc.Shares[0].Node
+	all := len(j.Alloc.Shares)
+	first := j.Alloc.Shares[0].Node
 	if c.NoShrink && (len(out) < all || len(names) > all) {
 		return nil, Errorf(Denied, ErrUnsupported,
 			"jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
@@ -199,7 +200,8 @@ func (j *Job) On(n NodeName) *Job {
 	if !j.leaves(n) {
 		return j
 	}
-	c, a := *j, *j.Alloc
+	c := *j
+	a := *j.Alloc
 	a.Shares = append(slices.Clip(a.Shares), j.Leaving()...)
 	c.Alloc = &a
 	c.Shrunk = nil

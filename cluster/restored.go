@@ -124,7 +124,9 @@ func (c *NodeTell) apply(t *tx) (any, error) {
 func (t *tx) toldEnds(c *NodeTell) {
 	for _, id := range slices.Clone(t.Load(c.Node).Jobs) {
 		j, _ := t.jobs.Get(id)
-		known := func(u Update) bool { return u.Job == id && u.Attempt == j.Attempt }
+		known := func(u Update) bool {
+			return u.Job == id && u.Attempt == j.Attempt
+		}
 		switch {
 		case slices.ContainsFunc(c.Jobs, j.sameAttempt), slices.Contains(c.Unknown, id):
 		case slices.ContainsFunc(c.Ended, known):
@@ -180,7 +182,8 @@ func (t *tx) passIDs(c *NodeTell) {
 
 // differs notes what a node knows otherwise.
 func (t *tx) differs(j *Job, node NodeName, what string) {
-	old, r := t.restored, *t.restored
+	old := t.restored
+	r := *t.restored
 	user := ""
 	if j.Spec != nil {
 		user = j.Spec.User
@@ -201,7 +204,8 @@ func (t *tx) told(j *Job, node NodeName) {
 		t.confirmedOn(known, node)
 		return
 	}
-	mark, heard := len(t.undo), len(t.events)
+	mark := len(t.undo)
+	heard := len(t.events)
 	err := t.adopt(j, node)
 	if err == nil {
 		t.differs(j, node, "was begun since, and runs on")
@@ -317,7 +321,8 @@ func (t *tx) before(j *Job) (*Job, error) {
 	if !ok && j.ArrayID != 0 {
 		for _, rest := range slices.Collect(t.Members(j.ArrayID)) {
 			if rest.Phase == Pending && rest.Tasks.Has(j.Task) {
-				old, ok = t.split(rest.ID, NewIDSet(j.Task))[0], true
+				old = t.split(rest.ID, NewIDSet(j.Task))[0]
+				ok = true
 				break
 			}
 		}
@@ -357,7 +362,8 @@ func (t *tx) keepTexts(j, old *Job) error {
 
 // keepEnded has history know of a job that can not go on.
 func (t *tx) keepEnded(j *Job, node NodeName, why error) {
-	n, spec := *j, *j.Spec
+	n := *j
+	spec := *j.Spec
 	spec.Script = ""
 	spec.Env = ""
 	n.Spec = &spec

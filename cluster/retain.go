@@ -182,7 +182,8 @@ func (c *Retain) apply(t *tx) (any, error) {
 	if t.Retained.Hook != 0 {
 		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
 	}
-	rules, dir := c.Rules, c.Dir
+	rules := c.Rules
+	dir := c.Dir
 	if rules == nil {
 		rules = t.config.Retention.Rules
 	}

@@ -235,7 +235,8 @@ func (t *tables) TimeLimit(s *JobSpec) time.Duration {
 		if !ok {
 			continue
 		}
-		most, wall := cmp.Or(p.MaxTime, Unlimited), t.longest(s, name)
+		most := cmp.Or(p.MaxTime, Unlimited)
+		wall := t.longest(s, name)
 		if wall < most || t.lifted(s) && wall < Unlimited {
 			most = wall
 		}
@@ -269,7 +270,8 @@ func (t *tables) longest(s *JobSpec, part string) time.Duration {
 	if a, ok := t.assocFor(s); ok {
 		j.Assoc = a.ID
 	}
-	g, most := t.Meter(t.Now).Gate(j, part), Unlimited
+	g := t.Meter(t.Now).Gate(j, part)
+	most := Unlimited
 	ask := t.askingOf(j, part, nil)
 	for _, b := range g.bounds {
 		switch amount := amountOf(ask.tres, b.tres); {
@@ -352,7 +354,8 @@ func admitOwner(s *Snapshot, spec *JobSpec) error {
 }
 
 func admitArray(s *Snapshot, spec *JobSpec) error {
-	a, most := spec.Array, s.config.MaxArraySize
+	a := spec.Array
+	most := s.config.MaxArraySize
 	if a == nil {
 		return nil
 	}
@@ -432,7 +435,9 @@ func (t *tables) assocFor(spec *JobSpec) (*Association, bool) {
 const maxCount = 1 << 24
 
 // isCount reports whether so many may be asked for.
-func isCount[N int | int64](n N) bool { return n >= 0 && n <= maxCount }
+func isCount[N int | int64](n N) bool {
+	return n >= 0 && n <= maxCount
+}
 
 // admitNumbers refuses counts that make no sense.
 func admitNumbers(spec *JobSpec) error {
@@ -642,7 +647,8 @@ func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 	known := true
 	named := 0
 	for n := range s.PartitionNodes(p) {
-		cpus, known = cpus+n.Inventory.CPUs, known && n.Inventory.CPUs > 0
+		cpus = cpus + n.Inventory.CPUs
+		known = known && n.Inventory.CPUs > 0
 		if slices.Contains(spec.NodeList, n.Name) {
 			named++
 		}
@@ -717,7 +723,9 @@ func (s *JobSpec) perGPU(c *Config) {
 // HasGPUs reports whether GPUs are asked for.
 func (l *Layout) HasGPUs() bool {
 	for _, list := range [][]GRES{l.PerNode, l.PerJob, l.PerSocket, l.PerTask} {
-		if slices.ContainsFunc(list, func(g GRES) bool { return g.Name == "gpu" && g.Count > 0 }) {
+		if slices.ContainsFunc(list, func(g GRES) bool {
+			return g.Name == "gpu" && g.Count > 0
+		}) {
 			return true
 		}
 	}

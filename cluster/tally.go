@@ -120,7 +120,8 @@ func (t *tables) scopes(c counted) (out []scope) {
 
 // recount follows a change of a record.
 func (t *tables) recount(old, j *Job) {
-	was, is := t.counts(old), t.counts(j)
+	was := t.counts(old)
+	is := t.counts(j)
 	if was == is {
 		return
 	}

@@ -53,7 +53,9 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 }
 
 // moves reports whether nice values change the record's place.
-func (j *Job) moves() bool { return j.Held == NotHeld && j.Spec.Priority == nil }
+func (j *Job) moves() bool {
+	return j.Held == NotHeld && j.Spec.Priority == nil
+}
 
 // competes reports whether two jobs are of one user, partition, account and QOS.
 func (j *Job) competes(o *Job) bool {
@@ -67,12 +69,14 @@ func (t *tx) top(movers []*Job) {
 	least := movers[0].Priority
 	gain := 0
 	for _, j := range movers {
-		best, least = max(best, j.Priority), min(least, j.Priority)
+		best = max(best, j.Priority)
+		least = min(least, j.Priority)
 	}
 	var passed []*Job
 	for o := range t.Queue() {
 		if o.moves() && o.Priority >= least && o.competes(movers[0]) && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == o.ID }) {
-			best, passed = max(best, o.Priority), append(passed, o)
+			best = max(best, o.Priority)
+			passed = append(passed, o)
 		}
 	}
 	for i, j := range movers {
@@ -86,7 +90,8 @@ func (t *tx) top(movers []*Job) {
 }
 
 func (t *tx) nice(j *Job, d int) {
-	n, spec := *j, *j.Spec
+	n := *j
+	spec := *j.Spec
 	spec.Nice += d
 	n.Spec = &spec
 	t.rank(&n)

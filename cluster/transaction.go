@@ -82,7 +82,8 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	x := &Transaction{At: t.at, Actor: t.by.actor(), Where: where, Action: "Add " + kind}
 	switch {
 	case c.Delete:
-		x.Action, after = "Remove "+kind, nil
+		x.Action = "Remove " + kind
+		after = nil
 	case before != nil:
 		x.Action = "Modify " + kind
 	}

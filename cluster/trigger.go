@@ -468,7 +468,9 @@ func watchJob(t *tx, old, j *Job) {
 		return
 	}
 	if timesOut(old, j) {
-		meet(t, func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
+		meet(t, func(g *Trigger) bool {
+			return g.Job == j.ID && g.awaits(TriggerTime)
+		}, nil, TriggerTime)
 	}
 	if !endsNow(old, j) {
 		return
@@ -481,12 +483,16 @@ func watchJob(t *tx, old, j *Job) {
 	case j.ID == j.ArrayID: // a task of it
 		return
 	}
-	meet(t, func(g *Trigger) bool { return slices.Contains(over, g.Job) && g.awaits(TriggerFini) }, nil, TriggerFini)
+	meet(t, func(g *Trigger) bool {
+		return slices.Contains(over, g.Job) && g.awaits(TriggerFini)
+	}, nil, TriggerFini)
 }
 
 // dropTriggers takes away the triggers of a job that nobody knows any more.
 func dropTriggers(t *tx, id JobID) {
-	of := func(g *Trigger) bool { return g.Job == id && g.Due.IsZero() }
+	of := func(g *Trigger) bool {
+		return g.Job == id && g.Due.IsZero()
+	}
 	for g := range t.Triggers() {
 		if of(g) {
 			changeTriggers(t, func(g Trigger) (Trigger, bool) { return g, !of(&g) })

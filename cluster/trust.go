@@ -18,7 +18,9 @@ const (
 )
 
 // Valid reports whether the role is one of those above.
-func (r Role) Valid() bool { return r == RoleServer || r == RoleNode || r == RoleLogin }
+func (r Role) Valid() bool {
+	return r == RoleServer || r == RoleNode || r == RoleLogin
+}
 
 // Word is what people call a role: by the daemon that the machine runs.
 func (r Role) Word() string {
@@ -61,7 +63,9 @@ type Token struct {
 }
 
 // Alive reports whether the token lets somebody join at that time.
-func (k *Token) Alive(now time.Time) bool { return k.Uses > 0 && now.Before(k.Expires) }
+func (k *Token) Alive(now time.Time) bool {
+	return k.Uses > 0 && now.Before(k.Expires)
+}
 
 // Member is a machine that has joined.
 type Member struct {
@@ -139,7 +143,8 @@ func (c *TrustInit) apply(t *tx) (any, error) {
 	if t.ca != nil {
 		return nil, Errorf(Conflict, "", "the cluster has an authority already")
 	}
-	ca, m := c.CA, c.Member
+	ca := c.CA
+	m := c.Member
 	ca.GossipAt = t.at
 	m.Joined = t.at
 	t.putCA(&ca)

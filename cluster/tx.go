@@ -149,7 +149,9 @@ func (t *tables) replaceJob(old, j *Job) {
 	}
 }
 
-func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
+func (j *Job) holds() bool {
+	return j.Phase >= Starting && j.Phase <= Ending
+}
 
 func (t *tables) unindex(j *Job) {
 	switch {

@@ -96,7 +96,8 @@ func (c *UpdateJob) apply(t *tx) (any, error) {
 
 // change changes one job; waiting: some of the jobs wait.
 func (c *UpdateJob) change(t *tx, j *Job, waiting bool) error {
-	n, spec := *j, *j.Spec
+	n := *j
+	spec := *j.Spec
 	n.Spec = &spec
 	spec.Layout = spec.Layout.Clone()
 	p, err := c.whileRunning(t, j, &n)

@@ -69,7 +69,8 @@ func addAmounts(sum, more []Amount, f float64) []Amount {
 	for _, a := range more {
 		i := slices.IndexFunc(sum, func(b Amount) bool { return b.TRES == a.TRES })
 		if i < 0 {
-			i, sum = len(sum), append(sum, Amount{TRES: a.TRES})
+			i = len(sum)
+			sum = append(sum, Amount{TRES: a.TRES})
 		}
 		sum[i].N += float64(a.N * f)
 	}
