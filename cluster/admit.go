@@ -12,14 +12,16 @@ import (
 // Admit fills defaults and refuses what can never be accepted. The handler calls it for a quick
 // answer, Apply for the binding one.
 func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
-	if spec.UID != by.UID && !by.Operator() {
-		return spec, Errorf(Denied, ErrAccess, "user %d may not submit jobs for user %d", by.UID, spec.UID)
-	}
-	if s.JobCount() >= s.config.MaxJobCount {
-		return spec, Errorf(Unavailable, ErrQueueFull, "the cluster holds %d jobs, its MaxJobCount", s.JobCount())
-	}
-	if len(spec.Name) > MaxNameBytes || len(spec.Comment) > maxCommentBytes || len(spec.Depends.Terms) > maxDepends {
-		return spec, Errorf(Invalid, ErrTooBig, "job name, comment or dependency list is too long")
+	tooLong := len(spec.Name) > MaxNameBytes || len(spec.Comment) > maxCommentBytes
+	if err := firstError(
+		refuseIf(spec.UID != by.UID && !by.Operator(),
+			Denied, ErrAccess, "user %d may not submit jobs for user %d", by.UID, spec.UID),
+		refuseIf(s.JobCount() >= s.config.MaxJobCount,
+			Unavailable, ErrQueueFull, "the cluster holds %d jobs, its MaxJobCount", s.JobCount()),
+		refuseIf(tooLong || len(spec.Depends.Terms) > maxDepends,
+			Invalid, ErrTooBig, "job name, comment or dependency list is too long"),
+	); err != nil {
+		return spec, err
 	}
 	spec.Layout, spec.Depends = spec.Layout.Clone(), spec.Depends.asked()
 	if err := admitNumbers(&spec); err != nil {
@@ -209,15 +211,14 @@ func eachOf[T any](lists ...[]T) iter.Seq[T] {
 
 // admitTimes refuses time limits that make no sense.
 func admitTimes(spec *JobSpec) error {
-	if spec.Limit < 0 || spec.LimitMin < 0 {
-		return Errorf(Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit)
-	}
-	if spec.Limit > 0 && spec.LimitMin > spec.Limit {
-		return Errorf(Invalid, ErrTimeMin,
+	return firstError(
+		refuseIf(spec.Limit < 0 || spec.LimitMin < 0,
+			Invalid, ErrTimeLimit, "a time limit of %s is not positive", spec.Limit),
+		refuseIf(spec.Limit > 0 && spec.LimitMin > spec.Limit,
+			Invalid, ErrTimeMin,
 			"a least time limit of %s is above the time limit, %s: give --time-min less than --time",
-			spec.LimitMin, spec.Limit)
-	}
-	return nil
+			spec.LimitMin, spec.Limit),
+	)
 }
 
 // admitParts refuses parts of GPUs other than of one kind, by node, and without whole GPUs.
@@ -381,15 +382,14 @@ func (s *Snapshot) lacks(p *Partition, spec *JobSpec) error {
 			return nil
 		}
 	}
-	switch {
-	case cpus < asks.CPUs && known && cpus > 0 && !spec.Overcommit:
-		return Errorf(Invalid, ErrStepCPUs, "partition %s has %d CPUs, not %d", p.Name, cpus, asks.CPUs)
-	case named < len(spec.NodeList):
-		return Errorf(Invalid, ErrNodesOutside,
+	return firstError(
+		refuseIf(cpus < asks.CPUs && known && cpus > 0 && !spec.Overcommit,
+			Invalid, ErrStepCPUs, "partition %s has %d CPUs, not %d", p.Name, cpus, asks.CPUs),
+		refuseIf(named < len(spec.NodeList),
+			Invalid, ErrNodesOutside,
 			"partition %s has %d of the %d nodes that are named: see sinfo -p %s", p.Name, named,
-			len(spec.NodeList), p.Name)
-	}
-	return nil
+			len(spec.NodeList), p.Name),
+	)
 }
 
 // fits tells what of a partition's limits a job goes over that its QOS does not lift.
@@ -398,22 +398,22 @@ func (t *tables) fits(p *Partition, spec *JobSpec) error {
 	least, most := t.NodeBounds(p, spec)
 	tooMany := most > 0 && nodes > most
 	tooFew := nodes < least && (spec.MinNodes > 0 || spec.MaxNodes > 0)
-	switch why := p.Barred(spec); {
-	case spec.Limit > cmp.Or(p.MaxTime, Unlimited) && !t.lifted(spec):
-		return Errorf(Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s",
-			spec.Limit, p.Name, p.MaxTime)
-	case tooMany || tooFew:
-		return Errorf(Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name,
-			p.MinNodes, p.MaxNodes, nodes)
-	case p.MaxMem.MB > 0 && moreOfNode(spec.Mem, p.MaxMem):
-		return Errorf(Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name,
-			p.MaxMem.MB, spec.Mem.MB)
-	case strings.HasPrefix(string(why), "Job's account"):
-		return Errorf(Invalid, ErrAccount, "%s", why)
-	case why != NoReason:
-		return Errorf(Invalid, ErrQOS, "%s", why)
-	}
-	return nil
+	why := p.Barred(spec)
+	return firstError(
+		refuseIf(spec.Limit > cmp.Or(p.MaxTime, Unlimited) && !t.lifted(spec),
+			Invalid, ErrTimeLimit, "the time limit %s is above that of partition %s, %s",
+			spec.Limit, p.Name, p.MaxTime),
+		refuseIf(tooMany || tooFew,
+			Invalid, ErrNodeCount, "partition %s takes jobs of %d to %d nodes, not of %d", p.Name,
+			p.MinNodes, p.MaxNodes, nodes),
+		refuseIf(p.MaxMem.MB > 0 && moreOfNode(spec.Mem, p.MaxMem),
+			Invalid, ErrStepMem, "partition %s gives a job %d MB a node, not %d", p.Name,
+			p.MaxMem.MB, spec.Mem.MB),
+		refuseIf(strings.HasPrefix(string(why), "Job's account"),
+			Invalid, ErrAccount, "%s", why),
+		refuseIf(why != NoReason,
+			Invalid, ErrQOS, "%s", why),
+	)
 }
 
 // moreOfNode reports whether more memory of a node is asked for than another amount of a node is.

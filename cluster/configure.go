@@ -54,11 +54,13 @@ type Configure struct {
 func (*Configure) kind() string { return "configure" }
 
 func (c *Configure) apply(t *tx) (any, error) {
-	if !t.by.Operator() {
-		return nil, Errorf(Denied, ErrUser, "only operators may configure the cluster")
-	}
-	if c.Config == nil || c.Config.FirstJobID < 1 || c.Config.MaxJobID <= c.Config.FirstJobID {
-		return nil, Errorf(Invalid, "", "job numbers must begin above 0 and end above where they begin")
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may configure the cluster"),
+		refuseIf(c.Config == nil || c.Config.FirstJobID < 1 || c.Config.MaxJobID <= c.Config.FirstJobID,
+			Invalid, "", "job numbers must begin above 0 and end above where they begin"),
+	); err != nil {
+		return nil, err
 	}
 	if k := len(t.configs); c.Onto > 0 && k > 0 && t.configs[k-1].N != c.Onto {
 		last := t.configs[k-1]

@@ -62,13 +62,15 @@ func (*CrontabPut) kind() string { return "crontab_put" }
 
 func (c *CrontabPut) apply(t *tx) (any, error) {
 	enabled, _ := t.config.Cron()
-	switch {
-	case !enabled:
-		return nil, Errorf(Denied, ErrDisabled, "crontabs are not enabled: ScronParameters=enable in slurm.conf does")
-	case t.by.UID != c.UID && !t.by.Operator():
-		return nil, Errorf(Denied, ErrUser, "only an operator changes the crontab of another user")
-	case len(c.Text) > maxCrontab || len(c.Jobs) > maxCrontabJobs:
-		return nil, Errorf(Invalid, ErrTooBig, "a crontab has %d bytes and %d jobs at most", maxCrontab, maxCrontabJobs)
+	if err := firstError(
+		refuseIf(!enabled,
+			Denied, ErrDisabled, "crontabs are not enabled: ScronParameters=enable in slurm.conf does"),
+		refuseIf(t.by.UID != c.UID && !t.by.Operator(),
+			Denied, ErrUser, "only an operator changes the crontab of another user"),
+		refuseIf(len(c.Text) > maxCrontab || len(c.Jobs) > maxCrontabJobs,
+			Invalid, ErrTooBig, "a crontab has %d bytes and %d jobs at most", maxCrontab, maxCrontabJobs),
+	); err != nil {
+		return nil, err
 	}
 	old := t.Crontab(c.UID)
 	putCrontab(t, c.UID, nil)

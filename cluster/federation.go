@@ -200,11 +200,13 @@ func (p *PeerCluster) calls() bool {
 
 // checkMembers refuses a federation whose name or whose members' numbers can not be.
 func checkMembers(r *federation.Record) error {
-	switch {
-	case r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText:
-		return Errorf(Invalid, "", "%q can not be the name of a federation", r.Name)
-	case len(r.Members) > federation.MaxID:
-		return Errorf(Invalid, "", "a federation has %d clusters at most", federation.MaxID)
+	if err := firstError(
+		refuseIf(r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText,
+			Invalid, "", "%q can not be the name of a federation", r.Name),
+		refuseIf(len(r.Members) > federation.MaxID,
+			Invalid, "", "a federation has %d clusters at most", federation.MaxID),
+	); err != nil {
+		return err
 	}
 	seen := federation.Set(0)
 	for _, m := range r.Members {
@@ -543,15 +545,18 @@ func dropSibling(t *tx, c *Cancel, jobs []*Job, err error) (any, error) {
 		return nil, err
 	}
 	j := jobs[0]
-	switch {
-	case j.Fed == nil || !j.Fed.Part.IsOrigin():
+	if j.Fed == nil || !j.Fed.Part.IsOrigin() {
 		return nil, Errorf(Invalid, ErrUnsupported, "job %d is shared by no clusters: scancel ends it", j.ID)
-	case j.Phase != Pending || j.Fed.Part.Holder != 0:
-		return nil, Errorf(Conflict, ErrNotPending, "job %d has begun", j.ID)
-	case !j.Fed.Part.Viable.Has(c.Sibling):
-		return nil, Errorf(NotFound, ErrJobID, "job %d is not to run at cluster %d of the federation", j.ID, c.Sibling)
-	case j.Fed.Part.Viable.Without(c.Sibling) == 0:
-		return nil, Errorf(Conflict, "", "job %d is to run at that cluster alone: scancel ends it", j.ID)
+	}
+	if err := firstError(
+		refuseIf(j.Phase != Pending || j.Fed.Part.Holder != 0,
+			Conflict, ErrNotPending, "job %d has begun", j.ID),
+		refuseIf(!j.Fed.Part.Viable.Has(c.Sibling),
+			NotFound, ErrJobID, "job %d is not to run at cluster %d of the federation", j.ID, c.Sibling),
+		refuseIf(j.Fed.Part.Viable.Without(c.Sibling) == 0,
+			Conflict, "", "job %d is to run at that cluster alone: scancel ends it", j.ID),
+	); err != nil {
+		return nil, err
 	}
 	part := j.Fed.Part
 	part.Viable = part.Viable.Without(c.Sibling)

@@ -55,11 +55,13 @@ type SubmitHet struct {
 func (*SubmitHet) kind() string { return "submit_het" }
 
 func (c *SubmitHet) apply(t *tx) (any, error) {
-	if slices.Contains(c.Specs, nil) {
-		return nil, Errorf(Invalid, "", "nothing was submitted")
-	}
-	if len(c.Key) > maxKeyBytes {
-		return nil, Errorf(Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes)
+	if err := firstError(
+		refuseIf(slices.Contains(c.Specs, nil),
+			Invalid, "", "nothing was submitted"),
+		refuseIf(len(c.Key) > maxKeyBytes,
+			Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes),
+	); err != nil {
+		return nil, err
 	}
 	if len(c.Specs) > 0 {
 		if id, again := t.SubmittedAs(c.Specs[0].UID, c.Key); again {
@@ -102,13 +104,15 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 	for k, spec := range specs {
 		one := *spec
 		one.Layout = one.Layout.Clone()
-		switch {
-		case one.Array != nil:
-			return nil, Errorf(Invalid, ErrArray, "a heterogeneous job can not be an array")
-		case one.UID != specs[0].UID || one.Kind != specs[0].Kind:
-			return nil, Errorf(Invalid, "", "the components of a heterogeneous job are of one user and one kind")
-		case k > 0 && one.Script != "":
-			return nil, Errorf(Invalid, "", "only the first component of a heterogeneous job has a script")
+		if err := firstError(
+			refuseIf(one.Array != nil,
+				Invalid, ErrArray, "a heterogeneous job can not be an array"),
+			refuseIf(one.UID != specs[0].UID || one.Kind != specs[0].Kind,
+				Invalid, "", "the components of a heterogeneous job are of one user and one kind"),
+			refuseIf(k > 0 && one.Script != "",
+				Invalid, "", "only the first component of a heterogeneous job has a script"),
+		); err != nil {
+			return nil, err
 		}
 		one.Exclude = slices.Clone(one.Exclude)
 		for o, other := range specs {

@@ -232,12 +232,14 @@ func (*NodeSet) kind() string { return "node_set" }
 func (c *NodeSet) apply(t *tx) (any, error) {
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)
-		if !t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)) {
-			return nil, Errorf(Denied, ErrUser,
-				"only operators may change nodes, and root of a machine the node that it is")
-		}
-		if !ok {
-			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
+		if err := firstError(
+			refuseIf(!t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)),
+				Denied, ErrUser,
+				"only operators may change nodes, and root of a machine the node that it is"),
+			refuseIf(!ok,
+				NotFound, ErrNodeName, "node %s does not exist", name),
+		); err != nil {
+			return nil, err
 		}
 		n := *old
 		if err := c.change(t, &n); err != nil {

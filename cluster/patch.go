@@ -97,15 +97,14 @@ func (p *Patch) setLimit(t *tx, n *Job) error {
 
 // checkEnd refuses to have a job end at a moment.
 func checkEnd(t *tx, n *Job, end time.Time) error {
-	if n.Started.IsZero() {
-		return Errorf(Conflict, ErrNotRunning,
-			"job %d has not begun, so its end can not be set: set its time limit", n.ID)
-	}
-	if end.Before(t.at.Add(-time.Minute)) {
-		return Errorf(Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID,
-			end.Format(time.DateTime))
-	}
-	return nil
+	return firstError(
+		refuseIf(n.Started.IsZero(),
+			Conflict, ErrNotRunning,
+			"job %d has not begun, so its end can not be set: set its time limit", n.ID),
+		refuseIf(end.Before(t.at.Add(-time.Minute)),
+			Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID,
+			end.Format(time.DateTime)),
+	)
 }
 
 // checkLimit refuses a job a time limit.
@@ -149,13 +148,12 @@ func (p *Patch) setNice(t *tx, n *Job) error {
 }
 
 func (p *Patch) checkCounts(_ *tx, n *Job) error {
-	if p.MinNodes != nil && *p.MinNodes == 0 {
-		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least", n.ID)
-	}
-	if p.Tasks != nil && *p.Tasks == 0 {
-		return Errorf(Invalid, ErrTaskCount, "job %d needs a task at least", n.ID)
-	}
-	return nil
+	return firstError(
+		refuseIf(p.MinNodes != nil && *p.MinNodes == 0,
+			Invalid, ErrNodeCount, "job %d needs a node at least", n.ID),
+		refuseIf(p.Tasks != nil && *p.Tasks == 0,
+			Invalid, ErrTaskCount, "job %d needs a task at least", n.ID),
+	)
 }
 
 // setPriority sets it as it is; 0 is a hold, as in Slurm.
@@ -201,11 +199,13 @@ func (p *Patch) setDependency(_ *tx, n *Job) error {
 	own := func(d Depend) bool {
 		return d.Job != 0 && isOwnID(n, d.Job)
 	}
-	if slices.ContainsFunc(p.Depends.Terms, own) {
-		return Errorf(Invalid, ErrDependency, "job %d can not wait for itself", n.ID)
-	}
-	if n.Spec.Depends.expands() || p.Depends.expands() {
-		return Errorf(Invalid, ErrDependency, "which job is expanded is said when job %d is submitted", n.ID)
+	if err := firstError(
+		refuseIf(slices.ContainsFunc(p.Depends.Terms, own),
+			Invalid, ErrDependency, "job %d can not wait for itself", n.ID),
+		refuseIf(n.Spec.Depends.expands() || p.Depends.expands(),
+			Invalid, ErrDependency, "which job is expanded is said when job %d is submitted", n.ID),
+	); err != nil {
+		return err
 	}
 	n.Spec.Depends = p.Depends.asked()
 	n.Depends = n.Spec.Depends

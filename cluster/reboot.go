@@ -44,13 +44,15 @@ type NodeReboot struct {
 func (*NodeReboot) kind() string { return "node_reboot" }
 
 func (c *NodeReboot) apply(t *tx) (any, error) {
-	switch {
-	case !t.by.Operator():
-		return nil, Errorf(Denied, ErrUser, "only operators may reboot nodes")
-	case !c.Cancel && t.config.RebootProgram == "":
-		return nil, Errorf(Conflict, "", "RebootProgram isn't defined: no program restarts a node's machine")
-	case c.Next != "" && c.Next != NodeResume && c.Next != NodeSetDown:
-		return nil, Errorf(Invalid, ErrNodeState, "after a reboot a node is resumed or down, not %q", c.Next)
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may reboot nodes"),
+		refuseIf(!c.Cancel && t.config.RebootProgram == "",
+			Conflict, "", "RebootProgram isn't defined: no program restarts a node's machine"),
+		refuseIf(c.Next != "" && c.Next != NodeResume && c.Next != NodeSetDown,
+			Invalid, ErrNodeState, "after a reboot a node is resumed or down, not %q", c.Next),
+	); err != nil {
+		return nil, err
 	}
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)

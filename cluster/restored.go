@@ -280,29 +280,31 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 
 // checkAdopted refuses a job that can not run on as a node knows it.
 func checkAdopted(t *tx, j *Job, node NodeName) error {
-	switch {
-	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:
+	if j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 		return Errorf(Invalid, "", "the node does not know what it was given")
-	case !begunAndGoesOn(j):
-		return Errorf(Conflict, "", "it was ending")
-	case j.Het != nil:
-		return Errorf(Conflict, "", "it is a part of a heterogeneous job")
-	case !slices.Contains(j.AllocNodes(), node):
-		return Errorf(Denied, ErrAccess, "node %s tells of it and is not on it", node)
-	case j.Started.Before(j.Submitted) || j.Started.After(t.at):
-		return Errorf(Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339))
 	}
-	return nil
+	return firstError(
+		refuseIf(!begunAndGoesOn(j),
+			Conflict, "", "it was ending"),
+		refuseIf(j.Het != nil,
+			Conflict, "", "it is a part of a heterogeneous job"),
+		refuseIf(!slices.Contains(j.AllocNodes(), node),
+			Denied, ErrAccess, "node %s tells of it and is not on it", node),
+		refuseIf(j.Started.Before(j.Submitted) || j.Started.After(t.at),
+			Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339)),
+	)
 }
 
 // hearsay refuses a job that is known by a node's word alone, where more than the node itself would hang on that.
 func (t *tx) hearsay(j *Job, teller NodeName) error {
-	if !t.Hearsay(j) {
-		return Errorf(Denied, ErrAccess,
-			"the file does not know it, and it was not submitted between the save and the restore")
-	}
-	if j.Spec.UID == 0 || j.Spec.GID == 0 {
-		return Errorf(Denied, ErrAccess, "it is root's, and only node %s says so", teller)
+	if err := firstError(
+		refuseIf(!t.Hearsay(j),
+			Denied, ErrAccess,
+			"the file does not know it, and it was not submitted between the save and the restore"),
+		refuseIf(j.Spec.UID == 0 || j.Spec.GID == 0,
+			Denied, ErrAccess, "it is root's, and only node %s says so", teller),
+	); err != nil {
+		return err
 	}
 	own, _ := t.nodes.Get(teller)
 	for _, name := range j.AllocNodes() {

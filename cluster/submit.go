@@ -87,11 +87,13 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if c.Spec == nil {
 		return nil, Errorf(Invalid, "", "nothing was submitted")
 	}
-	if c.Spec.Cron != nil {
-		return nil, Errorf(Invalid, "", "jobs that run again and again are submitted by scrontab")
-	}
-	if len(c.Key) > maxKeyBytes {
-		return nil, Errorf(Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes)
+	if err := firstError(
+		refuseIf(c.Spec.Cron != nil,
+			Invalid, "", "jobs that run again and again are submitted by scrontab"),
+		refuseIf(len(c.Key) > maxKeyBytes,
+			Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes),
+	); err != nil {
+		return nil, err
 	}
 	if id, again := t.SubmittedAs(c.Spec.UID, c.Key); again {
 		return id, nil

@@ -26,11 +26,13 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 			return nil, err
 		}
 		for _, j := range jobs {
-			switch {
-			case j.Phase != Pending:
-				return nil, Errorf(Conflict, ErrNotPending, "job %d is not pending", j.ID)
-			case j.Held != NotHeld:
-				return nil, Errorf(Conflict, ErrNotHeld, "job %d is held; release it first", j.ID)
+			if err := firstError(
+				refuseIf(j.Phase != Pending,
+					Conflict, ErrNotPending, "job %d is not pending", j.ID),
+				refuseIf(j.Held != NotHeld,
+					Conflict, ErrNotHeld, "job %d is held; release it first", j.ID),
+			); err != nil {
+				return nil, err
 			}
 			if j.moves() && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == j.ID }) {
 				movers = append(movers, j)

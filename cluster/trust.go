@@ -137,11 +137,13 @@ type TrustInit struct {
 func (*TrustInit) kind() string { return "trust_init" }
 
 func (c *TrustInit) apply(t *tx) (any, error) {
-	if !t.by.System {
-		return nil, Errorf(Denied, ErrAccess, "only a server makes the cluster's authority")
-	}
-	if t.ca != nil {
-		return nil, Errorf(Conflict, "", "the cluster has an authority already")
+	if err := firstError(
+		refuseIf(!t.by.System,
+			Denied, ErrAccess, "only a server makes the cluster's authority"),
+		refuseIf(t.ca != nil,
+			Conflict, "", "the cluster has an authority already"),
+	); err != nil {
+		return nil, err
 	}
 	ca := c.CA
 	m := c.Member
@@ -170,15 +172,17 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess, "only an operator may make join tokens")
 	}
 	k := c.Token
-	switch {
-	case k.ID == "" || !isHash(k.Verifier):
-		return nil, Errorf(Invalid, "", "token %q has no id or verifier", k.ID)
-	case !k.Role.Valid():
-		return nil, Errorf(Invalid, "", "%q is no role of a member: want server, client or login", k.Role)
-	case k.Uses < 1:
-		return nil, Errorf(Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses)
-	case !k.Expires.After(t.at):
-		return nil, Errorf(Invalid, "", "the token would expire at %s, which is over", k.Expires.Format(time.DateTime))
+	if err := firstError(
+		refuseIf(k.ID == "" || !isHash(k.Verifier),
+			Invalid, "", "token %q has no id or verifier", k.ID),
+		refuseIf(!k.Role.Valid(),
+			Invalid, "", "%q is no role of a member: want server, client or login", k.Role),
+		refuseIf(k.Uses < 1,
+			Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses),
+		refuseIf(!k.Expires.After(t.at),
+			Invalid, "", "the token would expire at %s, which is over", k.Expires.Format(time.DateTime)),
+	); err != nil {
+		return nil, err
 	}
 	if _, twice := t.tokens.Get(k.ID); twice {
 		return nil, Errorf(Conflict, "", "there is a token %s already", k.ID)
