@@ -102,7 +102,9 @@ func (l Limits) Named(name string) iter.Seq[Limit] {
 
 // With is the limits with one changed; a negative number takes it away.
 func (l Limits) With(x Limit) Limits {
-	out := slices.DeleteFunc(slices.Clone(l), func(o Limit) bool { return o.Name == x.Name && o.TRES == x.TRES })
+	out := slices.DeleteFunc(slices.Clone(l), func(o Limit) bool {
+		return o.Name == x.Name && o.TRES == x.TRES
+	})
 	if x.Max >= 0 {
 		out = append(out, x)
 	}

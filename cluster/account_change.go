@@ -84,7 +84,8 @@ func (c *Change) ownDefault(t *tx) bool {
 	if !there || !old.sameBut(c.User) {
 		return false
 	}
-	account, key := c.User.DefaultAccount, c.User.DefaultWCKey
+	account := c.User.DefaultAccount
+	key := c.User.DefaultWCKey
 	_, in := t.AssocOf(account, c.User.Name, "")
 	return in && (key == old.DefaultWCKey || c.User.HasWCKey(key))
 }
@@ -262,9 +263,11 @@ func (c *Change) changeQOS(t *tx) error {
 		}
 	}
 	if had {
-		q.ID, q.Spent = old.ID, old.Spent
+		q.ID = old.ID
+		q.Spent = old.Spent
 	} else {
-		q.ID, q.Spent = 1, Spent{}
+		q.ID = 1
+		q.Spent = Spent{}
 		for o := range t.QOSes() {
 			q.ID = max(q.ID, o.ID+1)
 		}
@@ -292,7 +295,9 @@ func (c *Change) assoc(t *tx) error {
 	}
 	if had {
 		old, _ := t.assocs.Get(*id)
-		a.ID, a.Spent, a.FairShare = old.ID, old.Spent, old.FairShare
+		a.ID = old.ID
+		a.Spent = old.Spent
+		a.FairShare = old.FairShare
 		if a.Parent != old.Parent {
 			return t.moveAssoc(old, &a)
 		}
@@ -302,7 +307,9 @@ func (c *Change) assoc(t *tx) error {
 			a.Spent = Spent{}
 		}
 	} else {
-		a.ID, a.Spent, a.FairShare = t.nextAssoc(), Spent{}, 0
+		a.ID = t.nextAssoc()
+		a.Spent = Spent{}
+		a.FairShare = 0
 	}
 	t.putAssoc(&a)
 	return nil

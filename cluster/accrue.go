@@ -28,7 +28,9 @@ func (t *tables) accrueBounds(j *Job) []limitBound {
 	if len(j.Spec.Partitions) > 0 {
 		k.part = j.Spec.Partitions[0]
 	}
-	g, levels, rows := &Gate{}, t.levels(k), accrueTable()
+	g := &Gate{}
+	levels := t.levels(k)
+	rows := accrueTable()
 	if !slices.ContainsFunc(levels, func(l level) bool { return l.limits.accrue() }) {
 		return nil
 	}

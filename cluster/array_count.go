@@ -70,7 +70,8 @@ func (t *tables) countTask(j *Job, d int) {
 // note remembers how tasks ended.
 func (c *arrayCount) note(j *Job) {
 	tasks := j.tasks()
-	here, other := &c.ok, &c.failed
+	here := &c.ok
+	other := &c.failed
 	if j.Outcome != Completed {
 		here, other = other, here
 	}
@@ -104,7 +105,8 @@ func (t *tx) purge(j *Job) {
 		if c.gone != nil {
 			g = *c.gone
 		}
-		g.Begun, g.Unwell = g.Begun || j.Attempt > 0, g.Unwell || !j.Outcome.well()
+		g.Begun = g.Begun || j.Attempt > 0
+		g.Unwell = g.Unwell || !j.Outcome.well()
 		g.Sum.add(j)
 		c.gone = &g
 		t.arrays.Set(j.ArrayID, c)
@@ -115,7 +117,9 @@ func (t *tx) purge(j *Job) {
 func sumFrom(j *Job) ArraySum { return ArraySum{Outcome: j.Outcome, MinExit: j.Exit.Code} }
 
 // well reports whether users are told of an end, and not of a failure.
-func (o Outcome) well() bool { return o == Completed || o == Cancelled }
+func (o Outcome) well() bool {
+	return o == Completed || o == Cancelled
+}
 
 // add takes a task into the sum.
 func (s *ArraySum) add(j *Job) {
@@ -134,7 +138,8 @@ func (t *tables) Gone(array JobID) *GoneTasks {
 		return nil
 	}
 	g := *c.gone
-	g.OK, g.Failed = c.ok, c.failed
+	g.OK = c.ok
+	g.Failed = c.failed
 	return &g
 }
 
@@ -158,7 +163,8 @@ func (c arrayCount) judge(kind DependType) termState {
 
 // judgeTask tells where a term on the end of one task stands; unknown ones count as met, as in Slurm.
 func (c arrayCount) judgeTask(kind DependType, task int) termState {
-	ok, failed := c.ok.Has(task), c.failed.Has(task)
+	ok := c.ok.Has(task)
+	failed := c.failed.Has(task)
 	switch {
 	case !ok && !failed && c.all.Has(task):
 		return unmet

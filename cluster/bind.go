@@ -25,7 +25,8 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	switch mode {
 	case "none", "no", "off": // to nothing within the step's CPUs
 	case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
-		b.Kind, b.Text = mode, strings.Join(list, ",")
+		b.Kind = mode
+		b.Text = strings.Join(list, ",")
 		for k := range sh.Tasks {
 			set := listed(mode, list, k)
 			if strings.HasSuffix(mode, "ldom") {
@@ -39,7 +40,8 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 			b.Masks = append(b.Masks, nth(sh.CPUs, k, per))
 		}
 	case "rank_ldom":
-		b.Kind, b.Masks = mode, bySocket(sh, inv)
+		b.Kind = mode
+		b.Masks = bySocket(sh, inv)
 	case "sockets", "socket", "ldoms", "ldom":
 		b.Masks = bySocket(sh, inv)
 	case "cores", "core", "threads", "thread", "one_thread", "one-thread":
@@ -107,7 +109,8 @@ func bindMode(text string) (mode string, list []string, verbose bool) {
 			verbose = true
 		case "", "q", "quiet", "sort", "nosort", "p", "prefer":
 		default:
-			mode, list = name, repeatList(rest)
+			mode = name
+			list = repeatList(rest)
 		}
 	}
 	for k := range list {
@@ -233,7 +236,8 @@ func inARow(sh Share, per int) (out []IDSet) {
 
 // scattered takes each CPU of a task from the next socket that has one left.
 func scattered(sh Share, inv *Inventory, per int) (out []IDSet) {
-	left, sockets := socketParts(sh.CPUs, inv), max(inv.Sockets, 1)
+	left := socketParts(sh.CPUs, inv)
+	sockets := max(inv.Sockets, 1)
 	next := 0
 	for range sh.Tasks {
 		var got IDSet
@@ -277,8 +281,10 @@ func socketParts(cpus IDSet, inv *Inventory) []IDSet {
 
 // socketsInTurn gives each task CPUs of one socket, of the next one for the next task.
 func socketsInTurn(s *StepSpec, sh Share, inv *Inventory, per int) (out []IDSet) {
-	size, left := socketSize(inv), sh.CPUs
-	next, plane := 0, 0
+	size := socketSize(inv)
+	left := sh.CPUs
+	next := 0
+	plane := 0
 	if dist(s) == "plane" {
 		plane = s.PlaneSize
 	}
@@ -335,7 +341,8 @@ func BindMem(text string) MemBinding {
 	mode, list, verbose := bindMode(text)
 	b := MemBinding{Mode: mode, Verbose: verbose, Text: strings.Join(list, ",")}
 	for _, w := range strings.Split(strings.ToLower(text), ",") {
-		b.Prefer, b.Sort = b.Prefer || w == "p" || w == "prefer", b.Sort || w == "sort"
+		b.Prefer = b.Prefer || w == "p" || w == "prefer"
+		b.Sort = b.Sort || w == "sort"
 	}
 	return b
 }

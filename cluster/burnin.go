@@ -66,12 +66,14 @@ func (*BurninDone) kind() string { return "burnin_done" }
 
 func (c *BurninDone) apply(t *tx) (any, error) {
 	old, ok := t.nodes.Get(c.Node)
-	if !t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)) {
-		return nil, Errorf(Denied, ErrUser,
-			"only operators may tell of tests, and root of a machine of those of the node that it is")
-	}
-	if !ok {
-		return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", c.Node)
+	if err := firstError(
+		refuseIf(!t.by.Operator() && !(ok && t.by.NodeRoot && old.Owner == string(t.by.Node)),
+			Denied, ErrUser,
+			"only operators may tell of tests, and root of a machine of those of the node that it is"),
+		refuseIf(!ok,
+			NotFound, ErrNodeName, "node %s does not exist", c.Node),
+	); err != nil {
+		return nil, err
 	}
 	if err := c.check(t); err != nil {
 		return nil, err
@@ -79,11 +81,14 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 	n := *old
 	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()), func(f Fault) bool {
 		return f.Cause == burninCause && slices.ContainsFunc(c.Parts,
-			func(p TestedPart) bool { return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested })
+			func(p TestedPart) bool {
+				return p.ID == f.Part && p.Tests[0].Verdict != BurninUntested
+			})
 	})
 	for _, p := range c.Parts {
 		test := p.Tests[0]
-		test.At, test.Node = t.at, c.Node
+		test.At = t.at
+		test.Node = c.Node
 		p.Tests = append([]PartTest{test}, pastTests(t, p.ID, &test)...)
 		t.putTested(p.ID, &p)
 		if test.Verdict == BurninFailed {
@@ -118,18 +123,21 @@ func (c *BurninDone) check(t *tx) error {
 	}
 	for i := range c.Parts {
 		p := &c.Parts[i]
-		switch {
-		case p.ID == "" || len(p.ID) > maxBurninText || len(p.Tests) != 1:
+		if p.ID == "" || len(p.ID) > maxBurninText || len(p.Tests) != 1 {
 			return Errorf(Invalid, "", "part %d (%q) of the test of node %s: want an id and one test", i, p.ID, c.Node)
-		case slices.ContainsFunc(c.Parts[:i], func(o TestedPart) bool { return o.ID == p.ID }):
-			return Errorf(Invalid, "", "part %s of the test of node %s is there twice", p.ID, c.Node)
-		case len(p.Tests[0].Text) > maxBurninText || len(p.Tests[0].Figures) > maxBurninFigure:
-			return Errorf(Invalid, ErrTooBig,
+		}
+		if err := firstError(
+			refuseIf(slices.ContainsFunc(c.Parts[:i], func(o TestedPart) bool { return o.ID == p.ID }),
+				Invalid, "", "part %s of the test of node %s is there twice", p.ID, c.Node),
+			refuseIf(len(p.Tests[0].Text) > maxBurninText || len(p.Tests[0].Figures) > maxBurninFigure,
+				Invalid, ErrTooBig,
 				"part %s of the test of node %s: want at most %d bytes of text and %d figures", p.ID,
-				c.Node, maxBurninText, maxBurninFigure)
-		case !slices.Contains([]BurninVerdict{BurninPassed, BurninFailed, BurninUntested}, p.Tests[0].Verdict):
-			return Errorf(Invalid, "", "part %s of the test of node %s: the verdict %q is not known", p.ID,
-				c.Node, p.Tests[0].Verdict)
+				c.Node, maxBurninText, maxBurninFigure),
+			refuseIf(!slices.Contains([]BurninVerdict{BurninPassed, BurninFailed, BurninUntested}, p.Tests[0].Verdict),
+				Invalid, "", "part %s of the test of node %s: the verdict %q is not known", p.ID,
+				c.Node, p.Tests[0].Verdict),
+		); err != nil {
+			return err
 		}
 	}
 	return nil

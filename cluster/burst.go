@@ -113,7 +113,9 @@ func burstAgain(n *Job) *Burst {
 		return nil
 	}
 	b := *n.Burst
-	b.Out, b.Env, b.Hurry = false, nil, false
+	b.Out = false
+	b.Env = nil
+	b.Hurry = false
 	if b.State == BurstComplete {
 		b = Burst{State: BurstPending}
 	}
@@ -160,7 +162,9 @@ func BurstOpen(j *Job) bool {
 }
 
 // StagesOut reports whether a job is over, but for what it leaves behind.
-func StagesOut(j *Job) bool { return j.Phase == Ended && j.Burst != nil && j.Burst.Out }
+func StagesOut(j *Job) bool {
+	return j.Phase == Ended && j.Burst != nil && j.Burst.Out
+}
 
 // stagesFor reports whether a term of j waits for a parent that is over to have staged out.
 func stagesFor(j *Job, d Depend, p *Job) bool {
@@ -189,8 +193,12 @@ func stageIn(t *tx, j *Job) {
 	for _, one := range list {
 		n := *one
 		b := Burst{State: BurstPending, Made: t.at}
-		n.Burst, n.Wait, n.WaitNote = &b, WaitStageIn, ""
-		n.PlannedStart, n.PlannedNodes, n.LastEval = time.Time{}, nil, t.at
+		n.Burst = &b
+		n.Wait = WaitStageIn
+		n.WaitNote = ""
+		n.PlannedStart = time.Time{}
+		n.PlannedNodes = nil
+		n.LastEval = t.at
 		callBurst(t, &n, CallSetup)
 		t.putJob(&n)
 	}
@@ -290,7 +298,8 @@ func burstDone(t *tx, h *Hook, end HookEnd) {
 	if !ok || j.Burst == nil || j.Burst.Hook != h.ID {
 		return
 	}
-	n, b := *j, *j.Burst
+	n := *j
+	b := *j.Burst
 	b.Hook, n.Burst = 0, &b
 	i := slices.IndexFunc(burstSteps[:], func(s burstStep) bool { return s.call == h.Burst })
 	if i < 0 {
@@ -335,7 +344,8 @@ func putStaged(t *tx, old, n *Job) {
 // tornDown is the end of a buffer. A job that is in the queue again gets another one.
 func tornDown(n *Job, b *Burst) {
 	if b.State, b.Out, b.Fails, b.Env = BurstComplete, false, 0, nil; n.Phase != Ended {
-		b.State, b.Made = BurstPending, time.Time{}
+		b.State = BurstPending
+		b.Made = time.Time{}
 	}
 }
 
@@ -368,7 +378,9 @@ func burstFailed(t *tx, n *Job, b *Burst, call BurstCall, why string) {
 }
 
 // tears reports whether what could not be staged is torn down at once.
-func (c *BurstConfig) tears() bool { return c != nil && c.TearFailed }
+func (c *BurstConfig) tears() bool {
+	return c != nil && c.TearFailed
+}
 
 // preRunFailed takes a job's start back: it is held, and what it had is torn down.
 func preRunFailed(t *tx, n *Job, b *Burst) {
@@ -379,7 +391,8 @@ func preRunFailed(t *tx, n *Job, b *Burst) {
 	n.blamed(Blame{Text: b.Why})
 	b.Why = PreRunError
 	if n.RequeueAfter = n.Spec.Kind == Batch; n.RequeueAfter {
-		n.RequeueHold, n.Held = true, HeldAdmin
+		n.RequeueHold = true
+		n.Held = HeldAdmin
 	}
 	n.Prelude = &Prelude{} // no node has heard of it
 	t.end(n, Cancelled, EndLaunchFailure)

@@ -61,7 +61,8 @@ func (n *Node) hosts(old *Node) bool {
 	if n.standing() != old.standing() {
 		return false
 	}
-	a, b := &n.Inventory, &old.Inventory
+	a := &n.Inventory
+	b := &old.Inventory
 	if !a.SpecCPUs.Equal(b.SpecCPUs) || !sameList(a.GPUs, b.GPUs) {
 		return false
 	}

@@ -184,9 +184,11 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 	if len(spec.Partitions) > 0 {
 		p, _ = s.Partition(spec.Partitions[0])
 	}
-	most, whose := s.config.MaxMem, "the cluster"
+	most := s.config.MaxMem
+	whose := "the cluster"
 	if p != nil && p.MaxMem.MB > 0 {
-		most, whose = p.MaxMem, "partition "+p.Name
+		most = p.MaxMem
+		whose = "partition " + p.Name
 	}
 	if most.MB == 0 || spec.Mem.MB == 0 {
 		return nil
@@ -203,14 +205,15 @@ func LimitMemory(s *Snapshot, spec *JobSpec) error {
 // within refuses a job that asks for more memory of a node than it gets.
 func (s *JobSpec) within(most MemMB, whose string) error {
 	task := max(s.CPUsPerTask, 1)
-	switch m := s.Mem; {
-	case m.Per == MemPerNode && m.MB > most:
-		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most, m.MB)
-	case m.Per == MemPerCPU && m.MB*MemMB(task) > most: // one task is on some node
-		return Errorf(Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), "+
-			"which is too little for a task of %d CPUs with %d MB each", whose, most, task, m.MB)
-	}
-	return nil
+	m := s.Mem
+	return firstError(
+		refuseIf(m.Per == MemPerNode && m.MB > most,
+			Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), not %d", whose, most, m.MB),
+		// One task is on some node.
+		refuseIf(m.Per == MemPerCPU && m.MB*MemMB(task) > most,
+			Invalid, ErrStepMem, "%s gives a job %d MB a node (MaxMemPerNode), "+
+				"which is too little for a task of %d CPUs with %d MB each", whose, most, task, m.MB),
+	)
 }
 
 // takeCPUs has a job take so many CPUs that none comes with more memory than it may.

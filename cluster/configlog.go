@@ -55,9 +55,11 @@ func (t *tables) ConfigHistory() []ConfigChange { return t.configs }
 func (t *tables) ConfigAt(n int) (*Config, error) {
 	last := len(t.configs) - 1
 	if last < 0 || n > t.configs[last].N || n < t.configs[0].N-1 {
-		from, to := 0, -1
+		from := 0
+		to := -1
 		if last >= 0 {
-			from, to = t.configs[0].N-1, t.configs[last].N
+			from = t.configs[0].N - 1
+			to = t.configs[last].N
 		}
 		if to < 0 {
 			return nil, Errorf(NotFound, "", "no change of the configuration is remembered")
@@ -111,7 +113,8 @@ func (t *tx) noteConfig(how, otherwise string, old *Config) error {
 	for i := len(list) - 1; i >= 0; i-- {
 		if total += list[i].size(); len(list)-i > maxConfigChanges || total > maxConfigHistory {
 			if list = list[i+1:]; len(list) == 0 { // too much for itself: that there was a change is known all the same
-				c.Was, list = nil, []ConfigChange{c}
+				c.Was = nil
+				list = []ConfigChange{c}
 			}
 			break
 		}

@@ -51,7 +51,9 @@ func ContainerName(name string) bool {
 }
 
 // ContainerSpace reports whether a container may have a namespace of that kind for itself.
-func ContainerSpace(kind string) bool { return kind == "net" || kind == "ipc" || kind == "uts" }
+func ContainerSpace(kind string) bool {
+	return kind == "net" || kind == "ipc" || kind == "uts"
+}
 
 // ContainerMount is something of the node that is seen in a container.
 type ContainerMount struct {

@@ -86,7 +86,8 @@ func (t *tx) split(id JobID, tasks IDSet) (out []*Job) {
 	}
 	for task := range tasks.All() {
 		one := *rest
-		one.Task, one.Tasks = task, IDSet{}
+		one.Task = task
+		one.Tasks = IDSet{}
 		if task != tasks.Max() || !left.Tasks.Empty() {
 			one.ID = t.allotID()
 			for _, h := range []BlobHash{one.Spec.Script, one.Spec.Env} {
@@ -121,7 +122,9 @@ func (c *Cancel) apply(t *tx) (any, error) {
 	if err != nil || c.Sibling != 0 {
 		return dropSibling(t, c, jobs, err)
 	}
-	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool { return c.Sig == 0 && c.Step == nil && j.Phase <= Starting })
+	whole := onlyWhole(jobs, c.Ref, func(j *Job) bool {
+		return c.Sig == 0 && c.Step == nil && j.Phase <= Starting
+	})
 	if err := cmp.Or(whole, unconfirmed(t, c, jobs[0])); err != nil {
 		return nil, err
 	}
@@ -177,7 +180,8 @@ func cancelOne(t *tx, n *Job) {
 		return
 	}
 	t.end(n, Cancelled, n.Wait)
-	n.CancelledBy, n.RequeueAfter = &uid, false
+	n.CancelledBy = &uid
+	n.RequeueAfter = false
 }
 
 // having lists those of the jobs that have a step of this number.
@@ -250,7 +254,8 @@ func (t *tx) ended(n *Job) {
 func (t *tx) endSteps(n *Job) {
 	for _, s := range slices.Collect(t.Steps(n.ID)) {
 		c := *s
-		c.Ended, c.Outcome = later(n.Ended, c.Started), Cancelled
+		c.Ended = later(n.Ended, c.Started)
+		c.Outcome = Cancelled
 		t.events = append(t.events, Event{Step: &c})
 		t.deleteStep(s)
 	}
@@ -273,13 +278,16 @@ func (c *Finish) apply(t *tx) (any, error) {
 	if !n.holds() || n.Phase == Ending {
 		return nil, Errorf(Conflict, ErrFinished, "job %d is over", n.ID)
 	}
-	how, why := Completed, NoReason
+	how := Completed
+	why := NoReason
 	switch c.Exit {
 	case ExitStatus{}:
 	case OOMExit:
-		how, why = OutOfMemory, EndOutOfMemory
+		how = OutOfMemory
+		why = EndOutOfMemory
 	default:
-		how, why = Failed, EndNonZeroExit
+		how = Failed
+		why = EndNonZeroExit
 	}
 	n.Exit = c.Exit
 	t.end(&n, how, why)
@@ -328,7 +336,8 @@ func (c *HoldJobs) apply(t *tx) (any, error) {
 				n.Eligible = t.at
 			}
 			releaseBurst(t, &n)
-			n.Wait, n.Avoid = t.waitOf(&n), nil
+			n.Wait = t.waitOf(&n)
+			n.Avoid = nil
 			t.accrue(&n)
 		}
 		t.putJob(&n)
@@ -368,7 +377,9 @@ func (c *Requeue) apply(t *tx) (any, error) {
 			return nil, Errorf(Denied, ErrDisabled, "job %d was submitted with --no-requeue", j.ID)
 		}
 		n := *j
-		n.RequeueAfter, n.RequeueHold, n.SpecialExit = true, c.Hold, c.SpecialExit
+		n.RequeueAfter = true
+		n.RequeueHold = c.Hold
+		n.SpecialExit = c.SpecialExit
 		if n.Phase == Ended {
 			t.requeued(&n)
 		} else {
@@ -401,9 +412,13 @@ func (c *Requeue) waiting(t *tx, j *Job, jobs []*Job) error {
 
 // requeued brings a job whose attempt is over back to Pending. History has the old attempt.
 func (t *tx) requeued(n *Job) {
-	hold, special, held, key := n.RequeueHold, n.SpecialExit, n.Held, n.Key
+	hold := n.RequeueHold
+	special := n.SpecialExit
+	held := n.Held
+	key := n.Key
 	if t.level < LevelReconcile {
-		held, key = NotHeld, ""
+		held = NotHeld
+		key = ""
 	}
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
@@ -412,7 +427,8 @@ func (t *tx) requeued(n *Job) {
 	heldWhy := WaitRequeueHeld
 	var avoid []Avoided
 	if n.EndReason == EndLaunchFailure {
-		heldWhy, avoid = WaitLaunchFailedHeld, n.Avoid
+		heldWhy = WaitLaunchFailedHeld
+		avoid = n.Avoid
 	}
 	restarts := n.Restarts + 1
 	if recurs(n) {
@@ -433,14 +449,18 @@ func (t *tx) requeued(n *Job) {
 	t.evaluate(n)
 	t.rank(n)
 	if delay > 0 {
-		n.Eligible, n.Wait = later(n.Eligible, t.at.Add(delay)), WaitBegin
+		n.Eligible = later(n.Eligible, t.at.Add(delay))
+		n.Wait = WaitBegin
 	}
 	switch {
 	case hold:
-		n.Held, n.Wait, n.SpecialExit = max(HeldUser, held), heldWhy, special
+		n.Held = max(HeldUser, held)
+		n.Wait = heldWhy
+		n.SpecialExit = special
 		n.Priority = 0
 	case held != NotHeld: // while it ran
-		n.Held, n.Wait = held, WaitHeldUser
+		n.Held = held
+		n.Wait = WaitHeldUser
 		if held == HeldAdmin {
 			n.Wait = WaitHeldAdmin
 		}
@@ -523,21 +543,27 @@ func (t *tx) suspend(n *Job) {
 }
 
 // suspendable reports whether the job runs, or will when it is its turn.
-func (j *Job) suspendable() bool { return j.Phase == Running || j.Phase == Suspended && j.AwaitsTurn() }
+func (j *Job) suspendable() bool {
+	return j.Phase == Running || j.Phase == Suspended && j.AwaitsTurn()
+}
 
 // suspended reports whether the job was suspended, other than to take turns.
-func (j *Job) suspended() bool { return j.Phase == Suspended && !j.AwaitsTurn() }
+func (j *Job) suspended() bool {
+	return j.Phase == Suspended && !j.AwaitsTurn()
+}
 
 // pause stops a job that runs.
 func (j *Job) pause(at time.Time) {
-	j.Phase, j.SuspendedAt = Suspended, at
+	j.Phase = Suspended
+	j.SuspendedAt = at
 	j.PreSuspend = j.RunTime(at)
 }
 
 // unpause has it go on.
 func (j *Job) unpause(at time.Time) {
 	j.paused(j.SuspendedAt, at)
-	j.Phase, j.SuspendedAt = Running, time.Time{}
+	j.Phase = Running
+	j.SuspendedAt = time.Time{}
 }
 
 func (t *tx) resume(n *Job) error {

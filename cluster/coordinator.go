@@ -70,9 +70,11 @@ func mayCoordinateAssoc(t *tx, a *Association, drop bool) error {
 
 func mayCoordinateUser(t *tx, u *User, drop bool) error {
 	old, there := t.users.Get(u.Name)
-	before, moves := "", false
+	before := ""
+	moves := false
 	if there {
-		before, moves = old.AdminLevel, old.DefaultAccount != u.DefaultAccount
+		before = old.AdminLevel
+		moves = old.DefaultAccount != u.DefaultAccount
 	}
 	if drop && before != "" || u.AdminLevel != "" && u.AdminLevel != before {
 		return Errorf(Denied, ErrAccess, "only operators may make or delete administrators")
@@ -105,7 +107,8 @@ func (t *tables) sameLevel(c *Change) error {
 		return nil
 	}
 	level := func(u *User) string { return strings.TrimSuffix(u.AdminLevel, "None") }
-	before, after := "", level(c.User)
+	before := ""
+	after := level(c.User)
 	if old, there := t.users.Get(c.User.Name); there {
 		before = level(old)
 	}

@@ -17,12 +17,15 @@ func (inv *Inventory) JobCPUs() IDSet { return RangeIDSet(0, inv.CPUs-1).Minus(i
 func (inv *Inventory) JobCPUCount() int { return inv.CPUs - inv.SpecCPUs.Len() }
 
 // Specializes reports whether a job says itself what it leaves of its nodes.
-func (l *Layout) Specializes() bool { return l.CoreSpec != nil || l.ThreadSpec != nil }
+func (l *Layout) Specializes() bool {
+	return l.CoreSpec != nil || l.ThreadSpec != nil
+}
 
 // UsableBy are the CPUs on which the tasks of such a job may run: all but so many cores or threads, of which the first
 // are those that the node keeps from jobs.
 func (inv *Inventory) UsableBy(l *Layout) IDSet {
-	left, unit := 0, max(inv.ThreadsPerCore, 1)
+	left := 0
+	unit := max(inv.ThreadsPerCore, 1)
 	switch {
 	case l.ThreadSpec != nil:
 		left = *l.ThreadSpec
@@ -39,7 +42,8 @@ func (inv *Inventory) UsableBy(l *Layout) IDSet {
 	out := RangeIDSet(0, inv.CPUs-1)
 	for _, core := range cores {
 		n := min(left, unit)
-		out, left = out.Minus(RangeIDSet((core+1)*unit-n, (core+1)*unit-1)), left-n
+		out = out.Minus(RangeIDSet((core+1)*unit-n, (core+1)*unit-1))
+		left = left - n
 	}
 	return out
 }
@@ -59,7 +63,8 @@ func (inv *Inventory) LastCores(n int) (out IDSet) {
 // fromLast are the cores: the highest of the last socket first, then of the one before it, and so on in turn.
 func (inv *Inventory) fromLast() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		per, sockets := max(inv.CoresPerSocket, 1), max(inv.Sockets, 1)
+		per := max(inv.CoresPerSocket, 1)
+		sockets := max(inv.Sockets, 1)
 		for k := range per * sockets {
 			if !yield((sockets-1-k%sockets)*per + per - 1 - k/sockets) {
 				return
@@ -81,10 +86,13 @@ func (j *Job) ForTasks() *Job {
 	if j.Alloc == nil || !slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return !sh.Usable.Empty() }) {
 		return j
 	}
-	n, a := *j, *j.Alloc
-	n.Alloc, a.Shares = &a, slices.Clone(a.Shares)
+	n := *j
+	a := *j.Alloc
+	n.Alloc = &a
+	a.Shares = slices.Clone(a.Shares)
 	for i := range a.Shares {
-		a.Shares[i].CPUs, a.Shares[i].Usable = a.Shares[i].TaskCPUs(), IDSet{}
+		a.Shares[i].CPUs = a.Shares[i].TaskCPUs()
+		a.Shares[i].Usable = IDSet{}
 	}
 	return &n
 }

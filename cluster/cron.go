@@ -62,13 +62,15 @@ func (*CrontabPut) kind() string { return "crontab_put" }
 
 func (c *CrontabPut) apply(t *tx) (any, error) {
 	enabled, _ := t.config.Cron()
-	switch {
-	case !enabled:
-		return nil, Errorf(Denied, ErrDisabled, "crontabs are not enabled: ScronParameters=enable in slurm.conf does")
-	case t.by.UID != c.UID && !t.by.Operator():
-		return nil, Errorf(Denied, ErrUser, "only an operator changes the crontab of another user")
-	case len(c.Text) > maxCrontab || len(c.Jobs) > maxCrontabJobs:
-		return nil, Errorf(Invalid, ErrTooBig, "a crontab has %d bytes and %d jobs at most", maxCrontab, maxCrontabJobs)
+	if err := firstError(
+		refuseIf(!enabled,
+			Denied, ErrDisabled, "crontabs are not enabled: ScronParameters=enable in slurm.conf does"),
+		refuseIf(t.by.UID != c.UID && !t.by.Operator(),
+			Denied, ErrUser, "only an operator changes the crontab of another user"),
+		refuseIf(len(c.Text) > maxCrontab || len(c.Jobs) > maxCrontabJobs,
+			Invalid, ErrTooBig, "a crontab has %d bytes and %d jobs at most", maxCrontab, maxCrontabJobs),
+	); err != nil {
+		return nil, err
 	}
 	old := t.Crontab(c.UID)
 	putCrontab(t, c.UID, nil)
@@ -80,13 +82,15 @@ func (c *CrontabPut) apply(t *tx) (any, error) {
 	if c.Text == "" {
 		return []JobID(nil), nil
 	}
-	tab, ids := &Crontab{UID: c.UID, Text: c.Text}, []JobID{}
+	tab := &Crontab{UID: c.UID, Text: c.Text}
+	ids := []JobID{}
 	for _, x := range c.Jobs {
 		id, err := submitCron(t, c.UID, x.Spec)
 		if err != nil {
 			return nil, err
 		}
-		tab.Jobs, ids = append(tab.Jobs, CronLine{id, x.First, x.Last}), append(ids, id)
+		tab.Jobs = append(tab.Jobs, CronLine{id, x.First, x.Last})
+		ids = append(ids, id)
 	}
 	putCrontab(t, c.UID, tab)
 	return ids, nil
@@ -172,7 +176,8 @@ func cronOver(t *tx, j *Job) {
 		lines[k-1] = DisabledLine + lines[k-1]
 	}
 	n := *c
-	n.Text, n.Jobs = strings.Join(lines, "\n"), slices.Delete(slices.Clone(c.Jobs), i, i+1)
+	n.Text = strings.Join(lines, "\n")
+	n.Jobs = slices.Delete(slices.Clone(c.Jobs), i, i+1)
 	putCrontab(t, c.UID, &n)
 }
 
@@ -189,7 +194,9 @@ func untimed(j *Job) bool {
 }
 
 // recurs reports whether a job whose run is over waits for the next one.
-func recurs(j *Job) bool { return j.Spec.Cron != nil && j.CancelledBy == nil }
+func recurs(j *Job) bool {
+	return j.Spec.Cron != nil && j.CancelledBy == nil
+}
 
 // unconfirmed refuses to end a job of a crontab where the site wants that to be confirmed.
 func unconfirmed(t *tx, c *Cancel, j *Job) error {
@@ -205,7 +212,8 @@ const cronPause = time.Hour
 // waitsForTime makes a job wait until the leader has said when its first run after a time begins.
 func waitsForTime(t *tx, n *Job, after time.Time) {
 	spec := *n.Spec
-	spec.Begin, spec.Cron = t.at.Add(cronPause), &Cron{When: spec.Cron.When, After: after}
+	spec.Begin = t.at.Add(cronPause)
+	spec.Cron = &Cron{When: spec.Cron.When, After: after}
 	n.Spec = &spec
 }
 
@@ -231,8 +239,10 @@ func (c *CronNext) apply(t *tx) (any, error) {
 		if !ok || !untimed(j) {
 			continue
 		}
-		n, spec := *j, *j.Spec
-		spec.Begin, spec.Cron = b.At, &Cron{When: spec.Cron.When}
+		n := *j
+		spec := *j.Spec
+		spec.Begin = b.At
+		spec.Cron = &Cron{When: spec.Cron.When}
 		n.Spec = &spec
 		t.evaluate(&n)
 		t.rank(&n)
@@ -321,7 +331,8 @@ func ParseCron(text string) (CronTime, error) {
 		*to = bits
 	}
 	c.weekdays |= c.weekdays >> 7 & 1
-	c.anyDay, c.anyWeekday = words[2][0] == '*', words[4][0] == '*'
+	c.anyDay = words[2][0] == '*'
+	c.anyWeekday = words[4][0] == '*'
 	return c, nil
 }
 
@@ -336,7 +347,8 @@ func (f *cronField) parse(text string) (bits uint64, err error) {
 			}
 		}
 		low, high, ranged := strings.Cut(span, "-")
-		from, to := f.from, f.to
+		from := f.from
+		to := f.to
 		if span != "*" {
 			if from, err = f.number(low); err != nil {
 				return 0, err
@@ -397,7 +409,8 @@ func (c *CronTime) Next(after time.Time) time.Time {
 
 // onDay: where both the day and the weekday are given, one of them is enough.
 func (c *CronTime) onDay(day time.Time) bool {
-	date, week := c.days>>day.Day()&1 == 1, c.weekdays>>day.Weekday()&1 == 1
+	date := c.days>>day.Day()&1 == 1
+	week := c.weekdays>>day.Weekday()&1 == 1
 	if c.anyDay || c.anyWeekday {
 		return date && week
 	}

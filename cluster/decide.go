@@ -68,7 +68,8 @@ func decide(t *tx, d Decision) error {
 
 // alone does one of several things: where it can not be done it changes nothing, and the others are not concerned.
 func alone(t *tx, do func() error) *Error {
-	mark, told := len(t.undo), len(t.events)
+	mark := len(t.undo)
+	told := len(t.events)
 	err := do()
 	if err == nil {
 		return nil
@@ -76,7 +77,8 @@ func alone(t *tx, do func() error) *Error {
 	for _, f := range slices.Backward(t.undo[mark:]) {
 		f()
 	}
-	t.undo, t.events = t.undo[:mark], t.events[:told]
+	t.undo = t.undo[:mark]
+	t.events = t.events[:told]
 	e, ok := err.(*Error)
 	if !ok {
 		e = Errorf(Internal, "", "%v", err)
@@ -145,10 +147,21 @@ func (t *tx) startOne(d Decision) error {
 	alloc := *d.Start
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
 	alloc.Billing = &billing
-	n.Alloc, n.Attempt, n.Started = &alloc, t.nextAttempt(j), t.since(j.Submitted)
-	n.Backfilled, n.LastEval, n.Contain, n.Stopped = d.Backfilled, t.at, t.Config().Contain, false
-	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.Depends = NoReason, "", time.Time{}, nil, Depends{}
-	n.Waiting, n.Preempt, n.Turn = n.AllocNodes(), nil, nil
+	n.Alloc = &alloc
+	n.Attempt = t.nextAttempt(j)
+	n.Started = t.since(j.Submitted)
+	n.Backfilled = d.Backfilled
+	n.LastEval = t.at
+	n.Contain = t.Config().Contain
+	n.Stopped = false
+	n.Wait = NoReason
+	n.WaitNote = ""
+	n.PlannedStart = time.Time{}
+	n.PlannedNodes = nil
+	n.Depends = Depends{}
+	n.Waiting = n.AllocNodes()
+	n.Preempt = nil
+	n.Turn = nil
 	if err := t.move(&n, Starting); err != nil {
 		return err
 	}
@@ -190,7 +203,11 @@ func (t *tx) wait(d Decision) {
 		return
 	}
 	n := *j
-	n.Wait, n.WaitNote, n.PlannedStart, n.PlannedNodes, n.LastEval = d.Wait, d.Note, d.StartsAt, d.Nodes, t.at
+	n.Wait = d.Wait
+	n.WaitNote = d.Note
+	n.PlannedStart = d.StartsAt
+	n.PlannedNodes = d.Nodes
+	n.LastEval = t.at
 	t.putJob(&n)
 }
 

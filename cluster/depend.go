@@ -25,7 +25,8 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 		return unmet
 	}
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
-		d.Task, d.Type = task, AfterOK
+		d.Task = task
+		d.Type = AfterOK
 	}
 	switch c, ok := t.arrays.Get(d.Job); {
 	case ok && d.Task == TaskAny && d.Plus == 0:
@@ -41,7 +42,8 @@ func judgeAll(d Depend, parents []*Job, now time.Time) termState {
 	if len(parents) == 0 {
 		return met // unknown ids count as met, as in Slurm
 	}
-	v, anyBad := met, false
+	v := met
+	anyBad := false
 	for _, p := range parents {
 		switch one := judgeOne(d, p, now); {
 		case one == never:
@@ -140,9 +142,11 @@ func (t *tables) Awaited(d Depend) (list []*Job, ok, failed IDSet) {
 				here = append(here, o.Task)
 			}
 		}
-		ok, failed = c.ok.Minus(NewIDSet(here...)), c.failed.Minus(NewIDSet(here...))
+		ok = c.ok.Minus(NewIDSet(here...))
+		failed = c.failed.Minus(NewIDSet(here...))
 		if d.Task != TaskAny {
-			ok, failed = ok.Intersect(NewIDSet(d.Task)), failed.Intersect(NewIDSet(d.Task))
+			ok = ok.Intersect(NewIDSet(d.Task))
+			failed = failed.Intersect(NewIDSet(d.Task))
 		}
 	}
 	return list, ok, failed
@@ -182,7 +186,8 @@ func (t *tx) evaluate(j *Job) {
 		j.Eligible = clockTerms(t, j)
 	}
 	if j.Held == NotHeld {
-		j.Wait, j.WaitNote = t.waitOf(j), ""
+		j.Wait = t.waitOf(j)
+		j.WaitNote = ""
 	}
 	t.accrue(j)
 }
@@ -420,8 +425,12 @@ func (j *Job) names(p *Job) bool {
 	if p.Het != nil {
 		het = p.Het.ID
 	}
-	is := func(d Depend) bool { return d.Job == p.ID || d.Job == p.ArrayID || d.Job == het }
-	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool { return d.Job != 0 && is(d) })
+	is := func(d Depend) bool {
+		return d.Job == p.ID || d.Job == p.ArrayID || d.Job == het
+	}
+	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool {
+		return d.Job != 0 && is(d)
+	})
 }
 
 func (j *Job) waitsForSingleton() bool {

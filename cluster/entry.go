@@ -28,7 +28,9 @@ type Identity struct {
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.
-func (id Identity) Operator() bool { return id.System || id.Admin || id.UID == 0 }
+func (id Identity) Operator() bool {
+	return id.System || id.Admin || id.UID == 0
+}
 
 // keepsBooks reports whether the identity may change the books and history, all but the levels of users.
 func (t *tables) keepsBooks(id Identity) bool {

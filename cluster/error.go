@@ -123,3 +123,22 @@ func (e *Error) Error() string { return e.Message }
 func Errorf(code Code, kind ErrKind, format string, args ...any) *Error {
 	return &Error{Code: code, Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
+
+// refuseIf is an Error where something is so, and none where it is not: a row of firstError.
+func refuseIf(so bool, code Code, kind ErrKind, format string, args ...any) error {
+	if !so {
+		return nil
+	}
+	return Errorf(code, kind, format, args...)
+}
+
+// firstError is the first of some errors, nil if there is none: what is refused stands in a list, in the order in which
+// it is told. All conditions of the list are looked at.
+func firstError(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -22,10 +22,14 @@ func (d Depend) expands() bool { return d.Type == ExpandJob }
 func (d *Depends) expands() bool { return slices.ContainsFunc(d.Terms, Depend.expands) }
 
 // begunAndGoesOn reports whether a job has begun and is not over, so that it can be expanded.
-func begunAndGoesOn(j *Job) bool { return j.Phase >= Starting && j.Phase <= Suspended }
+func begunAndGoesOn(j *Job) bool {
+	return j.Phase >= Starting && j.Phase <= Suspended
+}
 
 // GaveAll reports whether a job has given all that it had to another.
-func GaveAll(j *Job) bool { return j.Shrunk != nil && j.Alloc != nil && len(j.Alloc.Shares) == 0 }
+func GaveAll(j *Job) bool {
+	return j.Shrunk != nil && j.Alloc != nil && len(j.Alloc.Shares) == 0
+}
 
 // admitExpand refuses a job that can not give its nodes to the one that it names. It gets other nodes than that one
 // has, and as much time as that one has left: for so long they are not free.
@@ -62,12 +66,14 @@ func admitExpand(s *Snapshot, spec *JobSpec) error {
 // checkExpands refuses a job that is not of the kind of the one that it expands, or names nodes that this one has.
 func checkExpands(spec *JobSpec, j *Job) error {
 	same := spec.UID == j.Spec.UID && spec.QOS == j.Spec.QOS && spec.Reservation == j.Alloc.Reservation
-	if !same || !slices.Equal(spec.Partitions, []string{j.Alloc.Partition}) {
-		return Errorf(Invalid, ErrDependency,
-			"what expands job %d must be of the same user, partition, QOS and reservation", j.ID)
-	}
-	if j.Het != nil || j.ArrayID != 0 || spec.Array != nil {
-		return Errorf(Invalid, ErrDependency, "arrays and heterogeneous jobs are not expanded, nor expand others")
+	if err := firstError(
+		refuseIf(!same || !slices.Equal(spec.Partitions, []string{j.Alloc.Partition}),
+			Invalid, ErrDependency,
+			"what expands job %d must be of the same user, partition, QOS and reservation", j.ID),
+		refuseIf(j.Het != nil || j.ArrayID != 0 || spec.Array != nil,
+			Invalid, ErrDependency, "arrays and heterogeneous jobs are not expanded, nor expand others"),
+	); err != nil {
+		return err
 	}
 	for _, n := range j.AllNodes() {
 		if slices.Contains(spec.NodeList, n) {
@@ -88,19 +94,22 @@ func admitLimits(s *Snapshot, spec *JobSpec) error {
 // expand gives all that a job has to the one that it expands; n is a copy, and is over with that.
 func expand(t *tx, n *Job) error {
 	j, ok := t.jobs.Get(n.Spec.Expands())
-	switch {
-	case !ok || !begunAndGoesOn(j) || n.Spec.UID != j.Spec.UID:
+	if !ok || !begunAndGoesOn(j) || n.Spec.UID != j.Spec.UID {
 		return Errorf(Invalid, ErrNodeCount, "job %d needs a node at least: it expands no job that runs", n.ID)
-	case j.Phase == Starting:
-		return Errorf(Conflict, ErrNotRunning, "job %d has not begun on all of its nodes", j.ID)
-	case j.Phase != Running || n.Phase != Running:
-		return Errorf(Conflict, ErrSuspended, "jobs %d and %d must both run for one to expand the other", n.ID, j.ID)
-	case n.RunsScript() || hasSteps(t, n.ID):
-		return Errorf(Conflict, ErrStepExists,
+	}
+	if err := firstError(
+		refuseIf(j.Phase == Starting,
+			Conflict, ErrNotRunning, "job %d has not begun on all of its nodes", j.ID),
+		refuseIf(j.Phase != Running || n.Phase != Running,
+			Conflict, ErrSuspended, "jobs %d and %d must both run for one to expand the other", n.ID, j.ID),
+		refuseIf(n.RunsScript() || hasSteps(t, n.ID),
+			Conflict, ErrStepExists,
 			"job %d has a script or steps that run; only an allocation without any expands another: salloc --no-shell",
-			n.ID)
-	case n.Alloc.Over != j.Alloc.Over || n.Alloc.Partition != j.Alloc.Partition:
-		return Errorf(Invalid, ErrUnsupported, "jobs %d and %d have their CPUs on other terms", n.ID, j.ID)
+			n.ID),
+		refuseIf(n.Alloc.Over != j.Alloc.Over || n.Alloc.Partition != j.Alloc.Partition,
+			Invalid, ErrUnsupported, "jobs %d and %d have their CPUs on other terms", n.ID, j.ID),
+	); err != nil {
+		return err
 	}
 	held := j.AllNodes()
 	for _, name := range n.AllNodes() {
@@ -127,7 +136,8 @@ func merge(t *tx, n, old *Job) error {
 	t.take(n, n.AllocNodes()...)
 	given := n.Alloc.Shares
 
-	j, spec := *old, *old.Spec
+	j := *old
+	spec := *old.Spec
 	alloc := *j.Alloc
 	alloc.Shares = slices.Concat(alloc.Shares, given)
 	alloc.Types = t.typesIn(alloc.Shares, alloc.Types)
@@ -141,7 +151,8 @@ func merge(t *tx, n, old *Job) error {
 	bill(t, &j)
 
 	left := *n.Alloc
-	left.Shares, left.Types = nil, nil
+	left.Shares = nil
+	left.Types = nil
 	n.Alloc, n.Shrunk = &left, &Shrunk{at, slices.Clone(n.Leaving())}
 	for _, sh := range given {
 		node, ok := t.nodes.Get(sh.Node)

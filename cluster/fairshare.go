@@ -30,7 +30,9 @@ func FairShares(all iter.Seq[*Association], classic bool, damp int) map[AssocID]
 	var list []*shareBranch
 	for a := range all {
 		b := &shareBranch{Association: a, stand: &Standing{}}
-		at[a.ID], out[a.ID], list = b, b.stand, append(list, b)
+		at[a.ID] = b
+		out[a.ID] = b.stand
+		list = append(list, b)
 	}
 	var root *shareBranch
 	users := 0
@@ -99,10 +101,12 @@ func (b *shareBranch) level(stand func(c *shareBranch, shares int)) (in []*share
 func (b *shareBranch) fairTree() []*shareBranch {
 	return b.level(func(c *shareBranch, shares int) {
 		s := c.stand
-		s.NormShares, s.Usage = ratio(float64(c.Shares), float64(shares)), ratio(c.Spent.Raw, b.Spent.Raw)
+		s.NormShares = ratio(float64(c.Shares), float64(shares))
+		s.Usage = ratio(c.Spent.Raw, b.Spent.Raw)
 		switch {
 		case c.Shares == ShareParent:
-			s.NormShares, s.LevelFS = b.stand.NormShares, math.Inf(1)
+			s.NormShares = b.stand.NormShares
+			s.LevelFS = math.Inf(1)
 		case c.Shares == 0:
 		case s.Usage == 0:
 			s.LevelFS = math.Inf(1)
@@ -157,12 +161,14 @@ func (b *shareBranch) classic(top bool, damp int) {
 		felt := part
 		switch {
 		case c.Shares == ShareParent:
-			part, felt = 1, 1
+			part = 1
+			felt = 1
 		case shares == 0:
 			felt = 1
 		}
 		s := c.stand
-		s.NormShares, s.Usage = float64(b.stand.NormShares*part), s.NormUsage
+		s.NormShares = float64(b.stand.NormShares * part)
+		s.Usage = s.NormUsage
 		if !top {
 			s.Usage += float64((b.stand.Usage - s.NormUsage) * felt)
 		}
@@ -180,11 +186,15 @@ func half(x float64) float64 {
 	if whole > 1074 {
 		return 0
 	}
-	f, frac, root := math.Ldexp(1, -int(whole)), x-whole, 0.5
+	f := math.Ldexp(1, -int(whole))
+	frac := x - whole
+	root := 0.5
 	for range 53 {
-		root, frac = math.Sqrt(root), frac*2
+		root = math.Sqrt(root)
+		frac = frac * 2
 		if frac >= 1 {
-			f, frac = float64(f*root), frac-1
+			f = float64(f * root)
+			frac = frac - 1
 		}
 	}
 	return f

@@ -42,7 +42,9 @@ type Fault struct {
 	Passing bool `json:"passing,omitempty"`
 }
 
-func (f Fault) drains() bool { return f.Action == FaultDrain || f.Action == FaultDrainNow }
+func (f Fault) drains() bool {
+	return f.Action == FaultDrain || f.Action == FaultDrainNow
+}
 
 // SetFaults replaces the faults of one kind of part.
 func (inv *Inventory) SetFaults(kind FaultKind, list []Fault) {
@@ -54,7 +56,9 @@ func (inv *Inventory) SetFaults(kind FaultKind, list []Fault) {
 // isIn reports whether a fault is among others.
 func (f Fault) isIn(list []Fault) bool {
 	return slices.ContainsFunc(list,
-		func(o Fault) bool { return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action })
+		func(o Fault) bool {
+			return o.Part == f.Part && o.Cause == f.Cause && o.Action == f.Action
+		})
 }
 
 // textOf joins what is said of faults.
@@ -72,7 +76,9 @@ func textOf(list []Fault) string {
 func (n *Node) faulty(t *tx, old []Fault) {
 	now := n.Inventory.Faults
 	list := slices.DeleteFunc(slices.Clone(n.faultsDrainedFor()),
-		func(f Fault) bool { return f.Passing && !f.isIn(now) })
+		func(f Fault) bool {
+			return f.Passing && !f.isIn(now)
+		})
 	for _, f := range now {
 		if f.drains() && !f.isIn(old) && !f.isIn(list) {
 			list = append(list, f)
@@ -101,18 +107,27 @@ func (n *Node) drainFor(t *tx, list []Fault) {
 	switch {
 	case len(list) > 0 && (ours || !n.Drain || n.ReasonBy == "slurm"):
 		if text := textOf(list); n.Reason != text || !n.Drain {
-			n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, text, "slurm", 0, t.at
+			n.Drain = true
+			n.Reason = text
+			n.ReasonBy = "slurm"
+			n.ReasonUID = 0
+			n.ReasonAt = t.at
 		}
 		n.DrainedFor = list
 	case ours: // all have passed
-		n.Drain, n.Reason, n.ReasonBy, n.DrainedFor = false, n.Lacks, "", nil
+		n.Drain = false
+		n.Reason = n.Lacks
+		n.ReasonBy = ""
+		n.DrainedFor = nil
 	}
 }
 
 // evictParts ends the jobs on parts of a node that have just failed under them.
 func (t *tx) evictParts(n *Node, old []Fault) {
 	failed := slices.DeleteFunc(slices.Clone(n.Inventory.Faults),
-		func(f Fault) bool { return f.Action != FaultDrainNow || f.isIn(old) })
+		func(f Fault) bool {
+			return f.Action != FaultDrainNow || f.isIn(old)
+		})
 	if len(failed) == 0 {
 		return
 	}

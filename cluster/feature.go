@@ -102,7 +102,9 @@ func (p *featureParser) one() *feature {
 		p.bad = p.bad || n == 0
 	}
 	if p.next("*") {
-		n := strings.IndexFunc(p.rest+"x", func(r rune) bool { return r < '0' || r > '9' })
+		n := strings.IndexFunc(p.rest+"x", func(r rune) bool {
+			return r < '0' || r > '9'
+		})
 		f.count, _ = strconv.Atoi(p.rest[:n])
 		p.rest = p.rest[n:]
 		p.bad = p.bad || f.count < 1 || f.count > maxCount
@@ -160,7 +162,9 @@ func (f *feature) wishes() []Wish {
 		for _, a := range out {
 			for _, b := range p.wishes() {
 				next = append(next, Wish{
-					All:    func(have []string) bool { return a.All(have) && b.All(have) },
+					All: func(have []string) bool {
+						return a.All(have) && b.All(have)
+					},
 					Counts: slices.Concat(a.Counts, b.Counts)})
 			}
 		}

@@ -53,7 +53,10 @@ func fillable(s *JobSpec) *AskedOf { return &AskedOf{s.Partitions, s.Account, s.
 func AsAsked(j *Job) JobSpec {
 	s := *j.Spec
 	if a := j.Fed.Asked; a != nil {
-		s.Partitions, s.Account, s.QOS, s.WCKey = a.Partitions, a.Account, a.QOS, a.WCKey
+		s.Partitions = a.Partitions
+		s.Account = a.Account
+		s.QOS = a.QOS
+		s.WCKey = a.WCKey
 	}
 	s.Depends = Depends{} // the origin waits for them
 	return s
@@ -163,7 +166,8 @@ func (c *FederationPut) apply(t *tx) (any, error) {
 
 // sameMember reports whether a number stands for one cluster in two records.
 func sameMember(a, b *federation.Record, id federation.ID) bool {
-	m, o := a.Member(id), b.Member(id)
+	m := a.Member(id)
+	o := b.Member(id)
 	return m != nil && o != nil && m.Name == o.Name
 }
 
@@ -190,15 +194,19 @@ func checkFederation(t *tx, r *federation.Record) error {
 }
 
 // calls reports whether a peer may call, and can be called.
-func (p *PeerCluster) calls() bool { return p.Send != "" && p.URLs != "" && p.Accept != "" }
+func (p *PeerCluster) calls() bool {
+	return p.Send != "" && p.URLs != "" && p.Accept != ""
+}
 
 // checkMembers refuses a federation whose name or whose members' numbers can not be.
 func checkMembers(r *federation.Record) error {
-	switch {
-	case r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText:
-		return Errorf(Invalid, "", "%q can not be the name of a federation", r.Name)
-	case len(r.Members) > federation.MaxID:
-		return Errorf(Invalid, "", "a federation has %d clusters at most", federation.MaxID)
+	if err := firstError(
+		refuseIf(r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText,
+			Invalid, "", "%q can not be the name of a federation", r.Name),
+		refuseIf(len(r.Members) > federation.MaxID,
+			Invalid, "", "a federation has %d clusters at most", federation.MaxID),
+	); err != nil {
+		return err
 	}
 	seen := federation.Set(0)
 	for _, m := range r.Members {
@@ -254,7 +262,8 @@ func partJob(t *tx, j *Job, left federation.Set) {
 	case p.IsOrigin() && alone:
 		n.Fed = nil
 	default:
-		fed.Part.Viable, fed.Part.Active = p.Viable&^left, p.Active&^left
+		fed.Part.Viable = p.Viable &^ left
+		fed.Part.Active = p.Active &^ left
 		if fed.Part == p {
 			return
 		}
@@ -331,9 +340,9 @@ func wanted(spec *JobSpec, m *federation.Member) bool {
 	return list == "" || m.Fits(strings.Split(list, ","), none)
 }
 
-// places changes where a job may run that waits and is shared; n is a copy. A member that has it already keeps it, also
-// if that takes no new ones.
-func (p *Patch) places(t *tx, n *Job, s *JobSpec) error {
+// setPlaces changes where a job may run that waits and is shared; n is a copy. A member that has it already keeps it,
+// also if that takes no new ones.
+func (p *Patch) setPlaces(t *tx, n *Job) error {
 	if p.Features == nil && p.Clusters == nil {
 		return nil
 	}
@@ -343,7 +352,8 @@ func (p *Patch) places(t *tx, n *Job, s *JobSpec) error {
 	case n.Fed.Part.Holder != 0:
 		return Errorf(Conflict, ErrNotPending, "job %d has begun", n.ID)
 	}
-	record, part := &t.federation.Record, n.Fed.Part
+	record := &t.federation.Record
+	part := n.Fed.Part
 	if names := p.Clusters; names != nil && !strings.EqualFold(*names, "all") && *names != "" {
 		for name := range strings.SplitSeq(*names, ",") {
 			if record.Named(strings.TrimSpace(name)) == nil {
@@ -351,6 +361,7 @@ func (p *Patch) places(t *tx, n *Job, s *JobSpec) error {
 			}
 		}
 	}
+	s := n.Spec
 	set(&s.Features, p.Features)
 	set(&s.Clusters, p.Clusters)
 	viable := federation.Set(0)
@@ -395,7 +406,9 @@ func Elsewhere(j *Job) bool {
 }
 
 // heldElsewhere reports whether another cluster holds a job of this one.
-func heldElsewhere(j *Job) bool { return Elsewhere(j) && j.Fed.Part.Holder != 0 }
+func heldElsewhere(j *Job) bool {
+	return Elsewhere(j) && j.Fed.Part.Holder != 0
+}
 
 // begunAnywhere reports whether a job has begun, here or elsewhere.
 func begunAnywhere(j *Job) bool {
@@ -433,7 +446,8 @@ func shareWait(t *tables, j *Job) Reason {
 
 // withPart is the job with another part.
 func withPart(j *Job, p federation.Part) *Job {
-	n, fed := *j, *j.Fed
+	n := *j
+	fed := *j.Fed
 	fed.Part = p
 	n.Fed = &fed
 	return &n
@@ -445,7 +459,8 @@ func fedAgain(j *Job) *SharedJob {
 		return nil
 	}
 	fed := *j.Fed
-	fed.Part, fed.Ran = fed.Part.Again(), NoOutcome
+	fed.Part = fed.Part.Again()
+	fed.Ran = NoOutcome
 	return &fed
 }
 
@@ -470,7 +485,8 @@ func asks(t *tx, d Decision) bool {
 	if p := j.Fed.Part; !p.Asks && !p.Away() {
 		p.Asks = true
 		n := withPart(j, p)
-		n.Wait, n.WaitNote = WaitSiblings, ""
+		n.Wait = WaitSiblings
+		n.WaitNote = ""
 		t.putJob(n)
 		t.tell(n)
 	}
@@ -497,7 +513,8 @@ func DropAsked(s *Snapshot, ds []Decision) (_ []Decision, asks bool) {
 // PlaceOf names the cluster of the federation where something is done to a job, "" if that is here: by its number,
 // and what runs elsewhere where it runs. runs: it can only be done to what runs.
 func PlaceOf(s *Snapshot, id JobID, runs bool) string {
-	self, origin := FederationSelf(s), federation.Of(uint32(id))
+	self := FederationSelf(s)
+	origin := federation.Of(uint32(id))
 	if self == nil || origin == 0 {
 		return ""
 	}
@@ -528,15 +545,18 @@ func dropSibling(t *tx, c *Cancel, jobs []*Job, err error) (any, error) {
 		return nil, err
 	}
 	j := jobs[0]
-	switch {
-	case j.Fed == nil || !j.Fed.Part.IsOrigin():
+	if j.Fed == nil || !j.Fed.Part.IsOrigin() {
 		return nil, Errorf(Invalid, ErrUnsupported, "job %d is shared by no clusters: scancel ends it", j.ID)
-	case j.Phase != Pending || j.Fed.Part.Holder != 0:
-		return nil, Errorf(Conflict, ErrNotPending, "job %d has begun", j.ID)
-	case !j.Fed.Part.Viable.Has(c.Sibling):
-		return nil, Errorf(NotFound, ErrJobID, "job %d is not to run at cluster %d of the federation", j.ID, c.Sibling)
-	case j.Fed.Part.Viable.Without(c.Sibling) == 0:
-		return nil, Errorf(Conflict, "", "job %d is to run at that cluster alone: scancel ends it", j.ID)
+	}
+	if err := firstError(
+		refuseIf(j.Phase != Pending || j.Fed.Part.Holder != 0,
+			Conflict, ErrNotPending, "job %d has begun", j.ID),
+		refuseIf(!j.Fed.Part.Viable.Has(c.Sibling),
+			NotFound, ErrJobID, "job %d is not to run at cluster %d of the federation", j.ID, c.Sibling),
+		refuseIf(j.Fed.Part.Viable.Without(c.Sibling) == 0,
+			Conflict, "", "job %d is to run at that cluster alone: scancel ends it", j.ID),
+	); err != nil {
+		return nil, err
 	}
 	part := j.Fed.Part
 	part.Viable = part.Viable.Without(c.Sibling)

@@ -86,7 +86,8 @@ func obey(t *tx, self, from federation.ID, o *FederationOrder) error {
 	}
 	if cancelled := o.Order.Cancelled; cancelled != nil && n.Phase != Ended && part.Mine() {
 		t.end(n, Cancelled, n.Wait)
-		n.CancelledBy, n.RequeueAfter = cancelled, false
+		n.CancelledBy = cancelled
+		n.RequeueAfter = false
 		t.putJob(n)
 		if n.Phase == Ended {
 			t.ended(n)
@@ -113,7 +114,8 @@ func asOrdered(t *tx, n *Job, o *FederationOrder) error {
 		if err != nil {
 			return err
 		}
-		spec.Script, spec.Env = n.Spec.Script, n.Spec.Env
+		spec.Script = n.Spec.Script
+		spec.Env = n.Spec.Env
 		t.interned.share(&spec)
 		n.Spec = &spec
 		n.Fed.Spec = o.Hash

@@ -73,7 +73,8 @@ func (j *Job) Footprint() (f Footprint) {
 		WCKey:     strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS,
 		Reservation: j.Alloc.Reservation, TRES: j.Given()}
 	if j.Phase == Ended {
-		f.Class.Outcome, f.Class.Refunded = j.Outcome, j.Refunded
+		f.Class.Outcome = j.Outcome
+		f.Class.Refunded = j.Refunded
 		if j.Outcome == NodeFailed {
 			f.Class.Cause = j.EndReason
 		}
@@ -146,14 +147,18 @@ func (e *Event) Span() NodeSpan {
 	s.Off = (n.Expected != "" || n.Power != nil) && !n.Up && !n.Down
 	s.Down = n.Down || !n.Up && !s.Off
 	if s.Down || s.Drain {
-		s.Reason, s.By, s.ByUID = n.Reason, n.ReasonBy, n.ReasonUID
+		s.Reason = n.Reason
+		s.By = n.ReasonBy
+		s.ByUID = n.ReasonUID
 		s.Idle = e.Idle
 	}
 	return s
 }
 
 // Out reports whether the node gave nothing to jobs: it was down, or drained and empty.
-func (s *NodeSpan) Out() bool { return s.Down || s.Drain && s.Idle }
+func (s *NodeSpan) Out() bool {
+	return s.Down || s.Drain && s.Idle
+}
 
 // Same reports whether nothing that reports show has changed between two spans.
 func (s *NodeSpan) Same(o *NodeSpan) bool {

@@ -46,7 +46,8 @@ func (c *Config) declaredOf(name NodeName) declared {
 			continue
 		}
 		if l.AutoDetect != "" && (len(l.Nodes) > 0 || !own) {
-			d.auto, own = strings.ToLower(l.AutoDetect), len(l.Nodes) > 0
+			d.auto = strings.ToLower(l.AutoDetect)
+			own = len(l.Nodes) > 0
 		}
 		if strings.EqualFold(l.Name, "gpu") {
 			d.lines = append(d.lines, l)
@@ -193,7 +194,8 @@ func (m *match) files(l *GRESLine) {
 	var missing []string
 	other := map[string][]string{}
 	for _, file := range l.Files {
-		fitting, found := false, ""
+		fitting := false
+		found := ""
 		for i := range m.gpus {
 			g := &m.gpus[i]
 			if !g.at(file) {

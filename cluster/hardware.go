@@ -58,7 +58,9 @@ func (inv *Inventory) Renumbered() bool {
 		return true
 	}
 	if len(inv.GPUs) > 0 && inv.GPUs[0].Number != 0 {
-		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing && g.MIG == nil })
+		return slices.ContainsFunc(inv.GPUs, func(g GPU) bool {
+			return g.Missing && g.MIG == nil
+		})
 	}
 	if slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.Missing }) {
 		return true
@@ -107,7 +109,8 @@ func (n *Node) found(now Inventory, said declared) {
 	full.GPUs = max(full.GPUs, now.Said.GPUs)
 	now.GPUs = number(old.GPUs, gpus)
 	now.keep(&old)
-	n.Inventory, n.Full = now, full
+	n.Inventory = now
+	n.Full = full
 	n.lacking()
 }
 
@@ -116,7 +119,8 @@ func (inv *Inventory) keep(old *Inventory) {
 	inv.Weight = cmp.Or(inv.Weight, old.Weight)
 	inv.Topology = cmp.Or(inv.Topology, old.Topology)
 	if inv.Features == nil {
-		inv.Features, inv.Inactive = old.Features, old.Inactive
+		inv.Features = old.Features
+		inv.Inactive = old.Inactive
 	}
 	if inv.SpecCPUs.Empty() {
 		inv.SpecCPUs = old.SpecCPUs
@@ -132,7 +136,8 @@ func (inv *Inventory) keep(old *Inventory) {
 // lacking notes what a node has less than it should. An operator's reason is left as it is.
 func (n *Node) lacking() {
 	var lacks []string
-	inv, full := &n.Inventory, n.Full
+	inv := &n.Inventory
+	full := n.Full
 	if have := len(inv.Found()); have < full.GPUs {
 		lacks = append(lacks, fmt.Sprintf("gpu: %d of %d found", have, full.GPUs))
 	}
@@ -148,7 +153,8 @@ func (n *Node) lacking() {
 		}
 	}
 	if n.Reason == n.Lacks {
-		n.Reason, n.ReasonBy = "", ""
+		n.Reason = ""
+		n.ReasonBy = ""
 	}
 	if n.Lacks = strings.Join(lacks, ", "); n.Reason == "" {
 		n.Reason = n.Lacks
@@ -163,7 +169,9 @@ func number(known, found []GPU) []GPU {
 		out[i].Missing = true
 	}
 	place := func(g GPU, same func(known GPU) bool) bool {
-		i := slices.IndexFunc(out, func(k GPU) bool { return k.Missing && same(k) })
+		i := slices.IndexFunc(out, func(k GPU) bool {
+			return k.Missing && same(k)
+		})
 		if i >= 0 {
 			g.Index = i
 			out[i] = g
@@ -172,9 +180,15 @@ func number(known, found []GPU) []GPU {
 	}
 	var rest []GPU
 	for _, same := range []func(k, g GPU) bool{
-		func(k, g GPU) bool { return g.UUID != "" && k.UUID == g.UUID },
-		func(k, g GPU) bool { return g.PCI != "" && k.PCI == g.PCI && k.MIG == nil && g.MIG == nil },
-		func(k, g GPU) bool { return k.UUID == "" && k.Index == g.Index },
+		func(k, g GPU) bool {
+			return g.UUID != "" && k.UUID == g.UUID
+		},
+		func(k, g GPU) bool {
+			return g.PCI != "" && k.PCI == g.PCI && k.MIG == nil && g.MIG == nil
+		},
+		func(k, g GPU) bool {
+			return k.UUID == "" && k.Index == g.Index
+		},
 		func(k, g GPU) bool { return true },
 	} {
 		rest = nil

@@ -23,10 +23,14 @@ type HetPart struct {
 func (h *HetPart) Last() JobID { return h.ID + JobID(h.Size) - 1 }
 
 // Follows reports whether the record is a component of a heterogeneous job and not its leader.
-func (j *Job) Follows() bool { return j.Het != nil && j.Het.Offset > 0 }
+func (j *Job) Follows() bool {
+	return j.Het != nil && j.Het.Offset > 0
+}
 
 // RunsScript reports whether the job's first node runs a batch script.
-func (j *Job) RunsScript() bool { return j.Spec.Kind == Batch && !j.Follows() }
+func (j *Job) RunsScript() bool {
+	return j.Spec.Kind == Batch && !j.Follows()
+}
 
 // Components lists the records of the heterogeneous job that one is a component of, by offset; nil if it is none.
 func (t *tables) Components(j *Job) []*Job {
@@ -51,11 +55,13 @@ type SubmitHet struct {
 func (*SubmitHet) kind() string { return "submit_het" }
 
 func (c *SubmitHet) apply(t *tx) (any, error) {
-	if slices.Contains(c.Specs, nil) {
-		return nil, Errorf(Invalid, "", "nothing was submitted")
-	}
-	if len(c.Key) > maxKeyBytes {
-		return nil, Errorf(Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes)
+	if err := firstError(
+		refuseIf(slices.Contains(c.Specs, nil),
+			Invalid, "", "nothing was submitted"),
+		refuseIf(len(c.Key) > maxKeyBytes,
+			Invalid, "", "the submission's key has %d bytes, more than %d", len(c.Key), maxKeyBytes),
+	); err != nil {
+		return nil, err
 	}
 	if len(c.Specs) > 0 {
 		if id, again := t.SubmittedAs(c.Specs[0].UID, c.Key); again {
@@ -98,13 +104,15 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 	for k, spec := range specs {
 		one := *spec
 		one.Layout = one.Layout.Clone()
-		switch {
-		case one.Array != nil:
-			return nil, Errorf(Invalid, ErrArray, "a heterogeneous job can not be an array")
-		case one.UID != specs[0].UID || one.Kind != specs[0].Kind:
-			return nil, Errorf(Invalid, "", "the components of a heterogeneous job are of one user and one kind")
-		case k > 0 && one.Script != "":
-			return nil, Errorf(Invalid, "", "only the first component of a heterogeneous job has a script")
+		if err := firstError(
+			refuseIf(one.Array != nil,
+				Invalid, ErrArray, "a heterogeneous job can not be an array"),
+			refuseIf(one.UID != specs[0].UID || one.Kind != specs[0].Kind,
+				Invalid, "", "the components of a heterogeneous job are of one user and one kind"),
+			refuseIf(k > 0 && one.Script != "",
+				Invalid, "", "only the first component of a heterogeneous job has a script"),
+		); err != nil {
+			return nil, err
 		}
 		one.Exclude = slices.Clone(one.Exclude)
 		for o, other := range specs {
@@ -135,16 +143,21 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 func (t *tx) allotIDs(n int) JobID {
 	old := t.NextID
 	t.onUndo(func() { t.NextID = old })
-	first, last := t.config.FirstJobID, t.config.MaxJobID
-	id, free, base := t.NextID, 0, idBase(t.tables)
+	first := t.config.FirstJobID
+	last := t.config.MaxJobID
+	id := t.NextID
+	free := 0
+	base := idBase(t.tables)
 	for range t.JobCount()*2 + 2*n + 2 {
 		at := id + JobID(free)
 		if at > last {
-			id, free = first, 0
+			id = first
+			free = 0
 			continue
 		}
 		if _, taken := t.jobs.Get(numbered(base, at)); taken {
-			id, free = at+1, 0
+			id = at + 1
+			free = 0
 			continue
 		}
 		if free++; free == n {
@@ -230,13 +243,16 @@ func (t *tx) endRest(n *Job) {
 		case c.ID == n.ID || c.Phase == Pending && n.RequeueAfter || c.Phase == Ended && !n.RequeueAfter:
 			continue
 		case c.Phase == Ended:
-			c.RequeueHold, c.SpecialExit = n.RequeueHold, n.SpecialExit
+			c.RequeueHold = n.RequeueHold
+			c.SpecialExit = n.SpecialExit
 			t.requeued(&c)
 			continue
 		case c.Phase != Ending:
 			endsLike(t, &c, n, how)
 		}
-		c.RequeueAfter, c.RequeueHold, c.SpecialExit = n.RequeueAfter, n.RequeueHold, n.SpecialExit
+		c.RequeueAfter = n.RequeueAfter
+		c.RequeueHold = n.RequeueHold
+		c.SpecialExit = n.SpecialExit
 		t.putJob(&c)
 		tellEnd(t, &c)
 	}
@@ -245,7 +261,9 @@ func (t *tx) endRest(n *Job) {
 // endsLike ends a component as another one of its job has ended.
 func endsLike(t *tx, c, n *Job, how Outcome) {
 	t.end(c, how, n.EndReason)
-	c.Exit, c.WaitNote, c.CancelledBy = n.Exit, n.WaitNote, n.CancelledBy
+	c.Exit = n.Exit
+	c.WaitNote = n.WaitNote
+	c.CancelledBy = n.CancelledBy
 	if c.Phase == Ending {
 		c.EndingAt = later(n.EndingAt, c.Started)
 	}
@@ -256,7 +274,9 @@ func endsLike(t *tx, c, n *Job, how Outcome) {
 }
 
 // partnerOf reports whether both are components of one heterogeneous job.
-func (j *Job) partnerOf(o *Job) bool { return j.Het != nil && o.Het != nil && j.Het.ID == o.Het.ID }
+func (j *Job) partnerOf(o *Job) bool {
+	return j.Het != nil && o.Het != nil && j.Het.ID == o.Het.ID
+}
 
 // hetOver reports whether all components of the record's heterogeneous job have ended; true for other jobs.
 func (t *tables) hetOver(j *Job) bool {

@@ -55,7 +55,8 @@ func (f *HistoryFilter) Matches(j *Job) bool {
 			return false
 		}
 	}
-	cpus, nodes := 0, 0
+	cpus := 0
+	nodes := 0
 	if j.Alloc != nil {
 		nodes = len(j.Alloc.Shares)
 		for _, sh := range j.Alloc.Shares {

@@ -135,13 +135,16 @@ func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
 }
 
 // tells reports whether anybody wants to hear of anything that happens to the job.
-func (s *JobSpec) tells() bool { return len(s.MailType) > 0 || s.Notify != "" }
+func (s *JobSpec) tells() bool {
+	return len(s.MailType) > 0 || s.Notify != ""
+}
 
 // send makes a hook.
 func (t *tx) send(e Hook) {
 	last := t.LastHook
 	t.LastHook++
-	e.ID, e.At = t.LastHook, t.at
+	e.ID = t.LastHook
+	e.At = t.at
 	t.hooks.Set(e.ID, &e)
 	t.onUndo(func() {
 		t.hooks.Delete(e.ID)
@@ -201,10 +204,14 @@ func timesOut(old, j *Job) bool {
 }
 
 // endsNow reports whether a job ends by this change, or a run of a crontab's.
-func endsNow(old, j *Job) bool { return j.Phase == Ended && old.Phase != Ended && !goesOn(j) }
+func endsNow(old, j *Job) bool {
+	return j.Phase == Ended && old.Phase != Ended && !goesOn(j)
+}
 
 // goesOn reports whether what ends is not the end of a job or of a run of a crontab's.
-func goesOn(j *Job) bool { return j.RequeueAfter && !recurs(j) }
+func goesOn(j *Job) bool {
+	return j.RequeueAfter && !recurs(j)
+}
 
 // requeuedOf reports whether a job waits again for another reason than that its next run is to come.
 func requeuedOf(old, j *Job) bool {
@@ -248,9 +255,12 @@ func (t *tx) announceEnd(j *Job) {
 	if !t.TasksOver(j.ArrayID) {
 		return
 	}
-	sum, ok, first := sumFrom(j), true, j
+	sum := sumFrom(j)
+	ok := true
+	first := j
 	if g := t.Gone(j.ArrayID); g != nil {
-		sum, ok = g.Sum, !g.Unwell
+		sum = g.Sum
+		ok = !g.Unwell
 	}
 	for m := range t.Members(j.ArrayID) {
 		if m.ID == j.ArrayID {
@@ -377,10 +387,14 @@ type Prelude struct {
 	Fetch bool `json:"fetch,omitempty" since:"6"`
 }
 
-func (p *Prelude) waits() bool { return p != nil && p.Over.IsZero() && !p.fetches() }
+func (p *Prelude) waits() bool {
+	return p != nil && p.Over.IsZero() && !p.fetches()
+}
 
 // Preparing reports whether the job's nodes do not hear of it yet.
-func (j *Job) Preparing() bool { return j.Phase == Starting && j.Prelude.waits() }
+func (j *Job) Preparing() bool {
+	return j.Phase == Starting && j.Prelude.waits()
+}
 
 // prepared goes on with a job whose PrologSlurmctld has ended, or takes the job's start back.
 func (t *tx) prepared(e *Hook, failed string) {

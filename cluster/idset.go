@@ -57,7 +57,9 @@ func (s *IDSet) putRun(lo, hi int) {
 }
 
 // Has reports whether i is in the set.
-func (s IDSet) Has(i int) bool { return i >= 0 && i/64 < len(s.w) && s.w[i/64]>>(i%64)&1 == 1 }
+func (s IDSet) Has(i int) bool {
+	return i >= 0 && i/64 < len(s.w) && s.w[i/64]>>(i%64)&1 == 1
+}
 
 // Len is the number of members.
 func (s IDSet) Len() (n int) {
@@ -193,7 +195,9 @@ func (s IDSet) Contains(t IDSet) bool {
 }
 
 // Equal reports whether both sets have the same members.
-func (s IDSet) Equal(t IDSet) bool { return s.Contains(t) && t.Contains(s) }
+func (s IDSet) Equal(t IDSet) bool {
+	return s.Contains(t) && t.Contains(s)
+}
 
 // String writes the set as ranges: "0-3,8".
 func (s IDSet) String() string {

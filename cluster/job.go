@@ -291,7 +291,8 @@ func (j *Job) OwnSteps() (out []*Step) {
 	goesOn := j.Phase != Ended || len(j.Waiting) > 0 || j.Outcome == Resized
 	if goesOn && j.RunsScript() {
 		s := ownStep(j, BatchStep, "batch", j.Alloc.Shares[:1])
-		s.Ended, s.Outcome = j.Ended, j.Outcome
+		s.Ended = j.Ended
+		s.Outcome = j.Outcome
 		out = append(out, s)
 	}
 	return out
@@ -330,7 +331,9 @@ func (j *Job) Settled() *Job {
 		return j
 	}
 	over := *j
-	over.Phase, over.Outcome, over.Ended = Ended, j.EndingWhy, j.EndingAt
+	over.Phase = Ended
+	over.Outcome = j.EndingWhy
+	over.Ended = j.EndingAt
 	return &over
 }
 
@@ -454,12 +457,17 @@ type Usage struct {
 // Brief makes c, which has a Spec to fill, a copy with what the usual lists show: who, where, how
 // large, in which state and why.
 func (j *Job) Brief(c *Job) {
-	s, spec := j.Spec, c.Spec
-	*c, c.Spec = *j, spec
+	s := j.Spec
+	spec := c.Spec
+	*c = *j
+	c.Spec = spec
 	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User,
 		Account: s.Account, QOS: s.QOS,
 		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Timing: Timing{Begin: s.Begin}}
-	c.Key, c.Signals, c.LastEval, c.PlannedNodes = "", nil, time.Time{}, nil
+	c.Key = ""
+	c.Signals = nil
+	c.LastEval = time.Time{}
+	c.PlannedNodes = nil
 	if j.Wait != WaitBegin {
 		c.Eligible = time.Time{}
 	}

@@ -138,13 +138,15 @@ func (*JWTEnd) kind() string { return "jwt_end" }
 
 func (c *JWTEnd) apply(t *tx) (any, error) {
 	own := c.User != "" && t.by.User == c.User
-	switch {
-	case !t.by.Operator() && !own:
-		return nil, Errorf(Denied, ErrAccess, "only operators end the tokens of others")
-	case c.Token != "" && (c.User == "" || !c.Until.After(t.at)):
-		return nil, Errorf(Invalid, "", "token %s has no user, or has ended by itself", c.Token)
-	case len(c.User)+len(c.Token) > maxPeerText:
-		return nil, Errorf(Invalid, ErrTooBig, "the name is too long")
+	if err := firstError(
+		refuseIf(!t.by.Operator() && !own,
+			Denied, ErrAccess, "only operators end the tokens of others"),
+		refuseIf(c.Token != "" && (c.User == "" || !c.Until.After(t.at)),
+			Invalid, "", "token %s has no user, or has ended by itself", c.Token),
+		refuseIf(len(c.User)+len(c.Token) > maxPeerText,
+			Invalid, ErrTooBig, "the name is too long"),
+	); err != nil {
+		return nil, err
 	}
 	old := t.UserTokens()
 	next := UserTokens{Keys: old.Keys}

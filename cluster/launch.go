@@ -84,7 +84,8 @@ func (t *tx) takeBack(n *Job, nodes []NodeName, why string) {
 		n.Avoid = append(n.Avoid, Avoided{name, why})
 	}
 	enough := len(n.Avoid) >= min(maxLaunches, t.NodeCount())
-	n.RequeueAfter, n.RequeueHold = n.Spec.Kind == Batch || !enough, enough
+	n.RequeueAfter = n.Spec.Kind == Batch || !enough
+	n.RequeueHold = enough
 	for _, name := range nodes {
 		n.blamed(Blame{Node: name, Text: "could not launch it: " + why})
 	}
@@ -118,7 +119,11 @@ func (t *tx) drain(name NodeName, why string) {
 		return
 	}
 	n := *old
-	n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, why, "slurm", 0, t.at
+	n.Drain = true
+	n.Reason = why
+	n.ReasonBy = "slurm"
+	n.ReasonUID = 0
+	n.ReasonAt = t.at
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 }
@@ -126,6 +131,8 @@ func (t *tx) drain(name NodeName, why string) {
 // confirmsAgain undrains a node that was drained only for its silence.
 func (n *Node) confirmsAgain() {
 	if n.Drain && n.ReasonBy == "slurm" && n.Reason == launchUnconfirmed {
-		n.Drain, n.Reason, n.ReasonBy = false, "", ""
+		n.Drain = false
+		n.Reason = ""
+		n.ReasonBy = ""
 	}
 }

@@ -129,7 +129,9 @@ func (s *StepSpec) gpusOfNode() int {
 
 // withoutGPUs: --gres=none, or a number of zero.
 func (s *StepSpec) withoutGPUs() bool {
-	none := func(g GRES) bool { return g.Name == "none" || g.Name == "gpu" && g.Count == 0 }
+	none := func(g GRES) bool {
+		return g.Name == "none" || g.Name == "gpu" && g.Count == 0
+	}
 	return slices.ContainsFunc(slices.Concat(s.PerNode, s.PerJob, s.PerTask), none)
 }
 
@@ -343,7 +345,8 @@ func (n *stepChoice) putNamedFirst(s *StepSpec) *Error {
 			return Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", name)
 		}
 	}
-	n.shares, n.named = append(named, rest...), len(named)
+	n.shares = append(named, rest...)
+	n.named = len(named)
 	return nil
 }
 
@@ -437,7 +440,8 @@ const NoGRES = "the job has no such devices"
 
 // askedGPUs are those GPUs of each of a job's nodes that it has asked for: one that has whole nodes has all of theirs.
 func (j *Job) askedGPUs(inv func(NodeName) *Inventory) []IDSet {
-	s, left := j.Spec, int64(0)
+	s := j.Spec
+	left := int64(0)
 	for _, g := range s.PerJob {
 		left += g.Count
 	}
@@ -450,7 +454,8 @@ func (j *Job) askedGPUs(inv func(NodeName) *Inventory) []IDSet {
 		take := func(g GRES, n int64) {
 			for id := range sh.GPUs.Minus(out[i]).All() {
 				if n > 0 && (g.Type == "" || inv(sh.Node).GPUs[id].Type == g.Type) {
-					out[i], n = out[i].Union(NewIDSet(id)), n-1
+					out[i] = out[i].Union(NewIDSet(id))
+					n = n - 1
 				}
 			}
 		}
@@ -502,7 +507,8 @@ func RankLayout(counts []int, s *StepSpec) [][]int {
 	for _, n := range counts {
 		total += n
 	}
-	kind, chunk := dist(s), 1
+	kind := dist(s)
+	chunk := 1
 	switch kind {
 	case "cyclic":
 	case "plane":

@@ -16,7 +16,9 @@ type License struct {
 // ParseLicenses reads licenses as slurm.conf and -L write them: NAME[:COUNT], joined by commas or
 // semicolons. A name without a count is one license. False if it is none of that.
 func ParseLicenses(text string) (out []License, ok bool) {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
+		return r == ',' || r == ';'
+	}) {
 		name, count, counted := strings.Cut(word, ":")
 		l := License{strings.TrimSpace(name), 1}
 		if counted {

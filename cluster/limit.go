@@ -180,7 +180,9 @@ func (t *tables) gateOf(k gateKey) *Gate {
 	if !t.config.Enforce.Limits {
 		return g
 	}
-	rows, levels, factor := limitTable(), t.levels(k), 1.0
+	rows := limitTable()
+	levels := t.levels(k)
+	factor := 1.0
 	for _, l := range levels {
 		if l.qos != nil {
 			g.qos(k, l.qos)
@@ -318,7 +320,9 @@ func (t *tables) Meter(now time.Time) *Meter {
 // Fork is a meter that counts on from here by itself: to try what several starts would come to.
 func (m *Meter) Fork() *Meter {
 	f := *m
-	f.started, f.minutes, f.reopened = maps.Clone(m.started), maps.Clone(m.minutes), maps.Clone(m.reopened)
+	f.started = maps.Clone(m.started)
+	f.minutes = maps.Clone(m.minutes)
+	f.reopened = maps.Clone(m.reopened)
 	return &f
 }
 
@@ -359,7 +363,8 @@ func (t *tables) lifts(s *JobSpec, flag string) bool {
 
 // NodeBounds are how many nodes a job may have in a partition at least and at most, unless its QOS lifts that; 0: any.
 func (t *tables) NodeBounds(p *Partition, s *JobSpec) (least, most int) {
-	least, most = p.MinNodes, p.MaxNodes
+	least = p.MinNodes
+	most = p.MaxNodes
 	if (least | most) == 0 {
 		return 0, 0
 	}
@@ -396,7 +401,8 @@ func (m *Meter) verdict(g *Gate, limit time.Duration, ask *Asking, used func(bou
 			continue
 		}
 		if b.what > ofWall && !ask.known {
-			ask.asking, ask.known = m.t.askingOf(ask.Like, ask.Part, ask.Alloc), true
+			ask.asking = m.t.askingOf(ask.Like, ask.Part, ask.Alloc)
+			ask.known = true
 		}
 		if m.concerns(b, &ask.asking) && m.exceeds(b, used(i), limit, &ask.asking) {
 			return b.reason
@@ -453,7 +459,8 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 	n := *j
 	n.Alloc = alloc
 	p, _ := t.Partition(part)
-	a.tres, a.limit = t.withBilling(part, n.Amounts(t.config, p)), j.Limit
+	a.tres = t.withBilling(part, n.Amounts(t.config, p))
+	a.limit = j.Limit
 	if alloc == nil {
 		nodes := max(amountOf(a.tres, "node"), 1)
 		for _, x := range a.tres {
@@ -466,7 +473,8 @@ func (t *tables) askingOf(j *Job, part string, alloc *Alloc) (a asking) {
 		for _, x := range one.Amounts(t.config, p) {
 			i := slices.IndexFunc(a.node, func(y Amount) bool { return y.TRES == x.TRES })
 			if i < 0 {
-				i, a.node = len(a.node), append(a.node, Amount{TRES: x.TRES})
+				i = len(a.node)
+				a.node = append(a.node, Amount{TRES: x.TRES})
 			}
 			a.node[i].N = max(a.node[i].N, x.N)
 		}

@@ -15,7 +15,8 @@ func ParseSampling(text string) (every time.Duration, ok bool) {
 	for word := range strings.SplitSeq(text, ",") {
 		kind, value, named := strings.Cut(word, "=")
 		if !named {
-			kind, value = "task", word
+			kind = "task"
+			value = word
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
 		switch kind = strings.ToLower(strings.TrimSpace(kind)); {
@@ -78,7 +79,8 @@ func (t *TaskUsage) CPU() time.Duration { return t.UserCPU + t.SystemCPU }
 // Join takes over what another look at the same task saw more of.
 func (t *TaskUsage) Join(o *TaskUsage) {
 	if o.CPU() > t.CPU() {
-		t.UserCPU, t.SystemCPU = o.UserCPU, o.SystemCPU
+		t.UserCPU = o.UserCPU
+		t.SystemCPU = o.SystemCPU
 	}
 	t.MaxRSS, t.MaxVM, t.Pages = max(t.MaxRSS, o.MaxRSS), max(t.MaxVM, o.MaxVM), max(t.Pages, o.Pages)
 	t.Read, t.Written = max(t.Read, o.Read), max(t.Written, o.Written)
@@ -127,7 +129,9 @@ func same(n int64) (int64, int64) { return n, n }
 
 func hasFreq(t *TaskUsage) bool { return t.CPUFreq > 0 }
 func hasGPU(t *TaskUsage) bool  { return t.GPU != nil }
-func hasUtil(t *TaskUsage) bool { return t.GPU != nil && !t.GPU.NoUtil }
+func hasUtil(t *TaskUsage) bool {
+	return t.GPU != nil && !t.GPU.NoUtil
+}
 
 // What tasks take in and give out.
 var (
@@ -162,13 +166,15 @@ func SumUsage(tasks []RankUsage) (u Usage) {
 		u.SystemCPU += t.SystemCPU
 		u.MaxRSS = max(u.MaxRSS, t.MaxRSS)
 	}
-	u.In, u.Out = measures(tasks, metricsIn[:]), measures(tasks, metricsOut[:])
+	u.In = measures(tasks, metricsIn[:])
+	u.Out = measures(tasks, metricsOut[:])
 	return u
 }
 
 func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 	for _, k := range metrics {
-		m, n := Measure{TRES: k.tres}, 0
+		m := Measure{TRES: k.tres}
+		n := 0
 		for i := range tasks {
 			t := &tasks[i]
 			if k.has != nil && !k.has(&t.TaskUsage) {
@@ -177,10 +183,14 @@ func measures(tasks []RankUsage, metrics []metric) (out []Measure) {
 			value, peak := k.of(&t.TaskUsage)
 			m.Tot += value
 			if n == 0 || peak > m.Max {
-				m.Max, m.MaxNode, m.MaxTask = peak, t.Node, t.Rank
+				m.Max = peak
+				m.MaxNode = t.Node
+				m.MaxTask = t.Rank
 			}
 			if n == 0 || value < m.Min {
-				m.Min, m.MinNode, m.MinTask = value, t.Node, t.Rank
+				m.Min = value
+				m.MinNode = t.Node
+				m.MinTask = t.Rank
 			}
 			n++
 		}

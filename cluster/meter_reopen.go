@@ -9,7 +9,9 @@ import "time"
 // GoOn is the meter of a later pass, over a snapshot of the same state since which the configuration and the books
 // are what they were. What passes have started in the meantime counts only as far as the snapshot has it.
 func (m *Meter) GoOn(s *Snapshot, now time.Time) {
-	m.t, m.now, m.minutes = &s.tables, now, nil
+	m.t = &s.tables
+	m.now = now
+	m.minutes = nil
 	clear(m.started)
 }
 
@@ -21,7 +23,8 @@ func (m *Meter) watch(g *Gate) {
 		case ofRunning, ofHeld:
 			m.watched[b.scope] = append(m.watched[b.scope], g)
 		case ofRunMins:
-			m.watched[b.scope], unsteady = append(m.watched[b.scope], g), true
+			m.watched[b.scope] = append(m.watched[b.scope], g)
+			unsteady = true
 		case ofSpentMins, ofSpentWall:
 			unsteady = true
 		}

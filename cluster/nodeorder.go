@@ -14,14 +14,17 @@ import (
 // CompareNodes compares two names as Slurm orders its nodes: numbers in them by value, those that begin with a zero
 // as the digits after a point (as in strverscmp(3)).
 func CompareNodes(a, b NodeName) int {
-	x, y := string(a), string(b)
+	x := string(a)
+	y := string(b)
 	for x != "" && y != "" {
-		m, n := digits(x), digits(y)
+		m := digits(x)
+		n := digits(y)
 		if m == 0 || n == 0 {
 			if x[0] != y[0] {
 				return cmp.Compare(x[0], y[0])
 			}
-			x, y = x[1:], y[1:]
+			x = x[1:]
+			y = y[1:]
 			continue
 		}
 		if x[0] != '0' && y[0] != '0' && m != n {
@@ -30,7 +33,8 @@ func CompareNodes(a, b NodeName) int {
 		if c := strings.Compare(x[:m], y[:n]); c != 0 {
 			return c
 		}
-		x, y = x[m:], y[n:]
+		x = x[m:]
+		y = y[n:]
 	}
 	return cmp.Compare(len(x), len(y))
 }

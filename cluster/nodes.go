@@ -14,11 +14,13 @@ func (*NodeCreate) kind() string { return "node_create" }
 const maxNodes = 100_000
 
 func (c *NodeCreate) apply(t *tx) (any, error) {
-	if !t.by.Operator() {
-		return nil, Errorf(Denied, ErrUser, "only operators may create nodes")
-	}
-	if t.NodeCount()+len(c.Nodes) > maxNodes {
-		return nil, Errorf(Conflict, ErrTooBig, "a cluster has %d nodes at most", maxNodes)
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may create nodes"),
+		refuseIf(t.NodeCount()+len(c.Nodes) > maxNodes,
+			Conflict, ErrTooBig, "a cluster has %d nodes at most", maxNodes),
+	); err != nil {
+		return nil, err
 	}
 	for _, d := range c.Nodes {
 		if d.Expected != ExpectedCloud && d.Expected != ExpectedFuture {
@@ -51,15 +53,18 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 	declared := t.config.Declared
 	for _, name := range c.Nodes {
 		n, ok := t.nodes.Get(name)
-		switch {
-		case !ok:
+		if !ok {
 			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
-		case len(t.Load(name).Jobs) > 0:
-			return nil, Errorf(Conflict, ErrBusy, "node %s has jobs: drain it and wait, or cancel them", name)
-		case n.Up:
-			return nil, Errorf(Conflict, "",
+		}
+		if err := firstError(
+			refuseIf(len(t.Load(name).Jobs) > 0,
+				Conflict, ErrBusy, "node %s has jobs: drain it and wait, or cancel them", name),
+			refuseIf(n.Up,
+				Conflict, "",
 				"node %s is up and would come back at once: end its client first, or muster node revoke %s",
-				name, n.Owner)
+				name, n.Owner),
+		); err != nil {
+			return nil, err
 		}
 		t.deleteNode(n)
 		t.forgetTested(name)
@@ -67,7 +72,8 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		declared = slices.DeleteFunc(slices.Clone(declared), func(d Node) bool { return d.Name == name })
 	}
 	if len(declared) != len(t.config.Declared) {
-		cfg, old := *t.config, t.config
+		cfg := *t.config
+		old := t.config
 		cfg.Declared = declared
 		t.putConfig(&cfg)
 		return nil, t.noteConfig("", c.kind(), old)

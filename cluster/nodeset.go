@@ -74,7 +74,8 @@ func (c *Config) ResolveSets() {
 		add := func(list ...NodeName) {
 			for _, n := range list {
 				if !there[n] {
-					there[n], nodes = true, append(nodes, n)
+					there[n] = true
+					nodes = append(nodes, n)
 				}
 			}
 		}
@@ -86,7 +87,8 @@ func (c *Config) ResolveSets() {
 			}
 			add(name)
 		}
-		*r.nodes, *r.features = nodes, features
+		*r.nodes = nodes
+		*r.features = features
 	}
 }
 
@@ -142,9 +144,11 @@ func (c *Config) ownRosters() *Config {
 func (t *tx) gather() {
 	cfg := t.config.ownRosters()
 	cfg.ResolveSets()
-	list, home := cfg.rosters(), map[NodeName]bool{}
+	list := cfg.rosters()
+	home := map[NodeName]bool{}
 	for _, r := range list {
-		*r.nodes, *r.joined = r.named(), nil
+		*r.nodes = r.named()
+		*r.joined = nil
 		for _, n := range *r.nodes {
 			home[n] = home[n] || r.unit != ""
 		}
@@ -168,7 +172,8 @@ func (t *tx) regather(old, n *Node) {
 	if old != nil && n != nil && old.Inventory.Topology == n.Inventory.Topology && slices.Equal(old.Inventory.Features, n.Inventory.Features) {
 		return
 	}
-	name, list := cmp.Or(old, n).Name, t.config.rosters()
+	name := cmp.Or(old, n).Name
+	list := t.config.rosters()
 	is := joins(list, n, func(name NodeName) bool {
 		return slices.ContainsFunc(list, func(r memberList) bool {
 			return r.unit != "" && slices.Contains(*r.nodes, name) && !slices.Contains(*r.joined, name)

@@ -87,7 +87,9 @@ func (o Outcome) Phrase(several bool) string {
 }
 
 // Failure reports whether the job did not do what it was for, by its own fault or the platform's.
-func (o Outcome) Failure() bool { return o.has(ownFailure) || o.has(lost) }
+func (o Outcome) Failure() bool {
+	return o.has(ownFailure) || o.has(lost)
+}
 
 // OwnFailure reports whether the job failed, or overran what it had asked for.
 func (o Outcome) OwnFailure() bool { return o.has(ownFailure) }

@@ -50,7 +50,8 @@ func (m *Meter) Overruns(j *Job, part string, alloc *Alloc) (out []Overrun) {
 			continue
 		}
 		o := m.overrun(b, j)
-		o.Used, o.Asks = m.used(b), m.adds(b, j.Limit, &ask)
+		o.Used = m.used(b)
+		o.Asks = m.adds(b, j.Limit, &ask)
 		out = append(out, o)
 	}
 	return out
@@ -78,13 +79,15 @@ func (m *Meter) Jointly(claims []Claim) (out []Overrun) {
 				continue
 			}
 			seen = append(seen, b)
-			o, over := m.overrun(b, first.Job), false
+			o := m.overrun(b, first.Job)
+			over := false
 			for _, c := range claims[k:] {
 				if !slices.ContainsFunc(m.Gate(c.Job, c.Part).bounds, func(x limitBound) bool { return x.same(b) }) {
 					continue
 				}
 				ask := m.t.askingOf(c.Job, c.Part, c.Alloc)
-				used, asks := m.used(b), m.adds(b, c.Job.Limit, &ask)
+				used := m.used(b)
+				asks := m.adds(b, c.Job.Limit, &ask)
 				over = over || m.over(b, c.Job.Limit, &ask)
 				if o.Used, o.Asks = used, o.Asks+asks; asks > 0 {
 					o.Jobs = append(o.Jobs, c.Job)
@@ -139,7 +142,9 @@ func (t *tables) unfair(why Reason, j *Job, part string) Overrun {
 	}
 	for _, l := range t.levels(gateKey{j.Assoc, j.Spec.QOS, j.Spec.Account, j.Spec.UID, part}) {
 		if q := l.qos; q != nil && q.UsageThreshold != nil && q.Flag("EnforceUsageThreshold") && o.Asks < *q.UsageThreshold {
-			o.Of, o.Show, o.Max = "QOS "+q.Name, "sshare -l, sacctmgr show qos "+q.Name, *q.UsageThreshold
+			o.Of = "QOS " + q.Name
+			o.Show = "sshare -l, sacctmgr show qos " + q.Name
+			o.Max = *q.UsageThreshold
 		}
 	}
 	return o
@@ -176,7 +181,8 @@ func (t *tables) nameOf(s scope, j *Job) (name, show string) {
 		if a.User == "" {
 			return "account " + a.Account, show
 		}
-		name, show = fmt.Sprintf("user %s in account %s", a.User, a.Account), show+" user="+a.User
+		name = fmt.Sprintf("user %s in account %s", a.User, a.Account)
+		show = show + " user=" + a.User
 		if a.Partition != "" {
 			name += ", partition " + a.Partition
 		}

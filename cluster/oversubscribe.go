@@ -41,7 +41,8 @@ func (u *CPUUse) Give(cpus IDSet, over bool) {
 			u.Again = append(u.Again, IDSet{})
 		}
 		up := u.Again[k].Intersect(more)
-		u.Again[k], more = u.Again[k].Union(more), up
+		u.Again[k] = u.Again[k].Union(more)
+		more = up
 	}
 }
 

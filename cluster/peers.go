@@ -61,19 +61,23 @@ func (*PeerPut) kind() string { return "peer_put" }
 func (c *PeerPut) apply(t *tx) (any, error) {
 	p := c.Peer
 	name := strings.ToLower(p.Name)
-	switch {
-	case !t.by.Operator() && !t.by.System:
-		return nil, Errorf(Denied, ErrAccess, "only an operator makes other clusters peers")
-	case name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n"),
-		len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText:
-		return nil, Errorf(Invalid, "", "%q can not be the name of a cluster", p.Name)
-	case name == strings.ToLower(t.config.ClusterName):
-		return nil, Errorf(Invalid, "",
-			"%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name)
-	case p.Accept != "" && !isHash(p.Accept):
-		return nil, Errorf(Invalid, "", "the token of %s has no verifier", p.Name)
+	if err := firstError(
+		refuseIf(!t.by.Operator() && !t.by.System,
+			Denied, ErrAccess, "only an operator makes other clusters peers"),
+		refuseIf(name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n"),
+			Invalid, "", "%q can not be the name of a cluster", p.Name),
+		refuseIf(len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText,
+			Invalid, "", "%q can not be the name of a cluster", p.Name),
+		refuseIf(name == strings.ToLower(t.config.ClusterName),
+			Invalid, "",
+			"%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name),
+		refuseIf(p.Accept != "" && !isHash(p.Accept),
+			Invalid, "", "the token of %s has no verifier", p.Name),
+	); err != nil {
+		return nil, err
 	}
-	p.Made, p.By = t.at, t.by.UID
+	p.Made = t.at
+	p.By = t.by.UID
 	putPeerCluster(t, name, &p)
 	return nil, nil
 }

@@ -75,7 +75,9 @@ func (n *Node) Leaving() bool {
 	return n.Power != nil && (n.Power.State == PowerDown || n.Power.State == PowerEmpty)
 }
 
-func (n *Node) powerIs(s PowerState) bool { return n.Power != nil && n.Power.State == s }
+func (n *Node) powerIs(s PowerState) bool {
+	return n.Power != nil && n.Power.State == s
+}
 
 // powerDeclared makes the cloud nodes that are not there off, where they can be switched on, and not so elsewhere.
 func (t *tx) powerDeclared() {
@@ -119,13 +121,15 @@ func (t *tx) poweredUp(n *Node) {
 	if n.lost() {
 		n.isBack()
 	}
-	n.Power, n.LastBusy = nil, t.at
+	n.Power = nil
+	n.LastBusy = t.at
 	for _, id := range t.Load(n.Name).Jobs {
 		j, ok := t.jobs.Get(id)
 		if !ok || !j.Preparing() || !slices.Contains(j.Prelude.Nodes, n.Name) {
 			continue
 		}
-		c, p := *j, *j.Prelude
+		c := *j
+		p := *j.Prelude
 		p.Nodes = without(p.Nodes, n.Name)
 		c.Prelude = p.past(t.since(j.Started))
 		t.putJob(&c)
@@ -151,7 +155,11 @@ func (t *tx) notCome(name NodeName, why string) {
 	fails := old.Power.Fails + 1
 	pause := min(minRetry<<min(fails-1, 10), maxRetry)
 	n.Power = &Power{State: PowerOff, Since: t.at, Fails: fails, Retry: t.at.Add(pause)}
-	n.Down, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, why, "slurm", 0, t.at
+	n.Down = true
+	n.Reason = why
+	n.ReasonBy = "slurm"
+	n.ReasonUID = 0
+	n.ReasonAt = t.at
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	for _, id := range slices.Clone(t.Load(name).Jobs) {
@@ -205,7 +213,9 @@ func (c *NodePower) apply(t *tx) (any, error) {
 		t.notCome(name, resumeLate)
 	}
 	switchNodes(t, c.Retry, PowerOff,
-		func(n *Node) bool { return n.powerIs(PowerOff) && !n.Power.Retry.After(t.at) })
+		func(n *Node) bool {
+			return n.powerIs(PowerOff) && !n.Power.Retry.After(t.at)
+		})
 	if on != nil {
 		t.send(Hook{Kind: HookResume, Nodes: on, Jobs: t.waitFor(on)})
 	}
@@ -301,7 +311,8 @@ func (t *tables) exempt() map[NodeName]bool {
 		left := keep.Count
 		for _, name := range keep.Nodes {
 			if n, ok := t.nodes.Get(name); ok && left > 0 && n.Power == nil && n.Usable() && len(t.Load(name).Jobs) == 0 {
-				out[name], left = true, left-1
+				out[name] = true
+				left = left - 1
 			}
 		}
 	}
@@ -317,7 +328,8 @@ func (t *tables) powerTime(name NodeName, cluster time.Duration, of func(*Partit
 		switch {
 		case d == nil || !p.All && !slices.Contains(p.Nodes, name):
 		case !said:
-			cluster, said = *d, true
+			cluster = *d
+			said = true
 		default:
 			cluster = max(cluster, *d)
 		}
@@ -441,7 +453,11 @@ func (n *Node) reclaimed(t *tx) {
 		return
 	}
 	if !n.Drain {
-		n.Drain, n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = true, reclaimReason, cmp.Or(t.by.User, "root"), t.by.UID, t.at
+		n.Drain = true
+		n.Reason = reclaimReason
+		n.ReasonBy = cmp.Or(t.by.User, "root")
+		n.ReasonUID = t.by.UID
+		n.ReasonAt = t.at
 	}
 }
 

@@ -108,7 +108,9 @@ func (p *Preemption) until() time.Time {
 func (p *Preemption) ends(now time.Time) bool { return hasCome(p.until(), now) }
 
 // hasCome reports whether a moment has come; zero never does.
-func hasCome(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+func hasCome(at, now time.Time) bool {
+	return !at.IsZero() && !at.After(now)
+}
 
 // sooner is the earlier of two times that are not zero.
 func sooner(a, b time.Time) time.Time {
@@ -188,7 +190,9 @@ func (t *tables) Whole(v *Job) []*Job {
 }
 
 // occupies reports whether a job has nodes and was not told to end.
-func (j *Job) occupies() bool { return j.Phase >= Starting && j.Phase <= Suspended && j.Alloc != nil }
+func (j *Job) occupies() bool {
+	return j.Phase >= Starting && j.Phase <= Suspended && j.Alloc != nil
+}
 
 // mildest are the modes in the order in which one of them stands for all components of a heterogeneous job.
 var mildest = []PreemptMode{PreemptSuspend, PreemptRequeue, PreemptCancel}
@@ -367,7 +371,9 @@ func (t *tx) vacate(d Decision, by JobID, left []*Job) ([]*Job, error) {
 		if !ok {
 			return nil, Errorf(Conflict, ErrJobID, "job %d does not exist", id)
 		}
-		if slices.ContainsFunc(left, func(o *Job) bool { return o.ID == id || o.partnerOf(v) }) {
+		if slices.ContainsFunc(left, func(o *Job) bool {
+			return o.ID == id || o.partnerOf(v)
+		}) {
 			continue // it left with another component
 		}
 		mode := t.Preempts(j, part, own, v, t.at)
@@ -433,7 +439,9 @@ func (t *tx) warn(n *Job, grace time.Duration, asked bool) {
 // preempted ends a job's attempt because it makes room.
 func (t *tx) preempted(n *Job) {
 	t.end(n, Preempted, NoReason)
-	n.RequeueAfter, n.RequeueHold, n.SpecialExit = n.Preempt.Mode == PreemptRequeue, false, false
+	n.RequeueAfter = n.Preempt.Mode == PreemptRequeue
+	n.RequeueHold = false
+	n.SpecialExit = false
 }
 
 // goOn resumes a job that was suspended to make room, a heterogeneous one with all its components.

@@ -16,13 +16,19 @@ func (p *Prelude) fetches() bool {
 }
 
 // reached reports whether nothing keeps the job's nodes from hearing of it.
-func (p *Prelude) reached() bool { return !p.Prolog && !p.Burst && len(p.Nodes) == 0 }
+func (p *Prelude) reached() bool {
+	return !p.Prolog && !p.Burst && len(p.Nodes) == 0
+}
 
 // Fetching reports whether the job's nodes get its image.
-func Fetching(j *Job) bool { return j.Phase == Starting && j.Prelude.fetches() }
+func Fetching(j *Job) bool {
+	return j.Phase == Starting && j.Prelude.fetches()
+}
 
 // Configuring reports whether the job's time does not count yet.
-func Configuring(j *Job) bool { return j.Preparing() || Fetching(j) }
+func Configuring(j *Job) bool {
+	return j.Preparing() || Fetching(j)
+}
 
 // goOn has a job run whose nodes are all ready. Its time counts from then on if they have got its image.
 func goOn(j *Job, at time.Time) {

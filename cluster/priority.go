@@ -106,7 +106,9 @@ func (t *tables) measure() *Scale {
 	s := &Scale{parts: map[string][]Amount{}, nodeMem: map[string]float64{}}
 	for n := range t.Nodes() {
 		if n.counts() {
-			s.nodes, s.cpus, s.gpus = s.nodes+1, s.cpus+float64(n.Inventory.CPUs), s.gpus+float64(len(n.Inventory.GPUs))
+			s.nodes++
+			s.cpus += float64(n.Inventory.CPUs)
+			s.gpus += float64(len(n.Inventory.GPUs))
 		}
 	}
 	for i := range t.config.Partitions {
@@ -125,7 +127,8 @@ func (t *tables) measure() *Scale {
 			has["node"] = has["node"] + 1
 			for _, g := range n.Inventory.GPUs {
 				if !g.Missing {
-					has["gres/gpu"], has["gres/gpu:"+g.Type] = has["gres/gpu"]+1, has["gres/gpu:"+g.Type]+1
+					has["gres/gpu"] = has["gres/gpu"] + 1
+					has["gres/gpu:"+g.Type] = has["gres/gpu:"+g.Type] + 1
 				}
 			}
 		}
@@ -184,8 +187,11 @@ func (s *Scale) Share(j *Job) float64 {
 
 // Factors computes what a job's priority is made of in a partition at a time.
 func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
-	c, s, n := &t.config.Priority, t.scale, j.Spec.Asks()
-	f.Site, f.Nice = j.Spec.Site, j.Spec.Nice
+	c := &t.config.Priority
+	s := t.scale
+	n := j.Spec.Asks()
+	f.Site = j.Spec.Site
+	f.Nice = j.Spec.Nice
 	if from := j.ages(c); !from.IsZero() && c.MaxAge > 0 {
 		f.Age = min(max(float64(at.Sub(from)/time.Second)/c.MaxAge.Seconds(), 0), 1)
 	}
@@ -196,7 +202,8 @@ func (t Ranker) Factors(j *Job, part string, at time.Time) (f Factors) {
 		return ratio(float64(v), float64(top))
 	}
 	if a, ok := t.assocs.Get(j.Assoc); ok {
-		f.Assoc, f.FairShare = norm(c.RawAssoc, t.assocPriority(a), s.assoc), a.FairShare
+		f.Assoc = norm(c.RawAssoc, t.assocPriority(a), s.assoc)
+		f.FairShare = a.FairShare
 		if a.Shares == ShareParent && c.NoFairTree {
 			f.FairShare = t.parentShare(a)
 		}
@@ -263,7 +270,8 @@ func (t *tables) assocPriority(a *Association) int {
 
 // size is the factor of the job's size.
 func (c *PriorityConfig) size(s *Scale, n Asked, limit time.Duration) float64 {
-	nodes, cpus := float64(n.Nodes), float64(n.CPUs)
+	nodes := float64(n.Nodes)
+	cpus := float64(n.CPUs)
 	switch {
 	case s.nodes == 0 || s.cpus == 0:
 		return 0
@@ -316,7 +324,8 @@ func (t *tx) rank(j *Job) {
 	if t.scale == nil {
 		t.scale = t.measure()
 	}
-	best, r := uint32(0), t.Ranker()
+	best := uint32(0)
+	r := t.Ranker()
 	for _, part := range j.Spec.Partitions {
 		best = max(best, r.Factors(j, part, t.at).Weigh(&c.Weights).Priority())
 	}
@@ -372,7 +381,8 @@ func (t *tables) replaceRank(old, j *Job) {
 
 // reprioritize follows a new configuration.
 func (t *tx) reprioritize(old *Config) {
-	was, p := &old.Priority, &t.config.Priority
+	was := &old.Priority
+	p := &t.config.Priority
 	if p.UsageReset == ResetNow {
 		t.fade(1, true)
 	}

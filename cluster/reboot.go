@@ -19,7 +19,9 @@ type Reboot struct {
 }
 
 // Issued reports whether the machine is being restarted.
-func (r *Reboot) Issued() bool { return r != nil && !r.IssuedAt.IsZero() }
+func (r *Reboot) Issued() bool {
+	return r != nil && !r.IssuedAt.IsZero()
+}
 
 // Reasons of nodes that are restarted.
 const (
@@ -42,13 +44,15 @@ type NodeReboot struct {
 func (*NodeReboot) kind() string { return "node_reboot" }
 
 func (c *NodeReboot) apply(t *tx) (any, error) {
-	switch {
-	case !t.by.Operator():
-		return nil, Errorf(Denied, ErrUser, "only operators may reboot nodes")
-	case !c.Cancel && t.config.RebootProgram == "":
-		return nil, Errorf(Conflict, "", "RebootProgram isn't defined: no program restarts a node's machine")
-	case c.Next != "" && c.Next != NodeResume && c.Next != NodeSetDown:
-		return nil, Errorf(Invalid, ErrNodeState, "after a reboot a node is resumed or down, not %q", c.Next)
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may reboot nodes"),
+		refuseIf(!c.Cancel && t.config.RebootProgram == "",
+			Conflict, "", "RebootProgram isn't defined: no program restarts a node's machine"),
+		refuseIf(c.Next != "" && c.Next != NodeResume && c.Next != NodeSetDown,
+			Invalid, ErrNodeState, "after a reboot a node is resumed or down, not %q", c.Next),
+	); err != nil {
+		return nil, err
 	}
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)
@@ -89,7 +93,10 @@ func (c *NodeReboot) ask(t *tx, n *Node) error {
 			deflt = rebootAsap
 		}
 		r.Reasoned = true
-		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = cmp.Or(c.Reason, deflt), t.by.User, t.by.UID, t.at
+		n.Reason = cmp.Or(c.Reason, deflt)
+		n.ReasonBy = t.by.User
+		n.ReasonUID = t.by.UID
+		n.ReasonAt = t.at
 	}
 	n.Reboot = r
 	return nil
@@ -101,7 +108,10 @@ func (n *Node) unasked() {
 		n.Drain = false
 	}
 	if n.Reboot.Reasoned {
-		n.Reason, n.ReasonBy, n.ReasonUID, n.ReasonAt = n.Lacks, "", 0, time.Time{}
+		n.Reason = n.Lacks
+		n.ReasonBy = ""
+		n.ReasonUID = 0
+		n.ReasonAt = time.Time{}
 	}
 	n.Reboot = nil
 }
@@ -119,8 +129,11 @@ func restarted(old, now *Inventory, r *Reboot) bool {
 func (n *Node) rebooted(t *tx) {
 	r := n.Reboot
 	if r.Next == NodeSetDown {
-		n.Reboot, n.Down, n.Drain = nil, true, n.Drain && !r.Drained
-		n.Reason, n.ReasonAt = n.Reason+rebootComplete, t.at
+		n.Reboot = nil
+		n.Down = true
+		n.Drain = n.Drain && !r.Drained
+		n.Reason += rebootComplete
+		n.ReasonAt = t.at
 		return
 	}
 	if r.Next == NodeResume { // whatever it was before
@@ -167,11 +180,18 @@ func (c *NodeRebootDue) apply(t *tx) (any, error) {
 	change(c.Issue, t.rebootReady, func(n *Node) {
 		r := *n.Reboot
 		r.IssuedAt = t.at
-		n.Reboot, n.Reason = &r, n.Reason+rebootIssued
+		n.Reboot = &r
+		n.Reason += rebootIssued
 	})
-	change(c.Late, func(n *Node) bool { return n.Reboot.Issued() && !t.rebootEnd(n).After(t.at) }, func(n *Node) {
-		n.Down, n.Drain = true, n.Drain && !n.Reboot.Drained
-		n.Reboot, n.Reason, n.ReasonBy, n.ReasonAt = nil, n.Reason+rebootLate, "slurm", t.at
+	change(c.Late, func(n *Node) bool {
+		return n.Reboot.Issued() && !t.rebootEnd(n).After(t.at)
+	}, func(n *Node) {
+		n.Down = true
+		n.Drain = n.Drain && !n.Reboot.Drained
+		n.Reboot = nil
+		n.Reason += rebootLate
+		n.ReasonBy = "slurm"
+		n.ReasonAt = t.at
 	})
 	return nil, nil
 }

@@ -85,16 +85,23 @@ func (r *Reservation) At(now time.Time) *Reservation {
 	if r.Flags&ResvTimeFloat == 0 {
 		return r
 	}
-	c, moved := *r, now.Sub(r.FloatsFrom)
-	c.Start, c.End, c.FloatsFrom = r.Start.Add(moved), r.End.Add(moved), now
+	c := *r
+	moved := now.Sub(r.FloatsFrom)
+	c.Start = r.Start.Add(moved)
+	c.End = r.End.Add(moved)
+	c.FloatsFrom = now
 	return &c
 }
 
 // Active reports whether a reservation is in force.
-func (r *Reservation) Active(now time.Time) bool { return !now.Before(r.Start) && now.Before(r.End) }
+func (r *Reservation) Active(now time.Time) bool {
+	return !now.Before(r.Start) && now.Before(r.End)
+}
 
 // Keeps reports whether jobs that have no part in it must stay off its nodes at some moment of a span.
-func (r *Reservation) Keeps(from, to time.Time) bool { return r.Start.Before(to) && r.End.After(from) }
+func (r *Reservation) Keeps(from, to time.Time) bool {
+	return r.Start.Before(to) && r.End.After(from)
+}
 
 // Lets reports whether a job that has no part in it may have its nodes until a job of it wants them.
 func (r *Reservation) Lets(s *JobSpec) bool {
@@ -112,7 +119,9 @@ func (r *Reservation) Allows(s *JobSpec) bool {
 		users = !slices.Contains(r.Users, s.User)
 	case !users:
 		users = slices.Contains(r.Users, s.User) || slices.ContainsFunc(r.GIDs,
-			func(g uint32) bool { return g == s.GID || slices.Contains(s.Groups, g) })
+			func(g uint32) bool {
+				return g == s.GID || slices.Contains(s.Groups, g)
+			})
 	}
 	return users && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, s.Account) != r.AccountsNot)
 }
@@ -256,17 +265,19 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 // admit finds the reservation that is to be changed, if one is, and refuses what the caller may not do.
 func (c *ReservationPut) admit(t *tx, r *Reservation) (*Reservation, error) {
 	old, exists := t.resvs.Get(r.Name)
-	switch {
-	case !t.by.Operator():
-		return nil, Errorf(Denied, ErrUser, "only operators may make reservations")
-	case r.Name == "" || len(r.Name) > 64 || strings.ContainsAny(r.Name, ",= \t\n|"):
-		return nil, Errorf(Invalid, ErrReservation, "%q can not be a reservation's name", r.Name)
-	case exists && !c.Update:
-		return nil, Errorf(Conflict, ErrResvName, "there is a reservation %s already", r.Name)
-	case !exists && c.Update:
-		return nil, Errorf(NotFound, ErrReservation, "there is no reservation %s", r.Name)
-	case t.resvs.Len() >= maxReservations && !exists:
-		return nil, Errorf(Conflict, ErrTooBig, "there are %d reservations, no more are possible", maxReservations)
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may make reservations"),
+		refuseIf(r.Name == "" || len(r.Name) > 64 || strings.ContainsAny(r.Name, ",= \t\n|"),
+			Invalid, ErrReservation, "%q can not be a reservation's name", r.Name),
+		refuseIf(exists && !c.Update,
+			Conflict, ErrResvName, "there is a reservation %s already", r.Name),
+		refuseIf(!exists && c.Update,
+			NotFound, ErrReservation, "there is no reservation %s", r.Name),
+		refuseIf(t.resvs.Len() >= maxReservations && !exists,
+			Conflict, ErrTooBig, "there are %d reservations, no more are possible", maxReservations),
+	); err != nil {
+		return nil, err
 	}
 	return old, nil
 }
@@ -274,32 +285,30 @@ func (c *ReservationPut) admit(t *tx, r *Reservation) (*Reservation, error) {
 // checkTimes refuses times that can not be, at a moment; skip: the next of them is to be left out.
 func (r *Reservation) checkTimes(at time.Time, skip bool) error {
 	repeats := r.Flags&resvRepeats != 0
-	switch {
-	case !r.Start.Before(r.End):
-		return Errorf(Invalid, ErrResvTime, "a reservation from %s can not end at %s",
-			r.Start.Format(time.DateTime), r.End.Format(time.DateTime))
-	case !r.End.After(at) && !repeats:
-		return Errorf(Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime))
-	case skip && !repeats:
-		return Errorf(Invalid, ErrResvSkip,
-			"reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name)
-	}
-	return nil
+	return firstError(
+		refuseIf(!r.Start.Before(r.End),
+			Invalid, ErrResvTime, "a reservation from %s can not end at %s",
+			r.Start.Format(time.DateTime), r.End.Format(time.DateTime)),
+		refuseIf(!r.End.After(at) && !repeats,
+			Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime)),
+		refuseIf(skip && !repeats,
+			Invalid, ErrResvSkip,
+			"reservation %s does not repeat, so that no time of it can be skipped: delete it", r.Name),
+	)
 }
 
 // checkWhat refuses a reservation of nothing, for nobody, or of what can not be reserved together.
 func (r *Reservation) checkWhat() error {
 	has := func(flags ResvFlags) bool { return r.Flags&flags != 0 }
-	switch {
-	case len(r.Cores) > 0 && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown):
-		return Errorf(Invalid, ErrCPUCount,
-			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced")
-	case len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)):
-		return Errorf(Invalid, ErrNodeName, "a reservation needs nodes")
-	case len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0:
-		return Errorf(Invalid, ErrUser, "a reservation needs users, groups or accounts")
-	}
-	return nil
+	return firstError(
+		refuseIf(len(r.Cores) > 0 && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown),
+			Invalid, ErrCPUCount,
+			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
+		refuseIf(len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)),
+			Invalid, ErrNodeName, "a reservation needs nodes"),
+		refuseIf(len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0,
+			Invalid, ErrUser, "a reservation needs users, groups or accounts"),
+	)
 }
 
 // float notes from when on a reservation with TIME_FLOAT moves along.
@@ -345,7 +354,9 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if o.Name == r.Name || together || !o.At(t.at).Keeps(r.Start, r.End) {
 			continue
 		}
-		shared := func(n NodeName) bool { return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n))) }
+		shared := func(n NodeName) bool {
+			return nodes[n] && (o.CPUs == nil || r.has(n, o.on(n)))
+		}
 		if slices.ContainsFunc(t.Reserved(o), shared) {
 			return Errorf(Conflict, ErrResvOverlap, "reservation %s has some of the nodes then", o.Name)
 		}
@@ -353,7 +364,9 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	if r.Flags&ResvIgnoreJobs != 0 {
 		return nil
 	}
-	shared := func(sh Share) bool { return nodes[sh.Node] && r.has(sh.Node, sh.CPUs) }
+	shared := func(sh Share) bool {
+		return nodes[sh.Node] && r.has(sh.Node, sh.CPUs)
+	}
 	for j := range t.Live() {
 		if j.Alloc == nil || makesWay(t, j, r) {
 			continue
@@ -484,7 +497,9 @@ func leaveReservation(j *Job, r *Reservation) {
 }
 
 // in reports whether a job has nodes of a reservation.
-func (j *Job) in(name string) bool { return j.Alloc != nil && j.Alloc.Reservation == name }
+func (j *Job) in(name string) bool {
+	return j.Alloc != nil && j.Alloc.Reservation == name
+}
 
 // resvEnd is when the clock next changes a reservation.
 func (t *tables) resvEnd(r *Reservation) time.Time {
@@ -573,7 +588,9 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
 	names := t.Reserved(r)
 	return slices.ContainsFunc(shares,
-		func(sh Share) bool { return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs) })
+		func(sh Share) bool {
+			return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs)
+		})
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {

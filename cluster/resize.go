@@ -59,7 +59,8 @@ func (t *tx) resize(n *Job, p Patch) (Patch, error) {
 			return p, Errorf(Conflict, ErrNotPending,
 				"job %d runs, so it needs one number of nodes, not a range: numnodes=%d", n.ID, k)
 		case k == 0:
-			p.NodeList, p.MinNodes = nil, nil
+			p.NodeList = nil
+			p.MinNodes = nil
 			return p, expand(t, n)
 		case k < len(shares) && t.config.NoShrink:
 			return p, Errorf(Denied, ErrUnsupported,
@@ -69,7 +70,8 @@ func (t *tx) resize(n *Job, p Patch) (Patch, error) {
 			n.Spec.MinNodes, n.Spec.MaxNodes = k, k // what it asks for if it comes back
 		}
 	}
-	p.NodeList, p.MinNodes = nil, nil
+	p.NodeList = nil
+	p.MinNodes = nil
 	if len(shares) < len(n.Alloc.Shares) {
 		t.shrink(n, shares)
 	}
@@ -83,7 +85,8 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 			out = append(out, sh)
 		}
 	}
-	all, first := len(j.Alloc.Shares), j.Alloc.Shares[0].Node
+	all := len(j.Alloc.Shares)
+	first := j.Alloc.Shares[0].Node
 	if c.NoShrink && (len(out) < all || len(names) > all) {
 		return nil, Errorf(Denied, ErrUnsupported,
 			"jobs give no nodes back while they run: SchedulerParameters has disable_job_shrink")
@@ -104,7 +107,9 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 func sized(t *tx, j *Job, at time.Time) {
 	t.charge(j)
 	was := *j
-	was.Phase, was.Outcome, was.Ended = Ended, Resized, at
+	was.Phase = Ended
+	was.Outcome = Resized
+	was.Ended = at
 	if was.Shrunk != nil {
 		was.Shrunk = &Shrunk{At: was.Shrunk.At}
 	}
@@ -136,7 +141,8 @@ func (t *tx) shrink(n *Job, kept []Share) {
 	}
 	alloc := *n.Alloc
 	alloc.Shares, alloc.Types = slices.Clone(kept), t.typesIn(kept, alloc.Types)
-	n.Alloc, n.Shrunk = &alloc, &Shrunk{at, leaving}
+	n.Alloc = &alloc
+	n.Shrunk = &Shrunk{at, leaving}
 	bill(t, n)
 }
 
@@ -194,9 +200,15 @@ func (j *Job) On(n NodeName) *Job {
 	if !j.leaves(n) {
 		return j
 	}
-	c, a := *j, *j.Alloc
+	c := *j
+	a := *j.Alloc
 	a.Shares = append(slices.Clip(a.Shares), j.Leaving()...)
-	c.Alloc, c.Shrunk, c.Phase, c.EndingWhy, c.EndingAt, c.RequeueAfter = &a, nil, Ending, Resized, j.Shrunk.At, false
+	c.Alloc = &a
+	c.Shrunk = nil
+	c.Phase = Ending
+	c.EndingWhy = Resized
+	c.EndingAt = j.Shrunk.At
+	c.RequeueAfter = false
 	c.Waiting = nil
 	for _, sh := range j.Leaving() {
 		c.Waiting = append(c.Waiting, sh.Node)
@@ -211,11 +223,16 @@ func (j *Job) Record() *Job {
 		return j
 	}
 	c := *j
-	c.Submitted, c.Eligible, c.Started, c.Shrunk = at, at, at, &Shrunk{At: at}
-	c.Pauses, c.SuspendTotal = nil, 0
+	c.Submitted = at
+	c.Eligible = at
+	c.Started = at
+	c.Shrunk = &Shrunk{At: at}
+	c.Pauses = nil
+	c.SuspendTotal = 0
 	for _, p := range j.Pauses {
 		if from := later(p.From, at); from.Before(p.To) {
-			c.Pauses, c.SuspendTotal = append(c.Pauses, Pause{from, p.To}), c.SuspendTotal+p.To.Sub(from)
+			c.Pauses = append(c.Pauses, Pause{from, p.To})
+			c.SuspendTotal += p.To.Sub(from)
 		}
 	}
 	if !c.SuspendedAt.IsZero() {

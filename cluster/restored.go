@@ -41,7 +41,8 @@ func (s *State) Restore(saved, now time.Time) {
 	}
 	for _, n := range slices.Collect(s.Nodes()) {
 		c := *n
-		c.Quiet, c.Unsure = c.Quiet || c.Up, true
+		c.Quiet = c.Quiet || c.Up
+		c.Unsure = true
 		s.setNode(n, &c)
 	}
 }
@@ -101,7 +102,8 @@ func (c *NodeTell) apply(t *tx) (any, error) {
 		return nil, nil
 	}
 	n := *node
-	n.Unsure, n.Quiet = false, false
+	n.Unsure = false
+	n.Quiet = false
 	t.putNode(&n)
 	t.events = append(t.events, Event{Node: &n})
 	t.passIDs(c)
@@ -122,7 +124,9 @@ func (c *NodeTell) apply(t *tx) (any, error) {
 func (t *tx) toldEnds(c *NodeTell) {
 	for _, id := range slices.Clone(t.Load(c.Node).Jobs) {
 		j, _ := t.jobs.Get(id)
-		known := func(u Update) bool { return u.Job == id && u.Attempt == j.Attempt }
+		known := func(u Update) bool {
+			return u.Job == id && u.Attempt == j.Attempt
+		}
 		switch {
 		case slices.ContainsFunc(c.Jobs, j.sameAttempt), slices.Contains(c.Unknown, id):
 		case slices.ContainsFunc(c.Ended, known):
@@ -178,7 +182,8 @@ func (t *tx) passIDs(c *NodeTell) {
 
 // differs notes what a node knows otherwise.
 func (t *tx) differs(j *Job, node NodeName, what string) {
-	old, r := t.restored, *t.restored
+	old := t.restored
+	r := *t.restored
 	user := ""
 	if j.Spec != nil {
 		user = j.Spec.User
@@ -199,7 +204,8 @@ func (t *tx) told(j *Job, node NodeName) {
 		t.confirmedOn(known, node)
 		return
 	}
-	mark, heard := len(t.undo), len(t.events)
+	mark := len(t.undo)
+	heard := len(t.events)
 	err := t.adopt(j, node)
 	if err == nil {
 		t.differs(j, node, "was begun since, and runs on")
@@ -210,7 +216,8 @@ func (t *tx) told(j *Job, node NodeName) {
 	for _, f := range slices.Backward(t.undo[mark:]) {
 		f()
 	}
-	t.undo, t.events = t.undo[:mark], t.events[:heard]
+	t.undo = t.undo[:mark]
+	t.events = t.events[:heard]
 	t.differs(j, node, "was begun since, and is ended: "+err.Error())
 	if !ok && j.Spec != nil {
 		t.keepEnded(j, node, err)
@@ -233,7 +240,9 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 		return err
 	}
 	n := *j
-	n.Depends, n.Wait, n.WaitNote = Depends{}, NoReason, ""
+	n.Depends = Depends{}
+	n.Wait = NoReason
+	n.WaitNote = ""
 	old, err := t.before(&n)
 	if err != nil {
 		return err
@@ -271,29 +280,31 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 
 // checkAdopted refuses a job that can not run on as a node knows it.
 func checkAdopted(t *tx, j *Job, node NodeName) error {
-	switch {
-	case j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0:
+	if j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 		return Errorf(Invalid, "", "the node does not know what it was given")
-	case !begunAndGoesOn(j):
-		return Errorf(Conflict, "", "it was ending")
-	case j.Het != nil:
-		return Errorf(Conflict, "", "it is a part of a heterogeneous job")
-	case !slices.Contains(j.AllocNodes(), node):
-		return Errorf(Denied, ErrAccess, "node %s tells of it and is not on it", node)
-	case j.Started.Before(j.Submitted) || j.Started.After(t.at):
-		return Errorf(Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339))
 	}
-	return nil
+	return firstError(
+		refuseIf(!begunAndGoesOn(j),
+			Conflict, "", "it was ending"),
+		refuseIf(j.Het != nil,
+			Conflict, "", "it is a part of a heterogeneous job"),
+		refuseIf(!slices.Contains(j.AllocNodes(), node),
+			Denied, ErrAccess, "node %s tells of it and is not on it", node),
+		refuseIf(j.Started.Before(j.Submitted) || j.Started.After(t.at),
+			Invalid, "", "it was started at %s", j.Started.Format(time.RFC3339)),
+	)
 }
 
 // hearsay refuses a job that is known by a node's word alone, where more than the node itself would hang on that.
 func (t *tx) hearsay(j *Job, teller NodeName) error {
-	if !t.Hearsay(j) {
-		return Errorf(Denied, ErrAccess,
-			"the file does not know it, and it was not submitted between the save and the restore")
-	}
-	if j.Spec.UID == 0 || j.Spec.GID == 0 {
-		return Errorf(Denied, ErrAccess, "it is root's, and only node %s says so", teller)
+	if err := firstError(
+		refuseIf(!t.Hearsay(j),
+			Denied, ErrAccess,
+			"the file does not know it, and it was not submitted between the save and the restore"),
+		refuseIf(j.Spec.UID == 0 || j.Spec.GID == 0,
+			Denied, ErrAccess, "it is root's, and only node %s says so", teller),
+	); err != nil {
+		return err
 	}
 	own, _ := t.nodes.Get(teller)
 	for _, name := range j.AllocNodes() {
@@ -312,7 +323,8 @@ func (t *tx) before(j *Job) (*Job, error) {
 	if !ok && j.ArrayID != 0 {
 		for _, rest := range slices.Collect(t.Members(j.ArrayID)) {
 			if rest.Phase == Pending && rest.Tasks.Has(j.Task) {
-				old, ok = t.split(rest.ID, NewIDSet(j.Task))[0], true
+				old = t.split(rest.ID, NewIDSet(j.Task))[0]
+				ok = true
 				break
 			}
 		}
@@ -352,17 +364,27 @@ func (t *tx) keepTexts(j, old *Job) error {
 
 // keepEnded has history know of a job that can not go on.
 func (t *tx) keepEnded(j *Job, node NodeName, why error) {
-	n, spec := *j, *j.Spec
-	spec.Script, spec.Env = "", ""
-	n.Spec, n.Phase, n.Outcome, n.EndReason = &spec, Ended, NodeFailed, EndNodeDown
+	n := *j
+	spec := *j.Spec
+	spec.Script = ""
+	spec.Env = ""
+	n.Spec = &spec
+	n.Phase = Ended
+	n.Outcome = NodeFailed
+	n.EndReason = EndNodeDown
 	n.Started, n.Ended = t.at, t.at // nobody is charged for what was not believed
 	if n.Submitted.After(t.at) {
 		n.Submitted = t.at
 	}
-	n.Waiting, n.Depends, n.Key, n.Signals = nil, Depends{}, "", nil
+	n.Waiting = nil
+	n.Depends = Depends{}
+	n.Key = ""
+	n.Signals = nil
 	n.WaitNote = fmt.Sprintf("the cluster was restored: %v", why)
 	n.blamed(Blame{Node: node, Text: n.WaitNote})
-	n.ArrayID, n.Task, n.Tasks = 0, TaskAny, IDSet{}
+	n.ArrayID = 0
+	n.Task = TaskAny
+	n.Tasks = IDSet{}
 	t.putJob(&n)
 	t.ended(&n)
 }

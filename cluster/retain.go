@@ -172,17 +172,19 @@ type Retain struct {
 func (*Retain) kind() string { return "retain" }
 
 func (c *Retain) apply(t *tx) (any, error) {
-	if !t.keepsBooks(t.by) {
-		return nil, Errorf(Denied, ErrAccess, "only operators may archive history")
+	if err := firstError(
+		refuseIf(!t.keepsBooks(t.by),
+			Denied, ErrAccess, "only operators may archive history"),
+		refuseIf(c.Script != "" && !t.by.Operator(),
+			Denied, ErrAccess,
+			"only operators may name a script that a server runs: have it set as ArchiveScript"),
+		refuseIf(t.Retained.Hook != 0,
+			Conflict, ErrNoChange, "history is being archived already"),
+	); err != nil {
+		return nil, err
 	}
-	if c.Script != "" && !t.by.Operator() {
-		return nil, Errorf(Denied, ErrAccess,
-			"only operators may name a script that a server runs: have it set as ArchiveScript")
-	}
-	if t.Retained.Hook != 0 {
-		return nil, Errorf(Conflict, ErrNoChange, "history is being archived already")
-	}
-	rules, dir := c.Rules, c.Dir
+	rules := c.Rules
+	dir := c.Dir
 	if rules == nil {
 		rules = t.config.Retention.Rules
 	}
@@ -299,12 +301,14 @@ const MaxLoaded = 500
 func (*LoadHistory) kind() string { return "load_history" }
 
 func (c *LoadHistory) apply(t *tx) (any, error) {
-	if !t.keepsBooks(t.by) {
-		return nil, Errorf(Denied, ErrAccess, "only operators may load archived history")
-	}
-	if len(c.Records) == 0 || len(c.Records) > MaxLoaded {
-		return nil, Errorf(Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded",
-			len(c.Records), MaxLoaded)
+	if err := firstError(
+		refuseIf(!t.keepsBooks(t.by),
+			Denied, ErrAccess, "only operators may load archived history"),
+		refuseIf(len(c.Records) == 0 || len(c.Records) > MaxLoaded,
+			Invalid, ErrNoChange, "%d records at once: between 1 and %d can be loaded",
+			len(c.Records), MaxLoaded),
+	); err != nil {
+		return nil, err
 	}
 	for i := range c.Records {
 		if !c.Records[i].check() {

@@ -95,7 +95,9 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	s.resvs.Scan(func(_ string, r *Reservation) bool { return put(&snapshotRecord{Reservation: r}) })
 	s.blobs.Scan(func(_ BlobHash, b *Blob) bool { return put(&snapshotRecord{Blob: b}) })
 	s.jobs.Scan(func(_ JobID, j *Job) bool { return put(&snapshotRecord{Job: j}) })
-	s.arrays.Scan(func(id JobID, c arrayCount) bool { return c.gone == nil || put(&snapshotRecord{Gone: s.Gone(id)}) })
+	s.arrays.Scan(func(id JobID, c arrayCount) bool {
+		return c.gone == nil || put(&snapshotRecord{Gone: s.Gone(id)})
+	})
 	s.steps.Scan(func(st *Step) bool { return put(&snapshotRecord{Step: st}) })
 	s.hooks.Scan(func(_ uint64, e *Hook) bool { return put(&snapshotRecord{Hook: e}) })
 	s.tested.Scan(func(_ string, p *TestedPart) bool { return put(&snapshotRecord{Tested: p}) })
@@ -136,7 +138,11 @@ func Decode(r io.Reader) (_ *State, err error) {
 		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)
 	}
 	s := NewState()
-	s.level, s.Index, s.Now, s.NextID, s.config = head.Level, head.Index, head.Now, head.NextID, head.Config
+	s.level = head.Level
+	s.Index = head.Index
+	s.Now = head.Now
+	s.NextID = head.NextID
+	s.config = head.Config
 	s.NextAssoc = head.NextAssoc
 	s.Decayed = head.Decayed
 	s.LastHook = head.LastHook

@@ -156,20 +156,38 @@ func newTables() tables {
 
 func (t *tables) copy() tables {
 	c := *t
-	c.jobs, c.nodes, c.loads, c.blobs = t.jobs.Copy(), t.nodes.Copy(), t.loads.Copy(), t.blobs.Copy()
-	c.steps, c.queue, c.live, c.members = t.steps.Copy(), t.queue.Copy(), t.live.Copy(), t.members.Copy()
-	c.depends, c.timers, c.names = t.depends.Copy(), t.timers.Copy(), t.names.Copy()
-	c.keys, c.spent = t.keys.Copy(), t.spent.Copy()
-	c.queueAt, c.books = t.queueAt.Copy(), t.copyBooks()
-	c.tokens, c.joined = t.tokens.Copy(), t.joined.Copy()
+	c.jobs = t.jobs.Copy()
+	c.nodes = t.nodes.Copy()
+	c.loads = t.loads.Copy()
+	c.blobs = t.blobs.Copy()
+	c.steps = t.steps.Copy()
+	c.queue = t.queue.Copy()
+	c.live = t.live.Copy()
+	c.members = t.members.Copy()
+	c.depends = t.depends.Copy()
+	c.timers = t.timers.Copy()
+	c.names = t.names.Copy()
+	c.keys = t.keys.Copy()
+	c.spent = t.spent.Copy()
+	c.queueAt = t.queueAt.Copy()
+	c.books = t.copyBooks()
+	c.tokens = t.tokens.Copy()
+	c.joined = t.joined.Copy()
 	c.order = t.order.Copy()
 	c.listed = t.listed.Copy()
 	c.arrays = t.arrays.Copy()
 	c.idle = t.idle.Copy()
 	c.timerAt = t.timerAt.Copy()
-	c.reboots, c.resvs, c.tallies = t.reboots.Copy(), t.resvs.Copy(), t.tallies.Copy()
-	c.hooks, c.powers, c.mute, c.tested = t.hooks.Copy(), t.powers.Copy(), t.mute.Copy(), t.tested.Copy()
-	c.leaves, c.cliques, c.interned = t.leaves.Copy(), t.cliques.Copy(), nil
+	c.reboots = t.reboots.Copy()
+	c.resvs = t.resvs.Copy()
+	c.tallies = t.tallies.Copy()
+	c.hooks = t.hooks.Copy()
+	c.powers = t.powers.Copy()
+	c.mute = t.mute.Copy()
+	c.tested = t.tested.Copy()
+	c.leaves = t.leaves.Copy()
+	c.cliques = t.cliques.Copy()
+	c.interned = nil
 	return c
 }
 

@@ -81,12 +81,17 @@ func (t *tables) counts(j *Job) (c counted) {
 	case j == nil || j.Phase == Ended:
 		return c
 	case j.holds():
-		c.runs, c.alloc, c.part = 1, j.Alloc, j.Alloc.Partition
+		c.runs = 1
+		c.alloc = j.Alloc
+		c.part = j.Alloc.Partition
 	default:
 		c.part = j.Spec.firstPartition()
 	}
 	c.queued = max(j.Tasks.Len(), 1)
-	c.assoc, c.uid, c.qos, c.account = j.Assoc, j.Spec.UID, j.Spec.QOS, j.Spec.Account
+	c.assoc = j.Assoc
+	c.uid = j.Spec.UID
+	c.qos = j.Spec.QOS
+	c.account = j.Spec.Account
 	return c
 }
 
@@ -115,7 +120,8 @@ func (t *tables) scopes(c counted) (out []scope) {
 
 // recount follows a change of a record.
 func (t *tables) recount(old, j *Job) {
-	was, is := t.counts(old), t.counts(j)
+	was := t.counts(old)
+	is := t.counts(j)
 	if was == is {
 		return
 	}

@@ -26,11 +26,13 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 			return nil, err
 		}
 		for _, j := range jobs {
-			switch {
-			case j.Phase != Pending:
-				return nil, Errorf(Conflict, ErrNotPending, "job %d is not pending", j.ID)
-			case j.Held != NotHeld:
-				return nil, Errorf(Conflict, ErrNotHeld, "job %d is held; release it first", j.ID)
+			if err := firstError(
+				refuseIf(j.Phase != Pending,
+					Conflict, ErrNotPending, "job %d is not pending", j.ID),
+				refuseIf(j.Held != NotHeld,
+					Conflict, ErrNotHeld, "job %d is held; release it first", j.ID),
+			); err != nil {
+				return nil, err
 			}
 			if j.moves() && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == j.ID }) {
 				movers = append(movers, j)
@@ -53,7 +55,9 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 }
 
 // moves reports whether nice values change the record's place.
-func (j *Job) moves() bool { return j.Held == NotHeld && j.Spec.Priority == nil }
+func (j *Job) moves() bool {
+	return j.Held == NotHeld && j.Spec.Priority == nil
+}
 
 // competes reports whether two jobs are of one user, partition, account and QOS.
 func (j *Job) competes(o *Job) bool {
@@ -63,14 +67,18 @@ func (j *Job) competes(o *Job) bool {
 
 // top gives jobs the highest priority of their kind, each one less than the one before.
 func (t *tx) top(movers []*Job) {
-	best, least, gain := movers[0].Priority, movers[0].Priority, 0
+	best := movers[0].Priority
+	least := movers[0].Priority
+	gain := 0
 	for _, j := range movers {
-		best, least = max(best, j.Priority), min(least, j.Priority)
+		best = max(best, j.Priority)
+		least = min(least, j.Priority)
 	}
 	var passed []*Job
 	for o := range t.Queue() {
 		if o.moves() && o.Priority >= least && o.competes(movers[0]) && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == o.ID }) {
-			best, passed = max(best, o.Priority), append(passed, o)
+			best = max(best, o.Priority)
+			passed = append(passed, o)
 		}
 	}
 	for i, j := range movers {
@@ -84,7 +92,8 @@ func (t *tx) top(movers []*Job) {
 }
 
 func (t *tx) nice(j *Job, d int) {
-	n, spec := *j, *j.Spec
+	n := *j
+	spec := *j.Spec
 	spec.Nice += d
 	n.Spec = &spec
 	t.rank(&n)

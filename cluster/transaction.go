@@ -82,7 +82,8 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	x := &Transaction{At: t.at, Actor: t.by.actor(), Where: where, Action: "Add " + kind}
 	switch {
 	case c.Delete:
-		x.Action, after = "Remove "+kind, nil
+		x.Action = "Remove " + kind
+		after = nil
 	case before != nil:
 		x.Action = "Modify " + kind
 	}
@@ -93,7 +94,8 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 		x.User = c.User.Name
 	}
 	if c.Assoc != nil {
-		x.Account, x.User = c.Assoc.Account, c.Assoc.User
+		x.Account = c.Assoc.Account
+		x.User = c.Assoc.User
 	}
 	var info []string
 	for _, k := range slices.Sorted(maps.Keys(after)) {

@@ -187,11 +187,15 @@ func (c *TriggerSet) apply(t *tx) (any, error) {
 	}
 	next := Triggers{}
 	if t.triggers != nil {
-		next.Last, next.List = t.triggers.Last, slices.Clone(t.triggers.List)
+		next.Last = t.triggers.Last
+		next.List = slices.Clone(t.triggers.List)
 	}
 	next.Last++
-	g.ID, g.UID = next.Last, t.by.UID
-	g.Due, g.Hit, g.Ran = time.Time{}, nil, time.Time{}
+	g.ID = next.Last
+	g.UID = t.by.UID
+	g.Due = time.Time{}
+	g.Hit = nil
+	g.Ran = time.Time{}
 	next.List = append(next.List, g)
 	putTriggers(t, &next)
 	return g.ID, nil
@@ -396,7 +400,9 @@ func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
 		run.Event = e
 	}
 	t.send(Hook{Kind: HookTrigger, Trigger: run, Nodes: g.Hit})
-	g.Due, g.Hit, g.Ran = time.Time{}, nil, t.at
+	g.Due = time.Time{}
+	g.Hit = nil
+	g.Ran = t.at
 }
 
 // watchNode meets the triggers of what has become of a node.
@@ -462,7 +468,9 @@ func watchJob(t *tx, old, j *Job) {
 		return
 	}
 	if timesOut(old, j) {
-		meet(t, func(g *Trigger) bool { return g.Job == j.ID && g.awaits(TriggerTime) }, nil, TriggerTime)
+		meet(t, func(g *Trigger) bool {
+			return g.Job == j.ID && g.awaits(TriggerTime)
+		}, nil, TriggerTime)
 	}
 	if !endsNow(old, j) {
 		return
@@ -475,12 +483,16 @@ func watchJob(t *tx, old, j *Job) {
 	case j.ID == j.ArrayID: // a task of it
 		return
 	}
-	meet(t, func(g *Trigger) bool { return slices.Contains(over, g.Job) && g.awaits(TriggerFini) }, nil, TriggerFini)
+	meet(t, func(g *Trigger) bool {
+		return slices.Contains(over, g.Job) && g.awaits(TriggerFini)
+	}, nil, TriggerFini)
 }
 
 // dropTriggers takes away the triggers of a job that nobody knows any more.
 func dropTriggers(t *tx, id JobID) {
-	of := func(g *Trigger) bool { return g.Job == id && g.Due.IsZero() }
+	of := func(g *Trigger) bool {
+		return g.Job == id && g.Due.IsZero()
+	}
 	for g := range t.Triggers() {
 		if of(g) {
 			changeTriggers(t, func(g Trigger) (Trigger, bool) { return g, !of(&g) })

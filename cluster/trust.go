@@ -18,7 +18,9 @@ const (
 )
 
 // Valid reports whether the role is one of those above.
-func (r Role) Valid() bool { return r == RoleServer || r == RoleNode || r == RoleLogin }
+func (r Role) Valid() bool {
+	return r == RoleServer || r == RoleNode || r == RoleLogin
+}
 
 // Word is what people call a role: by the daemon that the machine runs.
 func (r Role) Word() string {
@@ -61,7 +63,9 @@ type Token struct {
 }
 
 // Alive reports whether the token lets somebody join at that time.
-func (k *Token) Alive(now time.Time) bool { return k.Uses > 0 && now.Before(k.Expires) }
+func (k *Token) Alive(now time.Time) bool {
+	return k.Uses > 0 && now.Before(k.Expires)
+}
 
 // Member is a machine that has joined.
 type Member struct {
@@ -133,14 +137,18 @@ type TrustInit struct {
 func (*TrustInit) kind() string { return "trust_init" }
 
 func (c *TrustInit) apply(t *tx) (any, error) {
-	if !t.by.System {
-		return nil, Errorf(Denied, ErrAccess, "only a server makes the cluster's authority")
+	if err := firstError(
+		refuseIf(!t.by.System,
+			Denied, ErrAccess, "only a server makes the cluster's authority"),
+		refuseIf(t.ca != nil,
+			Conflict, "", "the cluster has an authority already"),
+	); err != nil {
+		return nil, err
 	}
-	if t.ca != nil {
-		return nil, Errorf(Conflict, "", "the cluster has an authority already")
-	}
-	ca, m := c.CA, c.Member
-	ca.GossipAt, m.Joined = t.at, t.at
+	ca := c.CA
+	m := c.Member
+	ca.GossipAt = t.at
+	m.Joined = t.at
 	t.putCA(&ca)
 	t.putMember(&m)
 	return nil, nil
@@ -164,20 +172,23 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess, "only an operator may make join tokens")
 	}
 	k := c.Token
-	switch {
-	case k.ID == "" || !isHash(k.Verifier):
-		return nil, Errorf(Invalid, "", "token %q has no id or verifier", k.ID)
-	case !k.Role.Valid():
-		return nil, Errorf(Invalid, "", "%q is no role of a member: want server, client or login", k.Role)
-	case k.Uses < 1:
-		return nil, Errorf(Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses)
-	case !k.Expires.After(t.at):
-		return nil, Errorf(Invalid, "", "the token would expire at %s, which is over", k.Expires.Format(time.DateTime))
+	if err := firstError(
+		refuseIf(k.ID == "" || !isHash(k.Verifier),
+			Invalid, "", "token %q has no id or verifier", k.ID),
+		refuseIf(!k.Role.Valid(),
+			Invalid, "", "%q is no role of a member: want server, client or login", k.Role),
+		refuseIf(k.Uses < 1,
+			Invalid, "", "a token for %d machines is good for none: want one at least", k.Uses),
+		refuseIf(!k.Expires.After(t.at),
+			Invalid, "", "the token would expire at %s, which is over", k.Expires.Format(time.DateTime)),
+	); err != nil {
+		return nil, err
 	}
 	if _, twice := t.tokens.Get(k.ID); twice {
 		return nil, Errorf(Conflict, "", "there is a token %s already", k.ID)
 	}
-	k.Made, k.By = t.at, t.by.UID
+	k.Made = t.at
+	k.By = t.by.UID
 	for old := range t.Tokens() { // what can not be used any more goes
 		if !old.Alive(t.at) {
 			t.deleteToken(old.ID)
@@ -238,7 +249,9 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	used := *k
 	used.Uses--
 	t.putToken(&used)
-	m.Hollow, m.Joined, m.Revoked = k.Hollow, t.at, time.Time{}
+	m.Hollow = k.Hollow
+	m.Joined = t.at
+	m.Revoked = time.Time{}
 	t.putMember(&m)
 	return nil, nil
 }

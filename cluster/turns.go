@@ -22,10 +22,14 @@ const defaultTurn = 30 * time.Second
 func (c *Config) TurnLength() time.Duration { return cmp.Or(c.Preempt.TurnLength, defaultTurn) }
 
 // AwaitsTurn reports whether the job is stopped because others have their turn. It keeps its CPUs.
-func (j *Job) AwaitsTurn() bool { return j.Turn != nil && j.Turn.Waits }
+func (j *Job) AwaitsTurn() bool {
+	return j.Turn != nil && j.Turn.Waits
+}
 
 // HoldsCPUs reports whether a job that holds nodes also holds its CPUs there: one that was suspended does not.
-func (j *Job) HoldsCPUs() bool { return j.SuspendedAt.IsZero() || j.AwaitsTurn() }
+func (j *Job) HoldsCPUs() bool {
+	return j.SuspendedAt.IsZero() || j.AwaitsTurn()
+}
 
 // TakeTurns has jobs that share CPUs stop and go on as it is their turn.
 type TakeTurns struct{}

@@ -101,7 +101,8 @@ func (t *tx) rollback() {
 	for _, f := range slices.Backward(t.undo) {
 		f()
 	}
-	t.undo, t.events = nil, nil
+	t.undo = nil
+	t.events = nil
 }
 
 // since is the time of the command, or that of what came before it: clocks of leaders and nodes differ, and are set.
@@ -148,7 +149,9 @@ func (t *tables) replaceJob(old, j *Job) {
 	}
 }
 
-func (j *Job) holds() bool { return j.Phase >= Starting && j.Phase <= Ending }
+func (j *Job) holds() bool {
+	return j.Phase >= Starting && j.Phase <= Ending
+}
 
 func (t *tables) unindex(j *Job) {
 	switch {
@@ -377,7 +380,8 @@ func (t *tx) deleteStep(s *Step) {
 
 func (t *tx) putConfig(c *Config) {
 	old := t.config
-	t.config, t.scale = c, nil
+	t.config = c
+	t.scale = nil
 	t.onUndo(func() { t.config, t.scale = old, nil })
 	if !c.countsAs(old) {
 		t.retally()

@@ -88,7 +88,8 @@ func (t *tx) charge(j *Job) bool {
 	}
 	j.Charged += time.Duration(secs) * time.Second
 	q, hasQOS := t.qos.Get(j.Spec.QOS)
-	whole, factor := float64(secs), 1.0
+	whole := float64(secs)
+	factor := 1.0
 	if hasQOS {
 		factor = q.UsageFactor
 	}
@@ -192,14 +193,18 @@ func (j *Job) Amounts(c *Config, p *Partition) []Amount {
 	if j.Alloc != nil {
 		nodes = int64(len(j.Alloc.Shares))
 		for _, sh := range j.Alloc.Shares {
-			cpus, mem, gpus = cpus+int64(sh.CPUs.Len()), mem+int64(sh.MemMB), gpus+int64(sh.GPUs.Len())
+			cpus += int64(sh.CPUs.Len())
+			mem += int64(sh.MemMB)
+			gpus += int64(sh.GPUs.Len())
 		}
 		for _, name := range sortedNames(j.Alloc.Types) {
 			types = append(types, GRES{Type: name, Count: j.Alloc.Types[name]})
 		}
 	} else {
 		n := j.Spec.Asks()
-		nodes, cpus, gpus = int64(n.Nodes), int64(n.CPUs), n.GPUs
+		nodes = int64(n.Nodes)
+		cpus = int64(n.CPUs)
+		gpus = n.GPUs
 		mem = j.Spec.memory(c, p, n)
 		for _, g := range slices.Concat(j.Spec.PerNode, j.Spec.PerJob, j.Spec.PerTask) {
 			if g.Name == "gpu" && g.Type != "" && types == nil {
@@ -308,7 +313,8 @@ func Billing(c *PriorityConfig, p *Partition, list []Amount) float64 {
 	if p == nil || len(p.BillingWeights) == 0 {
 		return amountOf(list, "cpu")
 	}
-	sum, top := 0.0, 0.0
+	sum := 0.0
+	top := 0.0
 	for _, w := range p.BillingWeights {
 		x := float64(w.N * amountOf(list, w.TRES))
 		base := w.TRES == "cpu" || w.TRES == "mem" || w.TRES == "node"
@@ -340,7 +346,8 @@ func (c *Decay) apply(t *tx) (any, error) {
 	} else if secs = int64(t.at.Sub(old) / time.Second); secs > 0 {
 		t.Decayed = old.Add(time.Duration(secs) * time.Second)
 	}
-	f, reset := power(p.decayFactor(), secs), !old.IsZero() && p.UsageReset.between(old, t.at)
+	f := power(p.decayFactor(), secs)
+	reset := !old.IsZero() && p.UsageReset.between(old, t.at)
 	t.fade(f, reset)
 	t.renewBudgets(old)
 	var charged []*Job
@@ -429,9 +436,11 @@ func (p Period) between(a, b time.Time) bool {
 		case ResetMonthly:
 			d = 1
 		case ResetQuarterly:
-			d, m = 1, (m-1)/3*3+1
+			d = 1
+			m = (m-1)/3*3 + 1
 		case ResetYearly:
-			d, m = 1, 1
+			d = 1
+			m = 1
 		default:
 			return time.Time{}
 		}

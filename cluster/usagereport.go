@@ -60,7 +60,8 @@ type UsageRow struct {
 
 // Add adds seconds of runs of a class.
 func (r *UsageRow) Add(c *UsageClass, secs, jobs int64) {
-	r.Used, r.Jobs = addAmounts(r.Used, c.TRES, float64(secs)), r.Jobs+jobs
+	r.Used = addAmounts(r.Used, c.TRES, float64(secs))
+	r.Jobs += jobs
 }
 
 // addAmounts adds f times some amounts.
@@ -68,7 +69,8 @@ func addAmounts(sum, more []Amount, f float64) []Amount {
 	for _, a := range more {
 		i := slices.IndexFunc(sum, func(b Amount) bool { return b.TRES == a.TRES })
 		if i < 0 {
-			i, sum = len(sum), append(sum, Amount{TRES: a.TRES})
+			i = len(sum)
+			sum = append(sum, Amount{TRES: a.TRES})
 		}
 		sum[i].N += float64(a.N * f)
 	}
@@ -108,6 +110,7 @@ func (u *Utilization) Hour(total, ran, down, off, wait float64) {
 	u.Down += take(down)
 	u.PlannedDown += take(off)
 	planned := take(wait)
-	u.Planned, u.Over = u.Planned+planned, u.Over+wait-planned
+	u.Planned += planned
+	u.Over += wait - planned
 	u.Idle += left
 }

@@ -15,7 +15,9 @@ type WCKey struct {
 const WCKeyDefault = "*"
 
 // TracksWCKey reports whether jobs have one of their user's keys, or any word.
-func (c *Config) TracksWCKey() bool { return c.TrackWCKey || c.Enforce.WCKeys }
+func (c *Config) TracksWCKey() bool {
+	return c.TrackWCKey || c.Enforce.WCKeys
+}
 
 // HasWCKey reports whether the user has a key.
 func (u *User) HasWCKey(name string) bool {
@@ -47,7 +49,8 @@ func (t *tx) numberWCKeys(u *User) error {
 		if old.HasWCKey(k.Name) {
 			k.ID = old.WCKeys[slices.IndexFunc(old.WCKeys, func(o WCKey) bool { return o.Name == k.Name })].ID
 		} else {
-			k.ID, next = next, next+1
+			k.ID = next
+			next = next + 1
 		}
 	}
 	if u.DefaultWCKey != "" && !u.HasWCKey(u.DefaultWCKey) {

@@ -140,7 +140,8 @@ func (t *tables) Wiring() Wiring {
 		top := Switch{Name: foundTop}
 		groups(t.leaves, func(name string, nodes []NodeName) {
 			s := Switch{Name: cmp.Or(name, foundUnknown), Nodes: nodes}
-			w.Switches, top.Switches = append(w.Switches, s), append(top.Switches, s.Name)
+			w.Switches = append(w.Switches, s)
+			top.Switches = append(top.Switches, s.Name)
 		})
 		w.Switches = append(w.Switches, top)
 		return w
@@ -151,7 +152,8 @@ func (t *tables) Wiring() Wiring {
 // groups calls for each group with its nodes in their order, last for the nodes of none.
 func groups(in *btree.BTreeG[groupKey], each func(name string, nodes []NodeName)) {
 	var none []NodeName
-	name, nodes := "", []NodeName(nil)
+	name := ""
+	nodes := []NodeName(nil)
 	in.Scan(func(k groupKey) bool {
 		if k.group == "" {
 			none = append(none, k.node)
@@ -161,7 +163,8 @@ func groups(in *btree.BTreeG[groupKey], each func(name string, nodes []NodeName)
 			each(name, nodes)
 			nodes = nil
 		}
-		name, nodes = k.group, append(nodes, k.node)
+		name = k.group
+		nodes = append(nodes, k.node)
 		return true
 	})
 	if nodes != nil {
@@ -207,7 +210,8 @@ func (t *tables) Misplaced() map[NodeName]string {
 
 // usualLeaves are those of more than half of some nodes; "" if there are none.
 func (t *tables) usualLeaves(names []NodeName) string {
-	count, known := map[string]int{}, 0
+	count := map[string]int{}
+	known := 0
 	for _, name := range names {
 		if n, ok := t.nodes.Get(name); ok && n.Inventory.ports() != "" {
 			count[n.Inventory.ports()]++

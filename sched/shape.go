@@ -27,7 +27,7 @@ type shapeKey struct {
 	sockets, cores, threads          int32
 	switches                         int32
 	segment                          int32
-	flags                            int32 // see keyFlags
+	flags                            place.Flags
 	forSystem                        int32 // see specKey
 	partMin, partMax                 int32 // plus one, where the job's QOS replaces the partition's bounds; else 0
 
@@ -183,19 +183,8 @@ func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoide
 		cpusPerTask: int32(s.CPUsPerTask), cpusPerGPU: int32(s.CPUsPerGPU), minCPUs: int32(s.MinCPUs),
 		sockets: int32(s.SocketsPerNode), cores: int32(s.CoresPerSocket), threads: int32(s.ThreadsPerCore),
 		switches: int32(switches), segment: int32(s.Segment),
-		flags: keyFlags(s), forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
+		flags: place.FlagsOf(s), forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
 	}
-}
-
-// keyFlags is all that a spec says by yes or no.
-func keyFlags(s *cluster.JobSpec) (flags int32) {
-	for k, set := range [...]bool{
-		s.Contiguous, s.Spread, s.UseMinNodes, s.ConsolidateSegments, s.SpreadSegments, s.Overcommit,
-		place.FillsSockets(s.Distribution), s.Distribution == "",
-	} {
-		flags |= int32(b2i(set)) << k
-	}
-	return flags
 }
 
 // keyLists is the lists of a spec as one text; empty if they all are.

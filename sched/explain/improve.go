@@ -331,7 +331,6 @@ func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 	spec := j.Spec
 	none := ""
 	zero := 0
-	no := false
 	add := func(what string, p cluster.Patch, hint string) {
 		kind, _, _ := strings.Cut(what, "=")
 		out = append(out, condition(j, kind, system, p, "without --"+what, hint))
@@ -350,8 +349,8 @@ func droppable(j *cluster.Job, parts []*cluster.Job) (out []knob) {
 		share := cluster.ShareDefault
 		add("exclusive", cluster.Patch{Sharing: &share}, "")
 	}
-	if spec.Contiguous {
-		add("contiguous", cluster.Patch{Contiguous: &no}, "")
+	for _, flag := range place.Droppable(spec) {
+		add(flag.Option, flag.Patch, "")
 	}
 	if spec.Switches > 0 {
 		add("switches", cluster.Patch{Switches: &zero}, "switches=0")

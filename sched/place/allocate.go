@@ -64,7 +64,7 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 		a.Shares[r.share] = sh
 		holds[i] = max(min(holds[i], sh.CPUs.Len()/d.cpusPerTaskOn(&r.free.node.Inventory)), 1)
 	}
-	if d.evenly && !d.overcommit {
+	if d.evenly && !d.flags.has(overcommit) {
 		spreadTasks(a, rooms, holds)
 	}
 	return a
@@ -99,8 +99,8 @@ func (d *Demand) dealTasks(rooms []nodeRoom) {
 	if d.everyNode {
 		left = d.tasksPerNode * len(rooms)
 	}
-	wholeOrSized := d.exclusive || d.gpus || d.blockSockets && d.countAsked
-	evenly := d.overcommit || d.evenly && wholeOrSized
+	wholeOrSized := d.exclusive || d.gpus || d.flags.has(fillsSockets) && d.countAsked
+	evenly := d.flags.has(overcommit) || d.evenly && wholeOrSized
 	later := 0
 	cores := 0 // tasks that the nodes after this one hold, and those that fill a core of each
 	for _, r := range rooms {
@@ -130,7 +130,7 @@ func (d *Demand) perWholeCore(free *NodeFree) int {
 
 // cpusFor is how many CPUs the tasks of one node get.
 func (d *Demand) cpusFor(r nodeRoom) int {
-	if d.overcommit { // what one task wants, however many there are
+	if d.flags.has(overcommit) { // what one task wants, however many there are
 		return max(min(max(d.cpusPerTask, d.minCPUs), r.free.cpuCount), 1)
 	}
 	return max(r.tasks*d.cpusPerTaskOn(&r.free.node.Inventory), d.minCPUs)

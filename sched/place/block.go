@@ -202,7 +202,7 @@ func (c *choice) chooseSegments(free [][]int32, k int) bool {
 	if c.minNodes%k != 0 || len(c.chosen) > 0 { // nodes by name have no segment
 		return false
 	}
-	if !c.demand.sameBlock {
+	if !c.demand.flags.has(sameBlock) {
 		return c.chooseSegmentsIn(free, k, 0, b.count)
 	}
 	span := b.span(b.level(c.minNodes))
@@ -249,7 +249,7 @@ func (c *choice) chooseSegmentsIn(free [][]int32, k, from, to int) bool {
 		for _, i := range c.chosen[before:] {
 			at := b.blockOf[i]
 			left[at] = slices.DeleteFunc(slices.Clone(left[at]),
-				func(n int32) bool { return n == i || c.demand.separateBlocks })
+				func(n int32) bool { return n == i || c.demand.flags.has(separateBlocks) })
 		}
 	}
 	tasks := 0

@@ -63,7 +63,7 @@ func (c *choice) chooseNodes() bool {
 // candidatesByWeight lists the candidates to try one after the other: of a range of nodes those of the lowest weight
 // first, then with these those of the next, so that no more nodes than must be are of a higher one.
 func (c *choice) candidatesByWeight() (out [][]int32) {
-	atOnce := anyOf(!c.free.topology.weight, c.demand.spread, len(c.candidates) == 0)
+	atOnce := anyOf(!c.free.topology.weight, c.demand.flags.has(spread), len(c.candidates) == 0)
 	if atOnce || !c.demand.wantsMostNodes() {
 		return [][]int32{c.candidates}
 	}
@@ -173,7 +173,7 @@ func (c *choice) isSimple() bool {
 		len(d.wanted) > 0,
 		d.leastLoaded,
 		d.atEnd,
-		d.contiguous,
+		d.flags.has(contiguous),
 	)
 	if choosy || d.wantsMostNodes() || d.fewNodesForGPUs() || c.wantsBestFit() {
 		return false
@@ -206,7 +206,7 @@ func (c *choice) nodeCounts() []int {
 		return []int{d.MinNodes}
 	}
 	top := min(c.maxNodes, len(c.chosen)+len(c.candidates))
-	if d.tasksAsked || d.spread && !d.countAsked { // no node without a task
+	if d.tasksAsked || d.flags.has(spread) && !d.countAsked { // no node without a task
 		top = min(top, max(d.tasks, d.MinNodes))
 	}
 	if top <= d.MinNodes {
@@ -389,7 +389,7 @@ func (c *choice) chooseDroppingSmallest() bool {
 	if len(c.chosen)+len(all) < c.minNodes {
 		return false
 	}
-	if c.covers() && !c.demand.contiguous && !c.demand.topoBlocks {
+	if c.covers() && !c.demand.flags.has(contiguous) && !c.demand.topoBlocks {
 		return true
 	}
 	defer func() { c.candidates = all }()
@@ -474,7 +474,7 @@ func (c *choice) searchSubsets(list []int32, steps *int) bool {
 // connectedCandidates lists the candidates that may be used together: those under one root with a tree.
 func (c *choice) connectedCandidates() [][]int32 {
 	topo := c.free.topology
-	if topo.levels == nil || c.demand.spread || c.demand.ignoresTopology() {
+	if topo.levels == nil || c.demand.flags.has(spread) || c.demand.ignoresTopology() {
 		return [][]int32{slices.Clone(c.candidates)}
 	}
 	roots := map[int32]int{}
@@ -499,7 +499,7 @@ func (c *choice) connectedCandidates() [][]int32 {
 // nodes as will do: one that has all it needs, else those with most of its GPUs.
 func (c *choice) chooseDensest() bool {
 	d := c.demand
-	otherwise := anyOf(c.maxNodes == c.minNodes, d.spread, d.leastLoaded, d.contiguous)
+	otherwise := anyOf(c.maxNodes == c.minNodes, d.flags.has(spread), d.leastLoaded, d.flags.has(contiguous))
 	if otherwise || !d.fewNodesForGPUs() {
 		return false
 	}
@@ -545,7 +545,7 @@ func (c *choice) chooseDensest() bool {
 func (c *choice) chooseByStrategy() bool {
 	topo := c.free.topology
 	switch {
-	case c.demand.contiguous:
+	case c.demand.flags.has(contiguous):
 		return c.chooseContiguous()
 	case topo.blocks != nil:
 		return c.chooseByBlock()
@@ -555,7 +555,7 @@ func (c *choice) chooseByStrategy() bool {
 		list := slices.Clone(c.candidates)
 		slices.Reverse(list)
 		return c.fillFrom(list)
-	case c.demand.spread:
+	case c.demand.flags.has(spread):
 		return c.fillFrom(c.candidates)
 	case c.wantsBestFit() && c.attempt(c.chooseBestFit):
 		return true

@@ -149,7 +149,7 @@ func coreOrder(free *NodeFree, n int, gpus cluster.IDSet, d *Demand) []int {
 	if g := int(sumGRES(d.gpuTask)); g > 0 && gpus.Len()%g == 0 {
 		keepCoresNearGPUs(inv, bySocket, gpus, g, (c+t-1)/t)
 	}
-	if !d.wholeCore || d.blockSockets { // tasks may lie across sockets
+	if !d.wholeCore || d.flags.has(fillsSockets) { // tasks may lie across sockets
 		sortSockets(bySocket, (n+t-1)/t)
 		return sortNearFirst(slices.Concat(bySocket...), near, isNear)
 	}
@@ -345,7 +345,7 @@ func pickTaskGPUs(free *NodeFree, list []socketFree, cpus int, d *Demand) (clust
 				tasks[i]++
 				left--
 				more = true
-				if d.wholeCore && !d.blockSockets {
+				if d.wholeCore && !d.flags.has(fillsSockets) {
 					break
 				}
 			}

@@ -42,35 +42,28 @@ type Demand struct {
 	wholeCore       bool           // it has all threads of its cores, not only the CPUs that it asks for
 	memAlloc        bool
 	tmpMB           int64
-	overcommit      bool
 	tasksAsked      bool // a number of tasks was asked for
 	user            uint32
 	oneUser         bool // only beside jobs of the same user (--exclusive=user)
 	snapshot        *cluster.Snapshot
 	oneNode         bool // one node must hold all tasks
-	fewestNodes     bool // of a range of nodes it takes the fewest
-	spread          bool // over as many nodes as there are
-	contiguous      bool
+	flags           Flags
 	topoBlocks      bool // the cluster has topology/block
 	Switches        int  // leaf switches at most, 0: any
 	topoOptional    bool // switches matter only to jobs that ask for some
 	segment         int  // nodes of a segment in a block, 0: all
-	sameBlock       bool // all segments in one higher block
-	separateBlocks  bool // no two segments in one base block
 	isLarge         bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
-	bestFitGPUs                 bool // the best fit where nodes have GPUs
-	byFragmentation             bool // best is where fragmentation grows least
-	nodesAsked                  bool // a number of nodes, or nodes by name
-	countAsked                  bool // a number of nodes
-	// blockSockets: one socket is filled before the next (-m x:block).
-	blockSockets bool
-	gpusUnbound  bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
-	gpusBound    bool               // GPUs must be near the CPUs (--gres-flags=enforce-binding)
-	allGPUs      bool               // it has all GPUs of its nodes, and CPUs for each
-	wanted       []cluster.NodeName // -w: these must all be part of it
-	nodeNeed     nodeNeed           // of one node, for ratings
+	bestFitGPUs                 bool               // the best fit where nodes have GPUs
+	byFragmentation             bool               // best is where fragmentation grows least
+	nodesAsked                  bool               // a number of nodes, or nodes by name
+	countAsked                  bool               // a number of nodes
+	gpusUnbound                 bool               // GPUs need not be near the CPUs (--gres-flags=disable-binding)
+	gpusBound                   bool               // GPUs must be near the CPUs (--gres-flags=enforce-binding)
+	allGPUs                     bool               // it has all GPUs of its nodes, and CPUs for each
+	wanted                      []cluster.NodeName // -w: these must all be part of it
+	nodeNeed                    nodeNeed           // of one node, for ratings
 	// At least so many of each a node must have (-B and its like).
 	sockets, cores, threads int
 }
@@ -103,25 +96,26 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		exclusive:  spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
 		oneUser:    spec.Sharing == cluster.ShareUser,
 		JobsPerCPU: p.JobsPerCPU(spec),
-		overcommit: spec.Overcommit,
 		wholeCore:  cfg.CoreAlloc,
 
-		fewestNodes: spec.UseMinNodes, spread: spec.Spread, contiguous: spec.Contiguous,
+		flags:      FlagsOf(spec),
 		topoBlocks: s.HasBlocks(), topoOptional: cfg.TopoOptional,
-		segment: segmentOf(cfg, spec), sameBlock: spec.ConsolidateSegments, separateBlocks: spec.SpreadSegments,
+		segment:     segmentOf(cfg, spec),
 		isLarge:     isLargeJob(spec),
 		leastLoaded: cfg.LLN || p.LLN,
 		bestFit:     cfg.BestFit || cfg.Gradient, bestFitGPUs: bestFitByDefault(cfg), nodeNeed: nodeNeedOf(s, p, spec),
 
-		oneThread:    hasOneThread(spec),
-		blockSockets: FillsSockets(spec.Distribution) || cfg.DistBlock && spec.Distribution == "",
-		gpusUnbound:  strings.Contains(spec.GRESFlags, "disable-binding"),
-		gpusBound:    strings.Contains(spec.GRESFlags, "enforce-binding"),
+		oneThread:   hasOneThread(spec),
+		gpusUnbound: strings.Contains(spec.GRESFlags, "disable-binding"),
+		gpusBound:   strings.Contains(spec.GRESFlags, "enforce-binding"),
 	}
 	if spec.Specializes() {
 		d.ownSpec = &cluster.Layout{CoreSpec: spec.CoreSpec, ThreadSpec: spec.ThreadSpec}
 		d.exclusive = true
 		d.JobsPerCPU = 0
+	}
+	if cfg.DistBlock && d.flags.has(anyDistribution) {
+		d.flags |= fillsSockets
 	}
 	if cfg.OneTaskPerCore && d.tasksPerCore == 0 {
 		d.tasksPerCore = 1
@@ -206,7 +200,7 @@ func (d *Demand) takeGPUs(spec *cluster.JobSpec) {
 			d.MinNodes = max(d.MinNodes, min(nodes, cmp.Or(spec.Tasks, math.MaxInt)))
 		}
 		d.gpuJob = nil
-		d.fewestNodes = true
+		d.flags |= fewestNodes
 	}
 	d.gpus = len(d.gpuNode)+len(d.gpuJob)+len(d.gpuTask)+len(d.gpuSocket) > 0
 	d.allGPUs = d.gpus && d.cpusPerGPU > 0 && spec.Sharing == cluster.ShareExclusive
@@ -214,7 +208,7 @@ func (d *Demand) takeGPUs(spec *cluster.JobSpec) {
 
 // wantsMostNodes reports whether as many nodes as possible are wanted, of a range.
 func (d *Demand) wantsMostNodes() bool {
-	return d.spread || !d.fewestNodes && d.maxNodes > d.MinNodes && !d.fewNodesForGPUs()
+	return d.flags.has(spread) || !d.flags.has(fewestNodes) && d.maxNodes > d.MinNodes && !d.fewNodesForGPUs()
 }
 
 // fewNodesForGPUs reports whether the job's GPUs, which are not asked for by node, are to be on few nodes.
@@ -254,7 +248,9 @@ func (d *Demand) isChoosy() bool {
 func (d *Demand) ignoresTopology() bool { return d.topoOptional && d.Switches == 0 }
 
 // constrainsLayout reports whether nodes that suffice by number may not go together.
-func (d *Demand) constrainsLayout() bool { return d.contiguous || d.Switches > 0 || d.topoBlocks }
+func (d *Demand) constrainsLayout() bool {
+	return d.flags.has(contiguous) || d.Switches > 0 || d.topoBlocks
+}
 
 // settleCounts works out numbers of nodes and tasks from what was asked, in Slurm's order of precedence.
 func (d *Demand) settleCounts(spec *cluster.JobSpec) {
@@ -492,7 +488,7 @@ func (d *Demand) tasksOn(free *NodeFree) int {
 	}
 	each := d.cpusPerTaskOn(&free.node.Inventory)
 	least := d.leastCPUs(free)
-	if cpus < least || cpus < each && !d.overcommit {
+	if cpus < least || cpus < each && !d.flags.has(overcommit) {
 		return 0
 	}
 	cpus = d.cpusByMem(free, cpus)
@@ -506,7 +502,7 @@ func (d *Demand) tasksOn(free *NodeFree) int {
 	if d.tasksPerSocket > 0 {
 		n = min(n, d.tasksBySocket(free, each))
 	}
-	if d.overcommit {
+	if d.flags.has(overcommit) {
 		n = max(n, d.tasks)
 	}
 	if d.gpusBound && d.gpus {

@@ -88,7 +88,7 @@ func (d *Demand) exceededLimit(s *cluster.Snapshot, all *FreeSet) *cluster.Error
 		made = made || d.hasSockets(&n.Inventory)
 	}
 	onNode := max(min(d.tasksPerNode, d.tasks), 1)
-	if d.overcommit {
+	if d.flags.has(overcommit) {
 		onNode = 1
 	}
 	e := cluster.Errorf(cluster.Invalid, cluster.ErrNodeConfig,

@@ -66,7 +66,7 @@ func (f *Fit) ObviouslyPossible(fs *FreeSet) bool {
 	if nodes > min(d.mostNodes(len(list)), len(list)) {
 		return false
 	}
-	byNumbers := !anyOf(d.gpus, d.tasksPerSocket > 0, d.overcommit, d.mem.Per == cluster.MemPerGPU)
+	byNumbers := !anyOf(d.gpus, d.tasksPerSocket > 0, d.flags.has(overcommit), d.mem.Per == cluster.MemPerGPU)
 	if byNumbers {
 		return true // CPUs and memory can be dealt out if there are enough
 	}

@@ -70,7 +70,7 @@ type likeness struct {
 // are none.
 func (c exchange) exchanged(local []int32) []int32 {
 	oneNode := len(c.chosen) == 1
-	inOrder := c.demand.atEnd || c.demand.contiguous && !oneNode
+	inOrder := c.demand.atEnd || c.demand.flags.has(contiguous) && !oneNode
 	if len(local) == 0 || inOrder || c.classes.tooManyTypes {
 		return nil
 	}

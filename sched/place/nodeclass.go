@@ -347,7 +347,7 @@ func classFitOf(d *Demand, fs *FreeSet) classFit {
 	cf.needs.cpus = int32(max(d.minCPUs, 1))
 	if d.ownSpec != nil { // it may use more of a node than other jobs
 		cf.needs.cpus = 1
-	} else if !d.overcommit {
+	} else if !d.flags.has(overcommit) {
 		cf.needs.cpus = max(cf.needs.cpus, int32(d.cpusPerTask))
 	}
 	cf.needs.gpus = int32(sumGRES(d.gpuNode))

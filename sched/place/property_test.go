@@ -124,10 +124,10 @@ func (tr trial) allowed(d *Demand, fs *FreeSet, set []int) bool {
 			return false
 		}
 	}
-	if d.contiguous && set[len(set)-1]-set[0] != len(set)-1 {
+	if d.flags.has(contiguous) && set[len(set)-1]-set[0] != len(set)-1 {
 		return false
 	}
-	if tr.kind == "block" && !d.contiguous && !tr.inBlock(d, set) {
+	if tr.kind == "block" && !d.flags.has(contiguous) && !tr.inBlock(d, set) {
 		return false
 	}
 	return tasks >= d.tasks && (d.wishes == nil || slices.ContainsFunc(d.wishes, func(w cluster.Wish) bool {

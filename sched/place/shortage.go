@@ -97,12 +97,11 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 
 // arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.
 func arrangement(d *Demand, fs *FreeSet) string {
-	var out []string
+	out := d.flags.layoutOptions()
 	for _, o := range []struct {
 		asked bool
 		name  string
 	}{
-		{d.contiguous, "--contiguous"},
 		{d.Switches > 0, fmt.Sprintf("--switches=%d", d.Switches)},
 		{d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
 		{fs.topology.blocks != nil && d.MinNodes > 1, "topology/block"},
@@ -180,7 +179,7 @@ func (d wanting) lacksMemory(free *NodeFree) bool {
 // cpusOfFewest is how many CPUs the fewest tasks take that make a node useful.
 func (d wanting) cpusOfFewest(free *NodeFree) int {
 	least := d.leastCPUs(free)
-	if d.overcommit {
+	if d.flags.has(overcommit) {
 		return least
 	}
 	return max(least, max(d.cpusPerTask, 1)*d.leastTasksOnNode())

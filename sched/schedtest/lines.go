@@ -2,6 +2,7 @@ package schedtest
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -56,11 +57,11 @@ func Ask(t testing.TB, line string) func(*cluster.JobSpec) {
 				key = w[:2]
 				val = w[2:]
 			}
-			set := setters[key]
-			if set == nil {
+			if set := setters[key]; set != nil {
+				set(s, value{t, val})
+			} else if !setNamed(s, key, value{t, val}) {
 				t.Fatalf("the test does not know %s", w)
 			}
-			set(s, value{t, val})
 		}
 	}
 }
@@ -87,44 +88,52 @@ func (v value) nodes() (out []cluster.NodeName) {
 	return out
 }
 
-// setters are by option.
+// setNamed sets the field of a spec that has the name of the option, whatever its case: --spread-segments is
+// SpreadSegments.
+func setNamed(s *cluster.JobSpec, option string, v value) bool {
+	name := strings.ReplaceAll(option, "-", "")
+	field := reflect.ValueOf(s).Elem().FieldByNameFunc(func(f string) bool { return strings.EqualFold(f, name) })
+	if !field.IsValid() {
+		return false
+	}
+	switch to := field.Addr().Interface().(type) {
+	case *bool:
+		*to = true
+	case *int:
+		*to = v.number()
+	case *string:
+		*to = v.text
+	default:
+		return false
+	}
+	return true
+}
+
+// setters are by option: those whose names or values are not those of the field.
 var setters = map[string]func(*cluster.JobSpec, value){
 	"-N": func(s *cluster.JobSpec, v value) {
 		if n, _ := fmt.Sscanf(v.text, "%d-%d", &s.MinNodes, &s.MaxNodes); n == 1 {
 			s.MaxNodes = s.MinNodes
 		}
 	},
-	"-S":                     func(s *cluster.JobSpec, v value) { s.CoreSpec = new(v.number()) },
-	"--thread-spec":          func(s *cluster.JobSpec, v value) { s.ThreadSpec = new(v.number()) },
-	"-n":                     func(s *cluster.JobSpec, v value) { s.Tasks = v.number() },
-	"-c":                     func(s *cluster.JobSpec, v value) { s.CPUsPerTask = v.number() },
-	"-w":                     func(s *cluster.JobSpec, v value) { s.NodeList = v.nodes() },
-	"-x":                     func(s *cluster.JobSpec, v value) { s.Exclude = v.nodes() },
-	"-m":                     func(s *cluster.JobSpec, v value) { s.Distribution = v.text },
-	"-C":                     func(s *cluster.JobSpec, v value) { s.Constraint = v.text },
-	"--exclusive":            func(s *cluster.JobSpec, _ value) { s.Sharing = cluster.ShareExclusive },
-	"--gpus":                 func(s *cluster.JobSpec, v value) { s.PerJob = v.gpus() },
-	"--gpus-per-node":        func(s *cluster.JobSpec, v value) { s.PerNode = v.gpus() },
-	"--gpus-per-task":        func(s *cluster.JobSpec, v value) { s.PerTask = v.gpus() },
-	"--gpus-per-socket":      func(s *cluster.JobSpec, v value) { s.PerSocket = v.gpus() },
-	"--sockets-per-node":     func(s *cluster.JobSpec, v value) { s.SocketsPerNode = v.number() },
-	"--ntasks-per-socket":    func(s *cluster.JobSpec, v value) { s.TasksPerSocket = v.number() },
-	"--ntasks-per-core":      func(s *cluster.JobSpec, v value) { s.TasksPerCore = v.number() },
-	"--ntasks-per-gpu":       func(s *cluster.JobSpec, v value) { s.TasksPerGPU = v.number() },
-	"--ntasks-per-node":      func(s *cluster.JobSpec, v value) { s.TasksPerNode = v.number() },
-	"--cpus-per-gpu":         func(s *cluster.JobSpec, v value) { s.CPUsPerGPU = v.number() },
-	"--mincpus":              func(s *cluster.JobSpec, v value) { s.MinCPUs = v.number() },
-	"--threads-per-core":     func(s *cluster.JobSpec, v value) { s.ThreadsPerCore = v.number() },
-	"--hint":                 func(s *cluster.JobSpec, v value) { s.Hint = v.text },
-	"--use-min-nodes":        func(s *cluster.JobSpec, _ value) { s.UseMinNodes = true },
-	"--spread-job":           func(s *cluster.JobSpec, _ value) { s.Spread = true },
-	"--contiguous":           func(s *cluster.JobSpec, _ value) { s.Contiguous = true },
-	"--switches":             func(s *cluster.JobSpec, v value) { s.Switches = v.number() },
-	"--segment":              func(s *cluster.JobSpec, v value) { s.Segment = v.number() },
-	"--consolidate-segments": func(s *cluster.JobSpec, _ value) { s.ConsolidateSegments = true },
-	"--spread-segments":      func(s *cluster.JobSpec, _ value) { s.SpreadSegments = true },
-	"--gres-flags":           func(s *cluster.JobSpec, v value) { s.GRESFlags = v.text },
-	"--prefer":               func(s *cluster.JobSpec, v value) { s.Prefer = v.text },
+	"-S":                  func(s *cluster.JobSpec, v value) { s.CoreSpec = new(v.number()) },
+	"--thread-spec":       func(s *cluster.JobSpec, v value) { s.ThreadSpec = new(v.number()) },
+	"-n":                  func(s *cluster.JobSpec, v value) { s.Tasks = v.number() },
+	"-c":                  func(s *cluster.JobSpec, v value) { s.CPUsPerTask = v.number() },
+	"-w":                  func(s *cluster.JobSpec, v value) { s.NodeList = v.nodes() },
+	"-x":                  func(s *cluster.JobSpec, v value) { s.Exclude = v.nodes() },
+	"-m":                  func(s *cluster.JobSpec, v value) { s.Distribution = v.text },
+	"-C":                  func(s *cluster.JobSpec, v value) { s.Constraint = v.text },
+	"--exclusive":         func(s *cluster.JobSpec, _ value) { s.Sharing = cluster.ShareExclusive },
+	"--gpus":              func(s *cluster.JobSpec, v value) { s.PerJob = v.gpus() },
+	"--gpus-per-node":     func(s *cluster.JobSpec, v value) { s.PerNode = v.gpus() },
+	"--gpus-per-task":     func(s *cluster.JobSpec, v value) { s.PerTask = v.gpus() },
+	"--gpus-per-socket":   func(s *cluster.JobSpec, v value) { s.PerSocket = v.gpus() },
+	"--ntasks-per-socket": func(s *cluster.JobSpec, v value) { s.TasksPerSocket = v.number() },
+	"--ntasks-per-core":   func(s *cluster.JobSpec, v value) { s.TasksPerCore = v.number() },
+	"--ntasks-per-gpu":    func(s *cluster.JobSpec, v value) { s.TasksPerGPU = v.number() },
+	"--ntasks-per-node":   func(s *cluster.JobSpec, v value) { s.TasksPerNode = v.number() },
+	"--spread-job":        func(s *cluster.JobSpec, _ value) { s.Spread = true },
 }
 
 // TwoLeaves is the reference's topology: two leaves of four nodes under a spine.

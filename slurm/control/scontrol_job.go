@@ -57,8 +57,9 @@ func fixedKey(who, s front.Setting) []string {
 // readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told anew.
 // code is that of the command where it can not be read, below 0 if it can.
 func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.Patch, all bool, code int) {
+	keys := jobKeys()
 	for _, s := range append([]front.Setting{who}, rest...) {
-		i := slices.IndexFunc(jobKeys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
+		i := slices.IndexFunc(keys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
 		if s.Key == "tres" { // the beginning of more than one
 			i = -1
 		}
@@ -66,13 +67,13 @@ func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.P
 		case s.Bare && s.Key != "nice" && s.Key != resetAccrue:
 			return p, all, c.complain("Invalid input: "+s.Text, "Request aborted")
 		case s == who:
-		case i >= 0 && keepsNodes(i, s):
+		case i >= 0 && keepsNodes(&keys[i], s):
 			all = true
 		case i < 0 || s.Key == resetAccrue && !s.Bare:
 			return p, all, c.complain(fixedKey(who, s)...)
-		case !jobKeys[i].set(&p, s, c.sys.Now()):
-			code := c.complain(jobKeys[i].complaint(s)...)
-			if strings.HasPrefix(jobKeys[i].names, "numnodes") { // as Slurm
+		case !keys[i].set(&p, s, c.sys.Now()):
+			code := c.complain(keys[i].complaint(s)...)
+			if strings.HasPrefix(keys[i].names, "numnodes") { // as Slurm
 				code = 0
 			}
 			return p, all, code
@@ -82,8 +83,8 @@ func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.P
 }
 
 // keepsNodes reports whether a job is to keep all of its nodes.
-func keepsNodes(key int, s front.Setting) bool {
-	return strings.HasPrefix(jobKeys[key].names, "numnodes") && strings.EqualFold(s.Value, "all")
+func keepsNodes(key *jobKey, s front.Setting) bool {
+	return strings.HasPrefix(key.names, "numnodes") && strings.EqualFold(s.Value, "all")
 }
 
 // updateOne changes a job, or tasks of an array.

@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/values"
 )
 
@@ -102,8 +103,44 @@ func (k *jobKey) complaint(s front.Setting) []string {
 // maxPriority is the highest priority that can be set by hand.
 const maxPriority = 1<<32 - 3
 
-// jobKeys are the keys of update job. A set function returns false for a value it can not read.
-var jobKeys = []jobKey{
+// jobKeys are the keys of update job. Those of which a row of jobfield says all come behind the others.
+func jobKeys() []jobKey {
+	list := slices.Clone(ownJobKeys)
+	for i := range jobfield.Rows {
+		row := &jobfield.Rows[i]
+		if row.Key != "" && row.Changes() && !hasKey(list, row.Key) {
+			list = append(list, jobKey{row.Key, keySetter(row)})
+		}
+	}
+	return list
+}
+
+// hasKey reports whether one of the keys has a name.
+func hasKey(list []jobKey, name string) bool {
+	return slices.ContainsFunc(list, func(k jobKey) bool { return slices.Contains(strings.Fields(k.names), name) })
+}
+
+// keySetter sets the field of a row.
+func keySetter(row *jobfield.Row) func(*cluster.Patch, front.Setting, time.Time) bool {
+	switch row.Form {
+	case jobfield.Count:
+		return func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+			return setInt(jobfield.Change[int](row, p), v.Value)
+		}
+	case jobfield.Flag:
+		return func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+			return setBool(jobfield.Change[bool](row, p), v.Value)
+		}
+	}
+	return func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		*jobfield.Change[string](row, p) = &v.Value
+		return true
+	}
+}
+
+// ownJobKeys are keys whose values are read in ways of their own, or that have more than one name. A set function
+// returns false for a value it can not read.
+var ownJobKeys = []jobKey{
 	{"account", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.Account, v.Value) }},
 	{
 		"admincomment",
@@ -113,16 +150,8 @@ var jobKeys = []jobKey{
 		"arraytaskthrottle",
 		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.ArrayLimit, v.Value) },
 	},
+	// Not clusterfeatures is what its beginning stands for.
 	{"clusters", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Clusters = &v.Value; return true }},
-	{
-		"clusterfeatures",
-		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Features = &v.Value; return true },
-	},
-	{"comment", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Comment = &v.Value; return true }},
-	{
-		"contiguous",
-		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setBool(&p.Contiguous, v.Value) },
-	},
 	{
 		"cpuspertask cpus/task",
 		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.CPUsPerTask, v.Value) },
@@ -150,7 +179,6 @@ var jobKeys = []jobKey{
 		"excnodelist",
 		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setHostNames(&p.Exclude, v.Value) },
 	},
-	{"features", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Constraint = &v.Value; return true }},
 	{
 		"gres tres-per-node trespernode",
 		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) },
@@ -161,7 +189,6 @@ var jobKeys = []jobKey{
 		return ok
 	}},
 	{"jobname name", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Name = &v.Value; return true }},
-	{"licenses", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Licenses = &v.Value; return true }},
 	{"mailuser", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.MailUser = &v.Value; return true }},
 	{"mailtype", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		list, ok := values.ParseMailTypes(v.Value)
@@ -170,7 +197,6 @@ var jobKeys = []jobKey{
 		}
 		return ok
 	}},
-	{"mincpusnode", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setInt(&p.MinCPUs, v.Value) }},
 	{"minmemorycpu", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		return setMemory(&p.Mem, cluster.MemPerCPU, v.Value)
 	}},
@@ -255,10 +281,10 @@ var jobKeys = []jobKey{
 		p.LimitMin = &d
 		return ok
 	}},
-	{"wckey", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.WCKey = &v.Value; return true }},
 	{"workdir", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.WorkDir = &v.Value; return true }},
 }
 
+// setLimit reads a time limit, or by how much it is to be longer or shorter.
 func setLimit(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 	text, sign := v.Value, v.Sign
 	if sign == 0 && text != "" && (text[0] == '+' || text[0] == '-') && text != "-1" {

@@ -20,6 +20,8 @@ type Member[T any] struct {
 type Table[T any] struct {
 	Schema  string
 	Members []Member[T]
+	// More makes members that stand in no literal; nil: there are none.
+	More func() []Member[T]
 	// Also is what muster's own answers have besides, when no version was asked for.
 	Also []Member[T]
 
@@ -44,7 +46,7 @@ func (t *Table[T]) plan(s *Schemas) *plan[T] {
 	if p := at.Load(); p != nil {
 		return p
 	}
-	m := planner[T]{schemas: s, table: t}
+	m := planner[T]{schemas: s, members: t.members()}
 	if typ := s.Type(t.Schema); typ != nil {
 		m.object(typ, "")
 	}
@@ -53,10 +55,18 @@ func (t *Table[T]) plan(s *Schemas) *plan[T] {
 	return &m.plan
 }
 
+// members are all of them.
+func (t *Table[T]) members() []Member[T] {
+	if t.More == nil {
+		return t.Members
+	}
+	return append(t.More(), t.Members...)
+}
+
 // planner makes a plan.
 type planner[T any] struct {
 	schemas  *Schemas
-	table    *Table[T]
+	members  []Member[T]
 	plan     plan[T]
 	text     []byte
 	unfilled []string
@@ -76,13 +86,13 @@ func (m *planner[T]) object(t *Type, prefix string) {
 }
 
 func (m *planner[T]) field(t *Type, path string) {
-	k := slices.IndexFunc(m.table.Members, func(x Member[T]) bool { return x.Path == path })
-	below := t.Form == Object && slices.ContainsFunc(m.table.Members,
+	k := slices.IndexFunc(m.members, func(x Member[T]) bool { return x.Path == path })
+	below := t.Form == Object && slices.ContainsFunc(m.members,
 		func(x Member[T]) bool { return strings.HasPrefix(x.Path, path+".") })
 	switch {
 	case k >= 0:
-		of := m.table.Members[k].Of
-		if x := m.table.Members[k]; x.By != nil {
+		of := m.members[k].Of
+		if x := m.members[k]; x.By != nil {
 			of = func(v *T) Value { return x.By(v, x.Arg) }
 		}
 		m.plan.parts = append(m.plan.parts, part[T]{string(m.text), t, of})
@@ -97,7 +107,7 @@ func (m *planner[T]) field(t *Type, path string) {
 
 // Unfilled lists the fields of a version that the table has no member for.
 func (t *Table[T]) Unfilled(version int) []string {
-	m := planner[T]{schemas: Load(version), table: t}
+	m := planner[T]{schemas: Load(version), members: t.members()}
 	if typ := m.schemas.Type(t.Schema); typ != nil {
 		m.object(typ, "")
 	}
@@ -106,7 +116,7 @@ func (t *Table[T]) Unfilled(version int) []string {
 
 // Unknown lists the members that no version has a field for.
 func (t *Table[T]) Unknown() (paths []string) {
-	for _, x := range t.Members {
+	for _, x := range t.members() {
 		if !slices.ContainsFunc(Versions(), func(v string) bool {
 			s := Load(Oldest + slices.Index(Versions(), v))
 			return s.Type(t.Schema).find(strings.Split(x.Path, ".")) != nil

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -8,21 +9,50 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/jobfield"
 )
 
 // fields are those of job_desc, with what Slurm 26.05 gives where nothing is asked.
 var fields = sync.OnceValue(func() []field {
-	none, none16, zero := lua.LNumber(noVal), lua.LNumber(noVal16), lua.LNumber(0)
+	list := ownFields()
+	for i := range jobfield.Rows {
+		if row := &jobfield.Rows[i]; row.Lua != "" {
+			list = insertField(list, fieldOfRow(row))
+		}
+	}
+	return append(list, fixedFields()...)
+})
+
+// insertField puts a field behind the last one whose name comes before its own.
+func insertField(list []field, f field) []field {
+	at := 0
+	for i := range list {
+		if list[i].name() < f.name() {
+			at = i + 1
+		}
+	}
+	return slices.Insert(list, at, f)
+}
+
+// fieldOfRow is the field of a row of jobfield.
+func fieldOfRow(row *jobfield.Row) field {
+	switch row.Form {
+	case jobfield.Count:
+		return count(row.Lua, row.Of, 0)
+	case jobfield.Flag:
+		return flag(row.Lua, row.Of, 0)
+	}
+	return text(row.Lua, row.Of)
+}
+
+// ownFields are those that a row of jobfield does not say all of.
+func ownFields() []field {
 	return []field{
-		text("account", "Account"), text("acctg_freq", "AcctgFreq"), text("admin_comment", "AdminComment"),
 		{"alloc_node", "", func(d *desc) lua.LValue { return given(d.spec.SubmitHost) }, nil},
 		{"argc", "", func(d *desc) lua.LValue { return lua.LNumber(len(d.argv)) }, nil},
 		parsed("array_inx", "", arrayText, setArray),
 		moment("begin_time", "Begin"),
 		{"bitflags", "", getFlags, setFlags},
-		text("burst_buffer", "BurstBuffer"), text("cluster_features", "Features"), text("clusters", "Clusters"),
-		text("comment", "Comment"),
-		flag("contiguous", "Contiguous", 0),
 		{"core_spec", "CoreSpec", getCoreSpec, setCoreSpec},
 		count("cores_per_socket", "CoresPerSocket", noVal16),
 		count("cpus_per_task", "CPUsPerTask", noVal16),
@@ -34,20 +64,15 @@ var fields = sync.OnceValue(func() []field {
 		parsed("dependency", "Depends", func(s *cluster.JobSpec) string { return dependText(s.Depends) }, setDepends),
 		moment("end_time", "Deadline"),
 		hosts("exc_nodes", "Exclude"),
-		text("features", "Constraint"),
 		tres("tres_per_node gres", "PerNode"),
 		{"group_id", "", func(d *desc) lua.LValue { return lua.LNumber(d.spec.GID) }, nil},
 		{"het_job_offset pack_job_offset", "", getPart, nil},
-		text("licenses", "Licenses"),
 		{"mail_type", "MailType", getMail, setMail},
-		text("mail_user", "MailUser"),
 		count("max_nodes", "MaxNodes", noVal),
-		text("mcs_label", "MCSLabel"),
 		perGPU("mem_per_tres", gpuMemory, setGPUMemory),
 		{"min_cpus", "", minCPUs, setMinCPUs},
 		memory("min_mem_per_cpu", cluster.MemPerCPU), memory("min_mem_per_node", cluster.MemPerNode),
 		count("min_nodes", "MinNodes", noVal),
-		text("name", "Name"), text("network", "Network"),
 		{"nice", "Nice", getNice, setNice},
 		count("ntasks_per_core", "TasksPerCore", noVal16), count("ntasks_per_gpu", "TasksPerGPU", noVal16),
 		count("ntasks_per_node", "TasksPerNode", noVal16), count("ntasks_per_socket", "TasksPerSocket", noVal16),
@@ -56,16 +81,12 @@ var fields = sync.OnceValue(func() []field {
 		count("pn_min_cpus", "MinCPUs", noVal16),
 		{"pn_min_memory", "Mem", getMemory, setPnMemory},
 		{"pn_min_tmp_disk", "TmpMB", getTmp, setTmp},
-		text("prefer", "Prefer"),
 		{"priority", "Priority", getPriority, setPriority},
-		text("qos", "QOS"),
 		flag("reboot", "Reboot", noVal16),
 		hosts("req_nodes", "NodeList"),
 		count("req_switch", "Switches", noVal),
 		yesNo("requeue", "Requeue"),
-		text("reservation", "Reservation"),
 		{"script", "", getScript, setScript},
-		count("segment_size", "Segment", 0),
 		{"shared oversubscribe", "Sharing", getShared, setShared},
 		{"site_factor", "Site", getSite, setSite},
 		count("sockets_per_node", "SocketsPerNode", noVal16),
@@ -77,8 +98,13 @@ var fields = sync.OnceValue(func() []field {
 		{"user_id", "", func(d *desc) lua.LValue { return lua.LNumber(d.spec.UID) }, nil},
 		{"user_name", "", func(d *desc) lua.LValue { return given(d.spec.User) }, nil},
 		span("wait4switch", "SwitchWait", time.Second),
-		text("wckey", "WCKey"), text("work_dir", "WorkDir"),
+	}
+}
 
+// fixedFields are what a job never has here.
+func fixedFields() []field {
+	none, none16, zero := lua.LNumber(noVal), lua.LNumber(noVal16), lua.LNumber(0)
+	return []field{
 		fixed("batch_features", lua.LNil), fixed("boards_per_node", zero), fixed("container", lua.LNil),
 		fixed("cpu_freq_gov", none), fixed("cpu_freq_max", none), fixed("cpu_freq_min", none),
 		fixed("default_qos", lua.LNil), fixed("extra", lua.LNil), fixed("immediate", zero), fixed("max_cpus", none),
@@ -88,7 +114,7 @@ var fields = sync.OnceValue(func() []field {
 		fixed("spank_job_env_size", zero), fixed("tres_bind", lua.LNil), fixed("tres_freq", lua.LNil),
 		fixed("wait_all_nodes", lua.LNil), fixed("x11", lua.LNil),
 	}
-})
+}
 
 // fieldOf finds a row by one of its names.
 var fieldOf = sync.OnceValue(func() map[string]*field {

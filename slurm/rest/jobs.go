@@ -10,85 +10,39 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/data"
+	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/submit"
 )
 
+// wording is how the words of a form are made for sbatch, and for scontrol update.
+type wording struct {
+	option, key func(key string, v any) ([]string, bool)
+}
+
+var wordings = [...]wording{
+	jobfield.Text:     {asText, asText},
+	jobfield.Count:    {asCount, asCount},
+	jobfield.Flag:     {asFlag, asYesNo},
+	jobfield.Array:    {asText, asThrottle},
+	jobfield.GPUs:     {asGPUs, nil},
+	jobfield.GRES:     {asGRES, asText},
+	jobfield.Keep:     {asKeep, nil},
+	jobfield.Memory:   {asMemory, asMemory},
+	jobfield.OpenMode: {asOpenMode, nil},
+	jobfield.Requeue:  {asRequeue, asYesNo},
+	jobfield.Shared:   {asShared, asOverSubscribe},
+	jobfield.Time:     {asTime, asTime},
+}
+
 // submitFields are the members of a job to submit, as options of sbatch.
-func submitFields() []field {
-	return []field{
-		{"account", "--account=", asText},
-		{"account_gather_frequency", "--acctg-freq=", asText},
-		{"array", "--array=", asText},
-		{"begin_time", "--begin=", asTime},
-		{"burst_buffer", "--bb=", asText},
-		{"cluster_constraint", "--cluster-constraint=", asText},
-		{"clusters", "--clusters=", asText},
-		{"comment", "--comment=", asText},
-		{"contiguous", "--contiguous", asFlag},
-		{"container", "--container=", asText},
-		{"core_specification", "--core-spec=", asCount},
-		{"thread_specification", "--thread-spec=", asCount},
-		{"cpu_frequency", "--cpu-freq=", asText},
-		{"deadline", "--deadline=", asTime},
-		{"delay_boot", "--delay-boot=", asCount},
-		{"dependency", "--dependency=", asText},
-		{"excluded_nodes", "--exclude=", asText},
-		{"constraints", "--constraint=", asText},
-		{"hold", "--hold", asFlag},
-		{"licenses", "--licenses=", asText},
-		{"mail_type", "--mail-type=", asText},
-		{"mail_user", "--mail-user=", asText},
-		{"mcs_label", "--mcs-label=", asText},
-		{"memory_binding", "--mem-bind=", asText},
-		{"name", "--job-name=", asText},
-		{"network", "--network=", asText},
-		{"nice", "--nice=", asText},
-		{"tasks", "--ntasks=", asCount},
-		{"open_mode", "--open-mode=", asOpenMode},
-		{"overcommit", "--overcommit", asFlag},
-		{"partition", "--partition=", asText},
-		{"prefer", "--prefer=", asText},
-		{"priority", "--priority=", asText},
-		{"profile", "--profile=", asText},
-		{"qos", "--qos=", asText},
-		{"reboot", "--reboot", asFlag},
-		{"required_nodes", "--nodelist=", asText},
-		{"requeue", "--requeue", asRequeue},
-		{"kill_on_node_fail", "--no-kill", asKeep},
-		{"reservation", "--reservation=", asText},
-		{"shared", "", asShared},
-		{"distribution", "--distribution=", asText},
-		{"time_limit", "--time=", asText},
-		{"time_minimum", "--time-min=", asCount},
-		{"tres_per_job", "--gpus=", asGPUs},
-		{"tres_per_node", "--gres=", asGRES},
-		{"tres_per_socket", "--gpus-per-socket=", asGPUs},
-		{"tres_per_task", "--gpus-per-task=", asGPUs},
-		{"wait_all_nodes", "--wait-all-nodes=1", asFlag},
-		{"current_working_directory", "--chdir=", asText},
-		{"cpus_per_task", "--cpus-per-task=", asCount},
-		{"nodes", "--nodes=", asText},
-		{"minimum_nodes", "--nodes=", asCount},
-		{"sockets_per_node", "--sockets-per-node=", asCount},
-		{"cores_per_socket", "--cores-per-socket=", asCount},
-		{"threads_per_core", "--threads-per-core=", asCount},
-		{"tasks_per_node", "--ntasks-per-node=", asCount},
-		{"tasks_per_socket", "--ntasks-per-socket=", asCount},
-		{"tasks_per_core", "--ntasks-per-core=", asCount},
-		{"ntasks_per_tres", "--ntasks-per-gpu=", asCount},
-		{"minimum_cpus_per_node", "--mincpus=", asCount},
-		{"memory_per_cpu", "--mem-per-cpu=", asMemory},
-		{"memory_per_node", "--mem=", asMemory},
-		{"temporary_disk_per_node", "--tmp=", asCount},
-		{"required_switches", "--switches=", asCount},
-		{"segment_size", "--segment=", asCount},
-		{"standard_error", "--error=", asText},
-		{"standard_input", "--input=", asText},
-		{"standard_output", "--output=", asText},
-		{"wckey", "--wckey=", asText},
-		{"kill_warning_signal", "--signal=", asText},
+func submitFields() (list []field) {
+	for _, row := range jobfield.Rows {
+		if row.Asked != "" && row.Option != "" {
+			list = append(list, field{row.Asked, "--" + row.Option + "=", wordings[row.Form].option})
+		}
 	}
+	return list
 }
 
 func asOpenMode(key string, v any) ([]string, bool) {
@@ -279,49 +233,13 @@ func allocate(x *request) {
 }
 
 // updateFields are the members of a job to change, as keys of scontrol update.
-func updateFields() []field {
-	return []field{
-		{"account", "account=", asText},
-		{"admin_comment", "admincomment=", asText},
-		{"array", "arraytaskthrottle=", asThrottle},
-		{"begin_time", "starttime=", asTime},
-		{"burst_buffer", "burstbuffer=", asText},
-		{"cluster_constraint", "clusterfeatures=", asText},
-		{"clusters", "clusters=", asText},
-		{"comment", "comment=", asText},
-		{"contiguous", "contiguous=", asYesNo},
-		{"deadline", "deadline=", asTime},
-		{"delay_boot", "delayboot=", asCount},
-		{"dependency", "dependency=", asText},
-		{"excluded_nodes", "excnodelist=", asText},
-		{"constraints", "features=", asText},
-		{"licenses", "licenses=", asText},
-		{"mail_type", "mailtype=", asText},
-		{"mail_user", "mailuser=", asText},
-		{"name", "jobname=", asText},
-		{"nice", "nice=", asText},
-		{"tasks", "numtasks=", asCount},
-		{"partition", "partition=", asText},
-		{"priority", "priority=", asText},
-		{"qos", "qos=", asText},
-		{"required_nodes", "reqnodelist=", asText},
-		{"requeue", "requeue=", asYesNo},
-		{"reservation", "reservationname=", asText},
-		{"shared", "oversubscribe=", asOverSubscribe},
-		{"time_limit", "timelimit=", asText},
-		{"time_minimum", "timemin=", asCount},
-		{"nodes", "numnodes=", asText},
-		{"minimum_nodes", "numnodes=", asCount},
-		{"minimum_cpus", "numcpus=", asCount},
-		{"minimum_cpus_per_node", "mincpusnode=", asCount},
-		{"memory_per_cpu", "minmemorycpu=", asMemory},
-		{"memory_per_node", "minmemorynode=", asMemory},
-		{"temporary_disk_per_node", "mintmpdisknode=", asCount},
-		{"tres_per_node", "trespernode=", asText},
-		{"standard_output", "stdout=", asText},
-		{"wckey", "wckey=", asText},
-		{"required_switches", "switches=", asCount},
+func updateFields() (list []field) {
+	for _, row := range jobfield.Rows {
+		if row.Asked != "" && row.Key != "" {
+			list = append(list, field{row.Asked, row.Key + "=", wordings[row.Form].key})
+		}
 	}
+	return list
 }
 
 func asThrottle(key string, v any) ([]string, bool) {

@@ -12,7 +12,7 @@ import (
 func TestBriefSuffices(t *testing.T) {
 	v := &View{Now: slurmtest.BriefTime.Add(10 * time.Minute)}
 	for _, code := range []byte(lightCodes) {
-		col := format.Find(jobColumns, code)
+		col := format.Find(jobColumns(), code)
 		if col == nil {
 			t.Errorf("column %c does not exist", code)
 			continue

@@ -321,7 +321,7 @@ func (o *queueOptions) badSort() string {
 		if strings.IndexByte("-+,# ", c) >= 0 {
 			continue
 		}
-		job := format.Find(jobColumns, c)
+		job := format.Find(jobColumns(), c)
 		known := job != nil && job.Head != "" // selectjobinfo has nothing to sort by
 		if o.steps {
 			known = format.Find(stepColumns, c) != nil
@@ -397,7 +397,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 		rows = FederalRows(v, q, o.fed.Sibling, rows, o.rows)
 	}
 	if o.data.On {
-		sortRows(rows, jobColumns, jobOrders[:], "i")
+		sortRows(rows, jobColumns(), jobOrders[:], "i")
 		return WriteJobs(out, v, &o.data, rows)
 	}
 	for _, x := range bad {
@@ -409,7 +409,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 
 // table prints rows in their order below the headers.
 func (o *queueOptions) table(v *View, out *bufio.Writer, f *format.Format[JobRow], rows []JobRow) {
-	sortRows(rows, jobColumns, jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
+	sortRows(rows, jobColumns(), jobOrders[:], cmp.Or(o.sort, o.defaultSort()))
 	o.heading(v, out)
 	f.Table(out, !o.noHeader, rows)
 }
@@ -503,15 +503,15 @@ func (o *queueOptions) light(codes []byte) bool {
 func (o *queueOptions) jobFormat() (format.Format[JobRow], []string) {
 	switch {
 	case o.long != "":
-		return format.ParseLong(jobColumns, o.long)
+		return format.ParseLong(jobColumns(), o.long)
 	case o.format != "":
-		return format.Parse(jobColumns, o.format, allJobFields)
+		return format.Parse(jobColumns(), o.format, allJobFields)
 	case o.start:
-		return format.Parse(jobColumns, queueStartFormat, "")
+		return format.Parse(jobColumns(), queueStartFormat, "")
 	case o.wide:
-		return format.Parse(jobColumns, queueLongFormat, "")
+		return format.Parse(jobColumns(), queueLongFormat, "")
 	}
-	return format.Parse(jobColumns, queueFormat, "")
+	return format.Parse(jobColumns(), queueFormat, "")
 }
 
 func (o *queueOptions) defaultSort() string {

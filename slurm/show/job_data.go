@@ -9,6 +9,7 @@ import (
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/jobfield"
 )
 
 // Minutes is a time limit in minutes; none is set where it is 0.
@@ -78,10 +79,8 @@ func Exit(e cluster.ExitStatus, over bool) data.Value {
 }
 
 // JobTable makes the objects of live jobs.
-var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[JobRow]{
-	{Path: "account", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Account) }},
+var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Members: []data.Member[JobRow]{
 	{Path: "accrue_time", Of: func(r *JobRow) data.Value { return Unix(r.AccrueTime()) }},
-	{Path: "admin_comment", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.AdminComment) }},
 	{Path: "allocating_node", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.SubmitHost) }},
 	{Path: "array_job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ArrayID) }},
 	{Path: "array_task_id", Of: func(r *JobRow) data.Value {
@@ -102,16 +101,12 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "batch_flag", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Kind == cluster.Batch) }},
 	{Path: "batch_host", Of: func(r *JobRow) data.Value { return data.Text(r.FirstNode()) }},
 	{Path: "flags", Of: func(r *JobRow) data.Value { return data.Words(flagWords(r)...) }},
-	{Path: "burst_buffer", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.BurstBuffer) }},
 	{Path: "burst_buffer_state", Of: func(r *JobRow) data.Value { return data.Text(BurstState(r.Job)) }},
 	{Path: "cluster", Of: func(r *JobRow) data.Value { return data.Text(r.View.Config().Config.ClusterName) }},
-	{Path: "cluster_features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Features) }},
 	{Path: "command", Of: func(r *JobRow) data.Value { return data.Text(r.Command()) }},
-	{Path: "comment", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Comment) }},
 	{Path: "container", Of: func(r *JobRow) data.Value { return data.Text(image(r)) }},
 	{Path: "container_id", Of: func(*JobRow) data.Value { return data.Unset }},
 	{Path: "container_type", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "contiguous", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Contiguous) }},
 	{Path: "core_spec", Of: func(r *JobRow) data.Value { return pointed(r.Spec.CoreSpec) }},
 	{Path: "thread_spec", Of: func(r *JobRow) data.Value {
 		if r.Spec.ThreadSpec == nil {
@@ -147,7 +142,6 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "exit_code", Of: func(r *JobRow) data.Value { return Exit(r.Exit, r.over()) }},
 	{Path: "extra", Of: func(*JobRow) data.Value { return data.Unset }},
 	{Path: "failed_node", Of: func(r *JobRow) data.Value { return data.Text(failedNode(r)) }},
-	{Path: "features", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Constraint) }},
 	{Path: "federation_origin", Of: func(r *JobRow) data.Value { return sharedData(r, FedOrigin) }},
 	{Path: "federation_siblings_active", Of: func(r *JobRow) data.Value { return sharedData(r, FedActive) }},
 	{Path: "federation_siblings_viable", Of: func(r *JobRow) data.Value { return sharedData(r, FedViable) }},
@@ -172,7 +166,6 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "job_size_str", Of: func(*JobRow) data.Value { return data.Unset }},
 	{Path: "job_state", Of: func(r *JobRow) data.Value { return data.Words(r.stateList()...) }},
 	{Path: "last_sched_evaluation", Of: func(r *JobRow) data.Value { return Unix(r.EvalTime()) }},
-	{Path: "licenses", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Licenses) }},
 	{Path: "licenses_allocated", Of: func(r *JobRow) data.Value {
 		if r.Alloc == nil || r.over() {
 			return data.Unset
@@ -185,24 +178,18 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	}},
 	{Path: "max_cpus", Of: func(*JobRow) data.Value { return data.Num(0) }},
 	{Path: "max_nodes", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.MaxNodes) }},
-	{Path: "mcs_label", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.MCSLabel) }},
 	{Path: "memory_per_tres", Of: func(r *JobRow) data.Value { return data.Text(r.MemPerTRES()) }},
 	{Path: "memory_update_delay", Of: func(*JobRow) data.Value { return data.Num(0) }},
 	{Path: "memory_update_margin", Of: func(*JobRow) data.Value { return data.Num(0) }},
-	{Path: "name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Name) }},
-	{Path: "network", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Network) }},
 	{Path: "nodes", Of: func(r *JobRow) data.Value { return data.Text(r.Nodes()) }},
 	{Path: "nice", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Nice) }},
 	{Path: "tasks_per_core", Of: func(r *JobRow) data.Value { return data.Limit(r.Spec.TasksPerCore) }},
-	{Path: "tasks_per_tres", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TasksPerGPU) }},
-	{Path: "tasks_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TasksPerNode) }},
 	{Path: "tasks_per_socket", Of: func(r *JobRow) data.Value { return data.Limit(r.Spec.TasksPerSocket) }},
 	{Path: "tasks_per_board", Of: func(*JobRow) data.Value { return data.Num(0) }},
 	{Path: "cpus", Of: func(r *JobRow) data.Value { return data.Num(r.NumCPUs()) }},
 	{Path: "node_count", Of: func(r *JobRow) data.Value { return data.Num(r.NumNodes()) }},
 	{Path: "tasks", Of: func(r *JobRow) data.Value { return data.Num(r.NumTasks()) }},
 	{Path: "partition", Of: func(r *JobRow) data.Value { return data.Text(r.Partition()) }},
-	{Path: "prefer", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Prefer) }},
 	{Path: "memory_per_cpu", Of: func(r *JobRow) data.Value { return r.MemBy(cluster.MemPerCPU) }},
 	{Path: "memory_per_node", Of: func(r *JobRow) data.Value { return r.MemBy(cluster.MemPerNode) }},
 	{Path: "minimum_cpus_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.MinCPUs()) }},
@@ -227,16 +214,11 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "profile", Of: func(r *JobRow) data.Value {
 		return data.Text(front.Choose(r.Spec.Profile == "", "NOT_SET", strings.ToUpper(r.Spec.Profile)))
 	}},
-	{Path: "qos", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.QOS) }},
-	{Path: "reboot", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Reboot) }},
 	{Path: "required_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.Spec.NodeList)) }},
-	{Path: "required_switches", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Switches) }},
 	{Path: "requeue", Of: func(r *JobRow) data.Value { return data.Bool(r.Requeues()) }},
 	{Path: "resize_time", Of: func(r *JobRow) data.Value { return Unix(r.ResizedAt()) }},
 	{Path: "restart_cnt", Of: func(r *JobRow) data.Value { return data.Num(r.Restarts) }},
-	{Path: "resv_name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.Reservation) }},
 	{Path: "scheduled_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.PlannedNodes)) }},
-	{Path: "segment_size", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.Segment) }},
 	{Path: "selinux_context", Of: func(*JobRow) data.Value { return data.Unset }},
 	{Path: "shared", Of: func(r *JobRow) data.Value {
 		return data.Words(sharedWords[min(int(r.shares()), len(sharedWords)-1)]...)
@@ -283,8 +265,6 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", Members: []data.Member[Job
 	{Path: "user_id", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.UID) }},
 	{Path: "user_name", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.User) }},
 	{Path: "maximum_switch_wait_time", Of: func(r *JobRow) data.Value { return Seconds(r.Spec.SwitchWait) }},
-	{Path: "wckey", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.WCKey) }},
-	{Path: "current_working_directory", Of: func(r *JobRow) data.Value { return data.Text(r.Spec.WorkDir) }},
 }}
 
 // noThreadSpec is how Slurm writes that a job leaves no threads for the system.
@@ -317,10 +297,62 @@ func flagWords(r *JobRow) (words []string) {
 		{s.Spread, "SPREAD_JOB"}, {s.UseMinNodes, "PREFER_MINIMUM_NODE_COUNT"}, {r.Het != nil, "HETEROGENEOUS_JOB"},
 		{s.Tasks > 0, "EXACT_TASK_COUNT_REQUESTED"}, {!r.Job.Started.IsZero(), "JOB_WAS_RUNNING"}, {s.Cron != nil,
 			"CRON_JOB"},
-		{len(r.Depends.Terms) > 0, "DEPENDENT"}, {s.SpreadSegments, "SPREAD_SEGMENTS"}, {s.ConsolidateSegments,
-			"CONSOLIDATE_SEGMENTS"},
+		{len(r.Depends.Terms) > 0, "DEPENDENT"},
 	} {
 		if f.is {
+			words = append(words, f.word)
+		}
+	}
+	return append(words, fieldWords(r)...)
+}
+
+// fieldMembers are the members of which a row of jobfield says all.
+func fieldMembers() (list []data.Member[JobRow]) {
+	for i := range jobfield.Rows {
+		if row := &jobfield.Rows[i]; row.Member != "" {
+			list = append(list, memberOf(row))
+		}
+	}
+	return list
+}
+
+// memberOf is the member of a row.
+func memberOf(row *jobfield.Row) data.Member[JobRow] {
+	m := data.Member[JobRow]{Path: row.Member}
+	switch row.Form {
+	case jobfield.Text:
+		at := jobfield.In[string](row)
+		m.Of = func(r *JobRow) data.Value { return data.Text(*at(r.Spec)) }
+	case jobfield.Count:
+		at := jobfield.In[int](row)
+		m.Of = func(r *JobRow) data.Value { return data.Num(*at(r.Spec)) }
+	case jobfield.Flag:
+		at := jobfield.In[bool](row)
+		m.Of = func(r *JobRow) data.Value { return data.Bool(*at(r.Spec)) }
+	}
+	return m
+}
+
+// fieldFlags find the flags of a job that answers name, by their words.
+var fieldFlags lazy[[]fieldFlag]
+
+func findFieldFlags() (list []fieldFlag) {
+	for i := range jobfield.Rows {
+		if row := &jobfield.Rows[i]; row.Word != "" {
+			list = append(list, fieldFlag{jobfield.In[bool](row), row.Word})
+		}
+	}
+	return list
+}
+
+type fieldFlag struct {
+	at   func(*cluster.JobSpec) *bool
+	word string
+}
+
+func fieldWords(r *JobRow) (words []string) {
+	for _, f := range fieldFlags.get(findFieldFlags) {
+		if *f.at(r.Spec) {
 			words = append(words, f.word)
 		}
 	}

@@ -1,9 +1,23 @@
 package show
 
-import "dev.muster/slurm/format"
+import (
+	"slices"
+	"strings"
 
-// JobPlaces are the columns of squeue, StepPlaces those of squeue -s, InfoPlaces those of sinfo, for their manuals.
-func JobPlaces() []format.Place { return format.Places(jobColumns) }
+	"dev.muster/slurm/format"
+)
+
+// JobPlaces are the columns of squeue for its manual: by their letters, a before A.
+func JobPlaces() []format.Place {
+	list := format.Places(jobColumns())
+	slices.SortStableFunc(list, func(a, b format.Place) int {
+		return strings.IndexByte(letters, a.Code) - strings.IndexByte(letters, b.Code)
+	})
+	return list
+}
+
+// letters are those of columns in their order; behind them stand the columns without one.
+const letters = "aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ\x00"
 
 // StepPlaces are the columns of squeue -s.
 func StepPlaces() []format.Place { return format.Places(stepColumns) }

@@ -11,15 +11,48 @@ import (
 	"dev.muster/slurm/env"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/jobfield"
 )
 
 // allJobFields is what %all stands for.
 const allJobFields = "%a|%b|%c|%d|%e|%f|%g|%h|%i|%j|%k|%l|%m|%n|%o|%p|%q|%r|%s|%t|%u|%v|%w|%x|%y|%z|" +
 	"%A|%B|%C|%D|%E|%F|%G|%H|%I|%J|%K|%L|%M|%N|%O|%P|%Q|%R|%S|%T|%U|%V|%W|%X|%Y|%Z"
 
-// jobColumns are the fields of squeue: the letters of -o and the names of -O.
-var jobColumns = []format.Column[JobRow]{
-	{Code: 'a', Long: "account", Head: "ACCOUNT", Of: func(r *JobRow) string { return format.Null(r.Spec.Account) }},
+// jobColumns are the fields of squeue: the letters of -o and the names of -O. Those of which a row of jobfield says all
+// come behind the others.
+func jobColumns() []format.Column[JobRow] { return allJobColumns.get(buildJobColumns) }
+
+var allJobColumns lazy[[]format.Column[JobRow]]
+
+func buildJobColumns() []format.Column[JobRow] {
+	list := slices.Clone(ownColumns)
+	for i := range jobfield.Rows {
+		if row := &jobfield.Rows[i]; row.Column.Long != "" {
+			list = append(list, columnOf(row))
+		}
+	}
+	return list
+}
+
+// columnOf is the column of a row.
+func columnOf(row *jobfield.Row) format.Column[JobRow] {
+	c := format.Column[JobRow]{Code: row.Column.Code, Long: row.Column.Long, Head: row.Column.Head}
+	switch row.Form {
+	case jobfield.Text:
+		at := jobfield.In[string](row)
+		c.Of = func(r *JobRow) string { return format.Null(*at(r.Spec)) }
+	case jobfield.Count:
+		at := jobfield.In[int](row)
+		c.Of = func(r *JobRow) string { return strconv.Itoa(*at(r.Spec)) }
+	case jobfield.Flag:
+		at := jobfield.In[bool](row)
+		c.Of = func(r *JobRow) string { return Bit(*at(r.Spec)) }
+	}
+	return c
+}
+
+// ownColumns are those that take more than the value of a field.
+var ownColumns = []format.Column[JobRow]{
 	{Code: 'A', Long: "jobid", Head: "JOBID", Of: func(r *JobRow) string { return front.UintText(uint32(r.ID)) }},
 	{
 		Code: 'b', Long: "tres-per-node gres", Head: "TRES_PER_NODE",
@@ -42,10 +75,6 @@ var jobColumns = []format.Column[JobRow]{
 		Of: func(r *JobRow) string { return format.Null(r.DependsText()) },
 	},
 	{
-		Code: 'f', Long: "feature", Head: "FEATURES",
-		Of: func(r *JobRow) string { return format.Null(r.Spec.Constraint) },
-	},
-	{
 		Code: 'F', Long: "arrayjobid", Head: "ARRAY_JOB_ID",
 		Of: func(r *JobRow) string { return front.UintText(uint32(cmp.Or(r.ArrayID, r.ID))) },
 	},
@@ -66,7 +95,6 @@ var jobColumns = []format.Column[JobRow]{
 		Code: 'J', Long: "threads", Head: "THREADS_PER_CORE",
 		Of: func(r *JobRow) string { return Star(r.Spec.ThreadsPerCore) },
 	},
-	{Code: 'k', Long: "comment", Head: "COMMENT", Of: func(r *JobRow) string { return format.Null(r.Spec.Comment) }},
 	{Code: 'K', Long: "arraytaskid", Head: "ARRAY_TASK_ID", Of: func(r *JobRow) string { return r.TaskText() }},
 	{
 		Code: 'l', Long: "timelimit", Head: "TIME_LIMIT", Whole: true,
@@ -87,12 +115,10 @@ var jobColumns = []format.Column[JobRow]{
 	},
 	{Code: 'N', Long: "nodelist", Head: "NODELIST", Whole: true, Of: func(r *JobRow) string { return r.Nodes() }},
 	{Code: 'o', Long: "command", Head: "COMMAND", Of: func(r *JobRow) string { return format.Null(r.Command()) }},
-	{Code: 'O', Long: "contiguous", Head: "CONTIGUOUS", Of: func(r *JobRow) string { return Bit(r.Spec.Contiguous) }},
 	{Code: 'p', Long: "priority", Head: "PRIORITY", Of: func(r *JobRow) string {
 		return strconv.FormatFloat(float64(r.Priority)/float64(1<<32-1), 'f', 14, 64)
 	}},
 	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(r *JobRow) string { return r.Partition() }},
-	{Code: 'q', Long: "qos", Head: "QOS", Of: func(r *JobRow) string { return format.Null(r.Spec.QOS) }},
 	{
 		Code: 'Q', Long: "prioritylong", Head: "PRIORITY",
 		Of: func(r *JobRow) string { return front.UintText(r.Priority) },
@@ -109,15 +135,9 @@ var jobColumns = []format.Column[JobRow]{
 	{Code: 'u', Long: "username", Head: "USER", Of: func(r *JobRow) string { return r.Spec.User }},
 	{Code: 'U', Long: "userid", Head: "UID", Of: func(r *JobRow) string { return front.UintText(r.Spec.UID) }},
 	{
-		Code: 'v', Long: "reservation", Head: "RESERVATION",
-		Of: func(r *JobRow) string { return format.Null(r.Spec.Reservation) },
-	},
-	{
 		Code: 'V', Long: "submittime", Head: "SUBMIT_TIME",
 		Of: func(r *JobRow) string { return r.View.When(r.Submitted) },
 	},
-	{Code: 'w', Long: "wckey", Head: "WCKEY", Of: func(r *JobRow) string { return format.Null(r.Spec.WCKey) }},
-	{Code: 'W', Long: "licenses", Head: "LICENSES", Of: func(r *JobRow) string { return format.Null(r.Spec.Licenses) }},
 	{
 		Code: 'x', Long: "", Head: "EXC_NODES", Whole: true,
 		Of: func(r *JobRow) string { return front.NodeText(r.Spec.Exclude) },
@@ -134,23 +154,14 @@ var jobColumns = []format.Column[JobRow]{
 	{Code: 'Z', Long: "workdir", Head: "WORK_DIR", Of: func(r *JobRow) string { return r.Spec.WorkDir }},
 
 	{Long: "accruetime", Head: "ACCRUE_TIME", Of: func(r *JobRow) string { return r.View.When(r.AccrueTime()) }},
-	{
-		Long: "admin_comment", Head: "ADMIN_COMMENT",
-		Of: func(r *JobRow) string { return format.Null(r.Spec.AdminComment) },
-	},
 	{Long: "allocnodes", Head: "ALLOC_NODES", Of: func(r *JobRow) string { return r.Spec.SubmitHost }},
 	{Long: "allocsid", Head: "ALLOC_SID", Of: func(r *JobRow) string { return strconv.Itoa(r.Spec.AllocSid) }},
 	{Long: "associd", Head: "ASSOC_ID", Of: func(r *JobRow) string { return front.UintText(uint32(r.Job.Assoc)) }},
 	{Long: "batchflag", Head: "BATCH_FLAG", Of: func(r *JobRow) string { return Bit(r.Spec.Kind == cluster.Batch) }},
 	{Long: "boardspernode", Head: "BOARDS_PER_NODE", Of: func(r *JobRow) string { return "0" }},
-	{Long: "burstbuffer", Head: "BURST_BUFFER", Of: func(r *JobRow) string { return format.Null(r.Spec.BurstBuffer) }},
 	{Long: "burstbufferstate", Head: "BURST_BUFFER_STATE",
 		Of: func(r *JobRow) string { return format.Null(BurstState(r.Job)) }},
 	{Long: "cluster", Head: "CLUSTER", Of: func(r *JobRow) string { return ClusterOf(r.View) }},
-	{
-		Long: "clusterfeature", Head: "CLUSTER_FEATURES",
-		Of: func(r *JobRow) string { return format.Null(r.Spec.Features) },
-	},
 	{Long: "container", Head: "CONTAINER", Of: func(r *JobRow) string { return format.Null(image(r)) }},
 	{
 		Long: "cpus-per-task", Head: "CPUS_PER_TASK",
@@ -178,19 +189,13 @@ var jobColumns = []format.Column[JobRow]{
 		Long: "maxnodes", Head: "MAX_NODES",
 		Of: func(r *JobRow) string { return strconv.Itoa(max(r.Spec.MaxNodes, r.NumNodes())) },
 	},
-	{Long: "mcslabel", Head: "MCSLABEL", Of: func(r *JobRow) string { return format.Null(r.Spec.MCSLabel) }},
 	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(r *JobRow) string { return OrNA(r.MemPerTRES()) }},
 	{
 		Long: "mintime", Head: "TIME_MIN", Whole: true,
 		Of: func(r *JobRow) string { return format.Duration(r.Spec.LimitMin) },
 	},
-	{Long: "network", Head: "NETWORK", Of: func(r *JobRow) string { return format.Null(r.Spec.Network) }},
 	{Long: "ntperboard", Head: "NTASKS_PER_BOARD", Of: func(r *JobRow) string { return "0" }},
 	{Long: "ntpercore", Head: "NTASKS_PER_CORE", Of: func(r *JobRow) string { return countNA(r.Spec.TasksPerCore) }},
-	{
-		Long: "ntpernode", Head: "NTASKS_PER_NODE",
-		Of: func(r *JobRow) string { return strconv.Itoa(r.Spec.TasksPerNode) },
-	},
 	{
 		Long: "ntpersocket", Head: "NTASKS_PER_SOCKET",
 		Of: func(r *JobRow) string { return countNA(r.Spec.TasksPerSocket) },
@@ -209,10 +214,7 @@ var jobColumns = []format.Column[JobRow]{
 		}
 		return r.View.When(r.Preempt.At)
 	}},
-	{Long: "prefer", Head: "PREFER", Of: func(r *JobRow) string { return format.Null(r.Spec.Prefer) }},
 	{Long: "profile", Head: "PROFILE", Of: func(r *JobRow) string { return cmp.Or(r.Spec.Profile, "NotSet") }},
-	{Long: "reboot", Head: "REBOOT", Of: func(r *JobRow) string { return Bit(r.Spec.Reboot) }},
-	{Long: "reqswitch", Head: "REQ_SWITCH", Of: func(r *JobRow) string { return strconv.Itoa(r.Spec.Switches) }},
 	{Long: "requeue", Head: "REQUEUE", Of: func(r *JobRow) string { return Bit(r.Requeues()) }},
 	{Long: "resizetime", Head: "RESIZE_TIME", Of: func(r *JobRow) string { return r.View.When(r.ResizedAt()) }},
 	{Long: "restartcnt", Head: "RESTART_COUNT", Of: func(r *JobRow) string { return strconv.Itoa(r.Restarts) }},

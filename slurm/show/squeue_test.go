@@ -21,7 +21,7 @@ func BenchmarkSqueueRows(b *testing.B) {
 	o := &queueOptions{allStates: true}
 	for b.Loop() {
 		rows := o.rows(v, jobs)
-		sortRows(rows, jobColumns, jobOrders[:], o.defaultSort())
+		sortRows(rows, jobColumns(), jobOrders[:], o.defaultSort())
 		f, _ := o.jobFormat()
 		var line []byte
 		for i := range rows {

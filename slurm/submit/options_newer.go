@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
 )
@@ -15,12 +16,6 @@ var optionsNewer = []opt.Option[Request]{
 		}},
 	{Long: "container-id", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Meta: "id", Ignored: "only OCI bundles of 23.02 have one"},
-	{Long: "consolidate-segments", On: opt.All, Env: "CONSOLIDATE_SEGMENTS", Newer: true,
-		Help: "all segments in one higher block",
-		Set: func(r *Request, v string) error {
-			r.Job.ConsolidateSegments = true
-			return nil
-		}},
 	{Long: "exclude-topology", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
 	{Long: "external-launcher", Arg: opt.Optional, On: opt.Srun, Newer: true,
@@ -39,15 +34,6 @@ var optionsNewer = []opt.Option[Request]{
 		Meta: "0|1", Ignored: "the kernel decides by cgroup"},
 	{Long: "resources", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
-	{Long: "segment", Arg: opt.Required, On: opt.All, Env: "SEGMENT_SIZE", Newer: true,
-		Meta: "size", Help: "nodes that belong into one block",
-		Set: func(r *Request, v string) error { return values.SetCount(v, 1, &r.Job.Segment) }},
-	{Long: "spread-segments", On: opt.All, Env: "SPREAD_SEGMENTS", Newer: true,
-		Help: "no two segments in one base block",
-		Set: func(r *Request, v string) error {
-			r.Job.SpreadSegments = true
-			return nil
-		}},
 	{Long: "stepmgr", On: opt.Sbatch | opt.Salloc, Newer: true,
 		Ignored: "steps never load the server"},
 	{Long: "tree-width", Arg: opt.Required, On: opt.Srun, Env: "TREE_WIDTH", Newer: true,
@@ -73,4 +59,42 @@ var optionsOwn = []opt.Option[Request]{
 			r.Job.NCCLEnv = true
 			return nil
 		}},
+}
+
+// optionsOfFields are the options of which all is said by a row of jobfield.
+func optionsOfFields() (list []opt.Option[Request]) {
+	for i := range jobfield.Rows {
+		if row := &jobfield.Rows[i]; row.New != nil {
+			list = append(list, optionOf(row))
+		}
+	}
+	return list
+}
+
+// optionOf is the option of a row.
+func optionOf(row *jobfield.Row) opt.Option[Request] {
+	o := opt.Option[Request]{Long: row.Option, Arg: opt.Required, On: opt.All, Newer: true}
+	o.Env = row.New.Env
+	o.Group = row.New.Group
+	o.Meta = row.New.Meta
+	o.Help = row.New.Help
+	switch row.Form {
+	case jobfield.Text:
+		at := jobfield.In[string](row)
+		o.Set = func(r *Request, v string) error {
+			*at(&r.Job) = v
+			return nil
+		}
+	case jobfield.Count:
+		at := jobfield.In[int](row)
+		o.Set = func(r *Request, v string) error { return values.SetCount(v, 1, at(&r.Job)) }
+	case jobfield.Flag:
+		at := jobfield.In[bool](row)
+		o.Arg = opt.None
+		o.Set = func(r *Request, _ string) error {
+			*at(&r.Job) = true
+			return nil
+		}
+	}
+	return o
 }

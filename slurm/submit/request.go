@@ -179,7 +179,7 @@ func ParserFor(prog opt.Prog) *opt.Parser[Request] {
 	return &opt.Parser[Request]{
 		Prog: prog,
 		Rows: [][]opt.Option[Request]{
-			optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsContainer, optionsOwn,
+			optionsAtoE, optionsFtoN, optionsOtoZ, optionsNewer, optionsOfFields(), optionsContainer, optionsOwn,
 		},
 	}
 }

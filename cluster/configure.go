@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"slices"
+)
+
+// PartitionSet replaces (or adds) one partition, or deletes it.
+type PartitionSet struct {
+	Partition Partition `json:"partition"`
+	Delete    bool      `json:"delete,omitempty"`
+}
+
+func (*PartitionSet) kind() string { return "partition_set" }
+
+func (c *PartitionSet) apply(t *tx) (any, error) {
+	if !t.by.Operator() {
+		return nil, Errorf(Denied, ErrUser, "only operators may change partitions")
+	}
+	cfg := *t.config
+	old := t.config
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	i := slices.IndexFunc(cfg.Partitions, func(p Partition) bool { return p.Name == c.Partition.Name })
+	switch {
+	case c.Delete && i < 0:
+		return nil, Errorf(NotFound, ErrPartition, "partition %s does not exist", c.Partition.Name)
+	case c.Delete:
+		cfg.Partitions = slices.Delete(cfg.Partitions, i, i+1)
+	case i < 0:
+		cfg.Partitions = append(cfg.Partitions, c.Partition)
+	default:
+		cfg.Partitions[i] = c.Partition
+	}
+	if c.Partition.Default && !c.Delete {
+		for k := range cfg.Partitions {
+			cfg.Partitions[k].Default = cfg.Partitions[k].Name == c.Partition.Name
+		}
+	}
+	t.putConfig(&cfg)
+	t.gather()
+	t.requeueAll(old.Partitions)
+	return nil, t.noteConfig("", c.kind(), old)
+}
+
+// Configure replaces the whole configuration and declares its nodes.
+type Configure struct {
+	Config *Config `json:"config" text:"-"`
+	// How it came to that, for the history of the configuration: see ConfigChange.
+	How string `json:"how,omitempty"`
+	// Onto is the number of the last change that the proposer knew of: if there is a later one nothing is done; 0:
+	// whatever is there.
+	Onto int `json:"onto,omitempty"`
+}
+
+func (*Configure) kind() string { return "configure" }
+
+func (c *Configure) apply(t *tx) (any, error) {
+	if err := firstError(
+		refuseIf(!t.by.Operator(),
+			Denied, ErrUser, "only operators may configure the cluster"),
+		refuseIf(c.Config == nil || c.Config.FirstJobID < 1 || c.Config.MaxJobID <= c.Config.FirstJobID,
+			Invalid, "", "job numbers must begin above 0 and end above where they begin"),
+	); err != nil {
+		return nil, err
+	}
+	if k := len(t.configs); c.Onto > 0 && k > 0 && t.configs[k-1].N != c.Onto {
+		last := t.configs[k-1]
+		return nil, Errorf(Conflict, "",
+			"%s has changed the configuration meanwhile (%s, number %d): look at it and try again", last.By,
+			last.How, last.N)
+	}
+	cfg := *c.Config
+	old := t.config
+	t.putConfig(&cfg)
+	t.gather()
+	if err := t.noteConfig(c.How, c.kind(), old); err != nil {
+		return nil, err
+	}
+	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
+		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
+	}
+	if cfg.Enforce.Associations {
+		t.openBooks() // root's jobs need an association too
+	}
+	t.requeueAll(old.Partitions)
+	t.reprioritize(old)
+	if t.NextID < cfg.FirstJobID {
+		old := t.NextID
+		t.NextID = cfg.FirstJobID
+		t.onUndo(func() { t.NextID = old })
+	}
+	for _, d := range cfg.Declared {
+		old, ok := t.nodes.Get(d.Name)
+		if !ok {
+			d.Order = t.nextOrder()
+			t.putNode(&d)
+			continue
+		}
+		n := *old
+		said := &d.Inventory
+		n.Inventory.Weight = said.Weight
+		n.Inventory.Topology = said.Topology
+		n.Inventory.Features = said.Features
+		n.Inventory.Inactive = nil
+		n.Inventory.SpecCPUs = said.SpecCPUs
+		n.Inventory.SpecMemMB = said.SpecMemMB
+		t.putNode(&n)
+	}
+	t.powerDeclared()
+	happened(t, TriggerReconfig)
+	return nil, nil
+}
