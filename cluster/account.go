@@ -221,10 +221,15 @@ func ownerOf(account, user, partition string) owner {
 }
 
 func newBooks() books {
-	return books{accounts: btree.NewMap[string, *Account](32), users: btree.NewMap[string, *User](32),
-		assocs: btree.NewMap[AssocID, *Association](32), qos: btree.NewMap[string, *QOS](32),
+	return books{
+		accounts: btree.NewMap[string, *Account](32),
+		users:    btree.NewMap[string, *User](32),
+		assocs:   btree.NewMap[AssocID, *Association](32),
+		qos:      btree.NewMap[string, *QOS](32),
 		byOwner:  btree.NewMap[owner, *AssocID](32),
-		crontabs: btree.NewMap[uint32, *Crontab](32), clusters: btree.NewMap[string, *PeerCluster](32)}
+		crontabs: btree.NewMap[uint32, *Crontab](32),
+		clusters: btree.NewMap[string, *PeerCluster](32),
+	}
 }
 
 func (b *books) copyBooks() books {

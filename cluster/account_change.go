@@ -77,17 +77,22 @@ func (c *ChangeAccounts) ownDefaults(t *tx) bool {
 
 // ownDefault reports whether a user chooses another default among the accounts and keys that the user has.
 func (c *Change) ownDefault(t *tx) bool {
-	if t.level < LevelReconcile || c.User == nil || c.Delete || t.by.User == "" || c.User.Name != t.by.User {
+	if t.level < LevelReconcile || c.User == nil || c.Delete {
 		return false
 	}
-	old, there := t.users.Get(c.User.Name)
+	name := c.User.Name
+	if t.by.User == "" || name != t.by.User {
+		return false
+	}
+	old, there := t.users.Get(name)
 	if !there || !old.sameBut(c.User) {
 		return false
 	}
-	account := c.User.DefaultAccount
+	if _, in := t.AssocOf(c.User.DefaultAccount, name, ""); !in {
+		return false
+	}
 	key := c.User.DefaultWCKey
-	_, in := t.AssocOf(account, c.User.Name, "")
-	return in && (key == old.DefaultWCKey || c.User.HasWCKey(key))
+	return key == old.DefaultWCKey || c.User.HasWCKey(key)
 }
 
 // sameBut reports whether two records of a user differ in the defaults alone.
@@ -136,10 +141,26 @@ func (t *tx) openBooks() {
 func FirstBooks() (*Account, *User, *QOS, []*Association) {
 	return &Account{Name: RootName, Description: "default root account", Organization: RootName},
 		&User{Name: RootName, DefaultAccount: RootName, AdminLevel: "Administrator"},
-		&QOS{ID: 1, Name: NormalQOS, Description: "Normal QOS default", UsageFactor: 1},
+		&QOS{
+			ID:          1,
+			Name:        NormalQOS,
+			Description: "Normal QOS default",
+			UsageFactor: 1,
+		},
 		[]*Association{
-			{ID: 1, Account: RootName, Shares: 1, QOS: []string{NormalQOS}},
-			{ID: 2, Parent: 1, Account: RootName, User: RootName, Shares: 1},
+			{
+				ID:      1,
+				Account: RootName,
+				Shares:  1,
+				QOS:     []string{NormalQOS},
+			},
+			{
+				ID:      2,
+				Parent:  1,
+				Account: RootName,
+				User:    RootName,
+				Shares:  1,
+			},
 		}
 }
 

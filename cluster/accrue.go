@@ -24,7 +24,12 @@ func (t *tables) accrueBounds(j *Job) []limitBound {
 	if !t.config.Enforce.Limits || t.config.Priority.AccrueAlways {
 		return nil
 	}
-	k := gateKey{assoc: j.Assoc, qos: j.Spec.QOS, account: j.Spec.Account, uid: j.Spec.UID}
+	k := gateKey{
+		assoc:   j.Assoc,
+		qos:     j.Spec.QOS,
+		account: j.Spec.Account,
+		uid:     j.Spec.UID,
+	}
 	if len(j.Spec.Partitions) > 0 {
 		k.part = j.Spec.Partitions[0]
 	}

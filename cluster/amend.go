@@ -42,8 +42,18 @@ func (a *Amendment) check() error {
 			"wckey %q: %s at the beginning stands for a default one, give another name", *a.WCKey,
 			WCKeyDefault)
 	}
-	if d := a.Derived; d != nil && (d.Code < 0 || d.Code > 255 || d.Signal < 0 || d.Signal > 255) {
-		return Errorf(Invalid, ErrNoChange, "%d:%d is no exit code: want numbers from 0 to 255", d.Code, d.Signal)
+	if a.Derived == nil {
+		return nil
+	}
+	return a.Derived.check()
+}
+
+// check refuses what is no exit code that one could write.
+func (e *ExitStatus) check() error {
+	for _, n := range []int{e.Code, e.Signal} {
+		if n < 0 || n > 255 {
+			return Errorf(Invalid, ErrNoChange, "%d:%d is no exit code: want numbers from 0 to 255", e.Code, e.Signal)
+		}
 	}
 	return nil
 }
@@ -117,8 +127,11 @@ func (c *AmendJobs) apply(t *tx) (any, error) {
 	for _, r := range c.Jobs {
 		t.events = append(t.events, Event{
 			Change: &Transaction{
-				At: t.at, Action: "Modify Job", Actor: t.by.actor(),
-				Where: fmt.Sprintf("job=%d submitted=%d", r.ID, r.Submitted.Unix()), Info: c.text(),
+				At:     t.at,
+				Action: "Modify Job",
+				Actor:  t.by.actor(),
+				Where:  fmt.Sprintf("job=%d submitted=%d", r.ID, r.Submitted.Unix()),
+				Info:   c.text(),
 			},
 		})
 		j, here := t.jobs.Get(r.ID)

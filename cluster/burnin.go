@@ -145,7 +145,13 @@ func (c *BurninDone) check(t *tx) error {
 
 // fault is what keeps jobs off the node of a part that has failed.
 func (p *TestedPart) fault(evidence string) Fault {
-	f := Fault{Kind: FaultSystem, Part: p.ID, Cause: burninCause, Text: "burnin: " + evidence, Action: FaultDrain}
+	f := Fault{
+		Kind:   FaultSystem,
+		Part:   p.ID,
+		Cause:  burninCause,
+		Text:   "burnin: " + evidence,
+		Action: FaultDrain,
+	}
 	if p.Kind == "gpu" {
 		f.Kind = FaultGPU
 	}

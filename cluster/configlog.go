@@ -97,7 +97,13 @@ func (t *tx) noteConfig(how, otherwise string, old *Config) error {
 	if err != nil || len(was) == 0 {
 		return err
 	}
-	c := ConfigChange{N: 1, At: t.at, By: t.by.User, How: how, Was: was}
+	c := ConfigChange{
+		N:   1,
+		At:  t.at,
+		By:  t.by.User,
+		How: how,
+		Was: was,
+	}
 	switch {
 	case t.by.System:
 		c.By = "muster"

@@ -198,7 +198,13 @@ func (t *tx) addSignal(n *Job, c *Cancel) error {
 	if !n.holds() {
 		return Errorf(Conflict, ErrPending, "job %d is pending and can not be signalled", n.ID)
 	}
-	sig := JobSignal{Num: 1, Sig: c.Sig, Scope: c.Scope, Step: AllSteps, UID: t.by.UID}
+	sig := JobSignal{
+		Num:   1,
+		Sig:   c.Sig,
+		Scope: c.Scope,
+		Step:  AllSteps,
+		UID:   t.by.UID,
+	}
 	if c.Step != nil {
 		if _, ok := t.Step(StepID{n.ID, *c.Step}); !ok {
 			return Errorf(NotFound, ErrJobID, "job %d has no step %d", n.ID, *c.Step)
@@ -438,10 +444,25 @@ func (t *tx) requeued(n *Job) {
 		}
 	}
 	hetOver := n.Phase == Ended && n.Het != nil && t.hetOver(n)
-	*n = Job{ID: n.ID, Key: key, Spec: n.Spec, ArrayID: n.ArrayID, Task: n.Task, Tasks: n.Tasks, Het: n.Het,
-		Attempt:  n.Attempt,
-		Restarts: restarts, Avoid: avoid, Submitted: t.at, Limit: t.TimeLimit(n.Spec), NextStep: 0, Assoc: n.Assoc,
-		Preempt: n.Preempt, Evicted: n.Evicted, Rarely: Rarely{Fed: fedAgain(n), Burst: burstAgain(n)}}
+	*n = Job{
+		ID:        n.ID,
+		Key:       key,
+		Spec:      n.Spec,
+		ArrayID:   n.ArrayID,
+		Task:      n.Task,
+		Tasks:     n.Tasks,
+		Het:       n.Het,
+		Attempt:   n.Attempt,
+		Restarts:  restarts,
+		Avoid:     avoid,
+		Submitted: t.at,
+		Limit:     t.TimeLimit(n.Spec),
+		NextStep:  0,
+		Assoc:     n.Assoc,
+		Preempt:   n.Preempt,
+		Evicted:   n.Evicted,
+		Rarely:    Rarely{Fed: fedAgain(n), Burst: burstAgain(n)},
+	}
 	if n.Preempt != nil { // the grace was that of the attempt
 		p := *n.Preempt
 		p.Until, n.Preempt = time.Time{}, &p

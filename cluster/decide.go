@@ -238,17 +238,25 @@ func (c *Expire) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// holds reports whether the reason for which a job is to end is still one.
-func (c *Expire) holds(t *tx, j *Job) bool {
-	switch c.Why {
-	case EndTimeLimit:
+// expiryRows are the reasons for which jobs end by the clock that may have passed when it is applied.
+var expiryRows = [...]struct {
+	why   Reason
+	holds func(t *tx, j *Job) bool
+}{
+	{EndTimeLimit, func(t *tx, j *Job) bool {
 		return hasCome(j.EndLimit(t.config), t.at) && j.Phase != Suspended && !Configuring(j)
-	case EndPreempted:
-		return j.Preempt.ends(t.at)
-	case EndDeadline:
-		return hasCome(j.deadline(), t.at)
-	case WaitDependencyNever:
-		return j.Phase == Pending && j.DependNever()
+	}},
+	{EndPreempted, func(t *tx, j *Job) bool { return j.Preempt.ends(t.at) }},
+	{EndDeadline, func(t *tx, j *Job) bool { return hasCome(j.deadline(), t.at) }},
+	{WaitDependencyNever, func(_ *tx, j *Job) bool { return j.Phase == Pending && j.DependNever() }},
+}
+
+// holds reports whether the reason for which the job is to end is still one.
+func (c *Expire) holds(t *tx, j *Job) bool {
+	for _, row := range expiryRows {
+		if row.why == c.Why {
+			return row.holds(t, j)
+		}
 	}
 	return true
 }
@@ -369,20 +377,45 @@ func jobsDue(s *Snapshot, now time.Time) (due dueJobs) {
 	return due
 }
 
+// dueRows are what the clock may demand of a job, the first that holds.
+var dueRows = [...]struct {
+	is   func(j *Job, c *Config, now time.Time) bool
+	list func(*dueJobs) *[]JobID
+}{
+	{
+		func(j *Job, _ *Config, _ time.Time) bool { return j.Phase == Ended },
+		func(d *dueJobs) *[]JobID { return &d.purge },
+	},
+	{
+		func(j *Job, _ *Config, now time.Time) bool { return hasCome(j.deadline(), now) },
+		func(d *dueJobs) *[]JobID { return &d.late },
+	},
+	{
+		func(j *Job, _ *Config, now time.Time) bool {
+			return j.Phase > Pending && j.Phase < Ending && j.Preempt.ends(now)
+		},
+		func(d *dueJobs) *[]JobID { return &d.leave },
+	},
+	{
+		func(j *Job, c *Config, now time.Time) bool {
+			return j.Phase != Pending && hasCome(j.EndLimit(c), now) && !Configuring(j)
+		},
+		func(d *dueJobs) *[]JobID { return &d.over },
+	},
+	{
+		func(j *Job, c *Config, now time.Time) bool {
+			return j.Phase == Running && hasCome(j.nextNotice(c), now)
+		},
+		func(d *dueJobs) *[]JobID { return &d.remind },
+	},
+}
+
 // listOf is where a job belongs; nil if nothing is to be done about it.
 func (d *dueJobs) listOf(j *Job, c *Config, now time.Time) *[]JobID {
-	runs := j.Phase > Pending && j.Phase < Ending
-	switch {
-	case j.Phase == Ended:
-		return &d.purge
-	case hasCome(j.deadline(), now):
-		return &d.late
-	case runs && j.Preempt.ends(now):
-		return &d.leave
-	case j.Phase != Pending && hasCome(j.EndLimit(c), now) && !Configuring(j):
-		return &d.over
-	case j.Phase == Running && hasCome(j.nextNotice(c), now):
-		return &d.remind
+	for i := range dueRows {
+		if dueRows[i].is(j, c, now) {
+			return dueRows[i].list(d)
+		}
 	}
 	return nil
 }

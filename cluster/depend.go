@@ -21,20 +21,35 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 	if d.Type == SingletonOf {
 		return t.judgeSingleton(j)
 	}
-	if slices.ContainsFunc(t.parents(d), func(p *Job) bool { return stagesFor(j, d, p) }) {
+	staging := func(p *Job) bool { return stagesFor(j, d, p) }
+	if slices.ContainsFunc(t.parents(d), staging) {
 		return unmet
 	}
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
 		d.Task = task
 		d.Type = AfterOK
 	}
-	switch c, ok := t.arrays.Get(d.Job); {
-	case ok && d.Task == TaskAny && d.Plus == 0:
-		return c.judge(d.Type)
-	case ok && d.Task != TaskAny && d.Type != After: // of what has not begun the records know
-		return c.judgeTask(d.Type, d.Task)
+	if c, ok := t.arrays.Get(d.Job); ok && d.countsTasks() {
+		return c.judgeTerm(d)
 	}
 	return judgeAll(d, t.parents(d), t.Now)
+}
+
+// countsTasks reports whether the counts of an array's tasks say where a term on it stands; of what has not begun, and
+// of time since, the records know.
+func (d Depend) countsTasks() bool {
+	if d.Task == TaskAny {
+		return d.Plus == 0
+	}
+	return d.Type != After
+}
+
+// judgeTerm tells where a term on the array, or on one of its tasks, stands.
+func (c arrayCount) judgeTerm(d Depend) termState {
+	if d.Task == TaskAny {
+		return c.judge(d.Type)
+	}
+	return c.judgeTask(d.Type, d.Task)
 }
 
 // judgeAll tells where a term on these records stands.
@@ -77,27 +92,46 @@ func anyFailed(parents []*Job) bool {
 }
 
 func judgeOne(d Depend, p *Job, now time.Time) termState {
-	switch {
-	case d.Type == After:
+	switch d.Type {
+	case After:
 		return judgeBegun(d, p, now)
-	case d.Type == ExpandJob && begunAndGoesOn(p):
-		return met
-	case d.Type == ExpandJob && p.Phase >= Ending:
-		return never
-	case d.Type == ExpandJob, p.Phase != Ended:
+	case ExpandJob:
+		return judgeExpanded(p)
+	}
+	if p.Phase != Ended {
 		return unmet
 	}
-	switch d.Type {
-	case AfterOK, AfterCorr:
-		if RanAs(p) != Completed {
-			return never
-		}
-	case AfterNotOK:
-		if RanAs(p) == Completed {
-			return never
-		}
+	well := RanAs(p) == Completed
+	ended := endTerms(d.Type)
+	if well && !ended.well || !well && !ended.badly {
+		return never
 	}
-	return met // so is afterany, and what behaves like it
+	return met
+}
+
+// endTerm is which ends of a job meet a term.
+type endTerm struct{ well, badly bool }
+
+// endTerms are the ends that meet a term of a type: any, of afterany and what behaves like it.
+func endTerms(kind DependType) endTerm {
+	switch kind {
+	case AfterOK, AfterCorr:
+		return endTerm{well: true}
+	case AfterNotOK:
+		return endTerm{badly: true}
+	}
+	return endTerm{well: true, badly: true}
+}
+
+// judgeExpanded tells where a term stands that waits for a job which it is to expand.
+func judgeExpanded(p *Job) termState {
+	if begunAndGoesOn(p) {
+		return met
+	}
+	if p.Phase >= Ending {
+		return never
+	}
+	return unmet
 }
 
 // judgeBegun tells where a term stands that waits for a job to begin, and for some time more.
@@ -225,20 +259,22 @@ func (t *tx) remaining(j *Job) Depends {
 		}
 		d.Failed = false
 		d.Array = d.Array || ofArray
-		switch t.judge(j, d, j.Task) {
-		case met:
-			if j.Depends.Any {
-				return Depends{}
-			}
+		state := t.judge(j, d, j.Task)
+		d.Failed = state == never && !d.failsByTask(j)
+		if state != met {
+			left = append(left, d)
 			continue
-		case never:
-			if d.Type != AfterCorr || j.Task != TaskAny || j.Tasks.Empty() {
-				d.Failed = true
-			}
 		}
-		left = append(left, d)
+		if j.Depends.Any {
+			return Depends{}
+		}
 	}
 	return Depends{Any: j.Depends.Any, Terms: left}
+}
+
+// failsByTask reports whether a term of a record that is an array's fails for some of its tasks alone.
+func (d Depend) failsByTask(j *Job) bool {
+	return d.Type == AfterCorr && j.Task == TaskAny && !j.Tasks.Empty()
 }
 
 // asked is the dependency as a user may give it: without what only Apply knows.

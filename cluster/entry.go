@@ -188,7 +188,13 @@ func Kinds() []string {
 
 // EncodeEntry writes the entry as one line of JSON.
 func EncodeEntry(e Entry) ([]byte, error) {
-	b, err := wire.Marshal(envelope[Command]{V: EnvelopeVersion, Kind: e.Cmd.kind(), At: e.At, By: e.By, Body: e.Cmd})
+	b, err := wire.Marshal(envelope[Command]{
+		V:    EnvelopeVersion,
+		Kind: e.Cmd.kind(),
+		At:   e.At,
+		By:   e.By,
+		Body: e.Cmd,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", e.Cmd.kind(), err)
 	}

@@ -98,28 +98,43 @@ func (n *Node) faultsDrainedFor() []Fault {
 // drainFor drains the node for faults, or has it come back from what it was drained for if there are none.
 func (n *Node) drainFor(t *tx, list []Fault) {
 	ours := len(n.faultsDrainedFor()) > 0
+	byUs := n.ReasonBy == "slurm"
 	if !ours {
 		n.DrainedFor = nil
 	}
-	if n.Drain && !ours && n.ReasonBy == "slurm" && len(list) > 0 { // for another reason, which stays
-		list = slices.Insert(list, 0, Fault{Part: "node", Cause: "before", Text: n.Reason, Action: FaultDrain})
-	}
-	switch {
-	case len(list) > 0 && (ours || !n.Drain || n.ReasonBy == "slurm"):
-		if text := textOf(list); n.Reason != text || !n.Drain {
-			n.Drain = true
-			n.Reason = text
-			n.ReasonBy = "slurm"
-			n.ReasonUID = 0
-			n.ReasonAt = t.at
+	if len(list) == 0 {
+		if ours { // all have passed
+			n.undrained()
 		}
-		n.DrainedFor = list
-	case ours: // all have passed
-		n.Drain = false
-		n.Reason = n.Lacks
-		n.ReasonBy = ""
-		n.DrainedFor = nil
+		return
 	}
+	if n.Drain && !ours && byUs { // for another reason, which stays
+		list = slices.Insert(list, 0, Fault{
+			Part:   "node",
+			Cause:  "before",
+			Text:   n.Reason,
+			Action: FaultDrain,
+		})
+	}
+	if n.Drain && !ours && !byUs {
+		return
+	}
+	if text := textOf(list); n.Reason != text || !n.Drain {
+		n.Drain = true
+		n.Reason = text
+		n.ReasonBy = "slurm"
+		n.ReasonUID = 0
+		n.ReasonAt = t.at
+	}
+	n.DrainedFor = list
+}
+
+// undrained has a node come back that was drained for faults.
+func (n *Node) undrained() {
+	n.Drain = false
+	n.Reason = n.Lacks
+	n.ReasonBy = ""
+	n.DrainedFor = nil
 }
 
 // evictParts ends the jobs on parts of a node that have just failed under them.

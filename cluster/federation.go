@@ -346,20 +346,16 @@ func (p *Patch) setPlaces(t *tx, n *Job) error {
 	if p.Features == nil && p.Clusters == nil {
 		return nil
 	}
-	switch {
-	case n.Fed == nil || !n.Fed.Part.IsOrigin() || t.federation == nil:
+	if n.Fed == nil || !n.Fed.Part.IsOrigin() || t.federation == nil {
 		return Errorf(Invalid, "", "clusters of a federation do not share the job: it runs where it is")
-	case n.Fed.Part.Holder != 0:
+	}
+	if n.Fed.Part.Holder != 0 {
 		return Errorf(Conflict, ErrNotPending, "job %d has begun", n.ID)
 	}
 	record := &t.federation.Record
 	part := n.Fed.Part
-	if names := p.Clusters; names != nil && !strings.EqualFold(*names, "all") && *names != "" {
-		for name := range strings.SplitSeq(*names, ",") {
-			if record.Named(strings.TrimSpace(name)) == nil {
-				return Errorf(NotFound, ErrClusterName, "cluster %q is not in federation %s", name, record.Name)
-			}
-		}
+	if err := checkClusters(record, p.Clusters); err != nil {
+		return err
 	}
 	s := n.Spec
 	set(&s.Features, p.Features)
@@ -374,8 +370,22 @@ func (p *Patch) setPlaces(t *tx, n *Job) error {
 		return Errorf(Invalid, ErrFedFeature, "no cluster of federation %s has the features %s, is named and takes "+
 			"jobs: sacctmgr show federation", record.Name, s.Features)
 	}
-	part.Viable, part.Active = viable, part.Active.Without(part.Self)|viable&federation.SetOf(part.Self)
+	part.Active = part.Active.Without(part.Self) | viable&federation.SetOf(part.Self)
+	part.Viable = viable
 	n.Fed = withPart(n, part).Fed
+	return nil
+}
+
+// checkClusters refuses names of clusters that are in no federation; nil: none are given.
+func checkClusters(record *federation.Record, names *string) error {
+	if names == nil || *names == "" || strings.EqualFold(*names, "all") {
+		return nil
+	}
+	for name := range strings.SplitSeq(*names, ",") {
+		if record.Named(strings.TrimSpace(name)) == nil {
+			return Errorf(NotFound, ErrClusterName, "cluster %q is not in federation %s", name, record.Name)
+		}
+	}
 	return nil
 }
 
@@ -388,8 +398,12 @@ func shares(t *tx, c *Submit) (*SharedJob, error) {
 	if s := c.Spec; s.Kind != Batch || s.Array != nil {
 		return nil, Errorf(Invalid, ErrUnsupported, "only batch jobs that are no arrays are shared by clusters")
 	}
-	part := federation.Part{Self: self.ID, Origin: self.ID, Viable: c.Viable,
-		Active: c.Viable & federation.SetOf(self.ID)}
+	part := federation.Part{
+		Self:   self.ID,
+		Origin: self.ID,
+		Viable: c.Viable,
+		Active: c.Viable & federation.SetOf(self.ID),
+	}
 	return &SharedJob{Part: part, Asked: fillable(c.Spec)}, nil
 }
 
@@ -519,16 +533,12 @@ func PlaceOf(s *Snapshot, id JobID, runs bool) string {
 		return ""
 	}
 	j, ok := s.jobs.Get(id)
-	if ok && j.Fed == nil {
-		return "" // it is this cluster's own
-	}
-	if ok && j.holds() && j.Fed.Part.Mine() {
-		return "" // it runs here
+	if ok && isHere(j) {
+		return ""
 	}
 	at := origin
 	if origin == self.ID {
-		away := ok && heldElsewhere(j) && j.Fed.Part.Begun
-		if !runs || !away {
+		if !runs || !ok || !begunElsewhere(j) {
 			return ""
 		}
 		at = j.Fed.Part.Holder
@@ -537,6 +547,19 @@ func PlaceOf(s *Snapshot, id JobID, runs bool) string {
 		return m.Name
 	}
 	return ""
+}
+
+// isHere reports whether a job is this cluster's own, or runs here.
+func isHere(j *Job) bool {
+	if j.Fed == nil {
+		return true
+	}
+	return j.holds() && j.Fed.Part.Mine()
+}
+
+// begunElsewhere reports whether a job runs at another cluster that has it.
+func begunElsewhere(j *Job) bool {
+	return heldElsewhere(j) && j.Fed.Part.Begun
 }
 
 // dropSibling takes a job that waits away from one cluster where it may run.

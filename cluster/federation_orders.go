@@ -132,9 +132,18 @@ func asOrdered(t *tx, n *Job, o *FederationOrder) error {
 
 // revive has a record wait again that was revoked, or ended before its job was requeued.
 func revive(t *tx, n *Job, o *FederationOrder) {
-	again := Job{ID: n.ID, Key: n.Key, Spec: n.Spec, Task: n.Task, Attempt: n.Attempt, Restarts: o.Restarts,
-		Submitted: later(n.Submitted, submittedAs(o, t.at)), Limit: t.TimeLimit(n.Spec), Assoc: n.Assoc,
-		Rarely: Rarely{Fed: n.Fed}}
+	again := Job{
+		ID:        n.ID,
+		Key:       n.Key,
+		Spec:      n.Spec,
+		Task:      n.Task,
+		Attempt:   n.Attempt,
+		Restarts:  o.Restarts,
+		Submitted: later(n.Submitted, submittedAs(o, t.at)),
+		Limit:     t.TimeLimit(n.Spec),
+		Assoc:     n.Assoc,
+		Rarely:    Rarely{Fed: n.Fed},
+	}
 	*n = again
 	t.evaluate(n)
 	t.rank(n)
@@ -158,7 +167,12 @@ func enterSibling(t *tx, self, from federation.ID, o *FederationOrder) error {
 	if part.Mine() {
 		fed.Granted = t.at
 	}
-	j := &Job{ID: o.Job, Submitted: submittedAs(o, t.at), Restarts: o.Restarts, Rarely: Rarely{Fed: fed}}
+	j := &Job{
+		ID:        o.Job,
+		Submitted: submittedAs(o, t.at),
+		Restarts:  o.Restarts,
+		Rarely:    Rarely{Fed: fed},
+	}
 	if err := t.enter(j, &spec, ""); err != nil {
 		return err
 	}

@@ -68,10 +68,17 @@ func (j *Job) Footprint() (f Footprint) {
 	if j.Started.IsZero() || j.Alloc == nil {
 		return f
 	}
-	f.Class = UsageClass{Account: j.Spec.Account, User: j.Spec.User, UID: j.Spec.UID, GID: j.Spec.GID,
-		Partition: j.Alloc.Partition,
-		WCKey:     strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault), QOS: j.Spec.QOS,
-		Reservation: j.Alloc.Reservation, TRES: j.Given()}
+	f.Class = UsageClass{
+		Account:     j.Spec.Account,
+		User:        j.Spec.User,
+		UID:         j.Spec.UID,
+		GID:         j.Spec.GID,
+		Partition:   j.Alloc.Partition,
+		WCKey:       strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault),
+		QOS:         j.Spec.QOS,
+		Reservation: j.Alloc.Reservation,
+		TRES:        j.Given(),
+	}
 	if j.Phase == Ended {
 		f.Class.Outcome = j.Outcome
 		f.Class.Refunded = j.Refunded
@@ -143,7 +150,13 @@ type NodeSpan struct {
 // Span is how the node of an event is from then on.
 func (e *Event) Span() NodeSpan {
 	n := e.Node
-	s := NodeSpan{Node: n.Name, From: e.At.Unix(), Drain: n.Drain, Lost: !n.Up, TRES: n.Amounts()}
+	s := NodeSpan{
+		Node:  n.Name,
+		From:  e.At.Unix(),
+		Drain: n.Drain,
+		Lost:  !n.Up,
+		TRES:  n.Amounts(),
+	}
 	s.Off = (n.Expected != "" || n.Power != nil) && !n.Up && !n.Down
 	s.Down = n.Down || !n.Up && !s.Off
 	if s.Down || s.Drain {

@@ -92,7 +92,11 @@ func (n *Node) found(now Inventory, said declared) {
 		now.Faults = slices.Clone(now.Faults)
 		for _, text := range notes {
 			now.Faults = append(now.Faults, Fault{
-				Part: "gpu", Cause: "gres.conf", Text: text, Action: FaultNote, Passing: true,
+				Part:    "gpu",
+				Cause:   "gres.conf",
+				Text:    text,
+				Action:  FaultNote,
+				Passing: true,
 			})
 		}
 	}

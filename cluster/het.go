@@ -101,42 +101,50 @@ func AdmitHet(s *Snapshot, by Identity, specs []*JobSpec) ([]JobSpec, error) {
 			s.JobCount(), s.config.MaxJobCount)
 	}
 	out := make([]JobSpec, len(specs))
-	for k, spec := range specs {
-		one := *spec
-		one.Layout = one.Layout.Clone()
-		if err := firstError(
-			refuseIf(one.Array != nil,
-				Invalid, ErrArray, "a heterogeneous job can not be an array"),
-			refuseIf(one.UID != specs[0].UID || one.Kind != specs[0].Kind,
-				Invalid, "", "the components of a heterogeneous job are of one user and one kind"),
-			refuseIf(k > 0 && one.Script != "",
-				Invalid, "", "only the first component of a heterogeneous job has a script"),
-		); err != nil {
+	for k := range specs {
+		one, err := componentOf(specs, k)
+		if err != nil {
 			return nil, err
 		}
-		one.Exclude = slices.Clone(one.Exclude)
-		for o, other := range specs {
-			if o != k {
-				one.Exclude = append(one.Exclude, other.NodeList...)
-			}
-		}
-		slices.Sort(one.Exclude)
-		one.Exclude = slices.Compact(one.Exclude)
-		for _, n := range one.NodeList {
-			if slices.Contains(one.Exclude, n) {
-				return nil, Errorf(Invalid, ErrNodeName,
-					"node %s can not be of several components of a heterogeneous job", n)
-			}
-		}
-		if len(one.Exclude) == 0 {
-			one.Exclude = nil
-		}
-		var err error
 		if out[k], err = Admit(s, by, one); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// componentOf is one of several specs as a component: it keeps off the nodes that the others name.
+func componentOf(specs []*JobSpec, k int) (JobSpec, error) {
+	one := *specs[k]
+	one.Layout = one.Layout.Clone()
+	if err := firstError(
+		refuseIf(one.Array != nil,
+			Invalid, ErrArray, "a heterogeneous job can not be an array"),
+		refuseIf(one.UID != specs[0].UID || one.Kind != specs[0].Kind,
+			Invalid, "", "the components of a heterogeneous job are of one user and one kind"),
+		refuseIf(k > 0 && one.Script != "",
+			Invalid, "", "only the first component of a heterogeneous job has a script"),
+	); err != nil {
+		return one, err
+	}
+	one.Exclude = slices.Clone(one.Exclude)
+	for o, other := range specs {
+		if o != k {
+			one.Exclude = append(one.Exclude, other.NodeList...)
+		}
+	}
+	slices.Sort(one.Exclude)
+	one.Exclude = slices.Compact(one.Exclude)
+	for _, n := range one.NodeList {
+		if slices.Contains(one.Exclude, n) {
+			return one, Errorf(Invalid, ErrNodeName,
+				"node %s can not be of several components of a heterogeneous job", n)
+		}
+	}
+	if len(one.Exclude) == 0 {
+		one.Exclude = nil
+	}
+	return one, nil
 }
 
 // allotIDs takes so many free numbers that follow each other, and tells the first.

@@ -182,19 +182,40 @@ func callPrograms(t *tx, old, j *Job, over bool) {
 	}
 }
 
+// userNews are the changes of which a job's user is told, the first that is one; over: the job has ended by it.
+var userNews = [...]struct {
+	is   func(old, j *Job, over bool) bool
+	tell func(t *tx, old, j *Job)
+}{
+	{
+		func(old, j *Job, _ bool) bool { return j.Phase == Running && old.Phase == Starting },
+		func(t *tx, _, j *Job) { t.announceBegin(j) },
+	},
+	{
+		func(old, j *Job, _ bool) bool { return requeuedOf(old, j) },
+		func(t *tx, old, _ *Job) { t.inform(EventRequeue, old, nil) },
+	},
+	{
+		func(_, _ *Job, over bool) bool { return over },
+		func(t *tx, _, j *Job) { t.announceEnd(j) },
+	},
+	{
+		func(old, j *Job, _ bool) bool { return timesOut(old, j) },
+		func(t *tx, _, j *Job) { t.inform(EventTimeLimit, j, nil) },
+	},
+	{
+		func(old, j *Job, _ bool) bool { return j.Phase == Pending && j.DependNever() && !old.DependNever() },
+		func(t *tx, _, j *Job) { t.inform(EventNever, j, nil) },
+	},
+}
+
 // tellUser tells a job's user of its change, who has asked for that.
 func tellUser(t *tx, old, j *Job, over bool) {
-	switch {
-	case j.Phase == Running && old.Phase == Starting:
-		t.announceBegin(j)
-	case requeuedOf(old, j):
-		t.inform(EventRequeue, old, nil)
-	case over:
-		t.announceEnd(j)
-	case timesOut(old, j):
-		t.inform(EventTimeLimit, j, nil)
-	case j.Phase == Pending && j.DependNever() && !old.DependNever():
-		t.inform(EventNever, j, nil)
+	for _, news := range userNews {
+		if news.is(old, j, over) {
+			news.tell(t, old, j)
+			return
+		}
 	}
 }
 
@@ -279,10 +300,20 @@ func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
 	}
 	mail, call := j.Spec.wants(e)
 	if mail && t.config.MailProg != "" {
-		t.send(Hook{Kind: HookMail, Event: e, Job: j, Array: array})
+		t.send(Hook{
+			Kind:  HookMail,
+			Event: e,
+			Job:   j,
+			Array: array,
+		})
 	}
 	if call {
-		t.send(Hook{Kind: HookCall, Event: e, Job: j, Array: array})
+		t.send(Hook{
+			Kind:  HookCall,
+			Event: e,
+			Job:   j,
+			Array: array,
+		})
 	}
 }
 

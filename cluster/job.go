@@ -421,8 +421,15 @@ type StepAsked struct {
 
 // askedOf is what a step's record keeps of its request.
 func askedOf(s *StepSpec) *StepAsked {
-	a := &StepAsked{PerNode: s.PerNode, PerJob: s.PerJob, PerSocket: s.PerSocket, PerTask: s.PerTask,
-		GPUBind: s.GPUBind, CPUsPerTask: s.CPUsPerTask, CPUsPerGPU: s.CPUsPerGPU}
+	a := &StepAsked{
+		PerNode:     s.PerNode,
+		PerJob:      s.PerJob,
+		PerSocket:   s.PerSocket,
+		PerTask:     s.PerTask,
+		GPUBind:     s.GPUBind,
+		CPUsPerTask: s.CPUsPerTask,
+		CPUsPerGPU:  s.CPUsPerGPU,
+	}
 	if s.Mem.Per == MemPerGPU {
 		a.MemPerGPU = s.Mem.MB
 	}
@@ -434,10 +441,23 @@ func askedOf(s *StepSpec) *StepAsked {
 
 // NewStep is the record of a step that begins: what it asked for, and what it got.
 func NewStep(j *Job, number int, s *StepSpec, shares []Share, now time.Time) Step {
-	r := Step{ID: StepID{Job: j.ID, Step: number}, Attempt: j.Attempt, Name: s.Name, User: j.Spec.User, UID: j.Spec.UID,
-		Shares: shares, Distribution: s.Distribution, SubmitLine: s.SubmitLine,
-		CPUFreq:  cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
-		SrunHost: s.SrunHost, SrunPID: s.SrunPID, Started: now, Limit: s.Limit, Asked: askedOf(s), Files: filesOf(s)}
+	r := Step{
+		ID:           StepID{Job: j.ID, Step: number},
+		Attempt:      j.Attempt,
+		Name:         s.Name,
+		User:         j.Spec.User,
+		UID:          j.Spec.UID,
+		Shares:       shares,
+		Distribution: s.Distribution,
+		SubmitLine:   s.SubmitLine,
+		CPUFreq:      cmp.Or(s.CPUFreq, j.Spec.CPUFreq),
+		SrunHost:     s.SrunHost,
+		SrunPID:      s.SrunPID,
+		Started:      now,
+		Limit:        s.Limit,
+		Asked:        askedOf(s),
+		Files:        filesOf(s),
+	}
 	for _, sh := range shares {
 		r.Tasks += sh.Tasks
 	}
@@ -461,9 +481,20 @@ func (j *Job) Brief(c *Job) {
 	spec := c.Spec
 	*c = *j
 	c.Spec = spec
-	*spec = JobSpec{Layout: s.Layout, Kind: s.Kind, Name: s.Name, UID: s.UID, User: s.User,
-		Account: s.Account, QOS: s.QOS,
-		Partitions: s.Partitions, Limit: s.Limit, Array: s.Array, Sharing: s.Sharing, Timing: Timing{Begin: s.Begin}}
+	*spec = JobSpec{
+		Layout:     s.Layout,
+		Kind:       s.Kind,
+		Name:       s.Name,
+		UID:        s.UID,
+		User:       s.User,
+		Account:    s.Account,
+		QOS:        s.QOS,
+		Partitions: s.Partitions,
+		Limit:      s.Limit,
+		Array:      s.Array,
+		Sharing:    s.Sharing,
+		Timing:     Timing{Begin: s.Begin},
+	}
 	c.Key = ""
 	c.Signals = nil
 	c.LastEval = time.Time{}

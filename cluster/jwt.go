@@ -160,7 +160,12 @@ func (c *JWTEnd) apply(t *tx) (any, error) {
 		return nil, Errorf(Conflict, ErrTooBig,
 			"%d tokens were ended one by one: end all of a user's, or rotate the key", len(next.Ended))
 	}
-	one := JWTEnding{User: c.User, Token: c.Token, At: t.at, Until: c.Until}
+	one := JWTEnding{
+		User:  c.User,
+		Token: c.Token,
+		At:    t.at,
+		Until: c.Until,
+	}
 	i, there := next.find(one.User, one.Token)
 	if !there {
 		next.Ended = slices.Insert(next.Ended, i, one)

@@ -83,7 +83,12 @@ func (r stepRoom) onlyCPUs() int { return r.cpus }
 // roomFor is how many tasks of a step a part of a node has room for.
 func roomFor(s *StepSpec, sh Share) stepRoom {
 	per := max(s.CPUsPerTask, 1)
-	r := stepRoom{cpus: sh.CPUs.Len() / per, mem: unbounded, gpus: gpuRoom(s, sh.GPUs.Len()), some: !sh.CPUs.Empty()}
+	r := stepRoom{
+		cpus: sh.CPUs.Len() / per,
+		mem:  unbounded,
+		gpus: gpuRoom(s, sh.GPUs.Len()),
+		some: !sh.CPUs.Empty(),
+	}
 	if s.Overcommit && !sh.CPUs.Empty() {
 		r.cpus = unbounded
 	}
@@ -405,7 +410,12 @@ func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact boo
 	left := int(gpuCount(s.PerJob))
 	asked := j.askedGPUs(inv)
 	for i, sh := range shares {
-		o := Share{Node: sh.Node, Tasks: counts[i], CPUs: sh.CPUs, MemMB: sh.MemMB}
+		o := Share{
+			Node:  sh.Node,
+			Tasks: counts[i],
+			CPUs:  sh.CPUs,
+			MemMB: sh.MemMB,
+		}
 		if exact {
 			o.CPUs = exactCPUs(free[i], counts[i], s, inv(sh.Node))
 		}

@@ -65,16 +65,25 @@ func limitTable() []limitRow {
 // oddWords are those that do not follow the rule: most of CPUs and nodes end in Limit.
 func oddWords() map[Reason]Reason {
 	return map[Reason]Reason{
-		"AssocGrpCpu": "AssocGrpCpuLimit", "AssocGrpMem": "AssocGrpMemLimit", "AssocGrpNode": "AssocGrpNodeLimit",
-		"QOSGrpCpu": "QOSGrpCpuLimit", "QOSGrpMem": "QOSGrpMemLimit", "QOSGrpNode": "QOSGrpNodeLimit",
-		"AssocGrpCpuMinutes": "AssocGrpCPUMinutesLimit", "QOSGrpCpuMinutes": "QOSGrpCPUMinutesLimit",
-		"AssocGrpCpuRunMinutes": "AssocGrpCPURunMinutesLimit", "QOSGrpCpuRunMinutes": "QOSGrpCPURunMinutesLimit",
-		"AssocMaxCpuPerJob": "AssocMaxCpuPerJobLimit", "QOSMaxCpuPerJob": "QOSMaxCpuPerJobLimit",
-		"AssocMaxNodePerJob": "AssocMaxNodePerJobLimit", "QOSMaxNodePerJob": "QOSMaxNodePerJobLimit",
+		"AssocGrpCpu":              "AssocGrpCpuLimit",
+		"AssocGrpMem":              "AssocGrpMemLimit",
+		"AssocGrpNode":             "AssocGrpNodeLimit",
+		"QOSGrpCpu":                "QOSGrpCpuLimit",
+		"QOSGrpMem":                "QOSGrpMemLimit",
+		"QOSGrpNode":               "QOSGrpNodeLimit",
+		"AssocGrpCpuMinutes":       "AssocGrpCPUMinutesLimit",
+		"QOSGrpCpuMinutes":         "QOSGrpCPUMinutesLimit",
+		"AssocGrpCpuRunMinutes":    "AssocGrpCPURunMinutesLimit",
+		"QOSGrpCpuRunMinutes":      "QOSGrpCPURunMinutesLimit",
+		"AssocMaxCpuPerJob":        "AssocMaxCpuPerJobLimit",
+		"QOSMaxCpuPerJob":          "QOSMaxCpuPerJobLimit",
+		"AssocMaxNodePerJob":       "AssocMaxNodePerJobLimit",
+		"QOSMaxNodePerJob":         "QOSMaxNodePerJobLimit",
 		"AssocMaxCpuMinutesPerJob": "AssocMaxCpuMinutesPerJobLimit",
 		"QOSMaxCpuMinutesPerJob":   "QOSMaxCpuMinutesPerJobLimit",
-		"QOSMaxCpuPerUser":         "QOSMaxCpuPerUserLimit", "QOSMaxNodePerUser": "QOSMaxNodePerUserLimit",
-		"QOSMinCpu": "QOSMinCpuNotSatisfied",
+		"QOSMaxCpuPerUser":         "QOSMaxCpuPerUserLimit",
+		"QOSMaxNodePerUser":        "QOSMaxNodePerUserLimit",
+		"QOSMinCpu":                "QOSMinCpuNotSatisfied",
 	}
 }
 
@@ -91,8 +100,14 @@ func (r *limitRow) reason(qos bool, tres string) Reason {
 	if tres != "" {
 		kind, _, _ := strings.Cut(tres, "/")
 		name, known := map[string]string{
-			"cpu": "Cpu", "mem": "Mem", "node": "Node", "gres": "GRES", "license": "License",
-			"billing": "Billing", "energy": "Energy", "bb": "BB",
+			"cpu":     "Cpu",
+			"mem":     "Mem",
+			"node":    "Node",
+			"gres":    "GRES",
+			"license": "License",
+			"billing": "Billing",
+			"energy":  "Energy",
+			"bb":      "BB",
 		}[kind]
 		if !known {
 			name = "Unknown"
@@ -255,7 +270,10 @@ func (g *Gate) add(r *limitRow, k gateKey, levels []level, factor float64) {
 				done = append(done, x.TRES)
 			}
 			b := limitBound{
-				name: r.name, what: r.what, tres: x.TRES, max: float64(x.Max),
+				name:   r.name,
+				what:   r.what,
+				tres:   x.TRES,
+				max:    float64(x.Max),
 				reason: r.reason(ofQOS, x.TRES),
 				scope:  l.scopeOf(r, k, group),
 			}
@@ -312,8 +330,12 @@ type Meter struct {
 // Meter makes one for a pass at a time.
 func (t *tables) Meter(now time.Time) *Meter {
 	return &Meter{
-		t: t, now: now, gates: map[gateKey]*Gate{}, started: map[scope]*tally{},
-		watched: map[scope][]*Gate{}, reopened: map[*Gate]bool{},
+		t:        t,
+		now:      now,
+		gates:    map[gateKey]*Gate{},
+		started:  map[scope]*tally{},
+		watched:  map[scope][]*Gate{},
+		reopened: map[*Gate]bool{},
 	}
 }
 
@@ -583,8 +605,13 @@ func (m *Meter) Start(j *Job, part string, alloc *Alloc) {
 	}
 	ask := m.t.askingOf(j, part, alloc)
 	c := counted{
-		runs: 1, assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: part,
-		alloc: alloc,
+		runs:    1,
+		assoc:   j.Assoc,
+		uid:     j.Spec.UID,
+		qos:     j.Spec.QOS,
+		account: j.Spec.Account,
+		part:    part,
+		alloc:   alloc,
 	}
 	for _, s := range m.t.scopes(c) {
 		m.reopen(s)

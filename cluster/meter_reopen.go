@@ -46,7 +46,11 @@ func (m *Meter) Reopen(j *Job, alloc *Alloc) {
 		return
 	}
 	for _, s := range m.t.scopes(counted{
-		assoc: j.Assoc, uid: j.Spec.UID, qos: j.Spec.QOS, account: j.Spec.Account, part: alloc.Partition,
+		assoc:   j.Assoc,
+		uid:     j.Spec.UID,
+		qos:     j.Spec.QOS,
+		account: j.Spec.Account,
+		part:    alloc.Partition,
 	}) {
 		m.reopen(s)
 	}

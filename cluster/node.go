@@ -205,40 +205,30 @@ func (n *Node) Usable() bool {
 	return !n.Quiet && !n.Leaving()
 }
 
-// Word is a node's condition in the word that all of muster shows people; busy: jobs are on it.
-func (n *Node) Word(busy bool) string {
-	switch {
-	case n.Down:
-		return "down"
-	case n.Drain && busy:
-		return "draining"
-	case n.Drain:
-		return "drained"
-	case !n.Up:
-		return n.awayWord()
-	case n.Registered.IsZero():
-		return "absent"
-	case n.Quiet:
-		return "silent"
-	case busy:
-		return "running"
-	}
-	return "idle"
+// nodeWords are the conditions of a node, the first that holds; busy: jobs are on it.
+var nodeWords = [...]struct {
+	is   func(n *Node, busy bool) bool
+	word string
+}{
+	{func(n *Node, _ bool) bool { return n.Down }, "down"},
+	{func(n *Node, busy bool) bool { return n.Drain && busy }, "draining"},
+	{func(n *Node, _ bool) bool { return n.Drain }, "drained"},
+	{func(n *Node, _ bool) bool { return !n.Up && n.Leaving() }, "powering down"},
+	{func(n *Node, _ bool) bool { return !n.Up && n.Off() && n.Power.State != PowerOff }, "powering up"},
+	{func(n *Node, _ bool) bool { return !n.Up && n.Off() }, "off"},
+	{func(n *Node, _ bool) bool { return n.Registered.IsZero() }, "absent"},
+	{func(n *Node, _ bool) bool { return !n.Up || n.Quiet }, "silent"},
+	{func(_ *Node, busy bool) bool { return busy }, "running"},
 }
 
-// awayWord is the condition of a node that is not there.
-func (n *Node) awayWord() string {
-	switch {
-	case n.Leaving():
-		return "powering down"
-	case n.Off() && n.Power.State != PowerOff:
-		return "powering up"
-	case n.Off():
-		return "off"
-	case n.Registered.IsZero():
-		return "absent"
+// Word is a node's condition in the word that all of muster shows people; busy: jobs are on it.
+func (n *Node) Word(busy bool) string {
+	for _, row := range nodeWords {
+		if row.is(n, busy) {
+			return row.word
+		}
 	}
-	return "silent"
+	return "idle"
 }
 
 // Load is what is given out on a node: the sum of the shares of its jobs.
@@ -598,12 +588,24 @@ type Block struct {
 // defaults where BEHAVIOUR or slurm.conf(5) name them, one partition "main" over all nodes.
 func DefaultConfig() Config {
 	return Config{
-		ClusterName: "muster", MaxArraySize: 1_000_001, MaxJobCount: 1_000_000,
-		FirstJobID: 1, MaxJobID: 0x03ff0000, MinJobAge: 300 * time.Second, KillWait: 30 * time.Second,
-		RequeueDelay: 0, JobRequeue: true, ReturnToService: 1, NodeTimeout: 4 * time.Second, ResumeTimeout: time.Minute,
+		ClusterName:     "muster",
+		MaxArraySize:    1_000_001,
+		MaxJobCount:     1_000_000,
+		FirstJobID:      1,
+		MaxJobID:        0x03ff0000,
+		MinJobAge:       300 * time.Second,
+		KillWait:        30 * time.Second,
+		RequeueDelay:    0,
+		JobRequeue:      true,
+		ReturnToService: 1,
+		NodeTimeout:     4 * time.Second,
+		ResumeTimeout:   time.Minute,
 		LaunchTimeout:   20 * time.Second,
 		MailProg:        "/bin/mail",
-		PropagateLimits: true, CoreAlloc: true, MemAlloc: true, BackfillDepth: 1000,
-		Partitions: []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
+		PropagateLimits: true,
+		CoreAlloc:       true,
+		MemAlloc:        true,
+		BackfillDepth:   1000,
+		Partitions:      []Partition{{Name: "main", All: true, NodesText: "ALL", Default: true, State: PartitionUp}},
 	}
 }

@@ -30,7 +30,13 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 		if _, twice := t.nodes.Get(d.Name); twice {
 			return nil, Errorf(Conflict, "", "there is a node %s already", d.Name)
 		}
-		n := Node{Name: d.Name, Order: t.nextOrder(), Inventory: d.Inventory, Expected: d.Expected, Comment: d.Comment}
+		n := Node{
+			Name:      d.Name,
+			Order:     t.nextOrder(),
+			Inventory: d.Inventory,
+			Expected:  d.Expected,
+			Comment:   d.Comment,
+		}
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})
 	}

@@ -102,11 +102,13 @@ func joins(list []memberList, n *Node, inTopology func(NodeName) bool) (out []in
 	place := -1
 	for i, r := range list {
 		has := slices.ContainsFunc(*r.features, func(f string) bool { return slices.Contains(n.Inventory.Features, f) })
-		switch {
-		case r.unit == "" && has && (!slices.Contains(*r.nodes, n.Name) || slices.Contains(*r.joined, n.Name)):
-			out = append(out, i)
-		case r.unit == "":
-		case r.unit == n.Inventory.Topology, has && place < 0:
+		if r.unit == "" {
+			if has && !r.names(n.Name) {
+				out = append(out, i)
+			}
+			continue
+		}
+		if r.unit == n.Inventory.Topology || has && place < 0 {
 			place = i
 		}
 	}
@@ -114,6 +116,11 @@ func joins(list []memberList, n *Node, inTopology func(NodeName) bool) (out []in
 		out = append(out, place)
 	}
 	return out
+}
+
+// names reports whether a node is on the list by its name, not by what it brought.
+func (r *memberList) names(n NodeName) bool {
+	return slices.Contains(*r.nodes, n) && !slices.Contains(*r.joined, n)
 }
 
 // inOrder compares nodes by their names; what is no node yet comes last.

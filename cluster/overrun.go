@@ -112,7 +112,13 @@ func (b *limitBound) single() bool {
 
 // overrun tells of a bound for a job, without what it is about.
 func (m *Meter) overrun(b *limitBound, j *Job) Overrun {
-	o := Overrun{Reason: b.reason, Limit: b.title(), TRES: b.tres, Max: b.max, One: b.single()}
+	o := Overrun{
+		Reason: b.reason,
+		Limit:  b.title(),
+		TRES:   b.tres,
+		Max:    b.max,
+		One:    b.single(),
+	}
 	switch b.what {
 	case ofJobMins, ofRunMins:
 		o.Minutes = true
@@ -136,7 +142,12 @@ func (m *Meter) overrun(b *limitBound, j *Job) Overrun {
 
 // unfair is a threshold of a QOS that the fair share of the job's association does not reach.
 func (t *tables) unfair(why Reason, j *Job, part string) Overrun {
-	o := Overrun{Reason: why, Limit: "UsageThreshold", Least: true, One: true}
+	o := Overrun{
+		Reason: why,
+		Limit:  "UsageThreshold",
+		Least:  true,
+		One:    true,
+	}
 	if a, ok := t.Assoc(j.Assoc); ok {
 		o.Asks = a.FairShare
 	}

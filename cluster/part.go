@@ -99,16 +99,26 @@ func (inv *Inventory) mayGive(l *Load, p *GPUPart) bool {
 	if p.GPU < 0 || p.GPU >= len(inv.GPUs) || p.Count <= 0 || inv.GPUs[p.GPU].Missing {
 		return false
 	}
-	used := int64(0)
-	for _, o := range l.Parts {
-		if o.GPU == p.GPU && o.Name != p.Name {
-			return false // of one kind at a time
-		}
-		if o.GPU == p.GPU {
-			used = o.Count
-		}
+	used, ofOne := l.partsOf(p)
+	if !ofOne || used == 0 && l.GPUs.Has(p.GPU) {
+		return false
 	}
-	return (used > 0 || !l.GPUs.Has(p.GPU)) && used+p.Count <= inv.PartsOf(p.Name)
+	return used+p.Count <= inv.PartsOf(p.Name)
+}
+
+// partsOf is how many parts like one are given out of its GPU; false if parts of another kind are: a GPU has those of
+// one kind at a time.
+func (l *Load) partsOf(p *GPUPart) (used int64, ofOne bool) {
+	for _, o := range l.Parts {
+		if o.GPU != p.GPU {
+			continue
+		}
+		if o.Name != p.Name {
+			return 0, false
+		}
+		used = o.Count
+	}
+	return used, true
 }
 
 // addGPUs adds what a share has of GPUs to a load.

@@ -154,7 +154,12 @@ func (t *tx) notCome(name NodeName, why string) {
 	n := *old
 	fails := old.Power.Fails + 1
 	pause := min(minRetry<<min(fails-1, 10), maxRetry)
-	n.Power = &Power{State: PowerOff, Since: t.at, Fails: fails, Retry: t.at.Add(pause)}
+	n.Power = &Power{
+		State: PowerOff,
+		Since: t.at,
+		Fails: fails,
+		Retry: t.at.Add(pause),
+	}
 	n.Down = true
 	n.Reason = why
 	n.ReasonBy = "slurm"

@@ -52,8 +52,12 @@ func beginPrelude(t *tx, n *Job) {
 
 // preludeOf is what a job waits for that has got its nodes, nil for nothing.
 func preludeOf(t *tx, j *Job) *Prelude {
-	p := Prelude{Prolog: t.config.PrologServer != "", Burst: j.Burst != nil,
-		Nodes: t.wake(j), Fetch: j.Spec.Prefetch != nil}
+	p := Prelude{
+		Prolog: t.config.PrologServer != "",
+		Burst:  j.Burst != nil,
+		Nodes:  t.wake(j),
+		Fetch:  j.Spec.Prefetch != nil,
+	}
 	if p.Prolog || p.Burst || p.Nodes != nil || p.Fetch {
 		return &p
 	}

@@ -410,7 +410,12 @@ func (t *tables) tier(s *JobSpec) (tier int) {
 
 // keyOf is a pending record's place in the queue.
 func (t *tables) keyOf(j *Job) queueKey {
-	return queueKey{tier: t.tier(j.Spec), prio: j.Priority, submitted: j.Submitted, id: j.ID}
+	return queueKey{
+		tier:      t.tier(j.Spec),
+		prio:      j.Priority,
+		submitted: j.Submitted,
+		id:        j.ID,
+	}
 }
 
 // queueLess orders pending records: partitions' tier, priority, time of submission, number.

@@ -109,11 +109,7 @@ func limitWords(r *limitRow) (out []Reason) {
 	if strings.Contains(r.word, "*") {
 		kinds = []string{"cpu", "mem", "node", "gres/gpu"}
 	}
-	ofQOS := r.whose == scopeUser || r.whose == scopeAccount || r.what == ofLeast
-	for _, qos := range []bool{false, true} {
-		if !qos && ofQOS || qos && r.whose == scopeAssoc {
-			continue // not of both
-		}
+	for _, qos := range r.places() {
 		for _, k := range kinds {
 			out = append(out, r.reason(qos, k))
 		}
@@ -121,27 +117,43 @@ func limitWords(r *limitRow) (out []Reason) {
 	return out
 }
 
+// places are where a limit may stand: false in an association, true in a QOS.
+func (r *limitRow) places() (out []bool) {
+	ofQOS := r.whose == scopeUser || r.whose == scopeAccount || r.what == ofLeast
+	if !ofQOS {
+		out = append(out, false)
+	}
+	if r.whose != scopeAssoc {
+		out = append(out, true)
+	}
+	return out
+}
+
+// limitMeanings say what limits count, and what helps.
+var limitMeanings = [...]struct {
+	of       measure
+	what, do string
+}{
+	{ofSubmits, "jobs in the queue and running", "refused at submission: wait until some are over"},
+	{ofRunning, "jobs that run", "wait until one is over"},
+	{ofWall, "the job's time limit", "ask for less `--time`"},
+	{ofJob, "what the job asks for", "ask for less"},
+	{ofNode, "what the job asks for on each node", "ask for less, or for more nodes"},
+	{ofLeast, "what the job asks for is too little", "ask for more, or another QOS"},
+	{ofJobMins, "what the job asks for, times its time limit", "ask for less, or less `--time`"},
+	{
+		ofHeld, "what running jobs hold, with what the job asks for",
+		"wait until some are over, or ask for less",
+	},
+	{ofRunMins, "what running jobs hold, times the minutes left to them", "wait, or ask for less `--time`"},
+}
+
 // limitMeaning says what a limit counts, and what helps.
 func limitMeaning(m measure) (what, do string) {
-	switch m {
-	case ofSubmits:
-		return "jobs in the queue and running", "refused at submission: wait until some are over"
-	case ofRunning:
-		return "jobs that run", "wait until one is over"
-	case ofWall:
-		return "the job's time limit", "ask for less `--time`"
-	case ofJob:
-		return "what the job asks for", "ask for less"
-	case ofNode:
-		return "what the job asks for on each node", "ask for less, or for more nodes"
-	case ofLeast:
-		return "what the job asks for is too little", "ask for more, or another QOS"
-	case ofJobMins:
-		return "what the job asks for, times its time limit", "ask for less, or less `--time`"
-	case ofHeld:
-		return "what running jobs hold, with what the job asks for", "wait until some are over, or ask for less"
-	case ofRunMins:
-		return "what running jobs hold, times the minutes left to them", "wait, or ask for less `--time`"
+	for _, row := range limitMeanings {
+		if row.of == m {
+			return row.what, row.do
+		}
 	}
 	return "what was used up", "wait until usage has faded, or another account"
 }

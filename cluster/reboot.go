@@ -85,7 +85,12 @@ func (c *NodeReboot) ask(t *tx, n *Node) error {
 	if !n.Up {
 		return Errorf(Conflict, ErrNodeState, "node %s does not respond: nobody there can restart it", n.Name)
 	}
-	r := &Reboot{At: t.at, Asap: c.Asap, Next: c.Next, Drained: c.Asap && !n.Drain}
+	r := &Reboot{
+		At:      t.at,
+		Asap:    c.Asap,
+		Next:    c.Next,
+		Drained: c.Asap && !n.Drain,
+	}
 	n.Drain = n.Drain || c.Asap
 	if c.Reason != "" || n.Reason == "" || n.Reason == n.Lacks {
 		deflt := rebootAsked

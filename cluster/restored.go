@@ -189,7 +189,12 @@ func (t *tx) differs(j *Job, node NodeName, what string) {
 		user = j.Spec.User
 	}
 	if len(r.Differs) < maxDiffers {
-		r.Differs = append(slices.Clip(r.Differs), Difference{Job: j.ID, User: user, Node: node, What: what})
+		r.Differs = append(slices.Clip(r.Differs), Difference{
+			Job:  j.ID,
+			User: user,
+			Node: node,
+			What: what,
+		})
 	} else {
 		r.More++
 	}
@@ -227,7 +232,12 @@ func (t *tx) told(j *Job, node NodeName) {
 // confirmedOn has a job's node be ready: it told that once, of which neither the file nor what nodes were sent may
 // know.
 func (t *tx) confirmedOn(j *Job, node NodeName) {
-	t.update(j, node, Update{Kind: NodeReady, Job: j.ID, Attempt: j.Attempt, At: t.at})
+	t.update(j, node, Update{
+		Kind:    NodeReady,
+		Job:     j.ID,
+		Attempt: j.Attempt,
+		At:      t.at,
+	})
 }
 
 // lostText stands for a script that was stored after the file was saved.

@@ -242,52 +242,79 @@ type Archived struct {
 	Amend *AmendedJob `json:"amend,omitempty"`
 }
 
+// archivedRows are what an archived record may be of, one of them.
+var archivedRows = [...]struct {
+	kind  RecordKind
+	is    func(*Archived) bool
+	whole func(*Archived) bool         // it is a record of something that is over
+	over  func(*Archived, Cutoff) bool // a cutoff takes it
+	began func(*Archived) time.Time
+}{
+	{
+		JobRecords,
+		func(a *Archived) bool { return a.Job != nil },
+		func(a *Archived) bool { return a.Job.Spec != nil && a.Job.ID != 0 && a.Job.Phase == Ended && a.Seq > 0 },
+		func(a *Archived, c Cutoff) bool { return a.Job.Ended.Before(time.Unix(c.Before, 0)) },
+		func(a *Archived) time.Time { return a.Job.Submitted },
+	},
+	{
+		StepRecords,
+		func(a *Archived) bool { return a.Step != nil },
+		func(a *Archived) bool { return a.Step.ID.Job != 0 },
+		func(a *Archived, c Cutoff) bool { return a.Step.Started.Before(time.Unix(c.Before, 0)) },
+		func(a *Archived) time.Time { return a.Step.Started },
+	},
+	{
+		EventRecords,
+		func(a *Archived) bool { return a.Event != nil },
+		func(a *Archived) bool { return a.Event.Node != "" && a.Event.To > 0 },
+		func(a *Archived, c Cutoff) bool { return a.Event.To < c.Before },
+		func(a *Archived) time.Time { return time.Unix(a.Event.From, 0) },
+	},
+	{
+		ResvRecords,
+		func(a *Archived) bool { return a.Resv != nil },
+		func(a *Archived) bool { return a.Resv.Name != "" },
+		func(a *Archived, c Cutoff) bool { return a.Resv.To < c.Before },
+		func(a *Archived) time.Time { return time.Unix(a.Resv.From, 0) },
+	},
+	{
+		TxnRecords,
+		func(a *Archived) bool { return a.Change != nil },
+		func(*Archived) bool { return true },
+		func(a *Archived, c Cutoff) bool { return a.Change.At.Before(time.Unix(c.Before, 0)) },
+		func(a *Archived) time.Time { return a.Change.At },
+	},
+}
+
 // check reports whether it is a record of something that is over.
 func (a *Archived) check() bool {
-	switch {
-	case a.Job != nil:
-		return a.Job.Spec != nil && a.Job.ID != 0 && a.Job.Phase == Ended && a.Seq > 0
-	case a.Step != nil:
-		return a.Step.ID.Job != 0
-	case a.Event != nil:
-		return a.Event.Node != "" && a.Event.To > 0
-	case a.Resv != nil:
-		return a.Resv.Name != ""
+	for i := range archivedRows {
+		if row := &archivedRows[i]; row.is(a) {
+			return row.whole(a)
+		}
 	}
-	return a.Change != nil
+	return false
 }
 
 // Over reports whether a cutoff takes the record.
 func (a *Archived) Over(c Cutoff) bool {
-	before := time.Unix(c.Before, 0)
-	switch c.Kind {
-	case EventRecords:
-		return a.Event != nil && a.Event.To < c.Before
-	case JobRecords:
-		return a.Job != nil && a.Job.Ended.Before(before)
-	case ResvRecords:
-		return a.Resv != nil && a.Resv.To < c.Before
-	case StepRecords:
-		return a.Step != nil && a.Step.Started.Before(before)
-	case TxnRecords:
-		return a.Change != nil && a.Change.At.Before(before)
+	for i := range archivedRows {
+		if row := &archivedRows[i]; row.kind == c.Kind {
+			return row.is(a) && row.over(a, c)
+		}
 	}
 	return false
 }
 
 // Began is when what the record is about began: a job when it was submitted.
 func (a *Archived) Began() time.Time {
-	switch {
-	case a.Job != nil:
-		return a.Job.Submitted
-	case a.Step != nil:
-		return a.Step.Started
-	case a.Event != nil:
-		return time.Unix(a.Event.From, 0)
-	case a.Resv != nil:
-		return time.Unix(a.Resv.From, 0)
+	for i := range archivedRows {
+		if row := &archivedRows[i]; row.is(a) {
+			return row.began(a)
+		}
 	}
-	return a.Change.At
+	return time.Time{}
 }
 
 // LoadHistory puts archived records back into history. The next time that records of their age go they go again.

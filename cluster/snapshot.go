@@ -79,9 +79,20 @@ func (s *Snapshot) Encode(w io.Writer) error {
 		}
 		return err == nil
 	}
-	put(&snapshotHead{Version: snapshotVersion, Level: s.level, Index: s.Index, Now: s.Now,
-		NextID: s.NextID, NextAssoc: s.NextAssoc, Decayed: s.Decayed,
-		LastHook: s.LastHook, Retained: s.Retained, Restored: s.restored, Config: s.config, Configs: s.configs})
+	put(&snapshotHead{
+		Version:   snapshotVersion,
+		Level:     s.level,
+		Index:     s.Index,
+		Now:       s.Now,
+		NextID:    s.NextID,
+		NextAssoc: s.NextAssoc,
+		Decayed:   s.Decayed,
+		LastHook:  s.LastHook,
+		Retained:  s.Retained,
+		Restored:  s.restored,
+		Config:    s.config,
+		Configs:   s.configs,
+	})
 	if s.ca != nil {
 		put(&snapshotRecord{CA: s.ca})
 	}
@@ -183,50 +194,85 @@ func Decode(r io.Reader) (_ *State, err error) {
 	return s, nil
 }
 
-// regainRecord puts a decoded record in its table; jobs are indexed when all are there.
-func (t *tables) regainRecord(rec *snapshotRecord) {
-	switch {
-	case rec.CA != nil:
-		t.ca = rec.CA
-	case rec.Token != nil:
-		t.tokens.Set(rec.Token.ID, rec.Token)
-	case rec.Member != nil:
-		t.joined.Set(rec.Member.Name, rec.Member)
-	case rec.Reservation != nil:
-		t.resvs.Set(rec.Reservation.Name, rec.Reservation)
-	case rec.Account != nil:
-		t.accounts.Set(rec.Account.Name, rec.Account)
-	case rec.User != nil:
-		t.users.Set(rec.User.Name, rec.User)
-	case rec.QOS != nil:
-		t.qos.Set(rec.QOS.Name, rec.QOS)
-	case rec.Assoc != nil:
-		a := rec.Assoc
+// regained are what records may be of, and how each is put into its table.
+var regained = [...]struct {
+	is  func(*snapshotRecord) bool
+	put func(*tables, *snapshotRecord)
+}{
+	{func(r *snapshotRecord) bool { return r.CA != nil }, func(t *tables, r *snapshotRecord) { t.ca = r.CA }},
+	{
+		func(r *snapshotRecord) bool { return r.Token != nil },
+		func(t *tables, r *snapshotRecord) { t.tokens.Set(r.Token.ID, r.Token) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Member != nil },
+		func(t *tables, r *snapshotRecord) { t.joined.Set(r.Member.Name, r.Member) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Reservation != nil },
+		func(t *tables, r *snapshotRecord) { t.resvs.Set(r.Reservation.Name, r.Reservation) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Account != nil },
+		func(t *tables, r *snapshotRecord) { t.accounts.Set(r.Account.Name, r.Account) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.User != nil },
+		func(t *tables, r *snapshotRecord) { t.users.Set(r.User.Name, r.User) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.QOS != nil },
+		func(t *tables, r *snapshotRecord) { t.qos.Set(r.QOS.Name, r.QOS) },
+	},
+	{func(r *snapshotRecord) bool { return r.Assoc != nil }, func(t *tables, r *snapshotRecord) {
+		a := r.Assoc
 		t.assocs.Set(a.ID, a)
 		t.byOwner.Set(ownerOf(a.Account, a.User, a.Partition), &a.ID)
-	case rec.Node != nil:
-		t.setNode(nil, rec.Node)
-	case rec.Blob != nil:
-		t.setBlob(rec.Blob)
-	case rec.Hook != nil:
-		t.hooks.Set(rec.Hook.ID, rec.Hook)
-	case rec.Gone != nil:
-		g := rec.Gone
+	}},
+	{
+		func(r *snapshotRecord) bool { return r.Node != nil },
+		func(t *tables, r *snapshotRecord) { t.setNode(nil, r.Node) },
+	},
+	{func(r *snapshotRecord) bool { return r.Blob != nil }, func(t *tables, r *snapshotRecord) { t.setBlob(r.Blob) }},
+	{
+		func(r *snapshotRecord) bool { return r.Hook != nil },
+		func(t *tables, r *snapshotRecord) { t.hooks.Set(r.Hook.ID, r.Hook) },
+	},
+	{func(r *snapshotRecord) bool { return r.Gone != nil }, func(t *tables, r *snapshotRecord) {
+		g := r.Gone
 		t.arrays.Set(g.Array, arrayCount{ok: g.OK, failed: g.Failed, gone: g})
-	case rec.Tested != nil:
-		t.tested.Set(rec.Tested.ID, rec.Tested)
-	case rec.Crontab != nil:
-		t.crontabs.Set(rec.Crontab.UID, rec.Crontab)
-	case rec.Peer != nil:
-		t.clusters.Set(strings.ToLower(rec.Peer.Name), rec.Peer)
-	case rec.UserTokens != nil:
-		t.tokensOfUsers = rec.UserTokens
-	case rec.Triggers != nil:
-		t.triggers = rec.Triggers
-	case rec.Spent != nil:
-		t.spent.Set(rec.Spent)
-	case rec.Step != nil:
-		t.steps.Set(rec.Step)
+	}},
+	{
+		func(r *snapshotRecord) bool { return r.Tested != nil },
+		func(t *tables, r *snapshotRecord) { t.tested.Set(r.Tested.ID, r.Tested) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Crontab != nil },
+		func(t *tables, r *snapshotRecord) { t.crontabs.Set(r.Crontab.UID, r.Crontab) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Peer != nil },
+		func(t *tables, r *snapshotRecord) { t.clusters.Set(strings.ToLower(r.Peer.Name), r.Peer) },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.UserTokens != nil },
+		func(t *tables, r *snapshotRecord) { t.tokensOfUsers = r.UserTokens },
+	},
+	{
+		func(r *snapshotRecord) bool { return r.Triggers != nil },
+		func(t *tables, r *snapshotRecord) { t.triggers = r.Triggers },
+	},
+	{func(r *snapshotRecord) bool { return r.Spent != nil }, func(t *tables, r *snapshotRecord) { t.spent.Set(r.Spent) }},
+	{func(r *snapshotRecord) bool { return r.Step != nil }, func(t *tables, r *snapshotRecord) { t.steps.Set(r.Step) }},
+}
+
+// regainRecord puts a decoded record in its table; jobs are indexed when all are there.
+func (t *tables) regainRecord(rec *snapshotRecord) {
+	for i := range regained {
+		if regained[i].is(rec) {
+			regained[i].put(t, rec)
+			return
+		}
 	}
 }
 

@@ -32,7 +32,12 @@ func (t *tx) keepKey(j *Job) {
 	if t.level < LevelReconcile || j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
 		return
 	}
-	k := &SpentKey{UID: j.Spec.UID, Key: j.Key, Job: cmp.Or(j.ArrayID, j.ID), At: j.Submitted}
+	k := &SpentKey{
+		UID: j.Spec.UID,
+		Key: j.Key,
+		Job: cmp.Or(j.ArrayID, j.ID),
+		At:  j.Submitted,
+	}
 	old, again := t.spent.Set(k)
 	t.onUndo(func() {
 		t.spent.Delete(k)

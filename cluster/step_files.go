@@ -24,8 +24,14 @@ type StepFiles struct {
 
 // filesOf is what a step's record keeps of where it writes.
 func filesOf(s *StepSpec) *StepFiles {
-	f := &StepFiles{WorkDir: s.WorkDir, Stdout: fileName(s.Stdout), Stderr: fileName(s.Stderr),
-		SrunStdout: s.SrunStdout, SrunStderr: s.SrunStderr, PlaneSize: s.PlaneSize}
+	f := &StepFiles{
+		WorkDir:    s.WorkDir,
+		Stdout:     fileName(s.Stdout),
+		Stderr:     fileName(s.Stderr),
+		SrunStdout: s.SrunStdout,
+		SrunStderr: s.SrunStderr,
+		PlaneSize:  s.PlaneSize,
+	}
 	if cmp.Or(f.Stdout, f.Stderr, f.SrunStdout, f.SrunStderr) == "" {
 		return nil
 	}

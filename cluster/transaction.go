@@ -79,7 +79,12 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Transaction{At: t.at, Actor: t.by.actor(), Where: where, Action: "Add " + kind}
+	x := &Transaction{
+		At:     t.at,
+		Actor:  t.by.actor(),
+		Where:  where,
+		Action: "Add " + kind,
+	}
 	switch {
 	case c.Delete:
 		x.Action = "Remove " + kind

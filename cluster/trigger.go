@@ -244,19 +244,19 @@ func (g *Trigger) check(t *tx) error {
 
 func (g *Trigger) checkEvent(e TriggerEvent) error {
 	kind := e.kind()
-	switch {
-	case kind == "":
-		return Errorf(Invalid, "", "there is no event %q", e)
-	case kind != g.Events[0].kind():
-		return Errorf(Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0])
-	case g.Job == 0 && kind == OfJob:
-		return Errorf(Invalid, ErrJobID, "the event %s is of a job", e)
-	case g.Job == 0 || kind == OfJob:
-		return nil
-	case kind != OfNodes || e == TriggerReconfig || e == TriggerIdle:
-		return Errorf(Invalid, ErrJobID, "the event %s is of no job", e)
-	}
-	return nil
+	ofJob := kind == OfJob
+	aboutJob := g.Job != 0
+	ofNodes := kind == OfNodes && e != TriggerReconfig && e != TriggerIdle
+	return firstError(
+		refuseIf(kind == "",
+			Invalid, "", "there is no event %q", e),
+		refuseIf(kind != g.Events[0].kind(),
+			Invalid, "", "a trigger is about one thing: %s is not of what %s is", e, g.Events[0]),
+		refuseIf(ofJob && !aboutJob,
+			Invalid, ErrJobID, "the event %s is of a job", e),
+		refuseIf(aboutJob && !ofJob && !ofNodes,
+			Invalid, ErrJobID, "the event %s is of no job", e),
+	)
 }
 
 func (g *Trigger) checkJob(t *tx) error {
@@ -395,7 +395,12 @@ func union(list []NodeName, name NodeName) []NodeName {
 
 // runTrigger sends the hook of a trigger, which waits from now on for what comes next.
 func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
-	run := &TriggerRun{ID: g.ID, UID: g.UID, Program: g.Program, Job: g.Job}
+	run := &TriggerRun{
+		ID:      g.ID,
+		UID:     g.UID,
+		Program: g.Program,
+		Job:     g.Job,
+	}
 	if g.Job == 0 && len(g.Hit) == 0 {
 		run.Event = e
 	}

@@ -6,7 +6,12 @@ import "time"
 // is; but copying marks its trees, so nobody else may try on it meanwhile.
 func (s *Snapshot) Try(at time.Time, by Identity, cmd Command) (*Snapshot, any, error) {
 	next := &State{s.copy()}
-	a := next.Apply(Entry{Index: next.Index, At: at, By: by, Cmd: cmd})
+	a := next.Apply(Entry{
+		Index: next.Index,
+		At:    at,
+		By:    by,
+		Cmd:   cmd,
+	})
 	if a.Err != nil {
 		return nil, nil, a.Err
 	}

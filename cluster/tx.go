@@ -220,25 +220,9 @@ func (t *tables) index(j *Job) {
 func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 	switch j.Phase {
 	case Pending:
-		if Elsewhere(j) {
-			break
-		}
-		if j.Eligible.After(t.Now) {
-			at[0] = j.Eligible
-		}
-		at[1] = j.deadline()
+		return pendingTimers(t, j)
 	case Starting, Running:
-		if at[1] = j.deadline(); j.Preparing() {
-			break
-		}
-		if !Fetching(j) {
-			at[0] = j.EndLimit(t.config)
-		}
-		if l := j.LaunchLimit(t.config); !l.IsZero() && (at[0].IsZero() || l.Before(at[0])) {
-			at[0] = l
-		}
-		at[0] = sooner(at[0], j.Preempt.until())
-		at[1] = sooner(at[1], j.nextNotice(t.config))
+		return runningTimers(t, j)
 	case Suspended:
 		at[0] = j.Preempt.until()
 	case Ended:
@@ -246,6 +230,31 @@ func (t *tables) timersOf(j *Job) (at [2]time.Time) {
 			at[0] = j.Ended.Add(t.config.MinJobAge)
 		}
 	}
+	return at
+}
+
+func pendingTimers(t *tables, j *Job) (at [2]time.Time) {
+	if Elsewhere(j) {
+		return at
+	}
+	if j.Eligible.After(t.Now) {
+		at[0] = j.Eligible
+	}
+	at[1] = j.deadline()
+	return at
+}
+
+func runningTimers(t *tables, j *Job) (at [2]time.Time) {
+	at[1] = j.deadline()
+	if j.Preparing() {
+		return at
+	}
+	if !Fetching(j) {
+		at[0] = j.EndLimit(t.config)
+	}
+	at[0] = sooner(at[0], j.LaunchLimit(t.config))
+	at[0] = sooner(at[0], j.Preempt.until())
+	at[1] = sooner(at[1], j.nextNotice(t.config))
 	return at
 }
 

@@ -317,14 +317,21 @@ func Billing(c *PriorityConfig, p *Partition, list []Amount) float64 {
 	top := 0.0
 	for _, w := range p.BillingWeights {
 		x := float64(w.N * amountOf(list, w.TRES))
-		base := w.TRES == "cpu" || w.TRES == "mem" || w.TRES == "node"
-		if base && (c.MaxTRES || c.MaxTRESGRES) || c.MaxTRES && strings.HasPrefix(w.TRES, "gres/") {
+		if c.billsLargest(w.TRES) {
 			top = max(top, x)
 		} else {
 			sum += x
 		}
 	}
 	return top + sum
+}
+
+// billsLargest reports whether a resource is one of those of which the largest is billed, not the sum.
+func (c *PriorityConfig) billsLargest(tres string) bool {
+	if slices.Contains([]string{"cpu", "mem", "node"}, tres) {
+		return c.MaxTRES || c.MaxTRESGRES
+	}
+	return c.MaxTRES && strings.HasPrefix(tres, "gres/")
 }
 
 // Decay is the clock of priorities: usage fades, running jobs are charged, fair shares and the priorities of

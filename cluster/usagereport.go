@@ -44,11 +44,22 @@ func takes[T comparable](filter []T, v T) bool {
 func (q *UsageQuery) Key(c *UsageClass) UsageClass {
 	switch q.By {
 	case BySize:
-		return UsageClass{Account: c.Account, User: c.User, UID: c.UID, WCKey: c.WCKey, TRES: c.TRES}
+		return UsageClass{
+			Account: c.Account,
+			User:    c.User,
+			UID:     c.UID,
+			WCKey:   c.WCKey,
+			TRES:    c.TRES,
+		}
 	case ByOutcome:
 		return UsageClass{Outcome: c.Outcome, Cause: c.Cause, Refunded: c.Refunded}
 	}
-	return UsageClass{Account: c.Account, User: c.User, UID: c.UID, WCKey: c.WCKey}
+	return UsageClass{
+		Account: c.Account,
+		User:    c.User,
+		UID:     c.UID,
+		WCKey:   c.WCKey,
+	}
 }
 
 // UsageRow is one sum of a report.

@@ -61,7 +61,12 @@ func (t *tx) suspected(n *Job) {
 			if node.Inventory.partsOf(f).Intersect(sh.GPUs).Empty() {
 				continue
 			}
-			n.blamed(Blame{Node: sh.Node, Part: f.Part, Text: f.Text, Maybe: true})
+			n.blamed(Blame{
+				Node:  sh.Node,
+				Part:  f.Part,
+				Text:  f.Text,
+				Maybe: true,
+			})
 			return
 		}
 	}
