@@ -79,6 +79,7 @@ func ServerMain() int {
 // serve speaks with the hub and all local tasks.
 func serve(setup *Setup) error {
 	s := NewServer(setup, os.Stdout, os.Stderr)
+	s.link.Join(setup, s.say)
 	var tasks sync.WaitGroup
 	for i, number := range setup.Local() {
 		fd := FirstTask + i

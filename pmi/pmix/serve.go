@@ -30,6 +30,7 @@ func Serve(s *pmi.Setup, ready func(env [][]string) error) error {
 		return err
 	}
 	serving = &server{table: newTable(s), link: pmi.NewLink(os.Stdout), log: os.Stderr, request: request}
+	serving.link.Join(s, serving.say)
 	serving.dead = func(p proc) {
 		if err := notifyDead(p); err != nil {
 			serving.say("%v", err)

@@ -1,0 +1,274 @@
+package pmi
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strconv"
+	"time"
+)
+
+// treeNodes is from how many nodes on fences go by a tree.
+const treeNodes = 8
+
+// joinTime is how long servers try to reach each other. A fence waits for that, and goes by the hub if they do not.
+const joinTime = 5 * time.Second
+
+// joining is a server that looks for its place in a tree.
+type joining struct {
+	link     *Link
+	setup    *Setup
+	say      func(format string, args ...any)
+	listener net.Listener
+	own      tls.Certificate
+}
+
+// Join has the fences of all nodes go by a tree of their servers, if the step has many nodes and the servers can reach
+// each other. It waits for nothing. say writes a line for the step's user.
+func (l *Link) Join(s *Setup, say func(format string, args ...any)) {
+	if len(s.Ranks) >= treeNodes && s.Addr != "" {
+		l.join(s, say)
+	}
+}
+
+// join is Join for a step of any size.
+func (l *Link) join(s *Setup, say func(format string, args ...any)) {
+	j := &joining{link: l, setup: s, say: say}
+	var err error
+	if j.own, err = newCertificate(); err != nil {
+		return // this node's parts go to the hub, which has the others do the same
+	}
+	conf := net.ListenConfig{KeepAliveConfig: keepAlive()}
+	ctx, cancel := context.WithCancel(context.Background())
+	if j.listener, err = conf.Listen(ctx, "tcp", ":0"); err != nil {
+		cancel()
+		return
+	}
+	_, port, _ := net.SplitHostPort(j.listener.Addr().String())
+	l.mu.Lock()
+	l.size = len(s.Ranks)
+	l.way = undecided
+	l.leave = cancel
+	l.mu.Unlock()
+	offer := appendTexts(nil, net.JoinHostPort(s.Addr, port), digestOf(j.own.Certificate[0]))
+	l.Call(HubNode, callTree, offer, func(data []byte, err error) {
+		go j.connect(ctx, data, err) // ends with ctx, or after joinTime
+	})
+}
+
+// keepAlive keeps a connection that is idle from the first fence of a program to its last: firewalls forget such ones.
+// A cut that heals must not end it, since it is a lost node that ends a step.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: time.Minute, Count: 100}
+}
+
+// newCertificate makes what a server shows the others, who know its digest from the hub.
+func newCertificate() (tls.Certificate, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
+}
+
+func digestOf(certificate []byte) string {
+	sum := sha256.Sum256(certificate)
+	return string(sum[:])
+}
+
+// connect makes the connections to the neighbours, and agrees with all nodes that they go by the tree.
+func (j *joining) connect(ctx context.Context, data []byte, refused error) {
+	if refused != nil {
+		_ = j.listener.Close()
+		j.link.decide(nil)
+		return
+	}
+	near, err := readNeighbours(data, j.setup.Node, len(j.setup.Ranks))
+	var t *tree
+	if err == nil {
+		t, err = j.reach(ctx, near)
+	}
+	_ = j.listener.Close()
+	failed := ""
+	if err != nil {
+		failed = err.Error()
+	}
+	j.link.Call(HubNode, callJoined, appendTexts(nil, failed), func(_ []byte, err error) { j.decide(ctx, t, err) })
+}
+
+// decide ends the search: all nodes have their connections, or err says why one has not.
+func (j *joining) decide(ctx context.Context, t *tree, err error) {
+	if err == nil {
+		context.AfterFunc(ctx, t.close)
+		j.link.decide(t)
+		return
+	}
+	if t != nil {
+		t.close()
+	}
+	if j.setup.Node == 0 { // one of them tells
+		go j.say("fences go through srun, which is slow for many nodes: %v", err)
+	}
+	j.link.decide(nil)
+}
+
+// reached is a connection to a neighbour, or why there is none.
+type reached struct {
+	edge *edge
+	err  error
+}
+
+// reach makes the connections to all neighbours.
+func (j *joining) reach(ctx context.Context, near []neighbour) (*tree, error) {
+	ctx, cancel := context.WithTimeout(ctx, j.link.joinTime)
+	defer cancel()
+	to := make(chan reached)
+	got := map[int]*edge{}
+	go j.accept(ctx, near, to) // ends with the listener
+	if len(near) > 0 && near[0].node < j.setup.Node {
+		go j.dial(ctx, near[0], to) // ends with ctx
+	}
+	var err error
+	for err == nil && len(got) < len(near) {
+		err = collect(ctx, to, got)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = j.missing(near, got)
+	}
+	t := &tree{node: j.setup.Node, rank: j.setup.Local()[0], parts: map[string]*gathering{}}
+	for _, n := range near {
+		switch e := got[n.node]; {
+		case e == nil:
+		case n.node < t.node:
+			t.parent = e
+		default:
+			t.children = append(t.children, e)
+		}
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// collect takes one connection.
+func collect(ctx context.Context, from <-chan reached, got map[int]*edge) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case r := <-from:
+		if r.err != nil {
+			return r.err
+		}
+		if old := got[r.edge.node]; old != nil {
+			_ = old.conn.Close()
+		}
+		got[r.edge.node] = r.edge
+		return nil
+	}
+}
+
+// missing says which neighbour has not been reached.
+func (j *joining) missing(near []neighbour, got map[int]*edge) error {
+	for _, n := range near {
+		if got[n.node] == nil {
+			return fmt.Errorf("nodes %s and %s have not reached each other (at %s) in %s",
+				j.name(j.setup.Node), j.name(n.node), n.addr, j.link.joinTime)
+		}
+	}
+	return nil
+}
+
+// name is a node's name.
+func (j *joining) name(node int) string {
+	if node < len(j.setup.Hosts) {
+		return j.setup.Hosts[node]
+	}
+	return strconv.Itoa(node)
+}
+
+// accept waits for the children. Who else comes is turned away.
+func (j *joining) accept(ctx context.Context, near []neighbour, to chan<- reached) {
+	for {
+		conn, err := j.listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with ctx
+			if e, err := j.greet(ctx, tls.Server(conn, j.config(near)), near); err == nil {
+				give(ctx, to, reached{edge: e})
+			}
+		}()
+	}
+}
+
+// dial connects to the parent.
+func (j *joining) dial(ctx context.Context, parent neighbour, to chan<- reached) {
+	d := net.Dialer{KeepAliveConfig: keepAlive()}
+	conn, err := d.DialContext(ctx, "tcp", parent.addr)
+	var e *edge
+	if err == nil {
+		near := []neighbour{parent}
+		e, err = j.greet(ctx, tls.Client(conn, j.config(near)), near)
+	}
+	if err != nil {
+		err = fmt.Errorf("node %s does not reach node %s: %w", j.name(j.setup.Node), j.name(parent.node), err)
+	}
+	give(ctx, to, reached{e, err})
+}
+
+// give hands a connection over, or closes it if nobody waits for it any more.
+func give(ctx context.Context, to chan<- reached, r reached) {
+	select {
+	case to <- r:
+	case <-ctx.Done():
+		if r.edge != nil {
+			_ = r.edge.conn.Close()
+		}
+	}
+}
+
+// greet makes sure that the other end is one of the neighbours.
+func (j *joining) greet(ctx context.Context, conn *tls.Conn, near []neighbour) (*edge, error) {
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	n, _ := find(near, conn.ConnectionState())
+	return &edge{node: n.node, name: j.name(n.node), conn: conn}, nil
+}
+
+// find is the neighbour that shows its certificate.
+func find(near []neighbour, s tls.ConnectionState) (neighbour, error) {
+	for _, n := range near {
+		if len(s.PeerCertificates) > 0 && digestOf(s.PeerCertificates[0].Raw) == n.digest {
+			return n, nil
+		}
+	}
+	return neighbour{}, errors.New("it is no server of this step")
+}
+
+// config is that of a connection to one of the neighbours.
+func (j *joining) config(near []neighbour) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{j.own},
+		ClientAuth:             tls.RequireAnyClientCert,
+		SessionTicketsDisabled: true,
+		InsecureSkipVerify:     true, // no authority has signed: VerifyConnection knows each certificate
+		VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := find(near, s)
+			return err
+		},
+	}
+}
