@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"dev.muster/pmi"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,11 +47,23 @@ say cmd=barrier_in >/dev/null
 say "cmd=get kvsname=x key=k$(( (PMI_RANK + 1) %% PMI_SIZE ))" | cut -c 1-60
 say cmd=barrier_in >/dev/null
 say cmd=finalize >/dev/null`, size)
-	moved := map[int]int64{}
-	for _, nodes := range []int{4, 10} {
+	for _, c := range []struct {
+		nodes       int
+		way         string
+		least, most int64 // how many parts srun's host receives
+	}{
+		{4, "", 4, 9},
+		{10, pmi.WayHub, 10, 15},
+		{10, "", 0, 5},
+	} {
+		nodes := c.nodes
 		before := g.hosts.received(g.host("s1"))
-		out := g.must("s1", "srun", "--mpi=pmi2", "-l", fmt.Sprint("-N", nodes), "sh", "-c", talk)
-		moved[nodes] = g.hosts.received(g.host("s1")) - before
+		args := []string{"--mpi=pmi2", "-l", fmt.Sprint("-N", nodes), "--export=ALL," + pmi.WayEnv + "=" + c.way}
+		out := g.must("s1", "srun", append(args, "sh", "-c", talk)...)
+		moved := g.hosts.received(g.host("s1")) - before
+		if moved < c.least*size || moved > c.most*size {
+			t.Errorf("%+v: srun's host has received %d bytes", c, moved)
+		}
 		var want []string
 		for rank := range nodes {
 			answer := fmt.Sprintf("%d: cmd=get_result rc=0 msg=success value=of %d %s", rank, (rank+1)%nodes,
@@ -58,10 +71,6 @@ say cmd=finalize >/dev/null`, size)
 			want = append(want, answer[:len("0: ")+60])
 		}
 		expect(t, fmt.Sprint(nodes, " nodes"), sortedLines(out), strings.Join(want, "\n"))
-	}
-	// By srun's hub each part is received once.
-	if moved[4] < 4*size || moved[10] > 5*size {
-		t.Errorf("srun's host has received %d bytes of 4 nodes, %d of 10, with parts of %d", moved[4], moved[10], size)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -30,10 +31,21 @@ type joining struct {
 	own      tls.Certificate
 }
 
+// WayEnv is a variable of the step's environment: with the value WayHub fences go by srun, whatever the size of the
+// step. It is for networks that drop what nodes say to each other, where each step would try for joinTime.
+const (
+	WayEnv = "MUSTER_MPI_FENCE"
+	WayHub = "srun"
+)
+
 // Join has the fences of all nodes go by a tree of their servers, if the step has many nodes and the servers can reach
 // each other. It waits for nothing. say writes a line for the step's user.
 func (l *Link) Join(s *Setup, say func(format string, args ...any)) {
-	if len(s.Ranks) >= treeNodes && s.Addr != "" {
+	way := os.Getenv(WayEnv)
+	if way != "" && way != WayHub && s.Node == 0 {
+		say("%s=%s is not known: leave it out, or set it to %s", WayEnv, way, WayHub)
+	}
+	if way != WayHub && len(s.Ranks) >= treeNodes && s.Addr != "" {
 		l.join(s, say)
 	}
 }
@@ -116,7 +128,7 @@ func (j *joining) decide(ctx context.Context, t *tree, err error) {
 		t.close()
 	}
 	if j.setup.Node == 0 { // one of them tells
-		go j.say("fences go through srun, which is slow for many nodes: %v", err)
+		go j.say("fences go through srun: %v (%s=%s has steps not try)", err, WayEnv, WayHub)
 	}
 	j.link.decide(nil)
 }

@@ -266,13 +266,16 @@ func (l *Link) blame(e *edge) {
 		return
 	}
 	e.suspect = true
-	time.AfterFunc(l.brokenTime, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !l.lost[e.node] && !l.left {
-			l.abort(fmt.Sprintf("the connection to node %s has broken in a fence: %v", e.name, e.broken))
-		}
-	})
+	time.AfterFunc(l.brokenTime, func() { l.judge(e) })
+}
+
+// judge ends the step if a node that a fence could not reach remains in it.
+func (l *Link) judge(e *edge) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lost[e.node] && !l.left {
+		l.abort(fmt.Sprintf("the connection to node %s has broken in a fence: %v", e.name, e.broken))
+	}
 }
 
 // abort ends the step in the name of a local task; mu is held.

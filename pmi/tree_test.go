@@ -89,6 +89,23 @@ func (n *linked) leave(node int) {
 	l.tree.close()
 }
 
+// judge has the neighbours of a node look whether it is still in the step, and the hub take what they say.
+func (n *linked) judge(node int) {
+	asked := make(chan bool)
+	for i, l := range n.links {
+		if i == node {
+			continue
+		}
+		for _, e := range l.tree.edges() {
+			if e.node == node {
+				l.judge(e)
+			}
+		}
+		l.Lookup("nothing", false, func([]byte, error) { asked <- true }) // the hub answers what came before first
+		<-asked
+	}
+}
+
 // TestTreeFences: fences of all nodes do not go through the hub, those of some do; all end well.
 func TestTreeFences(t *testing.T) {
 	const nodes, size = 7, 10 << 10
@@ -164,8 +181,8 @@ func TestTreeLastFence(t *testing.T) {
 	}
 }
 
-// TestTreeLoses: a node that is lost in a fence ends it for all, whatever its place is, and the server hears of it after
-// that. Nobody asks for the step's end, which srun sees to.
+// TestTreeLoses: a node that is lost in a fence ends it for all, whatever its place is, and the servers hear of it
+// after that. Nobody asks for the step's end, which srun sees to.
 func TestTreeLoses(t *testing.T) {
 	const nodes = 7
 	for lost := range nodes {
@@ -173,13 +190,12 @@ func TestTreeLoses(t *testing.T) {
 			n := grow(t, nodes, 2)
 			ends := make(chan error, nodes)
 			for i, l := range n.links {
-				l.brokenTime = time.Millisecond
+				l.brokenTime = time.Hour
 				if i != lost {
 					l.Fence("1", all(nodes), nil, func(_ []byte, err error) { ends <- err })
 				}
 			}
 			n.hub.Lose(lost)
-			n.links[lost].Lookup("asked", false, func([]byte, error) {}) // by now the others have been told, or will be
 			for _, l := range n.links {
 				waitFor(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.lost[lost] || l == n.links[lost] })
 			}
@@ -194,6 +210,7 @@ func TestTreeLoses(t *testing.T) {
 			if err := <-ends; !errors.Is(err, ErrLost) {
 				t.Error(err)
 			}
+			n.judge(lost)
 			select {
 			case a := <-n.aborts:
 				t.Errorf("%+v", a)
@@ -239,6 +256,7 @@ func TestTreeBreaks(t *testing.T) {
 // TestTreeNonsense: a neighbour that says what it must not ends the step with a sentence.
 func TestTreeNonsense(t *testing.T) {
 	fence := Message{Kind: Fence, Key: "1"}.Append(nil)
+	fenced := Message{Kind: Fenced, Key: "1"}.Append(nil)
 	var many []byte
 	for i := range maxBegun + 1 {
 		many = Message{Kind: Fence, Key: fmt.Sprint(i)}.Append(many)
@@ -246,7 +264,7 @@ func TestTreeNonsense(t *testing.T) {
 	for want, text := range map[string]string{
 		"malformed PMI message: 3 bytes":                                     "\x03abc",
 		"malformed PMI message: kind 4":                                      string(Message{Kind: Reply}.Append(nil)),
-		"malformed PMI message: kind 2":                                      string(Message{Kind: Fenced, Key: "1"}.Append(nil)),
+		"malformed PMI message: kind 2":                                      string(fenced),
 		`malformed PMI message: it comes to fence "1" again`:                 string(fence) + string(fence),
 		fmt.Sprint("malformed PMI message: more than ", maxBegun, " fences"): string(many),
 	} {
@@ -260,8 +278,7 @@ func TestTreeNonsense(t *testing.T) {
 	}
 }
 
-// TestNoTree: where one node knows no tree, or nodes do not reach each other, fences go by the hub. So they do with a hub
-// of before, which refuses what it does not know.
+// TestNoTree: where one node knows no tree, or nodes do not reach each other, fences go by the hub.
 func TestNoTree(t *testing.T) {
 	const nodes = 3
 	said := make(chan string, nodes)
@@ -279,7 +296,7 @@ func TestNoTree(t *testing.T) {
 				l.Call(HubNode, callJoined, appendTexts(nil, ""), func([]byte, error) {})
 			})
 			n.links[0].joinTime = 10 * time.Millisecond
-		}, []int{0, 2}, "fences go through srun, which is slow for many nodes: node"},
+		}, []int{0, 2}, "fences go through srun: node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := link(t, nodes)
@@ -304,6 +321,33 @@ func TestNoTree(t *testing.T) {
 				t.Errorf("it says %q", got)
 			}
 		})
+	}
+}
+
+// TestJoin: steps of few nodes have no tree, nor those whose user wants none; what he says must be known.
+func TestJoin(t *testing.T) {
+	for _, c := range []struct {
+		nodes     int
+		addr, way string
+		want      fenceWay
+		says      string
+	}{
+		{treeNodes, "127.0.0.1", "", undecided, ""},
+		{treeNodes - 1, "127.0.0.1", "", byHub, ""},
+		{treeNodes, "", "", byHub, ""},
+		{treeNodes, "127.0.0.1", "srun", byHub, ""},
+		{treeNodes, "127.0.0.1", "tree", undecided, "MUSTER_MPI_FENCE=tree is not known: leave it out, or set it to srun"},
+	} {
+		t.Setenv(WayEnv, c.way)
+		l := NewLink(io.Discard)
+		s := setupOf(0, c.nodes)
+		s.Addr = c.addr
+		said := ""
+		l.Join(s, func(format string, args ...any) { said = fmt.Sprintf(format, args...) })
+		if l.way != c.want || said != c.says {
+			t.Errorf("%+v: way %d, says %q", c, l.way, said)
+		}
+		l.leave()
 	}
 }
 
