@@ -86,6 +86,8 @@ func TestContainerSite(t *testing.T) {
 		{"ENROOT_ROOTFS_WRITABLE", "srun --no-container-entrypoint " + tiny + "touch /new", "", ""},
 		{"read-only", "srun --container-readonly --no-container-entrypoint " + tiny + "touch /new", "",
 			"Read-only file system"},
+		{"read-only by a variable", "PYXIS_CONTAINER_READONLY=1 srun --no-container-entrypoint " + tiny + "touch /new",
+			"", "Read-only file system"},
 		{"sbatch_support", "sbatch " + tiny + "--wrap true", "", "batch scripts run in no container here"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -43,6 +43,13 @@ func TestVerbose(t *testing.T) {
 			t.Errorf("squeue -v has no %q:\n%s", want, list)
 		}
 	}
+	list, _, _ = d.run("squeue", "-v", "--start", "-j", held, "-p", "main")
+	for _, want := range []string{"\nall         = true\n", "\njobs        = " + held + "\n", "\nsort        = S\n",
+		"\nstates      = PD\n", "\nsibling      = false\n"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("squeue -v --start has no %q:\n%s", want, list)
+		}
+	}
 	if _, errs, _ := d.run("sinfo", "-vvv"); !strings.Contains(errs, "sinfo: debug2: GET /v1/nodes answered after ") {
 		t.Errorf("sinfo -vvv: %s", errs)
 	}

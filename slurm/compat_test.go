@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,7 +155,7 @@ func optionTable() string {
 				}
 				on[i] = "x"
 				for word := range strings.SplitSeq(o.Env, " ") {
-					if v := submit.ParserFor(prog).EnvName(word); v != "" {
+					if v := submit.ParserFor(prog).EnvName(word); v != "" && !slices.Contains(env, v) {
 						env = append(env, v)
 					}
 				}

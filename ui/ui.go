@@ -177,6 +177,20 @@ type Node struct {
 	Named               bool // its name stands on its tile
 }
 
+// Title says what a node is, in a line: it is also what reads a tile aloud that has no room for a name.
+func (n Node) Title() string {
+	text := n.Name + ": " + n.State
+	for _, g := range []Gauge{n.GPU, n.CPUs} {
+		if g.Have > 0 || g.Name == "CPUs" {
+			text += fmt.Sprintf(", %d of %d %s", g.Used, g.Have, g.Name)
+		}
+	}
+	if n.Reason != "" {
+		text += ": " + n.Reason
+	}
+	return text
+}
+
 // Level is how much of a node's GPUs, or of its CPUs where it has none, is in use: 0 nothing to 4 all.
 func (n Node) Level() int {
 	g := n.GPU

@@ -17,7 +17,9 @@ var orders = flag.Int("orders", 1, "over how many random orders of its tasks Tes
 // TestPacking fills the nodes of the Alibaba trace with its tasks in random order until they ask for as many GPUs
 // as there are, and for 1.3 times as many; many ask for a part of one, and none ever leaves. An independent
 // simulator gives out 86.7 and 87.9 % of the GPUs at random, 93.0 and 93.2 by best fit, and 94.3 and 94.5 where the
-// least is spoiled.
+// least is spoiled; published for the last are 95.2 and 95.4 (Weng et al., USENIX ATC 2023). Two of three tasks ask for
+// a part of a CPU, as the trace counts thousandths: a CPU here is a tenth of one of the trace, and a whole one in the
+// row that has what the rounding up costs (it asks for 3.8 % more).
 func TestPacking(t *testing.T) {
 	if *traces == "" {
 		t.Skip("no -traces folder given")
@@ -25,17 +27,19 @@ func TestPacking(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		word  func(*cluster.Config)
+		cpu   int // what one CPU stands for, in thousandths
 		least [2]float64
 	}{
-		{"usual", func(cfg *cluster.Config) { cfg.NoBestFit = true }, [2]float64{0.87, 0.88}},
-		{"best fit", func(*cluster.Config) {}, [2]float64{0.925, 0.927}},
-		{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }, [2]float64{0.948, 0.951}},
+		{"usual", func(cfg *cluster.Config) { cfg.NoBestFit = true }, 100, [2]float64{0.89, 0.89}},
+		{"best fit", func(*cluster.Config) {}, 100, [2]float64{0.93, 0.932}},
+		{"fgd", func(cfg *cluster.Config) { cfg.Gradient = true }, 100, [2]float64{0.95, 0.952}},
+		{"fgd, whole CPUs", func(cfg *cluster.Config) { cfg.Gradient = true }, 1000, [2]float64{0.948, 0.951}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got [2]float64
 			for seed := range *orders {
-				part := pack(t, c.word, uint64(seed+1))
+				part := pack(t, c.word, c.cpu, uint64(seed+1))
 				t.Logf("order %d: %.4f of the GPUs are given out", seed+1, part)
 				got[0] += part[0] / float64(*orders)
 				got[1] += part[1] / float64(*orders)
@@ -49,7 +53,7 @@ func TestPacking(t *testing.T) {
 }
 
 // pack tells what part is given out when as many are asked for, and when 1.3 times as many are.
-func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64) {
+func pack(t *testing.T, word func(*cluster.Config), cpu int, seed uint64) (out [2]float64) {
 	s, index := cluster.NewState(), uint64(0)
 	apply := func(c cluster.Command) any {
 		index++
@@ -72,7 +76,7 @@ func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64
 	apply(&cluster.Configure{Config: &cfg})
 	for _, r := range nodes {
 		inv := cluster.Inventory{
-			CPUs: r[1] / 1000, Sockets: 1, CoresPerSocket: r[1] / 1000, ThreadsPerCore: 1,
+			CPUs: r[1] / cpu, Sockets: 1, CoresPerSocket: r[1] / cpu, ThreadsPerCore: 1,
 			MemMB: cluster.MemMB(r[2]), Hollow: true,
 		}
 		for k := range r[3] {
@@ -86,7 +90,7 @@ func pack(t *testing.T, word func(*cluster.Config), seed uint64) (out [2]float64
 	for asked < milli*13/10 {
 		r := tasks[rng.IntN(len(tasks))]
 		spec := &cluster.JobSpec{Name: "task", UID: 1, User: "u",
-			Layout: &cluster.Layout{MinNodes: 1, MaxNodes: 1, CPUsPerTask: max((r[1]+999)/1000, 1),
+			Layout: &cluster.Layout{MinNodes: 1, MaxNodes: 1, CPUsPerTask: max((r[1]+cpu-1)/cpu, 1),
 				Mem: cluster.Mem{Per: cluster.MemPerNode, MB: cluster.MemMB(r[2])}}}
 		switch {
 		case r[3] == 1 && r[4] < 1000:

@@ -149,7 +149,7 @@ func (a *Answer) Write(out io.Writer, parts ...Part) error {
 	if used, ok := buffers.Get().(*[]byte); ok {
 		p.buf = (*used)[:0]
 	}
-	defer func() { buffers.Put(&p.buf) }()
+	defer p.release()
 	p.print([]byte{'{'})
 	a.Meta.parser = a.Schemas.Name()
 	parts = append(parts[:len(parts):len(parts)], One("meta", "openapi_meta", Record(&metaTable, &a.Meta)),

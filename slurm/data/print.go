@@ -19,7 +19,7 @@ type printer struct {
 	yaml    bool
 	compact bool
 	buf     []byte
-	err     error
+	behind  *writer // of an answer longer than a buffer
 
 	open  []byte // the brackets around
 	fresh bool   // nothing follows the last of them yet
@@ -41,11 +41,21 @@ func (p *printer) print(b []byte) {
 	}
 }
 
+// flush has a full buffer written while the next one is filled.
 func (p *printer) flush() {
-	if p.err == nil {
-		_, p.err = p.out.Write(p.buf)
+	if p.behind == nil {
+		p.behind = startWriter(p.out)
 	}
-	p.buf = p.buf[:0]
+	p.behind.full <- p.buf
+	p.buf = (<-p.behind.empty)[:0]
+}
+
+// release gives up what a printer holds, wherever it ended.
+func (p *printer) release() {
+	if p.behind != nil {
+		p.behind.stop()
+	}
+	buffers.Put(&p.buf)
 }
 
 func (p *printer) end() error {
@@ -53,8 +63,46 @@ func (p *printer) end() error {
 		p.buf = append(p.buf, "...\n"...)
 	}
 	p.buf = append(p.buf, '\n')
+	if p.behind == nil {
+		_, err := p.out.Write(p.buf)
+		return err
+	}
 	p.flush()
-	return p.err
+	return p.behind.end()
+}
+
+// writer writes full buffers one after the other, and gives them back empty.
+type writer struct {
+	full, empty chan []byte
+	failed      chan error
+	stop        func() // ends run, once
+}
+
+// startWriter begins a writer, which ends with end.
+func startWriter(out io.Writer) *writer {
+	w := &writer{full: make(chan []byte), empty: make(chan []byte, 2), failed: make(chan error, 1)}
+	w.stop = sync.OnceFunc(func() { close(w.full) })
+	w.empty <- make([]byte, 0, bufferSize+bufferSize/4)
+	go w.run(out) // ends with stop
+	return w
+}
+
+// run writes until the first error, and takes what comes until the end.
+func (w *writer) run(out io.Writer) {
+	var err error
+	for b := range w.full {
+		if err == nil {
+			_, err = out.Write(b)
+		}
+		w.empty <- b
+	}
+	w.failed <- err
+}
+
+// end waits until all is written.
+func (w *writer) end() error {
+	w.stop()
+	return <-w.failed
 }
 
 // tokens cuts JSON into brackets, commas, colons, texts and other words.

@@ -41,6 +41,8 @@ type machine struct {
 	log   func(level, text string)
 	snap  *cluster.Snapshot
 	said  []string // log_user and user_msg of this call
+
+	longest time.Duration // of a call
 }
 
 // newMachine reads a script. Its functions must be there.
@@ -49,7 +51,7 @@ func newMachine(name, text string, log func(level, text string), functions ...st
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{name: name, log: log}
+	m := &machine{name: name, log: log, longest: maxCall}
 	m.state = lua.NewState(lua.Options{SkipOpenLibs: true,
 		RegistrySize: 1024, RegistryMaxSize: 1 << 20, CallStackSize: 200})
 	m.sandbox()
@@ -87,7 +89,7 @@ func compile(name, text string) (*lua.FunctionProto, error) {
 func (m *machine) run(ctx context.Context, f lua.LValue, results int, args ...lua.LValue) (lua.LValue, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := watch(cancel)
+	stop := watch(cancel, m.longest)
 	defer stop()
 	m.state.SetContext(ctx)
 	defer m.state.RemoveContext()
@@ -122,10 +124,10 @@ func (m *machine) reason(ctx context.Context, err error) error {
 }
 
 // watch ends a call that takes too long or too much.
-func watch(cancel context.CancelCauseFunc) (stop func()) {
+func watch(cancel context.CancelCauseFunc, longest time.Duration) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		end := time.NewTimer(maxCall)
+		end := time.NewTimer(longest)
 		defer end.Stop()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()

@@ -3,6 +3,7 @@ package lua
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -226,20 +227,19 @@ function slurm_job_modify() return 0 end`
 // TestErring: what errs, hangs or grows refuses the job with a sentence, and the next one is looked at as ever.
 func TestErring(t *testing.T) {
 	for body, want := range map[string]string{
-		`local x = nil; x.y = 1`:     "job_submit.lua:2: ",
-		`d.time_limit = "abc"`:       "(number expected, got string)",
-		`d.name = nil`:               "(string expected, got nil)",
-		`d.user_id = 0`:              "user_id of a job can not be set",
-		`d.dependency = "afterok:x"`: `job_desc.dependency: "afterok:x" can not be read`,
-		`while true do end`:          "longer than 1s",
-		`local t = {} for i = 1, 1e9 do t[i] = string.rep("x", 1e6) end`: "more than 256 MB",
-		`local s = string.rep("x", 1e9)`:                                 "resulting string too large",
-		`io.open("/etc/passwd")`:                                         "io.open can not be called here",
-		`os.execute("true")`:                                             "os.execute can not be called here",
-		`require("posix")`:                                               "require can not be called here",
-		`local function f() return f() + 1 end f()`:                      "stack overflow",
-		`error("plain words")`:                                           "plain words",
-		`return slurm.ESLURM_INVALID_QOS`:                                "",
+		`local x = nil; x.y = 1`:                    "job_submit.lua:2: ",
+		`d.time_limit = "abc"`:                      "(number expected, got string)",
+		`d.name = nil`:                              "(string expected, got nil)",
+		`d.user_id = 0`:                             "user_id of a job can not be set",
+		`d.dependency = "afterok:x"`:                `job_desc.dependency: "afterok:x" can not be read`,
+		`while true do end`:                         "longer than 1s",
+		`local s = string.rep("x", 1e9)`:            "resulting string too large",
+		`io.open("/etc/passwd")`:                    "io.open can not be called here",
+		`os.execute("true")`:                        "os.execute can not be called here",
+		`require("posix")`:                          "require can not be called here",
+		`local function f() return f() + 1 end f()`: "stack overflow",
+		`error("plain words")`:                      "plain words",
+		`return slurm.ESLURM_INVALID_QOS`:           "",
 	} {
 		t.Run(body, func(t *testing.T) {
 			w := newWorld(t, "function slurm_job_submit(d, parts, uid)\n if d.name == 'bad' then "+body+
@@ -262,6 +262,20 @@ func TestErring(t *testing.T) {
 		if err := Check(SubmitFile, script); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", script, err)
 		}
+	}
+}
+
+// TestMemory: a script that takes all memory is ended, however long that takes here.
+func TestMemory(t *testing.T) {
+	const script = `function slurm_job_submit() local t = {} for i = 1, 1e9 do t[i] = string.rep("x", 1e6) end end`
+	m, err := newMachine(SubmitFile, script, func(string, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.longest = time.Minute
+	_, err = m.call(t.Context(), "slurm_job_submit")
+	if !errors.Is(err, errMemory) || err.Error() != "job_submit.lua: it used more than 256 MB of memory" {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

@@ -43,7 +43,8 @@ type queueOptions struct {
 	data                       data.Ask
 	hidden, follow             bool
 	badUsers                   []string
-	jobWord, stepWord          bool // -j or -s without an argument: it may be the next word
+	jobWord, stepWord          bool   // -j or -s without an argument: it may be the next word
+	jobText, stepText          string // those arguments, as they stand
 	clusters                   string
 	fed                        front.FedAsk
 }
@@ -132,7 +133,11 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names",
 		Help: "only jobs in these partitions",
-		Set:  func(o *queueOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
+		Set: func(o *queueOptions, v string) error {
+			o.query.Partitions = front.SplitList(v)
+			o.hidden = true // one that is named may be hidden
+			return nil
+		}},
 	{Long: "partitions", Arg: opt.Required, On: opt.Squeue, Alias: "partition"},
 	{Long: "priority", Short: 'P', On: opt.Squeue, Env: "PRIORITY", Help: "a line for each partition of a pending job",
 		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
@@ -185,6 +190,7 @@ func setEvery(to *time.Duration, v string) error {
 
 func setQueueJobs(o *queueOptions, v string) error {
 	o.jobWord = v == ""
+	o.jobText = v
 	for _, w := range front.SplitOutside(v) {
 		if w == "" {
 			continue
@@ -201,6 +207,7 @@ func setQueueJobs(o *queueOptions, v string) error {
 
 func setQueueSteps(o *queueOptions, v string) error {
 	o.steps, o.stepWord = true, v == ""
+	o.stepText = v
 	for _, w := range front.SplitOutside(v) {
 		if w == "" {
 			continue

@@ -2,6 +2,7 @@ package show
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,13 +26,24 @@ func (o *queueOptions) asked(s *front.Sys, argv []string) []front.Asked {
 	given := lastWords(s, opt.Squeue, SqueueOptions, argv)
 	word := func(name, long string) front.Asked { return front.Asked{Name: name, Value: front.Null(given[long])} }
 	_, byJob := given["jobs"]
+	if o.start { // which stands for these
+		given["format"] = cmp.Or(given["format"], queueStartFormat)
+		given["sort"] = cmp.Or(given["sort"], "S")
+		given["states"] = cmp.Or(given["states"], "PD")
+	}
+	given["jobs"] = o.jobText
+	given["steps"] = o.stepText
 	return []front.Asked{
 		front.AskedBool("all        ", o.hidden), front.AskedBool("array      ", o.perTask),
+		front.AskedBool("federation ", o.fed.Federation),
 		word("format     ", "format"),
 		front.AskedCount("iterate    ", int(o.every.Seconds())), front.AskedCount("job_flag   ", front.BoolInt(byJob)),
-		word("jobs       ", "jobs"), word("licenses   ", "licenses"), word("names      ", "name"),
+		word("jobs       ", "jobs"), word("licenses   ", "licenses"),
+		front.AskedBool("local      ", o.fed.Local), word("names      ", "name"),
 		{Name: "nodes      ", Value: given["nodelist"]}, word("partitions ", "partition"),
-		front.AskedBool("priority   ", o.perPart), word("reservation", "reservation"), word("sort       ", "sort"),
+		front.AskedBool("priority   ", o.perPart), word("reservation", "reservation"),
+		front.AskedBool("sibling     ", o.fed.Sibling), // a column wider, as Slurm's
+		word("sort       ", "sort"),
 		front.AskedCount("start_flag ", front.BoolInt(o.start)), word("states     ", "states"),
 		front.AskedCount("step_flag  ", front.BoolInt(o.steps)), word("steps      ", "steps"),
 		word("users      ", "user"),

@@ -230,18 +230,21 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 
 // gres reads the parts of NAME[[:TYPE]:COUNT]. What is no count is a type, but for a number below zero.
 func gres(part []string) (g cluster.GRES, ok bool) {
+	if slices.Contains(part, "") {
+		return g, false
+	}
 	g.Name = part[0]
 	g.Count = 1
 	switch len(part) {
 	case 1:
-		return g, g.Name != ""
+		return g, true
 	case 2:
 		if n, isCount := scaled(part[1]); isCount {
 			g.Count = n
-			return g, g.Name != ""
+			return g, true
 		}
 		g.Type = part[1]
-		return g, g.Type != "" && g.Type[0] != '-'
+		return g, g.Type[0] != '-'
 	case 3:
 		g.Type = part[1]
 		g.Count, ok = scaled(part[2])

@@ -96,6 +96,8 @@ func TestParseLists(t *testing.T) {
 		{gres, "none", "null"},
 		{gres, "gpu:h100:x", "bad"},
 		{gres, "gpu:a:1:2", "bad"},
+		{gres, ":h100", "bad"}, {gres, ":h100:2", "bad"}, {gres, "gpu::1", "bad"}, {gres, "gpu:h100:", "bad"},
+		{gpus, ":2", "bad"}, {gpus, "h100:", "bad"},
 		{deps, "12", "{terms:[{type:afterany,job:12,task:-1}]}"},
 		{deps, "afterok:1_2:3_*", "{terms:[{type:afterok,job:1,task:2},{type:afterok,job:3,task:-1,array:true}]}"},
 		{

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,7 +22,7 @@ import (
 
 // Bounds of the plan.
 const (
-	planNodes   = 128  // rows of one page
+	planNodes   = 96   // rows of one page
 	planPast    = 3000 // jobs of the past that are drawn at most
 	planPastAge = 15 * time.Second
 	planNext    = 30 // starts that are listed
@@ -288,11 +289,10 @@ func (p *planner) jobs(ctx context.Context, s *pages) error {
 		}
 	}
 	s.Foretell(p.sees.Snap, waiting)
+	unplanned := func(j *cluster.Job) bool { return j.PlannedStart.IsZero() || !p.sees.Job(j) }
+	waiting = slices.DeleteFunc(waiting, unplanned)
 	slices.SortStableFunc(waiting, func(a, b *cluster.Job) int { return starts(a).Compare(starts(b)) })
 	for _, j := range waiting {
-		if j.PlannedStart.IsZero() || !p.sees.Job(j) {
-			continue
-		}
 		p.planned(j)
 	}
 	return nil
@@ -309,12 +309,21 @@ func (p *planner) job(j *cluster.Job) {
 			end = p.now
 		}
 	}
+	share := map[cluster.NodeName]*cluster.Share{}
+	for i, s := range j.Alloc.Shares {
+		if _, shown := p.rows[s.Node]; shown {
+			share[s.Node] = &j.Alloc.Shares[i]
+		}
+	}
+	boxes := p.boxes(slices.Collect(maps.Keys(share)), j.Started, end, func(name cluster.NodeName) lane {
+		n, _ := p.sees.Snap.Node(name)
+		return laneOf(n, share[name])
+	})
+	if len(boxes) == 0 {
+		return
+	}
 	if till != "without a limit" {
 		till += end.Format("Jan 2 15:04")
-	}
-	share := map[cluster.NodeName]*cluster.Share{}
-	for i := range j.Alloc.Shares {
-		share[j.Alloc.Shares[i].Node] = &j.Alloc.Shares[i]
 	}
 	hue, ok := p.hues[j.ID]
 	if !ok {
@@ -330,10 +339,7 @@ func (p *planner) job(j *cluster.Job) {
 	if j.Phase == cluster.Ended {
 		b.Class += " past"
 	}
-	p.draw(j, b, p.boxes(j.AllocNodes(), j.Started, end, func(name cluster.NodeName) lane {
-		n, _ := p.sees.Snap.Node(name)
-		return laneOf(n, share[name])
-	}))
+	p.draw(j, b, boxes)
 }
 
 // planned draws one that waits and whose start is known, and lists it.

@@ -22,7 +22,7 @@ import (
 
 // Bounds of what one page shows.
 const (
-	pageJobs  = 200
+	pageJobs  = 100 // more rows are laid out too late: see make pages
 	pageSick  = 100
 	pageTop   = 12
 	pageCells = 400 // nodes of which each GPU is drawn
