@@ -283,12 +283,12 @@ func (l *Link) abort(text string) {
 	l.send(Message{Kind: Abort, ID: 1, Node: l.tree.rank, Key: text})
 }
 
-// loseTree waits for the last words of a lost node; mu is held. The fences of all end when the tree says so: a node
-// that has done its part and has ended is called lost, too.
+// loseTree waits for the last words of a lost node, and to be rid of those for it; mu is held. The fences of all end
+// when the tree says so: a node that has done its part and has ended is called lost, too.
 func (l *Link) loseTree(node int) {
 	for _, e := range l.tree.edges() {
 		if e.node == node {
-			_ = e.conn.SetReadDeadline(time.Now().Add(lostTime))
+			_ = e.conn.SetDeadline(time.Now().Add(lostTime))
 		}
 	}
 }
