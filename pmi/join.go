@@ -2,15 +2,9 @@ package pmi
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
+	"io"
 	"os"
 	"strconv"
 	"time"
@@ -22,13 +16,27 @@ const treeNodes = 8
 // joinTime is how long servers try to reach each other. A fence waits for that, and goes by the hub if they do not.
 const joinTime = 5 * time.Second
 
+// Conn is a connection to the server of another node.
+type Conn = interface {
+	io.ReadWriteCloser
+	SetDeadline(time.Time) error
+}
+
+// Credential is by what the servers of a step know each other: that of package peer, which says what its methods do.
+type Credential interface {
+	Digest() string
+	Listen(host string) (addr string, err error)
+	Close() error
+	Await(ctx context.Context, known func(digest string) bool, give func(Conn, string))
+	Connect(ctx context.Context, addr string, known func(digest string) bool) (Conn, string, error)
+}
+
 // joining is a server that looks for its place in a tree.
 type joining struct {
-	link     *Link
-	setup    *Setup
-	say      func(format string, args ...any)
-	listener net.Listener
-	own      tls.Certificate
+	link  *Link
+	setup *Setup
+	say   func(format string, args ...any)
+	own   Credential
 }
 
 // WayEnv is a variable of the step's environment: with the value WayHub fences go by srun, whatever the size of the
@@ -40,67 +48,43 @@ const (
 
 // Join has the fences of all nodes go by a tree of their servers, if the step has many nodes and the servers can reach
 // each other. It waits for nothing. say writes a line for the step's user.
-func (l *Link) Join(s *Setup, say func(format string, args ...any)) {
+func (l *Link) Join(s *Setup, say func(format string, args ...any), newCredential func() (Credential, error)) {
 	way := os.Getenv(WayEnv)
 	if way != "" && way != WayHub && s.Node == 0 {
 		say("%s=%s is not known: leave it out, or set it to %s", WayEnv, way, WayHub)
 	}
 	if way != WayHub && len(s.Ranks) >= treeNodes && s.Addr != "" {
-		l.join(s, say)
+		l.join(s, say, newCredential)
 	}
 }
 
 // join is Join for a step of any size.
-func (l *Link) join(s *Setup, say func(format string, args ...any)) {
+func (l *Link) join(s *Setup, say func(format string, args ...any), newCredential func() (Credential, error)) {
 	j := &joining{link: l, setup: s, say: say}
 	var err error
-	if j.own, err = newCertificate(); err != nil {
+	if j.own, err = newCredential(); err != nil {
 		return // this node's parts go to the hub, which has the others do the same
 	}
-	conf := net.ListenConfig{KeepAliveConfig: keepAlive()}
-	ctx, cancel := context.WithCancel(context.Background())
-	if j.listener, err = conf.Listen(ctx, "tcp", ":0"); err != nil {
-		cancel()
+	addr, err := j.own.Listen(s.Addr)
+	if err != nil {
 		return
 	}
-	_, port, _ := net.SplitHostPort(j.listener.Addr().String())
+	ctx, cancel := context.WithCancel(context.Background())
 	l.mu.Lock()
 	l.size = len(s.Ranks)
 	l.way = undecided
 	l.leave = cancel
 	l.mu.Unlock()
-	offer := appendTexts(nil, net.JoinHostPort(s.Addr, port), digestOf(j.own.Certificate[0]))
+	offer := appendTexts(nil, addr, j.own.Digest())
 	l.Call(HubNode, callTree, offer, func(data []byte, err error) {
 		go j.connect(ctx, data, err) // ends with ctx, or after joinTime
 	})
 }
 
-// keepAlive keeps a connection that is idle from the first fence of a program to its last: firewalls forget such ones.
-// A cut that heals must not end it, since it is a lost node that ends a step.
-func keepAlive() net.KeepAliveConfig {
-	return net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: time.Minute, Count: 100}
-}
-
-// newCertificate makes what a server shows the others, who know its digest from the hub.
-func newCertificate() (tls.Certificate, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
-}
-
-func digestOf(certificate []byte) string {
-	sum := sha256.Sum256(certificate)
-	return string(sum[:])
-}
-
 // connect makes the connections to the neighbours, and agrees with all nodes that they go by the tree.
 func (j *joining) connect(ctx context.Context, data []byte, refused error) {
 	if refused != nil {
-		_ = j.listener.Close()
+		_ = j.own.Close()
 		j.link.decide(nil)
 		return
 	}
@@ -109,7 +93,7 @@ func (j *joining) connect(ctx context.Context, data []byte, refused error) {
 	if err == nil {
 		t, err = j.reach(ctx, near)
 	}
-	_ = j.listener.Close()
+	_ = j.own.Close()
 	failed := ""
 	if err != nil {
 		failed = err.Error()
@@ -211,32 +195,35 @@ func (j *joining) name(node int) string {
 
 // accept waits for the children. Who else comes is turned away.
 func (j *joining) accept(ctx context.Context, near []neighbour, to chan<- reached) {
-	for {
-		conn, err := j.listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() { // ends with ctx
-			if e, err := j.greet(ctx, tls.Server(conn, j.config(near)), near); err == nil {
-				give(ctx, to, reached{edge: e})
-			}
-		}()
-	}
+	j.own.Await(ctx, knows(near), func(conn Conn, digest string) {
+		give(ctx, to, reached{edge: j.edge(conn, near, digest)})
+	})
 }
 
 // dial connects to the parent.
 func (j *joining) dial(ctx context.Context, parent neighbour, to chan<- reached) {
-	d := net.Dialer{KeepAliveConfig: keepAlive()}
-	conn, err := d.DialContext(ctx, "tcp", parent.addr)
-	var e *edge
-	if err == nil {
-		near := []neighbour{parent}
-		e, err = j.greet(ctx, tls.Client(conn, j.config(near)), near)
-	}
+	near := []neighbour{parent}
+	conn, digest, err := j.own.Connect(ctx, parent.addr, knows(near))
 	if err != nil {
 		err = fmt.Errorf("node %s does not reach node %s: %w", j.name(j.setup.Node), j.name(parent.node), err)
+		give(ctx, to, reached{err: err})
+		return
 	}
-	give(ctx, to, reached{e, err})
+	give(ctx, to, reached{edge: j.edge(conn, near, digest)})
+}
+
+// edge is the connection to the neighbour that is known by a digest.
+func (j *joining) edge(conn Conn, near []neighbour, digest string) *edge {
+	n, _ := find(near, digest)
+	return &edge{node: n.node, name: j.name(n.node), conn: conn}
+}
+
+// knows tells neighbours from others.
+func knows(near []neighbour) func(digest string) bool {
+	return func(digest string) bool {
+		_, is := find(near, digest)
+		return is
+	}
 }
 
 // give hands a connection over, or closes it if nobody waits for it any more.
@@ -250,39 +237,12 @@ func give(ctx context.Context, to chan<- reached, r reached) {
 	}
 }
 
-// greet makes sure that the other end is one of the neighbours.
-func (j *joining) greet(ctx context.Context, conn *tls.Conn, near []neighbour) (*edge, error) {
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	n, _ := find(near, conn.ConnectionState())
-	return &edge{node: n.node, name: j.name(n.node), conn: conn}, nil
-}
-
-// find is the neighbour that shows its certificate.
-func find(near []neighbour, s tls.ConnectionState) (neighbour, error) {
+// find is the neighbour that is known by a digest.
+func find(near []neighbour, digest string) (neighbour, bool) {
 	for _, n := range near {
-		if len(s.PeerCertificates) > 0 && digestOf(s.PeerCertificates[0].Raw) == n.digest {
-			return n, nil
+		if n.digest == digest {
+			return n, true
 		}
 	}
-	return neighbour{}, errors.New("it is no server of this step")
-}
-
-// config is that of a connection to one of the neighbours.
-func (j *joining) config(near []neighbour) *tls.Config {
-	return &tls.Config{
-		MinVersion:             tls.VersionTLS13,
-		Certificates:           []tls.Certificate{j.own},
-		ClientAuth:             tls.RequireAnyClientCert,
-		SessionTicketsDisabled: true,
-		// Small records at the beginning are for who shows pages; here each is one more write and read.
-		DynamicRecordSizingDisabled: true,
-		InsecureSkipVerify:          true, // no authority has signed: VerifyConnection knows each certificate
-		VerifyConnection: func(s tls.ConnectionState) error {
-			_, err := find(near, s)
-			return err
-		},
-	}
+	return neighbour{}, false
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ const (
 type edge struct {
 	node    int
 	name    string
-	conn    net.Conn
+	conn    Conn
 	broken  error // nothing comes any more
 	suspect bool  // that has cost a fence
 }

@@ -2,7 +2,6 @@ package pmi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dev.muster/pmi/peer"
 )
+
+func newPeer() (Credential, error) { return peer.New() }
 
 // TestTreeOf: each node but the first has one parent, no more children than it may, and a run of nodes as its subtree.
 func TestTreeOf(t *testing.T) {
@@ -65,7 +68,7 @@ func grow(t *testing.T, nodes, fan int) *linked {
 	n := link(t, nodes)
 	n.hub.fan = fan
 	for i, l := range n.links {
-		l.join(setupOf(i, nodes), silent(t))
+		l.join(setupOf(i, nodes), silent(t), newPeer)
 	}
 	for _, l := range n.links {
 		waitFor(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.way == byTree })
@@ -143,7 +146,7 @@ func TestTreeFencesAtOnce(t *testing.T) {
 	n.hub.fan = 2
 	ends := make(chan string, 100)
 	for i, l := range n.links {
-		l.join(setupOf(i, nodes), silent(t))
+		l.join(setupOf(i, nodes), silent(t), newPeer)
 		for k := range 5 {
 			l.Fence(fmt.Sprint(k), all(nodes), fmt.Append(nil, k), into(ends))
 		}
@@ -303,7 +306,7 @@ func TestNoTree(t *testing.T) {
 			n.hub.fan = 1
 			c.prepare(n)
 			for _, i := range c.joins {
-				n.links[i].join(setupOf(i, nodes), say)
+				n.links[i].join(setupOf(i, nodes), say, newPeer)
 			}
 			ends := make(chan string, nodes)
 			for _, l := range n.links {
@@ -343,7 +346,7 @@ func TestJoin(t *testing.T) {
 		s := setupOf(0, c.nodes)
 		s.Addr = c.addr
 		said := ""
-		l.Join(s, func(format string, args ...any) { said = fmt.Sprintf(format, args...) })
+		l.Join(s, func(format string, args ...any) { said = fmt.Sprintf(format, args...) }, newPeer)
 		if l.way != c.want || said != c.says {
 			t.Errorf("%+v: way %d, says %q", c, l.way, said)
 		}
@@ -365,22 +368,22 @@ func TestOldHub(t *testing.T) {
 func TestTreeStrangers(t *testing.T) {
 	l := NewLink(io.Discard)
 	join := func(node int) *joining {
-		own, err := newCertificate()
+		own, err := newPeer()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &joining{link: l, setup: setupOf(node, 2), own: own}
 	}
 	parent, child, stranger := join(0), join(1), join(1)
-	var err error
-	if parent.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	addr, err := parent.own.Listen("127.0.0.1")
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer parent.listener.Close()
-	at := neighbour{0, parent.listener.Addr().String(), digestOf(parent.own.Certificate[0])}
+	defer parent.own.Close()
+	at := neighbour{0, addr, parent.own.Digest()}
 	got := make(chan *tree, 1)
 	go func() {
-		near := []neighbour{{1, "", digestOf(child.own.Certificate[0])}}
+		near := []neighbour{{1, "", child.own.Digest()}}
 		tree, err := parent.reach(t.Context(), near)
 		if err != nil {
 			t.Error(err)
@@ -395,16 +398,18 @@ func TestTreeStrangers(t *testing.T) {
 	if _, err := io.WriteString(mute, "GET / HTTP/1.1\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := tls.Dial("tcp", at.addr, stranger.config([]neighbour{at}))
+	to := make(chan reached, 2)
+	stranger.dial(t.Context(), at, to)
+	r := <-to
+	err = r.err
 	if err == nil { // the refusal comes with the first answer
-		_, err = conn.Read(make([]byte, 1))
+		_, err = r.edge.conn.Read(make([]byte, 1))
 	}
 	if err == nil {
 		t.Error("a stranger is let in")
 	}
 	other := at
-	other.digest = digestOf(stranger.own.Certificate[0])
-	to := make(chan reached, 2)
+	other.digest = stranger.own.Digest()
 	child.dial(t.Context(), other, to)
 	if r := <-to; r.err == nil || !strings.HasPrefix(r.err.Error(), "node n1 does not reach node n0: ") {
 		t.Errorf("a parent with another certificate: %v", r.err)
