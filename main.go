@@ -17,6 +17,7 @@ import (
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
 	"dev.muster/pmi"
+	"dev.muster/pmi/peer"
 	"dev.muster/pmi/pmix"
 )
 
@@ -42,7 +43,7 @@ func programs() []program {
 			func(w []string) int { return supervisor.TaskMain(os.Args[:3], w) }},
 		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
 		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
-		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmi.ServerMain() }},
+		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmiServer() }},
 		{"names", func(w []string) bool { return len(w) > 0 }, cli.Names},
 		{"connect", func(w []string) bool { return len(w) == 1 }, cli.Connect},
 		{"reach", func(w []string) bool { return len(w) == 1 }, cli.Reach},
@@ -100,4 +101,9 @@ func library() func() gpu.Source {
 		return nvml.Open
 	}
 	return nil
+}
+
+// pmiServer is the process manager of MPICH's kin on one node.
+func pmiServer() int {
+	return pmi.ServerMain(func() (pmi.Credential, error) { return peer.New() })
 }

@@ -133,7 +133,7 @@ func (g *group) world(t *testing.T, l mpiLibrary) {
 			t.Errorf("h1 has received %d bytes: the ranks did not speak by the network", got)
 		}
 	}
-	mpiBadEnds(t, g.at["s1"], l.manager, program)
+	mpiBadEnds(t, g.at["s1"], l.manager, program, "-N2", "-n4")
 	g.loses(t, program, wide)
 	g.nothingOf(t, program)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,7 +73,7 @@ say "cmd=finalize" >/dev/null`
 }
 
 // mpiBadEnds has a rank of an MPI program abort the world, end too early and be killed.
-func mpiBadEnds(t *testing.T, d *dev, manager, program string) {
+func mpiBadEnds(t *testing.T, d *dev, manager, program string, size ...string) {
 	t.Helper()
 	for _, c := range []struct {
 		what, text string
@@ -83,7 +84,7 @@ func mpiBadEnds(t *testing.T, d *dev, manager, program string) {
 		{"exit", "Exited with exit code 3", 143, []string{"-K1"}},
 		{"kill", "Killed", 143, []string{"-K1"}},
 	} {
-		args := append(append([]string{"--mpi=" + manager, "-N2", "-n4"}, c.options...), program, c.what)
+		args := slices.Concat([]string{"--mpi=" + manager}, size, c.options, []string{program, c.what})
 		begun := time.Now()
 		_, errs, code := d.run("srun", args...)
 		if code != c.code || !strings.Contains(errs, c.text) {
@@ -106,8 +107,9 @@ func mpiWorlds(t *testing.T, d *dev, manager, program string, more ...[]string) 
 		size := strings.TrimPrefix(shape[1], "-n")
 		expect(t, strings.Join(args, " "), d.must("srun", append(args, program, "all")...), "world of "+size)
 	}
-	mpiBadEnds(t, d, manager, program)
-	for range 5 { // one after another
+	mpiBadEnds(t, d, manager, program, "-N2", "-n4")
+	mpiBadEnds(t, d, manager, program, "-N8", "-n8") // by a tree
+	for range 5 {                                    // one after another
 		d.must("srun", mpi, "-N2", "-n2", program)
 	}
 	var all sync.WaitGroup

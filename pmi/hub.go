@@ -34,8 +34,11 @@ type Hub struct {
 	fences map[string]*fence
 	names  map[string]published
 	waits  []waitingLookup
-	lost   map[int]bool
-	queues []queue
+	// fan and meetings are for the tree by which fences of all nodes may go.
+	fan      int
+	meetings map[string]*meeting
+	lost     map[int]bool
+	queues   []queue
 	// written is how many writers have ended.
 	written int
 }
@@ -71,12 +74,14 @@ type queue struct {
 // when a task asks for the step's end, perhaps several times.
 func NewHub(nodes []io.Writer, aborted func(Aborted)) *Hub {
 	h := &Hub{
-		nodes:   nodes,
-		aborted: aborted,
-		fences:  map[string]*fence{},
-		names:   map[string]published{},
-		lost:    map[int]bool{},
-		queues:  make([]queue, len(nodes)),
+		nodes:    nodes,
+		aborted:  aborted,
+		fences:   map[string]*fence{},
+		names:    map[string]published{},
+		fan:      fanOut,
+		meetings: newMeetings(),
+		lost:     map[int]bool{},
+		queues:   make([]queue, len(nodes)),
 	}
 	for i := range h.queues {
 		h.queues[i].moved = sync.NewCond(&h.mu)
@@ -177,6 +182,9 @@ func (h *Hub) take(node int, m Message) error {
 
 // fence takes a node's part, and with the last one ends the fence; mu is held.
 func (h *Hub) fence(node int, m Message) error {
+	if _, knows := h.meetings[callTree].calls[node]; !knows {
+		h.object(callTree, fmt.Sprintf("node %d knows no tree", node))
+	}
 	nodes := slices.Clone(m.Nodes)
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
@@ -258,6 +266,9 @@ func (h *Hub) serve(node int, m Message) {
 	switch {
 	case err != nil || len(args) == 0:
 		reply.Key = "the call can not be read"
+	case h.meetings[m.Key] != nil:
+		h.meet(node, m, args)
+		return
 	case m.Key == callPublish:
 		reply.Key = h.publish(args)
 	case m.Key == callUnpublish:
@@ -321,6 +332,7 @@ func (h *Hub) Lose(node int) {
 		return
 	}
 	h.lost[node] = true
+	h.objectAll(fmt.Sprintf("node %d is lost", node))
 	for i := range h.nodes {
 		if i != node {
 			h.send(i, Message{Kind: Lost, Node: node})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Link is a server's end of the stream to the hub, for servers that may wait for nothing: what they
@@ -22,6 +23,20 @@ type Link struct {
 	calls  map[uint64]waitingCall
 	lastID uint64
 	lost   map[int]bool
+
+	// way is that of fences of all nodes, which are so many.
+	way  fenceWay
+	size int
+	held []Message // parts of fences, until it is decided
+	tree *tree
+	// leave ends what Join has begun, and left is that it has.
+	leave      func()
+	left       bool
+	joinTime   time.Duration
+	brokenTime time.Duration
+	// isLost tells the server of a lost node, and late are those of which it is told after a fence.
+	isLost func(node int)
+	late   []int
 }
 
 type waitingFence struct {
@@ -40,7 +55,15 @@ var ErrLost = errors.New("a node of the step is lost")
 
 // NewLink makes the link of a server that writes to the hub by up.
 func NewLink(up io.Writer) *Link {
-	l := &Link{up: up, fences: map[string]waitingFence{}, calls: map[uint64]waitingCall{}, lost: map[int]bool{}}
+	l := &Link{
+		up:         up,
+		fences:     map[string]waitingFence{},
+		calls:      map[uint64]waitingCall{},
+		lost:       map[int]bool{},
+		leave:      func() {},
+		joinTime:   joinTime,
+		brokenTime: brokenTime,
+	}
 	l.moved = sync.NewCond(&l.mu)
 	go l.write()
 	return l
@@ -78,7 +101,7 @@ func (l *Link) Fence(key string, nodes []int, data []byte, done func(data []byte
 	gone := slices.ContainsFunc(nodes, func(n int) bool { return l.lost[n] })
 	if !twice && !gone {
 		l.fences[key] = waitingFence{nodes, data, done}
-		l.send(Message{Kind: Fence, ID: keepsOwn, Key: key, Nodes: nodes, Data: data})
+		l.sendPart(Message{Kind: Fence, ID: keepsOwn, Key: key, Nodes: nodes, Data: data})
 	}
 	l.mu.Unlock()
 	switch {
@@ -144,6 +167,10 @@ func (l *Link) Abort(rank, code int, text string) {
 // Listen takes what the hub says, to its end: called gets the calls of other nodes, lost the nodes
 // that are gone.
 func (l *Link) Listen(from io.Reader, called func(Message), lost func(node int)) error {
+	defer l.end()
+	l.mu.Lock()
+	l.isLost = lost
+	l.mu.Unlock()
 	r := bufio.NewReader(from)
 	for {
 		m, err := ReadMessage(r)
@@ -161,23 +188,55 @@ func (l *Link) Listen(from io.Reader, called func(Message), lost func(node int))
 		case Call:
 			called(m)
 		case Lost:
-			l.lose(m.Node)
-			lost(m.Node)
+			if !l.lose(m.Node) {
+				lost(m.Node)
+			}
 		default:
 			return fmt.Errorf("%w: kind %d", ErrMessage, m.Kind)
 		}
 	}
 }
 
-// endFence ends a fence, unless a lost node has ended it before.
-func (l *Link) endFence(m Message) {
+// end leaves the tree.
+func (l *Link) end() {
 	l.mu.Lock()
-	f, waits := l.fences[m.Key]
-	delete(l.fences, m.Key)
+	defer l.mu.Unlock()
+	l.left = true
+	l.leave()
+}
+
+// endFence ends a fence as the hub says.
+func (l *Link) endFence(m Message) {
+	l.finish(m.Key, func(f waitingFence) ([]byte, error) { return withOwn(&m, f.own) })
+}
+
+// finish ends a fence, unless a lost node has ended it before.
+func (l *Link) finish(key string, data func(waitingFence) ([]byte, error)) {
+	l.mu.Lock()
+	f, waits := l.fences[key]
+	delete(l.fences, key)
+	var late []int
+	if !l.inWhole() {
+		late = l.late
+		l.late = nil
+	}
 	l.mu.Unlock()
 	if waits {
-		f.done(withOwn(&m, f.own))
+		f.done(data(f))
 	}
+	for _, node := range late {
+		l.isLost(node)
+	}
+}
+
+// inWhole reports whether a fence is under way in the tree; mu is held.
+func (l *Link) inWhole() bool {
+	for _, f := range l.fences {
+		if l.whole(f.nodes) {
+			return true
+		}
+	}
+	return false
 }
 
 // withOwn is the data of all nodes, of which the own may be missing in a message.
@@ -207,13 +266,20 @@ func (l *Link) endCall(m Message) {
 	c.answer(m.Data, nil)
 }
 
-// lose ends what a lost node will take no part in any more.
-func (l *Link) lose(node int) {
+// lose ends what a lost node will take no part in any more. With a fence under way in the tree the server is told
+// later: the node may have ended well after that fence, of which the tree brings the end.
+func (l *Link) lose(node int) (later bool) {
 	var ends []func([]byte, error)
 	l.mu.Lock()
 	l.lost[node] = true
+	if l.tree != nil {
+		l.loseTree(node)
+	}
+	if later = l.inWhole(); later {
+		l.late = append(l.late, node)
+	}
 	for key, f := range l.fences {
-		if slices.Contains(f.nodes, node) {
+		if slices.Contains(f.nodes, node) && !l.whole(f.nodes) {
 			ends = append(ends, f.done)
 			delete(l.fences, key)
 		}
@@ -228,4 +294,5 @@ func (l *Link) lose(node int) {
 	for _, end := range ends {
 		end(nil, ErrLost)
 	}
+	return later
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -17,11 +18,23 @@ type linked struct {
 	aborts  chan Aborted
 	lost    chan string
 	calling func(node int, l *Link, m Message)
+	up      atomic.Int64 // bytes to the hub
+}
+
+// counted counts what is written.
+type counted struct {
+	to  io.Writer
+	sum *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.sum.Add(int64(len(b)))
+	return c.to.Write(b)
 }
 
 func link(t *testing.T, nodes int) *linked {
 	t.Helper()
-	n := &linked{aborts: make(chan Aborted, 10), lost: make(chan string, 10)}
+	n := &linked{aborts: make(chan Aborted, 10), lost: make(chan string, 1000)}
 	var down []io.Writer
 	var ups []io.Reader
 	var all sync.WaitGroup
@@ -29,7 +42,7 @@ func link(t *testing.T, nodes int) *linked {
 	for i := range nodes {
 		upR, upW := io.Pipe()
 		downR, downW := io.Pipe()
-		l := NewLink(upW)
+		l := NewLink(counted{upW, &n.up})
 		n.links, down, ups, ends = append(n.links, l), append(down, downW), append(ups, upR), append(ends, upW, downW)
 		all.Go(func() {
 			called := func(m Message) { n.calling(i, l, m) }

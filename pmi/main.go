@@ -63,11 +63,11 @@ func (r Ready) Say() error {
 
 // ServerMain is a server's process: muster internal pmi. It ends with its step, which kills it, or
 // when the hub is gone.
-func ServerMain() int {
+func ServerMain(newCredential func() (Credential, error)) int {
 	signal.Ignore() // they are for the tasks
 	setup, err := ReadSetup()
 	if err == nil {
-		err = serve(setup)
+		err = serve(setup, newCredential)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: mpi/pmi2:", err)
@@ -77,8 +77,9 @@ func ServerMain() int {
 }
 
 // serve speaks with the hub and all local tasks.
-func serve(setup *Setup) error {
+func serve(setup *Setup, newCredential func() (Credential, error)) error {
 	s := NewServer(setup, os.Stdout, os.Stderr)
+	s.link.Join(setup, s.say, newCredential)
 	var tasks sync.WaitGroup
 	for i, number := range setup.Local() {
 		fd := FirstTask + i

@@ -18,11 +18,11 @@ type Kind uint8
 
 // The kinds of message.
 const (
-	// Fence is a node's part in a fence: Key names it, Nodes take part (all, if there are
+	// Fence is a node's part in a fence by the hub: Key names it, Nodes take part (all, if there are
 	// none), Data is what the others are to have. ID is keepsOwn where the node needs not be sent
 	// its own part.
 	Fence Kind = 1
-	// Fenced ends a fence: Data is that of all nodes, one behind the other, in the order of their
+	// Fenced ends a fence by the hub: Data is that of all nodes, one behind the other, in the order of their
 	// numbers. If ID is not 0 the node's own part is missing, which belongs at ID-1.
 	Fenced Kind = 2
 	// Call asks node Node something, or the hub (HubNode): Key says what, ID is the caller's.

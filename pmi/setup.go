@@ -15,6 +15,7 @@ type Setup struct {
 	Node     int      `json:"node"`            // this one's number
 	Ranks    [][]int  `json:"ranks"`           // of each node
 	Hosts    []string `json:"hosts"`           // names of the nodes
+	Addr     string   `json:"addr,omitempty"`  // where the others reach this one; empty: they do not
 	Ports    string   `json:"ports,omitempty"` // reserved for the step
 	UID      uint32   `json:"uid"`
 	GID      uint32   `json:"gid"`

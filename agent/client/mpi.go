@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 
 	"dev.muster/agent/step"
@@ -25,7 +26,7 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 }
 
 // manage gives the part of a step on its node i the process manager that it asks for, if it does.
-func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks [][]int, i int) error {
+func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks [][]int, i int, addr string) error {
 	kind := cfg.ManagerOf(&ls.spec)
 	if kind == cluster.ManagerNone || ls.spec.Interactive || ls.alone() {
 		return nil
@@ -33,6 +34,7 @@ func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks 
 	rec := &ls.record
 	setup := &pmi.Setup{Job: stepName(rec.ID), Size: rec.Tasks, Universe: rec.Tasks, Node: i, Ranks: ranks}
 	setup.UID, setup.GID = sp.UID, sp.GID
+	setup.Addr = hostOf(addr)
 	for _, sh := range rec.Shares {
 		setup.Hosts = append(setup.Hosts, string(sh.Node))
 	}
@@ -51,6 +53,15 @@ func (p *Config) manage(sp *step.Spec, cfg *cluster.Config, ls *liveStep, ranks 
 	}
 	sp.Server = &step.Server{Argv: argv, Setup: text, Tasks: kind == cluster.ManagerPMI2, Dir: setup.Dir}
 	return nil
+}
+
+// hostOf is where the servers of other nodes reach one of this client's. A client that listens nowhere has all nodes
+// itself.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return "127.0.0.1"
 }
 
 func stepName(id cluster.StepID) string { return fmt.Sprintf("%d.%d", id.Job, id.Step) }

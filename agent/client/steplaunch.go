@@ -264,7 +264,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	if s.PTY != nil && i > 0 {
 		out.PTY = nil
 	}
-	err = c.cfg.manage(&out, &cfg, ls, ranks, i)
+	err = c.cfg.manage(&out, &cfg, ls, ranks, i, inv.Addr)
 	if err == nil {
 		err = c.cfg.precede(&out, s.Cast)
 	}

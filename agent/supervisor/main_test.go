@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(TaskMain(os.Args[:3], os.Args[3:]))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "pmi" {
-		os.Exit(pmi.ServerMain())
+		os.Exit(pmi.ServerMain(nil))
 	}
 	if !open(os.TempDir()) { // other users' processes are part of these tests
 		os.Setenv("TMPDIR", "/tmp")

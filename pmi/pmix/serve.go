@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"dev.muster/pmi"
+	"dev.muster/pmi/peer"
 )
 
 // Serve serves the local tasks until the hub is gone: the descriptors are those of pmi/main.go.
@@ -30,6 +31,7 @@ func Serve(s *pmi.Setup, ready func(env [][]string) error) error {
 		return err
 	}
 	serving = &server{table: newTable(s), link: pmi.NewLink(os.Stdout), log: os.Stderr, request: request}
+	serving.link.Join(s, serving.say, func() (pmi.Credential, error) { return peer.New() })
 	serving.dead = func(p proc) {
 		if err := notifyDead(p); err != nil {
 			serving.say("%v", err)
