@@ -6,8 +6,13 @@ import (
 	"sync"
 )
 
-// bufferSize is how much is written at a time.
-const bufferSize = 32 << 10
+const (
+	// firstSize is how much is written first: who reads need not wait for more.
+	firstSize = 32 << 10
+	// bufferSize is how much is written at a time after that. Smaller ones cost more turns between who makes the
+	// answer, who writes it and who reads it.
+	bufferSize = 512 << 10
+)
 
 // buffers were written, and are used again: most answers are short.
 var buffers sync.Pool
@@ -36,15 +41,26 @@ func (p *printer) print(b []byte) {
 	default:
 		p.tokens(b, (*printer).jsonToken)
 	}
-	if len(p.buf) >= bufferSize {
+	if len(p.buf) >= p.room() {
 		p.flush()
 	}
 }
 
-// flush has a full buffer written while the next one is filled.
+// room is how much a buffer takes before it is written.
+func (p *printer) room() int {
+	if p.behind == nil {
+		return firstSize
+	}
+	return bufferSize
+}
+
+// flush writes the first part of an answer. Of what follows it has each part written while the next one is made.
 func (p *printer) flush() {
 	if p.behind == nil {
-		p.behind = startWriter(p.out)
+		_, err := p.out.Write(p.buf)
+		p.buf = p.buf[:0]
+		p.behind = startWriter(p.out, err)
+		return
 	}
 	p.behind.full <- p.buf
 	p.buf = (<-p.behind.empty)[:0]
@@ -54,6 +70,7 @@ func (p *printer) flush() {
 func (p *printer) release() {
 	if p.behind != nil {
 		p.behind.stop()
+		return // its buffers are too large to be kept for others
 	}
 	buffers.Put(&p.buf)
 }
@@ -78,18 +95,17 @@ type writer struct {
 	stop        func() // ends run, once
 }
 
-// startWriter begins a writer, which ends with end.
-func startWriter(out io.Writer) *writer {
+// startWriter begins a writer behind a first part, which may have failed. It ends with stop.
+func startWriter(out io.Writer, failed error) *writer {
 	w := &writer{full: make(chan []byte), empty: make(chan []byte, 2), failed: make(chan error, 1)}
 	w.stop = sync.OnceFunc(func() { close(w.full) })
 	w.empty <- make([]byte, 0, bufferSize+bufferSize/4)
-	go w.run(out) // ends with stop
+	go w.run(out, failed) // ends with stop
 	return w
 }
 
 // run writes until the first error, and takes what comes until the end.
-func (w *writer) run(out io.Writer) {
-	var err error
+func (w *writer) run(out io.Writer, err error) {
 	for b := range w.full {
 		if err == nil {
 			_, err = out.Write(b)

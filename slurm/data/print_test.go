@@ -26,9 +26,9 @@ func TestPrinter(t *testing.T) {
 		taken int // bytes until the reader goes; 0: it stays
 	}{
 		{"short", 3, 0},
-		{"many buffers", 50_000, 0},
+		{"many buffers", 300_000, 0},
 		{"short, broken", 3, 1},
-		{"broken in the middle", 50_000, 3 * bufferSize},
+		{"broken in the middle", 50_000, 3 * firstSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // which waits for the writer to end
@@ -58,7 +58,7 @@ func TestPrinter(t *testing.T) {
 func TestPrinterGivenUp(t *testing.T) {
 	synctest.Test(t, func(*testing.T) { // which fails if the writer does not end
 		p := &printer{out: &bytes.Buffer{}, compact: true}
-		p.print(make([]byte, 3*bufferSize))
+		p.print(make([]byte, 3*firstSize))
 		p.release()
 	})
 }
