@@ -130,10 +130,11 @@ func TestChaos(t *testing.T) {
 		return c.leader("s1") != "" && c.leader("s1") == c.leader("s2") && c.leader("s2") == c.leader("s3")
 	})
 	leader := c.leader("s1") // it knows all that was acknowledged
-	for line := range strings.Lines(c.must(leader, "squeue", "-h", "-t", "PD", "-o", "%i %r")) {
-		if id, why, _ := strings.Cut(strings.TrimSpace(line), " "); why == "JobHeldUser" { // nobody was told of it
-			if c.jobs[id] != nil {
-				t.Errorf("job %s was canceled and is on hold", id)
+	for line := range strings.Lines(c.must(leader, "squeue", "-h", "-t", "PD", "-o", "%i %r %j %V")) {
+		f := strings.Fields(line)
+		if id := f[0]; f[1] == "JobHeldUser" { // nobody was told of it
+			if j := c.jobs[id]; j != nil {
+				c.tell(id, j, "was canceled and is on hold, as "+f[2]+" of "+f[3], "")
 			}
 			c.must(leader, "scancel", id)
 		}

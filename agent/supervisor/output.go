@@ -53,7 +53,8 @@ type output struct {
 	flyingN int
 	pty     *os.File
 
-	wg sync.WaitGroup // pumps and feeds
+	wg    sync.WaitGroup // pumps and feeds
+	files sync.WaitGroup // pumps whose lines go into files
 }
 
 // source is one descriptor that is read into frames.
@@ -129,6 +130,9 @@ func (o *output) addSource(s *source) {
 		o.sources = map[*source]bool{}
 	}
 	o.sources[s] = true
+	if s.labelled != nil {
+		o.files.Add(1)
+	}
 	o.wg.Go(func() { o.pump(s) })
 }
 
@@ -177,6 +181,7 @@ func (o *output) end(s *source) {
 	}
 	if s.labelled != nil { // its file may be slow: without the lock
 		s.labelled.end()
+		o.files.Done()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -190,6 +195,23 @@ func (o *output) end(s *source) {
 	}
 	s.f.Close()
 	o.finish()
+}
+
+// fileTime is how long the end of a step waits for what its tasks have written last to be in their files.
+const fileTime = 5 * time.Second
+
+// awaitFiles waits until all that the tasks have written is in the files that the supervisor writes for them. Nobody
+// else tells that: a step without an srun is over for its users once its state says so.
+func (o *output) awaitFiles() {
+	done := make(chan struct{})
+	go func() { // ends with the last descriptor, which close closes
+		o.files.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(fileTime):
+	}
 }
 
 // readSome reads what is there, holding a buffer only once something is. No data and no

@@ -154,6 +154,7 @@ func (s *supervisor) clean(r *run) {
 	}
 	r.removeDir()
 	r.uncontain()
+	r.out.awaitFiles()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.state, r.cleaning, r.grp, r.frozen = step.Ended, false, nil, false
