@@ -125,6 +125,37 @@ func (s *Server) underReign(ctx context.Context) (context.Context, context.Cance
 	return out, func() { stop(); cancel() }, nil
 }
 
+// confirmState returns once this server has all that was acknowledged before. Without that a refusal does not count: a
+// server that has just been elected may not have applied the newest commands yet, and one that has been replaced
+// without knowing it never hears of them.
+func confirmState(ctx context.Context, s *Server) error {
+	s.termMu.Lock()
+	begins := s.term == nil
+	s.termMu.Unlock()
+	if begins {
+		if err := s.log.Barrier(leaseTime); err != nil {
+			return NoLeader()
+		}
+		return nil
+	}
+	return awaitLead(ctx, s.log.Verify())
+}
+
+// awaitLead waits a while for a majority's answer whether this server leads.
+func awaitLead(ctx context.Context, answer <-chan error) error {
+	patience, cancel := context.WithTimeout(ctx, leaseTime)
+	defer cancel()
+	select {
+	case err := <-answer:
+		if err != nil {
+			return NoLeader()
+		}
+		return nil
+	case <-patience.Done():
+		return NoLeader()
+	}
+}
+
 // Uncertain is the error of a write of which nobody here knows whether it is or will be done.
 func Uncertain(why string) error {
 	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "%s: look whether it was done", why)

@@ -88,3 +88,26 @@ func quietLeader(t *testing.T, name cluster.NodeName) *Server {
 	s.heartbeats.Open([]cluster.NodeName{name}, time.Minute, time.Now())
 	return s
 }
+
+// TestRefusalCounts: what a leader refuses counts only once a majority has said that it leads.
+func TestRefusalCounts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(chan<- error)
+		counts bool
+	}{
+		{"it leads", func(answer chan<- error) { answer <- nil }, true},
+		{"it has been replaced", func(answer chan<- error) { answer <- errors.New("not any more") }, false},
+		{"it is cut off", func(chan<- error) {}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := make(chan error, 1)
+				c.answer(answer)
+				if err := awaitLead(t.Context(), answer); (err == nil) != c.counts {
+					t.Errorf("it says %v", err)
+				}
+			})
+		})
+	}
+}

@@ -248,16 +248,29 @@ func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster
 	if err != nil {
 		return nil, 0, err
 	}
+	_, refused := tryCommand(s, by, cmd)
+	if refused == nil {
+		return s.propose(ctx, by, cmd)
+	}
+	if err := confirmState(ctx, s); err != nil {
+		return nil, 0, err
+	}
+	if index, err := tryCommand(s, by, cmd); err != nil {
+		return nil, index, err
+	}
+	return s.propose(ctx, by, cmd)
+}
+
+// tryCommand applies a command to a copy of the state, as of an index, and says why it is refused.
+func tryCommand(s *Server, by cluster.Identity, cmd cluster.Command) (uint64, error) {
 	s.mu.Lock()
 	trial := s.state.Trial()
 	s.mu.Unlock()
-	if a := trial.Apply(cluster.Entry{Index: trial.Index, At: time.Now(), By: by, Cmd: cmd}); a.Err != nil {
-		return nil, trial.Index, a.Err
+	index := trial.Index
+	if a := trial.Apply(cluster.Entry{Index: index, At: time.Now(), By: by, Cmd: cmd}); a.Err != nil {
+		return index, a.Err
 	}
-	if err := cluster.Check(s.Snapshot(), cmd); err != nil { // last: who may not do it at all learns that
-		return nil, trial.Index, err
-	}
-	return s.propose(ctx, by, cmd)
+	return index, cluster.Check(s.Snapshot(), cmd) // last: who may not do it at all learns that
 }
 
 type applied struct {
