@@ -129,6 +129,11 @@ func (o *output) addSource(s *source) {
 	if o.sources == nil {
 		o.sources = map[*source]bool{}
 	}
+	o.startPump(s)
+}
+
+// startPump reads a descriptor in the background.
+func (o *output) startPump(s *source) {
 	o.sources[s] = true
 	if s.labelled != nil {
 		o.files.Add(1)

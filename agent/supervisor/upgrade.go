@@ -315,11 +315,10 @@ func (o *output) resume(sv *savedRun) {
 			unix.CloseOnExec(ss.To)
 			s.labelled = &labelledFile{f: os.NewFile(uintptr(ss.To), "output"), label: ss.Label, begun: ss.Begun}
 		}
-		o.sources[s] = true
 		if s.tty {
 			ttys[s.rank], o.pty = s.f, s.f
 		}
-		o.wg.Go(func() { o.pump(s) })
+		o.startPump(s)
 	}
 	for _, ss := range sv.Sinks {
 		k := &sink{rank: ss.Rank, tty: ss.TTY, gone: ss.Gone, f: ttys[ss.Rank]}
