@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,13 +139,15 @@ func (g *group) world(t *testing.T, l mpiLibrary) {
 	g.nothingOf(t, program)
 }
 
-// loses cuts a machine off in the middle of a step, and has it back.
-func (g *group) loses(t *testing.T, program string, wide []string) {
+// begins starts srun at the first server, and returns once so many tasks have said that they have begun.
+func (g *group) begins(t *testing.T, tasks int, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	d, lost := g.at["s1"], g.host("h4")
-	cmd := exec.Command(filepath.Join(bin, "srun"), append(wide, "stay")...)
-	var errs bytes.Buffer
-	cmd.Env, cmd.Dir, cmd.Stderr = d.env, d.work, &errs
+	d := g.at["s1"]
+	cmd := exec.Command(filepath.Join(bin, "srun"), args...)
+	errs := &bytes.Buffer{}
+	cmd.Env = d.env
+	cmd.Dir = d.work
+	cmd.Stderr = errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -153,9 +156,17 @@ func (g *group) loses(t *testing.T, program string, wide []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended if all went well
-	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
-		t.Fatalf("it has not begun: %v\n%s", err, &errs)
+	if _, err := io.ReadFull(out, make([]byte, tasks*len("begun\n"))); err != nil {
+		t.Fatalf("it has not begun: %v\n%s", err, errs)
 	}
+	return cmd, errs
+}
+
+// loses cuts a machine off in the middle of a step, and has it back.
+func (g *group) loses(t *testing.T, program string, wide []string) {
+	t.Helper()
+	lost := g.host("h4")
+	cmd, _ := g.begins(t, 1, append(wide, "stay")...)
 	g.hosts.cut(lost)
 	for _, name := range []string{"h1", "h2", "h3"} {
 		g.wait("the ranks on "+name+" to be gone", func() bool { return g.hosts.runs(g.host(name), program) == nil })

@@ -3,9 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -84,22 +82,7 @@ func TestMPITreeServer(t *testing.T) {
 echo begun
 [ $PMI_RANK -gt 0 ] || read -r nothing <&3 || exit 9
 say cmd=barrier_in || exit 9`
-			cmd := exec.Command(filepath.Join(bin, "srun"), "--mpi=pmi2", "-K1", fmt.Sprint("-N", nodes), "sh", "-c", talk)
-			d := g.at["s1"]
-			cmd.Env, cmd.Dir = d.env, d.work
-			var errs bytes.Buffer
-			cmd.Stderr = &errs
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended if all went well
-			if _, err := io.ReadFull(out, make([]byte, nodes*len("begun\n"))); err != nil {
-				t.Fatalf("it has not begun: %v\n%s", err, &errs)
-			}
+			cmd, errs := g.begins(t, nodes, "--mpi=pmi2", "-K1", fmt.Sprint("-N", nodes), "sh", "-c", talk)
 			servers := g.pmiServers()
 			if len(servers) != nodes {
 				t.Fatalf("%d servers on %d nodes", len(servers), nodes)
@@ -109,10 +92,10 @@ say cmd=barrier_in || exit 9`
 			}
 			_ = cmd.Wait()
 			if code := cmd.ProcessState.ExitCode(); code != 143 || !strings.Contains(errs.String(), "Exited with exit code 9") {
-				t.Errorf("exit code %d\n%s", code, &errs)
+				t.Errorf("exit code %d\n%s", code, errs)
 			}
 			if strings.Contains(errs.String(), "has broken") {
-				t.Errorf("it says more than it should:\n%s", &errs)
+				t.Errorf("it says more than it should:\n%s", errs)
 			}
 			g.wait("the servers to be gone", func() bool { return len(g.pmiServers()) == 0 })
 		})
