@@ -73,16 +73,13 @@ type Config struct {
 	// Fatal is told why this process can not go on, in the midst of its work, and ends it; nil: it panics.
 	Fatal func(error)
 	// Founded is called once if this process has made a new cluster, with its address.
-	Founded func(addr string)
-	Dialect api.Dialect
-	// RESTSocket is a socket for the REST interface beside the page's port; "": none.
-	RESTSocket string
-	Hooks      Hooks
-	PIDEnv     string
-	MountEnv   string         // see client.Config
-	Program    client.Program // this program, as tasks meet it
-	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
-	Web string
+	Founded  func(addr string)
+	Dialect  api.Dialect
+	Hooks    Hooks
+	PIDEnv   string
+	MountEnv string         // see client.Config
+	Program  client.Program // this program, as tasks meet it
+	Web      WebConfig
 	// Supervisor is the command that becomes the supervisor.
 	Supervisor []string
 	GPU        GPUConfig
@@ -207,7 +204,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
 	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
-		Hooks: cfg.Hooks, Dialect: cfg.Dialect,
+		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }

@@ -3,24 +3,20 @@
 package page
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"dev.muster/agent/eventlog"
 	"dev.muster/agent/lookup"
-	"dev.muster/agent/samples"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched/explain"
 	"dev.muster/ui"
 	"dev.muster/ui/forms"
-	"dev.muster/ui/session"
 )
 
 // The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
@@ -52,47 +48,6 @@ var guard = [...][2]string{
 // view makes what a page shows; its title is the page's.
 type view func(sees visibility.Scope, r *http.Request) (name, title string, data any, err error)
 
-// Server is what pages ask of the server that shows them.
-type Server interface {
-	Snapshot() *cluster.Snapshot
-	// Servers are the members of the group.
-	Servers() []api.Server
-	// Foretell fills in the expected starts that the scheduler has not planned.
-	Foretell(*cluster.Snapshot, []*cluster.Job)
-	// Follow sends what happens, as far as a caller may see it, until ctx ends or send fails.
-	Follow(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error
-	// TokenCaller says as whom a token lets somebody act.
-	TokenCaller(token string) (api.Caller, error)
-	// Link is whom a link lets in, which any server has made; open uses it up.
-	Link(ctx context.Context, link string, open bool) (session.Session, bool)
-	// LogOut ends a session on all servers.
-	LogOut(context.Context, *session.Session)
-}
-
-// History is where pages read the past.
-type History interface {
-	lookup.History
-	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
-}
-
-// Config says of what pages are.
-type Config struct {
-	Server
-	Name, Version string
-	Log           *slog.Logger
-	Sessions      *session.Store
-	Events        *eventlog.Log
-	Samples       *samples.Store
-	History       History     // nil: none is kept
-	Dialect       api.Dialect // words why a job has ended; nil: it is not said
-	// Call does what visitors who have logged in ask for.
-	Call api.InNameOf
-	// Front and Socket are of the commands that forms run; "" where there are none.
-	Front, Socket string
-	// More registers what is served beside the views, and kept from the same visitors.
-	More func(*http.ServeMux)
-}
-
 // How old an expected start may be: it costs as much as a pass of the scheduler.
 const (
 	startsAge   = 10 * time.Second
@@ -101,7 +56,7 @@ const (
 
 // pages are the views of one server.
 type pages struct {
-	Config
+	webpage.Config
 	watching atomic.Int64 // pages that follow the cluster
 	logins   *logins
 	submits  *submits
@@ -115,11 +70,11 @@ type pages struct {
 }
 
 // New answers browsers.
-func New(cfg Config) http.Handler {
+func New(cfg webpage.Config) http.Handler {
 	return newPages(cfg).handler()
 }
 
-func newPages(cfg Config) *pages {
+func newPages(cfg webpage.Config) *pages {
 	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
 		starts: newLater[explain.Explanation](startsAge, startsStale)}
 }
