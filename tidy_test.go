@@ -157,7 +157,7 @@ var mayImport = map[string][]string{
 		"slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/rest", "slurm/sacctmgr",
 		"slurm/launch", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
 	"cli/manual": {"packaging", "slurm", "slurm/conf", "slurm/opt"},
-	"cli/look": {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/show", "wire"},
+	"cli/look":   {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/show", "wire"},
 	"cli": {"agent/burst", "agent/container/enroot", "cli/look", "durable", "agent", "agent/client",
 		"agent/machine", "agent/step",
 		"agent/trust", "agent/webpage", "api",
@@ -315,7 +315,7 @@ var renames = map[string]string{
 	"agent/outbox/journal.go":     "a log that only grows, and is not synced: a machine that crashed has lost its jobs",
 	"agent/outbox/outbox.go":      "as the journal",
 	"agent/supervisor/journal.go": "as the journal",
-	"acct/db.go":                  "a damaged file is put aside",
+	"acct/open.go":                  "a damaged file is put aside",
 	"acct/whole.go":               "SQLite's files, which it syncs itself",
 
 	"agent/container/layers/layers.go": "what a crash damages is found out by its digest, and fetched again",
