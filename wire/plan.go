@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,16 +224,24 @@ func newStructure(t reflect.Type) *structure {
 			s.refuse = "two fields of " + t.String() + " are named " + f.name
 		}
 	}
-	if len(at) == len(all) {
-		s.fields = all
-		return s
-	}
 	for i, f := range all {
 		if at[f.name] == i {
 			s.fields = append(s.fields, f)
 		}
 	}
+	if t.Implements(reflect.TypeFor[Ordered]()) {
+		s.order(reflect.Zero(t).Interface().(Ordered).FieldOrder())
+	}
 	return s
+}
+
+// order puts the fields of these names first.
+func (s *structure) order(names []string) {
+	place := make(map[string]int, len(names))
+	for i, name := range names {
+		place[name] = i - len(names) // below that of fields without a place
+	}
+	slices.SortStableFunc(s.fields, func(a, b *field) int { return place[a.name] - place[b.name] })
 }
 
 func (s *structure) collect(list []*field, t reflect.Type, outermost bool) []*field {
