@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // AssocID numbers associations; root's is 1, none is 0.
@@ -197,44 +195,11 @@ const (
 	NormalQOS = "normal"
 )
 
-// books are the accounts and what belongs to them. byOwner and scale are derived.
-type books struct {
-	accounts *btree.Map[string, *Account]
-	users    *btree.Map[string, *User]
-	assocs   *btree.Map[AssocID, *Association]
-	qos      *btree.Map[string, *QOS]
-	crontabs *btree.Map[uint32, *Crontab] // of users, by number
-	clusters *btree.Map[string, *PeerCluster]
-
-	tokensOfUsers *UserTokens // nil: no key was made yet
-	triggers      *Triggers   // nil: there was never one
-	federation    *Federation // nil: this cluster was never in one
-
-	byOwner *btree.Map[owner, *AssocID]
-}
-
 // owner is whose an association is.
 type owner string
 
 func ownerOf(account, user, partition string) owner {
 	return owner(account + "\x00" + user + "\x00" + partition)
-}
-
-func newBooks() books {
-	return books{
-		accounts: btree.NewMap[string, *Account](32),
-		users:    btree.NewMap[string, *User](32),
-		assocs:   btree.NewMap[AssocID, *Association](32),
-		qos:      btree.NewMap[string, *QOS](32),
-		byOwner:  btree.NewMap[owner, *AssocID](32),
-		crontabs: btree.NewMap[uint32, *Crontab](32),
-		clusters: btree.NewMap[string, *PeerCluster](32),
-	}
-}
-
-func (b *books) copyBooks() books {
-	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
-		b.tokensOfUsers, b.triggers, b.federation, b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.

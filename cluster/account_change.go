@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"slices"
-
-	"github.com/tidwall/btree"
 )
 
 // Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
@@ -128,9 +126,9 @@ func (t *tx) openBooks() {
 		return
 	}
 	account, user, qos, assocs := FirstBooks()
-	putIn(t, t.accounts, account.Name, account)
-	putIn(t, t.users, user.Name, user)
-	putIn(t, t.qos, qos.Name, qos)
+	putValue(t, t.accounts, account.Name, account)
+	putValue(t, t.users, user.Name, user)
+	putValue(t, t.qos, qos.Name, qos)
 	for _, a := range assocs {
 		t.nextAssoc()
 		t.putAssoc(a)
@@ -164,38 +162,21 @@ func FirstBooks() (*Account, *User, *QOS, []*Association) {
 		}
 }
 
-// putIn changes one record of a table, and remembers how to undo it. A nil value deletes.
-func putIn[K btreeKey, V any](t *tx, m *btree.Map[K, *V], k K, v *V) {
-	old, had := m.Get(k)
-	set := func(v *V, there bool) {
-		if there {
-			m.Set(k, v)
-		} else {
-			m.Delete(k)
-		}
-	}
-	set(v, v != nil)
-	t.onUndo(func() { set(old, had) })
-}
-
-type btreeKey interface{ ~string | ~uint32 }
-
 func (t *tx) nextAssoc() AssocID {
-	old := t.NextAssoc
-	t.onUndo(func() { t.NextAssoc = old })
+	keepOld(t, &t.NextAssoc)
 	t.NextAssoc++
 	return t.NextAssoc
 }
 
 func (t *tx) putAssoc(a *Association) {
 	id := a.ID
-	putIn(t, t.assocs, id, a)
-	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), &id)
+	putValue(t, t.assocs, id, a)
+	putValue(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), &id)
 }
 
 func (t *tx) deleteAssoc(a *Association) {
-	putIn(t, t.assocs, a.ID, nil)
-	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), nil)
+	dropValue(t, t.assocs, a.ID)
+	dropValue(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition))
 }
 
 func (c *Change) apply(t *tx) error {
@@ -223,7 +204,7 @@ func named(what, name string) error {
 func (c *Change) account(t *tx) error {
 	name := c.Account.Name
 	if err := named("an account", name); err != nil || !c.Delete {
-		putIn(t, t.accounts, name, c.Account)
+		putValue(t, t.accounts, name, c.Account)
 		return err
 	}
 	if name == RootName {
@@ -235,7 +216,7 @@ func (c *Change) account(t *tx) error {
 	if old, had := t.accounts.Get(name); had {
 		t.gone = append(t.gone, Change{Account: old})
 	}
-	putIn(t, t.accounts, name, nil)
+	dropValue(t, t.accounts, name)
 	return nil
 }
 
@@ -247,7 +228,7 @@ func (c *Change) user(t *tx) error {
 	if !c.Delete {
 		u := *c.User
 		err := t.numberWCKeys(&u)
-		putIn(t, t.users, name, &u)
+		putValue(t, t.users, name, &u)
 		return err
 	}
 	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {
@@ -256,7 +237,7 @@ func (c *Change) user(t *tx) error {
 	if old, had := t.users.Get(name); had {
 		t.gone = append(t.gone, Change{User: old})
 	}
-	putIn(t, t.users, name, nil)
+	dropValue(t, t.users, name)
 	return nil
 }
 
@@ -270,7 +251,7 @@ func (c *Change) changeQOS(t *tx) error {
 		if had {
 			t.gone = append(t.gone, Change{QOS: old})
 		}
-		putIn(t, t.qos, q.Name, nil)
+		dropValue(t, t.qos, q.Name)
 		return nil
 	}
 	if q.budget() && !slices.Contains(Periods(), q.UsageReset) {
@@ -296,7 +277,7 @@ func (c *Change) changeQOS(t *tx) error {
 	if c.Reset {
 		q.Spent = Spent{}
 	}
-	putIn(t, t.qos, q.Name, &q)
+	putValue(t, t.qos, q.Name, &q)
 	return nil
 }
 
@@ -343,7 +324,7 @@ func (t *tx) forgive(id AssocID) {
 			if above.ID == id {
 				n := *below
 				n.Spent = Spent{}
-				putIn(t, t.assocs, n.ID, &n)
+				putValue(t, t.assocs, n.ID, &n)
 				break
 			}
 		}

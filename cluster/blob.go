@@ -5,10 +5,19 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"dev.muster/wire"
 )
+
+// Blob is a stored script or environment with the number of jobs that name it.
+type Blob struct {
+	Hash  BlobHash  `json:"hash"`
+	Text  BlobText  `json:"text"`
+	Refs  int       `json:"refs"`
+	Added time.Time `json:"added"`
+}
 
 const b64Prefix = "b64:"
 

@@ -84,9 +84,8 @@ func (c *Configure) apply(t *tx) (any, error) {
 	t.requeueAll(old.Partitions)
 	t.reprioritize(old)
 	if t.NextID < cfg.FirstJobID {
-		old := t.NextID
+		keepOld(t, &t.NextID)
 		t.NextID = cfg.FirstJobID
-		t.onUndo(func() { t.NextID = old })
 	}
 	for _, d := range cfg.Declared {
 		old, ok := t.nodes.Get(d.Name)

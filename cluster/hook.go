@@ -141,15 +141,11 @@ func (s *JobSpec) tells() bool {
 
 // send makes a hook.
 func (t *tx) send(e Hook) {
-	last := t.LastHook
+	keepOld(t, &t.LastHook)
 	t.LastHook++
 	e.ID = t.LastHook
 	e.At = t.at
-	t.hooks.Set(e.ID, &e)
-	t.onUndo(func() {
-		t.hooks.Delete(e.ID)
-		t.LastHook = last
-	})
+	putValue(t, t.hooks, e.ID, &e)
 }
 
 // announce makes the hooks that follow from a job's change.
@@ -389,8 +385,7 @@ func (c *HooksDone) apply(t *tx) (any, error) {
 		if !ok {
 			continue
 		}
-		t.hooks.Delete(e.ID)
-		t.onUndo(func() { t.hooks.Set(e.ID, e) })
+		dropValue(t, t.hooks, e.ID)
 		switch {
 		case e.Kind == HookProlog:
 			t.prepared(e, end.Failed)

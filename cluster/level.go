@@ -58,9 +58,9 @@ type RaiseLevel struct {
 func (*RaiseLevel) kind() string { return "raise_level" }
 
 func (c *RaiseLevel) apply(t *tx) (any, error) {
-	if old := t.level; c.Level > old {
+	if c.Level > t.level {
+		keepOld(t, &t.level)
 		t.level = c.Level
-		t.onUndo(func() { t.level = old })
 	}
 	return nil, nil
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/tidwall/btree"
 )
 
 // tx is one command at work on the state. Every change goes through its put methods, which
@@ -109,6 +111,50 @@ func (t *tx) rollback() {
 func (t *tx) since(before time.Time) time.Time { return later(t.at, before) }
 
 func (t *tx) onUndo(f func()) { t.undo = append(t.undo, f) }
+
+// keepOld remembers a single value of the state, which is about to change.
+func keepOld[T any](t *tx, at *T) {
+	old := *at
+	t.onUndo(func() { *at = old })
+}
+
+// putValue puts a value into a table, and remembers what was there.
+func putValue[K cmp.Ordered, V any](t *tx, in *btree.Map[K, V], k K, v V) {
+	old, had := in.Set(k, v)
+	t.onUndo(func() {
+		if had {
+			in.Set(k, old)
+		} else {
+			in.Delete(k)
+		}
+	})
+}
+
+// dropValue takes a value out of a table, and remembers it.
+func dropValue[K cmp.Ordered, V any](t *tx, in *btree.Map[K, V], k K) {
+	if old, had := in.Delete(k); had {
+		t.onUndo(func() { in.Set(k, old) })
+	}
+}
+
+// putItem is putValue for a table of items that are their own keys.
+func putItem[T any](t *tx, in *btree.BTreeG[T], x T) {
+	old, had := in.Set(x)
+	t.onUndo(func() {
+		if had {
+			in.Set(old)
+		} else {
+			in.Delete(x)
+		}
+	})
+}
+
+// dropItem is dropValue for a table of items that are their own keys.
+func dropItem[T any](t *tx, in *btree.BTreeG[T], x T) {
+	if old, had := in.Delete(x); had {
+		t.onUndo(func() { in.Set(old) })
+	}
+}
 
 // tell records that history should know the job as it is now.
 func (t *tx) tell(j *Job) { t.events = append(t.events, Event{Job: j}) }
@@ -344,13 +390,8 @@ func (t *tables) setNode(old, n *Node) {
 
 func (t *tx) deleteNode(n *Node) {
 	t.setNode(n, nil)
-	load, had := t.loads.Delete(n.Name)
-	t.onUndo(func() {
-		t.setNode(nil, n)
-		if had {
-			t.loads.Set(n.Name, load)
-		}
-	})
+	dropValue(t, t.loads, n.Name)
+	t.onUndo(func() { t.setNode(nil, n) })
 	t.regather(n, nil)
 }
 
@@ -368,23 +409,6 @@ func (t *tx) putLoad(l *Load) {
 			t.loads.Delete(l.Node)
 		}
 	})
-}
-
-func (t *tx) putStep(s *Step) {
-	old, had := t.steps.Set(s)
-	t.onUndo(func() {
-		if had {
-			t.steps.Set(old)
-		} else {
-			t.steps.Delete(s)
-		}
-	})
-}
-
-func (t *tx) deleteStep(s *Step) {
-	if old, had := t.steps.Delete(s); had {
-		t.onUndo(func() { t.steps.Set(old) })
-	}
 }
 
 func (t *tx) putConfig(c *Config) {

@@ -224,9 +224,13 @@ func newStructure(t reflect.Type) *structure {
 			s.refuse = "two fields of " + t.String() + " are named " + f.name
 		}
 	}
-	for i, f := range all {
-		if at[f.name] == i {
-			s.fields = append(s.fields, f)
+	s.fields = all
+	if len(at) < len(all) {
+		s.fields = nil
+		for i, f := range all {
+			if at[f.name] == i {
+				s.fields = append(s.fields, f)
+			}
 		}
 	}
 	if t.Implements(reflect.TypeFor[Ordered]()) {
