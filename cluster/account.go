@@ -280,3 +280,45 @@ func (b *books) DefaultQOS(id AssocID) string {
 	}
 	return NormalQOS
 }
+
+func named(what, name string) error {
+	if name == "" || len(name) > MaxNameBytes {
+		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name,
+			what, MaxNameBytes)
+	}
+	return nil
+}
+
+// Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
+// of the pointers is set.
+type Change struct {
+	Account *Account     `json:"account,omitempty"`
+	User    *User        `json:"user,omitempty"`
+	Assoc   *Association `json:"assoc,omitempty"`
+	QOS     *QOS         `json:"qos,omitempty"`
+	Delete  bool         `json:"delete,omitempty"`
+	// Under names the account that an account's association hangs below, in place of Assoc.Parent: it may be one
+	// that the same command makes.
+	Under string `json:"under,omitempty"`
+	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
+	Reset bool `json:"reset,omitempty"`
+}
+
+// Period is how often usage is set to zero.
+type Period string
+
+// The periods. ResetNow is once, when the configuration is read.
+const (
+	ResetNever     Period = ""
+	ResetNow       Period = "NOW"
+	ResetDaily     Period = "DAILY"
+	ResetWeekly    Period = "WEEKLY"
+	ResetMonthly   Period = "MONTHLY"
+	ResetQuarterly Period = "QUARTERLY"
+	ResetYearly    Period = "YEARLY"
+)
+
+// Periods are those that come again and again.
+func Periods() []Period {
+	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
+}

@@ -4,21 +4,6 @@ import (
 	"slices"
 )
 
-// Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
-// of the pointers is set.
-type Change struct {
-	Account *Account     `json:"account,omitempty"`
-	User    *User        `json:"user,omitempty"`
-	Assoc   *Association `json:"assoc,omitempty"`
-	QOS     *QOS         `json:"qos,omitempty"`
-	Delete  bool         `json:"delete,omitempty"`
-	// Under names the account that an account's association hangs below, in place of Assoc.Parent: it may be one
-	// that the same command makes.
-	Under string `json:"under,omitempty"`
-	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
-	Reset bool `json:"reset,omitempty"`
-}
-
 // ChangeAccounts changes accounts, users, associations and QOS, all or nothing.
 type ChangeAccounts struct {
 	Changes []Change `json:"changes"`
@@ -120,6 +105,11 @@ func (t *tables) isAdmin(name string) bool {
 	return ok && name != "" && u.AdminLevel == "Administrator"
 }
 
+// keepsBooks reports whether the identity may change the books and history, all but the levels of users.
+func (t *tables) keepsBooks(id Identity) bool {
+	return id.Operator() || id.Deputy || t.isAdmin(id.User)
+}
+
 // openBooks makes what is always there: account and user root and the QOS normal.
 func (t *tx) openBooks() {
 	if t.Accounting() {
@@ -191,14 +181,6 @@ func (c *Change) apply(t *tx) error {
 		return c.changeQOS(t)
 	}
 	return Errorf(Invalid, ErrNoChange, "a change names no account, user, association or QOS")
-}
-
-func named(what, name string) error {
-	if name == "" || len(name) > MaxNameBytes {
-		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name,
-			what, MaxNameBytes)
-	}
-	return nil
 }
 
 func (c *Change) account(t *tx) error {

@@ -108,3 +108,13 @@ func (c *Configure) apply(t *tx) (any, error) {
 	happened(t, TriggerReconfig)
 	return nil, nil
 }
+
+func (t *tx) putConfig(c *Config) {
+	old := t.config
+	t.config = c
+	t.scale = nil
+	t.onUndo(func() { t.config, t.scale = old, nil })
+	if !c.countsAs(old) {
+		t.retally()
+	}
+}

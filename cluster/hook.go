@@ -105,14 +105,6 @@ type timeEvent struct {
 
 var timeEvents = [...]timeEvent{{50, EventTime50}, {80, EventTime80}, {90, EventTime90}}
 
-// ArraySum sums up an array whose tasks have all ended.
-type ArraySum struct {
-	Outcome   Outcome `json:"outcome,omitempty"` // of all tasks; NoOutcome if they differ
-	MinExit   int     `json:"min_exit,omitempty"`
-	MaxExit   int     `json:"max_exit,omitempty"`
-	MaxSignal int     `json:"max_signal,omitempty"`
-}
-
 // maxHooks bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs
 // depend on are not bounded; there are never more of them than jobs.
 const maxHooks = 10_000

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -71,6 +72,17 @@ func checkLevel(level int) error {
 		return nil
 	}
 	return fmt.Errorf("it is of level %d, this program knows up to %d: %w", level, Newest, ErrNewer)
+}
+
+// ErrNewer says that something of the log or a snapshot is not known here.
+var ErrNewer = errors.New("it was written by a newer muster")
+
+// newer says so of a field that is not known.
+func newer(err error) error {
+	if errors.Is(err, wire.ErrUnknown) {
+		return fmt.Errorf("%w: %w", err, ErrNewer)
+	}
+	return err
 }
 
 // AtLevel is a command as servers of a level read it: without what is optional, and refused if it says more than that.

@@ -231,15 +231,18 @@ func (n *Node) Word(busy bool) string {
 	return "idle"
 }
 
-// Load is what is given out on a node: the sum of the shares of its jobs.
-type Load struct {
-	Node NodeName `json:"node"`
-	CPUUse
-	GPUs  IDSet   `json:"gpus,omitzero"` // those of which parts are given out, too
-	MemMB MemMB   `json:"mem_mb,omitempty"`
-	Jobs  []JobID `json:"jobs,omitempty"` // rising
-	// Parts sums what is given out of parts of GPUs, by device and name.
-	Parts []GPUPart `json:"parts,omitempty"`
-	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
-	Closed int64 `json:"closed,omitempty"`
+// lost reports whether a node is down since it was lost, and not by an operator's word.
+func (n *Node) lost() bool {
+	return n.Down && (n.Silent || n.ReasonBy == "slurm")
+}
+
+// isBack takes a node back that was lost. Why it is drained stays.
+func (n *Node) isBack() {
+	drained := n.Silent && n.Drain
+	n.Down = false
+	n.Silent = false
+	if n.ReasonBy == "slurm" && !drained {
+		n.Reason = ""
+		n.ReasonBy = ""
+	}
 }

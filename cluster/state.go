@@ -1,13 +1,7 @@
 package cluster
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
-	"slices"
-	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // State is the cluster. One goroutine applies entries; everybody else reads Snapshots.
@@ -64,25 +58,11 @@ func (t *tables) Job(id JobID) (*Job, bool) { return t.jobs.Get(id) }
 // Node finds a node by name.
 func (t *tables) Node(name NodeName) (*Node, bool) { return t.nodes.Get(name) }
 
-// Load tells what is given out on a node; never nil.
-func (t *tables) Load(name NodeName) *Load {
-	if l, ok := t.loads.Get(name); ok {
-		return l
-	}
-	return &Load{Node: name}
-}
-
 // Blob finds a stored text.
 func (t *tables) Blob(h BlobHash) (*Blob, bool) { return t.blobs.Get(h) }
 
 // Step finds a live step.
 func (t *tables) Step(id StepID) (*Step, bool) { return t.steps.Get(&Step{ID: id}) }
-
-func valuesOf[K cmp.Ordered, V any](m *btree.Map[K, V]) iter.Seq[V] {
-	return func(yield func(V) bool) {
-		m.Scan(func(_ K, v V) bool { return yield(v) })
-	}
-}
 
 // Jobs yields every record by rising id.
 func (t *tables) Jobs() iter.Seq[*Job] { return valuesOf(t.jobs) }
@@ -151,57 +131,6 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 	}
 }
 
-// SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
-func (c *Config) SettlesUntil(j *Job) time.Time {
-	if c.CompleteWait == 0 || j.Phase != Ending {
-		return time.Time{}
-	}
-	return j.EndingAt.Add(c.CompleteWait)
-}
-
-// nextSettled is when the next job that ends does so no more, if it has not ended by then; zero: none does.
-func (t *tables) nextSettled(now time.Time) (at time.Time) {
-	if t.config.CompleteWait == 0 {
-		return at
-	}
-	for j := range t.Live() {
-		if x := t.config.SettlesUntil(j); x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
-	}
-	return at
-}
-
-// NextTimer is the first moment after now at which the clock alone changes something; zero if never.
-func (t *tables) NextTimer(now time.Time) (at time.Time) {
-	t.timers.Ascend(timerKey{at: now.Add(1)}, func(k timerKey) bool {
-		at = k.at
-		return false
-	})
-	next := func(x time.Time) {
-		if x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
-	}
-	if _, b, ok := t.idle.Min(); ok {
-		next(b.Added.Add(idleBlobAge))
-	}
-	next(t.nextResv(now))
-	next(t.nextTurn(now))
-	next(t.decayDue())
-	_, retain := t.retainDue(now)
-	next(retain)
-	_, power := t.powerDue(now)
-	next(power)
-	_, trigger := triggersDue(t, now)
-	next(trigger)
-	next(t.nextSettled(now))
-	for n := range valuesOf(t.reboots) {
-		next(t.rebootEnd(n))
-	}
-	return at
-}
-
 // Partition finds a partition by name.
 func (t *tables) Partition(name string) (*Partition, bool) {
 	for i := range t.config.Partitions {
@@ -239,72 +168,4 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 			}
 		}
 	}
-}
-
-// Check verifies the derived half against the first; tests and the simulator call it.
-func (t *tables) Check() error {
-	used := map[NodeName]*Load{}
-	over := t.mostOver()
-	for j := range t.Jobs() {
-		if !inOrder(j) {
-			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
-		}
-		if !j.holds() {
-			continue
-		}
-		for _, sh := range j.HeldShares() {
-			if used[sh.Node] == nil {
-				used[sh.Node] = &Load{Node: sh.Node}
-			}
-			if err := used[sh.Node].add(j, &sh, over); err != nil {
-				return err
-			}
-		}
-	}
-	for n := range t.Nodes() {
-		if err := checkLoad(t, n, cmp.Or(used[n.Name], &Load{})); err != nil {
-			return err
-		}
-	}
-	return t.checkTallies()
-}
-
-// inOrder reports whether a job was submitted, started and ended in this order.
-func inOrder(j *Job) bool {
-	if !j.Started.IsZero() && j.Started.Before(j.Submitted) {
-		return false
-	}
-	return j.Ended.IsZero() || !j.Ended.Before(later(j.Started, j.Submitted))
-}
-
-// add sums up a share of a job; an error if some of it is given twice.
-func (l *Load) add(j *Job, sh *Share, over int) error {
-	if j.HoldsCPUs() {
-		if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
-			return fmt.Errorf("node %s: %w", sh.Node, err)
-		}
-	}
-	if twice := l.GPUs.Intersect(sh.GPUs); !twice.Empty() {
-		return fmt.Errorf("node %s: gpus %s given twice", sh.Node, twice)
-	}
-	if p := sh.Part; p != nil && l.GPUs.Has(p.GPU) && !partGPUs(l.Parts).Has(p.GPU) {
-		return fmt.Errorf("node %s: gpu %d given as a whole and in parts", sh.Node, p.GPU)
-	}
-	l.addGPUs(sh)
-	l.MemMB += sh.MemMB
-	return nil
-}
-
-// checkLoad compares a node's load with what its jobs hold.
-func checkLoad(t *tables, n *Node, held *Load) error {
-	l := t.Load(n.Name)
-	sameGPUs := l.GPUs.Equal(held.GPUs) && slices.Equal(l.Parts, held.Parts)
-	if !sameGPUs || !l.CPUUse.equal(&held.CPUUse) || l.MemMB != held.MemMB {
-		return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
-			n.Name, l.CPUs, l.GPUs, l.MemMB, held.CPUs, held.GPUs, held.MemMB)
-	}
-	if has := n.Inventory.MemMB; has > 0 && l.MemMB > has && n.Usable() {
-		return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, has)
-	}
-	return nil
 }

@@ -540,3 +540,9 @@ func stepLess(x, y *Step) bool {
 	}
 	return x.ID.Step < y.ID.Step
 }
+
+func valuesOf[K cmp.Ordered, V any](m *btree.Map[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		m.Scan(func(_ K, v V) bool { return yield(v) })
+	}
+}

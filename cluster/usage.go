@@ -412,25 +412,6 @@ func (t *tx) renewBudgets(since time.Time) {
 	}
 }
 
-// Period is how often usage is set to zero.
-type Period string
-
-// The periods. ResetNow is once, when the configuration is read.
-const (
-	ResetNever     Period = ""
-	ResetNow       Period = "NOW"
-	ResetDaily     Period = "DAILY"
-	ResetWeekly    Period = "WEEKLY"
-	ResetMonthly   Period = "MONTHLY"
-	ResetQuarterly Period = "QUARTERLY"
-	ResetYearly    Period = "YEARLY"
-)
-
-// Periods are those that come again and again.
-func Periods() []Period {
-	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
-}
-
 // between reports whether a period begins after a and not after b. Days are those of UTC: all servers
 // must agree on them.
 func (p Period) between(a, b time.Time) bool {
