@@ -160,8 +160,8 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 		return false
 	})
 	next := func(x time.Time) {
-		if x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
+		if x.After(now) {
+			at = sooner(at, x)
 		}
 	}
 	if _, b, ok := t.idle.Min(); ok {
@@ -197,8 +197,8 @@ func (t *tables) nextSettled(now time.Time) (at time.Time) {
 		return at
 	}
 	for j := range t.Live() {
-		if x := t.config.SettlesUntil(j); x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
+		if x := t.config.SettlesUntil(j); x.After(now) {
+			at = sooner(at, x)
 		}
 	}
 	return at

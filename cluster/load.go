@@ -35,11 +35,7 @@ func (t *tx) putLoad(l *Load) {
 	}
 	t.onUndo(func() {
 		t.changes.add(StateChange{Load: l.Node})
-		if had {
-			t.loads.Set(l.Node, old)
-		} else {
-			t.loads.Delete(l.Node)
-		}
+		restore(t.loads, l.Node, old, had)
 	})
 }
 
@@ -73,14 +69,9 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	if !t.mayJoin(&l, j.Spec) {
 		return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 	}
-	if j.HoldsCPUs() {
-		l.Give(sh.CPUs, j.Alloc.Over > 0)
-	}
-	l.MemMB += sh.MemMB
-	l.addGPUs(&sh)
+	l.hold(j, &sh)
 	l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 	slices.Sort(l.Jobs)
-	l.Closed = max(l.Closed, closes(j.Spec))
 	t.putLoad(&l)
 	return nil
 }
@@ -107,6 +98,16 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 		}
 		t.putLoad(&l)
 	}
+}
+
+// hold adds what a job has of the node, but for its id.
+func (l *Load) hold(j *Job, sh *Share) {
+	if j.HoldsCPUs() {
+		l.Give(sh.CPUs, j.Alloc.Over > 0)
+	}
+	l.MemMB += sh.MemMB
+	l.addGPUs(sh)
+	l.Closed = max(l.Closed, closes(j.Spec))
 }
 
 // holds reports whether a node has the CPUs and GPUs of a share, given out or not.

@@ -539,8 +539,8 @@ func (t *tables) nextResv(now time.Time) (at time.Time) {
 			continue
 		}
 		for _, x := range []time.Time{r.Start, t.resvEnd(r)} {
-			if x.After(now) && (at.IsZero() || x.Before(at)) {
-				at = x
+			if x.After(now) {
+				at = sooner(at, x)
 			}
 		}
 	}

@@ -147,13 +147,8 @@ func (t *tables) regain(j *Job) {
 	}
 	for _, sh := range j.HeldShares() {
 		l := *t.Load(sh.Node)
-		if j.HoldsCPUs() {
-			l.Give(sh.CPUs, j.Alloc.Over > 0)
-		}
-		l.addGPUs(&sh)
-		l.MemMB += sh.MemMB
+		l.hold(j, &sh)
 		l.Jobs = append(l.Jobs, j.ID)
-		l.Closed = max(l.Closed, closes(j.Spec))
 		t.loads.Set(sh.Node, &l)
 	}
 }

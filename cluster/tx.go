@@ -44,13 +44,16 @@ func keepOld[T any](t *tx, at *T) {
 // putValue puts a value into a table, and remembers what was there.
 func putValue[K cmp.Ordered, V any](t *tx, in *btree.Map[K, V], k K, v V) {
 	old, had := in.Set(k, v)
-	t.onUndo(func() {
-		if had {
-			in.Set(k, old)
-		} else {
-			in.Delete(k)
-		}
-	})
+	t.onUndo(func() { restore(in, k, old, had) })
+}
+
+// restore puts back what was in a table, if anything was.
+func restore[K cmp.Ordered, V any](in *btree.Map[K, V], k K, old V, had bool) {
+	if had {
+		in.Set(k, old)
+	} else {
+		in.Delete(k)
+	}
 }
 
 // dropValue takes a value out of a table, and remembers it.
