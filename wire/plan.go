@@ -322,3 +322,19 @@ func (s *structure) field(t reflect.Type, sf *reflect.StructField, name, options
 	}
 	return f
 }
+
+// Marshaler is a type that writes its own JSON.
+type Marshaler interface{ MarshalJSON() ([]byte, error) }
+
+// Appender is a type that writes its own JSON behind what is there: one value, without spaces. Unlike
+// a Marshaler's it is not looked at again.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// Ordered is a struct whose fields are written in an order of its own, by their names in JSON; those that it does not
+// name come behind, as they are declared. So fields can move into embedded structs while the bytes stay as they were.
+type Ordered interface{ FieldOrder() []string }
+
+// Unmarshaler is a type that reads its own JSON; it must copy what it keeps.
+type Unmarshaler interface{ UnmarshalJSON([]byte) error }
