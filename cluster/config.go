@@ -268,43 +268,53 @@ const (
 type Partition struct {
 	_ struct{} `retired:"named"`
 
-	Name              string         `json:"name"`
-	Nodes             []NodeName     `json:"nodes"` // with All, every node
-	All               bool           `json:"all,omitempty"`
-	Features          []string       `json:"features,omitempty"`   // nodes with one of these are among Nodes, too
-	Joined            []NodeName     `json:"joined,omitempty"`     // those of Nodes that are there by what they bring
-	NodesText         string         `json:"nodes_text,omitempty"` // as configured
-	Default           bool           `json:"default,omitempty"`
-	State             PartitionState `json:"state"`
-	Hidden            bool           `json:"hidden,omitempty"`
-	RootOnly          bool           `json:"root_only,omitempty"`
-	ExclusiveUser     bool           `json:"exclusive_user,omitempty"`
-	OverSubscribe     string         `json:"over_subscribe,omitempty"` // see ParseOverSubscribe; empty: NO
-	MaxTime           time.Duration  `json:"max_time,omitempty"`       // 0 or Unlimited: none
-	DefaultTime       time.Duration  `json:"default_time,omitempty"`   // 0: MaxTime
-	MinNodes          int            `json:"min_nodes,omitempty"`
-	MaxNodes          int            `json:"max_nodes,omitempty"` // 0: no limit
-	MaxCPUsPerNode    int            `json:"max_cpus_per_node,omitempty"`
-	DefMem            Mem            `json:"def_mem,omitzero"`
-	MaxMem            Mem            `json:"max_mem,omitzero"`
-	PriorityTier      int            `json:"priority_tier,omitempty"`
-	PriorityJobFactor int            `json:"priority_job_factor,omitempty"`
-	AllowGroups       []string       `json:"allow_groups,omitempty"`
-	AllowAccounts     []string       `json:"allow_accounts,omitempty"`
-	AllowQOS          []string       `json:"allow_qos,omitempty"`
-	DenyAccounts      []string       `json:"deny_accounts,omitempty"`
-	DenyQOS           []string       `json:"deny_qos,omitempty"`
-	GraceTime         time.Duration  `json:"grace_time,omitempty"`
-	DisableRootJobs   bool           `json:"disable_root_jobs,omitempty"`
-	LLN               bool           `json:"lln,omitempty"`
-	ReqResv           bool           `json:"req_resv,omitempty"`
-	PreemptMode       string         `json:"preempt_mode,omitempty"` // empty: the cluster's
-	QOS               string         `json:"qos,omitempty"`          // whose limits count here too
-	MaxCPUsPerUser    int            `json:"max_cpus_per_user,omitempty"`
-	BillingWeights    []Amount       `json:"billing_weights,omitempty"` // mem: of a MB
-	PerGPU            PerGPU         `json:"per_gpu,omitzero"`          // instead of the cluster's
+	Name          string         `json:"name"`
+	Nodes         []NodeName     `json:"nodes"` // with All, every node
+	All           bool           `json:"all,omitempty"`
+	Features      []string       `json:"features,omitempty"`   // nodes with one of these are among Nodes, too
+	Joined        []NodeName     `json:"joined,omitempty"`     // those of Nodes that are there by what they bring
+	NodesText     string         `json:"nodes_text,omitempty"` // as configured
+	Default       bool           `json:"default,omitempty"`
+	State         PartitionState `json:"state"`
+	Hidden        bool           `json:"hidden,omitempty"`
+	RootOnly      bool           `json:"root_only,omitempty"`
+	ExclusiveUser bool           `json:"exclusive_user,omitempty"`
+	OverSubscribe string         `json:"over_subscribe,omitempty"` // see ParseOverSubscribe; empty: NO
+	PartitionLimits
+	PriorityTier      int `json:"priority_tier,omitempty"`
+	PriorityJobFactor int `json:"priority_job_factor,omitempty"`
+	PartitionAccess
+	GraceTime       time.Duration `json:"grace_time,omitempty"`
+	DisableRootJobs bool          `json:"disable_root_jobs,omitempty"`
+	LLN             bool          `json:"lln,omitempty"`
+	ReqResv         bool          `json:"req_resv,omitempty"`
+	PreemptMode     string        `json:"preempt_mode,omitempty"` // empty: the cluster's
+	QOS             string        `json:"qos,omitempty"`          // whose limits count here too
+	MaxCPUsPerUser  int           `json:"max_cpus_per_user,omitempty"`
+	BillingWeights  []Amount      `json:"billing_weights,omitempty"` // mem: of a MB
+	PerGPU          PerGPU        `json:"per_gpu,omitzero"`          // instead of the cluster's
 	PartitionPower
 	IdleRules
+}
+
+// PartitionLimits are what a job gets of a partition, and what it may ask for there.
+type PartitionLimits struct {
+	MaxTime        time.Duration `json:"max_time,omitempty"`     // 0 or Unlimited: none
+	DefaultTime    time.Duration `json:"default_time,omitempty"` // 0: MaxTime
+	MinNodes       int           `json:"min_nodes,omitempty"`
+	MaxNodes       int           `json:"max_nodes,omitempty"` // 0: no limit
+	MaxCPUsPerNode int           `json:"max_cpus_per_node,omitempty"`
+	DefMem         Mem           `json:"def_mem,omitzero"`
+	MaxMem         Mem           `json:"max_mem,omitzero"`
+}
+
+// PartitionAccess is whose jobs a partition takes; empty: everybody's.
+type PartitionAccess struct {
+	AllowGroups   []string `json:"allow_groups,omitempty"`
+	AllowAccounts []string `json:"allow_accounts,omitempty"`
+	AllowQOS      []string `json:"allow_qos,omitempty"`
+	DenyAccounts  []string `json:"deny_accounts,omitempty"`
+	DenyQOS       []string `json:"deny_qos,omitempty"`
 }
 
 // PartitionPower is when nodes of a partition are switched off and on.
