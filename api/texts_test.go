@@ -44,7 +44,7 @@ func TestTexts(t *testing.T) {
 			cluster.UpdateJob{Patch: cluster.Patch{MailUser: &long}}, "patch.mail_user has 200000 bytes",
 		},
 		"a list of variants": {spec(func(s *cluster.JobSpec) { s.CPUBind = "mask_cpu:" + long[:20000] }), ""},
-		"of operators alone": {cluster.Configure{Config: &cluster.Config{ClusterName: long}}, ""},
+		"of operators alone": {cluster.Configure{Config: &cluster.Config{ClusterIdentity: cluster.ClusterIdentity{ClusterName: long}}}, ""},
 	} {
 		err := checkTexts(c.request)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // AssocID numbers associations; root's is 1, none is 0.
@@ -197,44 +195,11 @@ const (
 	NormalQOS = "normal"
 )
 
-// books are the accounts and what belongs to them. byOwner and scale are derived.
-type books struct {
-	accounts *btree.Map[string, *Account]
-	users    *btree.Map[string, *User]
-	assocs   *btree.Map[AssocID, *Association]
-	qos      *btree.Map[string, *QOS]
-	crontabs *btree.Map[uint32, *Crontab] // of users, by number
-	clusters *btree.Map[string, *PeerCluster]
-
-	tokensOfUsers *UserTokens // nil: no key was made yet
-	triggers      *Triggers   // nil: there was never one
-	federation    *Federation // nil: this cluster was never in one
-
-	byOwner *btree.Map[owner, *AssocID]
-}
-
 // owner is whose an association is.
 type owner string
 
 func ownerOf(account, user, partition string) owner {
 	return owner(account + "\x00" + user + "\x00" + partition)
-}
-
-func newBooks() books {
-	return books{
-		accounts: btree.NewMap[string, *Account](32),
-		users:    btree.NewMap[string, *User](32),
-		assocs:   btree.NewMap[AssocID, *Association](32),
-		qos:      btree.NewMap[string, *QOS](32),
-		byOwner:  btree.NewMap[owner, *AssocID](32),
-		crontabs: btree.NewMap[uint32, *Crontab](32),
-		clusters: btree.NewMap[string, *PeerCluster](32),
-	}
-}
-
-func (b *books) copyBooks() books {
-	return books{b.accounts.Copy(), b.users.Copy(), b.assocs.Copy(), b.qos.Copy(), b.crontabs.Copy(), b.clusters.Copy(),
-		b.tokensOfUsers, b.triggers, b.federation, b.byOwner.Copy()}
 }
 
 // Accounting reports whether there are accounts. Without any nobody needs one.
@@ -314,4 +279,46 @@ func (b *books) DefaultQOS(id AssocID) string {
 		return list[0]
 	}
 	return NormalQOS
+}
+
+func named(what, name string) error {
+	if name == "" || len(name) > MaxNameBytes {
+		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name,
+			what, MaxNameBytes)
+	}
+	return nil
+}
+
+// Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
+// of the pointers is set.
+type Change struct {
+	Account *Account     `json:"account,omitempty"`
+	User    *User        `json:"user,omitempty"`
+	Assoc   *Association `json:"assoc,omitempty"`
+	QOS     *QOS         `json:"qos,omitempty"`
+	Delete  bool         `json:"delete,omitempty"`
+	// Under names the account that an account's association hangs below, in place of Assoc.Parent: it may be one
+	// that the same command makes.
+	Under string `json:"under,omitempty"`
+	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
+	Reset bool `json:"reset,omitempty"`
+}
+
+// Period is how often usage is set to zero.
+type Period string
+
+// The periods. ResetNow is once, when the configuration is read.
+const (
+	ResetNever     Period = ""
+	ResetNow       Period = "NOW"
+	ResetDaily     Period = "DAILY"
+	ResetWeekly    Period = "WEEKLY"
+	ResetMonthly   Period = "MONTHLY"
+	ResetQuarterly Period = "QUARTERLY"
+	ResetYearly    Period = "YEARLY"
+)
+
+// Periods are those that come again and again.
+func Periods() []Period {
+	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
 }

@@ -2,24 +2,7 @@ package cluster
 
 import (
 	"slices"
-
-	"github.com/tidwall/btree"
 )
-
-// Change puts one record of the books, known by its name or by whose it is, or takes it away. Exactly one
-// of the pointers is set.
-type Change struct {
-	Account *Account     `json:"account,omitempty"`
-	User    *User        `json:"user,omitempty"`
-	Assoc   *Association `json:"assoc,omitempty"`
-	QOS     *QOS         `json:"qos,omitempty"`
-	Delete  bool         `json:"delete,omitempty"`
-	// Under names the account that an account's association hangs below, in place of Assoc.Parent: it may be one
-	// that the same command makes.
-	Under string `json:"under,omitempty"`
-	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
-	Reset bool `json:"reset,omitempty"`
-}
 
 // ChangeAccounts changes accounts, users, associations and QOS, all or nothing.
 type ChangeAccounts struct {
@@ -122,15 +105,20 @@ func (t *tables) isAdmin(name string) bool {
 	return ok && name != "" && u.AdminLevel == "Administrator"
 }
 
+// keepsBooks reports whether the identity may change the books and history, all but the levels of users.
+func (t *tables) keepsBooks(id Identity) bool {
+	return id.Operator() || id.Deputy || t.isAdmin(id.User)
+}
+
 // openBooks makes what is always there: account and user root and the QOS normal.
 func (t *tx) openBooks() {
 	if t.Accounting() {
 		return
 	}
 	account, user, qos, assocs := FirstBooks()
-	putIn(t, t.accounts, account.Name, account)
-	putIn(t, t.users, user.Name, user)
-	putIn(t, t.qos, qos.Name, qos)
+	putValue(t, t.accounts, account.Name, account)
+	putValue(t, t.users, user.Name, user)
+	putValue(t, t.qos, qos.Name, qos)
 	for _, a := range assocs {
 		t.nextAssoc()
 		t.putAssoc(a)
@@ -164,38 +152,21 @@ func FirstBooks() (*Account, *User, *QOS, []*Association) {
 		}
 }
 
-// putIn changes one record of a table, and remembers how to undo it. A nil value deletes.
-func putIn[K btreeKey, V any](t *tx, m *btree.Map[K, *V], k K, v *V) {
-	old, had := m.Get(k)
-	set := func(v *V, there bool) {
-		if there {
-			m.Set(k, v)
-		} else {
-			m.Delete(k)
-		}
-	}
-	set(v, v != nil)
-	t.onUndo(func() { set(old, had) })
-}
-
-type btreeKey interface{ ~string | ~uint32 }
-
 func (t *tx) nextAssoc() AssocID {
-	old := t.NextAssoc
-	t.onUndo(func() { t.NextAssoc = old })
+	keepOld(t, &t.NextAssoc)
 	t.NextAssoc++
 	return t.NextAssoc
 }
 
 func (t *tx) putAssoc(a *Association) {
 	id := a.ID
-	putIn(t, t.assocs, id, a)
-	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), &id)
+	putValue(t, t.assocs, id, a)
+	putValue(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), &id)
 }
 
 func (t *tx) deleteAssoc(a *Association) {
-	putIn(t, t.assocs, a.ID, nil)
-	putIn(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition), nil)
+	dropValue(t, t.assocs, a.ID)
+	dropValue(t, t.byOwner, ownerOf(a.Account, a.User, a.Partition))
 }
 
 func (c *Change) apply(t *tx) error {
@@ -212,18 +183,10 @@ func (c *Change) apply(t *tx) error {
 	return Errorf(Invalid, ErrNoChange, "a change names no account, user, association or QOS")
 }
 
-func named(what, name string) error {
-	if name == "" || len(name) > MaxNameBytes {
-		return Errorf(Invalid, ErrAccount, "%q is not a name of %s: it has between 1 and %d letters", name,
-			what, MaxNameBytes)
-	}
-	return nil
-}
-
 func (c *Change) account(t *tx) error {
 	name := c.Account.Name
 	if err := named("an account", name); err != nil || !c.Delete {
-		putIn(t, t.accounts, name, c.Account)
+		putValue(t, t.accounts, name, c.Account)
 		return err
 	}
 	if name == RootName {
@@ -235,7 +198,7 @@ func (c *Change) account(t *tx) error {
 	if old, had := t.accounts.Get(name); had {
 		t.gone = append(t.gone, Change{Account: old})
 	}
-	putIn(t, t.accounts, name, nil)
+	dropValue(t, t.accounts, name)
 	return nil
 }
 
@@ -247,7 +210,7 @@ func (c *Change) user(t *tx) error {
 	if !c.Delete {
 		u := *c.User
 		err := t.numberWCKeys(&u)
-		putIn(t, t.users, name, &u)
+		putValue(t, t.users, name, &u)
 		return err
 	}
 	if err := t.removeAssocs(func(a *Association) bool { return a.User == name }); err != nil {
@@ -256,7 +219,7 @@ func (c *Change) user(t *tx) error {
 	if old, had := t.users.Get(name); had {
 		t.gone = append(t.gone, Change{User: old})
 	}
-	putIn(t, t.users, name, nil)
+	dropValue(t, t.users, name)
 	return nil
 }
 
@@ -270,7 +233,7 @@ func (c *Change) changeQOS(t *tx) error {
 		if had {
 			t.gone = append(t.gone, Change{QOS: old})
 		}
-		putIn(t, t.qos, q.Name, nil)
+		dropValue(t, t.qos, q.Name)
 		return nil
 	}
 	if q.budget() && !slices.Contains(Periods(), q.UsageReset) {
@@ -296,7 +259,7 @@ func (c *Change) changeQOS(t *tx) error {
 	if c.Reset {
 		q.Spent = Spent{}
 	}
-	putIn(t, t.qos, q.Name, &q)
+	putValue(t, t.qos, q.Name, &q)
 	return nil
 }
 
@@ -343,7 +306,7 @@ func (t *tx) forgive(id AssocID) {
 			if above.ID == id {
 				n := *below
 				n.Spent = Spent{}
-				putIn(t, t.assocs, n.ID, &n)
+				putValue(t, t.assocs, n.ID, &n)
 				break
 			}
 		}

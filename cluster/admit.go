@@ -158,9 +158,6 @@ func (t *tables) assocFor(spec *JobSpec) (*Association, bool) {
 	return t.AssocOf(spec.Account, spec.User, spec.firstPartition())
 }
 
-// maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.
-const maxCount = 1 << 24
-
 // isCount reports whether so many may be asked for.
 func isCount[N int | int64](n N) bool {
 	return n >= 0 && n <= maxCount

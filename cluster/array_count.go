@@ -176,3 +176,11 @@ func (c arrayCount) judgeTask(kind DependType, task int) termState {
 
 // corrMet are those of some tasks whose counterparts in the array let them start.
 func (c arrayCount) corrMet(tasks IDSet) IDSet { return tasks.Minus(c.all.Minus(c.ok)) }
+
+// ArraySum sums up an array whose tasks have all ended.
+type ArraySum struct {
+	Outcome   Outcome `json:"outcome,omitempty"` // of all tasks; NoOutcome if they differ
+	MinExit   int     `json:"min_exit,omitempty"`
+	MaxExit   int     `json:"max_exit,omitempty"`
+	MaxSignal int     `json:"max_signal,omitempty"`
+}

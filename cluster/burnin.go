@@ -90,7 +90,7 @@ func (c *BurninDone) apply(t *tx) (any, error) {
 		test.At = t.at
 		test.Node = c.Node
 		p.Tests = append([]PartTest{test}, pastTests(t, p.ID, &test)...)
-		t.putTested(p.ID, &p)
+		putValue(t, t.tested, p.ID, &p)
 		if test.Verdict == BurninFailed {
 			list = append(list, p.fault(test.Text))
 			n.troubled(troubleDrain, t.at)
@@ -178,27 +178,7 @@ func (t *tables) Tested(names []string) (out []*TestedPart) {
 func (t *tx) forgetTested(name NodeName) {
 	for _, p := range t.Tested([]string{string(name)}) {
 		if strings.HasPrefix(p.ID, string(name)+"/") {
-			t.putTested(p.ID, nil)
+			dropValue(t, t.tested, p.ID)
 		}
 	}
-}
-
-// putTested replaces what is known of a part, or drops it.
-func (t *tx) putTested(id string, p *TestedPart) {
-	old, had := t.tested.Get(id)
-	set := func(p *TestedPart) {
-		if p != nil {
-			t.tested.Set(id, p)
-		} else {
-			t.tested.Delete(id)
-		}
-	}
-	set(p)
-	t.onUndo(func() {
-		if had {
-			set(old)
-		} else {
-			set(nil)
-		}
-	})
 }

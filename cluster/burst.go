@@ -225,8 +225,7 @@ func dropBurstHook(t *tx, b *Burst) {
 	if b.Hook = 0; !ok {
 		return
 	}
-	t.hooks.Delete(h.ID)
-	t.onUndo(func() { t.hooks.Set(h.ID, h) })
+	dropValue(t, t.hooks, h.ID)
 }
 
 // burstOver goes on with the buffer of a job that has just ended, or goes back into the queue. The job is a copy.

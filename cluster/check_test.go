@@ -21,7 +21,8 @@ func TestCheck(t *testing.T) {
 		"one that is not":    {&PartitionSet{Partition: Partition{Name: "none"}, Delete: true}, ""},
 		"a QOS that is not":  {&PartitionSet{Partition: Partition{Name: "main", QOS: "nosuch"}}, ErrQOS},
 		"CPUs of a node": {
-			&PartitionSet{Partition: Partition{Name: "main", MaxCPUsPerNode: 2}}, ErrUnsupported,
+			&PartitionSet{Partition: Partition{Name: "main",
+				PartitionLimits: PartitionLimits{MaxCPUsPerNode: 2}}}, ErrUnsupported,
 		},
 		"a node that is not": {
 			&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"nosuch"}}}, ErrNodeName,

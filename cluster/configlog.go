@@ -125,8 +125,8 @@ func (t *tx) noteConfig(how, otherwise string, old *Config) error {
 			break
 		}
 	}
+	keepOld(t, &t.configs)
 	t.configs = list
-	t.onUndo(func() { t.configs = before })
 	return nil
 }
 

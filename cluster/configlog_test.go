@@ -17,7 +17,8 @@ func randomConfig(r *rand.Rand) *Config {
 	cfg.Partitions = nil
 	for i := range 1 + r.IntN(6) {
 		cfg.Partitions = append(cfg.Partitions, Partition{
-			Name: fmt.Sprintf("p%d", (i+r.IntN(2))%9), State: PartitionUp, MaxNodes: r.IntN(3), All: true,
+			Name: fmt.Sprintf("p%d", (i+r.IntN(2))%9), State: PartitionUp,
+			PartitionLimits: PartitionLimits{MaxNodes: r.IntN(3)}, All: true,
 		})
 	}
 	for i := range r.IntN(8) {
@@ -55,7 +56,8 @@ func TestConfigHistory(t *testing.T) {
 	for i := range 3 * maxConfigChanges {
 		switch {
 		case i > 0 && i%5 == 0:
-			w.ok(who, &PartitionSet{Partition: Partition{Name: "extra", State: PartitionDown, MaxNodes: i}})
+			w.ok(who, &PartitionSet{Partition: Partition{Name: "extra", State: PartitionDown,
+				PartitionLimits: PartitionLimits{MaxNodes: i}}})
 		case i > 0 && i%7 == 0:
 			if d := w.s.Config().Declared; len(d) > 0 {
 				w.ok(who, &NodeDelete{Nodes: []NodeName{d[0].Name}})

@@ -84,9 +84,8 @@ func (c *Configure) apply(t *tx) (any, error) {
 	t.requeueAll(old.Partitions)
 	t.reprioritize(old)
 	if t.NextID < cfg.FirstJobID {
-		old := t.NextID
+		keepOld(t, &t.NextID)
 		t.NextID = cfg.FirstJobID
-		t.onUndo(func() { t.NextID = old })
 	}
 	for _, d := range cfg.Declared {
 		old, ok := t.nodes.Get(d.Name)
@@ -108,4 +107,14 @@ func (c *Configure) apply(t *tx) (any, error) {
 	t.powerDeclared()
 	happened(t, TriggerReconfig)
 	return nil, nil
+}
+
+func (t *tx) putConfig(c *Config) {
+	old := t.config
+	t.config = c
+	t.scale = nil
+	t.onUndo(func() { t.config, t.scale = old, nil })
+	if !c.countsAs(old) {
+		t.retally()
+	}
 }

@@ -263,7 +263,7 @@ func (t *tx) endSteps(n *Job) {
 		c.Ended = later(n.Ended, c.Started)
 		c.Outcome = Cancelled
 		t.events = append(t.events, Event{Step: &c})
-		t.deleteStep(s)
+		dropItem(t, t.steps, s)
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *CrontabPut) apply(t *tx) (any, error) {
 		return nil, err
 	}
 	old := t.Crontab(c.UID)
-	putCrontab(t, c.UID, nil)
+	dropValue(t, t.crontabs, c.UID)
 	if old != nil {
 		for _, l := range old.Jobs {
 			uncron(t, l.Job)
@@ -92,7 +92,7 @@ func (c *CrontabPut) apply(t *tx) (any, error) {
 		tab.Jobs = append(tab.Jobs, CronLine{id, x.First, x.Last})
 		ids = append(ids, id)
 	}
-	putCrontab(t, c.UID, tab)
+	putValue(t, t.crontabs, c.UID, tab)
 	return ids, nil
 }
 
@@ -138,26 +138,6 @@ func onceOnly(s *JobSpec) *JobSpec {
 	return &spec
 }
 
-// putCrontab replaces a user's crontab, or drops it.
-func putCrontab(t *tx, uid uint32, c *Crontab) {
-	old, had := t.crontabs.Get(uid)
-	set := func(c *Crontab) {
-		if c != nil {
-			t.crontabs.Set(uid, c)
-		} else {
-			t.crontabs.Delete(uid)
-		}
-	}
-	set(c)
-	t.onUndo(func() {
-		if had {
-			set(old)
-		} else {
-			set(nil)
-		}
-	})
-}
-
 // DisabledLine is put before lines of a crontab whose job was ended.
 const DisabledLine = "#DISABLED: "
 
@@ -178,7 +158,7 @@ func cronOver(t *tx, j *Job) {
 	n := *c
 	n.Text = strings.Join(lines, "\n")
 	n.Jobs = slices.Delete(slices.Clone(c.Jobs), i, i+1)
-	putCrontab(t, c.UID, &n)
+	putValue(t, t.crontabs, c.UID, &n)
 }
 
 // Cron is when a job of a crontab runs: the five fields. With After its next run has no time yet: it is the first

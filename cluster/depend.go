@@ -241,13 +241,6 @@ func clockTerms(t *tx, j *Job) (at time.Time) {
 	return at
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 func (t *tx) remaining(j *Job) Depends {
 	var left []Depend
 	for _, d := range j.Depends.Terms {

@@ -210,7 +210,7 @@ func (t *tx) settleShares() {
 		if a, _ := t.assocs.Get(id); a.FairShare != s.FairShare {
 			n := *a
 			n.FairShare = s.FairShare
-			putIn(t, t.assocs, id, &n)
+			putValue(t, t.assocs, id, &n)
 		}
 	}
 }

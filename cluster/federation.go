@@ -93,9 +93,8 @@ func (f *Federation) Link(id federation.ID) FederationLink {
 
 // putFederation replaces the record; it is never changed in place.
 func putFederation(t *tx, f *Federation) {
-	old := t.federation
+	keepOld(t, &t.federation)
 	t.federation = f
-	t.onUndo(func() { t.federation = old })
 }
 
 func putLink(t *tx, l FederationLink) {

@@ -472,7 +472,8 @@ func goldenNodes(w *world) {
 	cfg.Topology = []Switch{{Name: "leaf", Nodes: []NodeName{"n0", "n1"}}}
 	w.ok(root, &Configure{Config: &cfg})
 	w.ok(root, &PartitionSet{
-		Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp, MaxTime: time.Hour},
+		Partition: Partition{Name: "short", Nodes: []NodeName{"n0", "n1"}, State: PartitionUp,
+			PartitionLimits: PartitionLimits{MaxTime: time.Hour}},
 	})
 	w.ok(sys, &NodeQuiet{Nodes: []NodeName{"n1"}, Quiet: true})
 	why, weight := "disk", 5

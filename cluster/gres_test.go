@@ -105,11 +105,10 @@ func TestCompareGRES(t *testing.T) {
 
 // TestDeclaredOf: AutoDetect of a node's own goes before that of all.
 func TestDeclaredOf(t *testing.T) {
-	c := Config{
-		GRES: []GRESLine{
-			{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"},
-			{Name: "shard", Count: 4}, {Name: "shard", Files: devices("0-1")},
-		},
+	var c Config
+	c.GRES = []GRESLine{
+		{AutoDetect: "nvml"}, {Nodes: []NodeName{"n1"}, AutoDetect: "off", Name: "gpu"},
+		{Name: "shard", Count: 4}, {Name: "shard", Files: devices("0-1")},
 	}
 	if d := c.declaredOf("n1"); d.auto != "off" || len(d.lines) != 1 {
 		t.Errorf("%+v", d)

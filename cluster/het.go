@@ -149,8 +149,7 @@ func componentOf(specs []*JobSpec, k int) (JobSpec, error) {
 
 // allotIDs takes so many free numbers that follow each other, and tells the first.
 func (t *tx) allotIDs(n int) JobID {
-	old := t.NextID
-	t.onUndo(func() { t.NextID = old })
+	keepOld(t, &t.NextID)
 	first := t.config.FirstJobID
 	last := t.config.MaxJobID
 	id := t.NextID

@@ -105,14 +105,6 @@ type timeEvent struct {
 
 var timeEvents = [...]timeEvent{{50, EventTime50}, {80, EventTime80}, {90, EventTime90}}
 
-// ArraySum sums up an array whose tasks have all ended.
-type ArraySum struct {
-	Outcome   Outcome `json:"outcome,omitempty"` // of all tasks; NoOutcome if they differ
-	MinExit   int     `json:"min_exit,omitempty"`
-	MaxExit   int     `json:"max_exit,omitempty"`
-	MaxSignal int     `json:"max_signal,omitempty"`
-}
-
 // maxHooks bounds how many messages wait at once: what comes on top of them is not told. Programs that jobs
 // depend on are not bounded; there are never more of them than jobs.
 const maxHooks = 10_000
@@ -141,15 +133,11 @@ func (s *JobSpec) tells() bool {
 
 // send makes a hook.
 func (t *tx) send(e Hook) {
-	last := t.LastHook
+	keepOld(t, &t.LastHook)
 	t.LastHook++
 	e.ID = t.LastHook
 	e.At = t.at
-	t.hooks.Set(e.ID, &e)
-	t.onUndo(func() {
-		t.hooks.Delete(e.ID)
-		t.LastHook = last
-	})
+	putValue(t, t.hooks, e.ID, &e)
 }
 
 // announce makes the hooks that follow from a job's change.
@@ -389,8 +377,7 @@ func (c *HooksDone) apply(t *tx) (any, error) {
 		if !ok {
 			continue
 		}
-		t.hooks.Delete(e.ID)
-		t.onUndo(func() { t.hooks.Set(e.ID, e) })
+		dropValue(t, t.hooks, e.ID)
 		switch {
 		case e.Kind == HookProlog:
 			t.prepared(e, end.Failed)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -502,4 +503,113 @@ func (j *Job) Brief(c *Job) {
 	if j.Wait != WaitBegin {
 		c.Eligible = time.Time{}
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// sooner is the earlier of two times that are not zero.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (j *Job) holds() bool {
+	return j.Phase >= Starting && j.Phase <= Ending
+}
+
+// HoldsCPUs reports whether a job that holds nodes also holds its CPUs there: one that was suspended does not.
+func (j *Job) HoldsCPUs() bool {
+	return j.SuspendedAt.IsZero() || j.AwaitsTurn()
+}
+
+// HeldShares lists the shares that are still the job's: where it ends, those on nodes that are not clean, and what
+// it has given back on such nodes.
+func (j *Job) HeldShares() []Share {
+	shares := j.Alloc.Shares
+	if j.Phase == Ending && len(j.Waiting) < len(shares) {
+		shares = slices.DeleteFunc(slices.Clone(shares),
+			func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
+	}
+	return append(slices.Clip(shares), j.Leaving()...)
+}
+
+// Leaving lists the shares that the job has given back on nodes that are not clean of it.
+func (j *Job) Leaving() []Share {
+	if j.Shrunk == nil {
+		return nil
+	}
+	return j.Shrunk.Leaving
+}
+
+// move changes a job's phase along the table of edges.
+func (t *tx) move(j *Job, to Phase) error {
+	if !slices.Contains(edges[j.Phase], to) {
+		return fmt.Errorf("job %d cannot go from phase %d to %d", j.ID, j.Phase, to)
+	}
+	j.Phase = to
+	return nil
+}
+
+// begun is from when on the job's time counts: it loses none by waiting for its nodes.
+func (j *Job) begun() time.Time {
+	if j.Prelude != nil {
+		return later(j.Started, j.Prelude.Over)
+	}
+	return j.Started
+}
+
+// EndLimit is when the job's time limit runs out, zero if it has none or has not started.
+func (j *Job) EndLimit(c *Config) time.Time {
+	if j.Started.IsZero() || j.Limit == 0 || j.Limit == Unlimited {
+		return time.Time{}
+	}
+	all := j.Limit + j.SuspendTotal + c.OverTimeLimit
+	if all < j.Limit {
+		return time.Time{} // longer than a duration can tell
+	}
+	return j.begun().Add(all)
+}
+
+// deadline is when the clock ends the job for its deadline, zero if it has none: while it waits, as soon as it
+// can not end in time any more, even with its shortest time limit.
+func (j *Job) deadline() time.Time {
+	at := j.Spec.Deadline
+	if j.Phase != Pending || at.IsZero() {
+		return at
+	}
+	if need := cmp.Or(j.Spec.LimitMin, j.Spec.Limit); need != 0 && need != Unlimited {
+		return at.Add(time.Second - need)
+	}
+	return at
+}
+
+// AllocNodes lists the nodes of the allocation in order.
+func (j *Job) AllocNodes() []NodeName {
+	if j.Alloc == nil {
+		return nil
+	}
+	names := make([]NodeName, len(j.Alloc.Shares))
+	for i, sh := range j.Alloc.Shares {
+		names[i] = sh.Node
+	}
+	return names
+}
+
+// Share finds what the job has on a node.
+func (j *Job) Share(n NodeName) (Share, bool) {
+	if j.Alloc != nil {
+		for _, sh := range j.Alloc.Shares {
+			if sh.Node == n {
+				return sh, true
+			}
+		}
+	}
+	return Share{}, false
 }

@@ -63,10 +63,12 @@ func TestSubmitRefusals(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.MaxArraySize, cfg.EnforcePartLimits = 1001, "ALL"
 			cfg.Partitions = append(cfg.Partitions, Partition{Name: "closed", All: true, State: PartitionDrain},
-				Partition{Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100}},
+				Partition{Name: "lean", All: true, State: PartitionUp,
+					PartitionLimits: PartitionLimits{MaxMem: Mem{MemPerNode, 100}}},
 				Partition{Name: "other", Nodes: []NodeName{"n1"}, State: PartitionUp},
 				Partition{Name: "admin", State: PartitionUp, RootOnly: true},
-				Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
+				Partition{Name: "short", All: true, State: PartitionUp,
+					PartitionLimits: PartitionLimits{MaxTime: time.Hour}})
 			w.ok(root, &Configure{Config: &cfg})
 			spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, User: "alice"}
 			c.change(spec)
@@ -96,9 +98,10 @@ func TestAnyPartLimits(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.EnforcePartLimits = "ANY"
 	cfg.Partitions = append(cfg.Partitions, Partition{
-		Name: "lean", All: true, State: PartitionUp, MaxMem: Mem{MemPerNode, 100},
+		Name: "lean", All: true, State: PartitionUp, PartitionLimits: PartitionLimits{MaxMem: Mem{MemPerNode, 100}},
 	},
-		Partition{Name: "short", All: true, State: PartitionUp, MaxTime: time.Hour})
+		Partition{Name: "short", All: true, State: PartitionUp,
+			PartitionLimits: PartitionLimits{MaxTime: time.Hour}})
 	w.ok(root, &Configure{Config: &cfg})
 	big := func(parts ...string) *Submit {
 		return &Submit{

@@ -88,9 +88,8 @@ func (b *books) UserTokens() *UserTokens {
 }
 
 func putUserTokens(t *tx, u *UserTokens) {
-	old := t.tokensOfUsers
+	keepOld(t, &t.tokensOfUsers)
 	t.tokensOfUsers = u
-	t.onUndo(func() { t.tokensOfUsers = old })
 }
 
 // JWTKey adds the key that signs from now on.

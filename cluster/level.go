@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -58,9 +59,9 @@ type RaiseLevel struct {
 func (*RaiseLevel) kind() string { return "raise_level" }
 
 func (c *RaiseLevel) apply(t *tx) (any, error) {
-	if old := t.level; c.Level > old {
+	if c.Level > t.level {
+		keepOld(t, &t.level)
 		t.level = c.Level
-		t.onUndo(func() { t.level = old })
 	}
 	return nil, nil
 }
@@ -71,6 +72,17 @@ func checkLevel(level int) error {
 		return nil
 	}
 	return fmt.Errorf("it is of level %d, this program knows up to %d: %w", level, Newest, ErrNewer)
+}
+
+// ErrNewer says that something of the log or a snapshot is not known here.
+var ErrNewer = errors.New("it was written by a newer muster")
+
+// newer says so of a field that is not known.
+func newer(err error) error {
+	if errors.Is(err, wire.ErrUnknown) {
+		return fmt.Errorf("%w: %w", err, ErrNewer)
+	}
+	return err
 }
 
 // AtLevel is a command as servers of a level read it: without what is optional, and refused if it says more than that.

@@ -80,7 +80,7 @@ func TestSampling(t *testing.T) {
 		{"energy=3", "", DefaultSampling},
 	} {
 		every, ok := ParseSampling(c.conf)
-		cfg := Config{SampleEvery: every}
+		cfg := Config{JobDefaults: JobDefaults{SampleEvery: every}}
 		if got := cfg.Sampling(c.job); !ok || got != c.want {
 			t.Errorf("JobAcctGatherFrequency=%s, --acctg-freq=%s: %v, want %v", c.conf, c.job, got, c.want)
 		}

@@ -121,22 +121,6 @@ type NodeDown struct {
 
 func (*NodeDown) kind() string { return "node_down" }
 
-// lost reports whether a node is down since it was lost, and not by an operator's word.
-func (n *Node) lost() bool {
-	return n.Down && (n.Silent || n.ReasonBy == "slurm")
-}
-
-// isBack takes a node back that was lost. Why it is drained stays.
-func (n *Node) isBack() {
-	drained := n.Silent && n.Drain
-	n.Down = false
-	n.Silent = false
-	if n.ReasonBy == "slurm" && !drained {
-		n.Reason = ""
-		n.ReasonBy = ""
-	}
-}
-
 func (c *NodeDown) apply(t *tx) (any, error) {
 	for _, name := range c.Nodes {
 		old, ok := t.nodes.Get(name)

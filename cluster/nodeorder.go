@@ -3,8 +3,6 @@ package cluster
 import (
 	"cmp"
 	"strings"
-
-	"github.com/tidwall/btree"
 )
 
 // Nodes are listed, chosen and numbered in jobs by their names, however they came: n2 before n10, a-2-9 before
@@ -45,9 +43,4 @@ func digits(s string) (n int) {
 		n++
 	}
 	return n
-}
-
-func newListed() *btree.BTreeG[*Node] {
-	return btree.NewBTreeGOptions(func(a, b *Node) bool { return CompareNodes(a.Name, b.Name) < 0 },
-		btree.Options{NoLocks: true, Degree: 32})
 }

@@ -35,22 +35,6 @@ func (b *books) PeerCluster(name string) (*PeerCluster, bool) {
 // PeerClusters yields the peers by name.
 func (b *books) PeerClusters() iter.Seq[*PeerCluster] { return valuesOf(b.clusters) }
 
-func putPeerCluster(t *tx, name string, p *PeerCluster) {
-	old, had := t.clusters.Get(name)
-	if p == nil {
-		t.clusters.Delete(name)
-	} else {
-		t.clusters.Set(name, p)
-	}
-	t.onUndo(func() {
-		if had {
-			t.clusters.Set(name, old)
-		} else {
-			t.clusters.Delete(name)
-		}
-	})
-}
-
 // PeerPut makes a cluster a peer, or gives one that is a peer other tokens.
 type PeerPut struct {
 	Peer PeerCluster `json:"peer"`
@@ -78,7 +62,7 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 	}
 	p.Made = t.at
 	p.By = t.by.UID
-	putPeerCluster(t, name, &p)
+	putValue(t, t.clusters, name, &p)
 	return nil, nil
 }
 
@@ -96,6 +80,6 @@ func (c *PeerDrop) apply(t *tx) (any, error) {
 	if _, ok := t.PeerCluster(c.Name); !ok {
 		return nil, Errorf(NotFound, "", "there is no peer %s; muster peer ls shows them", c.Name)
 	}
-	putPeerCluster(t, strings.ToLower(c.Name), nil)
+	dropValue(t, t.clusters, strings.ToLower(c.Name))
 	return nil, nil
 }

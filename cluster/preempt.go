@@ -112,14 +112,6 @@ func hasCome(at, now time.Time) bool {
 	return !at.IsZero() && !at.After(now)
 }
 
-// sooner is the earlier of two times that are not zero.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // Evictions are those that a job has caused, so that one that never comes to run does not cause them for ever.
 type Evictions struct {
 	Count int       `json:"count"`

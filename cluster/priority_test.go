@@ -281,7 +281,7 @@ func TestPrioritySize(t *testing.T) {
 		w := ranked(t, func(cfg *Config) {
 			cfg.Priority.SmallRelativeToTime, cfg.Partitions[0].MaxTime = c.relative, Unlimited
 			cfg.Partitions = append(cfg.Partitions, Partition{
-				Name: "three", All: true, State: PartitionUp, MinNodes: 3,
+				Name: "three", All: true, State: PartitionUp, PartitionLimits: PartitionLimits{MinNodes: 3},
 			})
 		})
 		id := w.submit(func(s *JobSpec) { s.Tasks, s.MinNodes, s.MaxNodes = 0, 0, 0; c.change(s) })

@@ -258,10 +258,10 @@ func (t *tx) stepNow(j *Job, u Update) {
 	}
 	if s.Ended.IsZero() {
 		if j.holds() {
-			t.putStep(s)
+			putItem(t, t.steps, s)
 		}
 	} else {
-		t.deleteStep(s)
+		dropItem(t, t.steps, s)
 		c := *s
 		c.Ended = later(c.Ended, c.Started)
 		s = &c

@@ -539,8 +539,8 @@ func (t *tables) nextResv(now time.Time) (at time.Time) {
 			continue
 		}
 		for _, x := range []time.Time{r.Start, t.resvEnd(r)} {
-			if x.After(now) && (at.IsZero() || x.Before(at)) {
-				at = x
+			if x.After(now) {
+				at = sooner(at, x)
 			}
 		}
 	}
@@ -594,16 +594,12 @@ func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {
-	old, had := t.resvs.Get(name)
-	set := func(r *Reservation, there bool) {
-		if there {
-			t.resvs.Set(name, r)
-		} else {
-			t.resvs.Delete(name)
-		}
+	old, _ := t.resvs.Get(name)
+	if r == nil {
+		dropValue(t, t.resvs, name)
+	} else {
+		putValue(t, t.resvs, name, r)
 	}
-	set(r, r != nil)
-	t.onUndo(func() { set(old, had) })
 	if e := (Event{Resv: cmp.Or(r, old), ResvOver: r == nil}); e.Resv != nil {
 		e.Resv = t.withNodes(e.Resv)
 		t.events = append(t.events, e)

@@ -24,14 +24,6 @@ func (j *Job) ResizedAt() (at time.Time) {
 	return at
 }
 
-// Leaving lists the shares that the job has given back on nodes that are not clean of it.
-func (j *Job) Leaving() []Share {
-	if j.Shrunk == nil {
-		return nil
-	}
-	return j.Shrunk.Leaving
-}
-
 // resizes reports whether the patch asks a job that runs for another size.
 func (p *Patch) resizes(j *Job) bool {
 	return (p.MinNodes != nil || p.NodeList != nil) && (j.Phase == Running || j.Phase == Suspended)
@@ -173,17 +165,6 @@ func (t *tables) typesIn(shares []Share, of map[string]int64) map[string]int64 {
 // leaves reports whether the job has given its share of a node back and the node is not clean yet.
 func (j *Job) leaves(n NodeName) bool {
 	return slices.ContainsFunc(j.Leaving(), func(sh Share) bool { return sh.Node == n })
-}
-
-// HeldShares lists the shares that are still the job's: where it ends, those on nodes that are not clean, and what
-// it has given back on such nodes.
-func (j *Job) HeldShares() []Share {
-	shares := j.Alloc.Shares
-	if j.Phase == Ending && len(j.Waiting) < len(shares) {
-		shares = slices.DeleteFunc(slices.Clone(shares),
-			func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
-	}
-	return append(slices.Clip(shares), j.Leaving()...)
 }
 
 // AllNodes lists the nodes of the allocation and those that it leaves.

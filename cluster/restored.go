@@ -174,15 +174,14 @@ func (t *tx) passIDs(c *NodeTell) {
 	for _, j := range c.Jobs {
 		next = max(next, local(j.ID)+1)
 	}
-	if old := t.NextID; next > old && next <= t.config.MaxJobID {
+	if next > t.NextID && next <= t.config.MaxJobID {
+		keepOld(t, &t.NextID)
 		t.NextID = next
-		t.onUndo(func() { t.NextID = old })
 	}
 }
 
 // differs notes what a node knows otherwise.
 func (t *tx) differs(j *Job, node NodeName, what string) {
-	old := t.restored
 	r := *t.restored
 	user := ""
 	if j.Spec != nil {
@@ -198,8 +197,8 @@ func (t *tx) differs(j *Job, node NodeName, what string) {
 	} else {
 		r.More++
 	}
+	keepOld(t, &t.restored)
 	t.restored = &r
-	t.onUndo(func() { t.restored = old })
 }
 
 // told takes what a node says of a job that runs there. All nodes of a job say the same, the first is believed.

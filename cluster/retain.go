@@ -211,8 +211,7 @@ func (c *Retain) apply(t *tx) (any, error) {
 }
 
 func (t *tx) setRetained(r Retained) {
-	old := t.Retained
-	t.onUndo(func() { t.Retained = old })
+	keepOld(t, &t.Retained)
 	t.Retained = r
 }
 

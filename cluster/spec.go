@@ -381,3 +381,6 @@ type Timing struct {
 	// Prefetch is an image that nodes get before the job's time counts; nil: none.
 	Prefetch *Prefetch `json:"prefetch,omitempty" since:"6"`
 }
+
+// maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.
+const maxCount = 1 << 24

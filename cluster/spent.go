@@ -3,8 +3,6 @@ package cluster
 import (
 	"cmp"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // KeyLife is for how long after a submission its key names the job that it made, even if that has been purged.
@@ -23,10 +21,6 @@ func spentLess(x, y *SpentKey) bool {
 	return cmp.Or(cmp.Compare(x.UID, y.UID), cmp.Compare(x.Key, y.Key)) < 0
 }
 
-func newSpent() *btree.BTreeG[*SpentKey] {
-	return btree.NewBTreeGOptions(spentLess, btree.Options{NoLocks: true, Degree: 32})
-}
-
 // keepKey keeps the key of a job that is purged for as long as the submission may be made again.
 func (t *tx) keepKey(j *Job) {
 	if t.level < LevelReconcile || j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
@@ -38,13 +32,7 @@ func (t *tx) keepKey(j *Job) {
 		Job: cmp.Or(j.ArrayID, j.ID),
 		At:  j.Submitted,
 	}
-	old, again := t.spent.Set(k)
-	t.onUndo(func() {
-		t.spent.Delete(k)
-		if again {
-			t.spent.Set(old)
-		}
-	})
+	putItem(t, t.spent, k)
 }
 
 // forgetKeys drops keys that are too old.
@@ -57,7 +45,6 @@ func (t *tx) forgetKeys() {
 		return true
 	})
 	for _, k := range old {
-		t.spent.Delete(k)
-		t.onUndo(func() { t.spent.Set(k) })
+		dropItem(t, t.spent, k)
 	}
 }

@@ -1,212 +1,8 @@
 package cluster
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
-	"slices"
-	"time"
-
-	"github.com/tidwall/btree"
 )
-
-// Blob is a stored script or environment with the number of jobs that name it.
-type Blob struct {
-	Hash  BlobHash  `json:"hash"`
-	Text  BlobText  `json:"text"`
-	Refs  int       `json:"refs"`
-	Added time.Time `json:"added"`
-}
-
-// queueKey is a pending record's place in the queue; see queueLess.
-type queueKey struct {
-	tier      int
-	prio      uint32
-	submitted time.Time
-	id        JobID
-}
-
-// pairKey relates two jobs: array and member, or parent and dependent.
-type pairKey struct{ a, b JobID }
-
-func pairLess(x, y pairKey) bool {
-	if x.a != y.a {
-		return x.a < y.a
-	}
-	return x.b < y.b
-}
-
-// timerKey is when the clock alone may change a job.
-type timerKey struct {
-	at time.Time
-	id JobID
-}
-
-func timerLess(x, y timerKey) bool {
-	if c := x.at.Compare(y.at); c != 0 {
-		return c < 0
-	}
-	return x.id < y.id
-}
-
-// nameKey finds jobs of one user and name, for singleton.
-type nameKey struct {
-	uid  uint32
-	name string
-	id   JobID
-}
-
-func nameLess(x, y nameKey) bool {
-	if c := cmp.Compare(x.uid, y.uid); c != 0 {
-		return c < 0
-	}
-	if c := cmp.Compare(x.name, y.name); c != 0 {
-		return c < 0
-	}
-	return x.id < y.id
-}
-
-func stepLess(x, y *Step) bool {
-	if x.ID.Job != y.ID.Job {
-		return x.ID.Job < y.ID.Job
-	}
-	return x.ID.Step < y.ID.Step
-}
-
-// tables is the state's content: persistent trees, so that a copy costs microseconds.
-// The second half is derived from the first and kept in step by putJob and putNode.
-type tables struct {
-	Index  uint64    // last applied entry
-	Now    time.Time // its time
-	NextID JobID
-	// NextAssoc is the last number given to an association; Decayed is up to when usage has faded.
-	NextAssoc AssocID
-	Decayed   time.Time
-	LastHook  uint64
-	Retained  Retained
-	restored  *Restored
-	level     int
-	configs   []ConfigChange // never changed in place
-	config    *Config
-	books
-
-	jobs  *btree.Map[JobID, *Job]
-	nodes *btree.Map[NodeName, *Node]
-	loads *btree.Map[NodeName, *Load]
-	blobs *btree.Map[BlobHash, *Blob]
-	steps *btree.BTreeG[*Step] // live steps
-
-	ca     *CA
-	tokens *btree.Map[string, *Token]
-	joined *btree.Map[string, *Member]
-	resvs  *btree.Map[string, *Reservation]
-
-	hooks  *btree.Map[uint64, *Hook]
-	tested *btree.Map[string, *TestedPart]
-	spent  *btree.BTreeG[*SpentKey]
-
-	queue    *btree.BTreeG[queueKey]
-	queueAt  *btree.Map[JobID, queueKey] // each pending record's key in queue
-	live     *btree.Map[JobID, *Job]     // Starting … Ending
-	members  *btree.BTreeG[pairKey]      // array id, record id
-	depends  *btree.BTreeG[pairKey]      // parent (job or array id), waiting record
-	keys     *btree.BTreeG[submitKey]
-	timers   *btree.BTreeG[timerKey]
-	timerAt  *btree.Map[JobID, [2]time.Time] // each record's keys in timers
-	names    *btree.BTreeG[nameKey]          // not ended
-	order    *btree.Map[int, *Node]          // nodes by Order
-	listed   *btree.BTreeG[*Node]            // nodes by name
-	arrays   *btree.Map[JobID, arrayCount]   // array id → its records, counted
-	idle     *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
-	reboots  *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
-	powers   *btree.Map[NodeName, *Node]     // nodes with a Power
-	mute     *btree.Map[NodeName, *Node]     // nodes that are Quiet
-	tallies  *btree.BTreeG[*tally]           // what limits are compared with
-	leaves   *btree.BTreeG[groupKey]         // nodes by their leaf switches
-	cliques  *btree.BTreeG[groupKey]         // and by their NVLink domains
-	scale    *Scale                          // nil: to be made
-	changes  changeLog
-	interned *interned
-}
-
-func newTables() tables {
-	opt := btree.Options{NoLocks: true, Degree: 32}
-	cfg := DefaultConfig()
-	return tables{
-		NextID:   cfg.FirstJobID,
-		config:   &cfg,
-		books:    newBooks(),
-		jobs:     btree.NewMap[JobID, *Job](32),
-		nodes:    btree.NewMap[NodeName, *Node](32),
-		loads:    btree.NewMap[NodeName, *Load](32),
-		blobs:    btree.NewMap[BlobHash, *Blob](32),
-		steps:    btree.NewBTreeGOptions(stepLess, opt),
-		queue:    btree.NewBTreeGOptions(queueLess, opt),
-		live:     btree.NewMap[JobID, *Job](32),
-		members:  btree.NewBTreeGOptions(pairLess, opt),
-		keys:     btree.NewBTreeGOptions(submitKeyLess, opt),
-		spent:    newSpent(),
-		queueAt:  btree.NewMap[JobID, queueKey](32),
-		depends:  btree.NewBTreeGOptions(pairLess, opt),
-		timers:   btree.NewBTreeGOptions(timerLess, opt),
-		timerAt:  btree.NewMap[JobID, [2]time.Time](32),
-		names:    btree.NewBTreeGOptions(nameLess, opt),
-		order:    btree.NewMap[int, *Node](32),
-		listed:   newListed(),
-		tokens:   btree.NewMap[string, *Token](32),
-		joined:   btree.NewMap[string, *Member](32),
-		arrays:   btree.NewMap[JobID, arrayCount](32),
-		idle:     btree.NewMap[BlobHash, *Blob](32),
-		reboots:  btree.NewMap[NodeName, *Node](32),
-		powers:   btree.NewMap[NodeName, *Node](32),
-		mute:     btree.NewMap[NodeName, *Node](32),
-		resvs:    btree.NewMap[string, *Reservation](32),
-		hooks:    btree.NewMap[uint64, *Hook](32),
-		tested:   btree.NewMap[string, *TestedPart](32),
-		tallies:  newTallies(),
-		leaves:   newGroups(),
-		cliques:  newGroups(),
-		changes:  changeLog{state: new(origin)},
-		interned: newInterned(),
-	}
-}
-
-func (t *tables) copy() tables {
-	c := *t
-	c.jobs = t.jobs.Copy()
-	c.nodes = t.nodes.Copy()
-	c.loads = t.loads.Copy()
-	c.blobs = t.blobs.Copy()
-	c.steps = t.steps.Copy()
-	c.queue = t.queue.Copy()
-	c.live = t.live.Copy()
-	c.members = t.members.Copy()
-	c.depends = t.depends.Copy()
-	c.timers = t.timers.Copy()
-	c.names = t.names.Copy()
-	c.keys = t.keys.Copy()
-	c.spent = t.spent.Copy()
-	c.queueAt = t.queueAt.Copy()
-	c.books = t.copyBooks()
-	c.tokens = t.tokens.Copy()
-	c.joined = t.joined.Copy()
-	c.order = t.order.Copy()
-	c.listed = t.listed.Copy()
-	c.arrays = t.arrays.Copy()
-	c.idle = t.idle.Copy()
-	c.timerAt = t.timerAt.Copy()
-	c.reboots = t.reboots.Copy()
-	c.resvs = t.resvs.Copy()
-	c.tallies = t.tallies.Copy()
-	c.hooks = t.hooks.Copy()
-	c.powers = t.powers.Copy()
-	c.mute = t.mute.Copy()
-	c.tested = t.tested.Copy()
-	c.leaves = t.leaves.Copy()
-	c.cliques = t.cliques.Copy()
-	c.interned = nil
-	return c
-}
 
 // State is the cluster. One goroutine applies entries; everybody else reads Snapshots.
 type State struct{ tables }
@@ -215,15 +11,40 @@ type State struct{ tables }
 type Snapshot struct{ tables }
 
 // NewState returns an empty cluster with DefaultConfig.
-func NewState() *State { return &State{newTables()} }
+func NewState() *State {
+	cfg := DefaultConfig()
+	s := &State{tables{
+		NextID:   cfg.FirstJobID,
+		config:   &cfg,
+		changes:  changeLog{state: new(origin)},
+		interned: newInterned(),
+	}}
+	for x := range trees {
+		x.make(&s.tables)
+	}
+	return s
+}
 
 // Snapshot copies the state in time independent of its size.
-func (s *State) Snapshot() *Snapshot { return &Snapshot{s.copy()} }
+func (s *State) Snapshot() *Snapshot {
+	c := &Snapshot{s.tables}
+	detach(&c.tables)
+	return c
+}
+
+// detach gives a copy trees of its own.
+func detach(t *tables) {
+	for x := range trees {
+		x.copy(t)
+	}
+	t.interned = nil
+}
 
 // Trial is a state of its own that is as this one is now: what is applied to it shows what would be, and changes
 // nothing here.
 func (s *State) Trial() *State {
-	c := &State{s.copy()}
+	c := &State{s.tables}
+	detach(&c.tables)
 	c.changes = changeLog{state: new(origin)} // the list of changes is shared by snapshots, which add nothing to it
 	return c
 }
@@ -237,25 +58,11 @@ func (t *tables) Job(id JobID) (*Job, bool) { return t.jobs.Get(id) }
 // Node finds a node by name.
 func (t *tables) Node(name NodeName) (*Node, bool) { return t.nodes.Get(name) }
 
-// Load tells what is given out on a node; never nil.
-func (t *tables) Load(name NodeName) *Load {
-	if l, ok := t.loads.Get(name); ok {
-		return l
-	}
-	return &Load{Node: name}
-}
-
 // Blob finds a stored text.
 func (t *tables) Blob(h BlobHash) (*Blob, bool) { return t.blobs.Get(h) }
 
 // Step finds a live step.
 func (t *tables) Step(id StepID) (*Step, bool) { return t.steps.Get(&Step{ID: id}) }
-
-func valuesOf[K cmp.Ordered, V any](m *btree.Map[K, V]) iter.Seq[V] {
-	return func(yield func(V) bool) {
-		m.Scan(func(_ K, v V) bool { return yield(v) })
-	}
-}
 
 // Jobs yields every record by rising id.
 func (t *tables) Jobs() iter.Seq[*Job] { return valuesOf(t.jobs) }
@@ -324,57 +131,6 @@ func (t *tables) Members(array JobID) iter.Seq[*Job] {
 	}
 }
 
-// SettlesUntil is how long a job that ends keeps others from starting (CompleteWait); zero: it does not.
-func (c *Config) SettlesUntil(j *Job) time.Time {
-	if c.CompleteWait == 0 || j.Phase != Ending {
-		return time.Time{}
-	}
-	return j.EndingAt.Add(c.CompleteWait)
-}
-
-// nextSettled is when the next job that ends does so no more, if it has not ended by then; zero: none does.
-func (t *tables) nextSettled(now time.Time) (at time.Time) {
-	if t.config.CompleteWait == 0 {
-		return at
-	}
-	for j := range t.Live() {
-		if x := t.config.SettlesUntil(j); x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
-	}
-	return at
-}
-
-// NextTimer is the first moment after now at which the clock alone changes something; zero if never.
-func (t *tables) NextTimer(now time.Time) (at time.Time) {
-	t.timers.Ascend(timerKey{at: now.Add(1)}, func(k timerKey) bool {
-		at = k.at
-		return false
-	})
-	next := func(x time.Time) {
-		if x.After(now) && (at.IsZero() || x.Before(at)) {
-			at = x
-		}
-	}
-	if _, b, ok := t.idle.Min(); ok {
-		next(b.Added.Add(idleBlobAge))
-	}
-	next(t.nextResv(now))
-	next(t.nextTurn(now))
-	next(t.decayDue())
-	_, retain := t.retainDue(now)
-	next(retain)
-	_, power := t.powerDue(now)
-	next(power)
-	_, trigger := triggersDue(t, now)
-	next(trigger)
-	next(t.nextSettled(now))
-	for n := range valuesOf(t.reboots) {
-		next(t.rebootEnd(n))
-	}
-	return at
-}
-
 // Partition finds a partition by name.
 func (t *tables) Partition(name string) (*Partition, bool) {
 	for i := range t.config.Partitions {
@@ -412,72 +168,4 @@ func (t *tables) PartitionNodes(p *Partition) iter.Seq[*Node] {
 			}
 		}
 	}
-}
-
-// Check verifies the derived half against the first; tests and the simulator call it.
-func (t *tables) Check() error {
-	used := map[NodeName]*Load{}
-	over := t.mostOver()
-	for j := range t.Jobs() {
-		if !inOrder(j) {
-			return fmt.Errorf("job %d was submitted %v, started %v, ended %v", j.ID, j.Submitted, j.Started, j.Ended)
-		}
-		if !j.holds() {
-			continue
-		}
-		for _, sh := range j.HeldShares() {
-			if used[sh.Node] == nil {
-				used[sh.Node] = &Load{Node: sh.Node}
-			}
-			if err := used[sh.Node].add(j, &sh, over); err != nil {
-				return err
-			}
-		}
-	}
-	for n := range t.Nodes() {
-		if err := checkLoad(t, n, cmp.Or(used[n.Name], &Load{})); err != nil {
-			return err
-		}
-	}
-	return t.checkTallies()
-}
-
-// inOrder reports whether a job was submitted, started and ended in this order.
-func inOrder(j *Job) bool {
-	if !j.Started.IsZero() && j.Started.Before(j.Submitted) {
-		return false
-	}
-	return j.Ended.IsZero() || !j.Ended.Before(later(j.Started, j.Submitted))
-}
-
-// add sums up a share of a job; an error if some of it is given twice.
-func (l *Load) add(j *Job, sh *Share, over int) error {
-	if j.HoldsCPUs() {
-		if err := l.giveAgain(sh.CPUs, j.Alloc.Over, over); err != nil {
-			return fmt.Errorf("node %s: %w", sh.Node, err)
-		}
-	}
-	if twice := l.GPUs.Intersect(sh.GPUs); !twice.Empty() {
-		return fmt.Errorf("node %s: gpus %s given twice", sh.Node, twice)
-	}
-	if p := sh.Part; p != nil && l.GPUs.Has(p.GPU) && !partGPUs(l.Parts).Has(p.GPU) {
-		return fmt.Errorf("node %s: gpu %d given as a whole and in parts", sh.Node, p.GPU)
-	}
-	l.addGPUs(sh)
-	l.MemMB += sh.MemMB
-	return nil
-}
-
-// checkLoad compares a node's load with what its jobs hold.
-func checkLoad(t *tables, n *Node, held *Load) error {
-	l := t.Load(n.Name)
-	sameGPUs := l.GPUs.Equal(held.GPUs) && slices.Equal(l.Parts, held.Parts)
-	if !sameGPUs || !l.CPUUse.equal(&held.CPUUse) || l.MemMB != held.MemMB {
-		return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
-			n.Name, l.CPUs, l.GPUs, l.MemMB, held.CPUs, held.GPUs, held.MemMB)
-	}
-	if has := n.Inventory.MemMB; has > 0 && l.MemMB > has && n.Usable() {
-		return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, has)
-	}
-	return nil
 }

@@ -168,8 +168,7 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 
 // allotID takes the next free number of the one counter for jobs, tasks and arrays.
 func (t *tx) allotID() JobID {
-	old := t.NextID
-	t.onUndo(func() { t.NextID = old })
+	keepOld(t, &t.NextID)
 	base := idBase(t.tables)
 	for range t.JobCount() + 2 {
 		id := numbered(base, t.NextID)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // Tallies are what limits are compared with: how many jobs are in the queue or run, and what those that run
@@ -42,10 +40,6 @@ type tally struct {
 	scope
 	running, submitted int
 	tres               []Amount // of those that run, by name; whole numbers
-}
-
-func newTallies() *btree.BTreeG[*tally] {
-	return btree.NewBTreeGOptions(scopeLess, btree.Options{NoLocks: true, Degree: 32})
 }
 
 // counting reports whether there are tallies at all.
@@ -176,13 +170,12 @@ func (x *tally) plus(c counted, tres []Amount, sign int) *tally {
 
 // retally counts everything anew: the configuration or the tree of accounts has changed.
 func (t *tx) retally() {
-	old := t.tallies
-	t.onUndo(func() { t.tallies = old })
+	keepOld(t, &t.tallies)
 	t.tally()
 }
 
 func (t *tables) tally() {
-	t.tallies = newTallies()
+	t.tallies = newOrdered(scopeLess)
 	if !t.config.counting() {
 		return
 	}

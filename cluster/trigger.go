@@ -150,9 +150,8 @@ func (c *Config) TriggersOfUsers() bool {
 }
 
 func putTriggers(t *tx, next *Triggers) {
-	old := t.triggers
+	keepOld(t, &t.triggers)
 	t.triggers = next
-	t.onUndo(func() { t.triggers = old })
 }
 
 // changeTriggers replaces each trigger by what f makes of it, or drops it where f says so. f must not change what it

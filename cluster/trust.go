@@ -94,40 +94,6 @@ func (t *tables) Member(name string) (*Member, bool) { return t.joined.Get(name)
 // MemberList yields the members by name, revoked ones too.
 func (t *tables) MemberList() iter.Seq[*Member] { return valuesOf(t.joined) }
 
-func (t *tx) putMember(m *Member) {
-	old, had := t.joined.Set(m.Name, m)
-	t.onUndo(func() {
-		if had {
-			t.joined.Set(m.Name, old)
-		} else {
-			t.joined.Delete(m.Name)
-		}
-	})
-}
-
-func (t *tx) putToken(k *Token) {
-	old, had := t.tokens.Set(k.ID, k)
-	t.onUndo(func() {
-		if had {
-			t.tokens.Set(k.ID, old)
-		} else {
-			t.tokens.Delete(k.ID)
-		}
-	})
-}
-
-func (t *tx) deleteToken(id string) {
-	if old, had := t.tokens.Delete(id); had {
-		t.onUndo(func() { t.tokens.Set(id, old) })
-	}
-}
-
-func (t *tx) putCA(ca *CA) {
-	old := t.ca
-	t.ca = ca
-	t.onUndo(func() { t.ca = old })
-}
-
 // TrustInit makes the cluster's authority and its first member; the first server proposes it once.
 type TrustInit struct {
 	CA     CA     `json:"ca"`
@@ -149,8 +115,9 @@ func (c *TrustInit) apply(t *tx) (any, error) {
 	m := c.Member
 	ca.GossipAt = t.at
 	m.Joined = t.at
-	t.putCA(&ca)
-	t.putMember(&m)
+	keepOld(t, &t.ca)
+	t.ca = &ca
+	putValue(t, t.joined, m.Name, &m)
 	return nil, nil
 }
 
@@ -191,10 +158,10 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 	k.By = t.by.UID
 	for old := range t.Tokens() { // what can not be used any more goes
 		if !old.Alive(t.at) {
-			t.deleteToken(old.ID)
+			dropValue(t, t.tokens, old.ID)
 		}
 	}
-	t.putToken(&k)
+	putValue(t, t.tokens, k.ID, &k)
 	return nil, nil
 }
 
@@ -212,7 +179,7 @@ func (c *TokenRevoke) apply(t *tx) (any, error) {
 	if _, ok := t.tokens.Get(c.ID); !ok {
 		return nil, Errorf(NotFound, "", "there is no token %s; muster token list shows them", c.ID)
 	}
-	t.deleteToken(c.ID)
+	dropValue(t, t.tokens, c.ID)
 	return nil, nil
 }
 
@@ -248,11 +215,11 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	}
 	used := *k
 	used.Uses--
-	t.putToken(&used)
+	putValue(t, t.tokens, used.ID, &used)
 	m.Hollow = k.Hollow
 	m.Joined = t.at
 	m.Revoked = time.Time{}
-	t.putMember(&m)
+	putValue(t, t.joined, m.Name, &m)
 	return nil, nil
 }
 
@@ -280,7 +247,7 @@ func (c *MemberRevoke) apply(t *tx) (any, error) {
 	}
 	gone := *m
 	gone.Revoked = t.at
-	t.putMember(&gone)
+	putValue(t, t.joined, gone.Name, &gone)
 	var lost []NodeName
 	for n := range t.Nodes() {
 		if n.Owner == c.Name && n.Up {
@@ -321,7 +288,7 @@ func (c *MemberMove) apply(t *tx) (any, error) {
 	}
 	moved := *m
 	moved.Addr = c.Addr
-	t.putMember(&moved)
+	putValue(t, t.joined, moved.Name, &moved)
 	return nil, nil
 }
 
@@ -343,6 +310,7 @@ func (c *GossipRotate) apply(t *tx) (any, error) {
 	ca.Gossip = slices.Insert(slices.Clone(ca.Gossip), 0, c.Key)
 	ca.Gossip = ca.Gossip[:min(len(ca.Gossip), maxGossipKeys)]
 	ca.GossipAt = t.at
-	t.putCA(&ca)
+	keepOld(t, &t.ca)
+	t.ca = &ca
 	return nil, nil
 }

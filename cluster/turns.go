@@ -26,11 +26,6 @@ func (j *Job) AwaitsTurn() bool {
 	return j.Turn != nil && j.Turn.Waits
 }
 
-// HoldsCPUs reports whether a job that holds nodes also holds its CPUs there: one that was suspended does not.
-func (j *Job) HoldsCPUs() bool {
-	return j.SuspendedAt.IsZero() || j.AwaitsTurn()
-}
-
 // TakeTurns has jobs that share CPUs stop and go on as it is their turn.
 type TakeTurns struct{}
 

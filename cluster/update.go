@@ -2,70 +2,7 @@ package cluster
 
 import (
 	"slices"
-	"time"
 )
-
-// Patch holds the fields of a job to change; nil ones stay.
-//
-// Each is a row of a table: its tags say who may ask for it (by), what a refusal calls it where only a pending job can
-// have it changed (pending), and by which step of patchSteps it is judged and set (rule). One without a rule replaces
-// the field of JobSpec that has its name.
-type Patch struct {
-	Name         *string        `json:"name,omitempty"`
-	Comment      *string        `json:"comment,omitempty" text:"1024,lines"`
-	AdminComment *string        `json:"admin_comment,omitempty" text:"1024,lines" by:"operator"`
-	Account      *string        `json:"account,omitempty" pending:"the account"`
-	QOS          *string        `json:"qos,omitempty" pending:"the QOS"`
-	WCKey        *string        `json:"wckey,omitempty" pending:"the wckey"`
-	Partitions   []string       `json:"partitions,omitempty" pending:"the size"`
-	Limit        *time.Duration `json:"limit,omitempty" rule:"limit"`
-	LimitDelta   time.Duration  `json:"limit_delta,omitempty" rule:"limit"`
-	LimitMin     *time.Duration `json:"limit_min,omitempty"`
-	End          *time.Time     `json:"end,omitempty" rule:"limit"` // when the limit of a running job is to end it
-	Begin        *time.Time     `json:"begin,omitempty" pending:"the begin time"`
-	Deadline     *time.Time     `json:"deadline,omitempty"`
-	Nice         *int           `json:"nice,omitempty" rule:"nice"`
-	Priority     *uint32        `json:"priority,omitempty" rule:"priority"`
-	Site         *int           `json:"site,omitempty" by:"operator"`
-	Depends      *Depends       `json:"depends,omitempty" pending:"the dependency" rule:"dependency"`
-	ArrayLimit   *int           `json:"array_limit,omitempty" rule:"throttle"`
-	Requeue      *bool          `json:"requeue,omitempty"`
-	MinNodes     *int           `json:"min_nodes,omitempty" pending:"the size"`
-	MaxNodes     *int           `json:"max_nodes,omitempty" pending:"the size"`
-	Tasks        *int           `json:"tasks,omitempty" pending:"the size"`
-	TasksPerNode *int           `json:"tasks_per_node,omitempty" pending:"the size"`
-	CPUsPerTask  *int           `json:"cpus_per_task,omitempty" pending:"the size"`
-	MinCPUs      *int           `json:"min_cpus,omitempty" pending:"the size"`
-	TmpMB        *int64         `json:"tmp_mb,omitempty" pending:"the size"`
-	Mem          *Mem           `json:"mem,omitempty" pending:"the size"`
-	PerNode      *[]GRES        `json:"per_node,omitempty" pending:"the size"`
-	PerJob       *[]GRES        `json:"per_job,omitempty" pending:"the size"`
-	Constraint   *string        `json:"constraint,omitempty" pending:"the size"`
-	NodeList     *[]NodeName    `json:"node_list,omitempty" pending:"the size"`
-	Exclude      *[]NodeName    `json:"exclude,omitempty" pending:"the size"`
-	Licenses     *string        `json:"licenses,omitempty" pending:"the size"`
-	Reservation  *string        `json:"reservation,omitempty" pending:"the size"`
-	Stdin        *string        `json:"stdin,omitempty" text:"4096" pending:"the files"`
-	Stdout       *string        `json:"stdout,omitempty" text:"4096" pending:"the files"`
-	Stderr       *string        `json:"stderr,omitempty" text:"4096" pending:"the files"`
-	WorkDir      *string        `json:"work_dir,omitempty" text:"4096" pending:"the working directory"`
-	MailUser     *string        `json:"mail_user,omitempty"`
-	MailType     []string       `json:"mail_type,omitempty" rule:"mail"` // NONE: no mail
-	Switches     *int           `json:"switches,omitempty" pending:"the size"`
-	Sharing      *Sharing       `json:"sharing,omitempty" by:"operator" pending:"the size"`
-	Contiguous   *bool          `json:"contiguous,omitempty" by:"operator" pending:"the size"`
-	// Below 0: what the node keeps.
-	CoreSpec   *int `json:"core_spec,omitempty" by:"operator" pending:"the size" rule:"leaves"`
-	ThreadSpec *int `json:"thread_spec,omitempty" by:"operator" pending:"the size" rule:"leaves"`
-
-	CPUsPerGPU  *int           `json:"cpus_per_gpu,omitempty" pending:"the size"`
-	Prefer      *string        `json:"prefer,omitempty" pending:"the size"`
-	DelayBoot   *time.Duration `json:"delay_boot,omitempty"`
-	ResetAccrue bool           `json:"reset_accrue,omitempty" pending:"the age" rule:"requeue"` // counts anew
-	// Features and Clusters say where in the federation a job that waits may run.
-	Features *string `json:"cluster_features,omitempty" since:"6" pending:"the clusters" rule:"places"`
-	Clusters *string `json:"clusters,omitempty" since:"6" pending:"the clusters" rule:"places"`
-}
 
 // UpdateJob changes pending jobs, and of running ones what may still change.
 type UpdateJob struct {
@@ -255,13 +192,4 @@ func (p *Patch) checkMove(t *tx, n *Job) error {
 		return nil
 	}
 	return t.closed(n.Spec.Partitions)
-}
-
-// set puts what is asked in place of what is.
-func set[T any](to *T, from *T) bool {
-	if from == nil {
-		return false
-	}
-	*to = *from
-	return true
 }

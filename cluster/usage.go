@@ -63,7 +63,7 @@ func (t *tx) spend(id AssocID, s Spent) {
 	for a := range t.Line(id) {
 		n := *a
 		n.Spent = a.Spent.plus(s)
-		putIn(t, t.assocs, n.ID, &n)
+		putValue(t, t.assocs, n.ID, &n)
 	}
 }
 
@@ -120,7 +120,7 @@ func (t *tx) book(j *Job, q *QOS, atAssoc, atQOS Spent) {
 	if q != nil {
 		n := *q
 		n.Spent = q.Spent.plus(atQOS)
-		putIn(t, t.qos, n.Name, &n)
+		putValue(t, t.qos, n.Name, &n)
 	}
 }
 
@@ -346,7 +346,7 @@ func (c *Decay) apply(t *tx) (any, error) {
 		return nil, nil
 	}
 	old := t.Decayed
-	t.onUndo(func() { t.Decayed = old })
+	keepOld(t, &t.Decayed)
 	secs := int64(0)
 	if old.IsZero() {
 		t.Decayed = t.at
@@ -386,7 +386,7 @@ func (t *tx) fade(f float64, reset bool) {
 	for _, a := range slices.Collect(t.Assocs()) {
 		n := *a
 		n.Spent = a.Spent.times(f)
-		putIn(t, t.assocs, n.ID, &n)
+		putValue(t, t.assocs, n.ID, &n)
 	}
 	for _, q := range slices.Collect(t.QOSes()) {
 		if q.budget() || q.Flag("NoDecay") && !reset {
@@ -394,7 +394,7 @@ func (t *tx) fade(f float64, reset bool) {
 		}
 		n := *q
 		n.Spent = q.Spent.times(f)
-		putIn(t, t.qos, n.Name, &n)
+		putValue(t, t.qos, n.Name, &n)
 	}
 }
 
@@ -407,28 +407,9 @@ func (t *tx) renewBudgets(since time.Time) {
 		if q.UsageReset.between(since, t.at) {
 			n := *q
 			n.Spent = Spent{}
-			putIn(t, t.qos, n.Name, &n)
+			putValue(t, t.qos, n.Name, &n)
 		}
 	}
-}
-
-// Period is how often usage is set to zero.
-type Period string
-
-// The periods. ResetNow is once, when the configuration is read.
-const (
-	ResetNever     Period = ""
-	ResetNow       Period = "NOW"
-	ResetDaily     Period = "DAILY"
-	ResetWeekly    Period = "WEEKLY"
-	ResetMonthly   Period = "MONTHLY"
-	ResetQuarterly Period = "QUARTERLY"
-	ResetYearly    Period = "YEARLY"
-)
-
-// Periods are those that come again and again.
-func Periods() []Period {
-	return []Period{ResetDaily, ResetWeekly, ResetMonthly, ResetQuarterly, ResetYearly}
 }
 
 // between reports whether a period begins after a and not after b. Days are those of UTC: all servers

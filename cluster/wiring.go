@@ -37,10 +37,6 @@ func groupLess(x, y groupKey) bool {
 	return CompareNodes(x.node, y.node) < 0
 }
 
-func newGroups() *btree.BTreeG[groupKey] {
-	return btree.NewBTreeGOptions(groupLess, btree.Options{NoLocks: true, Degree: 32})
-}
-
 // Leaves names the leaf switches of a machine's ports, each once, in order: of its InfiniBand ports if any leaf of
 // theirs is known. A machine with one port on each rail has as many.
 func (inv *Inventory) Leaves() (names []string) {

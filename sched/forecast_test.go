@@ -111,7 +111,8 @@ func TestForecast(t *testing.T) {
 		inOrder, responsive, differ := strings.Cut(c.want, " | ")
 		check := func(t *testing.T, strict bool, want string) {
 			b := newTestbed(t, 2, cluster.Partition{
-				Name: "short", All: true, State: cluster.PartitionUp, MaxTime: time.Hour,
+				Name: "short", All: true, State: cluster.PartitionUp,
+				PartitionLimits: cluster.PartitionLimits{MaxTime: time.Hour},
 			},
 				cluster.Partition{Name: "high", All: true, State: cluster.PartitionUp, PriorityTier: 9})
 			cfg := *b.S.Config()

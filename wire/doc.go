@@ -16,6 +16,7 @@
 //     of the same text: lists of jobs repeat their specifications.
 //   - UnmarshalStrict refuses a member that the type has no field for, but those that a field named _ lists in its tag
 //     retired:"one,two": what the type once had.
+//   - The fields of a type that is Ordered are written in its order, not in that of their declaration.
 //   - An embedded pointer always leads to something after decoding, if none of its fields was there too.
 //   - Not supported, and refused: the tag option "string", several embedded pointers in a struct or one
 //     in an embedded struct, two fields of one name at one depth. Numbers in an any are float64. A value must not contain itself.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,16 +224,28 @@ func newStructure(t reflect.Type) *structure {
 			s.refuse = "two fields of " + t.String() + " are named " + f.name
 		}
 	}
-	if len(at) == len(all) {
-		s.fields = all
-		return s
-	}
-	for i, f := range all {
-		if at[f.name] == i {
-			s.fields = append(s.fields, f)
+	s.fields = all
+	if len(at) < len(all) {
+		s.fields = nil
+		for i, f := range all {
+			if at[f.name] == i {
+				s.fields = append(s.fields, f)
+			}
 		}
 	}
+	if t.Implements(reflect.TypeFor[Ordered]()) {
+		s.order(reflect.Zero(t).Interface().(Ordered).FieldOrder())
+	}
 	return s
+}
+
+// order puts the fields of these names first.
+func (s *structure) order(names []string) {
+	place := make(map[string]int, len(names))
+	for i, name := range names {
+		place[name] = i - len(names) // below that of fields without a place
+	}
+	slices.SortStableFunc(s.fields, func(a, b *field) int { return place[a.name] - place[b.name] })
 }
 
 func (s *structure) collect(list []*field, t reflect.Type, outermost bool) []*field {
@@ -318,6 +331,10 @@ type Marshaler interface{ MarshalJSON() ([]byte, error) }
 type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
+
+// Ordered is a struct whose fields are written in an order of its own, by their names in JSON; those that it does not
+// name come behind, as they are declared. So fields can move into embedded structs while the bytes stay as they were.
+type Ordered interface{ FieldOrder() []string }
 
 // Unmarshaler is a type that reads its own JSON; it must copy what it keeps.
 type Unmarshaler interface{ UnmarshalJSON([]byte) error }

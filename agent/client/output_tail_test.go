@@ -27,10 +27,8 @@ func TestOwnFolderOver(t *testing.T) {
 		h.job.Spec.Kind, h.job.Spec.Stdout = cluster.Batch, dir+"/out"
 		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self},
 			nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}},
-			config: cluster.Config{
-				PrivateDirs: []cluster.PrivateDirs{{Base: "/var/lib/own", Dirs: []string{"/tmp", "/dev/shm"}}},
-			},
-			cfg: Config{Dialect: plainDialect{}, Sampler: &usage.Sampler{}}}
+			cfg:   Config{Dialect: plainDialect{}, Sampler: &usage.Sampler{}}}
+		c.config.PrivateDirs = []cluster.PrivateDirs{{Base: "/var/lib/own", Dirs: []string{"/tmp", "/dev/shm"}}}
 		for _, done := range []bool{false, true} {
 			want := runs
 			if done {

@@ -12,7 +12,9 @@ import (
 // started has failed.
 func TestScripts(t *testing.T) {
 	now := time.Now()
-	cfg := &cluster.Config{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute}
+	cfg := &cluster.Config{
+		NodePrograms: cluster.NodePrograms{Prolog: "/p", Epilog: "/e", PrologTimeout: time.Minute},
+	}
 	h := newHere(self, &cluster.Job{Phase: cluster.Starting})
 	status := func(state step.State, age time.Duration, code int, text string) *step.Status {
 		return &step.Status{

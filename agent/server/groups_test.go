@@ -23,7 +23,8 @@ func TestAllowGroups(t *testing.T) {
 		cfg := cluster.DefaultConfig()
 		cfg.EnforcePartLimits = c.enforce
 		cfg.Partitions = append(cfg.Partitions, cluster.Partition{
-			Name: "ours", All: true, State: cluster.PartitionUp, AllowGroups: []string{"no-such-group"},
+			Name: "ours", All: true, State: cluster.PartitionUp,
+			PartitionAccess: cluster.PartitionAccess{AllowGroups: []string{"no-such-group"}},
 		})
 		st := cluster.NewState()
 		if out := st.Apply(cluster.Entry{At: time.Unix(1e9, 0), By: cluster.Identity{System: true}, Cmd: &cluster.Configure{Config: &cfg}}); out.Err != nil {

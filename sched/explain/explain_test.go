@@ -20,12 +20,13 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestExplain asks why jobs wait and compares with testdata/explain.txt.
 func TestExplain(t *testing.T) {
 	b := schedtest.New(t, 4, cluster.Partition{
-		Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 10 * time.Minute, MaxNodes: 1,
+		Name: "short", All: true, State: cluster.PartitionUp,
+		PartitionLimits: cluster.PartitionLimits{MaxTime: 10 * time.Minute, MaxNodes: 1},
 	},
 		cluster.Partition{Name: "off", All: true, State: cluster.PartitionDown},
 		cluster.Partition{
 			Name: "theirs", All: true, State: cluster.PartitionUp,
-			AllowAccounts: []string{"physics", "bio"},
+			PartitionAccess: cluster.PartitionAccess{AllowAccounts: []string{"physics", "bio"}},
 		})
 	b.Schedule = sched.Schedule
 	cfg := *b.S.Config()

@@ -44,10 +44,13 @@ func Ruled(t testing.TB, nodes int, root, group, team, user, qos, gate string, f
 	cfg.Partitions = append(slices.Clone(cfg.Partitions), cluster.Partition{
 		Name: "strict", All: true, State: cluster.PartitionUp, QOS: "gate",
 	},
-		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp, MaxTime: 30 * time.Minute},
+		cluster.Partition{Name: "short", All: true, State: cluster.PartitionUp,
+			PartitionLimits: cluster.PartitionLimits{MaxTime: 30 * time.Minute}},
 		cluster.Partition{Name: "few", All: true, State: cluster.PartitionUp, MaxCPUsPerUser: 4},
-		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp, DefaultTime: 15 * time.Minute},
-		cluster.Partition{Name: "shut", All: true, State: cluster.PartitionUp, AllowAccounts: []string{"others"}})
+		cluster.Partition{Name: "brief", All: true, State: cluster.PartitionUp,
+			PartitionLimits: cluster.PartitionLimits{DefaultTime: 15 * time.Minute}},
+		cluster.Partition{Name: "shut", All: true, State: cluster.PartitionUp,
+			PartitionAccess: cluster.PartitionAccess{AllowAccounts: []string{"others"}}})
 	b.Apply(&cluster.Configure{Config: &cfg})
 	lim := func(s string) cluster.Limits { return Limits(t, s) }
 	b.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{

@@ -70,9 +70,8 @@ func TestContainer(t *testing.T) {
 			t.Errorf("%s: %s", c.what, said)
 		}
 	}
-	cfg := cluster.Config{
-		PrivateDirs: []cluster.PrivateDirs{{Base: "/b/%n/%h", Dirs: std}, {Nodes: []cluster.NodeName{"n2"}}},
-	}
+	var cfg cluster.Config
+	cfg.PrivateDirs = []cluster.PrivateDirs{{Base: "/b/%n/%h", Dirs: std}, {Nodes: []cluster.NodeName{"n2"}}}
 	if p := cfg.PrivateOn("n1", "host.example"); p == nil || p.Base != "/b/n1/host" || cfg.PrivateOn("n2", "h") != nil {
 		t.Errorf("on nodes: %+v", p)
 	}

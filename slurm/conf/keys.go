@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,63 +11,87 @@ import (
 	"dev.muster/cluster"
 )
 
-// place is where a key's value goes.
+// place is where a key's value goes, and whether scontrol show config has it from there.
 type place[T any] struct {
-	key string
-	of  func(*cluster.Config) *T
+	key   string
+	of    func(*cluster.Config) *T
+	shown bool
 }
+
+// What is shown of a key: what is in force, or what the file says (cluster.Config.Keys).
+const (
+	shown  = true
+	asRead = false
+)
 
 // Keys whose value is kept as it stands, is a number, or a number of seconds.
 var (
 	textKeys = [...]place[string]{
-		{"ClusterName", func(c *cluster.Config) *string { return &c.ClusterName }},
-		{"RebootProgram", func(c *cluster.Config) *string { return &c.RebootProgram }},
-		{"HealthCheckProgram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }},
-		{"Prolog", func(c *cluster.Config) *string { return &c.Prolog }},
-		{"Epilog", func(c *cluster.Config) *string { return &c.Epilog }},
-		{"PrologSlurmctld", func(c *cluster.Config) *string { return &c.PrologServer }},
-		{"EpilogSlurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }},
-		{"SlurmctldPrimaryOnProg", func(c *cluster.Config) *string { return &c.LeadProgram }},
-		{"SlurmctldPrimaryOffProg", func(c *cluster.Config) *string { return &c.FollowProgram }},
-		{"UnkillableStepProgram", func(c *cluster.Config) *string { return &c.Unkillable.Program }},
-		{"ResvProlog", func(c *cluster.Config) *string { return &c.ResvProlog }},
-		{"ResvEpilog", func(c *cluster.Config) *string { return &c.ResvEpilog }},
-		{"MailProg", func(c *cluster.Config) *string { return &c.MailProg }},
-		{"MailDomain", func(c *cluster.Config) *string { return &c.MailDomain }},
-		{"SlurmUser", func(c *cluster.Config) *string { return &c.ServerUser }},
-		{"ResumeProgram", func(c *cluster.Config) *string { return &c.Power.Resume }},
-		{"SuspendProgram", func(c *cluster.Config) *string { return &c.Power.Suspend }},
-		{"ResumeFailProgram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }},
-		{"JobCompLoc", func(c *cluster.Config) *string { return &c.JobComp.Loc }},
-		{"JobCompType", func(c *cluster.Config) *string { return &c.JobComp.Kind }},
-		{"SrunProlog", func(c *cluster.Config) *string { return &c.Srun.Prolog }},
-		{"SrunEpilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }},
-		{"TaskProlog", func(c *cluster.Config) *string { return &c.TaskProlog }},
-		{"TaskEpilog", func(c *cluster.Config) *string { return &c.TaskEpilog }},
+		{"ClusterName", func(c *cluster.Config) *string { return &c.ClusterName }, asRead},
+		{"RebootProgram", func(c *cluster.Config) *string { return &c.RebootProgram }, shown},
+		{"HealthCheckProgram", func(c *cluster.Config) *string { return &c.HealthCheck.Program }, asRead},
+		{"Prolog", func(c *cluster.Config) *string { return &c.Prolog }, asRead},
+		{"Epilog", func(c *cluster.Config) *string { return &c.Epilog }, asRead},
+		{"PrologSlurmctld", func(c *cluster.Config) *string { return &c.PrologServer }, asRead},
+		{"EpilogSlurmctld", func(c *cluster.Config) *string { return &c.EpilogServer }, asRead},
+		{"SlurmctldPrimaryOnProg", func(c *cluster.Config) *string { return &c.LeadProgram }, asRead},
+		{"SlurmctldPrimaryOffProg", func(c *cluster.Config) *string { return &c.FollowProgram }, asRead},
+		{"UnkillableStepProgram", func(c *cluster.Config) *string { return &c.Unkillable.Program }, asRead},
+		{"ResvProlog", func(c *cluster.Config) *string { return &c.ResvProlog }, asRead},
+		{"ResvEpilog", func(c *cluster.Config) *string { return &c.ResvEpilog }, asRead},
+		{"MailProg", func(c *cluster.Config) *string { return &c.MailProg }, asRead},
+		{"MailDomain", func(c *cluster.Config) *string { return &c.MailDomain }, asRead},
+		{"SlurmUser", func(c *cluster.Config) *string { return &c.ServerUser }, asRead},
+		{"ResumeProgram", func(c *cluster.Config) *string { return &c.Power.Resume }, asRead},
+		{"SuspendProgram", func(c *cluster.Config) *string { return &c.Power.Suspend }, asRead},
+		{"ResumeFailProgram", func(c *cluster.Config) *string { return &c.Power.ResumeFail }, asRead},
+		{"JobCompLoc", func(c *cluster.Config) *string { return &c.JobComp.Loc }, asRead},
+		{"JobCompType", func(c *cluster.Config) *string { return &c.JobComp.Kind }, asRead},
+		{"SrunProlog", func(c *cluster.Config) *string { return &c.Srun.Prolog }, asRead},
+		{"SrunEpilog", func(c *cluster.Config) *string { return &c.Srun.Epilog }, asRead},
+		{"TaskProlog", func(c *cluster.Config) *string { return &c.TaskProlog }, shown},
+		{"TaskEpilog", func(c *cluster.Config) *string { return &c.TaskEpilog }, shown},
 	}
 	numberKeys = [...]place[int]{
-		{"MaxArraySize", func(c *cluster.Config) *int { return &c.MaxArraySize }},
-		{"MaxJobCount", func(c *cluster.Config) *int { return &c.MaxJobCount }},
-		{"ResumeRate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }},
-		{"SuspendRate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }},
-		{"ReturnToService", func(c *cluster.Config) *int { return &c.ReturnToService }},
-		{"MaxTasksPerNode", func(c *cluster.Config) *int { return &c.MaxTasksPerNode }},
-		{"MaxStepCount", func(c *cluster.Config) *int { return &c.MaxStepCount }},
+		{"MaxArraySize", func(c *cluster.Config) *int { return &c.MaxArraySize }, shown},
+		{"MaxJobCount", func(c *cluster.Config) *int { return &c.MaxJobCount }, shown},
+		{"ResumeRate", func(c *cluster.Config) *int { return &c.Power.ResumeRate }, asRead},
+		{"SuspendRate", func(c *cluster.Config) *int { return &c.Power.SuspendRate }, asRead},
+		{"ReturnToService", func(c *cluster.Config) *int { return &c.ReturnToService }, shown},
+		{"MaxTasksPerNode", func(c *cluster.Config) *int { return &c.MaxTasksPerNode }, asRead},
+		{"MaxStepCount", func(c *cluster.Config) *int { return &c.MaxStepCount }, asRead},
 	}
 	secondKeys = [...]place[time.Duration]{
-		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }},
-		{"UnkillableStepTimeout", func(c *cluster.Config) *time.Duration { return &c.Unkillable.After }},
-		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }},
-		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }},
-		{"CompleteWait", func(c *cluster.Config) *time.Duration { return &c.CompleteWait }},
-		{"KillWait", func(c *cluster.Config) *time.Duration { return &c.KillWait }},
-		{"MinJobAge", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }},
-		{"ResumeTimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }},
-		{"SuspendTimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }},
-		{"WaitTime", func(c *cluster.Config) *time.Duration { return &c.Srun.Wait }},
-		{"SlurmdTimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }},
+		{"BatchStartTimeout", func(c *cluster.Config) *time.Duration { return &c.LaunchTimeout }, shown},
+		{"UnkillableStepTimeout", func(c *cluster.Config) *time.Duration { return &c.Unkillable.After }, asRead},
+		{"HealthCheckInterval", func(c *cluster.Config) *time.Duration { return &c.HealthCheck.Interval }, shown},
+		{"PrologEpilogTimeout", func(c *cluster.Config) *time.Duration { return &c.PrologTimeout }, asRead},
+		{"CompleteWait", func(c *cluster.Config) *time.Duration { return &c.CompleteWait }, asRead},
+		{"KillWait", func(c *cluster.Config) *time.Duration { return &c.KillWait }, shown},
+		{"MinJobAge", func(c *cluster.Config) *time.Duration { return &c.MinJobAge }, shown},
+		{"ResumeTimeout", func(c *cluster.Config) *time.Duration { return &c.ResumeTimeout }, shown},
+		{"SuspendTimeout", func(c *cluster.Config) *time.Duration { return &c.Power.Leaving }, shown},
+		{"WaitTime", func(c *cluster.Config) *time.Duration { return &c.Srun.Wait }, shown},
+		{"SlurmdTimeout", func(c *cluster.Config) *time.Duration { return &c.NodeTimeout }, shown},
 	}
 )
+
+// InForce yields the keys with plain values of which show config tells what is in force: a string, an int or a
+// time.Duration.
+func InForce(c *cluster.Config) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		_ = eachShown(textKeys[:], c, yield) && eachShown(numberKeys[:], c, yield) && eachShown(secondKeys[:], c, yield)
+	}
+}
+
+func eachShown[T any](rows []place[T], c *cluster.Config, yield func(string, any) bool) bool {
+	for _, p := range rows {
+		if p.shown && !yield(p.key, *p.of(c)) {
+			return false
+		}
+	}
+	return true
+}
 
 // placeOf finds a key's row.
 func placeOf[T any](rows []place[T], key string, c *cluster.Config) *T {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -18,6 +19,17 @@ import (
 
 // noLine is the value of a line that is not there.
 const noLine = "\x00"
+
+// plainValue is how Slurm prints a text, a number or a time.
+func plainValue(value any) string {
+	switch v := value.(type) {
+	case string:
+		return format.Null(v)
+	case time.Duration:
+		return seconds(v)
+	}
+	return fmt.Sprint(value)
+}
 
 // always is a line whose value no configuration changes.
 func always(text string) func(*api.ClusterResponse) string {
@@ -49,8 +61,8 @@ func defMem(c *cluster.Config) cluster.Mem { return c.DefMem }
 
 func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
 
-// configLines are what is in force, whatever the file says. It is a function so that other front-ends pay
-// nothing for it at start.
+// configLines are what is in force, whatever the file says, of keys that are more than a value in its place
+// (conf.InForce). It is a function so that other front-ends pay nothing for it at start.
 func configLines() []configLine {
 	return slices.Concat(priorityLines(), firstLines(), lastLines())
 }
@@ -60,7 +72,6 @@ func firstLines() []configLine {
 	return []configLine{
 		{"AccountingStorageEnforce", enforced},
 		{"AccountingStorageType", always("accounting_storage/sqlite")},
-		{"BatchStartTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.LaunchTimeout) }},
 		{"BOOT_TIME", func(r *api.ClusterResponse) string { return format.Stamp(r.Booted, "Unknown") }},
 		{"ClusterName", func(r *api.ClusterResponse) string { return r.Config.ClusterName }},
 		memLine("DefMemPerCPU", defMem),
@@ -75,7 +86,6 @@ func firstLines() []configLine {
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 		{"FirstJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.FirstJobID)) }},
 		{"GresTypes", always("gpu")},
-		{"HealthCheckInterval", func(r *api.ClusterResponse) string { return seconds(r.Config.HealthCheck.Interval) }},
 		{"HealthCheckNodeState", checkedStates},
 		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
 		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {
@@ -88,13 +98,9 @@ func firstLines() []configLine {
 		{"JobDefaults",
 			func(r *api.ClusterResponse) string { return format.Null(show.JobDefaults(r.Config.PerGPU)) }},
 		{"JobRequeue", func(r *api.ClusterResponse) string { return show.Bit(r.Config.JobRequeue) }},
-		{"KillWait", func(r *api.ClusterResponse) string { return seconds(r.Config.KillWait) }},
-		{"MaxArraySize", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxArraySize) }},
-		{"MaxJobCount", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.MaxJobCount) }},
 		{"MaxJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.MaxJobID)) }},
 		memLine("MaxMemPerCPU", maxMem),
 		memLine("MaxMemPerNode", maxMem),
-		{"MinJobAge", func(r *api.ClusterResponse) string { return seconds(r.Config.MinJobAge) }},
 		{"MpiDefault", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.Srun.MPI, "none") }},
 		{"NEXT_JOB_ID", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.NextJob)) }},
 	}
@@ -121,9 +127,6 @@ func lastLines() []configLine {
 			"PropagateResourceLimits",
 			func(r *api.ClusterResponse) string { return front.Choose(r.Config.PropagateLimits, "ALL", "NONE") },
 		},
-		{"RebootProgram", func(r *api.ClusterResponse) string { return format.Null(r.Config.RebootProgram) }},
-		{"ResumeTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.ResumeTimeout) }},
-		{"ReturnToService", func(r *api.ClusterResponse) string { return strconv.Itoa(r.Config.ReturnToService) }},
 		{"SchedulerTimeSlice", turnLength},
 		{"SchedulerType", always("sched/backfill")},
 		{"SelectType", always("select/cons_tres")},
@@ -142,18 +145,13 @@ func lastLines() []configLine {
 		},
 		{"SlurmctldPort", serverPort},
 		{"SlurmdPort", serverPort},
-		{"SlurmdTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.NodeTimeout) }},
 		{"SlurmdUser", always("root(0)")},
 		{"SLURM_VERSION", always(front.SlurmVersion)},
 		{"SuspendTime", suspendTime},
-		{"SuspendTimeout", func(r *api.ClusterResponse) string { return seconds(r.Config.Power.Leaving) }},
-		{"TaskEpilog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskEpilog) }},
-		{"TaskProlog", func(r *api.ClusterResponse) string { return format.Null(r.Config.TaskProlog) }},
 		{"TopologyPlugin", func(r *api.ClusterResponse) string {
 			return front.Choose(len(r.Config.Topology) > 0, "topology/tree",
 				front.Choose(len(r.Config.Blocks) > 0, "topology/block", "topology/none"))
 		}},
-		{"WaitTime", func(r *api.ClusterResponse) string { return seconds(r.Config.Srun.Wait) }},
 	}
 }
 
@@ -184,6 +182,9 @@ func ConfigText(r *api.ClusterResponse) map[string]string {
 		if !strings.Contains(jobDefaultKeys, " "+k+" ") {
 			lines[key] = v
 		}
+	}
+	for key, value := range conf.InForce(&r.Config) {
+		lines[key] = plainValue(value)
 	}
 	for _, l := range configLines() {
 		if lines[l.key] = l.of(r); lines[l.key] == noLine {

@@ -52,7 +52,7 @@ func TestAskedVariables(t *testing.T) {
 		var e list
 		e.asked(spec)
 		e.tasks(j, usedCPUs(&cluster.Launch{
-			Job: j, Config: &cluster.Config{CoreAlloc: true},
+			Job: j, Config: &cluster.Config{Consumables: cluster.Consumables{CoreAlloc: true}},
 			Inventory: &cluster.Inventory{ThreadsPerCore: 2},
 		}))
 		if got := strings.Join(e, " "); got != c.want {

@@ -68,7 +68,7 @@ func TestNCCL(t *testing.T) {
 	} {
 		l := &cluster.Launch{
 			Job: &cluster.Job{Spec: &cluster.JobSpec{Layout: &cluster.Layout{}}}, Spec: &cluster.StepSpec{},
-			Config: &cluster.Config{NCCLEnv: c.all}, Inventory: c.inv,
+			Config: &cluster.Config{JobDefaults: cluster.JobDefaults{NCCLEnv: c.all}}, Inventory: c.inv,
 			GPUs: cluster.GPUBinding{GPUs: c.gpus}, Own: cluster.BlobText(c.own),
 		}
 		l.Job.Spec.NCCLEnv, l.Spec.NCCLEnv = c.job, c.step

@@ -49,7 +49,7 @@ func Salloc(sys *front.Sys, argv []string) int {
 	}
 	resp, err := front.Call(sys, api.ShowCluster, api.Empty{})
 	if err != nil {
-		resp.Config = cluster.Config{ClusterName: "muster"}
+		resp.Config = cluster.Config{ClusterIdentity: cluster.ClusterIdentity{ClusterName: "muster"}}
 	}
 	if options := resp.Config.InteractiveStep; options != "" && len(r.Argv) == 0 { // the shell runs where the job does
 		if sys.Getenv("SHELL") == "" {

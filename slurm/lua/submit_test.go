@@ -31,7 +31,8 @@ func newWorld(t *testing.T, script string) *world {
 		filter: &Filter{Log: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}}
 	cfg := cluster.DefaultConfig()
 	part := func(name string, tier int, most time.Duration) cluster.Partition {
-		return cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: tier, MaxTime: most}
+		return cluster.Partition{Name: name, All: true, State: cluster.PartitionUp, PriorityTier: tier,
+			PartitionLimits: cluster.PartitionLimits{MaxTime: most}}
 	}
 	cfg.Partitions = []cluster.Partition{
 		part("cpu", 1, 0), part("small", 1, 2*time.Hour), part("large", 3, 24*time.Hour),

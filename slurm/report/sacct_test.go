@@ -18,7 +18,7 @@ func TestBriefHistorySuffices(t *testing.T) {
 	o := &sacctOptions{}
 	v := &show.View{
 		Now:  slurmtest.BriefTime.Add(10 * time.Minute),
-		Conf: &api.ClusterResponse{Config: cluster.Config{ClusterName: "c"}},
+		Conf: &api.ClusterResponse{Config: cluster.Config{ClusterIdentity: cluster.ClusterIdentity{ClusterName: "c"}}},
 	}
 	steps := []*cluster.Step{{ID: cluster.StepID{Job: 3, Step: 0}, Name: "s", Tasks: 2,
 		Started: slurmtest.BriefTime, Ended: slurmtest.BriefTime.Add(time.Minute), Outcome: cluster.Completed,

@@ -50,9 +50,12 @@ func New() *Server {
 	f := &Server{Now: Clock, conf: cluster.DefaultConfig()}
 	f.conf.ClusterName, f.conf.DefMem = "oracle", cluster.Mem{Per: cluster.MemPerCPU, MB: 2000}
 	f.conf.Partitions = []cluster.Partition{
-		{Name: "debug", Nodes: Nodes(1, 1), State: cluster.PartitionUp, MaxTime: 2 * time.Hour},
-		{Name: "train", Nodes: Nodes(1, 8), State: cluster.PartitionUp, MaxTime: 168 * time.Hour, Default: true},
-		{Name: "priority", Nodes: Nodes(1, 8), State: cluster.PartitionUp, MaxTime: 720 * time.Hour, PriorityTier: 2, PriorityJobFactor: 2},
+		{Name: "debug", Nodes: Nodes(1, 1), State: cluster.PartitionUp,
+			PartitionLimits: cluster.PartitionLimits{MaxTime: 2 * time.Hour}},
+		{Name: "train", Nodes: Nodes(1, 8), State: cluster.PartitionUp,
+			PartitionLimits: cluster.PartitionLimits{MaxTime: 168 * time.Hour}, Default: true},
+		{Name: "priority", Nodes: Nodes(1, 8), State: cluster.PartitionUp,
+			PartitionLimits: cluster.PartitionLimits{MaxTime: 720 * time.Hour}, PriorityTier: 2, PriorityJobFactor: 2},
 	}
 	f.conf.Topology = []cluster.Switch{{Name: "leaf1", Nodes: Nodes(1, 4)}, {Name: "leaf2", Nodes: Nodes(5, 8)}, {Name: "spine", Switches: []string{"leaf1", "leaf2"}}}
 	for i, n := range Nodes(1, 8) {
