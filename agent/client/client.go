@@ -82,7 +82,7 @@ type Client struct {
 
 	registering sync.Mutex
 
-	passes passes
+	meter  *meter
 	images *locality.Store // what the folder of images has
 
 	mu       sync.Mutex // guards everything below and nodes' content
@@ -98,7 +98,6 @@ type Client struct {
 	over     map[outbox.Attempt]uint64 // attempts that are finished here → index from which the servers know
 	steps    map[cluster.StepID]*liveStep
 	sisters  sisters
-	metered  map[step.ID]*metered
 	untold   map[step.ID]bool // ended parts of steps that another client leads and has not heard of
 	arrived  chan struct{}    // closed and replaced when work has arrived
 	stuckMu  sync.Mutex       // for telling what can not be killed: held before mu
@@ -132,11 +131,11 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known:  make(chan struct{}), told: make(chan struct{}),
 		have: step.Table{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[outbox.Attempt]uint64{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		passes:  passes{begins: make(chan struct{}, 1)},
-		metered: map[step.ID]*metered{}, sisters: newSisters(), untold: map[step.ID]bool{},
+		sisters: newSisters(), untold: map[step.ID]bool{},
 		gpus: gpusOfJobs{left: map[string]sweep.GPU{}}, held: map[heldKey]*heldParts{},
 		arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1),
 		gpusMoved: make(chan struct{}, 1)}
+	c.meter = newMeter(c)
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{Node: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -192,7 +191,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
-	wg.Go(func() { c.meter(ctx) })
+	wg.Go(func() { c.meter.run(ctx) })
 	wg.Go(func() { c.measureHardware(ctx) })
 	wg.Wait()
 	return errors.Join(c.box.Close(), c.journal.Close())
@@ -298,7 +297,7 @@ func (c *Client) poll(ctx context.Context) {
 			informed = true
 			close(c.told)
 			c.sweepFolders()
-			c.meterSoon() // what ran before
+			c.meter.soon() // what ran before
 		}
 	}
 }
@@ -414,8 +413,8 @@ func (c *Client) watch(ctx context.Context) {
 				return
 			}
 			c.mu.Lock()
-			c.finish(&st)
-			c.metersNow(&st)
+			c.meter.finish(&st)
+			c.meter.notice(&st)
 			c.have.Put(st.ID, &st)
 			c.stepChanged(&st)
 			c.mustTell(&st)

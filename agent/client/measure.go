@@ -38,7 +38,7 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 	}
 	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
 	parts, missing := c.askUsage(ctx, pq, groups)
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	parts = append(parts, c.usedHere(pq)...)
@@ -133,7 +133,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 	if err != nil {
 		return out, err
 	}
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Parts = c.usedHere(q)
@@ -147,18 +147,8 @@ func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
 		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
 			continue
 		}
-		p := api.PartUsage{Step: id.Step, Node: id.Node, Tasks: map[int]cluster.TaskUsage{}}
-		m := c.metered[id]
-		for i := range st.Tasks {
-			u := st.Tasks[i].Usage
-			if m != nil && m.Task(st.Tasks[i].Rank) != nil {
-				u.Join(m.Task(st.Tasks[i].Rank))
-			}
-			p.Tasks[st.Tasks[i].Rank] = u
-		}
-		if m != nil {
-			p.PIDs = slices.Clone(m.PIDs)
-		}
+		p := api.PartUsage{Step: id.Step, Node: id.Node}
+		p.Tasks, p.PIDs = c.meter.used(st)
 		out = append(out, p)
 	}
 	return out

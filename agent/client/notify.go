@@ -130,7 +130,7 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 	if err := c.await(ctx, c.known); err != nil {
 		return out, err
 	}
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
@@ -184,12 +184,8 @@ func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess)
 			out = append(out, p)
 		}
 	}
-	m := c.metered[id]
-	if m == nil {
-		return out
-	}
 	p.Task, p.Rank = -1, -1
-	for _, pid := range m.PIDs {
+	for _, pid := range c.meter.pids(id) {
 		if p.PID = pid; !tasks[pid] {
 			out = append(out, p)
 		}

@@ -9,7 +9,6 @@ import (
 	"dev.muster/agent/machine"
 	"dev.muster/agent/measure"
 	"dev.muster/agent/step"
-	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -25,7 +24,7 @@ func (c *Client) measureHardware(ctx context.Context) {
 	cfg := measure.Config{
 		Span: c.cfg.SampleSpan,
 		Work: c.measuredWork,
-		Use:  c.measuredUse,
+		Use:  c.meter.sum,
 		GPUs: c.cfg.GPUs,
 		Log:  c.slog,
 		Tell: func(ctx context.Context, q api.SamplesRequest) (api.SamplesResponse, error) {
@@ -36,13 +35,6 @@ func (c *Client) measureHardware(ctx context.Context) {
 		cfg.Sysfs = c.cfg.Machine.Sysfs
 	}
 	measure.Run(ctx, cfg, c.order[0])
-}
-
-// measuredUse is what parts of steps have used; one pass at a time is made.
-func (c *Client) measuredUse(targets []usage.Target) []measure.Use {
-	c.passes.mu.Lock()
-	defer c.passes.mu.Unlock()
-	return measure.Sum(c.cfg.Sampler.Pass(targets))
 }
 
 // measuredWork is the parts of steps that run here, and the nodes that this client is.
