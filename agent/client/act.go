@@ -14,7 +14,6 @@ import (
 	"dev.muster/agent/fence"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
-	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -491,39 +490,14 @@ func (c *Client) launchFailed(h *jobHere, err error) {
 	c.report(h.node, u)
 }
 
-// blob fetches a stored text once.
-func (c *Client) blob(ctx context.Context, hash cluster.BlobHash) (cluster.BlobText, error) {
-	if hash == "" {
-		return nil, nil
-	}
-	c.mu.Lock()
-	text, ok := c.blobs[hash]
-	c.mu.Unlock()
-	if ok {
-		return text, nil
-	}
-	r, err := api.Call(ctx, c.cfg.Server, api.GetBlob, api.BlobRequest{Hash: hash})
-	if err != nil {
-		return nil, fmt.Errorf("fetch stored text %s: %w", hash, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.blobAge = append(c.blobAge, hash); len(c.blobAge) > blobCache {
-		delete(c.blobs, c.blobAge[0])
-		c.blobAge = c.blobAge[1:]
-	}
-	c.blobs[hash] = r.Text
-	return r.Text, nil
-}
-
 // batchSpec is what the supervisor must know to run a job's script.
 func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	j := h.job
-	script, err := c.blob(ctx, j.Spec.Script)
+	script, err := c.texts.get(ctx, j.Spec.Script)
 	if err != nil {
 		return step.Spec{}, err
 	}
-	env, err := c.blob(ctx, j.Spec.Env)
+	env, err := c.texts.get(ctx, j.Spec.Env)
 	if err != nil {
 		return step.Spec{}, err
 	}

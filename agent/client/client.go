@@ -28,10 +28,9 @@ import (
 
 // Pace of the client.
 const (
-	workHold  = time.Minute // how long one poll for work stays open
-	retryMin  = 20 * time.Millisecond
-	retryMax  = 2 * time.Second
-	blobCache = 64 // scripts and environments kept in memory
+	workHold = time.Minute // how long one poll for work stays open
+	retryMin = 20 * time.Millisecond
+	retryMax = 2 * time.Second
 )
 
 // Config says how a client runs.
@@ -82,22 +81,21 @@ type Client struct {
 
 	registering sync.Mutex
 
-	meter  *meter
-	images *locality.Store // what the folder of images has
+	meter   *meter
+	texts   *texts
+	sisters *sisters
+	images  *locality.Store // what the folder of images has
 
 	mu       sync.Mutex // guards everything below and nodes' content
 	config   cluster.Config
 	confAt   uint64        // index of config
 	nextJob  cluster.JobID // one more than the highest number of a job that the servers had given, as far as they said
 	have     step.Table
-	held     map[heldKey]*heldParts // not begun: other nodes of the step are not ready
-	blobs    map[cluster.BlobHash]cluster.BlobText
-	blobAge  []cluster.BlobHash
+	held     map[heldKey]*heldParts    // not begun: other nodes of the step are not ready
 	begun    map[outbox.Attempt]bool   // attempts that an earlier life of this client confirmed
 	staged   *outbox.Confirmed         // gangs led here whose confirmation is kept
 	over     map[outbox.Attempt]uint64 // attempts that are finished here → index from which the servers know
 	steps    map[cluster.StepID]*liveStep
-	sisters  sisters
 	untold   map[step.ID]bool // ended parts of steps that another client leads and has not heard of
 	arrived  chan struct{}    // closed and replaced when work has arrived
 	stuckMu  sync.Mutex       // for telling what can not be killed: held before mu
@@ -129,13 +127,15 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		box: box, journal: ended, nodes: map[cluster.NodeName]*node{},
 		wakeup: make(chan struct{}, 1),
 		known:  make(chan struct{}), told: make(chan struct{}),
-		have: step.Table{}, blobs: map[cluster.BlobHash]cluster.BlobText{}, over: map[outbox.Attempt]uint64{},
+		have: step.Table{}, over: map[outbox.Attempt]uint64{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		sisters: newSisters(), untold: map[step.ID]bool{},
-		gpus: gpusOfJobs{left: map[string]sweep.GPU{}}, held: map[heldKey]*heldParts{},
+		untold: map[step.ID]bool{},
+		gpus:   gpusOfJobs{left: map[string]sweep.GPU{}}, held: map[heldKey]*heldParts{},
 		arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1),
 		gpusMoved: make(chan struct{}, 1)}
 	c.meter = newMeter(c)
+	c.texts = newTexts(cfg.Server)
+	c.sisters = newSisters(cfg.Peer, c.local)
 	for _, n := range cfg.Nodes {
 		c.nodes[n.Name] = &node{Node: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
 		c.order = append(c.order, n.Name)
@@ -336,7 +336,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 			h.staged = c.staged.Has(outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: nw.Node})
 		}
 		for _, p := range nw.Peers {
-			c.sisters.at[p.Node] = p
+			c.sisters.learn(p)
 		}
 	}
 	if len(fresh) > 0 {

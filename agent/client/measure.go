@@ -31,7 +31,7 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 				here = append(here, sh.Node)
 			}
 		}
-		groups = c.groups(all)
+		groups = c.sisters.groups(all)
 	})
 	if err != nil {
 		return out, err

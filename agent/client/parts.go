@@ -1,12 +1,10 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,12 +20,8 @@ import (
 // tell it when their parts have ended, until it has heard. Signals of the job itself and its end need none of this:
 // every client hears of them from the servers.
 
-const (
-	partsAway  = 3 * time.Second // how long a client that restarts is waited for
-	partsWidth = 32              // branches of the tree by which parts are started
-	partsTime  = 20 * time.Second
-	jobTime    = 10 * time.Second // how long a part waits for the servers to name its job here
-)
+// jobTime is how long a part waits for the servers to name its job here.
+const jobTime = 10 * time.Second
 
 // partRoutes registers what clients answer each other.
 func (c *Client) partRoutes(m *api.Mux) {
@@ -50,60 +44,8 @@ func (c *Client) inventory(n cluster.NodeName) *cluster.Inventory {
 	if own := c.nodes[n]; own != nil {
 		return &own.Inventory
 	}
-	p := c.sisters.at[n]
+	p, _ := c.sisters.of(n)
 	return &p.Inventory
-}
-
-// groups sorts nodes of other clients by where they are. Called with mu held.
-func (c *Client) groups(ids []step.ID) []api.PartsGroup {
-	by := map[string][]cluster.NodeName{}
-	for _, id := range ids {
-		if !c.local(id.Node) {
-			by[c.sisters.at[id.Node].Addr] = append(by[c.sisters.at[id.Node].Addr], id.Node)
-		}
-	}
-	var out []api.PartsGroup
-	for addr, nodes := range by {
-		out = append(out, api.PartsGroup{Addr: addr, Nodes: nodes})
-	}
-	slices.SortFunc(out, func(a, b api.PartsGroup) int { return cmp.Compare(a.Addr, b.Addr) })
-	return out
-}
-
-// spread asks clients to do something: each of at most partsWidth gets its share of the rest to pass on.
-// It returns once all have done it, or with the failures. A client that does not answer is asked again
-// for partsAway: what is asked may be done twice.
-func (c *Client) spread(ctx context.Context, groups []api.PartsGroup,
-	ask func(context.Context, *api.Client, []cluster.NodeName, []api.PartsGroup) error) error {
-	if len(groups) == 0 {
-		return nil
-	}
-	if c.cfg.Peer == nil {
-		return errors.New("this machine has no network to reach the job's other nodes")
-	}
-	ctx, cancel := context.WithTimeout(ctx, partsTime)
-	defer cancel()
-	branches := c.branches(groups)
-	var wg sync.WaitGroup
-	errs := make([]error, branches)
-	for i := range branches {
-		first, rest := groups[i], []api.PartsGroup(nil)
-		for k := i + branches; k < len(groups); k += branches {
-			rest = append(rest, groups[k])
-		}
-		wg.Go(func() {
-			begun, wait := time.Now(), time.Duration(0)
-			err := ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
-			for errors.Is(err, api.ErrUnreachable) && time.Since(begun) < partsAway && pause(ctx, &wait) {
-				err = ask(ctx, c.cfg.Peer(first.Addr), first.Nodes, rest)
-			}
-			if err != nil {
-				errs[i] = fmt.Errorf("start on %s: %w", first.Nodes[0], err)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // ready has clients get their parts of a step ready.
@@ -117,25 +59,12 @@ func (c *Client) ready(ctx context.Context, q api.PartsRequest, groups []api.Par
 		start = api.StartHelped
 	}
 	c.mu.Unlock()
-	return c.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
+	return c.sisters.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
 		sub := q
 		sub.Nodes, sub.Onward = nodes, onward
 		_, err := api.Call(ctx, p, start, sub)
 		return api.OldClient(err)
 	})
-}
-
-// branches is how many clients are asked from here, the others by those. A client knows of its sisters
-// only that they are called like their nodes; where they are not, with hollow nodes, all are asked from here.
-func (c *Client) branches(groups []api.PartsGroup) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, g := range groups {
-		if p, ok := c.sisters.at[g.Nodes[0]]; ok && p.Member != string(p.Node) {
-			return len(groups)
-		}
-	}
-	return min(len(groups), partsWidth)
 }
 
 // jobHereFor waits until the servers have named the job's attempt for a node of this client, and checks
@@ -153,7 +82,7 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 		}
 		if h != nil && h.job.Attempt == attempt {
 			defer c.mu.Unlock()
-			if !c.takesPart(who, h) {
+			if !c.sisters.takesPart(who, h) {
 				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
 					who.Member, id)
 			}
@@ -169,20 +98,6 @@ func (c *Client) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeN
 			return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run on %s", id, n)
 		}
 	}
-}
-
-// takesPart reports whether a member is the client of one of the job's nodes, or of its other components' as far as
-// they are known here. Called with mu held.
-func (c *Client) takesPart(who api.Caller, h *jobHere) bool {
-	if who.Member == "" {
-		return who.Operator()
-	}
-	of := func(j *cluster.Job) bool {
-		return j.Alloc != nil && slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool {
-			return c.sisters.at[sh.Node].Member == who.Member || string(sh.Node) == who.Member
-		})
-	}
-	return of(h.job) || slices.ContainsFunc(h.sisters, of)
 }
 
 // startParts starts this client's parts of a step that another leads.
@@ -235,7 +150,7 @@ func (c *Client) startParts(ctx context.Context, who api.Caller, q api.PartsRequ
 		c.hold(heldKey{q.Step.ID, q.Step.Attempt}, specs)
 		return none, c.ready(ctx, q, q.Onward)
 	}
-	return none, c.both(func() error { return c.cfg.Runner.Start(specs...) },
+	return none, both(func() error { return c.cfg.Runner.Start(specs...) },
 		func() error { return c.ready(ctx, q, q.Onward) })
 }
 
@@ -255,7 +170,7 @@ func (c *Client) each(who api.Caller, q api.PartsQuery, f func(step.ID, *step.St
 		if h == nil || h.job.Attempt != q.Attempt {
 			continue // over: nothing is left of it
 		}
-		if !c.takesPart(who, h) {
+		if !c.sisters.takesPart(who, h) {
 			return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 		}
 		for id, st := range c.have[n] {
@@ -327,7 +242,7 @@ func (c *Client) tellParts(_ context.Context, who api.Caller, q api.PartsReport)
 		if err := wire.Unmarshal(text, &st); err != nil {
 			return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "status of a part: %v", err)
 		}
-		if p, ok := c.sisters.at[st.ID.Node]; !ok || p.Member != who.Member {
+		if p, ok := c.sisters.of(st.ID.Node); !ok || p.Member != who.Member {
 			return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not node %s",
 				who.Member, st.ID.Node)
 		}
@@ -355,7 +270,7 @@ func (c *Client) ledElsewhere(id step.ID) (api.NodePeer, bool) {
 	if h == nil || h.job.Attempt != id.Attempt || c.local(h.job.Alloc.Shares[0].Node) {
 		return api.NodePeer{}, false
 	}
-	p, ok := c.sisters.at[h.job.Alloc.Shares[0].Node]
+	p, ok := c.sisters.of(h.job.Alloc.Shares[0].Node)
 	return p, ok
 }
 
@@ -451,7 +366,7 @@ func (c *Client) orParts(what string, id step.ID, here func() error,
 		c.try(what, id, here())
 		return
 	}
-	p, ok := c.sisters.at[id.Node]
+	p, ok := c.sisters.of(id.Node)
 	if !ok || c.cfg.Peer == nil {
 		return
 	}
@@ -566,7 +481,7 @@ func (c *Client) askParts(ctx context.Context) {
 			for _, sh := range h.job.Alloc.Shares {
 				ids = append(ids, step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: sh.Node})
 			}
-			for _, g := range c.groups(ids) {
+			for _, g := range c.sisters.groups(ids) {
 				ask = append(ask, question{
 					g.Addr,
 					api.PartsQuery{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.AllSteps, Nodes: g.Nodes},
@@ -643,7 +558,7 @@ func (c *Client) attachPart(ctx context.Context, who api.Caller, req []byte, con
 // attachTo opens the stream of one node's part of a step led here.
 func (c *Client) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	c.mu.Lock()
-	p, ok := c.sisters.at[id.Node]
+	p, ok := c.sisters.of(id.Node)
 	here := c.local(id.Node)
 	c.mu.Unlock()
 	switch {

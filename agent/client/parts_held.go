@@ -85,7 +85,7 @@ func (c *Client) beginParts(ctx context.Context, who api.Caller, q api.PartsBegi
 			"step %d.%d is not ready here", q.Job, q.Step)
 	}
 	n := h.specs[0].ID.Node
-	if j := c.nodes[n].jobs[q.Job]; j == nil || !c.takesPart(who, j) {
+	if j := c.nodes[n].jobs[q.Job]; j == nil || !c.sisters.takesPart(who, j) {
 		c.mu.Unlock()
 		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
 			who.Member, q.Job)
@@ -94,13 +94,13 @@ func (c *Client) beginParts(ctx context.Context, who api.Caller, q api.PartsBegi
 	delete(c.held, k)
 	c.mu.Unlock()
 	c.slog.Debug("parts of a step begin", "job", q.Job, "step", q.Step, "node", n)
-	return api.Empty{}, c.both(func() error { return c.cfg.Runner.Start(h.specs...) },
+	return api.Empty{}, both(func() error { return c.cfg.Runner.Start(h.specs...) },
 		func() error { return c.begin(ctx, q.PartsQuery, q.Onward) })
 }
 
 // begin has clients start what they hold.
 func (c *Client) begin(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) error {
-	return c.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
+	return c.sisters.spread(ctx, groups, func(ctx context.Context, p *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
 		q := q
 		q.Nodes = nodes
 		_, err := api.Call(ctx, p, api.BeginParts, api.PartsBegin{PartsQuery: q, Onward: onward})
@@ -109,12 +109,4 @@ func (c *Client) begin(ctx context.Context, q api.PartsQuery, groups []api.Parts
 		}
 		return err
 	})
-}
-
-// both does two things at once.
-func (c *Client) both(here, away func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- away() }() // ends with its calls
-	err := here()
-	return errors.Join(err, <-done)
 }

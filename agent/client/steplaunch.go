@@ -177,7 +177,7 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 // launchStep starts a step's parts, here and through the other clients theirs, once all are ready.
 func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
 	c.mu.Lock()
-	groups := c.groups(ls.ids)
+	groups := c.sisters.groups(ls.ids)
 	c.mu.Unlock()
 	rec := &ls.record
 	get := api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}
@@ -185,7 +185,7 @@ func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec
 		return err
 	}
 	q := api.PartsQuery{Job: rec.ID.Job, Attempt: rec.Attempt, Step: rec.ID.Step}
-	return c.both(func() error {
+	return both(func() error {
 		if len(specs) == 0 {
 			return nil
 		}

@@ -144,7 +144,7 @@ func jobFor(c *Client, h *jobHere, who api.Caller) (*jobHere, *api.Error) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", h.job.ID,
 			h.job.Spec.User)
 	}
-	if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
+	if who.Role == cluster.RoleNode && !c.sisters.takesPart(who, h) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member,
 			h.job.ID)
 	}
