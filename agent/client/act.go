@@ -90,7 +90,7 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 // perform does one action. Called with mu held; runner calls are local and quick.
 func (c *Client) perform(n *node, a action, now time.Time) {
 	h := a.job
-	say := func(us ...cluster.Update) { c.report(n.Name, us...) }
+	say := func(us ...cluster.Update) { c.report(n.name, us...) }
 	switch a.kind {
 	case confirm:
 		h.launch.to(confirmed)
@@ -296,7 +296,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		t := st.Tasks[0]
 		if t.Lost { // how it ended, nobody knows: as if the node had been lost
 			h.launch.to(clean)
-			c.report(n.Name, c.update(h, cluster.JobLost))
+			c.report(n.name, c.update(h, cluster.JobLost))
 			c.forget(h)
 			return
 		}
@@ -315,7 +315,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		if t.Fault {
 			h.launch.to(reported)
 			u.Kind, u.Fault = cluster.LaunchFailed, true
-			c.report(n.Name, u)
+			c.report(n.name, u)
 			return
 		}
 	}
@@ -333,7 +333,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		h.launch.to(clean)
 		us = append(us, c.update(h, cluster.NodeDone))
 	}
-	c.report(n.Name, us...)
+	c.report(n.name, us...)
 	if h.isOver() {
 		c.forget(h) // only now: a crash in between must not lose the exit status
 	}
@@ -502,9 +502,9 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 		return step.Spec{}, err
 	}
 	c.mu.Lock()
-	cfg, n := c.config, c.nodes[h.node]
-	inv, found := n.Inventory, n.detected
+	cfg := c.config
 	c.mu.Unlock()
+	inv, found := c.hardware.of(h.node)
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon, Sisters: h.sisters,
 		Fenced: fence.Fenced(&cfg, &inv),
 		Ranks:  make([][]int, len(j.Alloc.Shares))}
@@ -534,11 +534,11 @@ func (c *Client) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Private: c.private(n, id, l), Container: in,
+		ID: id, Private: c.private(h.node, id, l), Container: in,
 		Fence: fence.Of(&cfg, &inv, found, l.ShareHere()), OOMText: c.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
-		HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+		HostName: c.hardware.hostName(h.node), Hosts: c.hardware.hosts(h.node), PIDEnv: c.cfg.PIDEnv,
 		Tasks: []step.Task{{Argv: argv, Env: c.environ(l, env), Stdin: stdin, Stdout: out, Stderr: errs}},
 	}, nil
 }
@@ -563,21 +563,6 @@ func (c *Client) absolute(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-func (c *Client) hostName(n *node) string {
-	if n.SetHostName {
-		return string(n.Name)
-	}
-	return ""
-}
-
-// hosts are the names that must resolve inside a hollow node's jobs.
-func (c *Client) hosts(n *node) []cluster.NodeName {
-	if !n.SetHostName {
-		return nil
-	}
-	return c.order
 }
 
 // stage keeps that this life confirms an attempt. Called with mu held.

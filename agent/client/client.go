@@ -19,19 +19,14 @@ import (
 	"dev.muster/agent/measure"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
-	"dev.muster/agent/sweep"
 	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
 )
 
-// Pace of the client.
-const (
-	workHold = time.Minute // how long one poll for work stays open
-	retryMin = 20 * time.Millisecond
-	retryMax = 2 * time.Second
-)
+// workHold is how long one poll for work stays open.
+const workHold = time.Minute
 
 // Config says how a client runs.
 type Config struct {
@@ -81,36 +76,35 @@ type Client struct {
 
 	registering sync.Mutex
 
-	meter   *meter
-	texts   *texts
-	sisters *sisters
-	images  *locality.Store // what the folder of images has
+	hardware *hardware
+	gpus     *gpusOfJobs
+	meter    *meter
+	texts    *texts
+	sisters  *sisters
+	images   *locality.Store // what the folder of images has
 
-	mu       sync.Mutex // guards everything below and nodes' content
-	config   cluster.Config
-	confAt   uint64        // index of config
-	nextJob  cluster.JobID // one more than the highest number of a job that the servers had given, as far as they said
-	have     step.Table
-	held     map[heldKey]*heldParts    // not begun: other nodes of the step are not ready
-	begun    map[outbox.Attempt]bool   // attempts that an earlier life of this client confirmed
-	staged   *outbox.Confirmed         // gangs led here whose confirmation is kept
-	over     map[outbox.Attempt]uint64 // attempts that are finished here → index from which the servers know
-	steps    map[cluster.StepID]*liveStep
-	untold   map[step.ID]bool // ended parts of steps that another client leads and has not heard of
-	arrived  chan struct{}    // closed and replaced when work has arrived
-	stuckMu  sync.Mutex       // for telling what can not be killed: held before mu
-	gpus     gpusOfJobs       // of this machine, which jobs have or have left
-	hindered bool             // jobs lack the folders of their own that they should have
-	freed    chan struct{}    // closed and replaced when a step or a job ends: who waits for it looks again
+	mu      sync.Mutex // guards everything below and nodes' content
+	config  cluster.Config
+	confAt  uint64        // index of config
+	nextJob cluster.JobID // one more than the highest number of a job that the servers had given, as far as they said
+	have    step.Table
+	held    map[heldKey]*heldParts    // not begun: other nodes of the step are not ready
+	begun   map[outbox.Attempt]bool   // attempts that an earlier life of this client confirmed
+	staged  *outbox.Confirmed         // gangs led here whose confirmation is kept
+	over    map[outbox.Attempt]uint64 // attempts that are finished here → index from which the servers know
+	steps   map[cluster.StepID]*liveStep
+	untold  map[step.ID]bool // ended parts of steps that another client leads and has not heard of
+	arrived chan struct{}    // closed and replaced when work has arrived
+	stuckMu sync.Mutex       // for telling what can not be killed: held before mu
+	freed   chan struct{}    // closed and replaced when a step or a job ends: who waits for it looks again
 }
 
 type node struct {
-	machine.Node
+	name     cluster.NodeName
 	index    uint64 // of the work
 	jobCPUs  int    // that jobs can have, as the servers say
 	jobs     map[cluster.JobID]*jobHere
-	rebooted time.Time     // the reboot that was begun here
-	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
+	rebooted time.Time // the reboot that was begun here
 }
 
 // New prepares a client; Run makes it work.
@@ -129,19 +123,18 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		known:  make(chan struct{}), told: make(chan struct{}),
 		have: step.Table{}, over: map[outbox.Attempt]uint64{},
 		steps: map[cluster.StepID]*liveStep{}, freed: make(chan struct{}),
-		untold: map[step.ID]bool{},
-		gpus:   gpusOfJobs{left: map[string]sweep.GPU{}}, held: map[heldKey]*heldParts{},
+		untold:  map[step.ID]bool{},
+		held:    map[heldKey]*heldParts{},
 		arrived: make(chan struct{}), telling: make(chan struct{}, 1), anew: make(chan struct{}, 1),
 		gpusMoved: make(chan struct{}, 1)}
+	c.hardware = newHardware(&c.cfg, c.slog, c.registerAnew)
+	c.gpus = newGPUsOfJobs(&c.cfg, c.slog, c.tellLeft)
 	c.meter = newMeter(c)
 	c.texts = newTexts(cfg.Server)
 	c.sisters = newSisters(cfg.Peer, c.local)
 	for _, n := range cfg.Nodes {
-		c.nodes[n.Name] = &node{Node: n, jobs: map[cluster.JobID]*jobHere{}, detected: n.Inventory.GPUs}
+		c.nodes[n.Name] = &node{name: n.Name, jobs: map[cluster.JobID]*jobHere{}}
 		c.order = append(c.order, n.Name)
-	}
-	if c.gpus.before, err = sweep.LoadSettings(cfg.Dir); err != nil {
-		c.slog.Warn("what GPUs were set to before their jobs is not known any more", "err", err)
 	}
 	c.begun = confirmedBy(box.Pending())
 	for _, r := range box.Pending() {
@@ -183,12 +176,12 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.act(ctx) })
 	wg.Go(func() { c.tell(ctx) })
 	wg.Go(func() { c.askParts(ctx) })
-	wg.Go(func() { c.watchGPUs(ctx) })
+	wg.Go(func() { c.hardware.watchGPUs(ctx) })
 	wg.Go(func() { measure.KeepGPUJobs(ctx, c.cfg.GPUJobs, c.gpuJobs, c.gpusMoved, c.slog) })
-	wg.Go(func() { c.watchMachine(ctx) })
-	wg.Go(func() { c.watchLeft(ctx) })
-	wg.Go(func() { c.watchPorts(ctx) })
-	wg.Go(func() { c.watchClock(ctx) })
+	wg.Go(func() { c.hardware.watchMachine(ctx) })
+	wg.Go(func() { c.gpus.watchLeft(ctx) })
+	wg.Go(func() { c.hardware.watchPorts(ctx) })
+	wg.Go(func() { c.hardware.watchClock(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.tellHardware(ctx) })
 	wg.Go(func() { c.meter.run(ctx) })
@@ -202,12 +195,6 @@ func (c *Client) poke() {
 	case c.wakeup <- struct{}{}:
 	default:
 	}
-}
-
-// pause waits a while that doubles up to retryMax; it reports whether ctx goes on.
-func pause(ctx context.Context, d *time.Duration) bool {
-	*d = min(max(*d*2, retryMin), retryMax)
-	return sleep(ctx, *d)
 }
 
 func (c *Client) register(ctx context.Context, names []cluster.NodeName, again bool) error {
@@ -227,10 +214,9 @@ func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, aga
 	q := api.RegisterRequest{Seen: map[cluster.NodeName]*api.Seen{}}
 	c.mu.Lock()
 	for _, name := range names {
-		n := c.nodes[name]
-		inv := n.Inventory
+		inv, detected := c.hardware.of(name)
 		if c.cfg.GPUs != nil {
-			inv.GPUs = n.detected
+			inv.GPUs = detected
 		}
 		q.Nodes = append(q.Nodes, cluster.NodeUp{
 			Name: name, Inventory: inv, Seq: c.box.Seq(name), Again: again, Scored: true,
@@ -247,16 +233,45 @@ func (c *Client) registerOnce(ctx context.Context, names []cluster.NodeName, aga
 	c.mu.Lock()
 	c.config, c.confAt = r.Config, r.Index
 	c.beginAnew(r.Anew)
-	c.tellHindrances()
+	c.hardware.tellHindrances(&c.config)
 	for _, sent := range q.Nodes {
 		gpus, other := r.GPUs[sent.Name]
 		if !other {
 			gpus = sent.Inventory.GPUs
 		}
-		c.nodes[sent.Name].Inventory.GPUs = gpus
+		c.hardware.numbered(sent.Name, gpus)
 	}
 	c.mu.Unlock()
 	return r.Ask, nil
+}
+
+// registerAnew has the nodes registered again, with what they are now.
+func (c *Client) registerAnew() {
+	select {
+	case c.anew <- struct{}{}:
+	default:
+	}
+}
+
+// tellHardware registers the nodes again when they have changed, until the servers know.
+func (c *Client) tellHardware(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.anew:
+		}
+		for wait := time.Duration(0); ; {
+			err := c.register(ctx, c.order, true)
+			if err == nil {
+				break
+			}
+			c.slog.Debug("registering again failed", "err", err)
+			if !pause(ctx, &wait) {
+				return
+			}
+		}
+	}
 }
 
 // poll keeps one call for work open.
@@ -311,7 +326,7 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 			c.registerAnew() // what the machine has is compared with other lines now
 		}
 		c.config, c.confAt = *w.Config, w.ConfigIndex
-		c.tellHindrances()
+		c.hardware.tellHindrances(&c.config)
 	}
 	c.nextJob = max(c.nextJob, w.NextJob)
 	named, fresh := map[outbox.Attempt]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
@@ -320,13 +335,14 @@ func (c *Client) take(ctx context.Context, w api.Work) {
 		if !ok {
 			continue
 		}
-		n.index, n.jobCPUs, fresh[nw.Node] = nw.Index, cmp.Or(nw.JobCPUs, n.Inventory.CPUs), nw.Index
+		n.index, fresh[nw.Node] = nw.Index, nw.Index
+		n.jobCPUs = cmp.Or(nw.JobCPUs, c.hardware.inventory(nw.Node).CPUs)
 		c.reboot(n, nw.Reboot)
 		old := n.jobs
 		n.jobs = wanted(nw, old, c.over, c.begun, named)
 		c.tellAgain(n)
 		if boards := c.freshBoards(n, old); len(boards) > 0 {
-			go c.noteSettings(ctx, boards) // ends with ctx or the answer
+			go c.gpus.note(ctx, boards) // ends with ctx or the answer
 		}
 		select {
 		case c.gpusMoved <- struct{}{}:

@@ -1,10 +1,12 @@
 package client
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
+	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -12,6 +14,31 @@ import (
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const self = cluster.NodeName("n1")
+
+// newClient is a client of one node, if no others are named, that has not begun to work.
+func newClient(t testing.TB, cfg Config) *Client {
+	t.Helper()
+	cfg.Dir = t.TempDir()
+	cfg.Dialect = plainDialect{}
+	if cfg.Nodes == nil {
+		cfg.Nodes = []machine.Node{{Name: self}}
+	}
+	c, err := New(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// readyClient is a client of one node that has heard what to do: it has one job.
+func readyClient(t testing.TB, cfg Config, h *jobHere) *Client {
+	t.Helper()
+	c := newClient(t, cfg)
+	close(c.known)
+	close(c.told)
+	c.nodes[self].jobs[h.job.ID] = h
+	return c
+}
 
 // here is a job on this node, with nodes as its allocation.
 func here(phase cluster.Phase, nodes ...cluster.NodeName) *jobHere {

@@ -87,7 +87,7 @@ func sweepContainers(c *Client) {
 func layersOf(c *Client) *exchange.Exchange {
 	e := &exchange.Exchange{Images: c.cfg.Images, Server: c.cfg.Server, Peer: c.cfg.Peer, Log: c.slog}
 	if len(c.order) > 0 {
-		e.Addr = c.nodes[c.order[0]].Inventory.Addr
+		e.Addr = c.hardware.inventory(c.order[0]).Addr
 	}
 	return e
 }

@@ -316,8 +316,8 @@ func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := st.ID
-	n := c.nodes[id.Node]
-	h := n.jobs[id.Job]
+	h := c.nodes[id.Node].jobs[id.Job]
+	inv := c.hardware.inventory(id.Node)
 	if h == nil || h.job.Attempt != id.Attempt {
 		return out, false
 	}
@@ -333,7 +333,7 @@ func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
 			continue
 		}
 		out.shared = sh.Part != nil
-		out.gpus = append(out.gpus, fence.GPUs(&n.Inventory, sh)...)
+		out.gpus = append(out.gpus, fence.GPUs(inv, sh)...)
 	}
 	return out, true
 }

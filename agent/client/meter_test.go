@@ -30,12 +30,9 @@ func meterRig(t testing.TB, freq string, gpus int) *Client {
 	for i := range gpus {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, UUID: fmt.Sprint("gpu", i)})
 	}
-	c, err := New(Config{Dir: t.TempDir(), Nodes: []machine.Node{{Name: "n1", Inventory: inv}},
+	c := newClient(t, Config{Nodes: []machine.Node{{Name: "n1", Inventory: inv}},
 		Sampler: usage.NewSampler(t.TempDir()),
-		GPUs:    gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+		GPUs:    gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))})
 	share := cluster.Share{Node: "n1"}
 	for i := range gpus {
 		share.GPUs = share.GPUs.Union(cluster.NewIDSet(i))

@@ -14,12 +14,9 @@ import (
 // away nobody does.
 func TestEar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ready := make(chan struct{})
-		close(ready)
 		h := here(cluster.Running, self)
 		h.job.Spec.Kind = cluster.Allocation
-		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self},
-			nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}}}
+		c := readyClient(t, Config{}, h)
 		tell := func(text string) error {
 			_, err := notifyJob(t.Context(), c, api.Caller{}, api.NotifyRequest{Job: 1, Text: text})
 			return err

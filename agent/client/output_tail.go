@@ -121,21 +121,21 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 	j := l.Job
 	w.Spec = j.Spec
 	w.node = l.Node
-	n, ok := c.nodes[w.node]
-	if !ok {
+	if !c.local(w.node) {
 		return cluster.Errorf(cluster.NotFound, "", "node %s, which had a part of job %d, is no more here", w.node,
 			j.ID)
 	}
-	if n.Inventory.Hollow && c.cfg.Sampler == nil {
+	inv := c.hardware.inventory(w.node)
+	if inv.Hollow && c.cfg.Sampler == nil {
 		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}
-	l.Config, l.Inventory = &c.config, &n.Inventory
+	l.Config, l.Inventory = &c.config, inv
 	w.Path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
 	if number >= 0 {
 		id.Step = number
 	}
-	return w.locate(c.private(n, id, l), here, id)
+	return w.locate(c.private(w.node, id, l), here, id)
 }
 
 // locate finds a file that lies in one of the folders which the job has, or had, for itself.

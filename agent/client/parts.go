@@ -41,8 +41,8 @@ func (c *Client) local(n cluster.NodeName) bool { return c.nodes[n] != nil }
 
 // inventory is what a node of some job led here has. Called with mu held.
 func (c *Client) inventory(n cluster.NodeName) *cluster.Inventory {
-	if own := c.nodes[n]; own != nil {
-		return &own.Inventory
+	if c.local(n) {
+		return c.hardware.inventory(n)
 	}
 	p, _ := c.sisters.of(n)
 	return &p.Inventory
@@ -474,7 +474,7 @@ func (c *Client) askParts(ctx context.Context) {
 	c.mu.Lock()
 	for _, n := range c.nodes {
 		for _, h := range n.jobs {
-			if h.job.Alloc.Shares[0].Node != n.Name {
+			if h.job.Alloc.Shares[0].Node != n.name {
 				continue
 			}
 			var ids []step.ID

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -69,8 +68,7 @@ func TestSisterDies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &flaky{deaf: map[string]int{c.dies: 1}}
-			cl := &Client{slog: slog.New(slog.DiscardHandler)}
-			cl.sisters = newSisters(func(string) *api.Client { return f.client() }, cl.local)
+			cl := newClient(t, Config{Peer: func(string) *api.Client { return f.client() }})
 			cl.sisters.learn(api.NodePeer{Node: "n2", Member: "n2", Addr: "n2:1"})
 			id := step.ID{Job: 1, Attempt: 1, Node: "n2"}
 			ls := &liveStep{

@@ -22,17 +22,17 @@ func (c *Client) reboot(n *node, r *api.Reboot) {
 	n.rebooted = r.Issued
 	argv := strings.Fields(r.Program)
 	if len(argv) == 0 {
-		c.slog.Error("the machine can not be restarted: RebootProgram isn't defined", "node", n.Name)
+		c.slog.Error("the machine can not be restarted: RebootProgram isn't defined", "node", n.name)
 		return
 	}
-	c.slog.Warn("the machine is restarted", "node", n.Name, "program", r.Program)
+	c.slog.Warn("the machine is restarted", "node", n.name, "program", r.Program)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	go func() { // ends with the program; usually the machine does first
 		if err := cmd.Run(); err != nil {
-			c.slog.Error("the machine could not be restarted", "node", n.Name, "program", r.Program, "err", err,
+			c.slog.Error("the machine could not be restarted", "node", n.name, "program", r.Program, "err", err,
 				"output", string(out.Bytes()[:min(out.Len(), maxRebootOutput)]))
 		}
 	}()

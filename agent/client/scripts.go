@@ -73,14 +73,13 @@ func (c *Client) startScripts(h *jobHere, which int) {
 	if len(paths) == 0 {
 		paths = []string{pattern}
 	}
-	n := c.nodes[h.node]
-	cfg, inv := c.config, n.Inventory
+	cfg, inv := c.config, c.hardware.inventory(h.node)
 	l := &cluster.Launch{
-		Job: h.job, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
-		Fenced: fence.Fenced(&cfg, &inv),
+		Job: h.job, Config: &cfg, Inventory: inv, Node: h.node, Daemon: c.cfg.Daemon,
+		Fenced: fence.Fenced(&cfg, inv),
 	}
 	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}
-	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hostName(n), Hosts: c.hosts(n),
+	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hardware.hostName(h.node), Hosts: c.hardware.hosts(h.node),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: c.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
 		c.have.Put(id, &step.Status{
@@ -106,5 +105,5 @@ func (c *Client) takeBackProlog(n *node, h *jobHere) {
 	h.launch.to(reported)
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error, u.Fault = cluster.PrologError, true
-	c.report(n.Name, u)
+	c.report(n.name, u)
 }

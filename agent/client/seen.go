@@ -70,18 +70,18 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 // older than that. Called with mu held.
 func (c *Client) tellAgain(n *node) {
 	for id, h := range n.jobs {
-		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.Name}
+		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.name}
 		if h.job.Phase == cluster.Ending || !c.journal.Has(key) {
 			continue
 		}
 		updates, err := c.journal.Ended(key)
 		if err != nil || len(updates) == 0 {
-			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.Name, "err", err)
+			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.name, "err", err)
 			continue
 		}
-		c.slog.Info("told again how a job ended", "job", id, "node", n.Name)
+		c.slog.Info("told again how a job ended", "job", id, "node", n.name)
 		delete(n.jobs, id)
-		c.report(n.Name, withEnd(h.job, n.Name, updates)...)
+		c.report(n.name, withEnd(h.job, n.name, updates)...)
 	}
 }
 

@@ -112,16 +112,16 @@ func (c *Client) beginSession(s session) error {
 
 // sessionSpec is the step of a job's sessions. Called with mu held.
 func sessionSpec(c *Client, h *jobHere, id step.ID) step.Spec {
-	n, cfg := c.nodes[h.node], c.config
-	inv, j := n.Inventory, h.job
+	cfg, j := c.config, h.job
+	inv, detected := c.hardware.of(h.node)
 	l := &cluster.Launch{
 		Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
 		Fenced: fence.Fenced(&cfg, &inv),
 	}
 	return step.Spec{
 		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
-		Fence: fence.Of(&cfg, &inv, n.detected, l.ShareHere()), Private: c.private(n, id, l),
-		HostName: c.hostName(n), Hosts: c.hosts(n),
+		Fence: fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: c.private(h.node, id, l),
+		HostName: c.hardware.hostName(h.node), Hosts: c.hardware.hosts(h.node),
 		Tasks: []step.Task{{Argv: holder}},
 	}
 }

@@ -125,13 +125,6 @@ func (c *Client) orphaned(ls *liveStep) {
 	c.report(first, u)
 }
 
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // expireSteps drops ended steps whose output nobody takes, and kills those that TERM did not end;
 // it tells when to look again.
 func (c *Client) expireSteps(now time.Time) (again time.Time) {

@@ -249,12 +249,12 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 	out step.Spec, err error) {
 	s, id := &ls.spec, ls.ids[i]
 	c.mu.Lock()
-	cfg, n := c.config, c.nodes[id.Node]
-	inv, found := n.Inventory, n.detected
+	cfg := c.config
 	c.mu.Unlock()
+	inv, found := c.hardware.of(id.Node)
 	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
 		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env,
-		PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
+		PTY: s.PTY, HostName: c.hardware.hostName(id.Node), Hosts: c.hardware.hosts(id.Node), PIDEnv: c.cfg.PIDEnv,
 		OOMText: c.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
@@ -284,7 +284,7 @@ func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progra
 			Fenced: fence.Fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
 		l.GPUs = cluster.BindGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
 		if out.Private == nil {
-			out.Private = c.private(n, id, l)
+			out.Private = c.private(id.Node, id, l)
 		}
 		if ls.alone() {
 			out.Dir = "/"

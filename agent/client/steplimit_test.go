@@ -2,12 +2,10 @@ package client
 
 import (
 	"fmt"
-	"log/slog"
 	"syscall"
 	"testing"
 	"time"
 
-	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/agent/supervisor"
 	"dev.muster/api"
@@ -44,13 +42,7 @@ func TestStepExpires(t *testing.T) {
 		"the job ends":   {cluster.Batch, cluster.Ending, time.Minute, nil},
 	} {
 		run := &toldRunner{}
-		cl, err := New(Config{
-			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
-		},
-			slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cl := newClient(t, Config{Runner: run})
 		id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
 		j := &cluster.Job{
 			ID: 1, Attempt: 1, Phase: c.phase,
@@ -81,17 +73,7 @@ func TestStepExpires(t *testing.T) {
 func TestChangedLimitIsKept(t *testing.T) {
 	run := supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
 	defer run.Close()
-	open := func() *Client {
-		cl, err := New(Config{
-			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
-		},
-			slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cl
-	}
-	cl := open()
+	cl := newClient(t, Config{Runner: run})
 	close(cl.known)
 	id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
 	ls := &liveStep{
@@ -110,7 +92,7 @@ func TestChangedLimitIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := open()
+	next := newClient(t, Config{Runner: run})
 	next.recoverStep(&list[0])
 	if got := next.steps[ls.record.ID]; got == nil || got.record.Limit != time.Hour {
 		t.Errorf("after a restart the step is %+v, want a limit of an hour", got)

@@ -41,15 +41,12 @@ func (c *Client) measureHardware(ctx context.Context) {
 func (c *Client) measuredWork() (parts []measure.Part, nodes []machine.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range c.order {
-		nodes = append(nodes, c.nodes[name].Node)
-	}
 	for _, st := range c.have.All() {
 		if p, ok := measuredPart(c, st); ok {
 			parts = append(parts, p)
 		}
 	}
-	return parts, nodes
+	return parts, c.hardware.all()
 }
 
 // measuredPart is a part of a step, if it runs for a job of this node. Called with mu held.
@@ -73,7 +70,7 @@ func measuredPart(c *Client, st *step.Status) (p measure.Part, ok bool) {
 		if sh.Node != id.Node || c.cfg.GPUs == nil {
 			continue
 		}
-		for _, g := range fence.GPUs(&n.Inventory, sh) {
+		for _, g := range fence.GPUs(c.hardware.inventory(id.Node), sh) {
 			p.GPUs = append(p.GPUs, g.Index)
 		}
 	}
@@ -85,18 +82,18 @@ func (c *Client) gpuJobs() map[int][]cluster.JobID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[int][]cluster.JobID{}
-	n := c.nodes[c.order[0]]
-	for _, g := range n.Inventory.GPUs {
+	n, gpus := c.nodes[c.order[0]], c.hardware.inventory(c.order[0]).GPUs
+	for _, g := range gpus {
 		out[measure.DriverNumber(&g)] = nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.jobs)) {
 		h := n.jobs[id]
-		i := slices.IndexFunc(h.job.Alloc.Shares, func(s cluster.Share) bool { return s.Node == n.Name })
+		i := slices.IndexFunc(h.job.Alloc.Shares, func(s cluster.Share) bool { return s.Node == n.name })
 		if i < 0 {
 			continue
 		}
 		share := &h.job.Alloc.Shares[i]
-		for _, g := range n.Inventory.GPUs {
+		for _, g := range gpus {
 			k := measure.DriverNumber(&g)
 			mine := share.GPUs.Has(g.Index) || share.Part != nil && share.Part.GPU == g.Index
 			if mine && !slices.Contains(out[k], id) {
@@ -116,8 +113,5 @@ func (c *Client) GPUMetrics() string {
 	if scan == nil {
 		return ""
 	}
-	c.mu.Lock()
-	host := c.nodes[c.order[0]].Inventory.Host
-	c.mu.Unlock()
-	return measure.GPUMetrics(scan, host, c.gpuJobs())
+	return measure.GPUMetrics(scan, c.hardware.inventory(c.order[0]).Host, c.gpuJobs())
 }

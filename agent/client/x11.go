@@ -129,7 +129,7 @@ func x11Options(c *Client, h *jobHere, q api.X11Request) (o x11.Options, err err
 		return o, fmt.Errorf("make a folder for XAUTHORITY: %w", err)
 	}
 	j := h.job.Spec
-	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: x11Host(c.nodes[h.node])}
+	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: x11Host(c, h.node)}
 	o.File = filepath.Join(dir, fmt.Sprintf("job%05d.Xauthority", h.job.ID))
 	o.Owner = x11.Owner{UID: j.UID, GID: j.GID, Groups: j.Groups}
 	if _, o.InHome = cluster.X11(&c.config); o.InHome && c.cfg.Program.Account != nil {
@@ -139,12 +139,9 @@ func x11Options(c *Client, h *jobHere, q api.X11Request) (o x11.Options, err err
 }
 
 // x11Host is how programs of jobs on a node call the machine.
-func x11Host(n *node) string {
-	if n.SetHostName {
-		return string(n.Name)
-	}
+func x11Host(c *Client, n cluster.NodeName) string {
 	name, _ := os.Hostname() // else any name fits the second entry
-	return name
+	return cmp.Or(c.hardware.hostName(n), name)
 }
 
 // displayOf is that of a job on a node, nil if it has none.
