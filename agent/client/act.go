@@ -90,7 +90,7 @@ func (c *Client) pass(ctx context.Context) time.Duration {
 // perform does one action. Called with mu held; runner calls are local and quick.
 func (c *Client) perform(n *node, a action, now time.Time) {
 	h := a.job
-	say := func(us ...cluster.Update) { c.report(n.name, us...) }
+	say := func(us ...cluster.Update) { c.reports.put(n.name, us...) }
 	switch a.kind {
 	case confirm:
 		h.launch.to(confirmed)
@@ -296,7 +296,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		t := st.Tasks[0]
 		if t.Lost { // how it ended, nobody knows: as if the node had been lost
 			h.launch.to(clean)
-			c.report(n.name, c.update(h, cluster.JobLost))
+			c.reports.put(n.name, c.update(h, cluster.JobLost))
 			c.forget(h)
 			return
 		}
@@ -315,7 +315,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		if t.Fault {
 			h.launch.to(reported)
 			u.Kind, u.Fault = cluster.LaunchFailed, true
-			c.report(n.name, u)
+			c.reports.put(n.name, u)
 			return
 		}
 	}
@@ -333,7 +333,7 @@ func (c *Client) batchOver(n *node, h *jobHere) {
 		h.launch.to(clean)
 		us = append(us, c.update(h, cluster.NodeDone))
 	}
-	c.report(n.name, us...)
+	c.reports.put(n.name, us...)
 	if h.isOver() {
 		c.forget(h) // only now: a crash in between must not lose the exit status
 	}
@@ -474,7 +474,7 @@ func (c *Client) launch(ctx context.Context, hs []*jobHere) {
 		}
 		h.launch.to(confirmed)
 		if h.job.Phase == cluster.Starting {
-			c.report(h.node, c.update(h, cluster.NodeReady))
+			c.reports.put(h.node, c.update(h, cluster.NodeReady))
 		}
 	}
 	c.poke()
@@ -487,7 +487,7 @@ func (c *Client) launchFailed(h *jobHere, err error) {
 	h.launch.to(reported)
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error = err.Error()
-	c.report(h.node, u)
+	c.reports.put(h.node, u)
 }
 
 // batchSpec is what the supervisor must know to run a job's script.

@@ -18,7 +18,7 @@ import (
 type hardware struct {
 	cfg   *Config
 	slog  *slog.Logger
-	anew  func()             // has the nodes registered again, with what they are now
+	link  *link              // by which the nodes are registered again, with what they are now
 	first cluster.NodeName   // this machine, where it is one node
 	order []cluster.NodeName // the nodes
 
@@ -33,8 +33,8 @@ type machineHere struct {
 	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
 }
 
-func newHardware(cfg *Config, log *slog.Logger, anew func()) *hardware {
-	w := &hardware{cfg: cfg, slog: log, anew: anew, nodes: map[cluster.NodeName]*machineHere{}}
+func newHardware(cfg *Config, log *slog.Logger, link *link) *hardware {
+	w := &hardware{cfg: cfg, slog: log, link: link, nodes: map[cluster.NodeName]*machineHere{}}
 	for _, n := range cfg.Nodes {
 		w.nodes[n.Name] = &machineHere{Node: n, detected: n.Inventory.GPUs}
 		w.order = append(w.order, n.Name)
@@ -76,7 +76,7 @@ func (w *hardware) numbered(name cluster.NodeName, gpus []cluster.GPU) {
 	w.nodes[name].Inventory.GPUs = gpus
 }
 
-// found keeps what the client itself has found wrong with a node, in place of what it had found of the same cause.
+// found keeps what was found wrong with a node.
 func (w *hardware) found(name cluster.NodeName, cause string, faults []cluster.Fault) {
 	if w.cfg.Machine != nil {
 		w.cfg.Machine.Found(cause, faults)
@@ -87,6 +87,15 @@ func (w *hardware) found(name cluster.NodeName, cause string, faults []cluster.F
 	others := slices.DeleteFunc(machine.FaultsOf(inv, cluster.FaultSystem),
 		func(f cluster.Fault) bool { return f.Cause == cause })
 	inv.SetFaults(cluster.FaultSystem, append(others, faults...))
+}
+
+// tell puts what the client itself has found on a node into its record, in place of what it had found of the same
+// cause, before anything else of the node is told.
+func (w *hardware) tell(ctx context.Context, name cluster.NodeName, cause string, faults []cluster.Fault) {
+	w.found(name, cause, faults)
+	if err := w.link.register(ctx, w.order, true); err != nil {
+		w.link.again()
+	}
 }
 
 // hostName is what a hollow node calls itself inside of jobs; "": by the machine's own name.
@@ -115,7 +124,7 @@ func (w *hardware) watchGPUs(ctx context.Context) {
 		for _, fault := range f.Faults {
 			w.slog.Warn("something is wrong with the GPUs", "node", w.first, "fault", fault.Text, "action", fault.Action)
 		}
-		w.anew()
+		w.link.again()
 	})
 }
 
@@ -188,7 +197,7 @@ func (w *hardware) watchMachine(ctx context.Context) {
 		}
 		if machine.Differ(&before, &now) || time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs) {
 			told = time.Now()
-			w.anew()
+			w.link.again()
 		}
 	}
 }

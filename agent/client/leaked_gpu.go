@@ -24,17 +24,17 @@ const (
 
 // gpusOfJobs are GPUs of this machine that jobs have, or have not left as they found them.
 type gpusOfJobs struct {
-	gpus *gpu.Watcher
-	slog *slog.Logger
-	tell func(context.Context, []cluster.Fault) // what is wrong with those that were left, in place of what was
+	gpus     *gpu.Watcher
+	slog     *slog.Logger
+	hardware *hardware
 
 	mu     sync.Mutex           // nothing of the client is locked under it
 	left   map[string]sweep.GPU // by UUID
 	before *sweep.Settings      // of those that jobs have
 }
 
-func newGPUsOfJobs(cfg *Config, log *slog.Logger, tell func(context.Context, []cluster.Fault)) *gpusOfJobs {
-	g := &gpusOfJobs{gpus: cfg.GPUs, slog: log, tell: tell, left: map[string]sweep.GPU{}}
+func newGPUsOfJobs(cfg *Config, hardware *hardware, log *slog.Logger) *gpusOfJobs {
+	g := &gpusOfJobs{gpus: cfg.GPUs, slog: log, hardware: hardware, left: map[string]sweep.GPU{}}
 	var err error
 	if g.before, err = sweep.LoadSettings(cfg.Dir); err != nil {
 		log.Warn("what GPUs were set to before their jobs is not known any more", "err", err)
@@ -59,7 +59,7 @@ func (g *gpusOfJobs) sweep(ctx context.Context, job cluster.JobID, node cluster.
 			g.slog.Error("a job has not left a GPU as it found it", "job", job, "node", node, "err", f.Text)
 		}
 		g.leave(list, faults)
-		g.tell(ctx, faults)
+		g.hardware.tell(ctx, g.hardware.first, sweep.Cause, faults)
 	}
 	g.forget(sweep.Clean(list, faults))
 }
@@ -91,7 +91,7 @@ func (g *gpusOfJobs) watchLeft(ctx context.Context) {
 		g.release(free)
 		if text := fmt.Sprint(faults); text != told {
 			told = text
-			g.tell(ctx, faults)
+			g.hardware.tell(ctx, g.hardware.first, sweep.Cause, faults)
 		}
 	}
 }
@@ -225,18 +225,4 @@ func (c *Client) freshBoards(n *node, old map[cluster.JobID]*jobHere) (out []str
 		}
 	}
 	return out
-}
-
-// tellLeft has it known what is wrong with GPUs that jobs have left.
-func (c *Client) tellLeft(ctx context.Context, faults []cluster.Fault) {
-	c.tellFaults(ctx, c.order[0], sweep.Cause, faults)
-}
-
-// tellFaults puts what the client itself has found on a node into its record, in place of what it had found of the
-// same cause, before anything else of the node is told.
-func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause string, faults []cluster.Fault) {
-	c.hardware.found(node, cause, faults)
-	if err := c.register(ctx, c.order, true); err != nil {
-		c.registerAnew()
-	}
 }

@@ -95,5 +95,5 @@ func refuseFetch(c *Client, n *node, h *jobHere) {
 	h.launch.to(reported)
 	u := c.update(h, cluster.BatchOver)
 	u.Error, u.Exit = why, cluster.ExitStatus{Signal: launchFailedSignal}
-	c.report(n.name, u)
+	c.reports.put(n.name, u)
 }

@@ -105,5 +105,5 @@ func (c *Client) takeBackProlog(n *node, h *jobHere) {
 	h.launch.to(reported)
 	u := c.update(h, cluster.LaunchFailed)
 	u.Error, u.Fault = cluster.PrologError, true
-	c.report(n.name, u)
+	c.reports.put(n.name, u)
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"maps"
 	"slices"
 	"syscall"
 
@@ -17,9 +16,9 @@ import (
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
 func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
 	n := c.nodes[name]
-	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.journal.Highest()), Asked: asked}
+	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.reports.journal.Highest()), Asked: asked}
 	for _, h := range held {
-		updates, err := c.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
+		updates, err := c.reports.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
 		if err != nil {
 			c.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
 		}
@@ -34,8 +33,7 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 	for id, h := range n.jobs {
 		out.NextJob = max(out.NextJob, id+1)
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: name}
-		_, over := c.over[key]
-		if h.isReported() || over || c.journal.Has(key) {
+		if h.isReported() || c.reports.isOver(key) || c.reports.journal.Has(key) {
 			continue
 		}
 		if h.isConfirmed() || runs[id] == h.job.Attempt {
@@ -59,7 +57,7 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 		c.nodes[name].index = 0
 	}
 	// From which index on the servers know that an attempt is over counts no more: if one is named, it is told again.
-	maps.DeleteFunc(c.over, func(key outbox.Attempt, _ uint64) bool { return slices.Contains(names, key.Node) })
+	c.reports.forgetAll(names)
 	if len(names) > 0 {
 		c.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here",
 			"nodes", names)
@@ -71,17 +69,17 @@ func (c *Client) beginAnew(names []cluster.NodeName) {
 func (c *Client) tellAgain(n *node) {
 	for id, h := range n.jobs {
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.name}
-		if h.job.Phase == cluster.Ending || !c.journal.Has(key) {
+		if h.job.Phase == cluster.Ending || !c.reports.journal.Has(key) {
 			continue
 		}
-		updates, err := c.journal.Ended(key)
+		updates, err := c.reports.journal.Ended(key)
 		if err != nil || len(updates) == 0 {
 			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.name, "err", err)
 			continue
 		}
 		c.slog.Info("told again how a job ended", "job", id, "node", n.name)
 		delete(n.jobs, id)
-		c.report(n.name, withEnd(h.job, n.name, updates)...)
+		c.reports.put(n.name, withEnd(h.job, n.name, updates)...)
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *Client) tellStep(ls *liveStep) {
 		return
 	}
 	rec := ls.record
-	c.report(ls.lead, cluster.Update{
+	c.reports.put(ls.lead, cluster.Update{
 		Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec,
 	})
 }
@@ -122,7 +122,7 @@ func (c *Client) orphaned(ls *liveStep) {
 	h.launch.to(reported)
 	u := c.update(h, cluster.BatchOver)
 	u.Exit = ls.record.Exit
-	c.report(first, u)
+	c.reports.put(first, u)
 }
 
 // expireSteps drops ended steps whose output nobody takes, and kills those that TERM did not end;

@@ -46,7 +46,7 @@ func (c *Client) tellStuck(ctx context.Context, h *jobHere) {
 		}
 	}
 	c.mu.Unlock()
-	c.tellFaults(ctx, h.node, stuckCause, faults)
+	c.hardware.tell(ctx, h.node, stuckCause, faults)
 	c.stuckMu.Unlock()
 	if program == "" || over {
 		return
