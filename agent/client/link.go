@@ -22,25 +22,19 @@ type link struct {
 	slog   *slog.Logger
 	order  []cluster.NodeName
 
-	// What is said, and who hears the answers. Each takes the client's mu.
+	// What is said, and who hears the answers. Each takes the tables' mu.
 	describe   func(names []cluster.NodeName, again bool, asked map[cluster.NodeName][]cluster.Held) api.RegisterRequest
 	registered func(api.RegisterRequest, api.RegisterResponse)
 	ask        func() api.WorkRequest
 	take       func(context.Context, api.Work)
 	informed   func() // once, when the first work has come
 
-	registering sync.Mutex    // held while nodes are registered; taken before the client's mu
+	registering sync.Mutex    // held while nodes are registered; taken before the tables' mu
 	anew        chan struct{} // the nodes are to be registered again
 }
 
-func newLink(c *Client) *link {
-	l := &link{server: c.cfg.Server, images: c.images, slog: c.slog, order: c.order, anew: make(chan struct{}, 1)}
-	l.describe = c.describeNodes
-	l.registered = c.registered
-	l.ask = c.askWork
-	l.take = c.take
-	l.informed = c.informed
-	return l
+func newLink(t *tables, images *locality.Store) *link {
+	return &link{server: t.cfg.Server, images: images, slog: t.slog, order: t.order, anew: make(chan struct{}, 1)}
 }
 
 // register tells what nodes are.

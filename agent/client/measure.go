@@ -23,7 +23,7 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 	var here []cluster.NodeName
 	var groups []api.PartsGroup
 	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
-		j, steps = h.job, c.livingSteps(h, q.Step)
+		j, steps = h.job, c.steps.livingSteps(h, q.Step)
 		var all []step.ID
 		for _, sh := range j.Alloc.Shares {
 			all = append(all, step.ID{Node: sh.Node})
@@ -50,18 +50,18 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 }
 
 // livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
-func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
-	for _, s := range h.job.OwnSteps() {
-		if st := c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}); s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
-			out = append(out, *s)
+func (s *steps) livingSteps(h *jobHere, only int) (out []cluster.Step) {
+	for _, rec := range h.job.OwnSteps() {
+		if st := s.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: rec.ID.Step, Node: h.node}); rec.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+			out = append(out, *rec)
 		}
 	}
-	for id, ls := range c.steps {
+	for id, ls := range s.live {
 		if id.Job == h.job.ID && ls.record.Attempt == h.job.Attempt && ls.endedAt.IsZero() && !ls.alone() {
 			out = append(out, ls.record)
 		}
 	}
-	out = slices.DeleteFunc(out, func(s cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
+	out = slices.DeleteFunc(out, func(rec cluster.Step) bool { return only != cluster.AllSteps && rec.ID.Step != only })
 	slices.SortFunc(out, func(a, b cluster.Step) int { return cmp.Compare(a.ID.Step, b.ID.Step) })
 	return out
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -10,13 +9,11 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/fence"
 	"dev.muster/agent/measure"
 	"dev.muster/agent/step"
 	"dev.muster/agent/usage"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
-	"dev.muster/wire"
 )
 
 // What running steps use is measured in passes: all parts that are due together, so that one walk over the machine's
@@ -36,14 +33,14 @@ type meter struct {
 	gpus    *gpu.Watcher   // nil: their GPUs are not measured
 	slog    *slog.Logger
 
-	// What it asks of the client. Each takes the client's mu.
+	// What it asks of the client. Each takes the tables' mu.
 	parts func() []*step.Status                        // of this client's nodes
 	terms func(*step.Status) (cfg meterTerms, ok bool) // not ok: the servers have not named its job yet
 	alone func(batch step.ID) bool                     // nothing but its script runs of a job here
 
 	begins chan struct{} // a part that is not measured yet runs
 
-	pass  sync.Mutex // held during a pass; taken before the client's mu
+	pass  sync.Mutex // held during a pass; taken before the tables' mu
 	asked time.Time  // the last one that somebody asked for; guarded by pass
 
 	mu       sync.Mutex // guards measured and what is in it; nothing is locked under it
@@ -64,10 +61,9 @@ type metered struct {
 	due   time.Time
 }
 
-func newMeter(c *Client) *meter {
+func newMeter(cfg *Config, log *slog.Logger) *meter {
 	return &meter{
-		sampler: c.cfg.Sampler, gpus: c.cfg.GPUs, slog: c.slog,
-		parts: c.partsHere, terms: c.meterTerms, alone: c.alone,
+		sampler: cfg.Sampler, gpus: cfg.GPUs, slog: log,
 		begins: make(chan struct{}, 1), measured: map[step.ID]*metered{},
 	}
 }
@@ -297,55 +293,4 @@ func (m *meter) sum(targets []usage.Target) []measure.Use {
 	m.pass.Lock()
 	defer m.pass.Unlock()
 	return measure.Sum(m.sampler.Pass(targets))
-}
-
-// partsHere are the parts of steps on this client's nodes.
-func (c *Client) partsHere() (out []*step.Status) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, st := range c.have.All() {
-		if c.local(id.Node) {
-			out = append(out, st)
-		}
-	}
-	return out
-}
-
-// meterTerms finds out how often a part is to be measured and which GPUs it has.
-func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	id := st.ID
-	h := c.nodes[id.Node].jobs[id.Job]
-	inv := c.hardware.inventory(id.Node)
-	if h == nil || h.job.Attempt != id.Attempt {
-		return out, false
-	}
-	freq, shares := h.job.Spec.AcctgFreq, h.job.Alloc.Shares
-	if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil {
-		freq, shares = cmp.Or(ls.spec.AcctgFreq, freq), ls.record.Shares
-	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
-		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
-	}
-	out.every = c.config.Sampling(freq)
-	for _, sh := range shares {
-		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
-			continue
-		}
-		out.shared = sh.Part != nil
-		out.gpus = append(out.gpus, fence.GPUs(inv, sh)...)
-	}
-	return out, true
-}
-
-// alone reports whether nothing but its script runs of a job here.
-func (c *Client) alone(batch step.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, st := range c.have[batch.Node] {
-		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Step != batch.Step && st.State == step.Running {
-			return false
-		}
-	}
-	return true
 }

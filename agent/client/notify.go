@@ -28,31 +28,6 @@ func of[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R,
 // maxNotice bounds what a job is told at once.
 const maxNotice = 3 << 10
 
-// ear is a job's salloc, which asks again and again for what the job is told.
-type ear struct {
-	texts chan string
-	at    time.Time // when it last asked, or was answered
-}
-
-const (
-	hearHold  = 30 * time.Second
-	hearPause = 5 * time.Second // longer ago than that there is no salloc any more
-	hearKept  = 16              // lines
-)
-
-// tell keeps a line for it, and reports whether it will hear that.
-func (e *ear) tell(text string, now time.Time) bool {
-	if e == nil || now.Sub(e.at) > hearHold+hearPause {
-		return false
-	}
-	select {
-	case e.texts <- text:
-		return true
-	default:
-		return false
-	}
-}
-
 // hearJob waits for what a job led here is told.
 func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
 	var own *ear
@@ -99,9 +74,9 @@ func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyReque
 		if heard = h.ear.tell(strings.TrimPrefix(q.Text, "srun: "), time.Now()); heard {
 			return
 		}
-		for _, id := range listeners(c, h) {
+		for _, id := range c.steps.listeners(h) {
 			heard = true
-			c.sayPart(id, q.Text+"\n", false)
+			c.parts.sayPart(id, q.Text+"\n", false)
 		}
 	})
 	if err == nil && !heard {
@@ -111,12 +86,12 @@ func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyReque
 }
 
 // listeners are the steps that write what a job is told: its script alone, if it has one. Called with mu held.
-func listeners(c *Client, h *jobHere) (ids []step.ID) {
+func (s *steps) listeners(h *jobHere) (ids []step.ID) {
 	batch := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
 	if h.job.RunsScript() {
 		return []step.ID{batch}
 	}
-	for _, ls := range c.steps {
+	for _, ls := range s.live {
 		if ls.record.ID.Job == h.job.ID && ls.endedAt.IsZero() {
 			ids = append(ids, ls.ids[0])
 		}
@@ -135,7 +110,7 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 	defer c.mu.Unlock()
 	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
 	for id, st := range c.have.All() {
-		j := jobOf(c, id)
+		j := c.jobOf(id)
 		switch {
 		case j == nil, st.State == step.Ended, q.Job != 0 && id.Job != q.Job, q.Node != "" && id.Node != q.Node:
 			continue
@@ -153,14 +128,6 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 			cmp.Compare(a.PID, b.PID))
 	})
 	return out, nil
-}
-
-// jobOf is the job of a part of a step, nil if it is no longer here. Called with mu held.
-func jobOf(c *Client, id step.ID) *cluster.Job {
-	if n := c.nodes[id.Node]; n != nil && n.jobs[id.Job] != nil {
-		return n.jobs[id.Job].job
-	}
-	return nil
 }
 
 // stepOrder puts the external step before the script, and that before the steps of srun.

@@ -72,7 +72,7 @@ func jobOnNode(c *Client, who api.Caller, q api.TailRequest) (*jobHere, *api.Err
 		return c.jobKeptHere(q.Job, who)
 	}
 	if n := c.nodes[q.Node]; n != nil && n.jobs[q.Job] != nil {
-		return jobFor(c, n.jobs[q.Job], who)
+		return c.jobFor(n.jobs[q.Job], who)
 	}
 	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run on %s", q.Job, q.Node)
 }
@@ -130,12 +130,12 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}
 	l.Config, l.Inventory = &c.config, inv
-	w.Path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
+	w.Path = filepath.Clean(absolute(dir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
 	if number >= 0 {
 		id.Step = number
 	}
-	return w.locate(c.private(w.node, id, l), here, id)
+	return w.locate(c.build.private(w.node, id, l), here, id)
 }
 
 // locate finds a file that lies in one of the folders which the job has, or had, for itself.
@@ -233,7 +233,7 @@ func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
 	if q.Step == nil {
 		return true
 	}
-	if ls := c.steps[cluster.StepID{Job: q.Job, Step: *q.Step}]; ls != nil {
+	if ls := c.live[cluster.StepID{Job: q.Job, Step: *q.Step}]; ls != nil {
 		return ls.endedAt.IsZero()
 	}
 	for id, st := range c.allOf(n.jobs[q.Job]) {

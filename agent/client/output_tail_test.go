@@ -53,7 +53,7 @@ func TestUntilOver(t *testing.T) {
 		id := cluster.StepID{Job: 1, Step: 0}
 		ls := &liveStep{}
 		c := readyClient(t, Config{}, h)
-		c.steps[id] = ls
+		c.live[id] = ls
 		job := untilOver(t.Context(), c, self, api.TailRequest{Job: 1})
 		ofStep := untilOver(t.Context(), c, self, api.TailRequest{Job: 1, Step: &id.Step})
 		at := func(over <-chan struct{}) bool {

@@ -78,9 +78,9 @@ func TestSisterDies(t *testing.T) {
 				},
 			}
 			if c.killed {
-				cl.signalStepNow(ls, syscall.SIGKILL)
+				cl.steps.signalStepNow(ls, syscall.SIGKILL)
 			}
-			if err := cl.launchStep(t.Context(), ls, nil); (err != nil) != c.killed {
+			if err := cl.steps.launchStep(t.Context(), ls, nil); (err != nil) != c.killed {
 				t.Errorf("it began with error %v", err)
 			}
 			if got := strings.Join(f.calls, ", "); got != c.want {

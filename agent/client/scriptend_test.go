@@ -34,7 +34,7 @@ func TestScriptOfEndedJob(t *testing.T) {
 				st.Tasks = []step.TaskStatus{{Started: now, Ended: now.Add(time.Second), Exit: killed}}
 				cl.have.Put(id, st)
 			}
-			cl.perform(cl.nodes[self], action{kind: finished, job: h}, now)
+			cl.jobs.perform(cl.nodes[self], action{kind: finished, job: h}, now)
 			var told []cluster.UpdateKind
 			for _, r := range cl.reports.box.Pending() {
 				for _, u := range r.Updates {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // What is measured of this machine and of the jobs on it (package measure). Hollow nodes whose steps really run have
@@ -114,4 +116,31 @@ func (c *Client) GPUMetrics() string {
 		return ""
 	}
 	return measure.GPUMetrics(scan, c.hardware.inventory(c.order[0]).Host, c.gpuJobs())
+}
+
+// meterTerms finds out how often a part is to be measured and which GPUs it has.
+func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := st.ID
+	h := c.nodes[id.Node].jobs[id.Job]
+	inv := c.hardware.inventory(id.Node)
+	if h == nil || h.job.Attempt != id.Attempt {
+		return out, false
+	}
+	freq, shares := h.job.Spec.AcctgFreq, h.job.Alloc.Shares
+	if ls := c.live[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil {
+		freq, shares = cmp.Or(ls.spec.AcctgFreq, freq), ls.record.Shares
+	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
+		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
+	}
+	out.every = c.config.Sampling(freq)
+	for _, sh := range shares {
+		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
+			continue
+		}
+		out.shared = sh.Part != nil
+		out.gpus = append(out.gpus, fence.GPUs(inv, sh)...)
+	}
+	return out, true
 }

@@ -143,14 +143,3 @@ func x11Host(c *Client, n cluster.NodeName) string {
 	name, _ := os.Hostname() // else any name fits the second entry
 	return cmp.Or(c.hardware.hostName(n), name)
 }
-
-// displayOf is that of a job on a node, nil if it has none.
-func displayOf(c *Client, job cluster.JobID, on cluster.NodeName) *x11.Display {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.nodes[on]
-	if n == nil || n.jobs[job] == nil {
-		return nil
-	}
-	return n.jobs[job].display
-}

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"path/filepath"
+
+	"dev.muster/agent/container"
+	"dev.muster/agent/step"
+)
+
+// sweepFolders removes the private folders of jobs that ended while no client was there.
+func (c *Client) sweepFolders() {
+	sweepContainers(c)
+	c.mu.Lock()
+	var old []string
+	for _, name := range c.order {
+		n := c.nodes[name]
+		p := c.hardware.secluded(&c.config, name)
+		if p == nil {
+			continue
+		}
+		keep := map[string]bool{}
+		for _, h := range n.jobs {
+			keep[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: name}.JobName()] = true
+		}
+		list, _ := filepath.Glob(filepath.Join(p.Base, "job_*@"+string(name)))
+		for _, dir := range list {
+			if !keep[filepath.Base(dir)] {
+				old = append(old, dir)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, dir := range old {
+		removeFolders(c.slog, dir)
+	}
+}
+
+// sweepContainers removes what containers have written for jobs that ended while no client was
+// there.
+func sweepContainers(c *Client) {
+	store := c.cfg.Images
+	if store == "" {
+		return
+	}
+	c.mu.Lock()
+	keep := map[string]bool{}
+	for _, name := range c.order {
+		for _, h := range c.nodes[name].jobs {
+			keep[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: name}.JobName()] = true
+		}
+	}
+	c.mu.Unlock()
+	for _, dir := range container.Written(store) {
+		if !keep[container.JobOf(dir)] {
+			removeFolders(c.slog, dir)
+		}
+	}
+}
