@@ -117,7 +117,7 @@ func (j *jobs) perform(n *node, a action, now time.Time) {
 	case tellStuck:
 		h.end.to(unkillable)
 	case stop, freeze, thaw:
-		performPause(j, h, a.kind, now)
+		j.performPause(h, a.kind, now)
 	case deliver:
 		j.deliver(h)
 	case warn:
@@ -126,12 +126,12 @@ func (j *jobs) perform(n *node, a action, now time.Time) {
 	case stray:
 		j.stray(a.step)
 	case startProlog, startEpilog, prologFailed, startFetch, fetchFailed, killScript:
-		performScript(j, n, a)
+		j.performScript(n, a)
 	}
 }
 
 // performPause does an action about a job's suspension. Called with mu held.
-func performPause(j *jobs, h *jobHere, kind actionKind, now time.Time) {
+func (j *jobs) performPause(h *jobHere, kind actionKind, now time.Time) {
 	switch kind {
 	case stop:
 		h.stop(now)

@@ -201,7 +201,7 @@ func (s *steps) signalCast(ls *liveStep, q api.StepSignal) {
 }
 
 // watchRoutes registers what is asked by those who look on beside a step's srun.
-func watchRoutes(s *steps, m *api.Mux) {
+func (s *steps) watchRoutes(m *api.Mux) {
 	watch := func(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
 		return s.watchStep(ctx, who, req, conn)
 	}

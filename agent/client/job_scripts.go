@@ -18,7 +18,7 @@ import (
 var runsScripts = []string{"/bin/sh", "-c", `for f; do "$f" || exit $?; done`, "sh"}
 
 // performScript does an action about what the node itself runs for a job. Called with mu held.
-func performScript(j *jobs, n *node, a action) {
+func (j *jobs) performScript(n *node, a action) {
 	h := a.job
 	switch a.kind {
 	case startProlog:

@@ -13,23 +13,17 @@ import (
 )
 
 // noticeRoutes registers what is asked and told about processes here.
-func noticeRoutes(c *Client, m *api.Mux) {
-	api.Handle(m, api.NotifyJob, of(c, notifyJob))
-	api.Handle(m, api.HearJob, of(c, hearJob))
-	api.Handle(m, api.ListProcesses, of(c, listProcesses))
-}
-
-// of has a function answer for a client.
-func of[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R, error),
-) func(context.Context, api.Caller, Q) (R, error) {
-	return func(ctx context.Context, who api.Caller, q Q) (R, error) { return f(ctx, c, who, q) }
+func (c *Client) noticeRoutes(m *api.Mux) {
+	api.Handle(m, api.NotifyJob, c.notifyJob)
+	api.Handle(m, api.HearJob, c.hearJob)
+	api.Handle(m, api.ListProcesses, c.listProcesses)
 }
 
 // maxNotice bounds what a job is told at once.
 const maxNotice = 3 << 10
 
 // hearJob waits for what a job led here is told.
-func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
+func (c *Client) hearJob(ctx context.Context, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
 	var own *ear
 	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
 		if h.job.RunsScript() {
@@ -65,7 +59,7 @@ func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) 
 
 // notifyJob writes a line where the errors of a job led here lead: of its script, of its salloc, or of its steps, which
 // an srun reads.
-func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
+func (c *Client) notifyJob(ctx context.Context, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
 	if len(q.Text) > maxNotice {
 		return api.Empty{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "a message may have %d bytes", maxNotice)
 	}
@@ -100,7 +94,7 @@ func (s *steps) listeners(h *jobHere) (ids []step.ID) {
 }
 
 // listProcesses lists the processes of steps on this client's nodes, of jobs that the caller may see into.
-func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.ProcessQuery) (api.ProcessesResponse, error) {
+func (c *Client) listProcesses(ctx context.Context, who api.Caller, q api.ProcessQuery) (api.ProcessesResponse, error) {
 	var out api.ProcessesResponse
 	if err := c.await(ctx, c.known); err != nil {
 		return out, err
@@ -117,7 +111,7 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 		case who.UID != j.Spec.UID && !who.Operator():
 			continue
 		}
-		own := processesOf(c, id, st)
+		own := c.processesOf(id, st)
 		if slices.ContainsFunc(own, func(p api.StepProcess) bool { return p.PID == q.PID }) {
 			out.Job = j
 		}
@@ -142,7 +136,7 @@ func stepOrder(step int) int {
 }
 
 // processesOf lists a part's tasks and what they have started. Called with mu held.
-func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess) {
+func (c *Client) processesOf(id step.ID, st *step.Status) (out []api.StepProcess) {
 	p := api.StepProcess{ID: cluster.StepID{Job: id.Job, Step: id.Step}, Node: id.Node}
 	tasks := map[int]bool{}
 	for i, t := range st.Tasks {

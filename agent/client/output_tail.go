@@ -33,7 +33,7 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailReques
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return w, err
 	}
-	led, here, err := partOf(ctx, c, who, q)
+	led, here, err := c.partOf(ctx, who, q)
 	if err != nil {
 		return w, err
 	}
@@ -44,10 +44,10 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailReques
 }
 
 // partOf finds a job, and its step, that a node here takes part in, or took; here: it has not ended.
-func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (led api.LedResponse, here bool,
+func (c *Client) partOf(ctx context.Context, who api.Caller, q api.TailRequest) (led api.LedResponse, here bool,
 	err error) {
 	c.mu.Lock()
-	h, refused := jobOnNode(c, who, q)
+	h, refused := c.jobOnNode(who, q)
 	c.mu.Unlock()
 	switch {
 	case refused == nil && q.Step == nil:
@@ -67,7 +67,7 @@ func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (
 }
 
 // jobOnNode finds a job on the node that is asked, or on its first. Called with mu held.
-func jobOnNode(c *Client, who api.Caller, q api.TailRequest) (*jobHere, *api.Error) {
+func (c *Client) jobOnNode(who api.Caller, q api.TailRequest) (*jobHere, *api.Error) {
 	if q.Node == "" {
 		return c.jobKeptHere(q.Job, who)
 	}
@@ -180,7 +180,7 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if q.Hold {
-		w.Over = untilOver(ctx, c, w.node, q)
+		w.Over = c.untilOver(ctx, w.node, q)
 	}
 	text, start, err := w.Read(ctx, q.From, q.Hold)
 	if err != nil {
@@ -198,13 +198,13 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 
 // untilOver is closed once what is read is not written any more on a node, which cuts short how long more is waited
 // for. Of what was over before, the servers may know in a moment.
-func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.TailRequest) <-chan struct{} {
+func (c *Client) untilOver(ctx context.Context, name cluster.NodeName, q api.TailRequest) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for first := true; ; first = false {
 			c.mu.Lock()
-			freed, goesOn := c.freed, writes(c, name, q)
+			freed, goesOn := c.freed, c.writes(name, q)
 			c.mu.Unlock()
 			var pause <-chan time.Time
 			switch {
@@ -225,7 +225,7 @@ func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.Tail
 }
 
 // writes reports whether a job, or its step, may still write on a node. Called with mu held.
-func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
+func (c *Client) writes(name cluster.NodeName, q api.TailRequest) bool {
 	n := c.nodes[name]
 	if n == nil || n.jobs[q.Job] == nil || n.jobs[q.Job].isOver() {
 		return false

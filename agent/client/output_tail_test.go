@@ -54,8 +54,8 @@ func TestUntilOver(t *testing.T) {
 		ls := &liveStep{}
 		c := readyClient(t, Config{}, h)
 		c.live[id] = ls
-		job := untilOver(t.Context(), c, self, api.TailRequest{Job: 1})
-		ofStep := untilOver(t.Context(), c, self, api.TailRequest{Job: 1, Step: &id.Step})
+		job := c.untilOver(t.Context(), self, api.TailRequest{Job: 1})
+		ofStep := c.untilOver(t.Context(), self, api.TailRequest{Job: 1, Step: &id.Step})
 		at := func(over <-chan struct{}) bool {
 			synctest.Wait()
 			select {
@@ -84,7 +84,7 @@ func TestUntilOver(t *testing.T) {
 		if !at(job) {
 			t.Error("the job is over")
 		}
-		late := untilOver(t.Context(), c, self, api.TailRequest{Job: 1})
+		late := c.untilOver(t.Context(), self, api.TailRequest{Job: 1})
 		if at(late) {
 			t.Error("who comes late waits a moment")
 		}

@@ -9,7 +9,7 @@ import (
 
 // sweepFolders removes the private folders of jobs that ended while no client was there.
 func (c *Client) sweepFolders() {
-	sweepContainers(c)
+	c.sweepContainers()
 	c.mu.Lock()
 	var old []string
 	for _, name := range c.order {
@@ -37,7 +37,7 @@ func (c *Client) sweepFolders() {
 
 // sweepContainers removes what containers have written for jobs that ended while no client was
 // there.
-func sweepContainers(c *Client) {
+func (c *Client) sweepContainers() {
 	store := c.cfg.Images
 	if store == "" {
 		return

@@ -44,7 +44,7 @@ func (c *Client) measuredWork() (parts []measure.Part, nodes []machine.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, st := range c.have.All() {
-		if p, ok := measuredPart(c, st); ok {
+		if p, ok := c.measuredPart(st); ok {
 			parts = append(parts, p)
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Client) measuredWork() (parts []measure.Part, nodes []machine.Node) {
 }
 
 // measuredPart is a part of a step, if it runs for a job of this node. Called with mu held.
-func measuredPart(c *Client, st *step.Status) (p measure.Part, ok bool) {
+func (c *Client) measuredPart(st *step.Status) (p measure.Part, ok bool) {
 	id := st.ID
 	n := c.nodes[id.Node]
 	if st.State != step.Running || n == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"log/slog"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -82,7 +83,7 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 		}
 		n.index, fresh[nw.Node] = nw.Index, nw.Index
 		n.jobCPUs = cmp.Or(nw.JobCPUs, j.hardware.inventory(nw.Node).CPUs)
-		j.reboot(n, nw.Reboot)
+		reboot(j.slog, n, nw.Reboot)
 		old := n.jobs
 		n.jobs = wanted(nw, old, j.reports.isOver, j.reports.begun, named)
 		j.tellAgain(n)
@@ -121,24 +122,24 @@ func (j *jobs) catchUp(fresh map[cluster.NodeName]uint64, named map[outbox.Attem
 // reboot runs the program that restarts a node's machine, once for each request. Should that be
 // forgotten, since the daemon was restarted meanwhile, it is run again: the machine has not been.
 // Called with mu held; the program outlives the daemon.
-func (j *jobs) reboot(n *node, r *api.Reboot) {
+func reboot(log *slog.Logger, n *node, r *api.Reboot) {
 	if r == nil || r.Issued.Equal(n.rebooted) {
 		return
 	}
 	n.rebooted = r.Issued
 	argv := strings.Fields(r.Program)
 	if len(argv) == 0 {
-		j.slog.Error("the machine can not be restarted: RebootProgram isn't defined", "node", n.name)
+		log.Error("the machine can not be restarted: RebootProgram isn't defined", "node", n.name)
 		return
 	}
-	j.slog.Warn("the machine is restarted", "node", n.name, "program", r.Program)
+	log.Warn("the machine is restarted", "node", n.name, "program", r.Program)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	go func() { // ends with the program; usually the machine does first
 		if err := cmd.Run(); err != nil {
-			j.slog.Error("the machine could not be restarted", "node", n.name, "program", r.Program, "err", err,
+			log.Error("the machine could not be restarted", "node", n.name, "program", r.Program, "err", err,
 				"output", string(out.Bytes()[:min(out.Len(), maxRebootOutput)]))
 		}
 	}()
