@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/agent/outbox"
+	"dev.muster/agent/step"
 	"dev.muster/agent/x11"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -50,6 +51,16 @@ func (h *jobHere) takesSessions() bool {
 
 func sortedJobs(jobs map[cluster.JobID]*jobHere) []cluster.JobID {
 	return slices.Sorted(maps.Keys(jobs))
+}
+
+// part names one step's part on the attempt's node.
+func (h *jobHere) part(number int) step.ID {
+	return step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: number, Node: h.node}
+}
+
+// key names the attempt on its node.
+func (h *jobHere) key() outbox.Attempt {
+	return outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
 }
 
 func update(h *jobHere, kind cluster.UpdateKind) cluster.Update {

@@ -64,7 +64,7 @@ const launchFailedSignal = 53
 // batchOver reports how the batch script ended; a job of one node with nothing else left is
 // done with the same report.
 func (j *jobs) batchOver(n *node, h *jobHere) {
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
+	id := h.part(cluster.BatchStep)
 	st := j.have.Get(id)
 	u := update(h, cluster.BatchOver)
 	if len(st.Tasks) > 0 {
@@ -116,7 +116,7 @@ func (j *jobs) batchOver(n *node, h *jobHere) {
 
 // batchEnd is the record of a script that ended because its job was ended.
 func (j *jobs) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
-	st := j.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node})
+	st := j.have.Get(h.part(cluster.BatchStep))
 	if st == nil || st.State != step.Ended || h.isReported() || len(st.Tasks) == 0 || st.Tasks[0].Started.IsZero() {
 		return u, false
 	}
@@ -130,9 +130,10 @@ func (j *jobs) batchEnd(h *jobHere) (u cluster.Update, ok bool) {
 func (j *jobs) batchRecord(h *jobHere, u cluster.Update) *cluster.Step {
 	job := h.job
 	s := &cluster.Step{ID: cluster.StepID{Job: job.ID, Step: cluster.BatchStep}, Attempt: job.Attempt, Name: "batch",
-		UID: job.Spec.UID, User: job.Spec.User, Shares: job.Alloc.Shares[:1], Tasks: 1, Started: job.Started, Ended: u.At,
+		UID: job.Spec.UID, User: job.Spec.User, Shares: job.Alloc.Shares[:1], Tasks: 1,
+		Started: job.Started, Ended: u.At,
 		Exit: u.Exit, Usage: u.Usage, Outcome: u.Exit.Outcome()}
-	if st := j.have.Get(step.ID{Job: job.ID, Attempt: job.Attempt, Step: cluster.BatchStep, Node: h.node}); st != nil && len(st.Tasks) > 0 {
+	if st := j.have.Get(h.part(cluster.BatchStep)); st != nil && len(st.Tasks) > 0 {
 		s.Usage = cluster.SumUsage([]cluster.RankUsage{{TaskUsage: st.Tasks[0].Usage}})
 	}
 	if u.OOM {

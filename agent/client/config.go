@@ -103,7 +103,8 @@ func (p *Program) aroundIn(in *container.Spec) []string {
 
 // siteProgram runs a program of the site's beside the daemon, as root and with the front-ends at hand. Only the log
 // tells that it failed.
-func (cfg *Config) siteProgram(ctx context.Context, log *slog.Logger, program string, limit time.Duration, environ ...string) {
+func (cfg *Config) siteProgram(ctx context.Context, log *slog.Logger, program string, limit time.Duration,
+	environ ...string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)

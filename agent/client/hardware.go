@@ -122,7 +122,8 @@ func (w *hardware) watchGPUs(ctx context.Context) {
 	w.cfg.GPUs.Run(ctx, func(f gpu.Found) {
 		w.detect(f)
 		for _, fault := range f.Faults {
-			w.slog.Warn("something is wrong with the GPUs", "node", w.first, "fault", fault.Text, "action", fault.Action)
+			w.slog.Warn("something is wrong with the GPUs", "node", w.first, "fault", fault.Text,
+				"action", fault.Action)
 		}
 		w.link.again()
 	})
@@ -195,7 +196,8 @@ func (w *hardware) watchMachine(ctx context.Context) {
 		for _, f := range machine.NewFaults(&before, &now) {
 			w.slog.Warn("something is wrong with the machine", "node", w.first, "fault", f.Text, "action", f.Action)
 		}
-		if machine.Differ(&before, &now) || time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs) {
+		counted := time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs)
+		if counted || machine.Differ(&before, &now) {
 			told = time.Now()
 			w.link.again()
 		}

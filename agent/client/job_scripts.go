@@ -55,8 +55,9 @@ func (j *jobs) startScripts(h *jobHere, which int) {
 		Job: h.job, Config: &cfg, Inventory: inv, Node: h.node, Daemon: j.cfg.Daemon,
 		Fenced: fence.Fenced(&cfg, inv),
 	}
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}
-	err := j.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: j.hardware.hostName(h.node), Hosts: j.hardware.hosts(h.node),
+	id := h.part(which)
+	err := j.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022,
+		HostName: j.hardware.hostName(h.node), Hosts: j.hardware.hosts(h.node),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: j.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
 		j.have.Put(id, &step.Status{
@@ -82,7 +83,7 @@ func (j *jobs) takeBackProlog(n *node, h *jobHere) {
 
 // startFetching has the helper that fetches images get the job's. Called with mu held.
 func (j *jobs) startFetching(h *jobHere) {
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: fetchStep, Node: h.node}
+	id := h.part(fetchStep)
 	spec, err := j.build.fetchSpec(h, id)
 	if err == nil {
 		err = j.cfg.Runner.Start(spec)

@@ -79,7 +79,7 @@ func (j *jobs) announceEnd(h *jobHere, now time.Time) {
 
 // stage keeps that this life confirms an attempt. Called with mu held.
 func (j *jobs) stage(h *jobHere) {
-	k := outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
+	k := h.key()
 	if err := j.staged.Add(k, j.cfg.Runner.Instance()); err != nil {
 		j.slog.Warn("a gang could not be staged: a crash of this daemon now would lose it", "job", k.Job, "err", err)
 	}
@@ -121,10 +121,11 @@ func (j *jobs) forget(h *jobHere) {
 // leave takes away what the steps of a job that is over had in common on its node. Called with mu held.
 func (j *jobs) leave(h *jobHere) {
 	h.display.Close()
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
+	id := h.part(0)
 	if p := j.hardware.secluded(&j.config, h.node); p != nil {
 		j.try("release", id, j.cfg.Runner.Release(id))
-		go removeFolders(j.slog, filepath.Join(p.Base, id.JobName())) // may take long; what is left when the daemon ends is removed by the next
+		// This may take long; what is left when the daemon ends is removed by the next.
+		go removeFolders(j.slog, filepath.Join(p.Base, id.JobName()))
 	}
 	if store := j.cfg.Images; store != "" && j.cfg.Sampler != nil {
 		go removeFolders(j.slog, container.JobDir(store, id.JobName())) // most jobs have none

@@ -17,7 +17,8 @@ import (
 const measureWidth = 32
 
 // measureSteps tells what the living steps of a job led here have used so far, on all its nodes.
-func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (out api.MeasureResponse, err error) {
+func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (
+	out api.MeasureResponse, err error) {
 	var j *cluster.Job
 	var steps []cluster.Step
 	var here []cluster.NodeName
@@ -52,7 +53,8 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 // livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
 func (s *steps) livingSteps(h *jobHere, only int) (out []cluster.Step) {
 	for _, rec := range h.job.OwnSteps() {
-		if st := s.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: rec.ID.Step, Node: h.node}); rec.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+		st := s.have.Get(h.part(rec.ID.Step))
+		if rec.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
 			out = append(out, *rec)
 		}
 	}
@@ -86,7 +88,8 @@ func joinParts(rec cluster.Step, parts []api.PartUsage) api.StepUsage {
 }
 
 // askUsage asks the clients of other nodes, several at a time; those that give no answer are named.
-func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (parts []api.PartUsage, missing []api.MissingNode) {
+func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (
+	parts []api.PartUsage, missing []api.MissingNode) {
 	if len(groups) == 0 {
 		return nil, nil
 	}
@@ -144,7 +147,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 // Called with mu held.
 func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
 	for id, st := range c.have.All() {
-		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
+		if !asksFor(&q, id) || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
 			continue
 		}
 		p := api.PartUsage{Step: id.Step, Node: id.Node}

@@ -23,7 +23,7 @@ import (
 const (
 	measureAgain  = time.Second            // at most one pass in this time is made because somebody asks
 	measureGather = 200 * time.Millisecond // parts that begin are gathered this long before they are looked at
-	measureFirst  = time.Second            // from a part's begin to the first pass, where it has GPUs: their energy counts from there
+	measureFirst  = time.Second            // from a part's begin to the first pass, if it has GPUs: their energy counts
 	gpuTime       = 2 * time.Second        // for the GPUs to be sampled
 )
 

@@ -81,7 +81,7 @@ func (c *Client) notifyJob(ctx context.Context, who api.Caller, q api.NotifyRequ
 
 // listeners are the steps that write what a job is told: its script alone, if it has one. Called with mu held.
 func (s *steps) listeners(h *jobHere) (ids []step.ID) {
-	batch := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
+	batch := h.part(cluster.BatchStep)
 	if h.job.RunsScript() {
 		return []step.ID{batch}
 	}

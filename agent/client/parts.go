@@ -58,7 +58,8 @@ func (p *parts) ready(ctx context.Context, q api.PartsRequest, groups []api.Part
 		start = api.StartHelped
 	}
 	p.mu.Unlock()
-	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
+	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
+		onward []api.PartsGroup) error {
 		sub := q
 		sub.Nodes, sub.Onward = nodes, onward
 		_, err := api.Call(ctx, to, start, sub)
@@ -183,7 +184,8 @@ func (p *parts) checkHeld(fresh map[cluster.NodeName]uint64) {
 
 // begin has clients start what they hold.
 func (p *parts) begin(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) error {
-	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName, onward []api.PartsGroup) error {
+	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
+		onward []api.PartsGroup) error {
 		q := q
 		q.Nodes = nodes
 		_, err := api.Call(ctx, to, api.BeginParts, api.PartsBegin{PartsQuery: q, Onward: onward})

@@ -153,7 +153,9 @@ func (p *parts) loseParts(j *cluster.Job) {
 func (p *parts) settleParts(fresh map[cluster.NodeName]uint64, named map[outbox.Attempt]bool) {
 	for n := range fresh {
 		for _, h := range p.nodes[n].jobs {
-			if j := h.job; j.Alloc.Shares[0].Node == n && (j.Phase == cluster.Ending && len(j.Alloc.Shares) > 1 || j.Shrunk != nil) {
+			j := h.job
+			lost := j.Shrunk != nil || j.Phase == cluster.Ending && len(j.Alloc.Shares) > 1
+			if lost && j.Alloc.Shares[0].Node == n {
 				p.loseParts(j)
 			}
 		}
@@ -164,7 +166,8 @@ func (p *parts) settleParts(fresh map[cluster.NodeName]uint64, named map[outbox.
 	p.checkHeld(fresh)
 	for _, ls := range p.live {
 		rec := &ls.record
-		if _, ok := fresh[ls.lead]; ok && ls.endedAt.IsZero() && !named[outbox.Attempt{Job: rec.ID.Job, Attempt: rec.Attempt, Node: ls.lead}] {
+		key := outbox.Attempt{Job: rec.ID.Job, Attempt: rec.Attempt, Node: ls.lead}
+		if _, ok := fresh[ls.lead]; ok && ls.endedAt.IsZero() && !named[key] {
 			p.loseParts(&cluster.Job{ID: rec.ID.Job, Attempt: rec.Attempt})
 		}
 	}

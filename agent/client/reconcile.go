@@ -65,7 +65,7 @@ func (r *comparison) sort(jobs map[cluster.JobID]*jobHere, have map[step.ID]*ste
 
 // script is one of the node's own scripts for a job; nil: it has not begun.
 func (r *comparison) script(h *jobHere, which int) *step.Status {
-	return r.scripts[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}]
+	return r.scripts[h.part(which)]
 }
 
 // live is what a job that is to run needs.
@@ -103,7 +103,8 @@ func unfinished(own ...*step.Status) bool {
 	return slices.ContainsFunc(own, func(st *step.Status) bool { return st != nil && st.State != step.Ended })
 }
 
-func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
+func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	out []action) {
 	if h.isReported() {
 		return nil // the servers will say that the job ends
 	}

@@ -20,7 +20,8 @@ const (
 func ours(id step.ID) bool { return id.Step <= prologStep && id.Step >= fetchStep }
 
 // prolog says what is to be done about the prolog before a job goes on, and whether it may.
-func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
+func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	next actionKind, ready bool) {
 	switch {
 	case cfg.Prolog == "" || h.job.Phase != cluster.Starting || h.hasBegun():
 		return 0, true
@@ -33,7 +34,8 @@ func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, so
 }
 
 // epilog says what is to be done about the epilog before a job's node is clean, and whether it is.
-func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
+func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	next actionKind, ready bool) {
 	switch {
 	case cfg.Epilog == "":
 		return 0, true

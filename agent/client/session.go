@@ -11,7 +11,8 @@ import (
 )
 
 // adoptSession puts a process of a session, one of ssh say, into the newest job that its user has here.
-func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRequest) (out api.AdoptResponse, err error) {
+func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRequest) (
+	out api.AdoptResponse, err error) {
 	if err := mayAdopt(who, q); err != nil {
 		return out, err
 	}
@@ -66,7 +67,7 @@ func (c *Client) openSession(q api.AdoptRequest) (s session, err error) {
 	if h == nil {
 		return s, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "user %s has no job on this node", q.User)
 	}
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.ExternStep, Node: h.node}
+	id := h.part(cluster.ExternStep)
 	st := c.have.Get(id)
 	s = session{job: h, spec: c.build.sessionSpec(h, id), again: st != nil && st.State == step.Ended}
 	if st == nil || s.again {

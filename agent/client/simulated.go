@@ -21,7 +21,8 @@ type Simulated struct {
 
 // NewSimulated makes the simulated node of a client that begins its life with reports still on their way.
 func NewSimulated(n cluster.NodeName, pending []cluster.Report) *Simulated {
-	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}, begun: confirmedBy(pending)}
+	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}}
+	d.begun = confirmedBy(pending)
 	for _, r := range pending {
 		d.Reported(r)
 	}

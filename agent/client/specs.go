@@ -104,7 +104,8 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	if err != nil {
 		return out, err
 	}
-	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), b.around(&cfg, id.Node, s)
+	bind, mem := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind)
+	around := b.around(&cfg, id.Node, s)
 	if out.Container = b.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
 		out.Container.Save = s.Save
 		out.Container.First, out.Container.Terminal = i == 0, s.Terminal

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 
 	"dev.muster/agent/container"
-	"dev.muster/agent/step"
 )
 
 // sweepFolders removes the private folders of jobs that ended while no client was there.
@@ -20,7 +19,7 @@ func (c *Client) sweepFolders() {
 		}
 		keep := map[string]bool{}
 		for _, h := range n.jobs {
-			keep[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: name}.JobName()] = true
+			keep[h.part(0).JobName()] = true
 		}
 		list, _ := filepath.Glob(filepath.Join(p.Base, "job_*@"+string(name)))
 		for _, dir := range list {
@@ -46,7 +45,7 @@ func (c *Client) sweepContainers() {
 	keep := map[string]bool{}
 	for _, name := range c.order {
 		for _, h := range c.nodes[name].jobs {
-			keep[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: name}.JobName()] = true
+			keep[h.part(0).JobName()] = true
 		}
 	}
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -128,7 +129,7 @@ func (t *tables) allOf(h *jobHere) map[step.ID]*step.Status {
 
 // script is the status of a job's prolog or epilog here. Called with mu held.
 func (t *tables) script(h *jobHere, which int) *step.Status {
-	return t.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node})
+	return t.have.Get(h.part(which))
 }
 
 // jobOf is the job of a part of a step, nil if it is no longer here. Called with mu held.
@@ -254,12 +255,18 @@ func (t *tables) each(who api.Caller, q api.PartsQuery, f func(step.ID, *step.St
 			return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 		}
 		for id, st := range t.have[n] {
-			if id.Job == q.Job && id.Attempt == q.Attempt && id.Step >= 0 && (q.Step == cluster.AllSteps || id.Step == q.Step) {
+			if id.Step >= 0 && asksFor(&q, id) {
 				f(id, st)
 			}
 		}
 	}
 	return nil
+}
+
+// asksFor reports whether a part is of a step that a query names.
+func asksFor(q *api.PartsQuery, id step.ID) bool {
+	ofJob := id.Job == q.Job && id.Attempt == q.Attempt
+	return ofJob && (q.Step == cluster.AllSteps || q.Step == id.Step)
 }
 
 // sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue,
@@ -293,17 +300,21 @@ func (t *tables) awaitJob(ctx context.Context, user string) {
 func (t *tables) newest(user string) (best *jobHere, several bool) {
 	for _, name := range t.order {
 		for _, h := range t.nodes[name].jobs {
-			j := h.job
-			if j.Spec.User != user || !h.takesSessions() {
+			if h.job.Spec.User != user || !h.takesSessions() {
 				continue
 			}
 			several = several || best != nil
-			if best == nil || j.Started.After(best.job.Started) || j.Started.Equal(best.job.Started) && j.ID > best.job.ID {
+			if best == nil || startedLater(h.job, best.job) {
 				best = h
 			}
 		}
 	}
 	return best, several
+}
+
+// startedLater orders jobs by their start, and those of one moment by number.
+func startedLater(a, b *cluster.Job) bool {
+	return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) > 0
 }
 
 // displayOf is that of a job on a node, nil if it has none.

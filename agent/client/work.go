@@ -75,7 +75,8 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 		j.hardware.tellHindrances(&j.config)
 	}
 	j.nextJob = max(j.nextJob, w.NextJob)
-	named, fresh := map[outbox.Attempt]bool{}, map[cluster.NodeName]uint64{} // which attempts; of which nodes, as of which index of the log
+	named := map[outbox.Attempt]bool{}
+	fresh := map[cluster.NodeName]uint64{} // of which nodes something was said, as of which index of the log
 	for _, nw := range w.Nodes {
 		n, ok := j.nodes[nw.Node]
 		if !ok {
@@ -95,7 +96,7 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 		default:
 		}
 		for _, h := range n.jobs {
-			h.staged = j.staged.Has(outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: nw.Node})
+			h.staged = j.staged.Has(h.key())
 		}
 		for _, p := range nw.Peers {
 			j.sisters.learn(p)
