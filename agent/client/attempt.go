@@ -63,6 +63,7 @@ func (h *jobHere) key() outbox.Attempt {
 	return outbox.Attempt{Job: h.job.ID, Attempt: h.job.Attempt, Node: h.node}
 }
 
+// update begins what is reported of an attempt.
 func update(h *jobHere, kind cluster.UpdateKind) cluster.Update {
 	return cluster.Update{Kind: kind, Job: h.job.ID, Attempt: h.job.Attempt, At: time.Now()}
 }
