@@ -7,18 +7,15 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 
 	"dev.muster/agent/container/imagehelper"
 	"dev.muster/agent/supervisor"
-	"dev.muster/cast/node"
 	"dev.muster/cli"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
-	"dev.muster/pmi"
-	"dev.muster/pmi/peer"
 	"dev.muster/pmi/pmix"
+	"dev.muster/ui/page"
 )
 
 // program is one that muster runs as a process of its own: muster internal NAME WORDS. With other words it
@@ -31,9 +28,8 @@ type program struct {
 
 func programs() []program {
 	return []program{
-		{"supervisor", func(w []string) bool { return len(w) == 2 && w[0] == "--dir" }, func(w []string) int {
-			return exitOf("muster supervisor:", supervisor.Main(context.Background(), w[1]))
-		}},
+		{"supervisor", func(w []string) bool { return len(w) == 2 && w[0] == "--dir" },
+			func(w []string) int { return exitOf("muster supervisor:", supervisor.Main(context.Background(), w[1])) }},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
@@ -42,15 +38,13 @@ func programs() []program {
 		{"task", func(w []string) bool { return len(w) > 0 },
 			func(w []string) int { return supervisor.TaskMain(os.Args[:3], w) }},
 		{"command", func(w []string) bool { return len(w) > 0 }, cli.Command},
-		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, castHere},
-		{"pmi", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmiServer() }},
+		{"cast", func(w []string) bool { return len(w) == 0 || w[0] == "then" }, cli.CastHere},
+		{"pmi", func(w []string) bool { return len(w) == 0 }, cli.ServePMI},
 		{"names", func(w []string) bool { return len(w) > 0 }, cli.Names},
 		{"connect", func(w []string) bool { return len(w) == 1 }, cli.Connect},
 		{"reach", func(w []string) bool { return len(w) == 1 }, cli.Reach},
-		{"files", func(w []string) bool { return len(w) == 1 }, func(w []string) int {
-			return exitOf("muster:",
-				cli.WriteFiles(w[0]))
-		}},
+		{"files", func(w []string) bool { return len(w) == 1 },
+			func(w []string) int { return exitOf("muster:", cli.WriteFiles(w[0])) }},
 	}
 }
 
@@ -62,26 +56,7 @@ func main() {
 			}
 		}
 	}
-	os.Exit(cli.Main(os.Args))
-}
-
-// castHere puts files on this node for a job: alone, or, after the word then, before the tasks of a step. Then the
-// process becomes the step's process manager, if it has one.
-func castHere(words []string) int {
-	if len(words) == 0 {
-		return node.Main(nil)
-	}
-	told := false
-	code := node.Main(func() error {
-		if told = true; len(words) > 1 {
-			return syscall.Exec(words[1], words[1:], os.Environ())
-		}
-		return pmi.Ready{}.Say()
-	})
-	if !told {
-		_ = pmi.Ready{Error: "the program has not arrived"}.Say()
-	}
-	return code
+	os.Exit(cli.Main(os.Args, page.New))
 }
 
 func always([]string) bool { return true }
@@ -101,9 +76,4 @@ func library() func() gpu.Source {
 		return nvml.Open
 	}
 	return nil
-}
-
-// pmiServer is the process manager of MPICH's kin on one node.
-func pmiServer() int {
-	return pmi.ServerMain(func() (pmi.Credential, error) { return peer.New() })
 }

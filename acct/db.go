@@ -6,20 +6,14 @@ package acct
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/wire"
-	_ "modernc.org/sqlite" // the driver
 )
 
 // Limits of the projection.
@@ -32,21 +26,6 @@ const (
 	checkTime  = 300 * time.Millisecond // a file is checked for damage so long when it is opened: that is some ten thousand jobs
 	quietTime  = 10 * time.Second       // after it without a write the memory of SQLite's pages is given back
 )
-
-const schema = `
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS job (
-  seq INTEGER PRIMARY KEY, job INTEGER NOT NULL, submitted INTEGER NOT NULL, array INTEGER NOT NULL, uid INTEGER NOT NULL,
-  phase INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (job, submitted)) STRICT;
-CREATE INDEX IF NOT EXISTS job_array ON job (array) WHERE array != 0;
-CREATE INDEX IF NOT EXISTS job_ended ON job (ended, submitted);
-DROP INDEX IF EXISTS job_uid; -- of earlier versions: job_user has what it had
-CREATE TABLE IF NOT EXISTS step (
-  job INTEGER NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, started INTEGER NOT NULL, data BLOB NOT NULL,
-  PRIMARY KEY (job, attempt, step, started)) STRICT, WITHOUT ROWID;`
-
-// schemaVersion is PRAGMA user_version of this schema. Version 2 added the tables of usage.
-const schemaVersion = 2
 
 // DB is the history of one server.
 type DB struct {
@@ -79,123 +58,6 @@ type DB struct {
 type batch struct {
 	index  uint64
 	events []cluster.Event
-}
-
-// Open opens (or makes) the database in dir. A file that is damaged is set aside and a new one
-// begun; the log refills it as far as it reaches.
-func Open(dir string, log *slog.Logger) (*DB, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make folder of history: %w", err)
-	}
-	path := filepath.Join(dir, "history.db")
-	d, err := open(path, log)
-	if err == nil {
-		if err = d.sound(); err == nil {
-			return d, d.tidy()
-		}
-		d.close()
-	}
-	aside := fmt.Sprintf("%s.damaged-%d", path, time.Now().Unix())
-	if rerr := os.Rename(path, aside); rerr != nil {
-		return nil, errors.Join(err, rerr)
-	}
-	remove(path) // what belonged to it
-	log.Error("history was damaged; a new file is begun", "err", err, "aside", aside)
-	return open(path, log)
-}
-
-// sound checks the file for damage. One that can not be read in checkTime is taken as it is: a server must not be
-// away for that.
-func (d *DB) sound() error {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
-	defer cancel()
-	err := checkFile(ctx, d.r) // whose cache is small
-	if err != nil && ctx.Err() != nil {
-		d.log.Info("history is too large to be checked for damage at the start", "after", checkTime)
-		return nil
-	}
-	return err
-}
-
-// Options of every connection.
-const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
-
-func open(path string, log *slog.Logger) (*DB, error) {
-	if err := sqlFunctions(); err != nil {
-		return nil, fmt.Errorf("prepare SQL: %w", err)
-	}
-	d := &DB{
-		log: log, path: path, rests: map[jobKey][2]int{}, moved: make(chan struct{}),
-		more: make(chan struct{}, 1), hurry: make(chan struct{}, 1), asking: make(chan struct{}, sqlAtOnce),
-	}
-	return d, d.reopen()
-}
-
-// reopen opens the file, making it if need be, and reads how far it reaches.
-func (d *DB) reopen() error {
-	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate&_pragma=cache_size(-65536)") // KiB: the tables of usage are written all over
-	if err != nil {
-		return fmt.Errorf("open %s: %w", d.path, err)
-	}
-	w.SetMaxOpenConns(1)
-	meta, err := prepare(w)
-	if err != nil {
-		return errors.Join(fmt.Errorf("prepare %s: %w", d.path, err), w.Close())
-	}
-	r, err := sql.Open("sqlite", "file:"+d.path+common+"&_pragma=query_only(1)")
-	if err != nil {
-		return errors.Join(err, w.Close())
-	}
-	r.SetMaxOpenConns(readers)
-	d.w, d.r = w, r
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.done, d.lacks = meta["applied"], meta["lacks"] != 0
-	d.index = max(d.index, d.done)
-	for _, s := range keepings() {
-		d.sweeping = d.sweeping || meta[sweptKey(s.kind)] < meta[forgetKey(s.kind)]
-	}
-	if d.sweeping {
-		poke(d.more)
-	}
-	return nil
-}
-
-// prepare makes the tables and returns what the file says of itself.
-func prepare(w *sql.DB) (map[string]uint64, error) {
-	var version int
-	if err := w.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
-		return nil, err
-	}
-	if version > schemaVersion {
-		return nil, fmt.Errorf("history has schema %d, this binary knows %d", version, schemaVersion)
-	}
-	if _, err := w.Exec(schema + usageSchema + sampleSchema + hardwareSchema); err != nil {
-		return nil, err
-	}
-	if version == 1 {
-		if err := rebuild(w); err != nil {
-			return nil, fmt.Errorf("sum up the usage of an older history: %w", err)
-		}
-	}
-	if _, err := w.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
-		return nil, err
-	}
-	rows, err := w.Query("SELECT key, value FROM meta")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	meta := map[string]uint64{}
-	for rows.Next() {
-		var key string
-		var value uint64
-		if err := rows.Scan(&key, &value); err != nil {
-			return nil, err
-		}
-		meta[key] = value
-	}
-	return meta, rows.Err()
 }
 
 // Apply queues the events of one log index. Indexes at or below what is stored are ignored. It
@@ -300,55 +162,6 @@ func (d *DB) Sync(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Run writes queued events until ctx ends, the rest included.
-func (d *DB) Run(ctx context.Context) error {
-	defer d.close()
-	var quiet <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return d.write(math.MaxUint64)
-		case <-quiet:
-			quiet = nil
-			d.shrink(ctx)
-			continue
-		case <-d.more:
-			quiet = time.After(quietTime)
-		}
-		select {
-		case <-ctx.Done():
-		case <-d.hurry:
-		case <-time.After(gatherTime):
-		}
-		if err := errors.Join(d.write(math.MaxUint64), d.sweep()); err != nil {
-			d.log.Error("history could not be written; trying again", "err", err)
-			select {
-			case <-time.After(time.Second):
-				poke(d.more)
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-// shrink gives back the memory of pages that were written.
-func (d *DB) shrink(ctx context.Context) {
-	d.files.RLock()
-	defer d.files.RUnlock()
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	if _, err := d.w.ExecContext(ctx, "PRAGMA shrink_memory"); err != nil && ctx.Err() == nil {
-		d.log.Debug("history keeps its pages in memory", "err", err)
-	}
-}
-
-func (d *DB) close() {
-	d.files.Lock()
-	defer d.files.Unlock()
-	_ = d.w.Close()
-	_ = d.r.Close()
 }
 
 type jobKey struct {
@@ -489,20 +302,4 @@ func (d *DB) pauser(events int) func() {
 			began = time.Now()
 		}
 	}
-}
-
-func unix(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func (u *usage) putStep(s *cluster.Step) error {
-	data, err := wire.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return u.exec(`INSERT INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET data = excluded.data`, s.ID.Job, s.Attempt, s.ID.Step, unix(s.Started), data)
 }

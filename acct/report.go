@@ -179,11 +179,3 @@ func (d *DB) Changes(ctx context.Context, t cluster.Span) (out []cluster.Transac
 	})
 	return out, err
 }
-
-func (u *usage) putChange(x *cluster.Transaction) error {
-	data, err := wire.Marshal(x)
-	if err != nil {
-		return err
-	}
-	return u.exec("INSERT OR IGNORE INTO txn (at, data) VALUES (?, ?)", unix(x.At), string(data))
-}

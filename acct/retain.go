@@ -126,21 +126,6 @@ func (u *usage) remove(statement string, before int64, limit int) (int64, error)
 	return r.RowsAffected()
 }
 
-// meta reads a number that the file has of itself; 0 if it has none.
-func (u *usage) meta(key string) (n int64, err error) {
-	err = u.row("SELECT value FROM meta WHERE key = ?", []any{key}, &n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return n, err
-}
-
-// raise makes a number of the file not less than n.
-func (u *usage) raise(key string, n int64) error {
-	return u.exec("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
-		key, n)
-}
-
 func forgetKey(k cluster.RecordKind) string { return "forget " + string(k) }
 func sweptKey(k cluster.RecordKind) string  { return "swept " + string(k) }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -410,4 +411,43 @@ func jobPage(tx *sql.Tx, from int64) (page map[int64]*cluster.Job, last int64, e
 		page[last] = j
 	}
 	return page, last, rows.Err()
+}
+
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func (u *usage) putStep(s *cluster.Step) error {
+	data, err := wire.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return u.exec(`INSERT INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET data = excluded.data`, s.ID.Job, s.Attempt, s.ID.Step, unix(s.Started), data)
+}
+
+func (u *usage) putChange(x *cluster.Transaction) error {
+	data, err := wire.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return u.exec("INSERT OR IGNORE INTO txn (at, data) VALUES (?, ?)", unix(x.At), string(data))
+}
+
+// meta reads a number that the file has of itself; 0 if it has none.
+func (u *usage) meta(key string) (n int64, err error) {
+	err = u.row("SELECT value FROM meta WHERE key = ?", []any{key}, &n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// raise makes a number of the file not less than n.
+func (u *usage) raise(key string, n int64) error {
+	return u.exec("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+		key, n)
 }

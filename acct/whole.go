@@ -247,17 +247,6 @@ func (d *DB) adopt(ctx context.Context, base string) error {
 	return nil
 }
 
-func checkFile(ctx context.Context, db *sql.DB) error {
-	var result string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result); err != nil {
-		return err
-	}
-	if result != "ok" {
-		return fmt.Errorf("the file is damaged: %s", result)
-	}
-	return nil
-}
-
 // reach waits until the file has the events of an index: what is in it is then newer than what a base
 // of that index has.
 func (d *DB) reach(ctx context.Context, index uint64) error {

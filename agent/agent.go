@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,73 +29,6 @@ import (
 	"dev.muster/gpu"
 	"github.com/hashicorp/raft"
 )
-
-// Hooks is how the dialect has servers run hooks.
-type Hooks = server.Hooks
-
-// LogLevel is what this process logs; scontrol setdebug changes it.
-var LogLevel = server.LogLevel
-
-// Config says what this process is.
-type Config struct {
-	Server, Client bool
-	Dir            string // data folder
-	Socket         string // local socket
-	Version        string
-	Load           func() (*cluster.Config, []string, error) // reads the configuration to put in force; nil: keep
-	Hollow         []machine.Node
-	HollowExec     bool // hollow nodes really run their steps on this machine
-	// HollowTime is how long a step of a hollow node without execution lasts.
-	HollowTime time.Duration
-	// SampleSpan is for how long each sample of what hardware does stands; 0: a minute.
-	SampleSpan time.Duration
-	// ImageDisk is how many bytes the images of containers may take; 0: half of their file system.
-	ImageDisk int64
-	NodeName  cluster.NodeName // empty: the host name
-	// Say adds what this machine, or its hollow nodes, was told of itself to what it found; nil: nothing.
-	Say func(cluster.Inventory) cluster.Inventory
-	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
-	// process. Advertise is the address they use, if it is another.
-	Bind, Advertise string
-	Join            []string // servers to join by, with Token
-	Token           string
-	Login           bool // join as a login host, which runs no jobs
-	DeadAfter       time.Duration
-	// Mute members take no part in the gossip: a thousand of them in one process would do nothing else.
-	Mute bool
-	// SnapshotEvery is after how many entries the log is compacted; 0 means some thousands.
-	SnapshotEvery uint64
-	// Plain answers callers of the port who do not speak TLS; nil: nobody does.
-	Plain http.Handler
-	// Fatal is told why this process can not go on, in the midst of its work, and ends it; nil: it panics.
-	Fatal func(error)
-	// Founded is called once if this process has made a new cluster, with its address.
-	Founded func(addr string)
-	Dialect api.Dialect
-	// RESTSocket is a socket for the REST interface beside the page's port; "": none.
-	RESTSocket string
-	Hooks      Hooks
-	PIDEnv     string
-	MountEnv   string         // see client.Config
-	Program    client.Program // this program, as tasks meet it
-	// Web is where a server shows the status page, ADDRESS:PORT, WebAuto, or "" for nowhere.
-	Web string
-	// Supervisor is the command that becomes the supervisor.
-	Supervisor []string
-	GPU        GPUConfig
-	Sysfs      string // where the kernel shows its devices: /sys
-	Log        *slog.Logger
-	// Started is called once the socket answers.
-	Started func()
-}
-
-// GPUConfig says how a client looks at its GPUs.
-type GPUConfig struct {
-	Helper  []string      // the command that becomes the GPU helper (gpu.HelperMain)
-	Every   time.Duration // how often it is asked
-	Metrics string        // where their load is shown (client.GPUMetrics); "": nowhere
-	Jobs    string        // the folder for their jobs; "": none
-}
 
 // Run runs the process until ctx ends. Jobs run on.
 func Run(ctx context.Context, cfg Config) error {
@@ -188,18 +118,6 @@ func servePorts(run func(what string, f func(context.Context) error), n *network
 	run("network", n.Run)
 }
 
-// name is what this machine is called in the cluster.
-func (cfg *Config) name() (string, error) {
-	if cfg.NodeName != "" {
-		return string(cfg.NodeName), nil
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("read host name: %w", err)
-	}
-	return name, nil
-}
-
 func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	hist, err := acct.Open(filepath.Join(cfg.Dir, "acct"), cfg.Log)
 	if err != nil {
@@ -207,7 +125,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
 	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
-		Hooks: cfg.Hooks, Dialect: cfg.Dialect,
+		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }
@@ -233,13 +151,6 @@ func withWayOut(err error, dir, name string) error {
 	return fmt.Errorf("%w. The cluster goes on where a majority of its servers does; have this one replaced: there muster server leave %s and "+
 		"muster node revoke %s, then empty %s here and join again with a token (muster token create --role server). "+
 		"Where no majority is left, restore what was saved (muster snapshot restore)", err, name, name, dir)
-}
-
-// nearby is the client of this process's own socket.
-func nearby(socket string) *api.Client {
-	return &api.Client{
-		Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
-	}
 }
 
 // renew makes a supervisor from before an upgrade execute the new program, its jobs running on.

@@ -22,6 +22,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
+	"dev.muster/ui/page"
 	"github.com/hashicorp/raft"
 )
 
@@ -118,7 +119,8 @@ func newBubbleWith(t *testing.T, nodes string, length time.Duration, log *slog.L
 	cfg := cluster.DefaultConfig()
 	own := server.Config{
 		Name: "s1", Load: func() (*cluster.Config, []string, error) { return &cfg, nil, nil },
-		Log: consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true},
+		Log:  consensus.Config{ID: "s1", Addr: string(addr), Bootstrap: true, Memory: true},
+		Page: page.New,
 	}
 	change(&own, &cfg)
 	s, err := server.New(own, trans, forget{}, log)

@@ -175,10 +175,10 @@ func (x *rest) tag(r *http.Request, who api.Caller) string {
 
 // serveRESTSocket serves the interface on a socket of its own, to callers that the kernel names.
 func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *handler, inner *innerConns) error {
-	if cfg.Dialect == nil || cfg.RESTSocket == "" {
+	if cfg.Dialect == nil || cfg.Web.RESTSocket == "" {
 		return nil
 	}
-	ln, err := listen(cfg.RESTSocket)
+	ln, err := listen(cfg.Web.RESTSocket)
 	if err != nil {
 		return err
 	}

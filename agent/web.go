@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/agent/metrics"
 	"dev.muster/agent/server"
+	"dev.muster/agent/webpage"
 )
 
 // The status page and the metrics have a port of their own: browsers and scrapers have no certificate of the
@@ -22,13 +23,23 @@ const (
 	WebAuto = "auto"
 )
 
+// WebConfig says what a server shows to browsers and programs.
+type WebConfig struct {
+	// Addr is where a server shows the status page and the metrics, ADDRESS:PORT, WebAuto, or "" for nowhere.
+	Addr string
+	// Page makes the status page; nil: there are only the metrics.
+	Page webpage.Maker
+	// RESTSocket is a socket for the REST interface beside that port; "": none.
+	RESTSocket string
+}
+
 // web is where the page is served, and whether that was asked for; "" nowhere.
 func (cfg *Config) web() (addr string, asked bool) {
 	switch {
-	case !cfg.Server || cfg.Web == "" || cfg.Web == "none":
+	case !cfg.Server || cfg.Web.Addr == "" || cfg.Web.Addr == "none":
 		return "", false
-	case cfg.Web != WebAuto:
-		return cfg.Web, true
+	case cfg.Web.Addr != WebAuto:
+		return cfg.Web.Addr, true
 	case cfg.Bind == "":
 		return net.JoinHostPort("127.0.0.1", DefaultWebPort), false
 	}

@@ -15,8 +15,8 @@ import (
 
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
+	"dev.muster/agent/webpage"
 	"dev.muster/cluster"
-	"dev.muster/ui/login"
 )
 
 // The page's port takes TLS and plain HTTP alike: the first byte tells. Where muster.conf names a certificate, whoever
@@ -30,7 +30,7 @@ const certificateAge = 10 * time.Second
 
 // webTLS knows the certificate of the page.
 type webTLS struct {
-	settings  func() login.Settings
+	settings  func() webpage.Settings
 	authority func() *cluster.CA // nil: the cluster is this process alone
 	hosts     func() []string    // by which this server may be called
 	log       *slog.Logger
@@ -45,7 +45,7 @@ type webTLS struct {
 // newWebTLS asks a server for what its configuration says.
 func newWebTLS(s *server.Server, n *network, log *slog.Logger) *webTLS {
 	return &webTLS{log: log,
-		settings:  func() login.Settings { return login.Read(s.Snapshot().Config().Keys) },
+		settings:  func() webpage.Settings { return webpage.Read(s.Snapshot().Config().Keys) },
 		authority: func() *cluster.CA { return s.Snapshot().CA() },
 		hosts:     func() []string { return webHosts(n) }}
 }
@@ -95,7 +95,7 @@ func (x *webTLS) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := time.Now()
-	if s.Certificate == login.ByCluster {
+	if s.Certificate == webpage.ByCluster {
 		return x.byCluster(&s, now)
 	}
 	of := s.Certificate + "\n" + s.Key
@@ -117,7 +117,7 @@ func (x *webTLS) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // byCluster makes a certificate anew when names have changed or it has grown old.
-func (x *webTLS) byCluster(s *login.Settings, now time.Time) (*tls.Certificate, error) {
+func (x *webTLS) byCluster(s *webpage.Settings, now time.Time) (*tls.Certificate, error) {
 	ca, err := x.ca()
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (x *webTLS) byCluster(s *login.Settings, now time.Time) (*tls.Certificate, 
 
 // authorityText is the certificate that signs those of the page; "": none does.
 func (x *webTLS) authorityText() string {
-	if s := x.settings(); s.Certificate != login.ByCluster {
+	if s := x.settings(); s.Certificate != webpage.ByCluster {
 		return ""
 	}
 	x.mu.Lock()

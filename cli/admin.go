@@ -14,12 +14,12 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
-	"dev.muster/early"
+	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
 
 // local is the client of this machine's daemon.
-func local() *api.Client { return &api.Client{Dial: early.Dial} }
+func local() *api.Client { return &api.Client{Dial: front.DialLocal} }
 
 // addresses adds the default port where none is given.
 func addresses(list []string) []string {

@@ -63,7 +63,8 @@ func runAdopt(sys *front.Sys, argv []string) int {
 	switch {
 	case user == "" || kind == "":
 		fmt.Fprintln(sys.Stderr,
-			"muster pam-adopt: PAM_USER and PAM_TYPE are not set: pam_exec calls this program; see docs/operations.md")
+			"muster pam-adopt: PAM_USER and PAM_TYPE are not set: pam_exec calls this program; "+
+				"see docs/configuration.md")
 		return denied
 	case user == "root", kind != "account" && kind != "open_session":
 		return 0

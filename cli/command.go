@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"dev.muster/early"
 	"dev.muster/slurm"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/lua"
@@ -12,7 +11,7 @@ import (
 func Command(words []string) int {
 	haveLua()
 	sys := front.RealSys(words[0])
-	sys.Dial, sys.Args = early.Dial, words
+	sys.Dial, sys.Args = front.DialLocal, words
 	return slurm.Main(words, sys)
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
@@ -22,12 +23,12 @@ import (
 // What all of muster's own commands have in common, where the library has it in another way: options may stand behind
 // arguments, a word that means nothing is refused with the one that it resembles, and an error is one line.
 
-// Main runs one of muster's own commands and returns its exit code.
-func Main(args []string) int {
+// Main runs one of muster's own commands and returns its exit code; page makes the status page of a server.
+func Main(args []string, page webpage.Maker) int {
 	if len(args) > 0 && filepath.Base(args[0]) == slurmdName { // called by a link of that name
 		args = append([]string{"muster", slurmdName}, args[1:]...)
 	}
-	if err := runNative(args); err != nil {
+	if err := runNative(args, page); err != nil {
 		fmt.Fprintln(os.Stderr, "muster:", explain(err))
 		return 1
 	}
@@ -35,8 +36,8 @@ func Main(args []string) int {
 }
 
 // runNative runs one of muster's own commands.
-func runNative(args []string) error {
-	a := app()
+func runNative(args []string, page webpage.Maker) error {
+	a := app(page)
 	a.CustomAppHelpTemplate = strings.ReplaceAll(helpText(a), "{{", "{ {")
 	a.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {

@@ -20,7 +20,7 @@ func TestOptionsFirst(t *testing.T) {
 		"sql question --csv":              "sql --csv question",
 		"status":                          "status",
 	} {
-		if got := strings.Join(optionsFirst(app().Commands, strings.Fields(line)), " "); got != want {
+		if got := strings.Join(optionsFirst(app(nil).Commands, strings.Fields(line)), " "); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestUnknownWords(t *testing.T) {
 		"token":               "token: say what to do: create, list, revoke",
 		"token create --uses": "flag needs an argument: -uses",
 	} {
-		if err := runNative(append([]string{"muster"}, strings.Fields(line)...)); err == nil || err.Error() != want {
+		if err := runNative(append([]string{"muster"}, strings.Fields(line)...), nil); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestHelp(t *testing.T) {
 			seen[name]++
 		}
 	}
-	a := app()
+	a := app(nil)
 	for _, c := range a.Commands {
 		if seen[c.Name] != 1 {
 			t.Errorf("command %s is in %d groups of muster --help", c.Name, seen[c.Name])

@@ -17,6 +17,7 @@ import (
 	"dev.muster/agent/burst"
 	"dev.muster/agent/client"
 	"dev.muster/agent/machine"
+	"dev.muster/agent/webpage"
 	"dev.muster/cli/look"
 	"dev.muster/cluster"
 	"dev.muster/packaging"
@@ -27,17 +28,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func app() *cli.App {
+// app is all of muster's own commands; page makes the status page of a server.
+func app(page webpage.Maker) *cli.App {
 	a := &cli.App{
 		Name: "muster", Usage: "a workload manager for GPU clusters", Version: front.Version, HideHelpCommand: true,
 		Commands: []*cli.Command{
 			{Name: "dev", Usage: "run server and client in one process on this machine", Flags: daemonFlags(""),
-				Action: func(c *cli.Context) error { return daemon(c, true, true) }},
+				Action: func(c *cli.Context) error { return daemon(c, page, true, true) }},
 			{Name: "server", Usage: "run a member of the server group", Flags: daemonFlags(":" + agent.DefaultPort),
-				Action:      func(c *cli.Context) error { return daemon(c, true, c.Bool("and-client")) },
+				Action:      func(c *cli.Context) error { return daemon(c, page, true, c.Bool("and-client")) },
 				Subcommands: serverCommands()},
 			{Name: "client", Usage: "run a compute node, or a login host", Flags: daemonFlags(":" + agent.DefaultPort),
-				Action: func(c *cli.Context) error { return daemon(c, false, !c.Bool("login")) }},
+				Action: func(c *cli.Context) error { return daemon(c, nil, false, !c.Bool("login")) }},
 			{Name: "token", Usage: "join tokens: make, list and revoke them", Subcommands: tokenCommands()},
 			{Name: "jwt", Usage: "tokens of users (scontrol token): list and rotate their keys, revoke them",
 				Subcommands: jwtCommands()},
@@ -174,7 +176,7 @@ func daemonFlags(bind string) []cli.Flag {
 	}...)
 }
 
-func daemon(c *cli.Context, serve, clientMode bool) error {
+func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 	if !serve && c.String("bind") == "" {
 		return errors.New("a client needs a network: give --bind ADDRESS:PORT")
 	}
@@ -201,12 +203,13 @@ func daemon(c *cli.Context, serve, clientMode bool) error {
 		return err
 	}
 	cfg := agent.Config{Server: serve, Client: clientMode, Dir: dir, Socket: c.String("socket"), Version: front.Version,
-		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"), Web: c.String("http"),
+		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"),
 		Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"),
 		SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"),
 		HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
-		Dialect: slurm.Dialect{}, RESTSocket: c.String("rest-socket"),
+		Dialect: slurm.Dialect{},
+		Web:     agent.WebConfig{Addr: c.String("http"), Page: page, RESTSocket: c.String("rest-socket")},
 		Program: client.Program{
 			Cast:   []string{self, "internal", "cast"},
 			Around: []string{self, "internal", "task"}, Managers: managers(self),

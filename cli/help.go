@@ -33,7 +33,7 @@ const (
 	helpHead = `muster, a workload manager for GPU clusters (%s)
 
   muster COMMAND --help   what a command does, and its options
-  man muster              all of it; docs: slurm-compat.md, operations.md
+  man muster              all of it; docs/README.md lists the pages
 
 `
 	helpExamples = `for example

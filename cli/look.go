@@ -8,7 +8,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cli/look"
-	"dev.muster/early"
 	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
@@ -91,7 +90,7 @@ func lookCommands() []*cli.Command {
 // frontEnd is the surroundings of a command that asks the local daemon.
 func frontEnd() *front.Sys {
 	sys := front.RealSys("muster")
-	sys.Dial = early.Dial
+	sys.Dial = front.DialLocal
 	return sys
 }
 

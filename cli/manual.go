@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dev.muster/cli/manual"
 	"dev.muster/packaging"
 	"dev.muster/slurm"
 	"dev.muster/slurm/opt"
@@ -14,18 +15,18 @@ import (
 
 // manuals are the manuals and the completion of all commands, out of the tables of their options.
 func manuals() []packaging.File {
-	a := app()
-	var commands []packaging.Page
+	a := app(nil)
+	var commands []manual.Page
 	for _, c := range a.Commands {
 		if !slurm.IsFrontEnd(c.Name) { // those have pages of their own
 			commands = append(commands, nativePage(c))
 		}
 	}
-	return packaging.Manuals(packaging.Native(a.Name, a.Usage, "COMMAND [OPTIONS]", nil, commands...))
+	return manual.Files(manual.Native(a.Name, a.Usage, "COMMAND [OPTIONS]", nil, commands...))
 }
 
 // nativePage tells of one of muster's own commands.
-func nativePage(c *cli.Command) packaging.Page {
+func nativePage(c *cli.Command) manual.Page {
 	var options []opt.Entry
 	for _, f := range c.Flags {
 		e := opt.Entry{Long: f.Names()[0]}
@@ -41,11 +42,11 @@ func nativePage(c *cli.Command) packaging.Page {
 	if len(c.Flags) > 0 {
 		operands = strings.TrimSpace("[OPTIONS] " + operands)
 	}
-	var commands []packaging.Page
+	var commands []manual.Page
 	for _, s := range c.Subcommands {
 		commands = append(commands, nativePage(s))
 	}
-	return packaging.Native(c.Name, c.Usage, operands, options, commands...)
+	return manual.Native(c.Name, c.Usage, operands, options, commands...)
 }
 
 // WriteFiles writes what packages hold besides the program below a folder: muster internal files DIR.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"dev.muster/early"
 	"dev.muster/slurm"
 	"dev.muster/slurm/front"
 )
@@ -117,7 +116,7 @@ func (n nameSource) names() (out []string) {
 		return nil
 	}
 	sys := front.RealSys(argv[0])
-	sys.Dial = early.Dial
+	sys.Dial = front.DialLocal
 	var told bytes.Buffer
 	sys.Stdout, sys.Stderr, sys.Stdin = &told, &bytes.Buffer{}, bytes.NewReader(nil)
 	slurm.Main(argv, sys)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// block is one block of commands of docs/operations.md. Its first line says on which machine they
+// block is one block of commands of the pages for admins. Its first line says on which machine they
 // are typed, and:
 //
 //	daemon   the last command stays in the foreground
@@ -140,7 +140,10 @@ func (p *page) types(name, command string) string {
 	}
 }
 
-// TestOperations does what docs/operations.md says, to the letter.
+// operationPages are the pages for admins whose commands are typed, in this order.
+var operationPages = []string{"install", "hardware", "members", "upkeep", "configuration", "accounting"}
+
+// TestOperations does what the pages for admins say, to the letter.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	h, err := newHosts(t, pageMachines)
@@ -154,7 +157,11 @@ func TestOperations(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p := &page{hosts: h, dir: dir, machines: map[string]*dev{}}
 	results := map[string]string{}
-	for _, b := range readBlocks(t, "../docs/operations.md") {
+	var blocks []block
+	for _, name := range operationPages {
+		blocks = append(blocks, readBlocks(t, "../docs/"+name+".md")...)
+	}
+	for _, b := range blocks {
 		if m := b.flags["lost"]; m != "" {
 			p.machine(m).kill()
 		}

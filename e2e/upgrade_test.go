@@ -31,7 +31,7 @@ func (g *group) versions(at string) map[string]string {
 	return versions
 }
 
-// upgrade replaces the program of one member and restarts its daemon, as docs/operations.md says.
+// upgrade replaces the program of one member and restarts its daemon, as docs/upkeep.md says.
 func (g *group) upgrade(name, program string) {
 	g.t.Helper()
 	d := g.at[name]

@@ -29,21 +29,11 @@ func init() {
 // run is the whole of a front-end's life.
 func run(name string, words []string) {
 	sys := front.RealSys(name)
-	sys.Dial, sys.Args = Dial, append([]string{name}, words...)
+	sys.Dial, sys.Args = front.DialLocal, append([]string{name}, words...)
 	if code := sys.ByToken(reach); code >= 0 {
 		os.Exit(code)
 	}
 	os.Exit(slurm.Main(append([]string{name}, words...), sys))
-}
-
-// Dial reaches the local daemon over its unix socket, without package net.
-func Dial(context.Context) (conn api.Conn, err error) {
-	for _, s := range front.Sockets(os.Getenv) {
-		if conn, err = front.DialUnix(s); err == nil {
-			return conn, nil
-		}
-	}
-	return nil, err
 }
 
 // reach has another process of this program reach a server over the network, since package net is not for this one.

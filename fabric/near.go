@@ -8,26 +8,6 @@ import (
 	"dev.muster/cluster"
 )
 
-// devicePath is the path of the PCI device below which a class device lies, as in
-// devices/pci0000:15/0000:15:01.0/0000:16:00.0; "" if it is on no PCI bus.
-func devicePath(sysfs fs.FS, dir string) string {
-	if to, err := fs.ReadLink(sysfs, dir); err == nil { // class/infiniband/mlx5_0 → ../../devices/pci…/infiniband/mlx5_0
-		return pciPath(path.Join(path.Dir(dir), to, "../.."))
-	}
-	if to, err := fs.ReadLink(sysfs, dir+"/device"); err == nil {
-		return pciPath(path.Join(dir, to))
-	}
-	return ""
-}
-
-// pciPath is p from the root of its PCI tree on; "" if it is none.
-func pciPath(p string) string {
-	if i := strings.Index(p, "devices/pci"); i >= 0 {
-		return p[i:]
-	}
-	return ""
-}
-
 // Near says for each port which GPUs are near it, by the places of both on the PCI buses below a /sys tree. GPUs go by
 // their minor numbers; those that are across sockets (SYS) are not named.
 func Near(sysfs fs.FS, nics []cluster.NIC, gpus []cluster.GPU) {

@@ -108,15 +108,6 @@ func Near(root fs.FS, g *cluster.GPU) {
 	}
 }
 
-// file is the content of a small file without its line end; "" if it is not there.
-func file(root fs.FS, path string) string {
-	b, err := fs.ReadFile(root, path)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
 // onBus counts NVIDIA's display controllers on the PCI bus (vendor 10de, class 0300 or 0302), driver or none.
 func onBus(root fs.FS) (n int) {
 	const dir = "sys/bus/pci/devices"

@@ -9,26 +9,6 @@ import (
 	"time"
 )
 
-// Load is what runs on one GPU, or one slice of one, at a moment.
-type Load struct {
-	UUID      string `json:"uuid"`
-	Util      int    `json:"util,omitempty"` // percent of the last moment in which kernels ran; -1: not told
-	MemUsedMB int64  `json:"mem_used_mb,omitempty"`
-	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
-	Procs     []Proc `json:"procs,omitempty"`
-
-	// Of whole GPUs alone; 0: not known. What has moved is in bytes since the driver was loaded.
-	PowerMW  int    `json:"power_mw,omitempty"`
-	TempC    int    `json:"temp_c,omitempty"`
-	Throttle uint64 `json:"throttle,omitempty"` // as in Reading
-	LinkIn   uint64 `json:"link_in,omitempty"`  // over NVLinks
-	LinkOut  uint64 `json:"link_out,omitempty"`
-	BusIn    uint64 `json:"bus_in,omitempty"` // over PCI Express
-	BusOut   uint64 `json:"bus_out,omitempty"`
-	// Settings is what the GPU is set to; of whole ones alone.
-	Settings Settings `json:"settings,omitempty"`
-}
-
 // sampleLine asks the helper for a sample; any other line, but one of setLine, for a look.
 const sampleLine = "sample"
 

@@ -2,7 +2,9 @@ package gpu
 
 import (
 	"cmp"
+	"io/fs"
 	"slices"
+	"strings"
 
 	"dev.muster/cluster"
 )
@@ -95,4 +97,47 @@ func (s *Scan) order() {
 	for i := range s.Readings {
 		s.Readings[i].GPU.Index, s.Readings[i].GPU.Number = i, i+1
 	}
+}
+
+// file is the content of a small file without its line end; "" if it is not there.
+func file(root fs.FS, path string) string {
+	b, err := fs.ReadFile(root, path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Load is what runs on one GPU, or one slice of one, at a moment.
+type Load struct {
+	UUID      string `json:"uuid"`
+	Util      int    `json:"util,omitempty"` // percent of the last moment in which kernels ran; -1: not told
+	MemUsedMB int64  `json:"mem_used_mb,omitempty"`
+	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
+	Procs     []Proc `json:"procs,omitempty"`
+
+	// Of whole GPUs alone; 0: not known. What has moved is in bytes since the driver was loaded.
+	PowerMW  int    `json:"power_mw,omitempty"`
+	TempC    int    `json:"temp_c,omitempty"`
+	Throttle uint64 `json:"throttle,omitempty"` // as in Reading
+	LinkIn   uint64 `json:"link_in,omitempty"`  // over NVLinks
+	LinkOut  uint64 `json:"link_out,omitempty"`
+	BusIn    uint64 `json:"bus_in,omitempty"` // over PCI Express
+	BusOut   uint64 `json:"bus_out,omitempty"`
+	// Settings is what the GPU is set to; of whole ones alone.
+	Settings Settings `json:"settings,omitempty"`
+}
+
+// Settings are what a GPU is set to and a job can change, by name: its compute mode, persistence mode, power limit
+// (mW) and application clocks (memory and graphics, MHz). What the driver does not tell is not there.
+type Settings map[string][]int
+
+// Same reports whether a GPU is set to all that these say.
+func (s Settings) Same(now Settings) bool {
+	for name, want := range s {
+		if have, told := now[name]; told && !slices.Equal(want, have) {
+			return false
+		}
+	}
+	return true
 }

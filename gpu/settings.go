@@ -9,20 +9,6 @@ import (
 	"dev.muster/wire"
 )
 
-// Settings are what a GPU is set to and a job can change, by name: its compute mode, persistence mode, power limit
-// (mW) and application clocks (memory and graphics, MHz). What the driver does not tell is not there.
-type Settings map[string][]int
-
-// Same reports whether a GPU is set to all that these say.
-func (s Settings) Same(now Settings) bool {
-	for name, want := range s {
-		if have, told := now[name]; told && !slices.Equal(want, have) {
-			return false
-		}
-	}
-	return true
-}
-
 // Want says what a GPU is to be set to.
 type Want struct {
 	UUID     string   `json:"uuid"`

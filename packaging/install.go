@@ -96,7 +96,8 @@ func (i *Installer) Install(ctx context.Context) error {
 	} else if err := i.slurmHere(); err != nil {
 		return err
 	}
-	if i.Root == "" && i.Check != nil && !i.Member() {
+	joins := i.Root == "" && !i.Member()
+	if joins && i.Check != nil {
 		if err := i.Check(); err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
@@ -108,7 +109,7 @@ func (i *Installer) Install(ctx context.Context) error {
 	if err := i.do(actions); err != nil {
 		return err
 	}
-	if i.Root == "" && i.Join != nil && !i.Member() {
+	if joins && i.Join != nil {
 		if err := i.step(i.Joins, func() error { return i.Join(ctx) }); err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (i *Installer) hints(ctx context.Context) {
 		"firewalld": "firewall-cmd --permanent --add-port=7440/tcp --add-port=7440/udp && firewall-cmd --reload",
 		"ufw":       "ufw allow 7440",
 	} {
-		if state, _ := i.Command(ctx, "systemctl", "is-active", unit); strings.TrimSpace(state) == "active" {
+		if i.unitIs(ctx, "active", unit) {
 			i.tell("%s runs here, and members call each other: open the port, e.g. %s", unit, open)
 		}
 	}
@@ -222,58 +223,68 @@ func (i *Installer) unit() string {
 
 // files are the actions that put files in their places.
 func (i *Installer) files(packaged bool) (list []action, err error) {
-	d := disk{i.Root}
-	var paths []string
-	add := func(p string, a action) { paths, list = append(paths, p), append(list, a) }
 	if !packaged {
-		for _, p := range i.inTheWay() {
-			list = append(list, d.moved(p, p+keptSuffix))
-		}
-		add(i.bin("muster"), d.copied(i.bin("muster"), 0o755, i.Source))
-		for _, n := range i.FrontEnds {
-			add(i.bin(n), d.link(i.bin(n), "muster").of("link Slurm's commands in "+i.bin("")+" to muster"))
-		}
-		for _, f := range i.Files {
-			p := path.Join(i.Prefix, f.Path)
-			add(p,
-				d.file(p, 0o644, []byte(f.Text)).of("write manuals and completion below "+path.Join(i.Prefix, "share")))
-		}
-		units, err := Units(i.bin("muster"))
-		if err != nil {
+		if list, err = i.programFiles(); err != nil {
 			return nil, err
 		}
-		for _, u := range units {
-			p := path.Join(unitDir, u.Name)
-			if u.Name == mungeUnit && i.foreignUnit(u.Name) {
-				continue // others than Slurm use it
-			}
-			add(p, d.file(p, 0o644, []byte(u.Text)).of("write units below "+unitDir))
-		}
-		old, err := i.installed()
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range old {
-			if !slices.Contains(paths, p) {
-				list = append(list, d.removed(p)) // it was of an older version
-			}
-		}
-		list = append(list, d.file(i.listFile(), 0o644, []byte(strings.Join(paths, "\n")+"\n")))
 	}
+	d := disk{i.Root}
 	list = append(list, d.folder(configDir, 0o755), d.folder(StateDir, 0o755))
 	env := path.Join(configDir, strings.TrimPrefix(strings.TrimSuffix(i.unit(), ".service"), "muster-")+".env")
-	if more, err := i.environment(env); err != nil {
+	options, err := i.environment(env)
+	if err != nil {
 		return nil, err
-	} else if more != nil {
-		list = append(list, *more)
 	}
 	more, err := i.siblings()
-	return append(list, more...), err
+	return slices.Concat(list, options, more), err
 }
 
-// environment is the action that writes the daemon's options into their file, nil if that is to stay as somebody
+// programFiles are the actions for what a package would hold, and for the list of it.
+func (i *Installer) programFiles() (list []action, err error) {
+	d := disk{i.Root}
+	var paths []string
+	add := func(p string, a action, group string) {
+		paths = append(paths, p)
+		list = append(list, a.of(group))
+	}
+	for _, p := range i.inTheWay() {
+		list = append(list, d.moved(p, p+keptSuffix))
+	}
+	program, share := i.bin("muster"), path.Join(i.Prefix, "share")
+	add(program, d.copied(program, 0o755, i.Source), "")
+	for _, n := range i.FrontEnds {
+		add(i.bin(n), d.link(i.bin(n), "muster"), "link Slurm's commands in "+i.bin("")+" to muster")
+	}
+	for _, f := range i.Files {
+		p := path.Join(i.Prefix, f.Path)
+		add(p, d.file(p, 0o644, []byte(f.Text)), "write manuals and completion below "+share)
+	}
+	units, err := Units(program)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range units {
+		if u.Name == mungeUnit && i.foreignUnit(u.Name) {
+			continue // others than Slurm use it
+		}
+		p := path.Join(unitDir, u.Name)
+		add(p, d.file(p, 0o644, []byte(u.Text)), "write units below "+unitDir)
+	}
+	old, err := i.installed()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range old {
+		if !slices.Contains(paths, p) {
+			list = append(list, d.removed(p)) // it was of an older version
+		}
+	}
+	return append(list, d.file(i.listFile(), 0o644, []byte(strings.Join(paths, "\n")+"\n"))), nil
+}
+
+// environment is the action that writes the daemon's options into their file, none if that is to stay as somebody
 // has edited it.
-func (i *Installer) environment(p string) (*action, error) {
+func (i *Installer) environment(p string) ([]action, error) {
 	d, options := disk{i.Root}, i.Options
 	untouched, err := Environment("")
 	if err != nil {
@@ -293,8 +304,7 @@ func (i *Installer) environment(p string) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := d.file(p, 0o644, []byte(text))
-	return &a, nil
+	return []action{d.file(p, 0o644, []byte(text))}, nil
 }
 
 // siblings are the programs for other architectures that lie beside the one to install, as in a bundle: a server gives
@@ -338,31 +348,25 @@ func (i *Installer) start(ctx context.Context) error {
 		i.tell("systemd does not run here: have your init run %s", i.byHand())
 		return nil
 	}
-	systemctl := func(args ...string) error { _, err := i.Command(ctx, "systemctl", args...); return err }
 	stale := i.unitsChanged()
-	if stale {
-		if err := i.step("have systemd read its units", func() error { return systemctl("daemon-reload") }); err != nil {
-			return err
-		}
+	if err := i.reload(ctx); err != nil {
+		return err
 	}
 	unit := i.unit()
-	if state, _ := i.Command(ctx, "systemctl", "is-enabled", unit); strings.TrimSpace(state) != "enabled" {
-		if err := i.step("enable "+unit, func() error { return systemctl("enable", "--quiet", unit) }); err != nil {
+	if !i.unitIs(ctx, "enabled", unit) {
+		if err := i.systemctl(ctx, "enable "+unit, "enable", "--quiet", unit); err != nil {
 			return err
 		}
 	}
-	state, _ := i.Command(ctx, "systemctl", "is-active", unit)
-	switch running := strings.TrimSpace(state) == "active"; {
-	case running && !stale && !i.daemonChanged(ctx, unit):
-		return nil
-	case running:
-		if err := i.step("restart "+unit+"; jobs run on", func() error { return systemctl("restart", unit) }); err != nil {
-			return err
+	text, what := "start "+unit, "start"
+	if i.unitIs(ctx, "active", unit) {
+		if !stale && !i.daemonChanged(ctx, unit) {
+			return nil
 		}
-	default:
-		if err := i.step("start "+unit, func() error { return systemctl("start", unit) }); err != nil {
-			return fmt.Errorf("%w; journalctl -u %s says why", err, unit)
-		}
+		text, what = "restart "+unit+"; jobs run on", "restart"
+	}
+	if err := i.systemctl(ctx, text, what, unit); err != nil {
+		return fmt.Errorf("%w; journalctl -u %s says why", err, unit)
 	}
 	if i.DryRun {
 		return nil
@@ -371,6 +375,28 @@ func (i *Installer) start(ctx context.Context) error {
 		return fmt.Errorf("wait for %s: %w; journalctl -u %s says more", unit, err, unit)
 	}
 	return nil
+}
+
+// systemctl has systemd do something.
+func (i *Installer) systemctl(ctx context.Context, text string, args ...string) error {
+	return i.step(text, func() error {
+		_, err := i.Command(ctx, "systemctl", args...)
+		return err
+	})
+}
+
+// reload has systemd read its units, if one of them was written or removed.
+func (i *Installer) reload(ctx context.Context) error {
+	if !i.unitsChanged() {
+		return nil
+	}
+	return i.systemctl(ctx, "have systemd read its units", "daemon-reload")
+}
+
+// unitIs reports whether systemd says that a unit is enabled, or active.
+func (i *Installer) unitIs(ctx context.Context, state, unit string) bool {
+	text, _ := i.Command(ctx, "systemctl", "is-"+state, unit) // it fails where it is not
+	return strings.TrimSpace(text) == state
 }
 
 func (i *Installer) byHand() string {

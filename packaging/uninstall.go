@@ -36,12 +36,8 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 	if !i.DryRun {
 		i.emptied(append(paths, i.listFile()))
 	}
-	if runs && i.Systemd && i.unitsChanged() {
-		reload := func() error {
-			_, err := i.Command(ctx, "systemctl", "daemon-reload")
-			return err
-		}
-		if err := i.step("have systemd read its units", reload); err != nil {
+	if runs && i.Systemd {
+		if err := i.reload(ctx); err != nil {
 			return err
 		}
 	}
@@ -100,10 +96,7 @@ func (i *Installer) stop(ctx context.Context, force bool) error {
 			continue
 		}
 		was = append(was, unit)
-		if err := i.step("stop and disable "+unit, func() error {
-			_, err := i.Command(ctx, "systemctl", "disable", "--quiet", "--now", unit)
-			return err
-		}); err != nil {
+		if err := i.systemctl(ctx, "stop and disable "+unit, "disable", "--quiet", "--now", unit); err != nil {
 			return err
 		}
 	}

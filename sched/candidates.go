@@ -14,44 +14,6 @@ import (
 // shape that may fit now the one job whose turn comes first: when that has been tried, the next one of the shape
 // takes its place.
 
-// shapeMember is a job of a shape, with what gives it its turn.
-type shapeMember struct {
-	id      cluster.JobID
-	pass    int // in which it joined; void if its record has changed later
-	nice    int
-	since   time.Time // when it began to wait
-	limit   time.Duration
-	share   float64        // in the responsive order
-	place   cluster.Place  // in the queue; zero until it is asked for
-	limited cluster.Reason // why limits keep it from starting, when that was last compared
-}
-
-// turnBound is a turn that is not after that of any member of a shape.
-type turnBound struct {
-	nice  int
-	since time.Time
-	limit time.Duration
-	share float64
-	place cluster.Place // in the strict order
-}
-
-// widen has it cover one more member; only: no other one.
-func (b *turnBound) widen(m *shapeMember, only bool) {
-	if only {
-		*b = turnBound{m.nice, m.since, m.limit, m.share, m.place}
-		return
-	}
-	b.nice = min(b.nice, m.nice)
-	b.limit = min(b.limit, m.limit)
-	b.share = max(b.share, m.share)
-	if m.since.Before(b.since) {
-		b.since = m.since
-	}
-	if m.place != (cluster.Place{}) && m.place.Before(b.place) {
-		b.place = m.place
-	}
-}
-
 // candidate is a job that may start, or a shape that may fit, in the person of its job whose turn comes first.
 type candidate struct {
 	id         cluster.JobID

@@ -141,3 +141,19 @@ func (c *cycle) emptied() *place.FreeSet {
 	}
 	return c.emptySet
 }
+
+// recordWait records why a job waits, if that is news.
+func (c *cycle) recordWait(j *cluster.Job, why cluster.Reason, note string, planned *place.PlannedStart) {
+	if planned == nil && j.Wait == why && j.WaitNote == note && j.PlannedStart.IsZero() {
+		return
+	}
+	d := cluster.Decision{Job: j.ID, Task: cluster.TaskAny, Wait: why, Note: note}
+	if planned != nil {
+		d.StartsAt = planned.At
+		d.Nodes = planned.Names
+	}
+	if j.Wait == why && j.WaitNote == note && j.PlannedStart.Equal(d.StartsAt) {
+		return
+	}
+	c.decisions = append(c.decisions, d)
+}

@@ -235,3 +235,22 @@ func (p *Plot) hover(f frame, points []PlotPoint, text func(PlotPoint) string) {
 			Title: at.At.Format("Jan 2 15:04") + ": " + text(at)})
 	}
 }
+
+// Day is where a day begins.
+type Day struct {
+	X    int
+	Text string
+}
+
+// Bar is a rectangle of a drawing, with what it stands for.
+type Bar struct {
+	X, Y, W, H   int
+	Title, Label string
+	Class, To    string
+}
+
+// Cell is a GPU of the map.
+type Cell struct {
+	Class, Title string
+	To           string // the job that has it
+}

@@ -206,12 +206,6 @@ func (n Node) Level() int {
 	return 1 + min(2, 3*g.Used/g.Have)
 }
 
-// Cell is a GPU of the map.
-type Cell struct {
-	Class, Title string
-	To           string // the job that has it
-}
-
 // Colours is how many there are for users and jobs.
 const Colours = 12
 
@@ -457,25 +451,12 @@ type Calendar struct {
 	Now, Height int
 }
 
-// Day is where a day begins.
-type Day struct {
-	X    int
-	Text string
-}
-
 // CalendarRow is one reservation, with a bar for each of its times.
 type CalendarRow struct {
 	Name  string
 	NameX int
 	Y     int
 	Bars  []Bar
-}
-
-// Bar is a rectangle of a drawing, with what it stands for.
-type Bar struct {
-	X, Y, W, H   int
-	Title, Label string
-	Class, To    string
 }
 
 // Sizes of the drawing of the plan.

@@ -309,3 +309,15 @@ func (s *structure) field(t reflect.Type, sf *reflect.StructField, name, options
 	}
 	return f
 }
+
+// Marshaler is a type that writes its own JSON.
+type Marshaler interface{ MarshalJSON() ([]byte, error) }
+
+// Appender is a type that writes its own JSON behind what is there: one value, without spaces. Unlike
+// a Marshaler's it is not looked at again.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// Unmarshaler is a type that reads its own JSON; it must copy what it keeps.
+type Unmarshaler interface{ UnmarshalJSON([]byte) error }

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dev.muster/agent/session"
 	"dev.muster/agent/usertoken"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
-	"dev.muster/ui/login"
-	"dev.muster/ui/session"
 )
 
 // credentials are by what visitors and programs are known: sessions of browsers, tokens of users.
@@ -40,7 +40,7 @@ func (s *Server) createLogin(_ context.Context, who api.Caller, _ api.Empty) (ap
 		return api.LoginResponse{}, err
 	}
 	s.slog.Info("login link made", "user", who.User, "uid", who.UID)
-	url, set := *at, login.Read(s.Snapshot().Config().Keys)
+	url, set := *at, webpage.Read(s.Snapshot().Config().Keys)
 	switch {
 	case set.URL != "":
 		url = set.URL + "/"

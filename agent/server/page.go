@@ -5,10 +5,10 @@ import (
 	"net/http"
 
 	"dev.muster/agent/metrics"
+	"dev.muster/agent/session"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/ui/page"
-	"dev.muster/ui/session"
 )
 
 // Pages answers browsers and scrapers; call does what visitors who have logged in ask for.
@@ -18,7 +18,12 @@ func (s *Server) Pages(call api.InNameOf) http.Handler {
 		Name: s.cfg.Name, Version: s.cfg.Version, Snapshot: s.Snapshot, Servers: s.servers, Leads: s.Leads,
 		Panics: s.panics.Load, Heard: s.heard, Stats: s.stats, Samples: s.hist.Samples,
 	}
-	return page.New(page.Config{
+	if s.cfg.Page == nil {
+		mux := http.NewServeMux()
+		scraped.Routes(mux)
+		return mux
+	}
+	return s.cfg.Page(webpage.Config{
 		Server: pageServer{s}, Name: s.cfg.Name, Version: s.cfg.Version, Log: s.slog,
 		Sessions: s.credentials.sessions, Events: s.events, Samples: s.hist.Samples, History: s.hist.History,
 		Dialect: s.cfg.Dialect, Call: call, More: scraped.Routes,

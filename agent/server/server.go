@@ -17,11 +17,12 @@ import (
 	"dev.muster/agent/heartbeat"
 	"dev.muster/agent/history"
 	"dev.muster/agent/metrics"
+	"dev.muster/agent/session"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/consensus"
 	"dev.muster/sched"
-	"dev.muster/ui/session"
 	"github.com/hashicorp/raft"
 )
 
@@ -44,6 +45,8 @@ type Config struct {
 	Hooks Hooks
 	// Dialect words and runs what goes out; nil: no hooks are run, and pages do not say why a job has ended.
 	Dialect api.Dialect
+	// Page makes the status page; nil: there is none.
+	Page webpage.Maker
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -331,28 +330,6 @@ func (st *clusterStatus) print(w io.Writer, p painter) {
 		fmt.Fprintln(w, "  "+p.bad(a))
 	}
 }
-
-// painter colours words where that is wanted.
-type painter struct{ on bool }
-
-// painterOf says whether to colour: on a terminal that can, unless NO_COLOR is set.
-func painterOf(s *front.Sys) painter {
-	f, ok := s.Stdout.(*os.File)
-	return painter{ok && front.IsTerminal(f) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"}
-}
-
-func (p painter) in(code, text string) string {
-	if !p.on || text == "" {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-func (p painter) good(text string) string { return p.in("32", text) }
-
-func (p painter) bad(text string) string { return p.in("31", text) }
-
-func (p painter) soft(text string) string { return p.in("2", text) }
 
 // count words so many of all: good where all others are away for good reasons.
 func (p painter) count(n, away, all int, what string) string {

@@ -12,10 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"dev.muster/api"
-	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 )
@@ -27,52 +25,12 @@ const (
 	topAnew  = 30 * time.Second // a look even when nothing is told, for what the stream does not tell
 )
 
-type topOrder struct {
-	key  byte
-	name string
-	less func(a, b *show.JobRow) int
-}
-
-// topOrders are the keys by which jobs are sorted.
-var topOrders = [...]topOrder{
-	{'g', "gpus", func(a, b *show.JobRow) int { return b.NumGPUs() - a.NumGPUs() }},
-	{'t', "time", func(a, b *show.JobRow) int { return cmp.Compare(topTime(b), topTime(a)) }},
-	{'u', "user", func(a, b *show.JobRow) int { return cmp.Compare(a.Spec.User, b.Spec.User) }},
-	{'n', "nodes", func(a, b *show.JobRow) int { return b.NumNodes() - a.NumNodes() }},
-	{'i', "id", func(a, b *show.JobRow) int { return cmp.Compare(a.ID, b.ID) }},
-}
-
-// topTime is how long a job has run, or waited.
-func topTime(r *show.JobRow) time.Duration {
-	if r.Phase == cluster.Pending {
-		return r.View.Now.Sub(r.Submitted)
-	}
-	return r.Elapsed()
-}
-
 // TopSorts names the orders of muster top.
 func TopSorts() (names []string) {
 	for _, o := range topOrders {
 		names = append(names, o.name)
 	}
 	return names
-}
-
-// topScreen is what muster top shows.
-type topScreen struct {
-	sys    *front.Sys
-	paint  painter
-	order  int
-	st     *clusterStatus
-	trace  string // of the connection
-	view   int    // of topViews
-	chosen string // id of the row that keys are for
-	filter string // what rows must have in them
-	typing bool   // a filter is being typed
-	panel  *topPanel
-	ask    *topQuestion
-	said   string   // what the last action came to
-	shown  []string // what the terminal has
 }
 
 // Top shows jobs and the use of GPUs, live on a terminal and else once (muster top). order is one of TopSorts.
@@ -242,20 +200,4 @@ func (s *topScreen) lines(width, height int) []string {
 		return append(head, s.panel.lines(width, max(room, 0))...)
 	}
 	return append(head, s.table(width, max(room, 1))...)
-}
-
-// barWidth is how wide a bar of the head may be on a screen.
-func barWidth(width int) int {
-	if width == 0 {
-		return 40
-	}
-	return min(max(width-30, 0), 60)
-}
-
-// cut shortens a text without colours to a width; 0 leaves it.
-func cut(text string, width int) string {
-	if width == 0 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width])
 }

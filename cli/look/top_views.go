@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
@@ -222,4 +223,44 @@ func (s *topScreen) move(by int) {
 	if len(rows) > 0 {
 		s.chosen = rows[min(max(s.chosenAt(rows)+by, 0), len(rows)-1)].id
 	}
+}
+
+type topOrder struct {
+	key  byte
+	name string
+	less func(a, b *show.JobRow) int
+}
+
+// topOrders are the keys by which jobs are sorted.
+var topOrders = [...]topOrder{
+	{'g', "gpus", func(a, b *show.JobRow) int { return b.NumGPUs() - a.NumGPUs() }},
+	{'t', "time", func(a, b *show.JobRow) int { return cmp.Compare(topTime(b), topTime(a)) }},
+	{'u', "user", func(a, b *show.JobRow) int { return cmp.Compare(a.Spec.User, b.Spec.User) }},
+	{'n', "nodes", func(a, b *show.JobRow) int { return b.NumNodes() - a.NumNodes() }},
+	{'i', "id", func(a, b *show.JobRow) int { return cmp.Compare(a.ID, b.ID) }},
+}
+
+// topTime is how long a job has run, or waited.
+func topTime(r *show.JobRow) time.Duration {
+	if r.Phase == cluster.Pending {
+		return r.View.Now.Sub(r.Submitted)
+	}
+	return r.Elapsed()
+}
+
+// topScreen is what muster top shows.
+type topScreen struct {
+	sys    *front.Sys
+	paint  painter
+	order  int
+	st     *clusterStatus
+	trace  string // of the connection
+	view   int    // of topViews
+	chosen string // id of the row that keys are for
+	filter string // what rows must have in them
+	typing bool   // a filter is being typed
+	panel  *topPanel
+	ask    *topQuestion
+	said   string   // what the last action came to
+	shown  []string // what the terminal has
 }

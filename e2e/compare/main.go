@@ -27,12 +27,6 @@ type side struct {
 	own  string // its own version, as --version tells it last
 }
 
-// outcome is what one command did, before and after the replacement.
-type outcome struct {
-	stdout, stderr string
-	code           string
-}
-
 func main() {
 	list := flag.String("commands", "e2e/compare/commands.txt", "the list of commands")
 	known := flag.String("known", "e2e/compare/known.txt", "the list of known differences")

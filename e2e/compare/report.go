@@ -6,42 +6,6 @@ import (
 	"strings"
 )
 
-// report prints the differences and whether all of them are known.
-func report(cmds []command, results [][]outcome, reasons []*reason, show, all bool) bool {
-	same, differ, explained := 0, 0, []string{}
-	for i, c := range cmds {
-		if c.anyOrder {
-			results[1][i].stderr = inOrderOf(results[0][i].stderr, results[1][i].stderr)
-		}
-		a, b := results[0][i].lines(), results[1][i].lines()
-		if show {
-			fmt.Printf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(a, "\n"))
-		}
-		d := unified(a, b)
-		if len(d) == 0 {
-			same++
-			continue
-		}
-		text := fmt.Sprintf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(d, "\n"))
-		if r := whyKnown(c, reasons); r != nil {
-			explained = append(explained, fmt.Sprintf("known: %s\n%s", r.why, text))
-			continue
-		}
-		differ++
-		fmt.Print(text)
-	}
-	if len(explained) > 0 {
-		fmt.Printf("\n--- known differences (e2e/compare/known.txt)\n%s", strings.Join(explained, ""))
-	}
-	fmt.Printf("\n%d commands, %d same, %d differ, %d of them known\n", len(cmds), same,
-		differ+len(explained), len(explained))
-	wrong := staleReasons(cmds, reasons, all)
-	for _, w := range wrong {
-		fmt.Println(w)
-	}
-	return differ == 0 && len(wrong) == 0
-}
-
 // inOrderOf sorts the lines of a text like those of another, if they are the same lines.
 func inOrderOf(want, text string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(text, "\n")
@@ -106,4 +70,46 @@ func unified(a, b []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// report prints the differences and whether all of them are known.
+func report(cmds []command, results [][]outcome, reasons []*reason, show, all bool) bool {
+	same, differ, explained := 0, 0, []string{}
+	for i, c := range cmds {
+		if c.anyOrder {
+			results[1][i].stderr = inOrderOf(results[0][i].stderr, results[1][i].stderr)
+		}
+		a, b := results[0][i].lines(), results[1][i].lines()
+		if show {
+			fmt.Printf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(a, "\n"))
+		}
+		d := unified(a, b)
+		if len(d) == 0 {
+			same++
+			continue
+		}
+		text := fmt.Sprintf("=== %d [%s] %s\n%s\n", c.number, c.section, c.text, strings.Join(d, "\n"))
+		if r := whyKnown(c, reasons); r != nil {
+			explained = append(explained, fmt.Sprintf("known: %s\n%s", r.why, text))
+			continue
+		}
+		differ++
+		fmt.Print(text)
+	}
+	if len(explained) > 0 {
+		fmt.Printf("\n--- known differences (e2e/compare/known.txt)\n%s", strings.Join(explained, ""))
+	}
+	fmt.Printf("\n%d commands, %d same, %d differ, %d of them known\n", len(cmds), same,
+		differ+len(explained), len(explained))
+	wrong := staleReasons(cmds, reasons, all)
+	for _, w := range wrong {
+		fmt.Println(w)
+	}
+	return differ == 0 && len(wrong) == 0
+}
+
+// outcome is what one command did, before and after the replacement.
+type outcome struct {
+	stdout, stderr string
+	code           string
 }

@@ -3,10 +3,6 @@
 package nvml
 
 import (
-	"fmt"
-	"slices"
-
-	"dev.muster/gpu"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
@@ -35,49 +31,4 @@ var settings = []setting{
 			return []int{int(mem), int(sm)}, max(r1, r2)
 		},
 		func(d nvml.Device, v []int) nvml.Return { return d.SetApplicationsClocks(uint32(v[0]), uint32(v[1])) }},
-}
-
-// settings reads what a GPU is set to.
-func (s *source) settings(d nvml.Device) gpu.Settings {
-	out := gpu.Settings{}
-	for i := range settings {
-		if k := &settings[i]; s.can(k.get) {
-			if v, r := k.read(d); r == nvml.SUCCESS {
-				out[k.name] = v
-			}
-		}
-	}
-	return out
-}
-
-// Set sets a GPU to a value, unless it has that.
-func (s *source) Set(uuid, name string, want []int) error {
-	i := slices.IndexFunc(settings, func(k setting) bool { return k.name == name })
-	if i < 0 || !s.started.Load() {
-		return fmt.Errorf("%s can not be set to %v here", name, want)
-	}
-	k := &settings[i]
-	d, r := nvml.Device(nil), nvml.ERROR_FUNCTION_NOT_FOUND
-	if s.can("nvmlDeviceGetHandleByUUID") {
-		d, r = s.lib.DeviceGetHandleByUUID(uuid)
-	}
-	var have []int
-	if r == nvml.SUCCESS && s.can(k.get) {
-		have, r = k.read(d)
-	}
-	switch {
-	case r != nvml.SUCCESS:
-	case len(have) != len(want):
-		return fmt.Errorf("%s: want %d values, not %v", name, len(have), want)
-	case slices.Equal(have, want):
-		return nil
-	case s.can(k.set):
-		r = k.write(d, want)
-	default:
-		r = nvml.ERROR_FUNCTION_NOT_FOUND
-	}
-	if r != nvml.SUCCESS {
-		return fmt.Errorf("%s is %v and could not be set to %v: %s", name, have, want, r.Error())
-	}
-	return nil
 }

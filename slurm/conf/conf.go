@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/slurm/opt"
 )
 
 // maxIncludes bounds nested Include lines, maxLine the bytes of a line.
@@ -22,31 +21,6 @@ const (
 	maxIncludes = 16
 	maxLine     = 1 << 20
 )
-
-// pair is one Key=Value of a line.
-type pair struct{ key, value string }
-
-// reader collects one configuration.
-type reader struct {
-	cfg     *cluster.Config
-	notes   []string
-	fine    []string // what need not be told
-	refused []error  // what can not be done and changes what programs compute
-	nodeDef []pair   // NodeName=DEFAULT
-	partDef []pair
-	tiered  bool // some partition has a PriorityTier
-	// partitions are where those of cfg stand.
-	partitions []partitionLineAt
-	// interactive: salloc begins its shell by srun, with these options.
-	interactive        bool
-	interactiveOptions string
-	// coreSpec, boards and perBoard are CoreSpecCount, Boards and SocketsPerBoard of the node line that is being read.
-	coreSpec int
-	boards   int
-	perBoard int
-	downs    []downLine
-	placed   map[cluster.NodeName]cluster.IDSet // GPUs that a gres.conf line spoke of
-}
 
 // besides are the files that are read with a slurm.conf beside them.
 var besides = [...]struct {
@@ -124,10 +98,6 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	return &cfg, r.notes, r.fine, nil
 }
 
-func (r *reader) note(file string, line int, format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s", file, line, fmt.Sprintf(format, args...)))
-}
-
 // file reads lines: comments, continuation by a backslash, Include.
 func (r *reader) read(file string, each func(string, int, []pair), depth int) error {
 	if depth > maxIncludes {
@@ -178,25 +148,6 @@ func (r *reader) read(file string, each func(string, int, []pair), depth int) er
 	return nil
 }
 
-func (r *reader) pairs(file string, n int, words []string) (out []pair) {
-	for _, w := range words {
-		if last := len(out) - 1; last >= 0 && strings.HasPrefix(out[last].value, `"`) && !strings.HasSuffix(out[last].value[1:], `"`) {
-			out[last].value += " " + w // between quotes
-			continue
-		}
-		k, v, ok := strings.Cut(w, "=")
-		if !ok {
-			r.note(file, n, "%q is not Key=Value; ignored", w)
-			continue
-		}
-		out = append(out, pair{strings.ToLower(k), v})
-	}
-	for i := range out {
-		out[i].value = strings.Trim(out[i].value, `"`)
-	}
-	return out
-}
-
 func (r *reader) slurmLine(file string, n int, ps []pair) {
 	if len(ps) == 0 {
 		return
@@ -221,15 +172,6 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 			r.key(file, n, p)
 		}
 	}
-}
-
-// lineMeant is the kind of line that one of several words was meant to be, whose first word is mistyped; "" if it
-// is none.
-func lineMeant(ps []pair) string {
-	if len(ps) < 2 {
-		return ""
-	}
-	return opt.Nearest(ps[0].key, []string{"NodeName", "PartitionName", "NodeSet", "DownNodes"})
 }
 
 // controllerKey names the servers, one a line: NAME or NAME(ADDRESS).

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dev.muster/cluster/hostlist"
 )
 
 // paramWord is a word of one of Slurm's keys of many words that sets nothing here: what stands in its place, or
@@ -170,4 +172,44 @@ func (r *reader) param(file string, n int, k *paramKey, word string) {
 	default:
 		r.note(file, n, "%s=%s has no effect: %s", k.key, word, k.words[i].why)
 	}
+}
+
+// Spell writes a key of slurm.conf as its manual does; one that it does not know stays as it is.
+func Spell(key string) string {
+	for _, k := range knownKeys() {
+		if strings.EqualFold(k, key) {
+			return k
+		}
+	}
+	return key
+}
+
+func quoted(v string) string {
+	if strings.ContainsAny(v, " \t") {
+		return `"` + v + `"`
+	}
+	return v
+}
+
+// word is Key=value, none if there is no value.
+func word(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return " " + key + "=" + quoted(value)
+}
+
+func line(words ...string) string { return strings.TrimPrefix(strings.Join(words, ""), " ") }
+
+// hosts writes names shortly if they are read in the same order, else as they are.
+func hosts[S ~string](names []S) string {
+	plain := make([]string, len(names))
+	for i, n := range names {
+		plain[i] = string(n)
+	}
+	short := hostlist.Compress(plain)
+	if again, err := hostlist.Expand(short); err != nil || !slices.Equal(again, plain) {
+		return strings.Join(plain, ",")
+	}
+	return short
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/cluster/hostlist"
 )
 
 // File is one of the files of a configuration.
@@ -48,16 +47,6 @@ func Write(cfg *cluster.Config) (out []File) {
 	return append(out, scriptFiles(cfg)...)
 }
 
-// Spell writes a key of slurm.conf as its manual does; one that it does not know stays as it is.
-func Spell(key string) string {
-	for _, k := range knownKeys() {
-		if strings.EqualFold(k, key) {
-			return k
-		}
-	}
-	return key
-}
-
 // memKeys exclude each other: the last line counts.
 var memKeys = [...]struct {
 	cpu, node string
@@ -91,42 +80,12 @@ func keyLines(cfg *cluster.Config) (out []string) {
 	return out
 }
 
-func quoted(v string) string {
-	if strings.ContainsAny(v, " \t") {
-		return `"` + v + `"`
-	}
-	return v
-}
-
-// word is Key=value, none if there is no value.
-func word(key, value string) string {
-	if value == "" {
-		return ""
-	}
-	return " " + key + "=" + quoted(value)
-}
-
-func line(words ...string) string { return strings.TrimPrefix(strings.Join(words, ""), " ") }
-
 // unless is a number's text, none if it is what would be without.
 func unless[N int | int64 | cluster.MemMB](n, without N) string {
 	if n == without {
 		return ""
 	}
 	return strconv.FormatInt(int64(n), 10)
-}
-
-// hosts writes names shortly if they are read in the same order, else as they are.
-func hosts[S ~string](names []S) string {
-	plain := make([]string, len(names))
-	for i, n := range names {
-		plain[i] = string(n)
-	}
-	short := hostlist.Compress(plain)
-	if again, err := hostlist.Expand(short); err != nil || !slices.Equal(again, plain) {
-		return strings.Join(plain, ",")
-	}
-	return short
 }
 
 // nodeLines has a line for nodes that follow each other and are alike.

@@ -19,19 +19,6 @@ import (
 // noLine is the value of a line that is not there.
 const noLine = "\x00"
 
-// configLine is one line of show config whose value does not come from the file itself.
-type configLine struct {
-	key string
-	of  func(*api.ClusterResponse) string
-}
-
-func seconds(d time.Duration) string {
-	if d >= cluster.Unlimited/2 {
-		return "0 sec" // as slurm.conf writes never
-	}
-	return strconv.Itoa(int(d/time.Second)) + " sec"
-}
-
 // always is a line whose value no configuration changes.
 func always(text string) func(*api.ClusterResponse) string {
 	return func(*api.ClusterResponse) string { return text }

@@ -188,3 +188,16 @@ func turnLength(r *api.ClusterResponse) string {
 	}
 	return seconds(r.Config.Preempt.TurnLength)
 }
+
+// configLine is one line of show config whose value does not come from the file itself.
+type configLine struct {
+	key string
+	of  func(*api.ClusterResponse) string
+}
+
+func seconds(d time.Duration) string {
+	if d >= cluster.Unlimited/2 {
+		return "0 sec" // as slurm.conf writes never
+	}
+	return strconv.Itoa(int(d/time.Second)) + " sec"
+}

@@ -14,17 +14,6 @@ import (
 	"dev.muster/slurm/values"
 )
 
-// The words of refusals.
-const (
-	updateError     = "slurm_update error"
-	createPartError = "Error creating the partition"
-	badPartition    = ": Invalid partition name specified"
-	noError         = ": No error" // what is said of a word that was not understood
-	noChanges       = "No changes specified"
-	misread         = "scontrol: error: Invalid input: "
-	aborted         = "  Request aborted"
-)
-
 // updates are what can be changed, by the keys that name it. Earlier rows win: those of later ones are keys of theirs.
 func updates() []struct {
 	keys []string

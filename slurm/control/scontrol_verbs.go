@@ -125,12 +125,6 @@ func waitJob(c *control, args []string) int {
 	}
 }
 
-// toldWell prints a line on standard error where all is well.
-func toldWell(c *control, line string) int {
-	_ = c.complain(line)
-	return 0
-}
-
 // showCompleting is scontrol completing: jobs that have ended and whose nodes clean up.
 func showCompleting(c *control, args []string) int {
 	if len(args) > 0 {

@@ -12,14 +12,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/cluster/hostlist"
 )
-
-// list collects NAME=value pairs.
-type list []string
-
-func (l *list) set(name, value string) { *l = append(*l, name+"="+value) }
-func (l *list) num(name string, n int) { l.set(name, strconv.Itoa(n)) }
 
 // Environ returns the variables of a batch script (Launch.Step is nil) or of one task of a step.
 func Environ(l *cluster.Launch) []string {
@@ -311,21 +304,6 @@ func (e *list) tasks(j *cluster.Job, cpus func(cluster.Share) int) {
 	}
 }
 
-// countsTasks reports whether a request says how many tasks it is for.
-func countsTasks(s *cluster.JobSpec) bool {
-	return s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0
-}
-
-func jobTasks(j *cluster.Job) (n int) {
-	if j.Spec.Tasks > 0 {
-		return j.Spec.Tasks
-	}
-	for _, sh := range j.Alloc.Shares {
-		n += sh.Tasks
-	}
-	return n
-}
-
 func (e *list) step(l *cluster.Launch) {
 	st := l.Step
 	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
@@ -398,61 +376,6 @@ func (e *list) chosen(l *cluster.Launch) {
 	if l.Spec.Label {
 		e.set("SLURM_LABELIO", "1")
 	}
-}
-
-// variable is the value of a variable in srun's own environment.
-func variable(env cluster.BlobText, name string) string {
-	for v := range strings.SplitSeq(string(env), "\x00") {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-func commas(s cluster.IDSet) string {
-	var out []int
-	for i := range s.All() {
-		out = append(out, i)
-	}
-	return joinInts(out)
-}
-
-func joinInts(list []int) string {
-	var b strings.Builder
-	for i, n := range list {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(n))
-	}
-	return b.String()
-}
-
-func nodeList(shares []cluster.Share) string {
-	names := make([]string, len(shares))
-	for i, sh := range shares {
-		names[i] = string(sh.Node)
-	}
-	return hostlist.Compress(names)
-}
-
-// PerNode writes a count per node the way Slurm does: "2(x2),1".
-func PerNode(shares []cluster.Share, count func(cluster.Share) int) string {
-	var out []string
-	for i := 0; i < len(shares); {
-		n, k := count(shares[i]), 1
-		for i+k < len(shares) && count(shares[i+k]) == n {
-			k++
-		}
-		t := strconv.Itoa(n)
-		if k > 1 {
-			t += "(x" + strconv.Itoa(k) + ")"
-		}
-		out = append(out, t)
-		i += k
-	}
-	return strings.Join(out, ",")
 }
 
 // topologyAddr is the path from the top switch to the node, as SLURM_TOPOLOGY_ADDR wants it.

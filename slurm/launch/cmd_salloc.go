@@ -248,3 +248,24 @@ func allocEnv(s *front.Sys, job *cluster.Job, cfg *cluster.Config) []string {
 		Daemon: s.Getenv("MUSTER_SOCKET"), Ranks: make([][]int, len(job.Alloc.Shares))}
 	return append(env.Allocation(l), "SLURM_JOB_START_TIME="+strconv.FormatInt(job.Started.Unix(), 10))
 }
+
+// allocateShown is allocate, once it is known whether what --x11 asks for can be done.
+func allocateShown(s *front.Sys, r *submit.Request) (*cluster.Job, *xServer, int) {
+	x, code := findX11(s, r)
+	if code != 0 {
+		return nil, nil, code
+	}
+	job, code := allocate(s, r)
+	return job, x, code
+}
+
+// runShown is runHere, with displays for the job's steps.
+func runShown(s *front.Sys, r *submit.Request, x *xServer, job *cluster.Job, cfg *cluster.Config, argv []string,
+) (rc, end int) {
+	stop, code := forwardX11(s, r, x, job)
+	defer stop()
+	if code != 0 {
+		return code, ended
+	}
+	return runHere(s, r, job, cfg, argv)
+}

@@ -14,11 +14,6 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// PlainNumber writes a whole number.
-func PlainNumber(x float64) string {
-	return strconv.FormatFloat(x, 'f', 0, 64)
-}
-
 // sizeGroup is a column of the reports of sizes: jobs with from to to CPUs.
 type sizeGroup struct {
 	from, to float64 // to: 0 is no bound

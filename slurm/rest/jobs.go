@@ -94,11 +94,6 @@ func changingJobs() map[string]func(*request) {
 	}
 }
 
-func list(v any) []any {
-	l, _ := v.([]any)
-	return l
-}
-
 // parts are the jobs of a submission: one, or the components of a heterogeneous one.
 func (x *request) parts(single, several string) (parts []map[string]any) {
 	if one, ok := x.body[single].(map[string]any); ok {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
-	"sync"
 
 	"dev.muster/api"
 	"dev.muster/cluster/hostlist"
@@ -16,29 +15,6 @@ import (
 	"dev.muster/slurm/show"
 	"dev.muster/wire"
 )
-
-// route is a row: what answers a path.
-type route struct{ do func(x *request) }
-
-// table are the rows, made when they are first needed.
-var table struct {
-	once sync.Once
-	rows map[string]*route
-}
-
-// routes are the rows by METHOD PATH, the path without its version.
-func routes() map[string]*route {
-	table.once.Do(func() {
-		table.rows = map[string]*route{}
-		for _, list := range []map[string]func(*request){reading(), changingJobs(), changingNodes(),
-			changingBooks()} {
-			for path, do := range list {
-				table.rows[path] = &route{do}
-			}
-		}
-	})
-	return table.rows
-}
 
 // reading are the paths that change nothing.
 func reading() map[string]func(*request) {

@@ -330,23 +330,6 @@ func (r *Request) checkConflicts() error {
 	return r.checkPlaces()
 }
 
-func gresSum(list []cluster.GRES) (n int64) {
-	for _, g := range list {
-		n += g.Count
-	}
-	return n
-}
-
-// onlyGPUs is what of lists of generic resources are GPUs.
-func onlyGPUs(lists ...[]cluster.GRES) (out []cluster.GRES) {
-	for _, g := range slices.Concat(lists...) {
-		if g.Name == "gpu" && g.Count > 0 {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
 // checkPlaces refuses a layout that needs nodes by name without them.
 func (r *Request) checkPlaces() error {
 	if strings.HasPrefix(strings.ToLower(r.Job.Distribution), "arbitrary") && len(r.Job.NodeList) == 0 {

@@ -244,3 +244,20 @@ func totalRules(j *cluster.JobSpec, a asksGPUs, nodes int64, inJob bool) []gpuRu
 		},
 	}
 }
+
+func gresSum(list []cluster.GRES) (n int64) {
+	for _, g := range list {
+		n += g.Count
+	}
+	return n
+}
+
+// onlyGPUs is what of lists of generic resources are GPUs.
+func onlyGPUs(lists ...[]cluster.GRES) (out []cluster.GRES) {
+	for _, g := range slices.Concat(lists...) {
+		if g.Name == "gpu" && g.Count > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}

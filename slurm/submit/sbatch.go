@@ -70,16 +70,6 @@ func parseSbatch(argv []string, sys *front.Sys, site *siteOptions) (*Request, er
 	return r, r.finishParts()
 }
 
-// lastValue returns the value an option was given last.
-func lastValue(found []opt.Found[Request], long string) (value string, ok bool) {
-	for _, f := range found {
-		if f.Row.Long == long {
-			value, ok = f.Value, true
-		}
-	}
-	return value, ok
-}
-
 func scriptLabel(rest []string) string {
 	if len(rest) > 0 {
 		return rest[0]

@@ -21,13 +21,6 @@ import (
 // clusters without such a script pay nothing. Then the command line is read again, with the defaults that the script
 // sets below all else, and what it sets at last above all else.
 
-// siteOptions are what the script has set.
-type siteOptions struct {
-	cli              front.SiteScript
-	hash             cluster.BlobHash
-	defaults, forced []front.SiteOption
-}
-
 // ErrFilter is that the script refuses.
 var ErrFilter = errors.New("cli_filter plugin terminated with error")
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dev.muster/agent/webpage"
 )
 
 // TestTries: five attempts are free, then one waits, longer each time; a right password makes an end of it, and others'
@@ -17,7 +19,7 @@ func TestTries(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nread -r p\n[ \"$p\" = right ]\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, s := NewPasswords(), &Settings{Password: program}
+	p, s := NewPasswords(), &webpage.Settings{Password: program}
 	now := time.Now()
 	for range freeTries - 1 {
 		p.failed(countedOf("c", ""), now)
@@ -56,7 +58,7 @@ func TestOnce(t *testing.T) {
 			t.Error("a state is not good once")
 		}
 		late := now.Add(FlowLife + time.Second)
-		if _, err := p.Finish(context.Background(), &Settings{}, f, nil, late); err == nil ||
+		if _, err := p.Finish(context.Background(), &webpage.Settings{}, f, nil, late); err == nil ||
 			!strings.Contains(err.Error(), "more than ten minutes") {
 			t.Errorf("late: %v", err)
 		}
@@ -68,7 +70,8 @@ func TestOnce(t *testing.T) {
 
 // TestLevel: the groups of a provider decide on the level where they are named.
 func TestLevel(t *testing.T) {
-	s := Read(map[string]string{"oidcoperators": "ops, more", "oidcadministrators": "admins", "statuspage": "Login",
+	s := webpage.Read(map[string]string{
+		"oidcoperators": "ops, more", "oidcadministrators": "admins", "statuspage": "Login",
 		"pagepassword": "PAM", "pagecertificate": "no"})
 	if !s.Closed || s.Password != "pam" || s.TLS() {
 		t.Errorf("%+v", s)
@@ -79,14 +82,14 @@ func TestLevel(t *testing.T) {
 			t.Errorf("%s: %q, %v", groups, level, decides)
 		}
 	}
-	if _, decides := (&Visitor{}).Level(&Settings{}); decides {
+	if _, decides := (&Visitor{}).Level(&webpage.Settings{}); decides {
 		t.Error("groups decide though none is named")
 	}
 }
 
 // TestClaims: the name is taken from the claim that is named, an e-mail address if it was verified.
 func TestClaims(t *testing.T) {
-	o := &OIDC{UserClaim: "email", GroupClaim: "g"}
+	o := &webpage.OIDC{UserClaim: "email", GroupClaim: "g"}
 	if _, err := (claims{"email": "a@b"}).visitor(o); err == nil {
 		t.Error("an address that was not verified is taken")
 	}

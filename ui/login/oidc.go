@@ -1,3 +1,5 @@
+// Package login finds out who a visitor of the page is: by an OpenID provider, or by the name and the password of this
+// machine. It knows nothing of pages and sessions.
 package login
 
 import (
@@ -15,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/webpage"
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 )
@@ -47,7 +50,7 @@ type Visitor struct {
 }
 
 // Level is the AdminLevel that the groups give; "": none. decides is false where no groups were named.
-func (v *Visitor) Level(s *Settings) (level string, decides bool) {
+func (v *Visitor) Level(s *webpage.Settings) (level string, decides bool) {
 	in := func(names []string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(v.Groups, n) })
 	}
@@ -79,8 +82,8 @@ type provider struct {
 	at   time.Time
 }
 
-// client asks a provider, whose certificate may be of an authority of the site's own.
-func (o *OIDC) client() (*http.Client, error) {
+// clientOf asks a provider, whose certificate may be of an authority of the site's own.
+func clientOf(o *webpage.OIDC) (*http.Client, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	if o.Authority != "" {
 		text, err := os.ReadFile(o.Authority)
@@ -97,14 +100,14 @@ func (o *OIDC) client() (*http.Client, error) {
 }
 
 // get finds out where a provider is asked what, and by which keys it signs.
-func (p *Providers) get(o *OIDC, now time.Time) (*provider, error) {
+func (p *Providers) get(o *webpage.OIDC, now time.Time) (*provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := o.Issuer + "\n" + o.Authority
 	if old := p.kept[key]; old != nil && now.Sub(old.at) < providerAge {
 		return old, nil
 	}
-	c, err := o.client()
+	c, err := clientOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +123,7 @@ func (p *Providers) get(o *OIDC, now time.Time) (*provider, error) {
 }
 
 // config is the page as the provider knows it.
-func (p *provider) config(s *Settings) (*oauth2.Config, error) {
+func (p *provider) config(s *webpage.Settings) (*oauth2.Config, error) {
 	secret := ""
 	if f := s.OIDC.SecretFile; f != "" {
 		text, err := os.ReadFile(f)
@@ -138,7 +141,7 @@ func (p *provider) config(s *Settings) (*oauth2.Config, error) {
 }
 
 // Begin sends a visitor to the provider.
-func (p *Providers) Begin(s *Settings, to string, now time.Time) (at string, f Flow, err error) {
+func (p *Providers) Begin(s *webpage.Settings, to string, now time.Time) (at string, f Flow, err error) {
 	_, cfg, err := p.configured(s, now)
 	if err != nil {
 		return "", f, err
@@ -159,7 +162,7 @@ func (p *Providers) once(f *Flow, now time.Time) bool {
 }
 
 // refusal says what is wrong with an answer of the provider before it is asked about it; "": nothing.
-func (f *Flow) refusal(s *Settings, q url.Values, now time.Time) string {
+func (f *Flow) refusal(s *webpage.Settings, q url.Values, now time.Time) string {
 	for _, x := range []struct {
 		bad  bool
 		text string
@@ -178,7 +181,7 @@ func (f *Flow) refusal(s *Settings, q url.Values, now time.Time) string {
 }
 
 // Finish finds out who has come back from the provider with q. Every refusal is a sentence for the visitor.
-func (p *Providers) Finish(ctx context.Context, s *Settings, f *Flow, q url.Values, now time.Time) (v Visitor,
+func (p *Providers) Finish(ctx context.Context, s *webpage.Settings, f *Flow, q url.Values, now time.Time) (v Visitor,
 	err error) {
 	if text := f.refusal(s, q, now); text != "" {
 		return v, errors.New(text)
@@ -207,7 +210,7 @@ func (p *Providers) Finish(ctx context.Context, s *Settings, f *Flow, q url.Valu
 
 // Leave is where a visitor is sent to end the session at the provider, too, and to come back then (OpenID Connect
 // RP-Initiated Logout 1.0); "": the provider has no such place, or the site wants none of it. idToken may be "".
-func (p *Providers) Leave(s *Settings, idToken string, now time.Time) (at string, err error) {
+func (p *Providers) Leave(s *webpage.Settings, idToken string, now time.Time) (at string, err error) {
 	if s.OIDC.Issuer == "" || s.OIDC.Stay {
 		return "", nil
 	}
@@ -236,7 +239,7 @@ func (p *Providers) Leave(s *Settings, idToken string, now time.Time) (at string
 }
 
 // configured is the provider, and the page as it knows it.
-func (p *Providers) configured(s *Settings, now time.Time) (*provider, *oauth2.Config, error) {
+func (p *Providers) configured(s *webpage.Settings, now time.Time) (*provider, *oauth2.Config, error) {
 	found, err := p.get(&s.OIDC, now)
 	if err != nil {
 		return nil, nil, err
@@ -258,8 +261,8 @@ func refusedCode(err error) error {
 type claims map[string]any
 
 // claims checks the token of a visitor, and asks for what it leaves out.
-func (p *provider) claims(ctx context.Context, cfg *oauth2.Config, s *Settings, f *Flow, t *oauth2.Token) (claims,
-	error) {
+func (p *provider) claims(ctx context.Context, cfg *oauth2.Config, s *webpage.Settings, f *Flow,
+	t *oauth2.Token) (claims, error) {
 	raw, ok := t.Extra("id_token").(string)
 	if !ok {
 		return nil, errors.New("the provider has sent no ID token: is the scope openid allowed there?")
@@ -320,7 +323,7 @@ func refusedToken(err error) error {
 }
 
 // visitor takes the name and the groups out of claims.
-func (c claims) visitor(o *OIDC) (v Visitor, err error) {
+func (c claims) visitor(o *webpage.OIDC) (v Visitor, err error) {
 	name, ok := c[o.UserClaim].(string)
 	if !ok || name == "" {
 		return v, fmt.Errorf("the provider does not say %s, which is to be the user name (OIDCUserClaim)",
@@ -342,7 +345,7 @@ func words(claim any) (out []string) {
 			out = append(out, fmt.Sprint(g))
 		}
 	case string:
-		out = split(list)
+		out = webpage.Split(list)
 	}
 	return out
 }

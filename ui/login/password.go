@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"dev.muster/agent/webpage"
 )
 
 // Passwords are checked without cgo, so libpam can not be asked within this process. What is asked is unix_chkpwd, the
@@ -94,7 +96,7 @@ func (p *Passwords) failed(of []counted, now time.Time) {
 
 // Check lets a user in whose password is right, or says why not; from is the visitor's address, "" where a proxy
 // hides it.
-func (p *Passwords) Check(ctx context.Context, s *Settings, user, password, from string) error {
+func (p *Passwords) Check(ctx context.Context, s *webpage.Settings, user, password, from string) error {
 	select {
 	case p.busy <- struct{}{}:
 	case <-ctx.Done():

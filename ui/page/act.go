@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"dev.muster/agent/lookup"
+	"dev.muster/agent/session"
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
-	"dev.muster/ui/session"
 )
 
 // maxForm bounds what a form may send.

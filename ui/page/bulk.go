@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"dev.muster/agent/lookup"
+	"dev.muster/agent/session"
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
-	"dev.muster/ui/session"
 )
 
 // bulkActions are what may be done to several jobs at once.

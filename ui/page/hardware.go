@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/acct"
+	"dev.muster/agent/webpage"
 	"dev.muster/cluster"
 	"dev.muster/telemetry"
 	"dev.muster/ui"
@@ -33,7 +34,7 @@ func comes(set *ui.CurveSet, ok bool) *ui.CurveSet {
 }
 
 // hardwareOf is where samples of hardware are read; not ok: nowhere.
-func hardwareOf(h History) (acct.Samples, bool) {
+func hardwareOf(h webpage.History) (acct.Samples, bool) {
 	db, ok := h.(*acct.DB)
 	if !ok {
 		return acct.Samples{}, false

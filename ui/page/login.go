@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/session"
 	"dev.muster/agent/users"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
 	"dev.muster/ui/login"
-	"dev.muster/ui/session"
 )
 
 // How visitors log in: by a link that the local socket gave out, by an OpenID provider, or by name and password.
@@ -41,7 +42,7 @@ func (l *logins) routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+logoutPath, l.form(l.logout))
 }
 
-func (l *logins) settings() login.Settings { return login.Read(l.Snapshot().Config().Keys) }
+func (l *logins) settings() webpage.Settings { return webpage.Read(l.Snapshot().Config().Keys) }
 
 // bearer is the token that a program has sent; "": none.
 func bearer(r *http.Request) string {
@@ -344,7 +345,7 @@ func (l *logins) fromProvider(w http.ResponseWriter, r *http.Request) {
 }
 
 // level gives a user the AdminLevel in the books that the groups at the provider say, where muster.conf has it so.
-func (l *logins) level(ctx context.Context, s *login.Settings, name string, v *login.Visitor) error {
+func (l *logins) level(ctx context.Context, s *webpage.Settings, name string, v *login.Visitor) error {
 	level, decides := v.Level(s)
 	if !decides {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"dev.muster/agent/eventlog"
 	"dev.muster/agent/lookup"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
@@ -177,7 +178,7 @@ type dayUse struct {
 }
 
 // sums are the last days, the oldest first.
-func (d *daily) sums(ctx context.Context, h History, now time.Time) ([]dayUse, error) {
+func (d *daily) sums(ctx context.Context, h webpage.History, now time.Time) ([]dayUse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Sub(d.at) < chartAge {

@@ -9,6 +9,7 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/eventlog"
+	"dev.muster/agent/webpage"
 	"dev.muster/cluster"
 )
 
@@ -119,7 +120,7 @@ func TestTimeline(t *testing.T) {
 
 // fixedUse is a history in which every day had the same use.
 type fixedUse struct {
-	History
+	webpage.History
 	asked int
 }
 

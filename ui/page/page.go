@@ -3,24 +3,19 @@
 package page
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"dev.muster/agent/eventlog"
 	"dev.muster/agent/lookup"
-	"dev.muster/agent/samples"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched/explain"
 	"dev.muster/ui"
-	"dev.muster/ui/forms"
-	"dev.muster/ui/session"
 )
 
 // The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
@@ -52,47 +47,6 @@ var guard = [...][2]string{
 // view makes what a page shows; its title is the page's.
 type view func(sees visibility.Scope, r *http.Request) (name, title string, data any, err error)
 
-// Server is what pages ask of the server that shows them.
-type Server interface {
-	Snapshot() *cluster.Snapshot
-	// Servers are the members of the group.
-	Servers() []api.Server
-	// Foretell fills in the expected starts that the scheduler has not planned.
-	Foretell(*cluster.Snapshot, []*cluster.Job)
-	// Follow sends what happens, as far as a caller may see it, until ctx ends or send fails.
-	Follow(ctx context.Context, who api.Caller, q api.EventQuery, send func([]api.Event) error) error
-	// TokenCaller says as whom a token lets somebody act.
-	TokenCaller(token string) (api.Caller, error)
-	// Link is whom a link lets in, which any server has made; open uses it up.
-	Link(ctx context.Context, link string, open bool) (session.Session, bool)
-	// LogOut ends a session on all servers.
-	LogOut(context.Context, *session.Session)
-}
-
-// History is where pages read the past.
-type History interface {
-	lookup.History
-	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
-}
-
-// Config says of what pages are.
-type Config struct {
-	Server
-	Name, Version string
-	Log           *slog.Logger
-	Sessions      *session.Store
-	Events        *eventlog.Log
-	Samples       *samples.Store
-	History       History     // nil: none is kept
-	Dialect       api.Dialect // words why a job has ended; nil: it is not said
-	// Call does what visitors who have logged in ask for.
-	Call api.InNameOf
-	// Front and Socket are of the commands that forms run; "" where there are none.
-	Front, Socket string
-	// More registers what is served beside the views, and kept from the same visitors.
-	More func(*http.ServeMux)
-}
-
 // How old an expected start may be: it costs as much as a pass of the scheduler.
 const (
 	startsAge   = 10 * time.Second
@@ -101,7 +55,7 @@ const (
 
 // pages are the views of one server.
 type pages struct {
-	Config
+	webpage.Config
 	watching atomic.Int64 // pages that follow the cluster
 	logins   *logins
 	submits  *submits
@@ -112,61 +66,6 @@ type pages struct {
 	hardware *later[*ui.CurveSet]
 	starts   *later[explain.Explanation]
 	moment   moment
-}
-
-// New answers browsers.
-func New(cfg Config) http.Handler {
-	return newPages(cfg).handler()
-}
-
-func newPages(cfg Config) *pages {
-	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
-		starts: newLater[explain.Explanation](startsAge, startsStale)}
-}
-
-// handler is the table of paths.
-func (s *pages) handler() http.Handler {
-	s.logins, s.submits = newLogins(s), newSubmits(s)
-	s.shells = &shells{submits: s.submits, open: forms.NewPerUser(maxShells)}
-	mux := http.NewServeMux()
-	for path, v := range map[string]view{
-		"/{$}": s.viewOverview, "/map": s.viewMap, "/queue": s.viewQueue, "/jobs/{id}": s.viewJob,
-		"/nodes/{name}": s.viewNode, "/gpus/idle": s.viewIdle, "/jobs/{id}/log": s.viewLive,
-		"/jobs/{id}/sooner": s.viewSooner, "/events": s.viewEvents, "/accounts": s.viewAccounts,
-		"/reservations": s.viewReservations,
-	} {
-		mux.HandleFunc("GET "+path, s.page(v))
-	}
-	mux.HandleFunc("GET /jobs/{id}/live", jobLog)
-	mux.HandleFunc("GET /jobs/{id}/log/more", s.with(moreOutput))
-	mux.HandleFunc("GET /jobs/{id}/log/file/{stream}", s.with(downloadOutput))
-	mux.HandleFunc("GET /plan", s.page(func(sees visibility.Scope, r *http.Request) (string, string, any,
-		error) {
-		return viewPlan(s, sees, r)
-	}))
-	mux.HandleFunc("GET /find", s.with(search))
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.say(w, r, http.StatusNotFound, "Not here",
-			"There is no "+r.URL.Path+" on this page. The views are above; the search finds jobs and nodes.")
-	})
-	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
-	mux.HandleFunc("GET /usage.csv", s.usageCSV)
-	mux.HandleFunc("GET /live", s.live)
-	mux.HandleFunc("GET "+api.WatchEvents.Path, s.liveEvents)
-	mux.Handle("GET /static/", http.StripPrefix("/static/", ui.Static()))
-	mux.HandleFunc("GET /static/{$}", http.NotFound) // no list of them
-	s.More(mux)
-	s.actionRoutes(mux)
-	own := http.NewCrossOriginProtection().Handler(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, h := range guard {
-			w.Header().Set(h[0], h[1])
-		}
-		if s.logins.closed(w, r) {
-			return
-		}
-		own.ServeHTTP(w, r)
-	})
 }
 
 // with makes a handler of a function of pages.

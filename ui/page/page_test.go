@@ -18,10 +18,11 @@ import (
 	"dev.muster/agent/agenttest"
 	"dev.muster/agent/eventlog"
 	"dev.muster/agent/metrics"
+	"dev.muster/agent/session"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/ui/session"
 )
 
 // testServer is a group of one, which has no tokens; tests change what they are about.
@@ -72,7 +73,7 @@ func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 		Name: "s1", Version: "v", Stats: metrics.NewStats(), Snapshot: server.Snapshot, Servers: server.Servers,
 		Leads: func() bool { return true }, Panics: func() uint64 { return 0 }, Heard: time.Now,
 	}
-	s := newPages(Config{
+	s := newPages(webpage.Config{
 		Server: server, Name: "s1", Version: "v", Log: slog.New(slog.DiscardHandler),
 		Sessions: server.sessions, Events: eventlog.New(eventlog.Size), More: server.scraped.Routes,
 	})
@@ -162,7 +163,7 @@ func TestPageFollowers(t *testing.T) {
 
 // onePast is a history of one job and its step.
 type onePast struct {
-	History
+	webpage.History
 	whole bool
 	job   *cluster.Job
 	step  *cluster.Step

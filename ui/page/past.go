@@ -15,6 +15,7 @@ import (
 	"dev.muster/acct"
 	"dev.muster/agent/samples"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
@@ -30,7 +31,7 @@ const (
 type between func(ctx context.Context, kind string, from, to time.Time, parts int) ([]acct.Sample, error)
 
 // pastOf is where samples are read; nil: nowhere.
-func pastOf(h History) between {
+func pastOf(h webpage.History) between {
 	if db, ok := h.(*acct.DB); ok {
 		return acct.PastOf(db).Between
 	}

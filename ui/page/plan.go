@@ -14,6 +14,7 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/visibility"
+	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
@@ -65,7 +66,7 @@ type pastJobs struct {
 	list []*cluster.Job
 }
 
-func (p *pastJobs) since(ctx context.Context, h History, from, now time.Time) ([]*cluster.Job, error) {
+func (p *pastJobs) since(ctx context.Context, h webpage.History, from, now time.Time) ([]*cluster.Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Sub(p.at) < planPastAge && !p.from.After(from) && !p.from.Before(from.Add(-time.Minute)) {

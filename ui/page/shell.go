@@ -8,11 +8,11 @@ import (
 	"github.com/coder/websocket"
 
 	"dev.muster/agent/lookup"
+	"dev.muster/agent/session"
 	"dev.muster/agent/visibility"
 	"dev.muster/cluster"
 	"dev.muster/ui"
 	"dev.muster/ui/forms"
-	"dev.muster/ui/session"
 	"dev.muster/ui/shell"
 )
 

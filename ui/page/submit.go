@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"dev.muster/agent/lookup"
+	"dev.muster/agent/session"
 	"dev.muster/agent/users"
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/ui"
 	"dev.muster/ui/forms"
-	"dev.muster/ui/session"
 )
 
 // The form that submits a job: it is sbatch that does so, as the visitor (package forms).

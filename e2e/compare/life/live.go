@@ -14,12 +14,6 @@ import (
 	"time"
 )
 
-// event is one thing that happened to a process, in seconds since the end was asked for.
-type event struct {
-	what string
-	at   float64
-}
-
 // life is what was seen of one cell on one side.
 type life struct {
 	trouble string             // the cell could not be run

@@ -153,3 +153,9 @@ func (w *watch) roles(from time.Time, first bool) map[string][]event {
 	}
 	return out
 }
+
+// event is one thing that happened to a process, in seconds since the end was asked for.
+type event struct {
+	what string
+	at   float64
+}

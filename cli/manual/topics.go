@@ -1,4 +1,4 @@
-package packaging
+package manual
 
 import (
 	"dev.muster/slurm"

@@ -1,10 +1,11 @@
-package packaging
+package manual
 
 import (
 	"fmt"
 	"path"
 	"strings"
 
+	"dev.muster/packaging"
 	"dev.muster/slurm"
 )
 
@@ -12,11 +13,11 @@ import (
 // may come is that of sbatch's option that one becomes.
 
 // wrapperFiles are the completion of one wrapper.
-func wrapperFiles(w *slurm.Wrapper) []File {
-	return []File{
-		{path.Join("share/bash-completion/completions", w.Name), bashWrapper(w)},
-		{path.Join("share/zsh/site-functions", "_"+w.Name), zshWrapper(w)},
-		{path.Join("share/fish/vendor_completions.d", w.Name+".fish"), fishWrapper(w)},
+func wrapperFiles(w *slurm.Wrapper) []packaging.File {
+	return []packaging.File{
+		file(path.Join("share/bash-completion/completions", w.Name), bashWrapper(w)),
+		file(path.Join("share/zsh/site-functions", "_"+w.Name), zshWrapper(w)),
+		file(path.Join("share/fish/vendor_completions.d", w.Name+".fish"), fishWrapper(w)),
 	}
 }
 

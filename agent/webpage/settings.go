@@ -1,6 +1,4 @@
-// Package login finds out who a visitor of the page is: by an OpenID provider, or by the name and the password of this
-// machine. It knows nothing of pages and sessions.
-package login
+package webpage
 
 import (
 	"cmp"
@@ -33,9 +31,9 @@ type OIDC struct {
 // ByCluster is the value of PageCertificate for a certificate of the cluster's own authority.
 const ByCluster = "cluster"
 
-// Read takes the settings from the keys of a configuration.
+// Read takes the page's settings from the keys of a configuration.
 func Read(keys map[string]string) Settings {
-	list := func(key string) []string { return split(keys[key]) }
+	list := func(key string) []string { return Split(keys[key]) }
 	s := Settings{
 		Closed: strings.EqualFold(keys["statuspage"], "login"), URL: strings.TrimRight(keys["pageurl"], "/"),
 		Certificate: keys["pagecertificate"], Key: keys["pagekey"],
@@ -61,8 +59,8 @@ func word(value, known string) string {
 	return value
 }
 
-// split cuts a list at commas and blanks.
-func split(text string) []string {
+// Split cuts a list at commas and blanks.
+func Split(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 

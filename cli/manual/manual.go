@@ -1,9 +1,15 @@
-package packaging
+// Package manual writes what muster tells of its commands elsewhere than in their own help: manuals, and completion
+// for bash, zsh and fish. All of it comes from the tables by which the commands read their options; it knows nothing
+// of what they do.
+//
+// An option's values are names of a kind (values), which muster internal names KIND asks the cluster for when they are
+// typed; where it does not answer there are none. fish completes a command only if it is there, so the files of
+// wrappers that nobody has linked do nothing.
+package manual
 
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -23,32 +29,6 @@ func Native(name, summary, operands string, options []opt.Entry, commands ...Pag
 		Commands: commands}
 }
 
-// Manuals are the manuals and the completion of muster and of the front-ends, below a prefix; of the wrappers there is
-// one manual for all.
-func Manuals(muster Page) (list []File) {
-	pages := []Page{muster}
-	for _, p := range slurm.Pages() {
-		pages = append(pages, Page{Page: p})
-	}
-	for i := range pages {
-		p := &pages[i]
-		list = append(list, File{path.Join("share/man/man1", p.Name+".1"), p.man()},
-			File{path.Join("share/bash-completion/completions", p.Name), p.bash()},
-			File{path.Join("share/zsh/site-functions", "_"+p.Name), p.zsh()},
-			File{path.Join("share/fish/vendor_completions.d", p.Name+".fish"), p.fish()})
-	}
-	wrappers := slurm.WrapperPages()
-	for i := range wrappers {
-		list = append(list, wrapperFiles(&wrappers[i])...)
-	}
-	for _, t := range topics() {
-		p := Page{Page: t.Page}
-		name := fmt.Sprintf("share/man/man%d/%s.%[1]d", t.Chapter, p.Name)
-		list = append(list, File{name, p.manual(t.Chapter, t.About)})
-	}
-	return list
-}
-
 // roff writes text as troff takes it literally.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
@@ -64,8 +44,8 @@ func (p *Page) man() string { return p.manual(1, "User commands") }
 // manual is the manual of a section.
 func (p *Page) manual(chapter int, about string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s %d \"\" \"muster\" \"%s\"\n.SH NAME\n%s \\- %s\n", roff(strings.ToUpper(p.Name)), chapter, about,
-		roff(p.Name), roff(p.Summary))
+	fmt.Fprintf(&b, ".TH %s %d \"\" \"muster\" \"%s\"\n", roff(strings.ToUpper(p.Name)), chapter, about)
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(p.Name), roff(p.Summary))
 	if chapter == 1 {
 		p.manSynopsis(&b)
 	}
@@ -211,7 +191,8 @@ func (p *Page) bash() string {
 	name := "_muster_" + p.Name
 	fmt.Fprintf(&b, "# completion of %s for bash, made from its table of options\n%s() {\n", p.Name, name)
 	b.WriteString("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} opt\n    COMPREPLY=()\n")
-	b.WriteString("    opt=$prev\n    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then opt=${COMP_WORDS[COMP_CWORD-2]}; fi\n    case $opt in\n")
+	b.WriteString("    opt=$prev\n    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then ")
+	b.WriteString("opt=${COMP_WORDS[COMP_CWORD-2]}; fi\n    case $opt in\n")
 	for _, o := range p.Options {
 		if find := namesOf(o.Long); find != "" && o.Arg == opt.Required {
 			short := ""
@@ -225,9 +206,8 @@ func (p *Page) bash() string {
 	}
 	b.WriteString("    esac\n    [[ $prev == = ]] && return\n")
 	b.WriteString(p.bashCases())
-	fmt.Fprintf(&b,
-		"    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n    return 0\n}\ncomplete -o default -F %s %s\n",
-		name, p.Name)
+	b.WriteString("    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null\n    return 0\n}\n")
+	fmt.Fprintf(&b, "complete -o default -F %s %s\n", name, p.Name)
 	return b.String()
 }
 

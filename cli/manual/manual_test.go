@@ -1,4 +1,4 @@
-package packaging
+package manual
 
 import (
 	"os"
@@ -16,7 +16,7 @@ func testPages(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	token := []opt.Entry{{Long: "role", Arg: opt.Required, Meta: "role", Help: "what's may join: [server] 'x' \\"}}
-	for _, f := range Manuals(Native("muster", "a workload manager", "COMMAND", nil, Native("token",
+	for _, f := range Files(Native("muster", "a workload manager", "COMMAND", nil, Native("token",
 		"join tokens", "", nil, Native("create", "make one", "", token)))) {
 		p := filepath.Join(dir, f.Path)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
