@@ -194,7 +194,8 @@ func (s *supervisor) register(t *task, pid int, no uint64, first earlyWait, have
 
 // streams hands the supervisor's ends of a task's pipes to the step's output.
 func (s *supervisor) streams(t *task, io *stdio) {
-	o, rank := t.run.out, int32(t.st.Rank)
+	o := t.run.out
+	rank := int32(t.run.spec.Tasks[t.index].Rank) // t.st may change: the task may be over already
 	o.addSink(rank, io.in, io.tty)
 	for n := 1; n <= 2; n++ {
 		if io.outs[n] != nil {
