@@ -120,18 +120,16 @@ func Time(name string, unix int64) Part {
 func Each[T any](name string, t *Table[T], list []T) Part {
 	return Part{name: name, rows: len(list), put: func(a *Answer, p *printer) {
 		p.print([]byte{'['})
-		var b []byte
 		for i := range list {
-			b = b[:0]
-			if i > 0 {
-				b = append(b, ',')
-			}
-			if a.Own {
-				b = t.AppendOwn(b, a.Schemas, &list[i])
-			} else {
-				b = t.Append(b, a.Schemas, &list[i])
-			}
-			p.print(b)
+			p.made(func(b []byte) []byte {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				if a.Own {
+					return t.AppendOwn(b, a.Schemas, &list[i])
+				}
+				return t.Append(b, a.Schemas, &list[i])
+			})
 		}
 		p.print([]byte{']'})
 	}}

@@ -44,7 +44,7 @@ func (v *Value) appendPlain(b []byte) []byte {
 // float is the value as a number with digits behind the point.
 func (v *Value) float() float64 {
 	if v.kind == isFloat {
-		return v.f
+		return math.Float64frombits(uint64(v.n))
 	}
 	return float64(v.whole())
 }
@@ -57,7 +57,7 @@ func (v *Value) plain() string {
 	case isNumber:
 		return strconv.FormatInt(v.n, 10)
 	case isFloat:
-		return strconv.FormatFloat(v.f, 'f', -1, 64)
+		return strconv.FormatFloat(v.float(), 'f', -1, 64)
 	case isBool:
 		return strconv.FormatBool(v.n != 0)
 	case isWords:

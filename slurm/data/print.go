@@ -24,6 +24,7 @@ type printer struct {
 	yaml    bool
 	compact bool
 	buf     []byte
+	scratch []byte  // a piece that is not written as it is made
 	behind  *writer // of an answer longer than a buffer
 
 	open  []byte // the brackets around
@@ -33,13 +34,16 @@ type printer struct {
 }
 
 func (p *printer) print(b []byte) {
-	switch {
-	case p.yaml:
-		p.tokens(b, (*printer).yamlToken)
-	case p.compact:
-		p.buf = append(p.buf, b...)
-	default:
-		p.tokens(b, (*printer).jsonToken)
+	p.made(func(to []byte) []byte { return append(to, b...) })
+}
+
+// made prints a piece that is made behind what it is given.
+func (p *printer) made(piece func(to []byte) []byte) {
+	if p.compact && !p.yaml {
+		p.buf = piece(p.buf) // where it is written
+	} else {
+		p.scratch = piece(p.scratch[:0])
+		p.tokens(p.scratch)
 	}
 	if len(p.buf) >= p.room() {
 		p.flush()
@@ -58,8 +62,8 @@ func (p *printer) room() int {
 func (p *printer) flush() {
 	if p.behind == nil {
 		_, err := p.out.Write(p.buf)
-		p.buf = p.buf[:0]
 		p.behind = startWriter(p.out, err)
+		p.buf = newBuffer()
 		return
 	}
 	p.behind.full <- p.buf
@@ -95,11 +99,14 @@ type writer struct {
 	stop        func() // ends run, once
 }
 
+// newBuffer has room for what is written at a time, and for the piece that fills it.
+func newBuffer() []byte { return make([]byte, 0, bufferSize+bufferSize/4) }
+
 // startWriter begins a writer behind a first part, which may have failed. It ends with stop.
 func startWriter(out io.Writer, failed error) *writer {
 	w := &writer{full: make(chan []byte), empty: make(chan []byte, 2), failed: make(chan error, 1)}
 	w.stop = sync.OnceFunc(func() { close(w.full) })
-	w.empty <- make([]byte, 0, bufferSize+bufferSize/4)
+	w.empty <- newBuffer()
 	go w.run(out, failed) // ends with stop
 	return w
 }
@@ -121,8 +128,12 @@ func (w *writer) end() error {
 	return <-w.failed
 }
 
-// tokens cuts JSON into brackets, commas, colons, texts and other words.
-func (p *printer) tokens(b []byte, take func(*printer, []byte)) {
+// tokens cuts JSON into brackets, commas, colons, texts and other words, and writes them.
+func (p *printer) tokens(b []byte) {
+	take := (*printer).jsonToken
+	if p.yaml {
+		take = (*printer).yamlToken
+	}
 	for i := 0; i < len(b); {
 		end := i + 1
 		switch c := b[i]; {

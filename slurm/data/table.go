@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Member is what stands at a path of an object: a field's name, or several with points between.
+// Member is what stands at a path of an object: a field's name, or several with points between. One with neither Of nor
+// By is unset in every record: muster has no such thing.
 type Member[T any] struct {
 	Path string
 	Of   func(*T) Value
@@ -91,9 +92,13 @@ func (m *planner[T]) field(t *Type, path string) {
 		func(x Member[T]) bool { return strings.HasPrefix(x.Path, path+".") })
 	switch {
 	case k >= 0:
-		of := m.members[k].Of
-		if x := m.members[k]; x.By != nil {
+		x, of := m.members[k], m.members[k].Of
+		if x.By != nil {
 			of = func(v *T) Value { return x.By(v, x.Arg) }
+		}
+		if of == nil {
+			m.text = Unset.append(m.text, m.schemas, t)
+			return
 		}
 		m.plan.parts = append(m.plan.parts, part[T]{string(m.text), t, of})
 		m.text = nil

@@ -5,7 +5,10 @@
 // that a version's schema has no field for is left out of that version. Begin with table.go.
 package data
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // kind is what a value is.
 type kind uint8
@@ -25,8 +28,7 @@ const (
 // three members or as text.
 type Value struct {
 	kind   kind
-	n      int64
-	f      float64
+	n      int64 // of a float its bits
 	text   string
 	words  []string
 	nested nested
@@ -55,7 +57,7 @@ func Num[N ~int | ~int32 | ~int64 | ~uint32 | ~uint64 | ~uint16 | ~uint8](n N) V
 
 // Float is a number with digits behind the point.
 func Float(f float64) Value {
-	return Value{kind: isFloat, f: f}
+	return Value{kind: isFloat, n: int64(math.Float64bits(f))}
 }
 
 // Bool is true or false.
@@ -92,7 +94,7 @@ func Limit[N ~int | ~int32 | ~int64 | ~uint32](n N) Value {
 func (v *Value) whole() int64 {
 	switch v.kind {
 	case isFloat:
-		return int64(v.f)
+		return int64(v.float())
 	case isText:
 		n, _ := strconv.ParseInt(v.text, 10, 64)
 		return n

@@ -10,6 +10,7 @@ package jobfield
 import (
 	"reflect"
 	"sync"
+	"unsafe"
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/opt"
@@ -65,15 +66,34 @@ type Column struct {
 	Head string
 }
 
-// In returns what finds a row's field in a spec. Its name is looked up once, when it is first asked for.
+// In returns what finds a row's field in a spec. Its name is looked up once, when it is first asked for; after that a
+// list of thousands of jobs reads it as fast as if it had been named in the code.
 func In[T any](r *Row) func(*cluster.JobSpec) *T {
-	index := sync.OnceValue(func() []int {
-		f, _ := reflect.TypeFor[cluster.JobSpec]().FieldByName(r.Of)
-		return f.Index
-	})
-	return func(s *cluster.JobSpec) *T {
-		return reflect.ValueOf(s).Elem().FieldByIndex(index()).Addr().Interface().(*T)
+	where := sync.OnceValue(func() place { return placeOf(r.Of, reflect.TypeFor[T]()) })
+	return func(s *cluster.JobSpec) *T { return (*T)(where().of(s)) }
+}
+
+// place is where a spec has a field: itself, or in the layout that it shares with others.
+type place struct {
+	offset uintptr // bytes from the begin of the spec, or of the layout
+	shared bool
+}
+
+// placeOf panics if a spec has no field of that name and type.
+func placeOf(name string, want reflect.Type) place {
+	f, ok := reflect.TypeFor[cluster.JobSpec]().FieldByName(name)
+	if !ok || f.Type != want {
+		panic("jobfield: a job has no field " + name + " of type " + want.String())
 	}
+	return place{offset: f.Offset, shared: len(f.Index) > 1}
+}
+
+// of is the field of a spec.
+func (p place) of(s *cluster.JobSpec) unsafe.Pointer {
+	if p.shared {
+		return unsafe.Add(unsafe.Pointer(s.Layout), p.offset)
+	}
+	return unsafe.Add(unsafe.Pointer(s), p.offset)
 }
 
 // Changes reports whether the row's field can be changed once a job is submitted.

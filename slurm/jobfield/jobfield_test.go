@@ -37,3 +37,29 @@ func TestRows(t *testing.T) {
 		})
 	}
 }
+
+// TestIn: each row's field is found where it is, also in the layout, which is all that a spec embeds.
+func TestIn(t *testing.T) {
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
+	v := reflect.ValueOf(spec).Elem()
+	for i := range Rows {
+		r := &Rows[i]
+		if r.Of == "" {
+			continue
+		}
+		t.Run(r.Of, func(t *testing.T) {
+			var at any
+			switch r.Form {
+			case Text:
+				at = In[string](r)(spec)
+			case Count:
+				at = In[int](r)(spec)
+			case Flag:
+				at = In[bool](r)(spec)
+			}
+			if want := v.FieldByName(r.Of).Addr().Interface(); at != want {
+				t.Errorf("at %p, want %p", at, want)
+			}
+		})
+	}
+}

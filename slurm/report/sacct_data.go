@@ -53,10 +53,10 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 	{Path: "array.task", Of: func(r *pastJob) data.Value { return data.Text(r.Tasks.String()) }},
 	{Path: "association.account", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.Account) }},
 	{Path: "association.cluster", Of: func(r *pastJob) data.Value { return data.Text(clusterName(r.View)) }},
-	{Path: "association.partition", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "association.partition"},
 	{Path: "association.user", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.User) }},
 	{Path: "association.id", Of: func(r *pastJob) data.Value { return data.Num(r.Job.Assoc) }},
-	{Path: "block", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "block"},
 	{Path: "cluster", Of: func(r *pastJob) data.Value { return data.Text(clusterName(r.View)) }},
 	{Path: "constraints", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.Constraint) }},
 	{Path: "container", Of: func(r *pastJob) data.Value {
@@ -65,8 +65,8 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 		}
 		return data.Text(r.Spec.Inside.Image)
 	}},
-	{Path: "sluid", Of: func(*pastJob) data.Value { return data.Unset }},
-	{Path: "original_sluid", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "sluid"},
+	{Path: "original_sluid"},
 	{Path: "derived_exit_code", Of: func(r *pastJob) data.Value { return show.Exit(r.Derived, true) }},
 	{Path: "time.elapsed", Of: func(r *pastJob) data.Value { return show.Seconds(r.elapsed()) }},
 	{Path: "time.eligible", Of: func(r *pastJob) data.Value { return show.Unix(r.Job.Eligible) }},
@@ -90,7 +90,7 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 		return data.Text(front.Choose(r.Spec.Sharing == cluster.ShareExclusive, "NODE", "NO"))
 	}},
 	{Path: "exit_code", Of: func(r *pastJob) data.Value { return show.Exit(r.Exit, true) }},
-	{Path: "extra", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "extra"},
 	{Path: "failed_node", Of: func(r *pastJob) data.Value { return data.Text(r.why.Node) }},
 	{Path: "flags", Of: func(r *pastJob) data.Value { return data.Words(startFlags(r.acctRow)...) }},
 	{Path: "group", Of: func(r *pastJob) data.Value { return data.Text(r.Group()) }},
@@ -113,7 +113,7 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 	{Path: "hold", Of: func(r *pastJob) data.Value { return data.Bool(r.Held != cluster.NotHeld) }},
 	{Path: "priority", Of: func(r *pastJob) data.Value { return data.Num(r.Job.Priority) }},
 	{Path: "qos", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.QOS) }},
-	{Path: "qosreq", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "qosreq"},
 	{Path: "required.CPUs", Of: func(r *pastJob) data.Value { return data.Num(r.NumCPUs()) }},
 	{Path: "required.memory_per_cpu", Of: func(r *pastJob) data.Value {
 		return r.MemBy(cluster.MemPerCPU)
@@ -126,7 +126,7 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 	{Path: "reservation.id", Of: func(*pastJob) data.Value { return data.Num(0) }},
 	{Path: "reservation.name", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.Reservation) }},
 	{Path: "reservation.requested", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.Reservation) }},
-	{Path: "script", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "script"},
 	{Path: "segment_size", Of: func(r *pastJob) data.Value { return data.Num(r.Spec.Segment) }},
 	{Path: "stdin_expanded", Of: func(r *pastJob) data.Value { return data.Text(r.StdFile(0)) }},
 	{Path: "stdout_expanded", Of: func(r *pastJob) data.Value { return data.Text(r.StdFile(1)) }},
@@ -140,7 +140,7 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 	{Path: "submit_line", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.SubmitLine) }},
 	{Path: "tres.allocated", Of: func(r *pastJob) data.Value { return show.TRESList(r.View, r.allocTRES()) }},
 	{Path: "tres.requested", Of: func(r *pastJob) data.Value { return show.TRESList(r.View, r.reqTRES()) }},
-	{Path: "used_gres", Of: func(*pastJob) data.Value { return data.Unset }},
+	{Path: "used_gres"},
 	{Path: "user", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.User) }},
 	{Path: "wckey.wckey", Of: func(r *pastJob) data.Value {
 		return data.Text(strings.TrimPrefix(r.Spec.WCKey, cluster.WCKeyDefault))
@@ -212,12 +212,12 @@ var pastStepTable = data.Table[acctRow]{Schema: "step", Members: []data.Member[a
 		return data.Text(r.ShownID() + "." + show.StepName(r.step.ID.Step))
 	}},
 	{Path: "step.name", Of: func(r *acctRow) data.Value { return data.Text(r.step.Name) }},
-	{Path: "step.stderr", Of: func(*acctRow) data.Value { return data.Unset }},
-	{Path: "step.stdin", Of: func(*acctRow) data.Value { return data.Unset }},
-	{Path: "step.stdout", Of: func(*acctRow) data.Value { return data.Unset }},
-	{Path: "step.stderr_expanded", Of: func(*acctRow) data.Value { return data.Unset }},
-	{Path: "step.stdin_expanded", Of: func(*acctRow) data.Value { return data.Unset }},
-	{Path: "step.stdout_expanded", Of: func(*acctRow) data.Value { return data.Unset }},
+	{Path: "step.stderr"},
+	{Path: "step.stdin"},
+	{Path: "step.stdout"},
+	{Path: "step.stderr_expanded"},
+	{Path: "step.stdin_expanded"},
+	{Path: "step.stdout_expanded"},
 	{Path: "submit_line", Of: func(r *acctRow) data.Value { return data.Text(r.step.SubmitLine) }},
 	{Path: "task.distribution", Of: func(r *acctRow) data.Value {
 		if r.step.ID.Step < 0 {

@@ -74,8 +74,8 @@ var diagTable = data.Table[api.StatsResponse]{Schema: "stats_msg", Members: []da
 		return data.Records(&callTable, r.Calls)
 	}},
 	{Path: "rpcs_by_user", Of: func(r *api.StatsResponse) data.Value { return data.Records(&callerTable, r.Users) }},
-	{Path: "pending_rpcs", Of: func(*api.StatsResponse) data.Value { return data.Unset }},
-	{Path: "pending_rpcs_by_hostlist", Of: func(*api.StatsResponse) data.Value { return data.Unset }},
+	{Path: "pending_rpcs"},
+	{Path: "pending_rpcs_by_hostlist"},
 }}
 
 func zeroCount(*api.StatsResponse) data.Value {

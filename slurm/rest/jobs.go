@@ -287,7 +287,7 @@ var killedTable = data.Table[killed]{Schema: "kill_jobs_resp_job", Members: []da
 	{Path: "error.code", Of: func(k *killed) data.Value { return data.Num(k.number) }},
 	{Path: "error.message", Of: func(k *killed) data.Value { return data.Text(k.what) }},
 	{Path: "step_id", Of: func(k *killed) data.Value { return data.Text(k.id) }},
-	{Path: "job_id", Of: func(*killed) data.Value { return data.Unset }},
+	{Path: "job_id"},
 }}
 
 // kill cancels or signals jobs; only what failed is listed.

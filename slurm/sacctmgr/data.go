@@ -118,12 +118,12 @@ var shortTable = data.Table[assocRow]{Schema: "assoc_short", Members: []data.Mem
 }}
 
 var assocTable = data.Table[assocRow]{Schema: "assoc", Members: []data.Member[assocRow]{
-	{Path: "accounting", Of: func(*assocRow) data.Value { return data.Unset }},
+	{Path: "accounting"},
 	{Path: "account", Of: func(r *assocRow) data.Value { return data.Text(r.v.Account) }},
 	{Path: "cluster", Of: func(r *assocRow) data.Value { return data.Text(r.books.Cluster) }},
 	{Path: "comment", Of: func(r *assocRow) data.Value { return data.Text(r.v.Comment) }},
 	{Path: "default.qos", Of: func(r *assocRow) data.Value { return data.Text(r.v.DefaultQOS) }},
-	{Path: "flags", Of: func(*assocRow) data.Value { return data.Unset }},
+	{Path: "flags"},
 	{Path: "max.jobs.per.count", By: assocCount, Arg: "MaxJobs"},
 	{Path: "max.jobs.per.accruing", By: assocCount, Arg: "MaxJobsAccrue"},
 	{Path: "max.jobs.per.submitted", By: assocCount, Arg: "GrpSubmitJobs"},
@@ -283,12 +283,12 @@ func qosFlagWords(q *cluster.QOS) (words []string) {
 }
 
 var wckeyTable = data.Table[wckeyRow]{Schema: "wckey", Members: []data.Member[wckeyRow]{
-	{Path: "accounting", Of: func(*wckeyRow) data.Value { return data.Unset }},
+	{Path: "accounting"},
 	{Path: "cluster", Of: func(r *wckeyRow) data.Value { return data.Text(r.cluster) }},
 	{Path: "id", Of: func(r *wckeyRow) data.Value { return data.Num(r.ID) }},
 	{Path: "name", Of: func(r *wckeyRow) data.Value { return data.Text(r.Name) }},
 	{Path: "user", Of: func(r *wckeyRow) data.Value { return data.Text(r.user) }},
-	{Path: "flags", Of: func(*wckeyRow) data.Value { return data.Unset }},
+	{Path: "flags"},
 }}
 
 // clusterRow is this cluster.
@@ -301,7 +301,7 @@ type clusterRow struct {
 var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data.Member[clusterRow]{
 	{Path: "controller.host", Of: func(r *clusterRow) data.Value { host, _ := r.leader(); return data.Text(host) }},
 	{Path: "controller.port", Of: func(r *clusterRow) data.Value { _, port := r.leader(); return data.Text(port) }},
-	{Path: "flags", Of: func(*clusterRow) data.Value { return data.Unset }},
+	{Path: "flags"},
 	{Path: "name", Of: func(r *clusterRow) data.Value { return data.Text(r.books.Cluster) }},
 	{Path: "nodes", Of: func(r *clusterRow) data.Value {
 		names := make([]cluster.NodeName, len(r.nodes))

@@ -97,7 +97,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 		return data.Text(format.Tasks(r.Tasks, r.Throttle()))
 	}},
 	{Path: "association_id", Of: func(r *JobRow) data.Value { return data.Num(r.Assoc) }},
-	{Path: "batch_features", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "batch_features"},
 	{Path: "batch_flag", Of: func(r *JobRow) data.Value { return data.Bool(r.Spec.Kind == cluster.Batch) }},
 	{Path: "batch_host", Of: func(r *JobRow) data.Value { return data.Text(r.FirstNode()) }},
 	{Path: "flags", Of: func(r *JobRow) data.Value { return data.Words(flagWords(r)...) }},
@@ -105,8 +105,8 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "cluster", Of: func(r *JobRow) data.Value { return data.Text(r.View.Config().Config.ClusterName) }},
 	{Path: "command", Of: func(r *JobRow) data.Value { return data.Text(r.Command()) }},
 	{Path: "container", Of: func(r *JobRow) data.Value { return data.Text(image(r)) }},
-	{Path: "container_id", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "container_type", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "container_id"},
+	{Path: "container_type"},
 	{Path: "core_spec", Of: func(r *JobRow) data.Value { return pointed(r.Spec.CoreSpec) }},
 	{Path: "thread_spec", Of: func(r *JobRow) data.Value {
 		if r.Spec.ThreadSpec == nil {
@@ -122,9 +122,9 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 		return data.Float(*r.Alloc.Billing)
 	}},
 	{Path: "cpus_per_task", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TaskCPUs()) }},
-	{Path: "cpu_frequency_minimum", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "cpu_frequency_maximum", Of: func(*JobRow) data.Value { return data.Unset }},
-	{Path: "cpu_frequency_governor", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "cpu_frequency_minimum"},
+	{Path: "cpu_frequency_maximum"},
+	{Path: "cpu_frequency_governor"},
 	{Path: "cpus_per_tres", Of: func(r *JobRow) data.Value { return data.Text(r.CPUsPerTRES()) }},
 	{Path: "cron", Of: func(r *JobRow) data.Value {
 		if r.Spec.Cron == nil {
@@ -140,7 +140,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "end_time", Of: func(r *JobRow) data.Value { return Unix(r.End()) }},
 	{Path: "excluded_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.Spec.Exclude)) }},
 	{Path: "exit_code", Of: func(r *JobRow) data.Value { return Exit(r.Exit, r.over()) }},
-	{Path: "extra", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "extra"},
 	{Path: "failed_node", Of: func(r *JobRow) data.Value { return data.Text(failedNode(r)) }},
 	{Path: "federation_origin", Of: func(r *JobRow) data.Value { return sharedData(r, FedOrigin) }},
 	{Path: "federation_siblings_active", Of: func(r *JobRow) data.Value { return sharedData(r, FedActive) }},
@@ -163,7 +163,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 		}
 		return data.Record(&resourceTable, r)
 	}},
-	{Path: "job_size_str", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "job_size_str"},
 	{Path: "job_state", Of: func(r *JobRow) data.Value { return data.Words(r.stateList()...) }},
 	{Path: "last_sched_evaluation", Of: func(r *JobRow) data.Value { return Unix(r.EvalTime()) }},
 	{Path: "licenses_allocated", Of: func(r *JobRow) data.Value {
@@ -194,7 +194,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "memory_per_node", Of: func(r *JobRow) data.Value { return r.MemBy(cluster.MemPerNode) }},
 	{Path: "minimum_cpus_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.MinCPUs()) }},
 	{Path: "minimum_tmp_disk_per_node", Of: func(r *JobRow) data.Value { return data.Num(r.Spec.TmpMB) }},
-	{Path: "power.flags", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "power.flags"},
 	{Path: "preempt_time", Of: func(r *JobRow) data.Value {
 		if r.Preempt == nil {
 			return data.Num(0)
@@ -210,7 +210,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "pre_sus_time", Of: func(r *JobRow) data.Value { return Seconds(r.PreSuspend) }},
 	{Path: "hold", Of: func(r *JobRow) data.Value { return data.Bool(r.Held != cluster.NotHeld) }},
 	{Path: "priority", Of: func(r *JobRow) data.Value { return data.Num(r.Priority) }},
-	{Path: "priority_by_partition", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "priority_by_partition"},
 	{Path: "profile", Of: func(r *JobRow) data.Value {
 		return data.Text(front.Choose(r.Spec.Profile == "", "NOT_SET", strings.ToUpper(r.Spec.Profile)))
 	}},
@@ -219,14 +219,14 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "resize_time", Of: func(r *JobRow) data.Value { return Unix(r.ResizedAt()) }},
 	{Path: "restart_cnt", Of: func(r *JobRow) data.Value { return data.Num(r.Restarts) }},
 	{Path: "scheduled_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.PlannedNodes)) }},
-	{Path: "selinux_context", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "selinux_context"},
 	{Path: "shared", Of: func(r *JobRow) data.Value {
 		return data.Words(sharedWords[min(int(r.shares()), len(sharedWords)-1)]...)
 	}},
 	{Path: "step_id.job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ID) }},
-	{Path: "step_id.step_het_component", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "step_id.step_het_component"},
 	{Path: "step_id.step_id", Of: func(*JobRow) data.Value { return data.Text("entire") }},
-	{Path: "step_id.sluid", Of: func(*JobRow) data.Value { return data.Unset }},
+	{Path: "step_id.sluid"},
 	{Path: "sockets_per_board", Of: func(*JobRow) data.Value { return data.Num(0) }},
 	{Path: "sockets_per_node", Of: func(r *JobRow) data.Value { return data.Or(r.Spec.SocketsPerNode) }},
 	{Path: "start_time", Of: func(r *JobRow) data.Value { return Unix(r.Start()) }},
@@ -255,7 +255,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "tres_per_node", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerNode)) }},
 	{Path: "tres_per_socket", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerSocket)) }},
 	{Path: "tres_per_task", Of: func(r *JobRow) data.Value { return data.Text(format.GRES(r.Spec.PerTask)) }},
-	{Path: "tres_req_str", Of: func(r *JobRow) data.Value { return data.Text(r.asked().TRES()) }},
+	{Path: "tres_req_str", Of: func(r *JobRow) data.Value { return data.Text(r.askedTRES()) }},
 	{Path: "tres_alloc_str", Of: func(r *JobRow) data.Value {
 		if r.Alloc == nil {
 			return data.Unset
@@ -391,13 +391,15 @@ func batchFile(r *JobRow, fd int) string {
 	return r.StdFile(fd)
 }
 
-// asked is the row as if nothing had been given to the job yet.
-func (r *JobRow) asked() *JobRow {
+// askedTRES is what the job asks for, as if nothing had been given to it yet.
+func (r *JobRow) askedTRES() string {
+	if r.Alloc == nil {
+		return r.TRES()
+	}
 	j := *r.Job
 	j.Alloc = nil
-	a := NewRow(r.View, &j)
-	a.part = r.Partition()
-	return &a
+	a := JobRow{Job: &j, View: r.View, part: r.Partition(), State: r.State}
+	return a.TRES()
 }
 
 // stateList is the state and its flags.

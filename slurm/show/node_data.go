@@ -52,12 +52,12 @@ func NodeRows(resp *api.NodesResponse, resvs []cluster.Reservation) []NodeRow {
 // NodeTable makes the objects of nodes.
 var NodeTable = data.Table[NodeRow]{Schema: "node", Members: []data.Member[NodeRow]{
 	{Path: "architecture", Of: func(n *NodeRow) data.Value { return data.Text(n.Inventory.Arch) }},
-	{Path: "burstbuffer_network_address", Of: func(*NodeRow) data.Value { return data.Unset }},
+	{Path: "burstbuffer_network_address"},
 	{Path: "boards", Of: func(*NodeRow) data.Value { return data.Num(1) }},
 	{Path: "boot_time", Of: func(n *NodeRow) data.Value { return Unix(n.Inventory.Boot) }},
 	{Path: "tls_cert_last_renewal", Of: func(*NodeRow) data.Value { return data.Num(0) }},
-	{Path: "cert_flags", Of: func(*NodeRow) data.Value { return data.Unset }},
-	{Path: "cluster_name", Of: func(*NodeRow) data.Value { return data.Unset }},
+	{Path: "cert_flags"},
+	{Path: "cluster_name"},
 	{Path: "cores", Of: func(n *NodeRow) data.Value { return data.Num(n.Inventory.CoresPerSocket) }},
 	{Path: "specialized_cores", Of: func(n *NodeRow) data.Value {
 		return data.Num(n.Inventory.CoresOf(n.Inventory.SpecCPUs).Len())
@@ -79,14 +79,14 @@ var NodeTable = data.Table[NodeRow]{Schema: "node", Members: []data.Member[NodeR
 	{Path: "power", Of: func(*NodeRow) data.Value { return data.Raw("{}") }},
 	{Path: "features", Of: func(n *NodeRow) data.Value { return data.Words(n.Inventory.Available()...) }},
 	{Path: "active_features", Of: func(n *NodeRow) data.Value { return data.Words(n.Inventory.Features...) }},
-	{Path: "gpu_spec", Of: func(*NodeRow) data.Value { return data.Unset }},
+	{Path: "gpu_spec"},
 	{Path: "gres", Of: func(n *NodeRow) data.Value { return data.Text(plainGRES(&n.Inventory)) }},
 	{Path: "gres_drained", Of: func(*NodeRow) data.Value { return data.Text("N/A") }},
 	{Path: "gres_used", Of: func(n *NodeRow) data.Value { return data.Text(GRESUsed(n.NodeInfo)) }},
-	{Path: "instance_id", Of: func(*NodeRow) data.Value { return data.Unset }},
-	{Path: "instance_type", Of: func(*NodeRow) data.Value { return data.Unset }},
+	{Path: "instance_id"},
+	{Path: "instance_type"},
 	{Path: "last_busy", Of: func(n *NodeRow) data.Value { return Unix(n.LastBusy) }},
-	{Path: "mcs_label", Of: func(*NodeRow) data.Value { return data.Unset }},
+	{Path: "mcs_label"},
 	{Path: "specialized_memory", Of: func(n *NodeRow) data.Value { return data.Num(int64(n.Inventory.SpecMemMB)) }},
 	{Path: "name", Of: func(n *NodeRow) data.Value { return data.Text(n.Name) }},
 	{Path: "next_state_after_reboot", Of: func(n *NodeRow) data.Value { return data.Words(nextStates(n.Reboot)...) }},
@@ -187,7 +187,7 @@ var LicenseTable = data.Table[LicenseRow]{Schema: "license", Members: []data.Mem
 	{Path: "LastConsumed", Of: func(*LicenseRow) data.Value { return data.Num(0) }},
 	{Path: "LastDeficit", Of: func(*LicenseRow) data.Value { return data.Num(0) }},
 	{Path: "LastUpdate", Of: func(*LicenseRow) data.Value { return data.Num(0) }},
-	{Path: "Nodes", Of: func(*LicenseRow) data.Value { return data.Unset }},
+	{Path: "Nodes"},
 }}
 
 // ResvRow is a reservation with what it has.
@@ -213,7 +213,7 @@ func ResvRows(resp *api.ReservationsResponse) []ResvRow {
 // ResvTable makes the objects of reservations.
 var ResvTable = data.Table[ResvRow]{Schema: "reservation_info", Members: []data.Member[ResvRow]{
 	{Path: "accounts", Of: func(r *ResvRow) data.Value { return signed(r.Accounts, r.AccountsNot) }},
-	{Path: "burst_buffer", Of: func(*ResvRow) data.Value { return data.Unset }},
+	{Path: "burst_buffer"},
 	{Path: "core_count", Of: func(r *ResvRow) data.Value { return data.Num(r.Cores) }},
 	{Path: "core_specializations", Of: func(r *ResvRow) data.Value { return data.Records(&coreTable, r.cores()) }},
 	{Path: "end_time", Of: func(r *ResvRow) data.Value { return Unix(r.End) }},
@@ -240,7 +240,7 @@ var ResvTable = data.Table[ResvRow]{Schema: "reservation_info", Members: []data.
 		return Seconds(r.PurgeAfter)
 	}},
 	{Path: "start_time", Of: func(r *ResvRow) data.Value { return Unix(r.Start) }},
-	{Path: "watts", Of: func(*ResvRow) data.Value { return data.Unset }},
+	{Path: "watts"},
 	{Path: "tres", Of: func(r *ResvRow) data.Value { return data.Text("cpu=" + front.UintText(uint32(r.CPUs))) }},
 	{Path: "users", Of: func(r *ResvRow) data.Value { return signed(r.Users, r.UsersNot) }},
 }}

@@ -79,7 +79,7 @@ func JobDefaults(d cluster.PerGPU) string {
 
 // PartitionTable makes the objects of partitions.
 var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []data.Member[InfoRow]{
-	{Path: "nodes.allowed_allocation", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "nodes.allowed_allocation"},
 	{Path: "nodes.configured", Of: func(r *InfoRow) data.Value {
 		return data.Text(front.Choose(r.Part.NodesText == "", r.NodeList(), r.Part.NodesText))
 	}},
@@ -90,12 +90,12 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 	{Path: "qos.allowed", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.AllowQOS...) }},
 	{Path: "qos.deny", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.DenyQOS...) }},
 	{Path: "qos.assigned", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.QOS) }},
-	{Path: "alternate", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "alternate"},
 	{Path: "tres.billing_weights", Of: func(r *InfoRow) data.Value { return data.Text(BillingWeights(r.Part)) }},
 	{Path: "tres.configured", Of: func(r *InfoRow) data.Value { return data.Text(r.TRES()) }},
-	{Path: "cluster", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "cluster"},
 	{Path: "select_type", Of: func(*InfoRow) data.Value { return data.Words("NONE") }},
-	{Path: "cpus.task_binding", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "cpus.task_binding"},
 	{Path: "cpus.total", Of: func(r *InfoRow) data.Value { _, _, _, n := r.CPUCounts(); return data.Num(n) }},
 	{Path: "defaults.memory_per_cpu", Of: func(r *InfoRow) data.Value {
 		return partMem(r.Part.DefMem, cluster.MemPerCPU, data.Num(0))
@@ -138,7 +138,7 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 		return data.Text(front.Choose(strings.HasPrefix(r.Part.OverSubscribe, "FORCE"), "force", ""))
 	}},
 	{Path: "maximums.time", Of: func(r *InfoRow) data.Value { return Minutes(MaxTime(r.Part.MaxTime)) }},
-	{Path: "maximums.over_time_limit", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "maximums.over_time_limit"},
 	{Path: "minimums.nodes", Of: func(r *InfoRow) data.Value { return data.Num(r.Part.MinNodes) }},
 	{Path: "name", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.Name) }},
 	{Path: "node_sets", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.NodesText) }},
@@ -152,7 +152,7 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 	{Path: "priority.tier", Of: func(r *InfoRow) data.Value { return data.Num(max(r.Part.PriorityTier, 1)) }},
 	{Path: "timeouts.resume", Of: func(r *InfoRow) data.Value { return timeoutOf(r.Part.ResumeTimeout) }},
 	{Path: "timeouts.suspend", Of: func(r *InfoRow) data.Value { return timeoutOf(r.Part.SuspendTimeout) }},
-	{Path: "topology", Of: func(*InfoRow) data.Value { return data.Unset }},
+	{Path: "topology"},
 	{Path: "suspend_time", Of: func(r *InfoRow) data.Value { return timeoutOf(r.Part.SuspendTime) }},
 }}
 

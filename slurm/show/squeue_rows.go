@@ -20,6 +20,10 @@ func (o *queueOptions) rows(v *View, jobs []*cluster.Job) []JobRow {
 		if !o.keeps(&r) {
 			continue
 		}
+		if r.Tasks.Empty() && !o.perPart {
+			rows = append(rows, r)
+			continue
+		}
 		for _, one := range o.split(r) {
 			if !o.perPart || j.Phase != cluster.Pending || len(j.Spec.Partitions) < 2 {
 				rows = append(rows, one)
