@@ -315,7 +315,7 @@ var renames = map[string]string{
 	"agent/outbox/journal.go":     "a log that only grows, and is not synced: a machine that crashed has lost its jobs",
 	"agent/outbox/outbox.go":      "as the journal",
 	"agent/supervisor/journal.go": "as the journal",
-	"acct/open.go":                  "a damaged file is put aside",
+	"acct/open.go":                "a damaged file is put aside",
 	"acct/whole.go":               "SQLite's files, which it syncs itself",
 
 	"agent/container/layers/layers.go": "what a crash damages is found out by its digest, and fetched again",
