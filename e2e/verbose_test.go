@@ -50,6 +50,16 @@ func TestVerbose(t *testing.T) {
 			t.Errorf("squeue -v --start has no %q:\n%s", want, list)
 		}
 	}
+	list, _, _ = d.run("sinfo", "-v", "-N", "-l", "-t", "idle")
+	for _, want := range []string{
+		"\nfiltering   = true\nformat      = nodelist:0 ,nodes:.6 ,partition:.9 ,statelong:.11 ,cpus:4 ,",
+		"\nnode_field  = true\n", "\npart_field  = true\n", "\nall_flag        = false\n", "\ncpus_flag       = true\n",
+		"\ndefault_time_flag =false\n", "\nweight_flag     = true\n-----------------------------\n\n",
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("sinfo -v has no %q:\n%s", want, list)
+		}
+	}
 	if _, errs, _ := d.run("sinfo", "-vvv"); !strings.Contains(errs, "sinfo: debug2: GET /v1/nodes answered after ") {
 		t.Errorf("sinfo -vvv: %s", errs)
 	}

@@ -29,26 +29,33 @@ func (s *Sys) Tell(level int, format string, args ...any) {
 }
 
 // Asked is one line of what a command was asked for.
-type Asked struct{ Name, Value string }
+type Asked struct {
+	Name, Value string
+	Close       bool // without a blank before the value, as some of Slurm's are
+}
 
 // Null is a word as Slurm's commands tell of one that was not given.
 func Null(word string) string { return cmp.Or(word, "(null)") }
 
 // AskedBool and AskedCount are such lines of a flag and of a number.
-func AskedBool(name string, on bool) Asked { return Asked{name, strconv.FormatBool(on)} }
+func AskedBool(name string, on bool) Asked { return Asked{Name: name, Value: strconv.FormatBool(on)} }
 
 // AskedCount is such a line of a number.
-func AskedCount(name string, n int) Asked { return Asked{name, strconv.Itoa(n)} }
+func AskedCount(name string, n int) Asked { return Asked{Name: name, Value: strconv.Itoa(n)} }
 
-// TellAsked prints with -v what a query is asked for, where the answer goes, in the layout of squeue and its like.
-func (s *Sys) TellAsked(out io.Writer, list []Asked) {
+// TellAsked prints with -v what a query is asked for, where the answer goes, in the layout of squeue and its like:
+// blocks with lines around them, and what follows the last.
+func (s *Sys) TellAsked(out io.Writer, after string, blocks ...[]Asked) {
 	if !s.Tells(Told) {
 		return
 	}
 	line := strings.Repeat("-", 29) + "\n"
 	_, _ = io.WriteString(out, line)
-	for _, a := range list {
-		fmt.Fprintf(out, "%s = %s\n", a.Name, a.Value)
+	for _, list := range blocks {
+		for _, a := range list {
+			fmt.Fprintf(out, "%s =%s%s\n", a.Name, Choose(a.Close, "", " "), a.Value)
+		}
+		_, _ = io.WriteString(out, line)
 	}
-	_, _ = io.WriteString(out, line+"\n\n")
+	_, _ = io.WriteString(out, after)
 }

@@ -166,9 +166,12 @@ func Sinfo(sys *front.Sys, argv []string) int {
 		return code
 	}
 	if !o.data.On && !sys.Once() {
-		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
+		sys.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
 	}
 	if o.reservations {
+		if o.dated(sys) {
+			_, _ = sys.Stdout.Write([]byte(time.Now().Local().Format(dateLine)))
+		}
 		return infoReservations(sys, !o.noHeader)
 	}
 	for {
@@ -177,6 +180,14 @@ func Sinfo(sys *front.Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// dateLine is what stands above a table that is dated.
+const dateLine = "Mon Jan 02 15:04:05 2006\n"
+
+// dated reports whether the date stands above the table.
+func (o *infoOptions) dated(s *front.Sys) bool {
+	return (o.wide || o.every > 0 || s.Tells(front.Told)) && !o.noHeader
 }
 
 // infoOnce asks and prints once.
@@ -228,8 +239,8 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 		sort = "#P,-t"
 	}
 	sortRows(rows, infoColumns, infoOrders[:], strings.ReplaceAll(sort, "#P", "\x01"))
-	if (o.wide || o.every > 0) && !o.noHeader {
-		_, _ = out.WriteString(v.Now.Local().Format("Mon Jan 02 15:04:05 2006\n"))
+	if o.dated(s) {
+		_, _ = out.WriteString(v.Now.Local().Format(dateLine))
 	}
 	f.Table(out, !o.noHeader, rows)
 	return 0
@@ -371,23 +382,27 @@ func (o *infoOptions) infoFormat(cells []InfoRow) (format.Format[InfoRow], []str
 			node = max(node, len(n.Name))
 		}
 	}
-	p, n := strconv.Itoa(part), strconv.Itoa(node)
-	text := "%" + p + "P " + front.Choose(o.placed, "%8V ", "") + "%.5a %.10l %.6D %.6t %N"
+	return format.Parse(infoColumns, o.defaultFormat(part, strconv.Itoa(node)), "")
+}
+
+// defaultFormat is what is shown where nothing was said of that; part and node are the widths of the names.
+func (o *infoOptions) defaultFormat(part int, node string) string {
+	p := strconv.Itoa(part)
 	switch {
 	case o.summary:
-		text = "%" + p + "P %.5a %.10l %.16F %N"
+		return "%" + p + "P %.5a %.10l %.16F %N"
 	case o.reasons && o.wide:
-		text = "%20E %12U %19H %6t %N"
+		return "%20E %12U %19H %6t %N"
 	case o.reasons:
-		text = "%20E %9u %19H %N"
+		return "%20E %9u %19H %N"
 	case o.perNode && o.wide:
-		text = "%" + n + "N %.6D %." + p + "P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
+		return "%" + node + "N %.6D %." + p + "P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
 	case o.perNode:
-		text = "%" + n + "N %.6D %." + p + "P %6t"
+		return "%" + node + "N %.6D %." + p + "P %6t"
 	case o.wide:
-		text = "%" + p + "P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+		return "%" + p + "P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 	}
-	return format.Parse(infoColumns, text, "")
+	return "%" + p + "P " + front.Choose(o.placed, "%8V ", "") + "%.5a %.10l %.6D %.6t %N"
 }
 
 var infoOrders = [...]order[InfoRow]{

@@ -302,7 +302,7 @@ func Squeue(sys *front.Sys, argv []string) int {
 		return sys.Fail("%s", err)
 	}
 	if !o.data.On && !sys.Once() {
-		sys.TellAsked(sys.Stdout, o.asked(sys, argv))
+		sys.TellAsked(sys.Stdout, "\n\n", o.asked(sys, argv))
 	}
 	if o.follow {
 		return followQueue(sys, &o)

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 )
@@ -66,13 +68,76 @@ func (o *infoOptions) asked(s *front.Sys, argv []string) []front.Asked {
 	na := func(name, list string) front.Asked {
 		return front.Asked{Name: name, Value: front.Choose(list == "", "n/a", list)}
 	}
+	text := cmp.Or(o.long, o.format)
+	own := text == "" // the columns are those of the options
+	if own {
+		text = longFormat(o.defaultFormat(len("PARTITION"), "0"))
+	}
+	filters := o.dead || o.responding || o.reasons || len(o.nodes) > 0 || given["states"] != ""
+	if given["states"] == "" && o.reasons {
+		given["states"] = "down"
+	}
 	return []front.Asked{
 		front.AskedBool("dead       ", o.dead), front.AskedCount("exact      ", front.BoolInt(o.exact)),
-		word("format     ", "format"), front.AskedCount("iterate    ", int(o.every.Seconds())),
+		front.AskedBool("filtering  ", filters), {Name: "format     ", Value: text},
+		front.AskedCount("iterate    ", int(o.every.Seconds())),
 		front.AskedBool("long       ", o.wide), front.AskedBool("no_header  ", o.noHeader),
+		front.AskedBool("node_field ", own && o.perNode && !o.summary),
 		front.AskedBool("node_format", o.perNode), na("nodes      ", given["nodes"]),
+		front.AskedBool("part_field ", own && !o.reasons),
 		na("partition  ", strings.Join(o.parts, ",")), front.AskedBool("responding ", o.responding),
 		word("states     ", "states"), word("sort       ", "sort"), front.AskedBool("summarize  ", o.summary),
 		front.AskedCount("verbose    ", s.Verbose),
 	}
+}
+
+// longFormat words a format of letters as -O takes it, each column with its width.
+func longFormat(text string) string {
+	var words []string
+	for spec := range strings.FieldsSeq(text) {
+		col := format.Find(infoColumns, spec[len(spec)-1])
+		width := cmp.Or(spec[1:len(spec)-1], "0")
+		words = append(words, col.Long+":"+width)
+	}
+	return strings.Join(words, " ,")
+}
+
+// infoFlags are what sinfo -v tells of the columns that it shows: each with the columns that set it.
+var infoFlags = [...]struct{ name, columns string }{
+	{"all_flag       ", ""}, {"alloc_mem_flag ", "allocmem"}, {"avail_flag     ", "available"},
+	{"comment_flag   ", "comment"}, {"cpus_flag      ", "cpus cpusstate"}, {"default_time_flag", "defaulttime"},
+	{"disk_flag      ", "disk"}, {"extra_flag     ", "extra"}, {"features_flag  ", "features"},
+	{"features_flag_act", "features_act"}, {"groups_flag    ", "groups"}, {"gres_flag      ", "gres"},
+	{"gres_used_flag ", "gresused"}, {"job_size_flag  ", "size"}, {"max_time_flag  ", "time"},
+	{"memory_flag    ", "memory"}, {"partition_flag ", "partition partitionname"}, {"port_flag      ", "port"},
+	{"priority_job_factor_flag  ", "priorityjobfactor"}, {"priority_tier_flag  ", "prioritytier"},
+	{"reason_flag    ", "reason"}, {"reason_timestamp_flag", "timestamp"}, {"reason_user_flag", "user userlong"},
+	{"reservation_flag", ""}, {"root_flag      ", "root"}, {"oversubscribe_flag     ", "oversubscribe"},
+	{"state_flag     ", "statecompact statelong"}, {"statecomplete_flag", "statecomplete"},
+	{"weight_flag    ", "weight"},
+}
+
+// shown is what sinfo -v tells of its columns.
+func (o *infoOptions) shown(s *front.Sys, argv []string) (list []front.Asked) {
+	f, _ := o.infoFormat(nil)
+	has := map[string]bool{}
+	for _, col := range f.Columns() {
+		for name := range strings.FieldsSeq(col.Long) {
+			has[name] = true
+		}
+	}
+	given := lastWords(s, opt.Sinfo, SinfoOptions, argv)
+	for _, row := range infoFlags {
+		on := slices.ContainsFunc(strings.Fields(row.columns), func(c string) bool { return has[c] })
+		switch row.name {
+		case "all_flag       ":
+			on = o.hidden || given["partition"] != ""
+		case "reservation_flag":
+			on = o.reservations
+		}
+		line := front.AskedBool(row.name, on)
+		line.Close = row.name == "default_time_flag"
+		list = append(list, line)
+	}
+	return list
 }
