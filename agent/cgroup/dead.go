@@ -15,32 +15,6 @@ import (
 // ownGroup is what the groups of a supervisor's folder are called, as cgroupName makes it.
 var ownGroup = regexp.MustCompile(`^muster\.[0-9a-f]{12}$`)
 
-// hold marks the groups as those of a process that lives, until release or its end.
-func (c *Groups) hold() error {
-	f, err := lockGroup(c.base, unix.LOCK_SH)
-	c.held = f
-	return err
-}
-
-func (c *Groups) Release() {
-	c.held.Close()
-	c.held = nil
-}
-
-// lockGroup locks the directory of a supervisor's groups; it fails where another process has a lock
-// that excludes this one.
-func lockGroup(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // SweepDead removes the groups beside ours that no supervisor holds and no process is in.
 func (c *Groups) SweepDead() {
 	root := filepath.Dir(c.base)

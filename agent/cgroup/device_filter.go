@@ -109,3 +109,18 @@ func filterDevices(dir string, denied []Device) error {
 	}
 	return nil
 }
+
+// Device is a character device.
+type Device struct {
+	Major uint32 `json:"major"`
+	Minor uint32 `json:"minor"`
+}
+
+// DeviceAt finds the character device of a path; false if there is none.
+func DeviceAt(name string) (Device, bool) {
+	var st unix.Stat_t
+	if unix.Stat(name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return Device{}, false
+	}
+	return Device{unix.Major(st.Rdev), unix.Minor(st.Rdev)}, true
+}

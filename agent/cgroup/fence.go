@@ -1,11 +1,9 @@
 package cgroup
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,21 +22,6 @@ type Fence struct {
 	Denied []Device      `json:"denied,omitempty"` // that they may not open, read, write or make
 	// StepMemMB is the memory of this step alone; 0: that of the job.
 	StepMemMB cluster.MemMB `json:"step_mem_mb,omitempty"`
-}
-
-// Device is a character device.
-type Device struct {
-	Major uint32 `json:"major"`
-	Minor uint32 `json:"minor"`
-}
-
-// DeviceAt finds the character device of a path; false if there is none.
-func DeviceAt(name string) (Device, bool) {
-	var st unix.Stat_t
-	if unix.Stat(name, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return Device{}, false
-	}
-	return Device{unix.Major(st.Rdev), unix.Minor(st.Rdev)}, true
 }
 
 // The controllers that make a fence.
@@ -167,35 +150,6 @@ func (c *controllers) Kind() string {
 	return how + "(" + strings.Join(names, ",") + ")"
 }
 
-// raise makes a job's groups and their limits; what of the fence no controller is there for stays undone, as Isolation
-// tells.
-func (c *Groups) raise(job string, f *Fence) error {
-	dir := c.base + "/" + job
-	for _, name := range []string{Memory, Cpuset, PIDs} {
-		if !c.unified[name] {
-			continue
-		}
-		if err := f.limit(dir, name, true); err != nil {
-			return err
-		}
-	}
-	if c.unified[Memory] && !delegate(dir, Memory) { // so that each step counts its own
-		return fmt.Errorf("delegate memory to %s", dir)
-	}
-	for name, base := range c.old {
-		if !f.wants(name) {
-			continue
-		}
-		if err := f.raiseOld(base+"/"+job, name); err != nil {
-			return err
-		}
-	}
-	if c.filter && len(f.Denied) > 0 {
-		return filterDevices(dir, f.Denied)
-	}
-	return nil
-}
-
 // raiseOld makes a job's group of one controller of cgroup v1, with its limits.
 func (f *Fence) raiseOld(dir, name string) error {
 	if err := makeOld(name, dir); err != nil {
@@ -275,89 +229,6 @@ func (f *Fence) boundStep(dir string, unified bool) error {
 	return own.limit(dir, Memory, unified)
 }
 
-// lower takes a job's groups of cgroup v1 away. They are empty: the unified one was.
-func (c *Groups) lower(job string) {
-	for _, base := range c.old {
-		steps, _ := filepath.Glob(base + "/" + job + "/step_*")
-		for _, d := range append(steps, base+"/"+job) {
-			unix.Rmdir(d)
-		}
-	}
-}
-
-// oldDirs lists the groups of cgroup v1 in which a step's processes belong. Those of memory are the step's own, as each
-// counts only the processes in it that were killed.
-func (g *Group) oldDirs(f *Fence) (dirs []string, err error) {
-	for _, name := range []string{Memory, Cpuset, PIDs, Devices} {
-		base := g.cg.old[name]
-		if base == "" || !f.wants(name) {
-			continue
-		}
-		dir := base + "/" + g.job
-		if name == Memory {
-			dir += "/" + path.Base(g.Dir)
-			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-				return nil, err
-			}
-			if err := f.boundStep(dir, false); err != nil {
-				return nil, err
-			}
-		}
-		dirs = append(dirs, dir)
-	}
-	return dirs, nil
-}
-
-// memoryDir is where the step's memory is counted; "" if nowhere.
-func (g *Group) memoryDir() string {
-	if g.cg.unified[Memory] {
-		return g.Dir
-	}
-	if base := g.cg.old[Memory]; base != "" {
-		return base + "/" + g.job + "/" + path.Base(g.Dir)
-	}
-	return ""
-}
-
-// OOMKills is how many processes of the step the kernel has killed because the job's memory was used up.
-func (g *Group) OOMKills() int {
-	dir := g.memoryDir()
-	if dir == "" {
-		return 0
-	}
-	file := "/memory.oom_control"
-	if g.cg.unified[Memory] {
-		file = "/memory.events"
-	}
-	text, _ := os.ReadFile(dir + file)
-	for line := range strings.Lines(string(text)) {
-		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			k, _ := strconv.Atoi(strings.TrimSpace(n))
-			return k
-		}
-	}
-	return 0
-}
-
-// Home is where this thread is in each hierarchy of cgroup v1 that fences jobs.
-func (c *Groups) Home() map[string]string {
-	out := map[string]string{}
-	text, _ := os.ReadFile("/proc/thread-self/cgroup")
-	mounts := oldMounts()
-	for name, base := range c.old {
-		at := filepath.Dir(base)
-		out[name] = at
-		for line := range strings.Lines(string(text)) {
-			f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-			if len(f) < 3 || !slices.Contains(strings.Split(f[1], ","), name) {
-				continue
-			}
-			out[name] = cmp.Or(within(mounts, at, f[2]), out[name])
-		}
-	}
-	return out
-}
-
 // within finds a group, by its path in the hierarchy, below where that is mounted; "" if it is not there.
 func within(mounts []mount, at, group string) string {
 	for _, m := range mounts {
@@ -376,6 +247,19 @@ func EnterOld(dirs []string) error {
 		if err := Write(d+"/tasks", "0"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Write writes a control file in one call.
+func Write(path, v string) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(v)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil
 }

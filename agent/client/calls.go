@@ -15,26 +15,11 @@ import (
 
 // What others may do with a live step: signal it, wait for it, take its output.
 
-func (c *Client) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Error) {
-	ls, ok := c.steps[id]
-	if !ok {
-		return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run here", id.Job, id.Step)
-	}
-	if who.UID != ls.record.UID && !who.Operator() {
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s",
-			id.Job, id.Step, ls.record.User)
-	}
-	if h := c.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !c.takesPart(who, h)) {
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
-	}
-	return ls, nil
-}
-
-func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
-	if err := c.await(ctx, c.known); err != nil {
+func (s *steps) signalStep(ctx context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
+	if err := s.await(ctx, s.known); err != nil {
 		return api.Empty{}, err
 	}
-	calls, err := c.signalLive(who, q)
+	calls, err := s.signalLive(who, q)
 	if err != nil {
 		return api.Empty{}, err
 	}
@@ -43,18 +28,18 @@ func (c *Client) signalStep(ctx context.Context, who api.Caller, q api.StepSigna
 }
 
 // signalLive returns the calls by which other clients are told.
-func (c *Client) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ls, err := c.liveStep(q.ID, who)
+func (s *steps) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ls, err := s.liveStep(q.ID, who)
 	if err != nil {
 		return nil, err
 	}
 	if ls.alone() {
-		signalCast(c, ls, q)
+		s.signalCast(ls, q)
 		return nil, nil
 	}
-	h := c.nodes[ls.lead].jobs[q.ID.Job]
+	h := s.nodes[ls.lead].jobs[q.ID.Job]
 	ending := h != nil && h.job.Phase == cluster.Ending
 	switch {
 	case q.Gone && !ls.endedAt.IsZero():
@@ -63,37 +48,37 @@ func (c *Client) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, 
 	case q.Gone && h != nil && h.job.RunsScript():
 		ls.goneAt = time.Now().Add(scriptTime)
 		ls.endedBy = &who.UID
-		c.poke()
+		s.poke()
 	case q.Kill, q.Gone:
 		ls.endedBy = &who.UID
-		c.sayEnd(ls, cluster.Cancelled, true)
-		c.signalStepNow(ls, syscall.SIGKILL)
+		s.sayEnd(ls, cluster.Cancelled, true)
+		s.signalStepNow(ls, syscall.SIGKILL)
 	case q.Term:
-		c.endStep(ls, cluster.Cancelled)
-		c.poke()
+		s.endStep(ls, cluster.Cancelled)
+		s.poke()
 	default:
 		for _, id := range ls.ids {
-			if h := c.have.Get(id); h != nil && h.State != step.Ended {
-				c.signalPart(id, syscall.Signal(q.Sig), step.Leaders)
+			if h := s.have.Get(id); h != nil && h.State != step.Ended {
+				s.parts.signalPart(id, syscall.Signal(q.Sig), step.Leaders)
 			}
 		}
 	}
-	return c.sisters.calls(ls.ids), nil
+	return s.sisters.calls(ls.ids), nil
 }
 
 // updateStep changes the time limits of live steps. An ErrJobID says that there is none.
-func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdate) (api.Empty, error) {
-	if err := c.await(ctx, c.known); err != nil {
+func (s *steps) updateStep(ctx context.Context, who api.Caller, q api.StepUpdate) (api.Empty, error) {
+	if err := s.await(ctx, s.known); err != nil {
 		return api.Empty{}, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	found := false
-	for id := range c.steps {
+	for id := range s.live {
 		if id.IsCast() || id.Job != q.ID.Job || q.ID.Step != cluster.AllSteps && id.Step != q.ID.Step {
 			continue
 		}
-		ls, err := c.liveStep(id, who)
+		ls, err := s.liveStep(id, who)
 		if err != nil {
 			return api.Empty{}, err
 		}
@@ -103,14 +88,14 @@ func (c *Client) updateStep(ctx context.Context, who api.Caller, q api.StepUpdat
 			limit = max(ls.record.Limit+q.Limit, time.Minute)
 		}
 		ls.record.Limit = limit
-		c.keepRecord(ls)
-		c.tellStep(ls)
+		s.keepRecord(ls)
+		s.tellStep(ls)
 	}
 	if !found {
 		return api.Empty{}, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %d.%d does not run",
 			q.ID.Job, q.ID.Step)
 	}
-	c.poke()
+	s.poke()
 	return api.Empty{}, nil
 }
 
@@ -122,22 +107,22 @@ const scriptTime = time.Second
 const maxStepWait = 10 * time.Second
 
 // waitStep returns once other steps may have what this one had.
-func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (api.Empty, error) {
+func (s *steps) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (api.Empty, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(q.Timeout, maxStepWait))
 	defer cancel()
-	if err := c.await(ctx, c.known); err != nil {
+	if err := s.await(ctx, s.known); err != nil {
 		return api.Empty{}, err
 	}
 	for {
-		c.mu.Lock()
-		freed := c.freed
-		ls := c.steps[q.ID]
+		s.mu.Lock()
+		freed := s.freed
+		ls := s.live[q.ID]
 		if ls == nil || !ls.endedAt.IsZero() {
-			c.mu.Unlock()
+			s.mu.Unlock()
 			return api.Empty{}, nil
 		}
-		_, err := c.liveStep(q.ID, who)
-		c.mu.Unlock()
+		_, err := s.liveStep(q.ID, who)
+		s.mu.Unlock()
 		if err != nil {
 			return api.Empty{}, err
 		}
@@ -149,58 +134,23 @@ func (c *Client) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (
 	}
 }
 
-// signalStepNow sends a signal to a step's tasks, KILL to every process. Called with mu held.
-func (c *Client) signalStepNow(ls *liveStep, sig syscall.Signal) {
-	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
-	scope := step.Leaders
-	if sig == syscall.SIGKILL {
-		scope = step.All
-	}
-	for _, id := range ls.ids {
-		if h := c.have.Get(id); h != nil && h.State != step.Ended {
-			c.signalPart(id, sig, scope)
-		}
-	}
-}
-
-// endStep has a step's tasks end in their own way, and kills them KillWait later. Called with mu held.
-func (c *Client) endStep(ls *liveStep, why cluster.Outcome) {
-	c.sayEnd(ls, why, true)
-	c.signalStepNow(ls, syscall.SIGTERM)
-	c.signalStepNow(ls, syscall.SIGCONT)
-	ls.killAt = time.Now().Add(c.config.KillWait)
-}
-
-// sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called
-// with mu held.
-func (c *Client) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
-	first := ls.ids[0]
-	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
-	if st := c.have.Get(first); h == nil || st == nil || st.State == step.Ended {
-		return
-	}
-	ended := *h.job
-	ended.EndingWhy = why
-	c.sayPart(first, c.cfg.EndNote(&ended, first.Step, first.Node, time.Now()), ends)
-}
-
 // checkAttach refuses what can not be attached to.
-func (c *Client) checkAttach(who api.Caller, req []byte) error {
-	if err := c.await(context.Background(), c.known); err != nil {
+func (s *steps) checkAttach(who api.Caller, req []byte) error {
+	if err := s.await(context.Background(), s.known); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, _, _, err := c.attachTarget(who, req)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, _, err := s.attachTarget(who, req)
 	return err
 }
 
 // attachTarget finds the step and the node's place in it. Called with mu held.
-func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.AttachRequest, i int, err error) {
+func (s *steps) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.AttachRequest, i int, err error) {
 	if err := wire.Unmarshal(req, &q); err != nil {
 		return nil, q, 0, cluster.Errorf(cluster.Invalid, "", "bad request to attach: %v", err)
 	}
-	ls, lerr := c.liveStep(q.ID, who)
+	ls, lerr := s.liveStep(q.ID, who)
 	if lerr != nil {
 		return nil, q, 0, lerr
 	}
@@ -212,26 +162,26 @@ func (c *Client) attachTarget(who api.Caller, req []byte) (ls *liveStep, q api.A
 }
 
 // attachStep carries the stream of one node's part of a step between srun and the supervisor.
-func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
-	c.mu.Lock()
-	ls, q, i, err := c.attachTarget(who, req)
+func (s *steps) attachStep(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
+	s.mu.Lock()
+	ls, q, i, err := s.attachTarget(who, req)
 	if err != nil {
-		c.mu.Unlock()
+		s.mu.Unlock()
 		return err
 	}
 	ctx, t := ls.take(ctx, i)
-	c.mu.Unlock()
+	s.mu.Unlock()
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		ls.leave(t)
 		if !ls.endedAt.IsZero() {
 			ls.drained[q.Node] = true
-			c.drop(ls)
+			s.drop(ls)
 		}
-		c.poke()
+		s.poke()
 	}()
-	far, err := c.attachTo(ctx, ls.ids[i])
+	far, err := s.parts.attachTo(ctx, ls.ids[i])
 	if err != nil {
 		return fmt.Errorf("attach to step %d.%d on %s: %w", q.ID.Job, q.ID.Step, q.Node, err)
 	}
@@ -239,13 +189,69 @@ func (c *Client) attachStep(ctx context.Context, who api.Caller, req []byte, con
 	return nil
 }
 
-// announceEnd writes Slurm's line about why a job ends into the output of its steps.
-func (c *Client) announceEnd(h *jobHere, now time.Time) {
-	for id, st := range c.stepsOf(h) {
-		if st.State != step.Ended {
-			if text := c.cfg.EndNote(h.job, id.Step, id.Node, now); text != "" {
-				c.try("note", id, c.cfg.Runner.Say(id, text, true))
-			}
-		}
+// signalCast ends a step that puts files on nodes: it takes away what is not complete. Called with mu held.
+func (s *steps) signalCast(ls *liveStep, q api.StepSignal) {
+	if !q.Kill && !q.Gone && !q.Term {
+		s.signalStepNow(ls, syscall.Signal(q.Sig))
+		return
 	}
+	s.signalStepNow(ls, syscall.SIGTERM)
+	ls.killAt = time.Now().Add(s.config.KillWait)
+	s.poke()
+}
+
+// watchRoutes registers what is asked by those who look on beside a step's srun.
+func (s *steps) watchRoutes(m *api.Mux) {
+	watch := func(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
+		return s.watchStep(ctx, who, req, conn)
+	}
+	describe := func(ctx context.Context, who api.Caller, q api.StepWait) (api.StepResponse, error) {
+		return s.describeStep(ctx, who, q)
+	}
+	api.HandleTunnel(m, api.WatchStep, api.User, s.checkAttach, watch)
+	api.Handle(m, api.DescribeStep, describe)
+}
+
+// describeStep tells of a step that runs.
+func (s *steps) describeStep(ctx context.Context, who api.Caller, q api.StepWait) (api.StepResponse, error) {
+	if err := s.await(ctx, s.known); err != nil {
+		return api.StepResponse{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ls, err := s.liveStep(q.ID, who)
+	if err != nil {
+		return api.StepResponse{}, err
+	}
+	if !ls.endedAt.IsZero() {
+		err = cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "step %s has ended", stepName(q.ID))
+		return api.StepResponse{}, err
+	}
+	return s.describe(ls), nil
+}
+
+// watchStep carries the stream of one node's part of a step to who looks on. The step is not forgotten
+// before that one has its end.
+func (s *steps) watchStep(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
+	s.mu.Lock()
+	ls, _, i, err := s.attachTarget(who, req)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	ctx, t := ls.take(ctx, i)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ls.leave(t)
+		s.drop(ls)
+		s.poke()
+	}()
+	far, err := s.parts.attachTo(ctx, ls.ids[i])
+	if err != nil {
+		return err
+	}
+	api.Splice(ctx, conn, far)
+	return nil
 }

@@ -7,14 +7,6 @@ import (
 	"dev.muster/cluster"
 )
 
-// The site's own health check (HealthCheckProgram): a program that looks at a node as root, now and then, and
-// drains it by scontrol if it finds something. Its exit code is only told of in the log.
-const (
-	checkPace  = 5 * time.Second  // how often it is looked whether one is due
-	checkLimit = 60 * time.Second // how long one may run, as in Slurm
-	checkSays  = 1 << 10          // bytes of its output that are told of
-)
-
 // check runs the site's health check on each node when it is due.
 func (c *Client) check(ctx context.Context) {
 	last := map[cluster.NodeName]time.Time{}
@@ -22,7 +14,7 @@ func (c *Client) check(ctx context.Context) {
 	defer t.Stop()
 	for {
 		for _, n := range c.due(last, time.Now()) {
-			c.siteProgram(ctx, n.program, checkLimit, "SLURMD_NODENAME="+string(n.name))
+			c.cfg.siteProgram(ctx, c.slog, n.program, checkLimit, "SLURMD_NODENAME="+string(n.name))
 			last[n.name] = time.Now()
 		}
 		select {

@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	"dev.muster/agent/machine"
@@ -11,83 +14,159 @@ import (
 	"dev.muster/gpu"
 )
 
+// hardware is what this client's nodes are, and what is wrong with them.
+type hardware struct {
+	cfg   *Config
+	slog  *slog.Logger
+	link  *link              // by which the nodes are registered again, with what they are now
+	first cluster.NodeName   // this machine, where it is one node
+	order []cluster.NodeName // the nodes
+
+	mu       sync.Mutex // nothing of the client is locked under it
+	nodes    map[cluster.NodeName]*machineHere
+	hindered bool // jobs lack the folders of their own that they should have
+}
+
+// machineHere is the hardware of one node.
+type machineHere struct {
+	machine.Node
+	detected []cluster.GPU // what the machine has, as the driver numbers it; Inventory has the cluster's numbers
+}
+
+func newHardware(cfg *Config, log *slog.Logger, link *link) *hardware {
+	w := &hardware{cfg: cfg, slog: log, link: link, nodes: map[cluster.NodeName]*machineHere{}}
+	for _, n := range cfg.Nodes {
+		w.nodes[n.Name] = &machineHere{Node: n, detected: n.Inventory.GPUs}
+		w.order = append(w.order, n.Name)
+	}
+	if len(w.order) > 0 {
+		w.first = w.order[0]
+	}
+	return w
+}
+
+// of is what a node has, and its GPUs as the driver numbers them.
+func (w *hardware) of(name cluster.NodeName) (inv cluster.Inventory, detected []cluster.GPU) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.nodes[name]
+	return n.Inventory, n.detected
+}
+
+// inventory is what a node has.
+func (w *hardware) inventory(name cluster.NodeName) *cluster.Inventory {
+	inv, _ := w.of(name)
+	return &inv
+}
+
+// all are the nodes with what they have.
+func (w *hardware) all() (out []machine.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range w.order {
+		out = append(out, w.nodes[name].Node)
+	}
+	return out
+}
+
+// numbered takes the numbers that the cluster has for a node's GPUs.
+func (w *hardware) numbered(name cluster.NodeName, gpus []cluster.GPU) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[name].Inventory.GPUs = gpus
+}
+
+// found keeps what was found wrong with a node.
+func (w *hardware) found(name cluster.NodeName, cause string, faults []cluster.Fault) {
+	if w.cfg.Machine != nil {
+		w.cfg.Machine.Found(cause, faults)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	inv := &w.nodes[name].Inventory
+	others := slices.DeleteFunc(machine.FaultsOf(inv, cluster.FaultSystem),
+		func(f cluster.Fault) bool { return f.Cause == cause })
+	inv.SetFaults(cluster.FaultSystem, append(others, faults...))
+}
+
+// tell puts what the client itself has found on a node into its record, in place of what it had found of the same
+// cause, before anything else of the node is told.
+func (w *hardware) tell(ctx context.Context, name cluster.NodeName, cause string, faults []cluster.Fault) {
+	w.found(name, cause, faults)
+	if err := w.link.register(ctx, w.order, true); err != nil {
+		w.link.again()
+	}
+}
+
+// hostName is what a hollow node calls itself inside of jobs; "": by the machine's own name.
+func (w *hardware) hostName(name cluster.NodeName) string {
+	if w.nodes[name].SetHostName {
+		return string(name)
+	}
+	return ""
+}
+
+// hosts are the names that must resolve inside a hollow node's jobs.
+func (w *hardware) hosts(name cluster.NodeName) []cluster.NodeName {
+	if w.nodes[name].SetHostName {
+		return w.order
+	}
+	return nil
+}
+
 // watchGPUs tells the servers when something about this machine's GPUs changes.
-func (c *Client) watchGPUs(ctx context.Context) {
-	if c.cfg.GPUs == nil {
+func (w *hardware) watchGPUs(ctx context.Context) {
+	if w.cfg.GPUs == nil {
 		return
 	}
-	c.cfg.GPUs.Run(ctx, func(f gpu.Found) {
-		c.mu.Lock()
-		n := c.nodes[c.order[0]]
-		known := n.Inventory.GPUs
-		machine.SetGPUs(&n.Inventory, f)
-		n.Inventory.GPUs, n.detected = known, f.GPUs // jobs know them by the cluster's numbers
-		c.mu.Unlock()
+	w.cfg.GPUs.Run(ctx, func(f gpu.Found) {
+		w.detect(f)
 		for _, fault := range f.Faults {
-			c.slog.Warn("something is wrong with the GPUs", "node", n.Name, "fault", fault.Text, "action", fault.Action)
+			w.slog.Warn("something is wrong with the GPUs", "node", w.first, "fault", fault.Text,
+				"action", fault.Action)
 		}
-		c.registerAnew()
+		w.link.again()
 	})
 }
 
-// registerAnew has the nodes registered again, with what they are now.
-func (c *Client) registerAnew() {
-	select {
-	case c.anew <- struct{}{}:
-	default:
-	}
-}
-
-// tellHardware registers the nodes again when they have changed, until the servers know.
-func (c *Client) tellHardware(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.anew:
-		}
-		for wait := time.Duration(0); ; {
-			err := c.register(ctx, c.order, true)
-			if err == nil {
-				break
-			}
-			c.slog.Debug("registering again failed", "err", err)
-			if !pause(ctx, &wait) {
-				return
-			}
-		}
-	}
+// detect takes what a look at this machine's GPUs has found. Jobs know them by the cluster's numbers.
+func (w *hardware) detect(f gpu.Found) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.nodes[w.first]
+	known := n.Inventory.GPUs
+	machine.SetGPUs(&n.Inventory, f)
+	n.Inventory.GPUs = known
+	n.detected = f.GPUs
 }
 
 // countersEvery is how often counters of ports that have risen are told, if nothing else has changed.
 const countersEvery = 10 * time.Minute
 
 // watchPorts asks for the leaf switches of this machine's ports.
-func (c *Client) watchPorts(ctx context.Context) {
-	if c.cfg.Machine == nil {
+func (w *hardware) watchPorts(ctx context.Context) {
+	if w.cfg.Machine == nil {
 		return
 	}
-	c.cfg.Machine.FindLeaves(ctx, func() []cluster.NIC {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.nodes[c.order[0]].Inventory.NICs
+	w.cfg.Machine.FindLeaves(ctx, func() []cluster.NIC {
+		return w.inventory(w.first).NICs
 	})
 }
 
 // watchClock compares this machine's clock with a server's.
-func (c *Client) watchClock(ctx context.Context) {
-	if c.cfg.Machine == nil {
+func (w *hardware) watchClock(ctx context.Context) {
+	if w.cfg.Machine == nil {
 		return
 	}
-	c.cfg.Machine.WatchClock(ctx, func(ctx context.Context) (time.Time, error) {
-		r, err := api.Call(ctx, c.cfg.Server, api.Ping, api.Empty{})
+	w.cfg.Machine.WatchClock(ctx, func(ctx context.Context) (time.Time, error) {
+		r, err := api.Call(ctx, w.cfg.Server, api.Ping, api.Empty{})
 		return r.Now, err
 	})
 }
 
 // watchMachine tells the servers when something about this machine's other parts changes.
-func (c *Client) watchMachine(ctx context.Context) {
-	m := c.cfg.Machine
+func (w *hardware) watchMachine(ctx context.Context) {
+	m := w.cfg.Machine
 	if m == nil {
 		return
 	}
@@ -100,35 +179,43 @@ func (c *Client) watchMachine(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		c.mu.Lock()
-		n := c.nodes[c.order[0]]
-		before, now := n.Inventory, n.Inventory
-		now.GPUs = n.detected
-		c.mu.Unlock()
+		before, detected := w.of(w.first)
+		now := before
+		now.GPUs = detected
 		finds := m.Finds()
 		said := ""
 		if err := m.Look(&now, time.Now()); err != nil {
 			if said = err.Error(); failed != said { // once
-				c.slog.Warn("the machine could not be looked at", "node", n.Name, "err", err)
+				w.slog.Warn("the machine could not be looked at", "node", w.first, "err", err)
 			}
 		}
 		failed = said
-		c.mu.Lock()
-		if m.Finds() != finds { // what this look has is old already
-			c.mu.Unlock()
+		if !w.looked(&now, finds) {
 			continue
 		}
-		n.Inventory.NICs = now.NICs
-		for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
-			n.Inventory.SetFaults(kind, machine.FaultsOf(&now, kind))
-		}
-		c.mu.Unlock()
 		for _, f := range machine.NewFaults(&before, &now) {
-			c.slog.Warn("something is wrong with the machine", "node", n.Name, "fault", f.Text, "action", f.Action)
+			w.slog.Warn("something is wrong with the machine", "node", w.first, "fault", f.Text, "action", f.Action)
 		}
-		if machine.Differ(&before, &now) || time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs) {
+		counted := time.Since(told) >= countersEvery && !reflect.DeepEqual(before.NICs, now.NICs)
+		if counted || machine.Differ(&before, &now) {
 			told = time.Now()
-			c.registerAnew()
+			w.link.again()
 		}
 	}
+}
+
+// looked takes what a look at this machine's other parts has found, unless that is old already: something was found
+// since it began.
+func (w *hardware) looked(now *cluster.Inventory, finds int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cfg.Machine.Finds() != finds {
+		return false
+	}
+	inv := &w.nodes[w.first].Inventory
+	inv.NICs = now.NICs
+	for _, kind := range []cluster.FaultKind{cluster.FaultPort, cluster.FaultSystem} {
+		inv.SetFaults(kind, machine.FaultsOf(now, kind))
+	}
+	return true
 }

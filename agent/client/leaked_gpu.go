@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
-	"dev.muster/agent/machine"
 	"dev.muster/agent/sweep"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
@@ -22,35 +24,29 @@ const (
 
 // gpusOfJobs are GPUs of this machine that jobs have, or have not left as they found them.
 type gpusOfJobs struct {
+	gpus     *gpu.Watcher
+	slog     *slog.Logger
+	hardware *hardware
+
+	mu     sync.Mutex           // nothing of the client is locked under it
 	left   map[string]sweep.GPU // by UUID
 	before *sweep.Settings      // of those that jobs have
 }
 
-// mustSweep reports whether a job's GPUs are still to be looked at before its node is done. Called with mu held.
-func (c *Client) mustSweep(h *jobHere) bool {
-	sh, ok := h.job.Share(h.node)
-	return c.cfg.GPUs != nil && h.gpus != swept && ok && !sh.GPUs.Empty()
+func newGPUsOfJobs(cfg *Config, hardware *hardware, log *slog.Logger) *gpusOfJobs {
+	g := &gpusOfJobs{gpus: cfg.GPUs, slog: log, hardware: hardware, left: map[string]sweep.GPU{}}
+	var err error
+	if g.before, err = sweep.LoadSettings(cfg.Dir); err != nil {
+		log.Warn("what GPUs were set to before their jobs is not known any more", "err", err)
+	}
+	return g
 }
 
 // sweep looks at the GPUs of a job that is over, until they are free or that has taken too long.
-func (c *Client) sweep(ctx context.Context, h *jobHere) {
-	c.mu.Lock()
-	n := c.nodes[h.node]
-	sh, _ := h.job.Share(h.node)
-	var list []sweep.GPU
-	for id := range sh.GPUs.All() {
-		if id < len(n.Inventory.GPUs) {
-			g := n.Inventory.GPUs[id]
-			list = append(list, sweep.GPU{
-				GPU: g, Job: h.job.ID, User: h.job.Spec.UID, Since: h.job.Started,
-				Before: c.settingsToRestore(n, h, sweep.Board(&g)),
-			})
-		}
-	}
-	c.mu.Unlock()
+func (g *gpusOfJobs) sweep(ctx context.Context, job cluster.JobID, node cluster.NodeName, list []sweep.GPU) {
 	var faults []cluster.Fault
 	for end := time.Now().Add(leftTime); ; {
-		now, known := sweep.Judge(ctx, c.cfg.GPUs, list, true, c.slog)
+		now, known := sweep.Judge(ctx, g.gpus, list, true, g.slog)
 		if known {
 			faults = now
 		}
@@ -60,151 +56,96 @@ func (c *Client) sweep(ctx context.Context, h *jobHere) {
 	}
 	if len(faults) > 0 && ctx.Err() == nil {
 		for _, f := range faults {
-			c.slog.Error("a job has not left a GPU as it found it", "job", h.job.ID, "node", h.node, "err", f.Text)
+			g.slog.Error("a job has not left a GPU as it found it", "job", job, "node", node, "err", f.Text)
 		}
-		c.mu.Lock()
-		for _, l := range list {
-			if slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.GPU.UUID }) {
-				c.gpus.left[l.GPU.UUID] = l
-			}
-		}
-		c.mu.Unlock()
-		c.tellFaults(ctx, c.order[0], sweep.Cause, faults)
+		g.leave(list, faults)
+		g.hardware.tell(ctx, g.hardware.first, sweep.Cause, faults)
 	}
-	c.forgetSettings(sweep.Clean(list, faults))
-	c.mu.Lock()
-	h.gpus.to(swept)
-	c.mu.Unlock()
-	c.poke()
+	g.forget(sweep.Clean(list, faults))
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// tellFaults puts what the client itself has found on a node into its record, in place of what it had found of the
-// same cause, before anything else of the node is told.
-func (c *Client) tellFaults(ctx context.Context, node cluster.NodeName, cause string, faults []cluster.Fault) {
-	if c.cfg.Machine != nil {
-		c.cfg.Machine.Found(cause, faults)
-	}
-	c.mu.Lock()
-	inv := &c.nodes[node].Inventory
-	others := slices.DeleteFunc(machine.FaultsOf(inv, cluster.FaultSystem),
-		func(f cluster.Fault) bool { return f.Cause == cause })
-	inv.SetFaults(cluster.FaultSystem, append(others, faults...))
-	c.mu.Unlock()
-	if err := c.register(ctx, c.order, true); err != nil {
-		c.registerAnew()
+// leave notes which GPUs a job has not left as it found them.
+func (g *gpusOfJobs) leave(list []sweep.GPU, faults []cluster.Fault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range list {
+		if slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.GPU.UUID }) {
+			g.left[l.GPU.UUID] = l
+		}
 	}
 }
 
 // watchLeft looks again at what was left, until it is gone.
-func (c *Client) watchLeft(ctx context.Context) {
+func (g *gpusOfJobs) watchLeft(ctx context.Context) {
 	for told := ""; sleep(ctx, leftAgain); {
-		c.mu.Lock()
-		var list []sweep.GPU
-		for _, l := range c.gpus.left {
-			list = append(list, l)
-		}
-		c.mu.Unlock()
+		list := g.leftNow()
 		if len(list) == 0 {
 			continue
 		}
-		slices.SortFunc(list, func(a, b sweep.GPU) int { return a.GPU.Number - b.GPU.Number })
-		faults, known := sweep.Judge(ctx, c.cfg.GPUs, list, false, c.slog)
+		faults, known := sweep.Judge(ctx, g.gpus, list, false, g.slog)
 		if !known {
 			continue // it stays as it was
 		}
 		free := sweep.Clean(list, faults)
-		c.forgetSettings(free)
-		c.mu.Lock()
-		for _, l := range free {
-			delete(c.gpus.left, l.GPU.UUID)
-		}
-		c.mu.Unlock()
+		g.forget(free)
+		g.release(free)
 		if text := fmt.Sprint(faults); text != told {
 			told = text
-			c.tellFaults(ctx, c.order[0], sweep.Cause, faults)
+			g.hardware.tell(ctx, g.hardware.first, sweep.Cause, faults)
 		}
 	}
 }
 
-// boards are the whole GPUs of a job on a node. Called with mu held.
-func boards(n *node, j *cluster.Job) (out []string) {
-	sh, _ := j.Share(n.Name)
-	for id := range sh.GPUs.All() {
-		if id >= len(n.Inventory.GPUs) {
-			continue
-		}
-		if b := sweep.Board(&n.Inventory.GPUs[id]); !slices.Contains(out, b) {
-			out = append(out, b)
-		}
-	}
-	return out
+// leftNow are the GPUs that jobs have not left as they found them, by number.
+func (g *gpusOfJobs) leftNow() []sweep.GPU {
+	g.mu.Lock()
+	list := slices.Collect(maps.Values(g.left))
+	g.mu.Unlock()
+	slices.SortFunc(list, func(a, b sweep.GPU) int { return a.GPU.Number - b.GPU.Number })
+	return list
 }
 
-// noteSettings asks what the GPUs of jobs that have just come are set to. It is short of what a job needs to change
-// them.
-func (c *Client) noteSettings(ctx context.Context, fresh []string) {
+// release notes that GPUs are as their jobs had found them.
+func (g *gpusOfJobs) release(list []sweep.GPU) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range list {
+		delete(g.left, l.GPU.UUID)
+	}
+}
+
+// note asks what the GPUs of jobs that have just come are set to. It is short of what a job needs to change them.
+func (g *gpusOfJobs) note(ctx context.Context, fresh []string) {
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()
-	loads, err := c.cfg.GPUs.Sample(ctx)
+	loads, err := g.gpus.Sample(ctx)
 	if err != nil {
-		c.slog.Warn("what GPUs are set to before their jobs is not known", "err", err)
+		g.slog.Warn("what GPUs are set to before their jobs is not known", "err", err)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	settingsKept(c, c.gpus.before.Keep(fresh, loads))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept(g.before.Keep(fresh, loads))
 }
 
-// settingsKept tells the log where they could not be.
-func settingsKept(c *Client, err error) {
+// forget lets go of what GPUs were set to before jobs that are over.
+func (g *gpusOfJobs) forget(list []sweep.GPU) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kept(g.before.Forget(list))
+}
+
+// kept tells the log where settings could not be.
+func (g *gpusOfJobs) kept(err error) {
 	if err != nil {
-		c.slog.Warn("what GPUs are set to before their jobs could not be kept: "+
+		g.slog.Warn("what GPUs are set to before their jobs could not be kept: "+
 			"a crash of this daemon now would lose it", "err", err)
 	}
 }
 
-// freshBoards are the GPUs of jobs that were not here before, of which nothing is kept. Called with mu held.
-func (c *Client) freshBoards(n *node, old map[cluster.JobID]*jobHere) (out []string) {
-	if c.cfg.GPUs == nil {
-		return nil
-	}
-	for id, h := range n.jobs {
-		if old[id] == h || h.job.Phase == cluster.Ending {
-			continue
-		}
-		for _, b := range boards(n, h.job) {
-			if c.gpus.before.Of(b) == nil {
-				out = append(out, b)
-			}
-		}
-	}
-	return out
-}
-
-// settingsToRestore is what a job's GPU was set to, nothing if another job has it too. Called with mu held.
-func (c *Client) settingsToRestore(n *node, h *jobHere, b string) gpu.Settings {
-	for _, o := range n.jobs {
-		if o != h && o.gpus != swept && !o.isOver() && slices.Contains(boards(n, o.job), b) {
-			return nil
-		}
-	}
-	return c.gpus.before.Of(b)
-}
-
-// forgetSettings lets go of what GPUs were set to before jobs that are over.
-func (c *Client) forgetSettings(list []sweep.GPU) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	settingsKept(c, c.gpus.before.Forget(list))
+// settings are what a GPU was set to before its job; nil if that is not kept.
+func (g *gpusOfJobs) settings(board string) gpu.Settings {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.before.Of(board)
 }

@@ -17,13 +17,14 @@ import (
 const measureWidth = 32
 
 // measureSteps tells what the living steps of a job led here have used so far, on all its nodes.
-func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (out api.MeasureResponse, err error) {
+func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (
+	out api.MeasureResponse, err error) {
 	var j *cluster.Job
 	var steps []cluster.Step
 	var here []cluster.NodeName
 	var groups []api.PartsGroup
 	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
-		j, steps = h.job, c.livingSteps(h, q.Step)
+		j, steps = h.job, c.steps.livingSteps(h, q.Step)
 		var all []step.ID
 		for _, sh := range j.Alloc.Shares {
 			all = append(all, step.ID{Node: sh.Node})
@@ -31,14 +32,14 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 				here = append(here, sh.Node)
 			}
 		}
-		groups = c.groups(all)
+		groups = c.sisters.groups(all)
 	})
 	if err != nil {
 		return out, err
 	}
 	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
 	parts, missing := c.askUsage(ctx, pq, groups)
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	parts = append(parts, c.usedHere(pq)...)
@@ -50,18 +51,19 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 }
 
 // livingSteps are the records of a job's steps that run, by number: the script and those of srun. Called with mu held.
-func (c *Client) livingSteps(h *jobHere, only int) (out []cluster.Step) {
-	for _, s := range h.job.OwnSteps() {
-		if st := c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: s.ID.Step, Node: h.node}); s.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
-			out = append(out, *s)
+func (s *steps) livingSteps(h *jobHere, only int) (out []cluster.Step) {
+	for _, rec := range h.job.OwnSteps() {
+		st := s.have.Get(h.part(rec.ID.Step))
+		if rec.ID.Step != cluster.BatchStep || st != nil && st.State == step.Running {
+			out = append(out, *rec)
 		}
 	}
-	for id, ls := range c.steps {
+	for id, ls := range s.live {
 		if id.Job == h.job.ID && ls.record.Attempt == h.job.Attempt && ls.endedAt.IsZero() && !ls.alone() {
 			out = append(out, ls.record)
 		}
 	}
-	out = slices.DeleteFunc(out, func(s cluster.Step) bool { return only != cluster.AllSteps && s.ID.Step != only })
+	out = slices.DeleteFunc(out, func(rec cluster.Step) bool { return only != cluster.AllSteps && rec.ID.Step != only })
 	slices.SortFunc(out, func(a, b cluster.Step) int { return cmp.Compare(a.ID.Step, b.ID.Step) })
 	return out
 }
@@ -86,7 +88,8 @@ func joinParts(rec cluster.Step, parts []api.PartUsage) api.StepUsage {
 }
 
 // askUsage asks the clients of other nodes, several at a time; those that give no answer are named.
-func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (parts []api.PartUsage, missing []api.MissingNode) {
+func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (
+	parts []api.PartUsage, missing []api.MissingNode) {
 	if len(groups) == 0 {
 		return nil, nil
 	}
@@ -133,7 +136,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 	if err != nil {
 		return out, err
 	}
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Parts = c.usedHere(q)
@@ -144,21 +147,11 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 // Called with mu held.
 func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
 	for id, st := range c.have.All() {
-		if id.Job != q.Job || id.Attempt != q.Attempt || q.Step != cluster.AllSteps && id.Step != q.Step || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
+		if !asksFor(&q, id) || !slices.Contains(q.Nodes, id.Node) || !c.local(id.Node) {
 			continue
 		}
-		p := api.PartUsage{Step: id.Step, Node: id.Node, Tasks: map[int]cluster.TaskUsage{}}
-		m := c.metered[id]
-		for i := range st.Tasks {
-			u := st.Tasks[i].Usage
-			if m != nil && m.Task(st.Tasks[i].Rank) != nil {
-				u.Join(m.Task(st.Tasks[i].Rank))
-			}
-			p.Tasks[st.Tasks[i].Rank] = u
-		}
-		if m != nil {
-			p.PIDs = slices.Clone(m.PIDs)
-		}
+		p := api.PartUsage{Step: id.Step, Node: id.Node}
+		p.Tasks, p.PIDs = c.meter.used(st)
 		out = append(out, p)
 	}
 	return out

@@ -1,20 +1,19 @@
 package client
 
 import (
-	"cmp"
 	"context"
+	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
-	"dev.muster/agent/fence"
 	"dev.muster/agent/measure"
 	"dev.muster/agent/step"
 	"dev.muster/agent/usage"
 	"dev.muster/cluster"
 	"dev.muster/gpu"
-	"dev.muster/wire"
 )
 
 // What running steps use is measured in passes: all parts that are due together, so that one walk over the machine's
@@ -24,15 +23,35 @@ import (
 const (
 	measureAgain  = time.Second            // at most one pass in this time is made because somebody asks
 	measureGather = 200 * time.Millisecond // parts that begin are gathered this long before they are looked at
-	measureFirst  = time.Second            // from a part's begin to the first pass, where it has GPUs: their energy counts from there
+	measureFirst  = time.Second            // from a part's begin to the first pass, if it has GPUs: their energy counts
 	gpuTime       = 2 * time.Second        // for the GPUs to be sampled
 )
 
-// passes are those of the meter.
-type passes struct {
+// meter measures what the parts of steps here use. It asks for them, and holds nothing else of the client.
+type meter struct {
+	sampler *usage.Sampler // nil where steps are no processes: nothing is measured then
+	gpus    *gpu.Watcher   // nil: their GPUs are not measured
+	slog    *slog.Logger
+
+	// What it asks of the client. Each takes the tables' mu.
+	parts func() []*step.Status                        // of this client's nodes
+	terms func(*step.Status) (cfg meterTerms, ok bool) // not ok: the servers have not named its job yet
+	alone func(batch step.ID) bool                     // nothing but its script runs of a job here
+
 	begins chan struct{} // a part that is not measured yet runs
-	mu     sync.Mutex    // held during a pass; taken before the client's mu
-	asked  time.Time     // the last one that somebody asked for; guarded by mu
+
+	pass  sync.Mutex // held during a pass; taken before the tables' mu
+	asked time.Time  // the last one that somebody asked for; guarded by pass
+
+	mu       sync.Mutex // guards measured and what is in it; nothing is locked under it
+	measured map[step.ID]*metered
+}
+
+// meterTerms are how often a part is measured and which GPUs it has.
+type meterTerms struct {
+	every  time.Duration
+	gpus   []*cluster.GPU
+	shared bool // others have these GPUs too
 }
 
 // metered is what was measured of one part of a step.
@@ -42,9 +61,16 @@ type metered struct {
 	due   time.Time
 }
 
-// meter makes the passes that are due, until ctx ends.
-func (c *Client) meter(ctx context.Context) {
-	if c.cfg.Sampler == nil {
+func newMeter(cfg *Config, log *slog.Logger) *meter {
+	return &meter{
+		sampler: cfg.Sampler, gpus: cfg.GPUs, slog: log,
+		begins: make(chan struct{}, 1), measured: map[step.ID]*metered{},
+	}
+}
+
+// run makes the passes that are due, until ctx ends.
+func (m *meter) run(ctx context.Context) {
+	if m.sampler == nil {
 		return
 	}
 	timer := time.NewTimer(0)
@@ -54,7 +80,7 @@ func (c *Client) meter(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.passes.begins:
+		case <-m.begins:
 			if soon := time.Now().Add(measureGather); next.IsZero() || soon.Before(next) {
 				next = soon
 				timer.Reset(measureGather)
@@ -62,164 +88,209 @@ func (c *Client) meter(ctx context.Context) {
 			continue
 		case <-timer.C:
 		}
-		if next = c.measure(ctx, time.Now(), false); !next.IsZero() {
+		if next = m.measure(ctx, time.Now(), false); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
 	}
 }
 
-// metersNow has a part that begins to run looked at. Called with mu held.
-func (c *Client) metersNow(st *step.Status) {
-	if st.State == step.Running && c.metered[st.ID] == nil {
-		c.meterSoon()
+// notice has a part that begins to run looked at.
+func (m *meter) notice(st *step.Status) {
+	if st.State == step.Running && !m.has(st.ID) {
+		m.soon()
 	}
 }
 
-func (c *Client) meterSoon() {
+// soon has the next pass made in a moment.
+func (m *meter) soon() {
 	select {
-	case c.passes.begins <- struct{}{}:
+	case m.begins <- struct{}{}:
 	default:
 	}
 }
 
+func (m *meter) has(id step.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.measured[id] != nil
+}
+
 // measure makes a pass over the parts that are due, or if asked over all, and tells when the next one is.
-func (c *Client) measure(ctx context.Context, now time.Time, asked bool) (next time.Time) {
-	if c.cfg.Sampler == nil {
+func (m *meter) measure(ctx context.Context, now time.Time, asked bool) (next time.Time) {
+	if m.sampler == nil {
 		return next
 	}
-	c.passes.mu.Lock()
-	defer c.passes.mu.Unlock()
+	m.pass.Lock()
+	defer m.pass.Unlock()
 	if asked {
-		if now.Sub(c.passes.asked) < measureAgain {
+		if now.Sub(m.asked) < measureAgain {
 			return next
 		}
-		c.passes.asked = now
+		m.asked = now
 	}
-	c.mu.Lock()
-	targets, ranks, gpus, next := c.targets(now, asked)
-	c.mu.Unlock()
+	targets, ranks, gpus, next := m.targets(now, asked)
 	if len(targets) == 0 {
 		return next
 	}
-	found := c.cfg.Sampler.Pass(targets)
+	found := m.sampler.Pass(targets)
 	var loads []gpu.Load
-	if gpus && c.cfg.GPUs != nil {
-		gctx, cancel := context.WithTimeout(ctx, gpuTime)
-		var err error
-		if loads, err = c.cfg.GPUs.Sample(gctx); err != nil {
-			c.slog.Debug("the GPUs could not be sampled", "err", err)
-		}
-		cancel()
-		for i := range loads { // in a container of its own NVML may name processes of the machine's, unknown here
-			loads[i].Procs = slices.DeleteFunc(loads[i].Procs,
-				func(p gpu.Proc) bool { return syscall.Kill(p.PID, 0) == syscall.ESRCH })
-		}
+	if gpus && m.gpus != nil {
+		loads = m.sampleGPUs(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i := range targets {
-		if m := c.metered[targets[i].ID]; m != nil {
-			m.Add(ranks[i], &found[i])
-			if m.HasGPUs() && len(loads) > 0 {
-				m.AddGPUs(now, ranks[i], &found[i], loads,
-					targets[i].ID.Step != cluster.BatchStep || c.alone(targets[i].ID))
-			}
-		}
+		id := targets[i].ID
+		own := id.Step != cluster.BatchStep || len(loads) == 0 || m.alone(id)
+		m.add(now, id, ranks[i], &found[i], loads, own)
 	}
 	return next
 }
 
-// targets are the parts to measure now, the ranks of their tasks, whether any has GPUs, and when to look again. Parts
-// that are gone are forgotten. Called with mu held.
-func (c *Client) targets(now time.Time, all bool) (out []usage.Target, ranks [][]int, gpus bool, next time.Time) {
-	for id := range c.metered {
-		if c.have.Get(id) == nil {
-			delete(c.metered, id)
-		}
+// sampleGPUs asks for what the machine's GPUs do.
+func (m *meter) sampleGPUs(ctx context.Context) []gpu.Load {
+	ctx, cancel := context.WithTimeout(ctx, gpuTime)
+	defer cancel()
+	loads, err := m.gpus.Sample(ctx)
+	if err != nil {
+		m.slog.Debug("the GPUs could not be sampled", "err", err)
 	}
-	for id, st := range c.have.All() {
-		if st.State != step.Running || !c.local(id.Node) {
+	for i := range loads { // in a container of its own NVML may name processes of the machine's, unknown here
+		loads[i].Procs = slices.DeleteFunc(loads[i].Procs,
+			func(p gpu.Proc) bool { return syscall.Kill(p.PID, 0) == syscall.ESRCH })
+	}
+	return loads
+}
+
+// add puts what a pass has found of a part to what was measured of it.
+func (m *meter) add(now time.Time, id step.ID, ranks []int, found *usage.Sampled, loads []gpu.Load, own bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	part := m.measured[id]
+	part.Add(ranks, found)
+	if part.HasGPUs() && len(loads) > 0 {
+		part.AddGPUs(now, ranks, found, loads, own)
+	}
+}
+
+// targets are the parts to measure now, the ranks of their tasks, whether any has GPUs, and when to look again. Parts
+// that are gone are forgotten. Called with pass held.
+func (m *meter) targets(now time.Time, all bool) (out []usage.Target, ranks [][]int, gpus bool, next time.Time) {
+	parts := m.parts()
+	m.forgetBut(parts)
+	for _, st := range parts {
+		if st.State != step.Running {
 			continue
 		}
-		m := c.metered[id]
-		if m == nil {
-			if m = c.newMetered(id, st, now); m == nil {
-				continue // the servers have not named its job yet
-			}
-			c.metered[id] = m
-			if m.due = now.Truncate(m.every).Add(m.every); m.HasGPUs() && m.every > measureFirst {
-				m.due = now.Truncate(measureFirst).Add(measureFirst)
-			}
+		part := m.part(st, now)
+		if part == nil {
+			continue // the servers have not named its job yet
 		}
-		due := m.every < cluster.Unlimited && !m.due.After(now)
+		due := part.every < cluster.Unlimited && !part.due.After(now)
 		if due {
-			m.due = now.Truncate(m.every).Add(m.every) // all of one pace together
+			part.due = now.Truncate(part.every).Add(part.every) // all of one pace together
 		}
-		if m.every < cluster.Unlimited {
-			next = sooner(next, m.due)
+		if part.every < cluster.Unlimited {
+			next = sooner(next, part.due)
 		}
 		if !due && !all {
 			continue
 		}
-		t, r := usage.Target{ID: id}, []int(nil)
+		t, r := usage.Target{ID: st.ID}, []int(nil)
 		for i := range st.Tasks {
 			if k := &st.Tasks[i]; k.PID > 0 && k.Ended.IsZero() {
 				t.Tasks, r = append(t.Tasks, k.PID), append(r, k.Rank)
 			}
 		}
 		if len(r) > 0 {
-			out, ranks, gpus = append(out, t), append(ranks, r), gpus || m.HasGPUs()
+			out, ranks, gpus = append(out, t), append(ranks, r), gpus || part.HasGPUs()
 		}
 	}
 	return out, ranks, gpus, next
 }
 
-// newMetered finds out how often a part is to be measured and which GPUs it has. Called with mu held.
-func (c *Client) newMetered(id step.ID, st *step.Status, now time.Time) *metered {
-	n := c.nodes[id.Node]
-	h := n.jobs[id.Job]
-	if h == nil || h.job.Attempt != id.Attempt {
+// forgetBut forgets parts that are gone. Called with pass held.
+func (m *meter) forgetBut(parts []*step.Status) {
+	here := map[step.ID]bool{}
+	for _, st := range parts {
+		here[st.ID] = true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.measured, func(id step.ID, _ *metered) bool { return !here[id] })
+}
+
+// part is what is measured of a part that runs; nil: that can not be said yet. Called with pass held.
+func (m *meter) part(st *step.Status, now time.Time) *metered {
+	m.mu.Lock()
+	part := m.measured[st.ID]
+	m.mu.Unlock()
+	if part != nil {
+		return part
+	}
+	terms, ok := m.terms(st)
+	if !ok {
 		return nil
 	}
-	freq, shares := h.job.Spec.AcctgFreq, h.job.Alloc.Shares
-	if ls := c.steps[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil {
-		freq, shares = cmp.Or(ls.spec.AcctgFreq, freq), ls.record.Shares
-	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
-		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
+	part = &metered{Tally: measure.NewTally(now, terms.gpus, terms.shared), every: terms.every}
+	part.due = now.Truncate(part.every).Add(part.every)
+	if part.HasGPUs() && part.every > measureFirst {
+		part.due = now.Truncate(measureFirst).Add(measureFirst)
 	}
-	every := c.config.Sampling(freq)
-	var gpus []*cluster.GPU
-	shared := false
-	for _, sh := range shares {
-		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
-			continue
-		}
-		shared = sh.Part != nil
-		gpus = append(gpus, fence.GPUs(&n.Inventory, sh)...)
-	}
-	return &metered{Tally: measure.NewTally(now, gpus, shared), every: every}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.measured[st.ID] = part
+	return part
 }
 
-// alone reports whether nothing but its script runs of a job here. Called with mu held.
-func (c *Client) alone(batch step.ID) bool {
-	for id, st := range c.have[batch.Node] {
-		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Step != batch.Step && st.State == step.Running {
-			return false
-		}
-	}
-	return true
-}
-
-// finish puts what was measured of a part's tasks into the status that tells of its end. Called with mu held.
-func (c *Client) finish(st *step.Status) {
-	m := c.metered[st.ID]
-	if m == nil || st.State != step.Ended {
+// finish puts what was measured of a part's tasks into the status that tells of its end.
+func (m *meter) finish(st *step.Status) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	part := m.measured[st.ID]
+	if part == nil || st.State != step.Ended {
 		return
 	}
 	st.Tasks = slices.Clone(st.Tasks) // the runner has the others
 	for i := range st.Tasks {
-		if used := m.Task(st.Tasks[i].Rank); used != nil {
+		if used := part.Task(st.Tasks[i].Rank); used != nil {
 			st.Tasks[i].Usage.Join(used)
 		}
 	}
+}
+
+// used is what a part's tasks have used so far, and its processes. Tasks that have ended count with all they used.
+func (m *meter) used(st *step.Status) (tasks map[int]cluster.TaskUsage, pids []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tasks = map[int]cluster.TaskUsage{}
+	part := m.measured[st.ID]
+	for i := range st.Tasks {
+		u := st.Tasks[i].Usage
+		if part != nil && part.Task(st.Tasks[i].Rank) != nil {
+			u.Join(part.Task(st.Tasks[i].Rank))
+		}
+		tasks[st.Tasks[i].Rank] = u
+	}
+	return tasks, part.processes()
+}
+
+// pids are the processes of a part, as they were found last.
+func (m *meter) pids(id step.ID) []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.measured[id].processes()
+}
+
+// processes are those of a part, none of one that is not measured.
+func (p *metered) processes() []int {
+	if p == nil {
+		return nil
+	}
+	return slices.Clone(p.PIDs)
+}
+
+// sum is what parts of steps have used; one pass at a time is made.
+func (m *meter) sum(targets []usage.Target) []measure.Use {
+	m.pass.Lock()
+	defer m.pass.Unlock()
+	return measure.Sum(m.sampler.Pass(targets))
 }

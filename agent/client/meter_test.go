@@ -30,12 +30,9 @@ func meterRig(t testing.TB, freq string, gpus int) *Client {
 	for i := range gpus {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, UUID: fmt.Sprint("gpu", i)})
 	}
-	c, err := New(Config{Dir: t.TempDir(), Nodes: []machine.Node{{Name: "n1", Inventory: inv}},
+	c := newClient(t, Config{Nodes: []machine.Node{{Name: "n1", Inventory: inv}},
 		Sampler: usage.NewSampler(t.TempDir()),
-		GPUs:    gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+		GPUs:    gpu.NewWatcher(nil, time.Hour, slog.New(slog.DiscardHandler))})
 	share := cluster.Share{Node: "n1"}
 	for i := range gpus {
 		share.GPUs = share.GPUs.Union(cluster.NewIDSet(i))
@@ -73,25 +70,25 @@ func TestMeterDue(t *testing.T) {
 			}
 			return at(s)
 		}
-		if _, _, _, next := c.targets(at(3), false); !next.IsZero() {
+		if _, _, _, next := c.meter.targets(at(3), false); !next.IsZero() {
 			t.Errorf("nothing runs, and the next pass is at %v", next)
 		}
 		id := runs(c, cluster.BatchStep, 100, 200)
-		if out, _, _, next := c.targets(at(3), false); len(out) != 0 || !next.Equal(when(k.first)) {
+		if out, _, _, next := c.meter.targets(at(3), false); len(out) != 0 || !next.Equal(when(k.first)) {
 			t.Errorf("%q: %d targets at once; first at %v, want %v", k.freq, len(out), next, when(k.first))
 		}
-		out, ranks, gpus, _ := c.targets(at(3.5), true)
+		out, ranks, gpus, _ := c.meter.targets(at(3.5), true)
 		if len(out) != 1 || len(out[0].Tasks) != 2 || out[0].Tasks[1] != 200 || len(ranks[0]) != 2 || ranks[0][1] != 1 || gpus != (k.gpus > 0) {
 			t.Errorf("%q: asked: %+v %v %v", k.freq, out, ranks, gpus)
 		}
 		if k.first > 0 {
-			if out, _, _, next := c.targets(at(k.first), false); len(out) != 1 || !next.Equal(when(k.then)) {
+			if out, _, _, next := c.meter.targets(at(k.first), false); len(out) != 1 || !next.Equal(when(k.then)) {
 				t.Errorf("%q: %d targets when due; then at %v, want %v", k.freq, len(out), next, when(k.then))
 			}
 		}
 		c.have.Drop(id)
-		if _, _, _, next := c.targets(at(100), false); len(c.metered) != 0 || !next.IsZero() {
-			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.metered), next)
+		if _, _, _, next := c.meter.targets(at(100), false); len(c.meter.measured) != 0 || !next.IsZero() {
+			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.meter.measured), next)
 		}
 	}
 }
@@ -101,7 +98,7 @@ func TestMeterFinish(t *testing.T) {
 	c := meterRig(t, "", 0)
 	self := os.Getpid()
 	id := runs(c, cluster.BatchStep, self)
-	c.measure(t.Context(), time.Now(), true)
+	c.meter.measure(t.Context(), time.Now(), true)
 	c.mu.Lock()
 	parts := c.usedHere(api.PartsQuery{Job: 7, Step: cluster.AllSteps, Nodes: []cluster.NodeName{"n1"}})
 	c.mu.Unlock()
@@ -110,7 +107,7 @@ func TestMeterFinish(t *testing.T) {
 	}
 	tasks := []step.TaskStatus{{Rank: 0, PID: self, Usage: cluster.TaskUsage{UserCPU: time.Hour, MaxRSS: 1}}}
 	st := step.Status{ID: id, State: step.Ended, Tasks: tasks}
-	c.finish(&st)
+	c.meter.finish(&st)
 	if u := st.Tasks[0].Usage; u.UserCPU != time.Hour || u.MaxRSS < 1<<20 || u.MaxVM == 0 || tasks[0].Usage.MaxRSS != 1 {
 		t.Errorf("at its end: %+v", u)
 	}
@@ -137,8 +134,8 @@ func BenchmarkMeter(b *testing.B) {
 	now := time.Now()
 	for b.Loop() {
 		now = now.Add(cluster.DefaultSampling)
-		out, ranks, _, _ := c.targets(now, true)
-		m := c.metered[out[0].ID]
+		out, ranks, _, _ := c.meter.targets(now, true)
+		m := c.meter.measured[out[0].ID]
 		m.Add(ranks[0], found)
 		m.AddGPUs(now, ranks[0], found, loads, true)
 	}

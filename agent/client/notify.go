@@ -13,48 +13,17 @@ import (
 )
 
 // noticeRoutes registers what is asked and told about processes here.
-func noticeRoutes(c *Client, m *api.Mux) {
-	api.Handle(m, api.NotifyJob, of(c, notifyJob))
-	api.Handle(m, api.HearJob, of(c, hearJob))
-	api.Handle(m, api.ListProcesses, of(c, listProcesses))
-}
-
-// of has a function answer for a client.
-func of[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R, error),
-) func(context.Context, api.Caller, Q) (R, error) {
-	return func(ctx context.Context, who api.Caller, q Q) (R, error) { return f(ctx, c, who, q) }
+func (c *Client) noticeRoutes(m *api.Mux) {
+	api.Handle(m, api.NotifyJob, c.notifyJob)
+	api.Handle(m, api.HearJob, c.hearJob)
+	api.Handle(m, api.ListProcesses, c.listProcesses)
 }
 
 // maxNotice bounds what a job is told at once.
 const maxNotice = 3 << 10
 
-// ear is a job's salloc, which asks again and again for what the job is told.
-type ear struct {
-	texts chan string
-	at    time.Time // when it last asked, or was answered
-}
-
-const (
-	hearHold  = 30 * time.Second
-	hearPause = 5 * time.Second // longer ago than that there is no salloc any more
-	hearKept  = 16              // lines
-)
-
-// tell keeps a line for it, and reports whether it will hear that.
-func (e *ear) tell(text string, now time.Time) bool {
-	if e == nil || now.Sub(e.at) > hearHold+hearPause {
-		return false
-	}
-	select {
-	case e.texts <- text:
-		return true
-	default:
-		return false
-	}
-}
-
 // hearJob waits for what a job led here is told.
-func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
+func (c *Client) hearJob(ctx context.Context, who api.Caller, q api.HearRequest) (out api.HearResponse, err error) {
 	var own *ear
 	err = c.lead(ctx, who, q.Job, func(h *jobHere) {
 		if h.job.RunsScript() {
@@ -90,7 +59,7 @@ func hearJob(ctx context.Context, c *Client, who api.Caller, q api.HearRequest) 
 
 // notifyJob writes a line where the errors of a job led here lead: of its script, of its salloc, or of its steps, which
 // an srun reads.
-func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
+func (c *Client) notifyJob(ctx context.Context, who api.Caller, q api.NotifyRequest) (api.Empty, error) {
 	if len(q.Text) > maxNotice {
 		return api.Empty{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig, "a message may have %d bytes", maxNotice)
 	}
@@ -99,9 +68,9 @@ func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyReque
 		if heard = h.ear.tell(strings.TrimPrefix(q.Text, "srun: "), time.Now()); heard {
 			return
 		}
-		for _, id := range listeners(c, h) {
+		for _, id := range c.steps.listeners(h) {
 			heard = true
-			c.sayPart(id, q.Text+"\n", false)
+			c.parts.sayPart(id, q.Text+"\n", false)
 		}
 	})
 	if err == nil && !heard {
@@ -111,12 +80,12 @@ func notifyJob(ctx context.Context, c *Client, who api.Caller, q api.NotifyReque
 }
 
 // listeners are the steps that write what a job is told: its script alone, if it has one. Called with mu held.
-func listeners(c *Client, h *jobHere) (ids []step.ID) {
-	batch := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.BatchStep, Node: h.node}
+func (s *steps) listeners(h *jobHere) (ids []step.ID) {
+	batch := h.part(cluster.BatchStep)
 	if h.job.RunsScript() {
 		return []step.ID{batch}
 	}
-	for _, ls := range c.steps {
+	for _, ls := range s.live {
 		if ls.record.ID.Job == h.job.ID && ls.endedAt.IsZero() {
 			ids = append(ids, ls.ids[0])
 		}
@@ -125,24 +94,24 @@ func listeners(c *Client, h *jobHere) (ids []step.ID) {
 }
 
 // listProcesses lists the processes of steps on this client's nodes, of jobs that the caller may see into.
-func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.ProcessQuery) (api.ProcessesResponse, error) {
+func (c *Client) listProcesses(ctx context.Context, who api.Caller, q api.ProcessQuery) (api.ProcessesResponse, error) {
 	var out api.ProcessesResponse
 	if err := c.await(ctx, c.known); err != nil {
 		return out, err
 	}
-	c.measure(ctx, time.Now(), true)
+	c.meter.measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
 	for id, st := range c.have.All() {
-		j := jobOf(c, id)
+		j := c.jobOf(id)
 		switch {
 		case j == nil, st.State == step.Ended, q.Job != 0 && id.Job != q.Job, q.Node != "" && id.Node != q.Node:
 			continue
 		case who.UID != j.Spec.UID && !who.Operator():
 			continue
 		}
-		own := processesOf(c, id, st)
+		own := c.processesOf(id, st)
 		if slices.ContainsFunc(own, func(p api.StepProcess) bool { return p.PID == q.PID }) {
 			out.Job = j
 		}
@@ -153,14 +122,6 @@ func listProcesses(ctx context.Context, c *Client, who api.Caller, q api.Process
 			cmp.Compare(a.PID, b.PID))
 	})
 	return out, nil
-}
-
-// jobOf is the job of a part of a step, nil if it is no longer here. Called with mu held.
-func jobOf(c *Client, id step.ID) *cluster.Job {
-	if n := c.nodes[id.Node]; n != nil && n.jobs[id.Job] != nil {
-		return n.jobs[id.Job].job
-	}
-	return nil
 }
 
 // stepOrder puts the external step before the script, and that before the steps of srun.
@@ -175,7 +136,7 @@ func stepOrder(step int) int {
 }
 
 // processesOf lists a part's tasks and what they have started. Called with mu held.
-func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess) {
+func (c *Client) processesOf(id step.ID, st *step.Status) (out []api.StepProcess) {
 	p := api.StepProcess{ID: cluster.StepID{Job: id.Job, Step: id.Step}, Node: id.Node}
 	tasks := map[int]bool{}
 	for i, t := range st.Tasks {
@@ -184,12 +145,8 @@ func processesOf(c *Client, id step.ID, st *step.Status) (out []api.StepProcess)
 			out = append(out, p)
 		}
 	}
-	m := c.metered[id]
-	if m == nil {
-		return out
-	}
 	p.Task, p.Rank = -1, -1
-	for _, pid := range m.PIDs {
+	for _, pid := range c.meter.pids(id) {
 		if p.PID = pid; !tasks[pid] {
 			out = append(out, p)
 		}

@@ -14,14 +14,11 @@ import (
 // away nobody does.
 func TestEar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ready := make(chan struct{})
-		close(ready)
 		h := here(cluster.Running, self)
 		h.job.Spec.Kind = cluster.Allocation
-		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self},
-			nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}}}
+		c := readyClient(t, Config{}, h)
 		tell := func(text string) error {
-			_, err := notifyJob(t.Context(), c, api.Caller{}, api.NotifyRequest{Job: 1, Text: text})
+			_, err := c.notifyJob(t.Context(), api.Caller{}, api.NotifyRequest{Job: 1, Text: text})
 			return err
 		}
 		if err := tell("srun: early"); err == nil {
@@ -29,7 +26,7 @@ func TestEar(t *testing.T) {
 		}
 		heard := make(chan api.HearResponse)
 		hear := func() {
-			out, err := hearJob(t.Context(), c, api.Caller{}, api.HearRequest{Job: 1})
+			out, err := c.hearJob(t.Context(), api.Caller{}, api.HearRequest{Job: 1})
 			if err != nil {
 				t.Error(err)
 			}
@@ -62,10 +59,10 @@ func TestEar(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := hearJob(gone, c, api.Caller{}, api.HearRequest{Job: 1}); err == nil {
+		if _, err := c.hearJob(gone, api.Caller{}, api.HearRequest{Job: 1}); err == nil {
 			t.Error("who has gone hears")
 		}
-		if _, err := hearJob(t.Context(), c, api.Caller{Identity: cluster.Identity{UID: 7}},
+		if _, err := c.hearJob(t.Context(), api.Caller{Identity: cluster.Identity{UID: 7}},
 			api.HearRequest{Job: 1}); err == nil {
 			t.Error("another user hears")
 		}

@@ -33,7 +33,7 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailReques
 	if err := c.await(ctx, c.known, c.told); err != nil {
 		return w, err
 	}
-	led, here, err := partOf(ctx, c, who, q)
+	led, here, err := c.partOf(ctx, who, q)
 	if err != nil {
 		return w, err
 	}
@@ -44,10 +44,10 @@ func (c *Client) writtenBy(ctx context.Context, who api.Caller, q api.TailReques
 }
 
 // partOf finds a job, and its step, that a node here takes part in, or took; here: it has not ended.
-func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (led api.LedResponse, here bool,
+func (c *Client) partOf(ctx context.Context, who api.Caller, q api.TailRequest) (led api.LedResponse, here bool,
 	err error) {
 	c.mu.Lock()
-	h, refused := jobOnNode(c, who, q)
+	h, refused := c.jobOnNode(who, q)
 	c.mu.Unlock()
 	switch {
 	case refused == nil && q.Step == nil:
@@ -67,12 +67,12 @@ func partOf(ctx context.Context, c *Client, who api.Caller, q api.TailRequest) (
 }
 
 // jobOnNode finds a job on the node that is asked, or on its first. Called with mu held.
-func jobOnNode(c *Client, who api.Caller, q api.TailRequest) (*jobHere, *api.Error) {
+func (c *Client) jobOnNode(who api.Caller, q api.TailRequest) (*jobHere, *api.Error) {
 	if q.Node == "" {
 		return c.jobKeptHere(q.Job, who)
 	}
 	if n := c.nodes[q.Node]; n != nil && n.jobs[q.Job] != nil {
-		return jobFor(c, n.jobs[q.Job], who)
+		return c.jobFor(n.jobs[q.Job], who)
 	}
 	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run on %s", q.Job, q.Node)
 }
@@ -121,21 +121,21 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 	j := l.Job
 	w.Spec = j.Spec
 	w.node = l.Node
-	n, ok := c.nodes[w.node]
-	if !ok {
+	if !c.local(w.node) {
 		return cluster.Errorf(cluster.NotFound, "", "node %s, which had a part of job %d, is no more here", w.node,
 			j.ID)
 	}
-	if n.Inventory.Hollow && c.cfg.Sampler == nil {
+	inv := c.hardware.inventory(w.node)
+	if inv.Hollow && c.cfg.Sampler == nil {
 		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}
-	l.Config, l.Inventory = &c.config, &n.Inventory
-	w.Path = filepath.Clean(c.absolute(dir, c.cfg.FileName(name, l)))
+	l.Config, l.Inventory = &c.config, inv
+	w.Path = filepath.Clean(absolute(dir, c.cfg.FileName(name, l)))
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Node: w.node}
 	if number >= 0 {
 		id.Step = number
 	}
-	return w.locate(c.private(n, id, l), here, id)
+	return w.locate(c.build.private(w.node, id, l), here, id)
 }
 
 // locate finds a file that lies in one of the folders which the job has, or had, for itself.
@@ -180,7 +180,7 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if q.Hold {
-		w.Over = untilOver(ctx, c, w.node, q)
+		w.Over = c.untilOver(ctx, w.node, q)
 	}
 	text, start, err := w.Read(ctx, q.From, q.Hold)
 	if err != nil {
@@ -198,13 +198,13 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 
 // untilOver is closed once what is read is not written any more on a node, which cuts short how long more is waited
 // for. Of what was over before, the servers may know in a moment.
-func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.TailRequest) <-chan struct{} {
+func (c *Client) untilOver(ctx context.Context, name cluster.NodeName, q api.TailRequest) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for first := true; ; first = false {
 			c.mu.Lock()
-			freed, goesOn := c.freed, writes(c, name, q)
+			freed, goesOn := c.freed, c.writes(name, q)
 			c.mu.Unlock()
 			var pause <-chan time.Time
 			switch {
@@ -225,7 +225,7 @@ func untilOver(ctx context.Context, c *Client, name cluster.NodeName, q api.Tail
 }
 
 // writes reports whether a job, or its step, may still write on a node. Called with mu held.
-func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
+func (c *Client) writes(name cluster.NodeName, q api.TailRequest) bool {
 	n := c.nodes[name]
 	if n == nil || n.jobs[q.Job] == nil || n.jobs[q.Job].isOver() {
 		return false
@@ -233,7 +233,7 @@ func writes(c *Client, name cluster.NodeName, q api.TailRequest) bool {
 	if q.Step == nil {
 		return true
 	}
-	if ls := c.steps[cluster.StepID{Job: q.Job, Step: *q.Step}]; ls != nil {
+	if ls := c.live[cluster.StepID{Job: q.Job, Step: *q.Step}]; ls != nil {
 		return ls.endedAt.IsZero()
 	}
 	for id, st := range c.allOf(n.jobs[q.Job]) {

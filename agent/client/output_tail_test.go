@@ -20,14 +20,10 @@ func TestOwnFolderOver(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("jobs have folders of their own only where the client is root's")
 	}
-	ready := make(chan struct{})
-	close(ready)
 	for dir, runs := range map[string]string{"/tmp": "", "/dev/shm": "memory that only the job sees"} {
 		h := here(cluster.Running, self)
 		h.job.Spec.Kind, h.job.Spec.Stdout = cluster.Batch, dir+"/out"
-		c := &Client{known: ready, told: ready, order: []cluster.NodeName{self},
-			nodes: map[cluster.NodeName]*node{self: {jobs: map[cluster.JobID]*jobHere{1: h}}},
-			cfg:   Config{Dialect: plainDialect{}, Sampler: &usage.Sampler{}}}
+		c := readyClient(t, Config{Sampler: &usage.Sampler{}}, h)
 		c.config.PrivateDirs = []cluster.PrivateDirs{{Base: "/var/lib/own", Dirs: []string{"/tmp", "/dev/shm"}}}
 		for _, done := range []bool{false, true} {
 			want := runs
@@ -56,11 +52,10 @@ func TestUntilOver(t *testing.T) {
 		h := here(cluster.Running, self)
 		id := cluster.StepID{Job: 1, Step: 0}
 		ls := &liveStep{}
-		c := &Client{freed: make(chan struct{}), nodes: map[cluster.NodeName]*node{
-			self: {jobs: map[cluster.JobID]*jobHere{1: h}},
-		}, steps: map[cluster.StepID]*liveStep{id: ls}}
-		job := untilOver(t.Context(), c, self, api.TailRequest{Job: 1})
-		ofStep := untilOver(t.Context(), c, self, api.TailRequest{Job: 1, Step: &id.Step})
+		c := readyClient(t, Config{}, h)
+		c.live[id] = ls
+		job := c.untilOver(t.Context(), self, api.TailRequest{Job: 1})
+		ofStep := c.untilOver(t.Context(), self, api.TailRequest{Job: 1, Step: &id.Step})
 		at := func(over <-chan struct{}) bool {
 			synctest.Wait()
 			select {
@@ -89,7 +84,7 @@ func TestUntilOver(t *testing.T) {
 		if !at(job) {
 			t.Error("the job is over")
 		}
-		late := untilOver(t.Context(), c, self, api.TailRequest{Job: 1})
+		late := c.untilOver(t.Context(), self, api.TailRequest{Job: 1})
 		if at(late) {
 			t.Error("who comes late waits a moment")
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -69,11 +68,8 @@ func TestSisterDies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &flaky{deaf: map[string]int{c.dies: 1}}
-			cl := &Client{
-				cfg:  Config{Peer: func(string) *api.Client { return f.client() }},
-				slog: slog.New(slog.DiscardHandler), sisters: newSisters(),
-			}
-			cl.sisters.at["n2"] = api.NodePeer{Node: "n2", Member: "n2", Addr: "n2:1"}
+			cl := newClient(t, Config{Peer: func(string) *api.Client { return f.client() }})
+			cl.sisters.learn(api.NodePeer{Node: "n2", Member: "n2", Addr: "n2:1"})
 			id := step.ID{Job: 1, Attempt: 1, Node: "n2"}
 			ls := &liveStep{
 				ids: []step.ID{id},
@@ -82,9 +78,9 @@ func TestSisterDies(t *testing.T) {
 				},
 			}
 			if c.killed {
-				cl.signalStepNow(ls, syscall.SIGKILL)
+				cl.steps.signalStepNow(ls, syscall.SIGKILL)
 			}
-			if err := cl.launchStep(t.Context(), ls, nil); (err != nil) != c.killed {
+			if err := cl.steps.launchStep(t.Context(), ls, nil); (err != nil) != c.killed {
 				t.Errorf("it began with error %v", err)
 			}
 			if got := strings.Join(f.calls, ", "); got != c.want {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"dev.muster/cluster"
 )
 
 // phase is how far one side of an attempt's life on its node has come. An attempt has four sides, which go on
@@ -105,11 +103,6 @@ type sides struct {
 	stoppedAt               time.Time // when TSTP was sent
 }
 
-// newHere is an attempt that has just arrived at a node.
-func newHere(node cluster.NodeName, j *cluster.Job) *jobHere {
-	return &jobHere{node: node, job: j, sides: sides{launch: arrived, end: untouched, pause: going, gpus: unswept}}
-}
-
 // kill notes that everything is killed.
 func (s *sides) kill(now time.Time) {
 	s.killedLast = now
@@ -133,11 +126,6 @@ func (s *sides) isOver() bool { return s.launch == clean }
 
 // isReported reports whether its end was reported, or all of it is over.
 func (s *sides) isReported() bool { return s.launch >= reported }
-
-// isConfirmed reports whether the servers may know that it is here, by this life of the client or an earlier one.
-func (h *jobHere) isConfirmed() bool {
-	return h.hasBegun() && (h.launch != launching || h.job.Phase != cluster.Starting)
-}
 
 // hasBegun reports whether prolog and image are done.
 func (s *sides) hasBegun() bool { return s.launch >= confirmedBefore }

@@ -6,59 +6,8 @@ import (
 	"time"
 
 	"dev.muster/agent/step"
-	"dev.muster/agent/x11"
 	"dev.muster/cluster"
 )
-
-// jobHere is one attempt of a job on one node: what the servers want, and what this client has
-// done about it that the supervisor can not tell.
-type jobHere struct {
-	node      cluster.NodeName
-	job       *cluster.Job
-	sisters   []*cluster.Job // other components of a heterogeneous job: all of them, or the leader
-	sides                    // how far it has come here
-	staged    bool           // a gang led here, confirmed under the present supervisor
-	warned    bool           // --signal was sent
-	signalled int            // number of the last signal delivered
-	nextStep  int            // number of the next step
-	nextCast  int            // and of the next that only puts files on nodes
-	display   *x11.Display   // of its submitter's X server; nil: none
-	ear       *ear           // its salloc hears what it is told; nil: none does
-}
-
-// actionKind is what to do next for a job on a node.
-type actionKind uint8
-
-const (
-	confirm    actionKind = iota // tell the servers that the attempt is known here
-	startBatch                   // run the script
-	term                         // TERM, then CONT, to everything
-	kill                         // KILL everything
-	batchOver                    // the batch script ended: report it
-	stop                         // TSTP to the tasks, ahead of freeze
-	freeze                       // stop everything
-	thaw                         // continue, and say so
-	deliver                      // signals that users asked for
-	warn                         // the signal ahead of the time limit
-	lost                         // the attempt should run here but nothing is known of it
-	finished                     // nothing is left: say so
-	stray                        // a step nobody wants: kill and forget it
-	startProlog
-	prologFailed
-	startFetch
-	fetchFailed
-	startEpilog
-	tellStuck  // processes outlive KILL: tell of them
-	killScript // the prolog or epilog takes too long
-	nothing    // wait
-)
-
-// action is one thing to do; Run does them in order.
-type action struct {
-	kind actionKind
-	job  *jobHere
-	step step.ID // for stray
-}
 
 // reconcile compares what one node should do with what its steps are and says what to do, and
 // when to look again if nothing happens before. Doing an action twice does no harm.
@@ -116,7 +65,7 @@ func (r *comparison) sort(jobs map[cluster.JobID]*jobHere, have map[step.ID]*ste
 
 // script is one of the node's own scripts for a job; nil: it has not begun.
 func (r *comparison) script(h *jobHere, which int) *step.Status {
-	return r.scripts[step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}]
+	return r.scripts[h.part(which)]
 }
 
 // live is what a job that is to run needs.
@@ -154,7 +103,8 @@ func unfinished(own ...*step.Status) bool {
 	return slices.ContainsFunc(own, func(st *step.Status) bool { return st != nil && st.State != step.Ended })
 }
 
-func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {
+func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	out []action) {
 	if h.isReported() {
 		return nil // the servers will say that the job ends
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,141 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
+
+func TestReconcile(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	with := func(h *jobHere, f func(*jobHere)) *jobHere { f(h); return h }
+	cases := []struct {
+		name string
+		job  *jobHere
+		have map[step.ID]*step.Status
+		want []actionKind
+	}{
+		{"a new job of one node starts", here(cluster.Starting, self), nil, []actionKind{startBatch}},
+		{
+			"its script is being started",
+			with(here(cluster.Starting, self), func(h *jobHere) { h.launch = launching }), nil, nil,
+		},
+		{"it runs but was not confirmed", here(cluster.Starting, self), batchStep(step.Running), []actionKind{confirm}},
+		{"a gang confirms before it starts", here(cluster.Starting, self, "n2"), nil, []actionKind{confirm}},
+		{"a gang starts when all have confirmed",
+			with(here(cluster.Running, self, "n2"), func(h *jobHere) { h.launch = confirmed }), nil,
+			[]actionKind{startBatch}},
+		{"a gang that an earlier life confirmed is lost", here(cluster.Running, self, "n2"), nil, []actionKind{lost}},
+		{
+			"only the first node runs the script",
+			with(here(cluster.Running, "n2", self), func(h *jobHere) { h.launch = confirmed }), nil, nil,
+		},
+		{
+			"a confirmed attempt that is gone is lost, never run twice", here(cluster.Running, self), nil,
+			[]actionKind{lost},
+		},
+		{
+			"all is well", with(here(cluster.Running, self), func(h *jobHere) { h.launch = confirmed }),
+			batchStep(step.Running), nil,
+		},
+		{"the script ended", here(cluster.Running, self), batchStep(step.Ended), []actionKind{batchOver}},
+		{
+			"and was told", with(here(cluster.Running, self), func(h *jobHere) { h.launch = reported }),
+			batchStep(step.Ended), nil,
+		},
+		{"cancelled: first TERM",
+			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Cancelled }),
+			batchStep(step.Running), []actionKind{term}},
+		{"then patience",
+			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy, h.end = cluster.Cancelled, termed }),
+			batchStep(step.Running), nil},
+		{"then KILL", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy, h.job.EndingAt = cluster.Cancelled, now.Add(-time.Minute)
+			h.end = termed
+		}), batchStep(step.Running), []actionKind{kill}},
+		{"the script is over: what is left of it may end in its own way",
+			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Completed }),
+			batchStep(step.Running), []actionKind{term}},
+		{"given back: what is left on the node is killed at once",
+			with(here(cluster.Ending, self), func(h *jobHere) { h.job.EndingWhy = cluster.Resized }),
+			batchStep(step.Running), []actionKind{kill}},
+		{"then once more", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy = cluster.Resized
+			h.end = killed
+			h.killedFirst = now.Add(-59 * time.Second)
+			h.killedLast = now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{kill}},
+		{"then it is told", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy = cluster.Resized
+			h.end = killed
+			h.killedFirst = now.Add(-60 * time.Second)
+			h.killedLast = now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{tellStuck}},
+		{"once, and killed on", with(here(cluster.Ending, self), func(h *jobHere) {
+			h.job.EndingWhy = cluster.Resized
+			h.end = unkillable
+			h.killedFirst = now.Add(-60 * time.Second)
+			h.killedLast = now.Add(-killAgain)
+		}), batchStep(step.Running), []actionKind{kill}},
+		{"clean", here(cluster.Ending, self), nil, []actionKind{finished}},
+		{"clean, and said so", with(here(cluster.Ending, self), func(h *jobHere) { h.launch = clean }), nil, nil},
+		{"suspended: first TSTP", here(cluster.Suspended, self), batchStep(step.Running), []actionKind{stop}},
+		{
+			"then patience",
+			with(here(cluster.Suspended, self), func(h *jobHere) { h.stop(now.Add(-time.Second)) }),
+			batchStep(step.Running), nil,
+		},
+		{
+			"then it is frozen",
+			with(here(cluster.Suspended, self), func(h *jobHere) { h.stop(now.Add(-2 * time.Second)) }),
+			batchStep(step.Running), []actionKind{freeze},
+		},
+		{
+			"resumed before that",
+			with(here(cluster.Running, self), func(h *jobHere) { h.stop(now.Add(-time.Second)) }),
+			batchStep(step.Running), []actionKind{thaw},
+		},
+		{
+			"resumed", with(here(cluster.Running, self), func(h *jobHere) { h.pause = frozen }),
+			batchStep(step.Running), []actionKind{thaw},
+		},
+		{"a signal",
+			with(here(cluster.Running, self),
+				func(h *jobHere) { h.job.Signals = []cluster.JobSignal{{Num: 1, Sig: 10}} }),
+			batchStep(step.Running), []actionKind{deliver}},
+		{"delivered once", with(here(cluster.Running, self), func(h *jobHere) {
+			h.job.Signals, h.signalled = []cluster.JobSignal{{Num: 1, Sig: 10}}, 1
+		}), batchStep(step.Running), nil},
+		{"an older attempt is a stray",
+			with(here(cluster.Starting, self), func(h *jobHere) { h.job.Attempt = 2 }), batchStep(step.Running),
+			[]actionKind{stray, startBatch}},
+	}
+	for _, c := range cases {
+		actions, _ := reconcile(map[cluster.JobID]*jobHere{1: c.job}, c.have, &cfg, now)
+		var got []actionKind
+		for _, a := range actions {
+			got = append(got, a.kind)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: actions %v, want %v", c.name, got, c.want)
+		}
+	}
+	if actions, _ := reconcile(nil, batchStep(step.Running), &cfg, now); len(actions) != 1 || actions[0].kind != stray {
+		t.Errorf("a step nobody wants: %+v", actions)
+	}
+}
+
+// The warning signal is due before the limit, and reconcile says when to look again.
+func TestReconcileWarns(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	h := here(cluster.Running, self)
+	h.launch = confirmed
+	h.job.Limit, h.job.Spec.Signal = 2*time.Minute, cluster.Signal{Num: 10, Before: 30 * time.Second}
+	jobs := map[cluster.JobID]*jobHere{1: h}
+	actions, again := reconcile(jobs, batchStep(step.Running), &cfg, now)
+	if len(actions) != 0 || !again.Equal(now.Add(30*time.Second)) {
+		t.Errorf("before it is due: %+v, again at %v", actions, again)
+	}
+	if actions, _ = reconcile(jobs, batchStep(step.Running), &cfg, now.Add(30*time.Second)); len(actions) != 1 || actions[0].kind != warn {
+		t.Errorf("when it is due: %+v", actions)
+	}
+}
 
 // TestRestartedMachine asks what a client does for a job whose script it does not see.
 func TestRestartedMachine(t *testing.T) {

@@ -1,12 +1,10 @@
 package client
 
 import (
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
-	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -28,24 +26,17 @@ func TestScriptOfEndedJob(t *testing.T) {
 		"before a start": {arrived, []cluster.UpdateKind{cluster.StepNow, cluster.NodeDone}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, err := New(Config{
-				Dialect: plainDialect{}, Dir: t.TempDir(),
-				Nodes: []machine.Node{{Name: self}}, Runner: forgetfulRunner{},
-			}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
 			h := here(cluster.Ending, self)
 			h.launch = c.before
-			cl.nodes[self].jobs[1] = h
+			cl := readyClient(t, Config{Runner: forgetfulRunner{}}, h)
 			for id, st := range batchStep(step.Ended) {
 				killed := cluster.ExitStatus{Signal: 15}
 				st.Tasks = []step.TaskStatus{{Started: now, Ended: now.Add(time.Second), Exit: killed}}
 				cl.have.Put(id, st)
 			}
-			cl.perform(cl.nodes[self], action{kind: finished, job: h}, now)
+			cl.jobs.perform(cl.nodes[self], action{kind: finished, job: h}, now)
 			var told []cluster.UpdateKind
-			for _, r := range cl.box.Pending() {
+			for _, r := range cl.reports.box.Pending() {
 				for _, u := range r.Updates {
 					told = append(told, u.Kind)
 				}

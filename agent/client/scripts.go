@@ -1,11 +1,8 @@
 package client
 
 import (
-	"path/filepath"
-	"slices"
 	"time"
 
-	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 )
@@ -19,14 +16,12 @@ const (
 	epilogStep = -21
 )
 
-// runsScripts is the program that runs its arguments one after the other, until one fails.
-var runsScripts = []string{"/bin/sh", "-c", `for f; do "$f" || exit $?; done`, "sh"}
-
 // ours reports whether a step is not the job's but the node's own.
 func ours(id step.ID) bool { return id.Step <= prologStep && id.Step >= fetchStep }
 
 // prolog says what is to be done about the prolog before a job goes on, and whether it may.
-func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
+func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	next actionKind, ready bool) {
 	switch {
 	case cfg.Prolog == "" || h.job.Phase != cluster.Starting || h.hasBegun():
 		return 0, true
@@ -39,7 +34,8 @@ func prolog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, so
 }
 
 // epilog says what is to be done about the epilog before a job's node is clean, and whether it is.
-func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (next actionKind, ready bool) {
+func epilog(h *jobHere, own *step.Status, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (
+	next actionKind, ready bool) {
 	switch {
 	case cfg.Epilog == "":
 		return 0, true
@@ -63,48 +59,22 @@ func overdue(own *step.Status, cfg *cluster.Config, now time.Time, sooner func(t
 	return killScript
 }
 
-// startScripts runs the prolog or epilog. Called with mu held.
-func (c *Client) startScripts(h *jobHere, which int) {
-	pattern := c.config.Prolog
-	if which == epilogStep {
-		pattern = c.config.Epilog
-	}
-	paths, _ := filepath.Glob(pattern) // one that is not there is tried, and fails
-	if len(paths) == 0 {
-		paths = []string{pattern}
-	}
-	n := c.nodes[h.node]
-	cfg, inv := c.config, n.Inventory
-	l := &cluster.Launch{
-		Job: h.job, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
-		Fenced: fence.Fenced(&cfg, &inv),
-	}
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node}
-	err := c.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022, HostName: c.hostName(n), Hosts: c.hosts(n),
-		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: c.cfg.ScriptEnv(l, which == epilogStep)}}})
-	if err != nil {
-		c.have.Put(id, &step.Status{
-			ID: id, State: step.Ended, Tasks: []step.TaskStatus{{Error: err.Error()}},
-		}) // as if it had failed
-		c.poke()
-		return
-	}
-	if c.have.Get(id) == nil {
-		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
-	}
-}
+// With --container-prefetch a node gets the job's image after the prolog and before it confirms the job, whose time
+// begins to count once all nodes have confirmed. It is a step of the node's own, as the prolog is.
+const fetchStep = -22
 
-// script is the status of a job's prolog or epilog here. Called with mu held.
-func (c *Client) script(h *jobHere, which int) *step.Status {
-	return c.have.Get(step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: which, Node: h.node})
-}
-
-// takeBackProlog tells that a job can not run here: the prolog failed. Called with mu held.
-func (c *Client) takeBackProlog(n *node, h *jobHere) {
-	st := c.script(h, prologStep)
-	c.slog.Error("the prolog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())
-	h.launch.to(reported)
-	u := c.update(h, cluster.LaunchFailed)
-	u.Error, u.Fault = cluster.PrologError, true
-	c.report(n.Name, u)
+// prefetch says what is to be done about the image before a job goes on, and whether it may. Before it comes the
+// prolog, of which before and done tell the same.
+func prefetch(h *jobHere, own *step.Status, before actionKind, done bool) (next actionKind, ready bool) {
+	switch {
+	case !done:
+		return before, false
+	case h.job.Spec.Prefetch == nil || h.job.Phase != cluster.Starting || h.hasBegun():
+		return nothing, true
+	case own == nil:
+		return startFetch, false
+	case own.State != step.Ended:
+		return nothing, false
+	}
+	return fetchFailed, own.Succeeded()
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"maps"
 	"slices"
 	"syscall"
 
@@ -15,18 +14,18 @@ import (
 // is older. So it tells when it registers what it has heard and what runs here.
 
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
-func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
-	n := c.nodes[name]
-	out := &api.Seen{Index: n.index, NextJob: max(c.nextJob, c.journal.Highest()), Asked: asked}
+func (j *jobs) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
+	n := j.nodes[name]
+	out := &api.Seen{Index: n.index, NextJob: max(j.nextJob, j.reports.journal.Highest()), Asked: asked}
 	for _, h := range held {
-		updates, err := c.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
+		updates, err := j.reports.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
 		if err != nil {
-			c.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
+			j.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
 		}
 		out.Ended = append(out.Ended, updates...)
 	}
 	runs := map[cluster.JobID]int{} // attempts of which something lives
-	for id, st := range c.have[name] {
+	for id, st := range j.have[name] {
 		if st.State != step.Ended && !ours(id) {
 			runs[id.Job] = id.Attempt
 		}
@@ -34,8 +33,7 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 	for id, h := range n.jobs {
 		out.NextJob = max(out.NextJob, id+1)
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: name}
-		_, over := c.over[key]
-		if h.isReported() || over || c.journal.Has(key) {
+		if h.isReported() || j.reports.isOver(key) || j.reports.journal.Has(key) {
 			continue
 		}
 		if h.isConfirmed() || runs[id] == h.job.Attempt {
@@ -54,34 +52,34 @@ func (c *Client) seen(name cluster.NodeName, held []cluster.Held, asked bool) *a
 
 // beginAnew has nodes ask for all of their work: the servers' numbers are others than those that they have seen.
 // Called with mu held.
-func (c *Client) beginAnew(names []cluster.NodeName) {
+func (j *jobs) beginAnew(names []cluster.NodeName) {
 	for _, name := range names {
-		c.nodes[name].index = 0
+		j.nodes[name].index = 0
 	}
 	// From which index on the servers know that an attempt is over counts no more: if one is named, it is told again.
-	maps.DeleteFunc(c.over, func(key outbox.Attempt, _ uint64) bool { return slices.Contains(names, key.Node) })
+	j.reports.forgetAll(names)
 	if len(names) > 0 {
-		c.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here",
+		j.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here",
 			"nodes", names)
 	}
 }
 
 // tellAgain tells once more how attempts ended that the servers take for running: they knew it, and their state is
 // older than that. Called with mu held.
-func (c *Client) tellAgain(n *node) {
+func (j *jobs) tellAgain(n *node) {
 	for id, h := range n.jobs {
-		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.Name}
-		if h.job.Phase == cluster.Ending || !c.journal.Has(key) {
+		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.name}
+		if h.job.Phase == cluster.Ending || !j.reports.journal.Has(key) {
 			continue
 		}
-		updates, err := c.journal.Ended(key)
+		updates, err := j.reports.journal.Ended(key)
 		if err != nil || len(updates) == 0 {
-			c.slog.Error("how a job ended can not be told again", "job", id, "node", n.Name, "err", err)
+			j.slog.Error("how a job ended can not be told again", "job", id, "node", n.name, "err", err)
 			continue
 		}
-		c.slog.Info("told again how a job ended", "job", id, "node", n.Name)
+		j.slog.Info("told again how a job ended", "job", id, "node", n.name)
 		delete(n.jobs, id)
-		c.report(n.Name, withEnd(h.job, n.Name, updates)...)
+		j.reports.put(n.name, withEnd(h.job, n.name, updates)...)
 	}
 }
 

@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"syscall"
-	"time"
 
-	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
-// holder is the task of an external step: it keeps the step, until the job is over.
-var holder = []string{"/bin/sleep", "infinity"}
-
 // adoptSession puts a process of a session, one of ssh say, into the newest job that its user has here.
-func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRequest) (out api.AdoptResponse, err error) {
+func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRequest) (
+	out api.AdoptResponse, err error) {
 	if err := mayAdopt(who, q); err != nil {
 		return out, err
 	}
@@ -71,9 +67,9 @@ func (c *Client) openSession(q api.AdoptRequest) (s session, err error) {
 	if h == nil {
 		return s, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "user %s has no job on this node", q.User)
 	}
-	id := step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.ExternStep, Node: h.node}
+	id := h.part(cluster.ExternStep)
 	st := c.have.Get(id)
-	s = session{job: h, spec: sessionSpec(c, h, id), again: st != nil && st.State == step.Ended}
+	s = session{job: h, spec: c.build.sessionSpec(h, id), again: st != nil && st.State == step.Ended}
 	if st == nil || s.again {
 		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
 	}
@@ -108,75 +104,4 @@ func (c *Client) beginSession(s session) error {
 	}
 	c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 	return errors.New("the job has ended")
-}
-
-// sessionSpec is the step of a job's sessions. Called with mu held.
-func sessionSpec(c *Client, h *jobHere, id step.ID) step.Spec {
-	n, cfg := c.nodes[h.node], c.config
-	inv, j := n.Inventory, h.job
-	l := &cluster.Launch{
-		Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: c.cfg.Daemon,
-		Fenced: fence.Fenced(&cfg, &inv),
-	}
-	return step.Spec{
-		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
-		Fence: fence.Of(&cfg, &inv, n.detected, l.ShareHere()), Private: c.private(n, id, l),
-		HostName: c.hostName(n), Hosts: c.hosts(n),
-		Tasks: []step.Task{{Argv: holder}},
-	}
-}
-
-// sessionWait is how long a session waits for a job that its user does not have here: the servers, and so squeue,
-// know of what they have just given a moment before its node does.
-const sessionWait = 2 * time.Second
-
-// awaitJob waits until a user has a job here, or should have.
-func (c *Client) awaitJob(ctx context.Context, user string) {
-	late := time.NewTimer(sessionWait)
-	defer late.Stop()
-	for {
-		c.mu.Lock()
-		h, _ := c.newest(user)
-		arrived := c.arrived
-		c.mu.Unlock()
-		if h != nil {
-			return
-		}
-		select {
-		case <-arrived:
-		case <-late.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// takesSessions reports whether a job has begun here, its prolog done: its confirmation may still be on its way.
-func (h *jobHere) takesSessions() bool {
-	switch h.job.Phase {
-	case cluster.Running, cluster.Suspended:
-		return !h.isOver()
-	case cluster.Starting:
-		return h.hasBegun() && !h.isOver()
-	}
-	return false
-}
-
-// newest is the job of a user that began last on this client's nodes, nil if there is none, and whether there are
-// several. Called with mu held.
-func (c *Client) newest(user string) (best *jobHere, several bool) {
-	for _, name := range c.order {
-		for _, h := range c.nodes[name].jobs {
-			j := h.job
-			if j.Spec.User != user || !h.takesSessions() {
-				continue
-			}
-			several = several || best != nil
-			if best == nil || j.Started.After(best.job.Started) || j.Started.Equal(best.job.Started) && j.ID > best.job.ID {
-				best = h
-			}
-		}
-	}
-	return best, several
 }

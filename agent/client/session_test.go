@@ -2,12 +2,10 @@ package client
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"syscall"
 	"testing"
 
-	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -42,10 +40,7 @@ func (r *startRunner) Signal(_ step.ID, sig syscall.Signal, _ step.Scope) error 
 
 // A session waits for a job of its user that is about to arrive.
 func TestSessionAwaitsJob(t *testing.T) {
-	cl, err := New(Config{Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cl := newClient(t, Config{})
 	waited := make(chan struct{})
 	go func() {
 		cl.awaitJob(t.Context(), "alice")
@@ -99,11 +94,10 @@ func TestNewest(t *testing.T) {
 			3, true,
 		},
 	} {
-		n := &node{jobs: map[cluster.JobID]*jobHere{}}
+		client := newClient(t, Config{})
 		for _, h := range c.jobs {
-			n.jobs[h.job.ID] = h
+			client.nodes[self].jobs[h.job.ID] = h
 		}
-		client := &Client{order: []cluster.NodeName{self}, nodes: map[cluster.NodeName]*node{self: n}}
 		h, several := client.newest("ann")
 		var got cluster.JobID
 		if h != nil {
@@ -155,16 +149,7 @@ func TestAdoptOrder(t *testing.T) {
 			h := here(cluster.Running, self)
 			h.job.Spec.User = "alice"
 			run := &startRunner{}
-			cl, err := New(Config{
-				Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
-			},
-				slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			close(cl.known)
-			close(cl.told)
-			cl.nodes[self].jobs[1] = h
+			cl := readyClient(t, Config{Runner: run}, h)
 			if c.before != nil {
 				cl.have.Put(id, c.before)
 			}
@@ -177,7 +162,7 @@ func TestAdoptOrder(t *testing.T) {
 				return c.start(cl, h)
 			}
 			who := api.Caller{Identity: cluster.Identity{Admin: true}, PID: 1}
-			_, err = cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
+			_, err := cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
 			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have.Get(id) != nil) != c.known {
 				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have.Get(id))
 			}

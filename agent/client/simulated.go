@@ -21,7 +21,8 @@ type Simulated struct {
 
 // NewSimulated makes the simulated node of a client that begins its life with reports still on their way.
 func NewSimulated(n cluster.NodeName, pending []cluster.Report) *Simulated {
-	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}, begun: confirmedBy(pending)}
+	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}}
+	d.begun = confirmedBy(pending)
 	for _, r := range pending {
 		d.Reported(r)
 	}
@@ -34,8 +35,13 @@ func (d *Simulated) Index() uint64 { return d.index }
 // Take replaces what the node should do; older work than known is ignored.
 func (d *Simulated) Take(w api.NodeWork) {
 	if w.Index > d.index {
-		d.index, d.jobs = w.Index, wanted(w, d.jobs, d.over, d.begun, map[outbox.Attempt]bool{})
+		d.index, d.jobs = w.Index, wanted(w, d.jobs, d.isOver, d.begun, map[outbox.Attempt]bool{})
 	}
+}
+
+func (d *Simulated) isOver(key outbox.Attempt) bool {
+	_, over := d.over[key]
+	return over
 }
 
 // Reported notes a report that is on its way: what it ends is not begun again.

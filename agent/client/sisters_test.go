@@ -15,7 +15,7 @@ import (
 // that does not answer is given up, and holds up neither others nor who signals for longer than orderTime.
 func TestOrderOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSisters()
+		s := newSisters(nil, nil)
 		var mu sync.Mutex
 		var heard []string
 		say := func(what string, takes time.Duration) func(context.Context) {

@@ -7,47 +7,29 @@ import (
 
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
-	"dev.muster/wire"
 )
 
 // How a step ends here: by itself, at its limit, or with nobody left who reads it; and what is told of it then.
 
 // dropStep forgets a step that was not started.
-func (c *Client) dropStep(ls *liveStep) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.steps, ls.record.ID)
+func (s *steps) dropStep(ls *liveStep) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, ls.record.ID)
 	for _, id := range ls.ids {
-		c.have.Drop(id)
+		s.have.Drop(id)
 	}
-	c.free()
-}
-
-func (c *Client) free() {
-	close(c.freed)
-	c.freed = make(chan struct{})
-}
-
-// tellStep reports a step's start or end. Called with mu held.
-func (c *Client) tellStep(ls *liveStep) {
-	ls.told = true
-	if ls.alone() {
-		return
-	}
-	rec := ls.record
-	c.report(ls.lead, cluster.Update{
-		Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec,
-	})
+	s.free()
 }
 
 // stepChanged looks whether a step managed here is over. Called with mu held.
-func (c *Client) stepChanged(st *step.Status) {
-	ls, ok := c.steps[cluster.StepID{Job: st.ID.Job, Step: st.ID.Step}]
+func (s *steps) stepChanged(st *step.Status) {
+	ls, ok := s.live[cluster.StepID{Job: st.ID.Job, Step: st.ID.Step}]
 	if !ok || !ls.endedAt.IsZero() || ls.record.Attempt != st.ID.Attempt {
 		return
 	}
 	for _, id := range ls.ids {
-		if h := c.have.Get(id); h == nil || h.State != step.Ended {
+		if h := s.have.Get(id); h == nil || h.State != step.Ended {
 			return
 		}
 	}
@@ -56,7 +38,7 @@ func (c *Client) stepChanged(st *step.Status) {
 	rec.Ended = ls.endedAt
 	var used []cluster.RankUsage
 	for i, id := range ls.ids {
-		for _, t := range c.have.Get(id).Tasks {
+		for _, t := range s.have.Get(id).Tasks {
 			e := t.Ending()
 			if max(e.Code, e.Signal) > max(rec.Exit.Code, rec.Exit.Signal) {
 				rec.Exit = e
@@ -75,16 +57,16 @@ func (c *Client) stepChanged(st *step.Status) {
 	if ls.limited {
 		rec.Outcome = cluster.TimedOut
 	}
-	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return c.have.Get(id).OOMKills > 0 }) {
+	if slices.ContainsFunc(ls.ids, func(id step.ID) bool { return s.have.Get(id).OOMKills > 0 }) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
 	}
-	c.tellStep(ls)
-	c.free()
-	c.drop(ls)
+	s.tellStep(ls)
+	s.free()
+	s.drop(ls)
 }
 
 // drop forgets an ended step once its output was taken, or nobody came for it.
-func (c *Client) drop(ls *liveStep) {
+func (s *steps) drop(ls *liveStep) {
 	if ls.endedAt.IsZero() || len(ls.takers) > 0 {
 		return
 	}
@@ -92,57 +74,50 @@ func (c *Client) drop(ls *liveStep) {
 		return
 	}
 	if len(ls.drained) < len(ls.ids) {
-		c.orphaned(ls)
+		s.orphaned(ls)
 	}
-	delete(c.steps, ls.record.ID)
+	delete(s.live, ls.record.ID)
 	var here []step.ID
 	for _, id := range ls.ids {
-		if c.local(id.Node) {
+		if s.local(id.Node) {
 			here = append(here, id)
-			c.have.Drop(id)
+			s.have.Drop(id)
 		} else {
-			c.forgetPart(id)
+			s.parts.forgetPart(id)
 		}
 	}
 	if len(here) > 0 {
-		c.try("forget", here[0], c.cfg.Runner.Forget(here...))
+		s.try("forget", here[0], s.cfg.Runner.Forget(here...))
 	}
 }
 
 // orphaned ends an allocation that srun made for this step and that nobody will end: srun was killed.
-func (c *Client) orphaned(ls *liveStep) {
+func (s *steps) orphaned(ls *liveStep) {
 	if ls.alone() {
 		return
 	}
 	first := ls.lead
-	h := c.nodes[first].jobs[ls.record.ID.Job]
+	h := s.nodes[first].jobs[ls.record.ID.Job]
 	if h == nil || h.job.Attempt != ls.record.Attempt || h.job.Spec.Kind != cluster.SrunJob || h.isReported() {
 		return
 	}
 	h.launch.to(reported)
-	u := c.update(h, cluster.BatchOver)
+	u := update(h, cluster.BatchOver)
 	u.Exit = ls.record.Exit
-	c.report(first, u)
-}
-
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	s.reports.put(first, u)
 }
 
 // expireSteps drops ended steps whose output nobody takes, and kills those that TERM did not end;
 // it tells when to look again.
-func (c *Client) expireSteps(now time.Time) (again time.Time) {
-	for _, ls := range c.steps {
-		c.drop(ls)
+func (s *steps) expireSteps(now time.Time) (again time.Time) {
+	for _, ls := range s.live {
+		s.drop(ls)
 		if at := ls.killAt; !at.IsZero() && ls.endedAt.IsZero() {
 			if at.After(now) {
 				again = sooner(again, at)
 			} else {
 				ls.killAt = time.Time{}
-				c.signalStepNow(ls, syscall.SIGKILL)
+				s.signalStepNow(ls, syscall.SIGKILL)
 			}
 		}
 		if at := ls.goneAt; !at.IsZero() && ls.endedAt.IsZero() {
@@ -150,15 +125,15 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 				again = sooner(again, at)
 			} else {
 				ls.goneAt = time.Time{}
-				c.killOrphan(ls)
+				s.killOrphan(ls)
 			}
 		}
-		if at := c.stepExpires(ls); !at.IsZero() {
+		if at := s.stepExpires(ls); !at.IsZero() {
 			if at.After(now) {
 				again = sooner(again, at)
 			} else {
 				ls.limited = true
-				c.endStep(ls, cluster.TimedOut)
+				s.endStep(ls, cluster.TimedOut)
 				again = sooner(again, ls.killAt)
 			}
 		}
@@ -170,21 +145,21 @@ func (c *Client) expireSteps(now time.Time) (again time.Time) {
 }
 
 // killOrphan kills a step whose srun has died while its script goes on.
-func (c *Client) killOrphan(ls *liveStep) {
-	h := c.nodes[ls.lead].jobs[ls.record.ID.Job]
+func (s *steps) killOrphan(ls *liveStep) {
+	h := s.nodes[ls.lead].jobs[ls.record.ID.Job]
 	if h == nil || h.job.Phase != cluster.Running || h.isReported() {
 		ls.endedBy = nil
 		return
 	}
-	c.sayEnd(ls, cluster.Cancelled, true)
-	c.signalStepNow(ls, syscall.SIGKILL)
+	s.sayEnd(ls, cluster.Cancelled, true)
+	s.signalStepNow(ls, syscall.SIGKILL)
 }
 
 // stepExpires is when a step's own time limit is over, zero: it has none, or is ending. The limit of srun's own job
 // is the job's.
-func (c *Client) stepExpires(ls *liveStep) time.Time {
+func (s *steps) stepExpires(ls *liveStep) time.Time {
 	rec := &ls.record
-	h := c.nodes[ls.lead].jobs[rec.ID.Job]
+	h := s.nodes[ls.lead].jobs[rec.ID.Job]
 	switch {
 	case rec.Limit <= 0 || ls.limited || ls.killed || !ls.endedAt.IsZero() || rec.Started.IsZero():
 		return time.Time{}
@@ -192,48 +167,4 @@ func (c *Client) stepExpires(ls *liveStep) time.Time {
 		return time.Time{}
 	}
 	return rec.Started.Add(rec.Limit)
-}
-
-// keepRecord has the parts here carry what a step's record is now, for a daemon that comes after this one. Called
-// with mu held.
-func (c *Client) keepRecord(ls *liveStep) {
-	memo, err := ls.memo()
-	if err != nil {
-		c.slog.Error("a step's record was not kept", "job", ls.record.ID.Job, "step", ls.record.ID.Step, "err", err)
-		return
-	}
-	for _, id := range ls.ids {
-		if c.local(id.Node) {
-			c.try("record", id, c.cfg.Runner.SetNote(id, memo))
-		}
-	}
-}
-
-// recoverStep brings back a step that ran before this daemon started. Called with mu held.
-func (c *Client) recoverStep(st *step.Status) {
-	if len(st.Note) == 0 {
-		return
-	}
-	var n note
-	if wire.Unmarshal(st.Note, &n) != nil {
-		return
-	}
-	if _, known := c.steps[n.Record.ID]; known {
-		return
-	}
-	if n.Lead == "" {
-		n.Lead = n.IDs[0].Node // a note of an older muster, whose steps were of one client
-	}
-	if !c.local(n.Lead) {
-		return // another client leads it
-	}
-	for _, id := range n.IDs {
-		if !c.local(id.Node) {
-			c.have.Put(id, &step.Status{ID: id, State: step.Running}) // until its client tells
-		}
-	}
-	c.steps[n.Record.ID] = &liveStep{
-		record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key,
-		drained: map[cluster.NodeName]bool{},
-	}
 }

@@ -3,59 +3,78 @@ package client
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"dev.muster/agent/fence"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
-// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job may
-// keep its number for the components. Called with mu held.
-func (c *Client) unplace(h *jobHere, ls *liveStep, keep bool) {
-	if !keep {
-		h.nextStep = ls.record.ID.Step
-	}
-	delete(c.steps, ls.record.ID)
-	for _, id := range ls.ids {
-		c.have.Drop(id)
-	}
-}
+// maxStepsHere bounds the live steps of one job.
+const maxStepsHere = 4096
 
-// ranks are the ranks of each node.
-func (ls *liveStep) ranks() [][]int {
-	counts := make([]int, len(ls.record.Shares))
-	for i, sh := range ls.record.Shares {
-		counts[i] = sh.Tasks
-	}
-	ranks := cluster.RankLayout(counts, &ls.spec)
-	if w := ls.spec.World; w != nil {
-		for _, list := range ranks {
-			for i := range list {
-				list[i] += w.Rank
+// createStep places a step in its job's allocation and starts it.
+func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+	for {
+		s.mu.Lock()
+		freed := s.freed
+		h, err := s.jobLedHere(q.Job, who)
+		var ls *liveStep
+		if err == nil {
+			if made := s.madeBy(q); made != nil {
+				s.mu.Unlock()
+				return s.describe(made), nil
 			}
+			ls, err = s.placeAny(h, &q.Spec)
+		}
+		if err == nil {
+			ls.key = q.Key
+		}
+		if err == nil && q.Plan {
+			s.unplace(h, ls, q.Keep)
+			s.mu.Unlock()
+			return s.describe(ls), nil
+		}
+		s.mu.Unlock()
+		if err == nil {
+			return s.startStep(ctx, h, ls)
+		}
+		if err.Kind != cluster.ErrBusy || q.NoWait {
+			return api.StepResponse{}, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return api.StepResponse{}, ctx.Err()
 		}
 	}
-	return ranks
 }
 
-// tasks is how many tasks the whole step has.
-func (ls *liveStep) tasks() int {
-	if w := ls.spec.World; w != nil {
-		return w.Tasks
+// madeBy finds the step that the same request made before. Called with mu held.
+func (s *steps) madeBy(q api.StepRequest) *liveStep {
+	for _, ls := range s.live {
+		if q.Key != "" && ls.key == q.Key && ls.record.ID.Job == q.Job {
+			return ls
+		}
 	}
-	return ls.record.Tasks
+	return nil
+}
+
+// placeAny makes a step of either kind. Called with mu held.
+func (s *steps) placeAny(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
+	if spec.Cast != nil && spec.Cast.Alone {
+		return s.placeCast(h, spec)
+	}
+	return s.place(h, spec)
 }
 
 // place reserves a step's resources. Called with mu held.
-func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
+func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
 	used := map[cluster.NodeName]cluster.StepUse{}
 	next, live := h.job.NextStep, 0
-	for _, ls := range c.steps {
+	for _, ls := range s.live {
 		if !ls.competes(h.job.ID) {
 			continue
 		}
@@ -80,77 +99,130 @@ func (c *Client) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Erro
 		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
 	}
 	next = max(next, h.nextStep)
-	for c.takenBefore(h, next) {
+	for s.takenBefore(h, next) {
 		next++
 	}
 	if w := spec.World; w != nil {
-		_, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: w.Number}]
+		_, lives := s.live[cluster.StepID{Job: h.job.ID, Step: w.Number}]
 		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
 			return nil, cluster.Errorf(cluster.Conflict, "",
 				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}
 		next = w.Number
 	}
-	if most := c.config.MaxStepCount; most > 0 && next >= most && !spec.Interactive {
+	if most := s.config.MaxStepCount; most > 0 && next >= most && !spec.Interactive {
 		return nil, cluster.Errorf(cluster.Conflict, "", "Step limit reached for this job")
 	}
 	if spec.Interactive {
 		next = cluster.InteractiveStep
-		if _, lives := c.steps[cluster.StepID{Job: h.job.ID, Step: next}]; lives {
+		if _, lives := s.live[cluster.StepID{Job: h.job.ID, Step: next}]; lives {
 			return nil, cluster.Errorf(cluster.Conflict, "", "job %d has an interactive step already", h.job.ID)
 		}
 	}
-	shares, err := cluster.PlaceStep(h.job, used, spec, c.inventory)
+	shares, err := cluster.PlaceStep(h.job, used, spec, s.parts.inventory)
 	if err != nil {
 		return nil, err
 	}
 	h.nextStep = max(h.nextStep, next+1)
-	return newStep(c, h, spec, next, shares), nil
+	return s.newStep(h, spec, next, shares), nil
 }
 
 // newStep is a step that has its place. Called with mu held.
-func newStep(c *Client, h *jobHere, spec *cluster.StepSpec, number int, shares []cluster.Share) *liveStep {
+func (s *steps) newStep(h *jobHere, spec *cluster.StepSpec, number int, shares []cluster.Share) *liveStep {
 	j := h.job
 	ls := &liveStep{spec: *spec, lead: h.node, drained: map[cluster.NodeName]bool{}}
 	ls.record = cluster.NewStep(j, number, spec, shares, time.Now())
 	for _, sh := range shares {
 		ls.ids = append(ls.ids, step.ID{Job: j.ID, Attempt: j.Attempt, Step: number, Node: sh.Node})
 	}
-	c.steps[ls.record.ID] = ls
+	s.live[ls.record.ID] = ls
 	for _, id := range ls.ids {
-		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
+		s.have.Put(id, &step.Status{ID: id, State: step.Starting})
 	}
 	return ls
 }
 
+// takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up,
+// though nobody came for its output. Called with mu held.
+func (s *steps) takenBefore(h *jobHere, number int) bool {
+	ls := s.live[cluster.StepID{Job: h.job.ID, Step: number}]
+	if ls == nil || ls.endedAt.IsZero() || ls.record.Attempt == h.job.Attempt {
+		return ls != nil
+	}
+	s.orphaned(ls)
+	delete(s.live, ls.record.ID)
+	return false
+}
+
+// Steps that put files on the nodes of a job for sbcast, or fetch some from there for sgather: one task on
+// each node, of muster's own program and as the job's user. They take nothing from other steps, have numbers
+// of their own, and the servers do not hear of them. For srun --bcast the same program runs beside the tasks,
+// which begin once it says so.
+
+// placeCast makes the step that puts files on nodes. Called with mu held.
+func (s *steps) placeCast(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
+	live := 0
+	number := max(cluster.FirstCast, h.nextCast)
+	for id := range s.live {
+		if id.Job != h.job.ID {
+			continue
+		}
+		live++
+		if id.IsCast() {
+			number = max(number, id.Step+1)
+		}
+	}
+	if live >= maxStepsHere {
+		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrBusy, "job %d has %d live steps", h.job.ID, live)
+	}
+	shares, err := cluster.PlaceCast(h.job, spec.Cast)
+	if err != nil {
+		return nil, err
+	}
+	h.nextCast = number + 1
+	return s.newStep(h, spec, number, shares), nil
+}
+
+// unplace takes a step back that was placed to see where it would run. The leader of a heterogeneous job may
+// keep its number for the components. Called with mu held.
+func (s *steps) unplace(h *jobHere, ls *liveStep, keep bool) {
+	if !keep {
+		h.nextStep = ls.record.ID.Step
+	}
+	delete(s.live, ls.record.ID)
+	for _, id := range ls.ids {
+		s.have.Drop(id)
+	}
+}
+
 // startStep starts a placed step on all its nodes.
-func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
+func (s *steps) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.StepResponse, error) {
 	ranks := ls.ranks()
 	programs, err := step.ParseMultiProg(&ls.spec, ls.tasks())
 	if err == nil {
-		err = c.checkBinds(ls)
+		err = s.checkBinds(ls)
 	}
 	if err == nil {
-		c.mu.Lock()
-		cfg := c.config
-		c.mu.Unlock()
+		s.mu.Lock()
+		cfg := s.config
+		s.mu.Unlock()
 		err = checkManager(&cfg, &ls.spec)
 	}
 	if err != nil {
-		c.dropStep(ls)
+		s.dropStep(ls)
 		return api.StepResponse{}, err
 	}
 	memo, err := ls.memo()
 	if err != nil {
-		c.dropStep(ls)
+		s.dropStep(ls)
 		return api.StepResponse{}, err
 	}
 	var specs []step.Spec
 	for i, id := range ls.ids {
-		if c.local(id.Node) {
-			sp, err := c.stepSpec(h, ls, ranks, i, programs)
+		if s.local(id.Node) {
+			sp, err := s.build.stepSpec(h, ls, ranks, i, programs)
 			if err != nil {
-				c.dropStep(ls)
+				s.dropStep(ls)
 				return api.StepResponse{}, err
 			}
 			if i == 0 || specs == nil {
@@ -159,58 +231,58 @@ func (c *Client) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.S
 			specs = append(specs, sp)
 		}
 	}
-	if err := c.launchStep(ctx, ls, specs); err != nil {
-		c.mu.Lock()
-		c.signalStepNow(ls, syscall.SIGKILL)
-		c.mu.Unlock()
-		c.dropStep(ls)
+	if err := s.launchStep(ctx, ls, specs); err != nil {
+		s.mu.Lock()
+		s.signalStepNow(ls, syscall.SIGKILL)
+		s.mu.Unlock()
+		s.dropStep(ls)
 		return api.StepResponse{}, fmt.Errorf("start step %d of job %d: %w", ls.record.ID.Step, ls.record.ID.Job, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if ls.endedAt.IsZero() {
-		c.tellStep(ls)
+		s.tellStep(ls)
 	}
-	return c.describe(ls), nil
+	return s.describe(ls), nil
 }
 
 // launchStep starts a step's parts, here and through the other clients theirs, once all are ready.
-func (c *Client) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
-	c.mu.Lock()
-	groups := c.groups(ls.ids)
-	c.mu.Unlock()
+func (s *steps) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
+	s.mu.Lock()
+	groups := s.sisters.groups(ls.ids)
+	s.mu.Unlock()
 	rec := &ls.record
 	get := api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}
-	if err := c.ready(ctx, get, groups); err != nil {
+	if err := s.parts.ready(ctx, get, groups); err != nil {
 		return err
 	}
 	q := api.PartsQuery{Job: rec.ID.Job, Attempt: rec.Attempt, Step: rec.ID.Step}
-	return c.both(func() error {
+	return both(func() error {
 		if len(specs) == 0 {
 			return nil
 		}
-		c.slog.Debug("parts of a step begin", "job", rec.ID.Job, "step", rec.ID.Step, "node", specs[0].ID.Node)
-		return c.cfg.Runner.Start(specs...)
+		s.slog.Debug("parts of a step begin", "job", rec.ID.Job, "step", rec.ID.Step, "node", specs[0].ID.Node)
+		return s.cfg.Runner.Start(specs...)
 	}, func() error {
-		err := c.begin(ctx, q, groups)
-		c.mu.Lock()
+		err := s.parts.begin(ctx, q, groups)
+		s.mu.Lock()
 		killed := ls.killed
-		c.mu.Unlock()
+		s.mu.Unlock()
 		if err == nil || killed {
 			return err
 		}
 		get.Hold = false // a daemon that was restarted holds nothing: whoever has not begun begins now
-		return c.ready(ctx, get, groups)
+		return s.parts.ready(ctx, get, groups)
 	})
 }
 
 // checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
 // message; the hint names the step and those nodes.
-func (c *Client) checkBinds(ls *liveStep) error {
+func (s *steps) checkBinds(ls *liveStep) error {
 	var lines []string
 	hint := fmt.Sprintf("%d.%d", ls.record.ID.Job, ls.record.ID.Step)
 	for i, id := range ls.ids {
-		if err := cluster.CheckBind(&ls.spec, ls.record.Shares[i], c.inventory(id.Node)); err != nil {
+		if err := cluster.CheckBind(&ls.spec, ls.record.Shares[i], s.parts.inventory(id.Node)); err != nil {
 			lines, hint = append(lines, err.Message), hint+" "+string(id.Node)
 		}
 	}
@@ -220,142 +292,4 @@ func (c *Client) checkBinds(ls *liveStep) error {
 	e := cluster.Errorf(cluster.Invalid, cluster.ErrStepBind, "%s", strings.Join(lines, "\n"))
 	e.Hint = hint
 	return e
-}
-
-// around are the scripts before and after each task: the cluster's and the user's.
-func (c *Client) around(cfg *cluster.Config, n cluster.NodeName, s *cluster.StepSpec) step.Around {
-	a := step.Around{Node: n, PIDEnv: c.cfg.PIDEnv}
-	add := func(to *[]step.AroundScript, path string, system bool) {
-		if path != "" && c.cfg.Program.Around != nil {
-			*to = append(*to, step.AroundScript{Path: path, System: system})
-		}
-	}
-	add(&a.Prologs, cfg.TaskProlog, true)
-	if s != nil {
-		add(&a.Prologs, s.TaskProlog, false)
-		add(&a.Epilogs, s.TaskEpilog, false)
-	}
-	add(&a.Epilogs, cfg.TaskEpilog, true)
-	return a
-}
-
-func withoutEnv(s cluster.StepSpec) cluster.StepSpec {
-	s.Env = nil
-	return s
-}
-
-// stepSpec is one node's part of a step.
-func (c *Client) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, programs map[int][]string) (
-	out step.Spec, err error) {
-	s, id := &ls.spec, ls.ids[i]
-	c.mu.Lock()
-	cfg, n := c.config, c.nodes[id.Node]
-	inv, found := n.Inventory, n.detected
-	c.mu.Unlock()
-	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
-		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env,
-		PTY: s.PTY, HostName: c.hostName(n), Hosts: c.hosts(n), PIDEnv: c.cfg.PIDEnv,
-		OOMText: c.oomText(id)}
-	for k := range h.job.Alloc.Shares {
-		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
-			out.Fence = fence.OfStep(fence.Of(&cfg, &inv, found, sh), s, ls.record.Shares[i])
-		}
-	}
-	if s.PTY != nil && i > 0 {
-		out.PTY = nil
-	}
-	err = c.cfg.manage(&out, &cfg, ls, ranks, i, inv.Addr)
-	if err == nil {
-		err = c.cfg.precede(&out, s.Cast)
-	}
-	if err != nil {
-		return out, err
-	}
-	bind, mem, around := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind), c.around(&cfg, id.Node, s)
-	if out.Container = c.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
-		out.Container.Save = s.Save
-		out.Container.First, out.Container.Terminal = i == 0, s.Terminal
-		if file := displayOf(c, h.job.ID, id.Node).Path(); file != "" {
-			out.Container.Scripts = append(out.Container.Scripts, file)
-		}
-	}
-	for local, rank := range ranks[i] {
-		l := &cluster.Launch{Job: h.job, Config: &cfg, Inventory: &inv, Node: id.Node, NodeID: i, Step: &ls.record,
-			Fenced: fence.Fenced(&cfg, &inv), Spec: s, Rank: rank, LocalRank: local, Ranks: ranks, Daemon: c.cfg.Daemon}
-		l.GPUs = cluster.BindGPUs(s, ls.record.Shares[i].GPUs, local, &inv)
-		if out.Private == nil {
-			out.Private = c.private(n, id, l)
-		}
-		if ls.alone() {
-			out.Dir = "/"
-			out.Tasks = append(out.Tasks, castTask(c, ls, l))
-			continue
-		}
-		t := step.Task{Rank: rank, Argv: s.Argv, Env: c.environ(l, s.Env)}
-		t.Env = append(t.Env, managed(out.Server, &ls.record, rank)...)
-		if programs != nil {
-			t.Argv = programs[rank]
-		}
-		sent(s, &t, id)
-		if !around.Empty() {
-			t.Argv = around.Command(c.cfg.Program.aroundIn(out.Container), t.Argv)
-		}
-		if !inv.Hollow {
-			t.CPUs = bind.Of(local)
-		}
-		t.Memory, t.Refused = step.BindMemory(mem, local)
-		t.Greeting = c.cfg.Greeting(l, bind, mem, step.NUMANodes())
-		if s.PTY == nil || rank == 0 { // the others have no terminal: they read and write nothing
-			c.streams(&t, s, l)
-		}
-		out.Tasks = append(out.Tasks, t)
-	}
-	return out, nil
-}
-
-// streams says where those of a task lead.
-func (c *Client) streams(t *step.Task, s *cluster.StepSpec, l *cluster.Launch) {
-	t.Stdin = c.stream(s, s.Stdin, t.Rank, l, true)
-	t.Stdout = c.stream(s, s.Stdout, t.Rank, l, false)
-	t.Stderr = c.stream(s, s.Stderr, t.Rank, l, false)
-	if t.Stdout.Kind == step.File && (s.Stderr == "" || s.Stderr == s.Stdout) {
-		t.Stderr = step.IO{Kind: step.Same}
-	}
-}
-
-// stream says where one stream of a task leads: to srun, nowhere, or to a file of the task's own.
-// Files that all tasks share are written by srun itself.
-func (c *Client) stream(s *cluster.StepSpec, mode string, rank int, l *cluster.Launch, input bool) step.IO {
-	switch mode {
-	case "", "all":
-		if input && s.PTY == nil && mode == "" && !s.StdinOpen {
-			return step.IO{Kind: step.Null}
-		}
-		return step.IO{Kind: step.Stream}
-	case "none":
-		return step.IO{Kind: step.Null}
-	}
-	if k, err := strconv.Atoi(mode); err == nil {
-		if k == rank {
-			return step.IO{Kind: step.Stream}
-		}
-		return step.IO{Kind: step.Null}
-	}
-	file := step.IO{Kind: step.File, Path: c.absolute(s.WorkDir, c.cfg.FileName(mode, l)), Append: s.Append}
-	if s.Label && !input {
-		file.Label = cluster.RankLabel(rank, l.Step.Tasks)
-	}
-	return file
-}
-
-// takenBefore reports whether a step of an attempt before still has a number. One that has ended gives it up,
-// though nobody came for its output. Called with mu held.
-func (c *Client) takenBefore(h *jobHere, number int) bool {
-	ls := c.steps[cluster.StepID{Job: h.job.ID, Step: number}]
-	if ls == nil || ls.endedAt.IsZero() || ls.record.Attempt == h.job.Attempt {
-		return ls != nil
-	}
-	c.orphaned(ls)
-	delete(c.steps, ls.record.ID)
-	return false
 }

@@ -2,12 +2,10 @@ package client
 
 import (
 	"fmt"
-	"log/slog"
 	"syscall"
 	"testing"
 	"time"
 
-	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/agent/supervisor"
 	"dev.muster/api"
@@ -44,13 +42,7 @@ func TestStepExpires(t *testing.T) {
 		"the job ends":   {cluster.Batch, cluster.Ending, time.Minute, nil},
 	} {
 		run := &toldRunner{}
-		cl, err := New(Config{
-			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
-		},
-			slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cl := newClient(t, Config{Runner: run})
 		id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
 		j := &cluster.Job{
 			ID: 1, Attempt: 1, Phase: c.phase,
@@ -61,16 +53,16 @@ func TestStepExpires(t *testing.T) {
 			record: cluster.Step{ID: cluster.StepID{Job: 1}, Attempt: 1, Started: began, Limit: c.limit},
 			ids:    []step.ID{id}, lead: self,
 		}
-		cl.steps[ls.record.ID] = ls
+		cl.live[ls.record.ID] = ls
 		cl.have.Put(id, &step.Status{ID: id, State: step.Running})
-		cl.expireSteps(began.Add(2 * time.Minute))
+		cl.steps.expireSteps(began.Add(2 * time.Minute))
 		if fmt.Sprint(run.told) != fmt.Sprint(c.want) || ls.limited != (c.want != nil) {
 			t.Errorf("%s: signals %v, want %v; limited %v", name, run.told, c.want, ls.limited)
 		}
 		if c.want == nil {
 			continue
 		}
-		cl.expireSteps(ls.killAt.Add(time.Second))
+		cl.steps.expireSteps(ls.killAt.Add(time.Second))
 		if last := run.told[len(run.told)-1]; last != "9/2" {
 			t.Errorf("%s: at last %s, want KILL for all", name, last)
 		}
@@ -81,38 +73,28 @@ func TestStepExpires(t *testing.T) {
 func TestChangedLimitIsKept(t *testing.T) {
 	run := supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return time.Hour, cluster.ExitStatus{} })
 	defer run.Close()
-	open := func() *Client {
-		cl, err := New(Config{
-			Dialect: plainDialect{}, Dir: t.TempDir(), Nodes: []machine.Node{{Name: self}}, Runner: run,
-		},
-			slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cl
-	}
-	cl := open()
+	cl := newClient(t, Config{Runner: run})
 	close(cl.known)
 	id := step.ID{Job: 1, Attempt: 1, Step: 0, Node: self}
 	ls := &liveStep{
 		record: cluster.Step{ID: cluster.StepID{Job: 1}, Limit: time.Minute}, ids: []step.ID{id},
 		lead: self,
 	}
-	cl.steps[ls.record.ID] = ls
+	cl.live[ls.record.ID] = ls
 	if err := run.Start(step.Spec{ID: id}); err != nil {
 		t.Fatal(err)
 	}
 	root := api.Caller{Identity: cluster.Identity{UID: 0}}
-	if _, err := cl.updateStep(t.Context(), root, api.StepUpdate{ID: ls.record.ID, Limit: time.Hour}); err != nil {
+	if _, err := cl.steps.updateStep(t.Context(), root, api.StepUpdate{ID: ls.record.ID, Limit: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := run.List()
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := open()
-	next.recoverStep(&list[0])
-	if got := next.steps[ls.record.ID]; got == nil || got.record.Limit != time.Hour {
+	next := newClient(t, Config{Runner: run})
+	next.steps.recoverStep(&list[0])
+	if got := next.live[ls.record.ID]; got == nil || got.record.Limit != time.Hour {
 		t.Errorf("after a restart the step is %+v, want a limit of an hour", got)
 	}
 }

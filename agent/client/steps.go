@@ -1,235 +1,131 @@
 package client
 
 import (
-	"context"
+	"syscall"
 	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
+
+// steps are those of jobs that are led here: this client's node is the first of the job.
+type steps struct {
+	*tables
+	reports *reports
+	parts   *parts
+	build   *builder
+}
 
 // drainTime is how long an ended step's output waits for a client that is away.
 const drainTime = 30 * time.Second
 
-// maxStepsHere bounds the live steps of one job.
-const maxStepsHere = 4096
-
-// liveStep is a step managed here: this client's node is the first of its job.
-type liveStep struct {
-	record  cluster.Step
-	spec    cluster.StepSpec
-	ids     []step.ID
-	lead    cluster.NodeName // the job's first node, of this client
-	key     string           // of the request that made it
-	told    bool             // its start was reported
-	endedAt time.Time        // all nodes are over
-	killAt  time.Time        // TERM was sent; then what is left gets KILL
-	goneAt  time.Time        // its srun has died; it is killed then, unless the script has ended, too
-	killed  bool             // KILL or TERM was sent to all of it: nothing of it begins any more
-	endedBy *uint32          // the user who cancelled it
-	limited bool             // its time limit has ended it
-	takers  map[*taker]bool  // of its output
-	drained map[cluster.NodeName]bool
-}
-
-// taker is a connection that takes the output of a node's part of a step.
-type taker struct {
-	node cluster.NodeName
-	cut  context.CancelFunc
-}
-
-// take notes that somebody takes the output of a part, until ctx ends. Called with the client's mu held.
-func (ls *liveStep) take(ctx context.Context, i int) (context.Context, *taker) {
-	ctx, cut := context.WithCancel(ctx)
-	t := &taker{ls.ids[i].Node, cut}
-	if ls.takers == nil {
-		ls.takers = map[*taker]bool{}
-	}
-	ls.takers[t] = true
-	return ctx, t
-}
-
-// leave ends that.
-func (ls *liveStep) leave(t *taker) {
-	t.cut()
-	delete(ls.takers, t)
-}
-
-// cutOff ends the connections to a node that is lost: it may be silent, and they would wait for it.
-func (ls *liveStep) cutOff(n cluster.NodeName) {
-	for t := range ls.takers {
-		if t.node == n {
-			t.cut()
-		}
-	}
-}
-
-// note is what comes back from the supervisor after a restart of this daemon.
-type note struct {
-	Record cluster.Step     `json:"record"`
-	Spec   cluster.StepSpec `json:"spec"`
-	IDs    []step.ID        `json:"ids"`
-	Key    string           `json:"key,omitempty"`
-	Lead   cluster.NodeName `json:"lead,omitempty"`
-}
-
-// Routes registers what the client of a job's first node answers.
-func (c *Client) Routes(m *api.Mux) {
-	create := func(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
-		if err := c.await(ctx, c.known, c.told); err != nil {
-			return api.StepResponse{}, err
-		}
-		return c.createStep(ctx, who, q)
-	}
-	api.Handle(m, api.CreateStep, create)
-	api.Handle(m, api.CreateHelped, create)
-	api.Handle(m, api.CreateCast, create)
-	api.Handle(m, api.SignalStep, c.signalStep)
-	api.Handle(m, api.UpdateStep, c.updateStep)
-	api.Handle(m, api.WaitStep, c.waitStep)
-	api.Handle(m, api.MeasureSteps, c.measureSteps)
-	api.Handle(m, api.TailOutput, c.tailOutput)
-	noticeRoutes(c, m)
-	api.HandleTunnel(m, api.AttachStep, api.User, c.checkAttach, c.attachStep)
-	watchRoutes(c, m)
-	api.Handle(m, api.AdoptSession, c.adoptSession)
-	c.partRoutes(m)
-	layersOf(c).Routes(m)
-	x11Routes(c, m)
-}
-
-// startTime bounds how long a call waits for a daemon that has just started.
-const startTime = 10 * time.Second
-
-// await waits until the daemon knows enough to answer.
-func (c *Client) await(ctx context.Context, conditions ...chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for _, ok := range conditions {
-		select {
-		case <-ok:
-		case <-ctx.Done():
-			return cluster.Errorf(cluster.Unavailable, "",
-				"this node's daemon is starting and has not heard from the servers; try again")
-		}
-	}
-	return nil
-}
-
-// jobLedHere finds a live job whose first node is one of this client's, and that is not ending.
-func (c *Client) jobLedHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Error) {
-	h, err := c.jobKeptHere(id, who)
-	if err == nil && (h.job.Phase == cluster.Ending || h.isReported()) {
-		return nil, cluster.Errorf(cluster.Conflict, cluster.ErrFinished, "job %d is ending", id)
-	}
-	return h, err
-}
-
-// jobKeptHere finds a job whose first node is one of this client's, until the servers take it away.
-func (c *Client) jobKeptHere(id cluster.JobID, who api.Caller) (*jobHere, *api.Error) {
-	for _, name := range c.order {
-		h, ok := c.nodes[name].jobs[id]
-		if !ok || h.job.Alloc.Shares[0].Node != name {
-			continue
-		}
-		return jobFor(c, h, who)
-	}
-	return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run here", id)
-}
-
-// jobFor refuses a job to those who have no right to it. Called with mu held.
-func jobFor(c *Client, h *jobHere, who api.Caller) (*jobHere, *api.Error) {
-	if who.UID != h.job.Spec.UID && !who.Operator() {
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", h.job.ID,
-			h.job.Spec.User)
-	}
-	if who.Role == cluster.RoleNode && !c.takesPart(who, h) {
-		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member,
-			h.job.ID)
-	}
-	return h, nil
-}
-
-// lead looks at a live job that is led here, once the daemon knows what runs and what should: with mu held.
-func (c *Client) lead(ctx context.Context, who api.Caller, id cluster.JobID, look func(*jobHere)) error {
-	if err := c.await(ctx, c.known, c.told); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h, err := c.jobLedHere(id, who)
-	if err != nil {
-		return err
-	}
-	look(h)
-	return nil
-}
-
-// Leads reports whether a job's first node is one of this client's.
-func (c *Client) Leads(id cluster.JobID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range c.order {
-		if h, ok := c.nodes[name].jobs[id]; ok && h.job.Alloc.Shares[0].Node == name {
-			return true
-		}
-	}
-	return false
-}
-
-// createStep places a step in its job's allocation and starts it.
-func (c *Client) createStep(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
-	for {
-		c.mu.Lock()
-		freed := c.freed
-		h, err := c.jobLedHere(q.Job, who)
-		var ls *liveStep
-		if err == nil {
-			if made := c.madeBy(q); made != nil {
-				c.mu.Unlock()
-				return c.describe(made), nil
-			}
-			ls, err = placeAny(c, h, &q.Spec)
-		}
-		if err == nil {
-			ls.key = q.Key
-		}
-		if err == nil && q.Plan {
-			c.unplace(h, ls, q.Keep)
-			c.mu.Unlock()
-			return c.describe(ls), nil
-		}
-		c.mu.Unlock()
-		if err == nil {
-			return c.startStep(ctx, h, ls)
-		}
-		if err.Kind != cluster.ErrBusy || q.NoWait {
-			return api.StepResponse{}, err
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return api.StepResponse{}, ctx.Err()
-		}
-	}
-}
-
-// madeBy finds the step that the same request made before. Called with mu held.
-func (c *Client) madeBy(q api.StepRequest) *liveStep {
-	for _, ls := range c.steps {
-		if q.Key != "" && ls.key == q.Key && ls.record.ID.Job == q.Job {
-			return ls
-		}
-	}
-	return nil
-}
-
 // describe answers with a step and which ranks run where. Called with mu held.
-func (c *Client) describe(ls *liveStep) api.StepResponse {
-	out := api.StepResponse{Step: ls.record, Defaults: c.config.Srun, KillWait: c.config.KillWait}
+func (s *steps) describe(ls *liveStep) api.StepResponse {
+	out := api.StepResponse{Step: ls.record, Defaults: s.config.Srun, KillWait: s.config.KillWait}
 	for i, ranks := range ls.ranks() {
 		out.Nodes = append(out.Nodes, api.StepNode{Node: ls.ids[i].Node, Ranks: ranks})
 	}
 	return out
+}
+
+// recoverStep brings back a step that ran before this daemon started. Called with mu held.
+func (s *steps) recoverStep(st *step.Status) {
+	if len(st.Note) == 0 {
+		return
+	}
+	var n note
+	if wire.Unmarshal(st.Note, &n) != nil {
+		return
+	}
+	if _, known := s.live[n.Record.ID]; known {
+		return
+	}
+	if n.Lead == "" {
+		n.Lead = n.IDs[0].Node // a note of an older muster, whose steps were of one client
+	}
+	if !s.local(n.Lead) {
+		return // another client leads it
+	}
+	for _, id := range n.IDs {
+		if !s.local(id.Node) {
+			s.have.Put(id, &step.Status{ID: id, State: step.Running}) // until its client tells
+		}
+	}
+	s.live[n.Record.ID] = &liveStep{
+		record: n.Record, spec: n.Spec, ids: n.IDs, lead: n.Lead, key: n.Key,
+		drained: map[cluster.NodeName]bool{},
+	}
+}
+
+// keepRecord has the parts here carry what a step's record is now, for a daemon that comes after this one. Called
+// with mu held.
+func (s *steps) keepRecord(ls *liveStep) {
+	memo, err := ls.memo()
+	if err != nil {
+		s.slog.Error("a step's record was not kept", "job", ls.record.ID.Job, "step", ls.record.ID.Step, "err", err)
+		return
+	}
+	for _, id := range ls.ids {
+		if s.local(id.Node) {
+			s.try("record", id, s.cfg.Runner.SetNote(id, memo))
+		}
+	}
+}
+
+// tellStep reports a step's start or end. Called with mu held.
+func (s *steps) tellStep(ls *liveStep) {
+	ls.told = true
+	if ls.alone() {
+		return
+	}
+	rec := ls.record
+	s.reports.put(ls.lead, cluster.Update{
+		Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec,
+	})
+}
+
+// signalStepNow sends a signal to a step's tasks, KILL to every process. Called with mu held.
+func (s *steps) signalStepNow(ls *liveStep, sig syscall.Signal) {
+	ls.killed = ls.killed || sig == syscall.SIGKILL || sig == syscall.SIGTERM
+	scope := step.Leaders
+	if sig == syscall.SIGKILL {
+		scope = step.All
+	}
+	for _, id := range ls.ids {
+		if h := s.have.Get(id); h != nil && h.State != step.Ended {
+			s.parts.signalPart(id, sig, scope)
+		}
+	}
+}
+
+// endStep has a step's tasks end in their own way, and kills them KillWait later. Called with mu held.
+func (s *steps) endStep(ls *liveStep, why cluster.Outcome) {
+	s.sayEnd(ls, why, true)
+	s.signalStepNow(ls, syscall.SIGTERM)
+	s.signalStepNow(ls, syscall.SIGCONT)
+	ls.killAt = time.Now().Add(s.config.KillWait)
+}
+
+// sayEnd writes the line about a step's end into its output; a signal that may be its end is told of, too. Called
+// with mu held.
+func (s *steps) sayEnd(ls *liveStep, why cluster.Outcome, ends bool) {
+	first := ls.ids[0]
+	h := s.nodes[ls.lead].jobs[ls.record.ID.Job]
+	if st := s.have.Get(first); h == nil || st == nil || st.State == step.Ended {
+		return
+	}
+	ended := *h.job
+	ended.EndingWhy = why
+	s.parts.sayPart(first, s.cfg.EndNote(&ended, first.Step, first.Node, time.Now()), ends)
+}
+
+// cancelPart ends a part of one step because a user has asked for its end.
+func (s *steps) cancelPart(ls *liveStep, id step.ID, uid uint32) {
+	if ls != nil && ls.endedBy == nil {
+		ls.endedBy = &uid
+		s.sayEnd(ls, cluster.Cancelled, true)
+	}
+	s.try("kill", id, s.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,9 +10,9 @@ import (
 	"dev.muster/agent/machine"
 	"dev.muster/agent/measure"
 	"dev.muster/agent/step"
-	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/wire"
 )
 
 // What is measured of this machine and of the jobs on it (package measure). Hollow nodes whose steps really run have
@@ -25,7 +26,7 @@ func (c *Client) measureHardware(ctx context.Context) {
 	cfg := measure.Config{
 		Span: c.cfg.SampleSpan,
 		Work: c.measuredWork,
-		Use:  c.measuredUse,
+		Use:  c.meter.sum,
 		GPUs: c.cfg.GPUs,
 		Log:  c.slog,
 		Tell: func(ctx context.Context, q api.SamplesRequest) (api.SamplesResponse, error) {
@@ -38,30 +39,20 @@ func (c *Client) measureHardware(ctx context.Context) {
 	measure.Run(ctx, cfg, c.order[0])
 }
 
-// measuredUse is what parts of steps have used; one pass at a time is made.
-func (c *Client) measuredUse(targets []usage.Target) []measure.Use {
-	c.passes.mu.Lock()
-	defer c.passes.mu.Unlock()
-	return measure.Sum(c.cfg.Sampler.Pass(targets))
-}
-
 // measuredWork is the parts of steps that run here, and the nodes that this client is.
 func (c *Client) measuredWork() (parts []measure.Part, nodes []machine.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range c.order {
-		nodes = append(nodes, c.nodes[name].Node)
-	}
 	for _, st := range c.have.All() {
-		if p, ok := measuredPart(c, st); ok {
+		if p, ok := c.measuredPart(st); ok {
 			parts = append(parts, p)
 		}
 	}
-	return parts, nodes
+	return parts, c.hardware.all()
 }
 
 // measuredPart is a part of a step, if it runs for a job of this node. Called with mu held.
-func measuredPart(c *Client, st *step.Status) (p measure.Part, ok bool) {
+func (c *Client) measuredPart(st *step.Status) (p measure.Part, ok bool) {
 	id := st.ID
 	n := c.nodes[id.Node]
 	if st.State != step.Running || n == nil {
@@ -81,7 +72,7 @@ func measuredPart(c *Client, st *step.Status) (p measure.Part, ok bool) {
 		if sh.Node != id.Node || c.cfg.GPUs == nil {
 			continue
 		}
-		for _, g := range fence.GPUs(&n.Inventory, sh) {
+		for _, g := range fence.GPUs(c.hardware.inventory(id.Node), sh) {
 			p.GPUs = append(p.GPUs, g.Index)
 		}
 	}
@@ -93,18 +84,18 @@ func (c *Client) gpuJobs() map[int][]cluster.JobID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[int][]cluster.JobID{}
-	n := c.nodes[c.order[0]]
-	for _, g := range n.Inventory.GPUs {
+	n, gpus := c.nodes[c.order[0]], c.hardware.inventory(c.order[0]).GPUs
+	for _, g := range gpus {
 		out[measure.DriverNumber(&g)] = nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.jobs)) {
 		h := n.jobs[id]
-		i := slices.IndexFunc(h.job.Alloc.Shares, func(s cluster.Share) bool { return s.Node == n.Name })
+		i := slices.IndexFunc(h.job.Alloc.Shares, func(s cluster.Share) bool { return s.Node == n.name })
 		if i < 0 {
 			continue
 		}
 		share := &h.job.Alloc.Shares[i]
-		for _, g := range n.Inventory.GPUs {
+		for _, g := range gpus {
 			k := measure.DriverNumber(&g)
 			mine := share.GPUs.Has(g.Index) || share.Part != nil && share.Part.GPU == g.Index
 			if mine && !slices.Contains(out[k], id) {
@@ -124,8 +115,32 @@ func (c *Client) GPUMetrics() string {
 	if scan == nil {
 		return ""
 	}
+	return measure.GPUMetrics(scan, c.hardware.inventory(c.order[0]).Host, c.gpuJobs())
+}
+
+// meterTerms finds out how often a part is to be measured and which GPUs it has.
+func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
 	c.mu.Lock()
-	host := c.nodes[c.order[0]].Inventory.Host
-	c.mu.Unlock()
-	return measure.GPUMetrics(scan, host, c.gpuJobs())
+	defer c.mu.Unlock()
+	id := st.ID
+	h := c.nodes[id.Node].jobs[id.Job]
+	inv := c.hardware.inventory(id.Node)
+	if h == nil || h.job.Attempt != id.Attempt {
+		return out, false
+	}
+	freq, shares := h.job.Spec.AcctgFreq, h.job.Alloc.Shares
+	if ls := c.live[cluster.StepID{Job: id.Job, Step: id.Step}]; ls != nil {
+		freq, shares = cmp.Or(ls.spec.AcctgFreq, freq), ls.record.Shares
+	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
+		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
+	}
+	out.every = c.config.Sampling(freq)
+	for _, sh := range shares {
+		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
+			continue
+		}
+		out.shared = sh.Part != nil
+		out.gpus = append(out.gpus, fence.GPUs(inv, sh)...)
+	}
+	return out, true
 }

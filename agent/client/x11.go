@@ -17,27 +17,27 @@ import (
 // until its job is over here; all steps of the job on the node get it.
 
 // x11Routes registers what those ask who serve displays.
-func x11Routes(c *Client, m *api.Mux) {
+func (c *Client) x11Routes(m *api.Mux) {
 	check := func(who api.Caller, req []byte) error {
 		if err := c.await(context.Background(), c.known, c.told); err != nil {
 			return err
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, q, err := x11Job(c, who, req)
+		_, q, err := c.x11Job(who, req)
 		if err == nil && q.Take == 0 {
-			err = x11Allowed(c)
+			err = c.x11Allowed()
 		}
 		return err
 	}
 	serve := func(ctx context.Context, who api.Caller, req []byte, conn api.Conn) error {
-		return serveX11(ctx, c, who, req, conn)
+		return c.serveX11(ctx, who, req, conn)
 	}
 	api.HandleTunnel(m, api.ForwardX11, api.User, check, serve)
 }
 
 // x11Allowed refuses where the site does not want displays. Called with mu held.
-func x11Allowed(c *Client) error {
+func (c *Client) x11Allowed() error {
 	if allowed, _ := cluster.X11(&c.config); !allowed {
 		return cluster.Errorf(cluster.Invalid, "", "X11 forwarding not available: slurm.conf has no PrologFlags=X11")
 	}
@@ -45,7 +45,7 @@ func x11Allowed(c *Client) error {
 }
 
 // x11Job is the job that a request is about, which is its caller's. Called with mu held.
-func x11Job(c *Client, who api.Caller, req []byte) (*jobHere, api.X11Request, error) {
+func (c *Client) x11Job(who api.Caller, req []byte) (*jobHere, api.X11Request, error) {
 	var q api.X11Request
 	if err := wire.Unmarshal(req, &q); err != nil {
 		return nil, q, cluster.Errorf(cluster.Invalid, "", "bad request for a display: %v", err)
@@ -65,10 +65,10 @@ func x11Job(c *Client, who api.Caller, req []byte) (*jobHere, api.X11Request, er
 }
 
 // serveX11 holds a display, or carries one of its connections.
-func serveX11(ctx context.Context, c *Client, who api.Caller, req []byte, tunnel api.Conn) error {
+func (c *Client) serveX11(ctx context.Context, who api.Caller, req []byte, tunnel api.Conn) error {
 	if q := (api.X11Request{}); wire.Unmarshal(req, &q) == nil && q.Take > 0 {
 		c.mu.Lock()
-		h, _, err := x11Job(c, who, req)
+		h, _, err := c.x11Job(who, req)
 		if err != nil {
 			c.mu.Unlock()
 			return err
@@ -80,7 +80,7 @@ func serveX11(ctx context.Context, c *Client, who api.Caller, req []byte, tunnel
 		}
 		return nil
 	}
-	d, err := openX11(c, who, req)
+	d, err := c.openX11(who, req)
 	if err != nil {
 		_, _ = fmt.Fprintf(tunnel, "error: %v\n", err)
 		return err
@@ -90,16 +90,16 @@ func serveX11(ctx context.Context, c *Client, who api.Caller, req []byte, tunnel
 
 // openX11 gives a job its display here. A tunnel that is made again may find the one before still held, whose end is
 // not known yet: it takes its place.
-func openX11(c *Client, who api.Caller, req []byte) (*x11.Display, error) {
+func (c *Client) openX11(who api.Caller, req []byte) (*x11.Display, error) {
 	c.mu.Lock()
-	h, q, err := x11Job(c, who, req)
+	h, q, err := c.x11Job(who, req)
 	if err != nil {
 		c.mu.Unlock()
 		return nil, err
 	}
 	old := h.display
 	h.display = nil
-	o, err := x11Options(c, h, q)
+	o, err := c.x11Options(h, q)
 	c.mu.Unlock()
 	old.Close()
 	if err != nil {
@@ -112,7 +112,7 @@ func openX11(c *Client, who api.Caller, req []byte) (*x11.Display, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now, _, err := x11Job(c, who, req); err != nil || now.display != nil {
+	if now, _, err := c.x11Job(who, req); err != nil || now.display != nil {
 		d.Close()
 		return nil, cmp.Or(err, error(cluster.Errorf(cluster.Conflict, "", "job %d has another display", q.Job)))
 	} else {
@@ -123,37 +123,18 @@ func openX11(c *Client, who api.Caller, req []byte) (*x11.Display, error) {
 }
 
 // x11Options are those of a job's display. Called with mu held.
-func x11Options(c *Client, h *jobHere, q api.X11Request) (o x11.Options, err error) {
+func (c *Client) x11Options(h *jobHere, q api.X11Request) (o x11.Options, err error) {
 	dir := filepath.Join(c.cfg.Spool, string(h.node))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return o, fmt.Errorf("make a folder for XAUTHORITY: %w", err)
 	}
 	j := h.job.Spec
-	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: x11Host(c.nodes[h.node])}
+	machine, _ := os.Hostname() // else any name fits the second entry
+	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: cmp.Or(c.hardware.hostName(h.node), machine)}
 	o.File = filepath.Join(dir, fmt.Sprintf("job%05d.Xauthority", h.job.ID))
 	o.Owner = x11.Owner{UID: j.UID, GID: j.GID, Groups: j.Groups}
 	if _, o.InHome = cluster.X11(&c.config); o.InHome && c.cfg.Program.Account != nil {
 		o.Owner.Home, _ = c.cfg.Program.Account(j.UID)
 	}
 	return o, nil
-}
-
-// x11Host is how programs of jobs on a node call the machine.
-func x11Host(n *node) string {
-	if n.SetHostName {
-		return string(n.Name)
-	}
-	name, _ := os.Hostname() // else any name fits the second entry
-	return name
-}
-
-// displayOf is that of a job on a node, nil if it has none.
-func displayOf(c *Client, job cluster.JobID, on cluster.NodeName) *x11.Display {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.nodes[on]
-	if n == nil || n.jobs[job] == nil {
-		return nil
-	}
-	return n.jobs[job].display
 }

@@ -110,3 +110,10 @@ var (
 
 // errAsRoot is why an ordinary user's daemon runs no containers.
 var errAsRoot = errors.New("the node's daemon does not run as root: only root may mount an image")
+
+// A File is an image in files of a user's.
+type File struct {
+	Path, Tag string
+	// Packed says that it is a layout or an archive, which is unpacked into the store; else it is mounted as it is.
+	Packed bool
+}

@@ -27,18 +27,6 @@ func (m *Maker) get(name string) string {
 	return ""
 }
 
-// put has a list of variables have one more, in the place of one of that name.
-func put(env []string, v string) []string {
-	name, _, _ := strings.Cut(v, "=")
-	for i := range env {
-		if strings.HasPrefix(env[i], name) && strings.HasPrefix(env[i][len(name):], "=") {
-			env[i] = v
-			return env
-		}
-	}
-	return append(env, v)
-}
-
 // environ reads what the image says, and adds the site's variables to its own.
 func environ(b *build) error {
 	b.config.Env = slices.Clone(b.config.Env)
@@ -282,16 +270,4 @@ func readHook(b *build, path string, flags int) (text string, err error) {
 	defer f.Close()
 	all, err := io.ReadAll(io.LimitReader(f, maxInside))
 	return string(all), err
-}
-
-// afterHooks has an environment be as hooks have left it.
-func (c *Config) afterHooks(env []string) []string {
-	env = slices.DeleteFunc(env, func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(c.dropped, name)
-	})
-	for _, v := range c.hooked {
-		env = put(env, v)
-	}
-	return env
 }

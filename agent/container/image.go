@@ -25,13 +25,6 @@ func (s *Spec) path(dir string) string {
 // archives are the schemes of images in files that have to be unpacked.
 var archives = []string{"oci:", "oci-archive:", "docker-archive:"}
 
-// A File is an image in files of a user's.
-type File struct {
-	Path, Tag string
-	// Packed says that it is a layout or an archive, which is unpacked into the store; else it is mounted as it is.
-	Packed bool
-}
-
 // FileOf is the image that a text names, seen from a directory, if it is one in files.
 func FileOf(image, dir string) (f File, ok bool) {
 	for _, scheme := range archives {

@@ -212,3 +212,38 @@ func has(env []string, name string) bool {
 	}
 	return false
 }
+
+// afterHooks has an environment be as hooks have left it.
+func (c *Config) afterHooks(env []string) []string {
+	env = slices.DeleteFunc(env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(c.dropped, name)
+	})
+	for _, v := range c.hooked {
+		env = put(env, v)
+	}
+	return env
+}
+
+// put has a list of variables have one more, in the place of one of that name.
+func put(env []string, v string) []string {
+	name, _, _ := strings.Cut(v, "=")
+	for i := range env {
+		if strings.HasPrefix(env[i], name) && strings.HasPrefix(env[i][len(name):], "=") {
+			env[i] = v
+			return env
+		}
+	}
+	return append(env, v)
+}
+
+// rc is what enroot makes of an image's entry point and folder.
+func (c *Config) rc() string {
+	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(orElse(c.WorkDir, "/"))
+	text := fmt.Sprintf("mkdir -p \"%s\" 2>/dev/null\ncd \"%[1]s\" && unset OLDPWD || exit 1\n", dir)
+	var words []string
+	for _, w := range c.Entrypoint {
+		words = append(words, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return text + strings.Join(append(append([]string{"exec"}, words...), `"$@"`), " ") + "\n"
+}

@@ -187,3 +187,6 @@ func (s *Spec) Fits(other *Spec) error {
 	}
 	return nil
 }
+
+// usesName is the folder of the steps' images.
+const usesName = "uses"

@@ -102,12 +102,3 @@ func ownHook(b *build, own *enroot.Site, path string) error {
 	}
 	return nil
 }
-
-// duplicate is a file of a descriptor that stays open.
-func duplicate(fd int, path string) (*os.File, error) {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(dup), path), nil
-}

@@ -117,14 +117,3 @@ func (b *build) describe() error {
 	}
 	return b.replace("/etc/rc", b.config.rc())
 }
-
-// rc is what enroot makes of an image's entry point and folder.
-func (c *Config) rc() string {
-	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(orElse(c.WorkDir, "/"))
-	text := fmt.Sprintf("mkdir -p \"%s\" 2>/dev/null\ncd \"%[1]s\" && unset OLDPWD || exit 1\n", dir)
-	var words []string
-	for _, w := range c.Entrypoint {
-		words = append(words, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
-	}
-	return text + strings.Join(append(append([]string{"exec"}, words...), `"$@"`), " ") + "\n"
-}

@@ -12,9 +12,6 @@ import (
 //
 //	uses/STEP    the image that a step runs in, by its folder's name in images
 
-// usesName is the folder of the steps' images.
-const usesName = "uses"
-
 // Use writes down which image a step runs in, until Unuse.
 func (i *Image) Use(store, step string) error {
 	if i.Root == "" {

@@ -34,6 +34,9 @@ type Cluster interface {
 	Call(ctx context.Context, peer *cluster.PeerCluster, q *api.FederationCall) (api.FederationAnswer, error)
 }
 
+// answerWait is how long a caller waits for something new.
+const answerWait = 3 * time.Second
+
 // Pace of what is said.
 const (
 	again     = time.Second      // after a failure

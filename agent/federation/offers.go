@@ -16,8 +16,7 @@ import (
 
 // Bounds of one answer.
 const (
-	answerWait  = 3 * time.Second // how long a caller waits for something new
-	answerBytes = 4 << 20         // scripts and environments in one answer, one job at least
+	answerBytes = 4 << 20 // scripts and environments in one answer, one job at least
 	answerRows  = 2000
 	scanEvery   = 20 * time.Millisecond // how often at most it is looked what is new
 )

@@ -11,6 +11,9 @@ import (
 	"dev.muster/cluster"
 )
 
+// pathTime is how long at least a new leader looks for the host of a node (paths.go).
+const pathTime = 12 * time.Second
+
 // quietAfter is how long after its last call a node counts as not responding.
 const quietAfter = 500 * time.Millisecond
 
@@ -331,4 +334,22 @@ func AnyUnconfirmed(s *cluster.Snapshot, now time.Time) bool {
 		return true
 	}
 	return false
+}
+
+// Of a host that gossip takes for failed and that gives no answer.
+const (
+	silentLease = time.Second     // what is left of the lease of a silent host, at least
+	silentSeen  = 3 * time.Second // how long it has been silent by then
+)
+
+// cut ends a lease early while the host is silent.
+func (b *nodeContact) cut(l Lease, timeout time.Duration) Lease {
+	if b.silent.IsZero() {
+		return l
+	}
+	if end := b.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
+		l.Until = end
+	}
+	l.Quiet = b.silent
+	return l
 }

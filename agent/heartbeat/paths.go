@@ -3,7 +3,6 @@ package heartbeat
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"dev.muster/cluster"
@@ -14,9 +13,8 @@ import (
 // does the time run in which that node must call. A host that is not found may be gone with the old leader, but a
 // broken network looks the same from here; its nodes have longer.
 const (
-	pathDelay = time.Second      // most nodes come by themselves
-	pathEvery = time.Second      // between two looks
-	pathTime  = 12 * time.Second // how long at least a host is looked for
+	pathDelay = time.Second // most nodes come by themselves
+	pathEvery = time.Second // between two looks
 )
 
 // FindPaths looks for hosts, for one term, until every node has called this leader or its host was found.
@@ -67,24 +65,6 @@ func (l *Lookout) unseen() map[string][]cluster.NodeName {
 		}
 		out[addr] = append(out[addr], name)
 	}
-	return out
-}
-
-// lookFor looks for hosts at once.
-func lookFor(ctx context.Context, reach func(context.Context, string) Answer, addrs []string) []Answer {
-	out := make([]Answer, len(addrs))
-	slots := make(chan struct{}, maxLooks)
-	var wg sync.WaitGroup
-	for i, addr := range addrs {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			one, cancel := context.WithTimeout(ctx, lookTime)
-			defer cancel()
-			out[i] = reach(one, addr)
-		})
-	}
-	wg.Wait()
 	return out
 }
 

@@ -22,8 +22,6 @@ const (
 	glanceEvery = 2 * time.Second        // at members that gossip takes for failed though they answer
 	maxLooks    = 512                    // at once
 	witnesses   = 3
-	silentLease = time.Second     // what is left of the lease of a silent host, at least
-	silentSeen  = 3 * time.Second // how long it has been silent by then
 )
 
 // LongestTurn is after how long Listen looks again where nothing is new.
@@ -248,14 +246,20 @@ func (p *Heartbeats) answer(nodes []cluster.NodeName) {
 	}
 }
 
-// cut ends a lease early while the host is silent.
-func (b *nodeContact) cut(l Lease, timeout time.Duration) Lease {
-	if b.silent.IsZero() {
-		return l
+// lookFor looks for hosts at once.
+func lookFor(ctx context.Context, reach func(context.Context, string) Answer, addrs []string) []Answer {
+	out := make([]Answer, len(addrs))
+	slots := make(chan struct{}, maxLooks)
+	var wg sync.WaitGroup
+	for i, addr := range addrs {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			one, cancel := context.WithTimeout(ctx, lookTime)
+			defer cancel()
+			out[i] = reach(one, addr)
+		})
 	}
-	if end := b.silent.Add(max(silentLease, timeout-silentSeen)); end.Before(l.Until) {
-		l.Until = end
-	}
-	l.Quiet = b.silent
-	return l
+	wg.Wait()
+	return out
 }

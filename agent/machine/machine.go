@@ -160,3 +160,23 @@ func Differ(before, now *cluster.Inventory) bool {
 	}
 	return !reflect.DeepEqual(uncounted(before.NICs), uncounted(now.NICs)) || !slices.Equal(other(before), other(now))
 }
+
+// WatchClock compares the machine's clock with a server's now and then, until ctx ends.
+func (m *Machine) WatchClock(ctx context.Context, server func(context.Context) (time.Time, error)) {
+	t := time.NewTicker(clockEvery)
+	defer t.Stop()
+	for {
+		asked := time.Now()
+		is, err := server(ctx)
+		if took := time.Since(asked); err == nil && took < clockNote/2 {
+			m.mu.Lock()
+			m.ahead = asked.Add(took / 2).Sub(is)
+			m.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"time"
@@ -103,24 +102,4 @@ func (s *system) passes(key faultKey, free, limit float64) bool {
 	}
 	delete(s.had, key)
 	return false
-}
-
-// WatchClock compares the machine's clock with a server's now and then, until ctx ends.
-func (m *Machine) WatchClock(ctx context.Context, server func(context.Context) (time.Time, error)) {
-	t := time.NewTicker(clockEvery)
-	defer t.Stop()
-	for {
-		asked := time.Now()
-		is, err := server(ctx)
-		if took := time.Since(asked); err == nil && took < clockNote/2 {
-			m.mu.Lock()
-			m.ahead = asked.Add(took / 2).Sub(is)
-			m.mu.Unlock()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
 }

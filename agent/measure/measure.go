@@ -6,9 +6,10 @@ package measure
 import (
 	"context"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"dev.muster/agent/usage"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/fabric"
 	"dev.muster/gpu"
 	"dev.muster/telemetry"
 )
@@ -24,25 +26,6 @@ import (
 // What this machine, its GPUs and the jobs on it do is measured a few times a minute, joined to one sample
 // a minute for each node, and told to the servers. Hollow nodes whose steps really run have what their
 // jobs do; others have none.
-
-const (
-	defaultSpan = time.Minute
-	spanParts   = 4 // how often in a span is measured
-	gpuTime     = 2 * time.Second
-)
-
-// Config says what is measured, and who is told.
-type Config struct {
-	Span time.Duration // of a sample; 0: a minute
-	// Work is what runs on which nodes now.
-	Work func() ([]Part, []machine.Node)
-	// Use is what parts have used so far, in their order.
-	Use   func([]usage.Target) []Use
-	GPUs  *gpu.Watcher // of this machine; nil: nobody looks at them
-	Sysfs fs.FS        // of this machine; nil for hollow nodes
-	Tell  func(context.Context, api.SamplesRequest) (api.SamplesResponse, error)
-	Log   *slog.Logger
-}
 
 // telemeter measures, and joins what it has measured.
 type telemeter struct {
@@ -68,12 +51,6 @@ type counts struct {
 	parts     map[step.ID]Use
 }
 
-// Use is what a part of a step has used; RSS, Read and Written in bytes.
-type Use struct {
-	CPU                time.Duration
-	RSS, Read, Written int64
-}
-
 // Sum is what each part's tasks have used together.
 func Sum(found []usage.Sampled) []Use {
 	out := make([]Use, len(found))
@@ -87,12 +64,6 @@ func Sum(found []usage.Sampled) []Use {
 		}
 	}
 	return out
-}
-
-// Part is a part of a step that is measured, and the GPUs of its job on the node, by the cluster's number.
-type Part struct {
-	Target usage.Target
-	GPUs   []int
 }
 
 // Run measures and tells until ctx ends. Nodes tell a little apart, as the name of the first says.
@@ -143,17 +114,6 @@ func loads(ctx context.Context, cfg *Config) []gpu.Load {
 		cfg.Log.Debug("the GPUs could not be sampled", "err", err)
 	}
 	return out
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // pass takes in what was found. The first one only begins to count.
@@ -293,4 +253,31 @@ func sumOf(own *telemetry.Sample, jobs map[cluster.JobID]*telemetry.Sample, cpus
 	busy = 100 * busy / float64(max(cpus, 1))
 	own.Own[telemetry.NodeCPU], own.Own[telemetry.NodeCPUMax] = busy, busy
 	own.Own[telemetry.NodeMem], own.Own[telemetry.NodeMemMax] = mem, mem
+}
+
+// machine reads what the kernel tells of the machine.
+func (t *telemeter) machine(own *telemetry.Sample, before *counts, sysfs fs.FS, seconds float64) {
+	read := func(name string) string {
+		b, _ := fs.ReadFile(t.root, name)
+		return string(b)
+	}
+	t.last.busy, t.last.all = cpuTicks(read("proc/stat"))
+	if all := t.last.all - before.all; before.all > 0 && t.last.all > before.all {
+		busy := 100 * float64(t.last.busy-min(before.busy, t.last.busy)) / float64(all)
+		own.Own[telemetry.NodeCPU], own.Own[telemetry.NodeCPUMax] = busy, busy
+	}
+	if f := strings.Fields(read("proc/loadavg")); len(f) > 0 {
+		if load, err := strconv.ParseFloat(f[0], 64); err == nil {
+			own.Own[telemetry.NodeLoad] = load
+		}
+	}
+	if mem := usedMem(read("proc/meminfo")); mem >= 0 {
+		own.Own[telemetry.NodeMem], own.Own[telemetry.NodeMemMax] = mem, mem
+	}
+	in, out, ok := fabric.Moved(sysfs)
+	t.last.in, t.last.out = in, out
+	if ok && before.in+before.out > 0 && in >= before.in && out >= before.out {
+		own.Own[telemetry.NodePortIn] = float64(in-before.in) / seconds / 1000
+		own.Own[telemetry.NodePortOut] = float64(out-before.out) / seconds / 1000
+	}
 }

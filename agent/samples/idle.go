@@ -1,10 +1,8 @@
 package samples
 
 import (
-	"slices"
 	"time"
 
-	"dev.muster/acct"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
@@ -87,45 +85,6 @@ func (l idleGPUs) of(j *cluster.Job, least time.Duration, now time.Time) (out ap
 	return out
 }
 
-// Idle are the jobs that run with GPUs which have done nothing for a time, those of the longest first;
-// 0: the time of their partitions.
-func (h *Store) Idle(snap *cluster.Snapshot, least time.Duration, now time.Time) (out []api.IdleJob) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for id := range h.idle {
-		j, ok := snap.Job(id)
-		if !ok || j.Phase == cluster.Ended || j.Alloc == nil {
-			if ok || id < snap.NextID {
-				delete(h.idle, id)
-			}
-			continue
-		}
-		if j.Phase != cluster.Running {
-			continue
-		}
-		p, wait, rule := partitionOf(snap, j), least, cluster.IdleRule("")
-		if p != nil {
-			rule = p.IdleGPU
-		}
-		if wait == 0 {
-			if wait = cluster.IdleGPUTime; p != nil {
-				wait = p.IdleTime()
-			}
-		}
-		if one := h.idle.of(j, wait, now); one.Idle > 0 {
-			one.Rule = rule
-			out = append(out, one)
-		}
-	}
-	slices.SortFunc(out, func(a, b api.IdleJob) int {
-		if c := a.Since.Compare(b.Since); c != 0 {
-			return c
-		}
-		return int(a.Job.ID) - int(b.Job.ID)
-	})
-	return out
-}
-
 func partitionOf(snap *cluster.Snapshot, j *cluster.Job) *cluster.Partition {
 	p, ok := snap.Partition(j.Alloc.Partition)
 	if !ok {
@@ -140,18 +99,4 @@ func joined(nodes []cluster.NodeName) string {
 		names[i] = string(n)
 	}
 	return hostlist.Compress(names)
-}
-
-// Recall takes in what a job's GPUs did before this server began, from its history.
-func (h *Store) Recall(job cluster.JobID, rows []acct.Hardware) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, row := range rows {
-		if n := h.idle[job][row.Node]; n != nil && n.at.After(row.At) {
-			continue // it is known already
-		}
-		if one, err := telemetry.Unpack(row.Data); err == nil {
-			h.idle.note(job, row.Node, one, row.At, row.At.Add(row.Span))
-		}
-	}
 }

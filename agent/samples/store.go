@@ -168,3 +168,56 @@ func (h *Store) Recent(fresh time.Duration) map[cluster.NodeName]Latest {
 	}
 	return out
 }
+
+// Idle are the jobs that run with GPUs which have done nothing for a time, those of the longest first;
+// 0: the time of their partitions.
+func (h *Store) Idle(snap *cluster.Snapshot, least time.Duration, now time.Time) (out []api.IdleJob) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id := range h.idle {
+		j, ok := snap.Job(id)
+		if !ok || j.Phase == cluster.Ended || j.Alloc == nil {
+			if ok || id < snap.NextID {
+				delete(h.idle, id)
+			}
+			continue
+		}
+		if j.Phase != cluster.Running {
+			continue
+		}
+		p, wait, rule := partitionOf(snap, j), least, cluster.IdleRule("")
+		if p != nil {
+			rule = p.IdleGPU
+		}
+		if wait == 0 {
+			if wait = cluster.IdleGPUTime; p != nil {
+				wait = p.IdleTime()
+			}
+		}
+		if one := h.idle.of(j, wait, now); one.Idle > 0 {
+			one.Rule = rule
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b api.IdleJob) int {
+		if c := a.Since.Compare(b.Since); c != 0 {
+			return c
+		}
+		return int(a.Job.ID) - int(b.Job.ID)
+	})
+	return out
+}
+
+// Recall takes in what a job's GPUs did before this server began, from its history.
+func (h *Store) Recall(job cluster.JobID, rows []acct.Hardware) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, row := range rows {
+		if n := h.idle[job][row.Node]; n != nil && n.at.After(row.At) {
+			continue // it is known already
+		}
+		if one, err := telemetry.Unpack(row.Data); err == nil {
+			h.idle.note(job, row.Node, one, row.At, row.At.Add(row.Span))
+		}
+	}
+}

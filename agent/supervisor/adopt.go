@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"dev.muster/agent/step"
-	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,14 +69,6 @@ func (s *supervisor) adopt(id step.ID, p *past) {
 		r.state, r.frozen = step.Ended, false
 		r.out.stepEnded()
 	}
-}
-
-// tell puts an ended task's frame into the step's stream.
-func (t *task) tell() {
-	st := &t.st
-	t.run.out.exit(int32(st.Rank), stream.TaskExit{Code: st.Exit.Code, Signal: st.Exit.Signal,
-		Core: st.Core, OOM: st.OOM,
-		Lost: st.Lost, Errno: st.Errno, Error: st.Error})
 }
 
 // adoptTask watches a process not yet reaped that is not our child; mu is held.

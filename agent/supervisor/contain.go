@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,20 +24,8 @@ import (
 // makes the container around its thread, starts the tasks in it, and ends with its namespace and
 // its no_new_privs.
 
-// imagePause is how often a step that waits for its image looks whether it has been killed.
-const imagePause = 100 * time.Millisecond
-
 // maxReply bounds what the helper that fetches images may say.
 const maxReply = 1 << 20
-
-// inside is what a run's launcher knows of its container.
-type inside struct {
-	image  container.Image
-	err    error
-	number int               // of steps in containers, in the order that they came
-	with   *task             // runs in the container that is to be entered
-	made   *container.Config // what is in force in the container that this step has made
-}
 
 // contained launches a step in a container, on a thread that ends with it.
 func (r *run) contained() {
@@ -195,19 +182,6 @@ func (r *run) notice(text string) {
 	if r.spec.Tasks[0].ErrorsTo().Kind == step.Stream {
 		r.out.say([]byte(text), false)
 	}
-}
-
-// enders are the signals by which a step is asked to end.
-var enders = []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT}
-
-// isEnding reports whether a step that is not begun has been asked to end, by any of the signals
-// that do so.
-func (r *run) isEnding() bool {
-	s := r.sup
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	asked := func(p pendingSignal) bool { return slices.Contains(enders, p.sig) }
-	return r.killed || slices.ContainsFunc(r.pending, asked)
 }
 
 // contain takes this thread into the step's container, whose files, directory and environment its
@@ -408,4 +382,20 @@ func (l *launcher) userSpace(uid, gid uint32) (int, error) {
 	s.forkEnd()
 	s.mu.Unlock()
 	return fd, err
+}
+
+// killWith kills a process that fetches an image once the step is to end; it ends when over is closed.
+func (r *run) killWith(pidfd, meter int, over <-chan struct{}) {
+	t, told := time.NewTicker(imagePause), r.fetching(meter)
+	defer t.Stop()
+	defer told.end()
+	for !r.isEnding() {
+		select {
+		case <-over:
+			return
+		case <-t.C:
+			told.tick()
+		}
+	}
+	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 }

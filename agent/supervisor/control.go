@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/wire"
@@ -12,34 +14,6 @@ import (
 
 // maxReplies bounds the answers waiting for a Remote that does not read them.
 const maxReplies = 4096
-
-// control is one connection of a Remote. Its fields are guarded by supervisor.mu.
-type control struct {
-	conn  *net.UnixConn
-	out   []byte // encoded replies
-	outN  int
-	dirty []step.ID
-	marks map[step.ID]bool
-	wake  chan struct{}
-}
-
-func (c *control) poke() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// changed tells every Remote of r; mu is held. Changes gather while a Remote is being written to.
-func (s *supervisor) changed(r *run) {
-	for c := range s.conns {
-		if !c.marks[r.id] {
-			c.marks[r.id] = true
-			c.dirty = append(c.dirty, r.id)
-			c.poke()
-		}
-	}
-}
 
 // control serves a Remote until its connection ends.
 func (s *supervisor) control(conn *net.UnixConn) {
@@ -232,4 +206,43 @@ func (s *supervisor) drop(id step.ID) {
 	s.jour.forget(id)
 	r.out.close()
 	s.removeScript(r)
+}
+
+// stop kills every step, waits for their end, calls told and ends the process.
+func (s *supervisor) stop(told func()) error {
+	s.mu.Lock()
+	var ids []step.ID
+	for id := range s.steps {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.signal(id, syscall.SIGKILL, step.All)
+	}
+	late := false
+	t := time.AfterFunc(stopWait, func() { s.mu.Lock(); late = true; s.moved.Broadcast(); s.mu.Unlock() })
+	defer t.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !late && s.busy() {
+		s.moved.Wait()
+	}
+	if late {
+		return errors.New("processes did not end")
+	}
+	for id := range s.steps {
+		s.drop(id)
+	}
+	told()
+	s.end("")
+	return nil
+}
+
+func (s *supervisor) busy() bool {
+	for _, r := range s.steps {
+		if r.state != step.Ended {
+			return true
+		}
+	}
+	return false
 }

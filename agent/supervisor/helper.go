@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,4 +86,10 @@ func (j *job) hook(path string, env []string) error {
 		return fmt.Errorf("it was killed: it may take %s", hookTime)
 	}
 	return errors.New(cmp.Or(lastLine(text), fmt.Sprintf("it ended with code %d", ws.ExitStatus())))
+}
+
+// lastLine is the last line of a text that says something.
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -146,20 +146,3 @@ func (o *output) feed(k *sink) {
 		}
 	}
 }
-
-// dropSink ends a task's input: what is queued counts as passed on. mu is held.
-func (o *output) dropSink(rank int32) {
-	k := o.sinks[rank]
-	if k == nil || k.gone {
-		return
-	}
-	k.gone = true
-	if k.f != nil && !k.tty {
-		k.f.Close()
-	}
-	for _, p := range k.queue {
-		o.landed(p.seq)
-	}
-	k.queue = nil
-	o.moved.Broadcast()
-}

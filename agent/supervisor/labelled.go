@@ -3,9 +3,6 @@ package supervisor
 import (
 	"bytes"
 	"os"
-
-	"dev.muster/agent/step"
-	"golang.org/x/sys/unix"
 )
 
 // longestLine bounds what is kept of a line that does not end, in bytes; beyond it a line is cut in two.
@@ -47,22 +44,4 @@ func (w *labelledFile) end() {
 		w.put(append(w.begun, '\n'))
 	}
 	w.f.Close()
-}
-
-// openLabelled opens a pipe for a task, of which the supervisor reads the lines of a labelled file.
-func (j *job) openLabelled(io *stdio, n int, what step.IO) error {
-	fd, err := j.openFile(n, what)
-	if err != nil {
-		return err
-	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("dup", err)
-	}
-	if err := j.openPipe(io, n); err != nil {
-		unix.Close(own)
-		return err
-	}
-	io.labelled[n] = &labelledFile{f: os.NewFile(uintptr(own), what.Path), label: what.Label}
-	return nil
 }

@@ -73,3 +73,8 @@ func (s *supervisor) learnLimit(resource int, l unix.Rlimit) {
 		s.limits[resource] = l
 	}
 }
+
+type limit struct {
+	resource int
+	soft     uint64
+}

@@ -5,18 +5,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"dev.muster/agent/step"
 	"golang.org/x/sys/unix"
 )
-
-// namespace is a job's mount namespace. Open descriptors and processes keep it alive.
-type namespace struct {
-	mu sync.Mutex // one makes it
-	fd int        // -1: not made yet
-}
 
 // spaceOf is the namespace of a step's job, perhaps yet to be made.
 func (s *supervisor) spaceOf(id step.ID) *namespace {

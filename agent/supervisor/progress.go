@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dev.muster/agent/container/progress"
-	"golang.org/x/sys/unix"
 )
 
 // fetching tells the step's srun of an image that takes long. Of several nodes the first tells how far it is.
@@ -57,20 +56,4 @@ func (f *fetching) end() {
 	if f.drawn {
 		f.r.notice("\n")
 	}
-}
-
-// killWith kills a process that fetches an image once the step is to end; it ends when over is closed.
-func (r *run) killWith(pidfd, meter int, over <-chan struct{}) {
-	t, told := time.NewTicker(imagePause), r.fetching(meter)
-	defer t.Stop()
-	defer told.end()
-	for !r.isEnding() {
-		select {
-		case <-over:
-			return
-		case <-t.C:
-			told.tick()
-		}
-	}
-	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 }

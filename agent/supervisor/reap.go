@@ -11,13 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// earlyWait is a wait status whose process no launcher has registered yet.
-type earlyWait struct {
-	ws     unix.WaitStatus
-	ru     unix.Rusage
-	forkNo uint64 // forks begun when it was reaped
-}
-
 // siginfo's code and pid lie at fixed places on 64-bit Linux; the package has no names for them.
 const siginfoPID = 16
 

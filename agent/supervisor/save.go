@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 
 	"dev.muster/agent/cgroup"
 	"dev.muster/agent/container"
@@ -95,10 +94,4 @@ func (j *job) pack(argv []string) error {
 		return err
 	}
 	return errors.New(cmp.Or(lastLine(text), fmt.Sprintf("mksquashfs ended with %v", ws)))
-}
-
-// lastLine is the last line of a text that says something.
-func lastLine(text []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -326,3 +326,21 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 }
+
+// TestStreamsBesideEnd: a task may end while its streams are being handed to the step's output. Only the race detector
+// sees a fault here, in most of the rounds.
+func TestStreamsBesideEnd(t *testing.T) {
+	for range 100 {
+		s := &supervisor{}
+		r := newRun(s, step.Spec{Tasks: []step.Task{{Rank: 3}}})
+		handed := make(chan struct{})
+		go func() {
+			defer close(handed)
+			s.streams(r.tasks[0], &stdio{})
+		}()
+		s.mu.Lock()
+		r.tasks[0].st = step.TaskStatus{Rank: 3, Ended: time.Now()}
+		s.mu.Unlock()
+		<-handed
+	}
+}

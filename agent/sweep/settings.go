@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,27 +78,4 @@ func (s *Settings) save() error {
 		return err
 	}
 	return durable.Swap(s.path, text, 0o600)
-}
-
-// restore puts back what GPUs were set to, and tells what could not be.
-func restore(ctx context.Context, gpus *gpu.Watcher, list []GPU, loads []gpu.Load, log *slog.Logger) (
-	[]gpu.Kept, error) {
-	var want []gpu.Want
-	for i := range list {
-		l := &list[i]
-		b := Board(&l.GPU)
-		at := slices.IndexFunc(loads, func(o gpu.Load) bool { return o.UUID == b })
-		asked := slices.ContainsFunc(want, func(w gpu.Want) bool { return w.UUID == b })
-		if at >= 0 && !asked && !l.Before.Same(loads[at].Settings) {
-			want = append(want, gpu.Want{UUID: b, Settings: l.Before})
-		}
-	}
-	if len(want) == 0 {
-		return nil, nil
-	}
-	kept, err := gpus.Set(ctx, want)
-	if err == nil {
-		log.Info("GPUs were set back to what they were before a job", "count", len(want), "failed", len(kept))
-	}
-	return kept, err
 }

@@ -104,7 +104,7 @@ func TestReadOn(t *testing.T) {
 		t.Errorf("what is written meanwhile: %q at %d", text, at)
 	}
 	over := make(chan struct{})
-	w.Over = over
+	w = &File{Spec: me, Path: file, Over: over} // the one before is still being read
 	began := time.Now()
 	time.AfterFunc(50*time.Millisecond, func() { put("!", os.O_APPEND); close(over) })
 	if text, at := read(13, true); text != "!" || at != 13 {

@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"dev.muster/agent/container/exchange"
+	"dev.muster/agent/container/locality"
+	"dev.muster/agent/measure"
+	"dev.muster/agent/outbox"
+	"dev.muster/agent/step"
+	"dev.muster/api"
+)
+
+// New prepares a client; Run makes it work.
+func New(cfg Config, logger *slog.Logger) (*Client, error) {
+	images := locality.NewStore(cfg.Images)
+	reports, err := openReports(&cfg, images, logger)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{tables: newTables(&cfg, logger), reports: reports}
+	c.link = newLink(c.tables, images)
+	c.hardware = newHardware(&cfg, logger, c.link)
+	c.gpus = newGPUsOfJobs(&cfg, c.hardware, logger)
+	c.meter = newMeter(&cfg, logger)
+	c.build = &builder{tables: c.tables, hardware: c.hardware, texts: newTexts(cfg.Server)}
+	c.parts = newParts(c.tables, c.hardware, c.build)
+	c.steps = &steps{tables: c.tables, reports: reports, parts: c.parts, build: c.build}
+	c.jobs = &jobs{
+		tables: c.tables, reports: reports, link: c.link, hardware: c.hardware, gpus: c.gpus,
+		steps: c.steps, parts: c.parts, build: c.build, gpusMoved: make(chan struct{}, 1),
+	}
+	c.layers = layersOf(&cfg, c.hardware, logger)
+	c.wire()
+	return c, nil
+}
+
+// layersOf is this machine's part in carrying layers of images from node to node.
+func layersOf(cfg *Config, hardware *hardware, log *slog.Logger) *exchange.Exchange {
+	e := &exchange.Exchange{Images: cfg.Images, Server: cfg.Server, Peer: cfg.Peer, Log: log}
+	if len(hardware.order) > 0 {
+		e.Addr = hardware.inventory(hardware.first).Addr
+	}
+	return e
+}
+
+// wire has owners ask those above them.
+func (c *Client) wire() {
+	c.link.describe = c.jobs.describeNodes
+	c.link.registered = c.jobs.registered
+	c.link.ask = c.jobs.askWork
+	c.link.take = c.jobs.take
+	c.link.informed = c.informed
+	c.meter.parts = c.partsHere
+	c.meter.terms = c.meterTerms
+	c.meter.alone = c.alone
+	c.parts.changed = c.steps.stepChanged
+	c.parts.recovered = c.steps.recoverStep
+}
+
+// Run works until ctx ends. Jobs run on.
+func (c *Client) Run(ctx context.Context) error {
+	list, err := c.cfg.Runner.List()
+	if err != nil {
+		return fmt.Errorf("ask the supervisor for its steps: %w", err)
+	}
+	c.mu.Lock()
+	if c.jobs.staged, err = outbox.OpenConfirmed(c.cfg.Dir, c.cfg.Runner.Instance()); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	for i := range list {
+		c.have.Put(list[i].ID, &list[i])
+		c.steps.recoverStep(&list[i])
+	}
+	c.mu.Unlock()
+	close(c.known)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.link.poll(ctx) })
+	wg.Go(func() { c.reports.send(ctx) })
+	wg.Go(func() { c.watch(ctx) })
+	wg.Go(func() { c.jobs.act(ctx) })
+	wg.Go(func() { c.parts.tell(ctx) })
+	wg.Go(func() { c.parts.askParts(ctx) })
+	wg.Go(func() { c.hardware.watchGPUs(ctx) })
+	wg.Go(func() { measure.KeepGPUJobs(ctx, c.cfg.GPUJobs, c.gpuJobs, c.jobs.gpusMoved, c.slog) })
+	wg.Go(func() { c.hardware.watchMachine(ctx) })
+	wg.Go(func() { c.gpus.watchLeft(ctx) })
+	wg.Go(func() { c.hardware.watchPorts(ctx) })
+	wg.Go(func() { c.hardware.watchClock(ctx) })
+	wg.Go(func() { c.check(ctx) })
+	wg.Go(func() { c.link.keepRegistered(ctx) })
+	wg.Go(func() { c.meter.run(ctx) })
+	wg.Go(func() { c.measureHardware(ctx) })
+	wg.Wait()
+	return c.reports.close()
+}
+
+// watch takes the runner's news.
+func (c *Client) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case st, ok := <-c.cfg.Runner.Changes():
+			if !ok {
+				return
+			}
+			c.mu.Lock()
+			c.meter.finish(&st)
+			c.meter.notice(&st)
+			c.have.Put(st.ID, &st)
+			c.steps.stepChanged(&st)
+			c.parts.mustTell(&st)
+			if st.State == step.Ended {
+				c.free()
+			}
+			c.mu.Unlock()
+			c.poke()
+		}
+	}
+}
+
+// informed goes on with what waits for the first work.
+func (c *Client) informed() {
+	close(c.told)
+	c.sweepFolders()
+	c.meter.soon() // what ran before
+}
+
+// Routes registers what the client of a job's first node answers.
+func (c *Client) Routes(m *api.Mux) {
+	create := func(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+		if err := c.await(ctx, c.known, c.told); err != nil {
+			return api.StepResponse{}, err
+		}
+		return c.steps.createStep(ctx, who, q)
+	}
+	api.Handle(m, api.CreateStep, create)
+	api.Handle(m, api.CreateHelped, create)
+	api.Handle(m, api.CreateCast, create)
+	api.Handle(m, api.SignalStep, c.steps.signalStep)
+	api.Handle(m, api.UpdateStep, c.steps.updateStep)
+	api.Handle(m, api.WaitStep, c.steps.waitStep)
+	api.Handle(m, api.MeasureSteps, c.measureSteps)
+	api.Handle(m, api.TailOutput, c.tailOutput)
+	c.noticeRoutes(m)
+	api.HandleTunnel(m, api.AttachStep, api.User, c.steps.checkAttach, c.steps.attachStep)
+	c.steps.watchRoutes(m)
+	api.Handle(m, api.AdoptSession, c.adoptSession)
+	c.parts.routes(m)
+	api.Handle(m, api.MeasureParts, c.measureParts)
+	c.layers.Routes(m)
+	c.x11Routes(m)
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// maxTexts bounds the scripts and environments kept in memory.
+const maxTexts = 64
+
+// texts are scripts and environments of jobs, each fetched once.
+type texts struct {
+	server *api.Client
+
+	mu   sync.Mutex // nothing is locked under it
+	kept map[cluster.BlobHash]cluster.BlobText
+	age  []cluster.BlobHash // the oldest first
+}
+
+func newTexts(server *api.Client) *texts {
+	return &texts{server: server, kept: map[cluster.BlobHash]cluster.BlobText{}}
+}
+
+// get fetches a stored text, if it is not here.
+func (t *texts) get(ctx context.Context, hash cluster.BlobHash) (cluster.BlobText, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	t.mu.Lock()
+	text, ok := t.kept[hash]
+	t.mu.Unlock()
+	if ok {
+		return text, nil
+	}
+	r, err := api.Call(ctx, t.server, api.GetBlob, api.BlobRequest{Hash: hash})
+	if err != nil {
+		return nil, fmt.Errorf("fetch stored text %s: %w", hash, err)
+	}
+	t.keep(hash, r.Text)
+	return r.Text, nil
+}
+
+// keep forgets the oldest text where there are too many.
+func (t *texts) keep(hash cluster.BlobHash, text cluster.BlobText) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.age = append(t.age, hash); len(t.age) > maxTexts {
+		delete(t.kept, t.age[0])
+		t.age = t.age[1:]
+	}
+	t.kept[hash] = text
+}

@@ -1,0 +1,168 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"dev.muster/agent/cgroup"
+	"dev.muster/agent/step"
+	"golang.org/x/sys/unix"
+)
+
+func (s *supervisor) leaders(r *run) (map[int]bool, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := map[int]bool{}
+	for _, t := range r.tasks {
+		if t.st.PID > 0 {
+			m[t.st.PID] = t.live
+		}
+	}
+	return m, marker(r.id, s.owner)
+}
+
+// awaitPID waits for a process to end, at most for d.
+func awaitPID(pid int, d time.Duration) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(d/time.Millisecond))
+}
+
+// signal sends sig to a step's processes, or keeps it until they are started.
+func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) error {
+	s.mu.Lock()
+	r := s.steps[id]
+	switch {
+	case r == nil:
+		s.mu.Unlock()
+		return step.ErrUnknown
+	case r.state == step.Ended:
+		s.mu.Unlock()
+		return unix.ESRCH
+	case !r.launched:
+		defer s.mu.Unlock()
+		if len(r.pending) >= maxPending {
+			return unix.EAGAIN
+		}
+		r.pending = append(r.pending, pendingSignal{sig, scope})
+		if sig == unix.SIGKILL {
+			r.killed = true
+			if scope == step.All && r.grp != nil {
+				return r.grp.Kill()
+			}
+		}
+		return nil
+	case scope != step.All:
+		defer s.mu.Unlock()
+		return r.send(sig)
+	}
+	g := r.grp
+	s.mu.Unlock()
+	if g != nil && sig == unix.SIGKILL {
+		if err := g.Kill(); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return unix.ESRCH // ended meanwhile
+	}
+	return s.signalAll(r, g, sig)
+}
+
+// send signals the tasks' own processes; mu is held, so no pid is reaped meanwhile.
+func (r *run) send(sig syscall.Signal) (err error) {
+	for _, t := range r.tasks {
+		if !t.live {
+			continue
+		}
+		var e error
+		if t.pidfd >= 0 {
+			e = unix.PidfdSendSignal(t.pidfd, sig, nil, 0)
+		} else {
+			e = unix.Kill(t.st.PID, sig)
+		}
+		if e != nil && e != unix.ESRCH {
+			err = e
+		}
+	}
+	return err
+}
+
+// signalAll signals every process found. Killing repeats until none is new.
+func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal) error {
+	sent := map[int]bool{}
+	if sig == unix.SIGKILL { // the tasks first: they are not to report their children's deaths
+		s.mu.Lock()
+		r.send(sig)
+		s.mu.Unlock()
+	}
+	for range 10 {
+		var pids []int
+		if g != nil {
+			pids = g.PIDs()
+		} else {
+			pids = stepProcs(s.leaders(r))
+		}
+		fresh := false
+		for _, p := range pids {
+			if !sent[p] {
+				sent[p], fresh = true, true
+				unix.Kill(p, sig)
+			}
+		}
+		if !fresh || sig != unix.SIGKILL && sig != unix.SIGSTOP {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *supervisor) freeze(id step.ID, stop bool) error {
+	s.mu.Lock()
+	r := s.steps[id]
+	if r == nil || r.state == step.Ended {
+		s.mu.Unlock()
+		if r == nil {
+			return step.ErrUnknown
+		}
+		return unix.ESRCH
+	}
+	was := r.frozen
+	r.frozen = stop
+	if was != stop {
+		s.jour.frozen(r)
+		s.changed(r)
+	}
+	launched, g := r.launched, r.grp
+	s.mu.Unlock()
+	if !launched { // a frozen group would hold the launcher; launchDone sees to it
+		return nil
+	}
+	return s.applyFreeze(r, g, stop)
+}
+
+// setNote replaces the daemon's own record of a step.
+func (s *supervisor) setNote(id step.ID, note []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.steps[id]
+	if r == nil {
+		return step.ErrUnknown
+	}
+	r.spec.Note = note
+	s.jour.note(r)
+	return nil
+}
+
+func (s *supervisor) applyFreeze(r *run, g *cgroup.Group, stop bool) error {
+	if g != nil {
+		return g.Freeze(stop)
+	}
+	if stop {
+		return s.signalAll(r, nil, unix.SIGSTOP)
+	}
+	return s.signalAll(r, nil, unix.SIGCONT)
+}
