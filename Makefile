@@ -125,8 +125,9 @@ lint:
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test -count=1 -run 'TestTidy' .
-	$(GO) -C tools test ./count
+	$(GO) -C tools test ./...
 	$(GO) -C tools run ./count ..
+	$(GO) -C tools run ./arrows ..
 
 # Lower the limits of tools/count/limits.txt to what the code has become; they never rise.
 limits:
