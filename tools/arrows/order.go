@@ -74,7 +74,7 @@ func (s *search) place(order []int, i int) (to int) {
 		change := 0
 		for j := i + step; j >= 0 && j < len(order); j += step {
 			other := order[j]
-			// Below the other one its own arrow to that runs up, and the other's does not; above it is as much the reverse.
+			// Below the other one its own arrow to that runs up, and the other's does not.
 			change += step * (one(s.to[other][file]) - one(s.to[file][other]))
 			if change < least {
 				to, least = j, change
