@@ -75,7 +75,7 @@ func (d *Depot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
-	case r.URL.RawPath != "" || r.URL.Opaque != "" || r.URL.Host != "":
+	case r.URL.RawPath+r.URL.Opaque+r.URL.Host != "":
 		http.NotFound(w, r)
 	case r.URL.Path == ScriptPath:
 		d.script(w, r)

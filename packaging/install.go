@@ -96,8 +96,7 @@ func (i *Installer) Install(ctx context.Context) error {
 	} else if err := i.slurmHere(); err != nil {
 		return err
 	}
-	joins := i.Root == "" && !i.Member()
-	if joins && i.Check != nil {
+	if i.Root == "" && i.Check != nil && !i.Member() {
 		if err := i.Check(); err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
@@ -109,7 +108,7 @@ func (i *Installer) Install(ctx context.Context) error {
 	if err := i.do(actions); err != nil {
 		return err
 	}
-	if joins && i.Join != nil {
+	if i.Root == "" && i.Join != nil && !i.Member() {
 		if err := i.step(i.Joins, func() error { return i.Join(ctx) }); err != nil {
 			return err
 		}
@@ -358,15 +357,17 @@ func (i *Installer) start(ctx context.Context) error {
 			return err
 		}
 	}
-	text, what := "start "+unit, "start"
-	if i.unitIs(ctx, "active", unit) {
-		if !stale && !i.daemonChanged(ctx, unit) {
-			return nil
+	switch running := i.unitIs(ctx, "active", unit); {
+	case running && !stale && !i.daemonChanged(ctx, unit):
+		return nil
+	case running:
+		if err := i.systemctl(ctx, "restart "+unit+"; jobs run on", "restart", unit); err != nil {
+			return err
 		}
-		text, what = "restart "+unit+"; jobs run on", "restart"
-	}
-	if err := i.systemctl(ctx, text, what, unit); err != nil {
-		return fmt.Errorf("%w; journalctl -u %s says why", err, unit)
+	default:
+		if err := i.systemctl(ctx, "start "+unit, "start", unit); err != nil {
+			return fmt.Errorf("%w; journalctl -u %s says why", err, unit)
+		}
 	}
 	if i.DryRun {
 		return nil
@@ -400,13 +401,8 @@ func (i *Installer) unitIs(ctx context.Context, state, unit string) bool {
 }
 
 func (i *Installer) byHand() string {
-	switch i.Role {
-	case Server:
-		return i.bin("muster") + " server"
-	case Login:
-		return i.bin("muster") + " client --login"
-	}
-	return i.bin("muster") + " client"
+	words := map[string]string{Server: "server", Client: "client", Login: "client --login"}
+	return i.bin("muster") + " " + words[i.Role]
 }
 
 // unitsChanged reports whether this run wrote or removed a unit.

@@ -43,12 +43,9 @@ func AskedBool(name string, on bool) Asked { return Asked{Name: name, Value: str
 // AskedCount is such a line of a number.
 func AskedCount(name string, n int) Asked { return Asked{Name: name, Value: strconv.Itoa(n)} }
 
-// TellAsked prints with -v what a query is asked for, where the answer goes, in the layout of squeue and its like:
+// TellAsked prints what a query is asked for, where the answer goes, in the layout of squeue and its like:
 // blocks with lines around them, and what follows the last.
-func (s *Sys) TellAsked(out io.Writer, after string, blocks ...[]Asked) {
-	if !s.Tells(Told) {
-		return
-	}
+func TellAsked(out io.Writer, after string, blocks ...[]Asked) {
 	line := strings.Repeat("-", 29) + "\n"
 	_, _ = io.WriteString(out, line)
 	for _, list := range blocks {

@@ -165,8 +165,8 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if !o.data.On && !sys.Once() {
-		sys.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
+	if !o.data.On && !sys.Once() && sys.Tells(front.Told) {
+		front.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
 	}
 	if o.reservations {
 		if o.dated(sys) {

@@ -301,8 +301,8 @@ func Squeue(sys *front.Sys, argv []string) int {
 	if err := checkNodes(sys, o.query.Nodes); err != "" {
 		return sys.Fail("%s", err)
 	}
-	if !o.data.On && !sys.Once() {
-		sys.TellAsked(sys.Stdout, "\n\n", o.asked(sys, argv))
+	if !o.data.On && !sys.Once() && sys.Tells(front.Told) {
+		front.TellAsked(sys.Stdout, "\n\n", o.asked(sys, argv))
 	}
 	if o.follow {
 		return followQueue(sys, &o)

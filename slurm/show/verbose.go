@@ -102,9 +102,9 @@ func longFormat(text string) string {
 	return strings.Join(words, " ,")
 }
 
-// infoFlags are what sinfo -v tells of the columns that it shows: each with the columns that set it.
+// infoFlags are what sinfo -v tells of the columns that it shows: each with the columns, or the option, that set it.
 var infoFlags = [...]struct{ name, columns string }{
-	{"all_flag       ", ""}, {"alloc_mem_flag ", "allocmem"}, {"avail_flag     ", "available"},
+	{"all_flag       ", "--all"}, {"alloc_mem_flag ", "allocmem"}, {"avail_flag     ", "available"},
 	{"comment_flag   ", "comment"}, {"cpus_flag      ", "cpus cpusstate"}, {"default_time_flag", "defaulttime"},
 	{"disk_flag      ", "disk"}, {"extra_flag     ", "extra"}, {"features_flag  ", "features"},
 	{"features_flag_act", "features_act"}, {"groups_flag    ", "groups"}, {"gres_flag      ", "gres"},
@@ -112,7 +112,7 @@ var infoFlags = [...]struct{ name, columns string }{
 	{"memory_flag    ", "memory"}, {"partition_flag ", "partition partitionname"}, {"port_flag      ", "port"},
 	{"priority_job_factor_flag  ", "priorityjobfactor"}, {"priority_tier_flag  ", "prioritytier"},
 	{"reason_flag    ", "reason"}, {"reason_timestamp_flag", "timestamp"}, {"reason_user_flag", "user userlong"},
-	{"reservation_flag", ""}, {"root_flag      ", "root"}, {"oversubscribe_flag     ", "oversubscribe"},
+	{"reservation_flag", "--reservation"}, {"root_flag      ", "root"}, {"oversubscribe_flag     ", "oversubscribe"},
 	{"state_flag     ", "statecompact statelong"}, {"statecomplete_flag", "statecomplete"},
 	{"weight_flag    ", "weight"},
 }
@@ -120,21 +120,15 @@ var infoFlags = [...]struct{ name, columns string }{
 // shown is what sinfo -v tells of its columns.
 func (o *infoOptions) shown(s *front.Sys, argv []string) (list []front.Asked) {
 	f, _ := o.infoFormat(nil)
-	has := map[string]bool{}
+	given := lastWords(s, opt.Sinfo, SinfoOptions, argv)
+	has := map[string]bool{"--all": o.hidden || given["partition"] != "", "--reservation": o.reservations}
 	for _, col := range f.Columns() {
 		for name := range strings.FieldsSeq(col.Long) {
 			has[name] = true
 		}
 	}
-	given := lastWords(s, opt.Sinfo, SinfoOptions, argv)
 	for _, row := range infoFlags {
 		on := slices.ContainsFunc(strings.Fields(row.columns), func(c string) bool { return has[c] })
-		switch row.name {
-		case "all_flag       ":
-			on = o.hidden || given["partition"] != ""
-		case "reservation_flag":
-			on = o.reservations
-		}
 		line := front.AskedBool(row.name, on)
 		line.Close = row.name == "default_time_flag"
 		list = append(list, line)
