@@ -130,6 +130,27 @@ func (x examples) job(t *testing.T, args string) (id, log string) {
 	return id, log
 }
 
+// image is a folder with what the examples need inside a container: a shell and the machine's Python.
+func (x examples) image(t *testing.T) string {
+	t.Helper()
+	const make = `set -e
+root=$PWD/image
+mkdir -p $root/bin $root/usr/bin $root/usr/lib $root/etc
+cp /bin/busybox $root/bin
+for t in sh cat ls dirname readlink hostname sleep; do ln -s busybox $root/bin/$t; done
+python=$(readlink -f /usr/bin/python3)
+for p in /bin/bash $python; do
+	for f in $p $(ldd $p | grep -o '/[^ ]*'); do mkdir -p $root${f%/*} && cp -L $f $root$f; done
+done
+ln -s ${python##*/} $root/usr/bin/python3
+cp -r /usr/lib/${python##*/} $root/usr/lib/
+echo ID=example >$root/etc/os-release`
+	if out, code := x.sh(t, time.Minute, make); code != 0 {
+		t.Fatalf("%d %s", code, out)
+	}
+	return filepath.Join(x.dir, "image")
+}
+
 // result wants the script's own verdict, in all tasks.
 func result(t *testing.T, log string, tasks int) {
 	t.Helper()
@@ -147,6 +168,17 @@ func (x examples) batch(t *testing.T) {
 		})
 	}
 	t.Run("train64-noshebang.sbatch", func(t *testing.T) { x.job(t, "train64-noshebang.sbatch") })
+	t.Run("container.sbatch", func(t *testing.T) {
+		needsContainers(t)
+		x.sh(t, time.Minute, "mkdir -p data scratch && echo 1 >data/one")
+		id, log := x.job(t, "--export=ALL,IMAGE="+x.image(t)+",EXAMPLES="+x.dir+" container.sbatch")
+		result(t, log, 1)
+		for _, want := range []string{"ID=example", "one\n", "rank=31"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("job %s without %q:\n%s", id, want, log)
+			}
+		}
+	})
 }
 
 func (x examples) array(t *testing.T) {
