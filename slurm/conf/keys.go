@@ -169,6 +169,7 @@ var keyReaders = [...]keyReader{
 	{"requeueexit", (*reader).requeueExit},
 	{"requeueexithold", (*reader).requeueExit},
 	{"inactivelimit", (*reader).inactiveLimit},
+	{"mpiparams", readMPIParams},
 	{controllerKey, readElsewhere},
 	{"jobcontainertype", readElsewhere},
 	{"plugstackconfig", readElsewhere},
@@ -353,6 +354,20 @@ func processManager(r *reader, file string, n int, p pair) {
 	default:
 		r.cfg.Srun.MPI = p.value
 	}
+}
+
+// readMPIParams looks at the ports that steps may have for themselves; they are read where they are given out
+// (Config.StepPorts).
+func readMPIParams(r *reader, file string, n int, p pair) {
+	all, ok := cluster.ParsePortRange(p.value)
+	if ok {
+		return
+	}
+	means := "no ports are reserved"
+	if all.Len() > 0 {
+		means = "the rest is ignored"
+	}
+	r.note(file, n, "MpiParams=%s: want ports=FIRST-LAST, as ports=12000-12999; %s", p.value, means)
 }
 
 // leave tells of a key that nothing reads.

@@ -50,6 +50,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotRunning, 2020, "Job is not running"},
 	{cluster.ErrSuspended, 0, "Job is current suspended, requested operation disabled"},
 	{cluster.ErrStepExists, 0, "Job step already exists"},
+	{cluster.ErrPortsBusy, 2059, "Required ports are in use"},
+	{cluster.ErrPortsMany, 2060, "Requires more ports than can be reserved"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
 	{cluster.ErrLicense, 2048, "Invalid license specification"},
 	{cluster.ErrAccount, 2045, "Invalid account or account/partition combination specified"},
