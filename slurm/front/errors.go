@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"slices"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -110,10 +111,10 @@ func ErrorText(err error) (string, int) {
 	return e.Message, 0
 }
 
-// IsKind reports whether a server refused for this reason.
-func IsKind(err error, kind cluster.ErrKind) bool {
+// IsKind reports whether a server refused for one of these reasons.
+func IsKind(err error, kinds ...cluster.ErrKind) bool {
 	var e *api.Error
-	return errors.As(err, &e) && e.Kind == kind
+	return errors.As(err, &e) && slices.Contains(kinds, e.Kind)
 }
 
 // IsUnreachable reports whether no server could be asked.

@@ -168,7 +168,7 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 		resp, err = front.Call(s, create, q)
 	}
 	waited := false
-	for mayPass(err) || front.IsUnreachable(err) && waited {
+	for front.IsKind(err, cluster.ErrBusy, cluster.ErrPortsBusy) || front.IsUnreachable(err) && waited {
 		why, _ := front.ErrorText(err)
 		if r.Client.Immediate != nil {
 			return resp, s.Fail("Unable to create step for job %d: %s", id, why)
@@ -191,15 +191,10 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 	return resp, stepRefused(s, r, id, api.OldClient(err))
 }
 
-// mayPass reports whether a step is refused for what other steps hold, so that it is to wait.
-func mayPass(err error) bool {
-	return front.IsKind(err, cluster.ErrBusy) || front.IsKind(err, cluster.ErrPortsBusy)
-}
-
 // stepRefused tells why a job can not have a step.
 func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) int {
 	switch {
-	case front.IsKind(err, cluster.ErrJobID), front.IsKind(err, cluster.ErrFinished):
+	case front.IsKind(err, cluster.ErrJobID, cluster.ErrFinished):
 		noAllocation(s, id)
 		s.Say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case front.IsKind(err, cluster.ErrStepGRES):
