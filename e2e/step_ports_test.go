@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -163,4 +164,25 @@ func TestStepPortsOfClients(t *testing.T) {
 	if out, errs, code := both("8"); out != strings.Repeat("ports:12000-12007\n", 2) || code != 0 {
 		t.Errorf("all ports: %d %q %q", code, out, errs)
 	}
+	g.wantPorts(t, 12)
+}
+
+// wantPorts has many steps want ports of the same nodes at once: all get some in the end, none those of another.
+func (g *group) wantPorts(t *testing.T, steps int) {
+	each := func(do string) string {
+		return `for w in $(echo $SLURM_STEP_RESV_PORTS | tr , ' '); do for p in $(seq ${w%-*} ${w#*-}); do ` +
+			do + ` ` + g.dir + `/port-$SLURMD_NODENAME-$p || echo clash $p; done; done; `
+	}
+	var wg sync.WaitGroup
+	for i := range steps {
+		size := []string{"-N1", "-N2", "-N3"}[i%3]
+		wg.Go(func() {
+			out, errs, code := g.run("s1", "srun", "-Q", size, "--resv-ports=3", "sh", "-c",
+				each("mkdir")+"sleep 0.2; "+each("rmdir"))
+			if out != "" || code != 0 {
+				t.Errorf("one of many: %d %q %q", code, out, errs)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -359,8 +359,11 @@ func processManager(r *reader, file string, n int, p pair) {
 // readMPIParams looks at the ports that steps may have for themselves; they are read where they are given out
 // (Config.StepPorts).
 func readMPIParams(r *reader, file string, n int, p pair) {
-	all, ok := cluster.ParsePortRange(p.value)
-	if ok {
+	words := slices.DeleteFunc(strings.Split(strings.ToLower(p.value), ","), func(w string) bool {
+		return w == "disable_slurm_hydra_bootstrap" // it is so: jobs get no variables of Hydra's
+	})
+	all, ok := cluster.ParsePortRange(strings.Join(words, ","))
+	if ok || len(words) == 0 {
 		return
 	}
 	means := "no ports are reserved"

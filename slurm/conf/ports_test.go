@@ -12,10 +12,12 @@ func TestMPIParams(t *testing.T) {
 		ports int
 		note  string
 	}{
-		"ports=12000-12999":       {1000, ""},
-		"ports=12000":             {0, "want ports=FIRST-LAST, as ports=12000-12999; no ports are reserved"},
-		"ports=13000-12000":       {0, "MpiParams=ports=13000-12000"},
-		"ports=12000-12003,other": {4, "the rest is ignored"},
+		"ports=12000-12999": {1000, ""},
+		"disable_slurm_hydra_bootstrap,ports=12000-12001": {2, ""},
+		"disable_slurm_hydra_bootstrap":                   {0, ""},
+		"ports=12000":                                     {0, "want ports=FIRST-LAST, as ports=12000-12999; no ports are reserved"},
+		"ports=13000-12000":                               {0, "MpiParams=ports=13000-12000"},
+		"ports=12000-12003,other":                         {4, "the rest is ignored"},
 	} {
 		cfg, notes := load(t, "MpiParams="+value+"\n")
 		if n := cfg.StepPorts().Len(); n != want.ports {
