@@ -15,13 +15,12 @@ const (
 
 // ManagerOf is that of a name that users and slurm.conf give.
 func ManagerOf(name string) Manager {
-	name = strings.ToLower(name)
-	switch {
-	case name == "" || name == "none" || name == "openmpi":
+	switch strings.ToLower(name) {
+	case "", "none", "openmpi":
 		return ManagerNone
-	case name == "pmi2":
+	case "pmi2":
 		return ManagerPMI2
-	case name == "pmix" || strings.HasPrefix(name, "pmix_v"):
+	case "pmix", "pmix_v2", "pmix_v3", "pmix_v4", "pmix_v5": // these versions understand each other
 		return ManagerPMIx
 	}
 	return ManagerUnknown

@@ -4,10 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/api"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/slurmtest"
 )
 
@@ -49,6 +52,15 @@ func TestScontrolVerbs(t *testing.T) {
 		"errnumstr 2":            "No such file or directory\n",
 		"errnumstr 2017":         "Invalid job id specified\n",
 		"errnumstr 99999":        "Unknown error 99999\n",
+		"takeover 0":             "--- stderr\ntakeover: invalid backup controller index (0)\nwhy: servers that do not lead: 1; see scontrol ping\n--- rc 1\n",
+		"takeover abc":           "--- stderr\ntakeover: invalid backup controller index (0)\nwhy: servers that do not lead: 1; see scontrol ping\n--- rc 1\n",
+		"wait_job 736": "--- stderr\nscontrol: Job 736 no longer running\nwhy: it is pending: " +
+			"wait_job is about the nodes of a running job, sbatch --wait or muster follow wait for one\n--- rc 1\n",
+		"wait_job 734":           "--- stderr\nscontrol: Nodes are ready for job 734\n",
+		"callerid":               "--- stderr\ntoo few arguments for keyword:callerid\n--- rc 1\n",
+		"version x":              "slurm-wlm 22.05.8\n--- stderr\ntoo many arguments for version keyword\n--- rc 1\n",
+		"exit now":               "--- stderr\ntoo many arguments for keyword:exit\n--- rc 1\n",
+		"listpids 735.batch":     head + "--- stderr\n\"735.batch\" does not look like a stepid\n",
 		"takeover 1 2":           "--- stderr\ntakeover: too many arguments\n--- rc 1\n",
 		"setdebug":               "--- stderr\ntoo few arguments for keyword:setdebug\n--- rc 1\n",
 		"setdebug foo":           "--- stderr\ninvalid debug level: foo\n--- rc 1\n",
@@ -57,7 +69,7 @@ func TestScontrolVerbs(t *testing.T) {
 		"schedloglevel 5":        "--- stderr\ninvalid schedlog level: 5\n--- rc 1\n",
 		"fsdampeningfactor abc":  "--- stderr\ninvalid dampening factor: abc\n",
 		"shutdown foo":           "--- stderr\ninvalid shutdown argument:foo\n--- rc 1\n",
-		"write foo":              "--- stderr\ninvalid write argument: foo\n--- rc 1\n",
+		"write foo":              "--- stderr\ninvalid write argument:foo\n--- rc 1\n",
 		"show assoc_mgr foo=bar": "--- stderr\ninvalid entity: foo=bar for keyword:show assoc_mgr\n--- rc 1\n",
 	} {
 		if got := runLine(f, t, 0, nil, strings.Fields("scontrol "+line)...); got != want {
@@ -65,7 +77,7 @@ func TestScontrolVerbs(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"abort", "shutdown", "setdebugflags +Gres", "schedloglevel 1", "fsdampeningfactor 3",
+		"abort", "shutdown", "setdebugflags +Gres", "setdebugflags -Gres", "schedloglevel 1", "callerid 1 2 3 4 4", "fsdampeningfactor 3",
 	} {
 		if got := runLine(f, t, 0, nil, strings.Fields("scontrol "+line)...); !strings.HasSuffix(got, unsupported) || strings.Count(got, "\n") != 4 {
 			t.Errorf("scontrol %s is refused without the way out: %q", line, got)
@@ -103,4 +115,52 @@ func TestScontrolAssocMgr(t *testing.T) {
 		b.WriteString("$ " + line + "\n" + runLine(f, t, 0, nil, strings.Fields(line)...))
 	}
 	golden(t, filepath.Join("testdata", "scontrol-assoc.txt"), b.String())
+}
+
+// prompts are lines that scontrol begins, with what was read there.
+var prompts = regexp.MustCompile(`(?m)^scontrol: .*\n`)
+
+// TestScontrolInteractive: commands are read from the input; the settings among them hold for those after them.
+func TestScontrolInteractive(t *testing.T) {
+	const version = "slurm-wlm 22.05.8\n"
+	ask := func(t *testing.T, input string) (out, errs string, code int) {
+		var o, e strings.Builder
+		sys := &front.Sys{Prog: "scontrol", Stdin: strings.NewReader(input), Stdout: &o, Stderr: &e,
+			Dial: slurmtest.New().Dial(t), Now: func() time.Time { return slurmtest.Clock }}
+		code = Main([]string{"scontrol"}, sys)
+		return prompts.ReplaceAllString(o.String(), ""), e.String(), code
+	}
+	for input, want := range map[string]struct {
+		out, errs string
+		code      int
+	}{
+		"version":                 {version, "", 0},
+		"   version   \n":         {version, "", 0},
+		"foo\nversion\n":          {version, "invalid keyword: foo\n", 1},
+		"version\n!!\n!!\nexit\n": {version + version + version, "", 0},
+		"!!\n":                    {"", "", 1},
+		"ex\nversion\n":           {"", "", 0},
+		"e\nexit\n":               {"", "invalid keyword: e\n", 1},
+		"quit now\nversion\n":     {"", "too many arguments for keyword:quit\n", 1},
+		"oneliner x\nquit\n":      {"", "too many arguments for keyword:oneliner\n", 1},
+		"verbose x\nquit\n":       {"", "too many arguments for verbose keyword\n", 1},
+		"cluster\nversion\nquit":  {version, "", 0},
+		"cluster nope\nversion\n": {"", "scontrol: error: No cluster 'nope' known by database.\n" +
+			"scontrol: error: 'nope' can't be reached now, or it is an invalid entry for --cluster.  " +
+			"Use 'sacctmgr list clusters' to see available clusters.\n", 1},
+	} {
+		t.Run(input, func(t *testing.T) {
+			if out, errs, code := ask(t, input); out != want.out || errs != want.errs || code != want.code {
+				t.Errorf("%q %q %d, want %q %q %d", out, errs, code, want.out, want.errs, want.code)
+			}
+		})
+	}
+	one, _, _ := ask(t, "oneliner\nshow node gpu-node-001\nquit")
+	long, _, _ := ask(t, "show node gpu-node-001\noneliner\nquit")
+	if strings.Count(one, "\n") != 1 || strings.Count(long, "\n") < 5 {
+		t.Errorf("oneliner: %q, before it %q", one, long)
+	}
+	if out, errs, _ := ask(t, "update jobid=736 comment=\"a b\"\nquit"); errs != "" || out != "" {
+		t.Errorf("blanks between quotes: %q %q", out, errs)
+	}
 }

@@ -1,5 +1,7 @@
-// Package burst calls functions of the site's script for burst buffers, each in a process of its own, which is ended
-// with all that it has started when its time is over, or when the server that called it is gone.
+// Package burst stages files for jobs that ask for a burst buffer, by the site's script: Stages says which function is
+// called with what, and Caller calls each in a process of its own, which is ended with all that it has started when its
+// time is over, or when the server that called it is gone. It does not know when a stage is due: the state says that.
+// Start with Stages.
 package burst
 
 import (

@@ -77,7 +77,7 @@ func (j *jobs) pass(ctx context.Context) time.Duration {
 // perform does one action. Called with mu held; runner calls are local and quick.
 func (j *jobs) perform(n *node, a action, now time.Time) {
 	h := a.job
-	say := func(us ...cluster.Update) { j.reports.put(n.name, us...) }
+	say := func(us ...cluster.Update) { j.reports.Put(n.name, us...) }
 	switch a.kind {
 	case confirm:
 		h.launch.to(confirmed)

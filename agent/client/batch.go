@@ -42,7 +42,7 @@ func (j *jobs) launch(ctx context.Context, hs []*jobHere) {
 		}
 		h.launch.to(confirmed)
 		if h.job.Phase == cluster.Starting {
-			j.reports.put(h.node, update(h, cluster.NodeReady))
+			j.reports.Put(h.node, update(h, cluster.NodeReady))
 		}
 	}
 	j.poke()
@@ -55,7 +55,7 @@ func (j *jobs) launchFailed(h *jobHere, err error) {
 	h.launch.to(reported)
 	u := update(h, cluster.LaunchFailed)
 	u.Error = err.Error()
-	j.reports.put(h.node, u)
+	j.reports.Put(h.node, u)
 }
 
 // launchFailedSignal is Slurm's code of a failed launch.
@@ -71,7 +71,7 @@ func (j *jobs) batchOver(n *node, h *jobHere) {
 		t := st.Tasks[0]
 		if t.Lost { // how it ended, nobody knows: as if the node had been lost
 			h.launch.to(clean)
-			j.reports.put(n.name, update(h, cluster.JobLost))
+			j.reports.Put(n.name, update(h, cluster.JobLost))
 			j.forget(h)
 			return
 		}
@@ -90,7 +90,7 @@ func (j *jobs) batchOver(n *node, h *jobHere) {
 		if t.Fault {
 			h.launch.to(reported)
 			u.Kind, u.Fault = cluster.LaunchFailed, true
-			j.reports.put(n.name, u)
+			j.reports.Put(n.name, u)
 			return
 		}
 	}
@@ -108,7 +108,7 @@ func (j *jobs) batchOver(n *node, h *jobHere) {
 		h.launch.to(clean)
 		us = append(us, update(h, cluster.NodeDone))
 	}
-	j.reports.put(n.name, us...)
+	j.reports.Put(n.name, us...)
 	if h.isOver() {
 		j.forget(h) // only now: a crash in between must not lose the exit status
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/sisters"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -23,7 +24,7 @@ func (s *steps) signalStep(ctx context.Context, who api.Caller, q api.StepSignal
 	if err != nil {
 		return api.Empty{}, err
 	}
-	told(calls) // what the caller does next is not to overtake the signal
+	sisters.Told(calls) // what the caller does next is not to overtake the signal
 	return api.Empty{}, nil
 }
 
@@ -63,7 +64,7 @@ func (s *steps) signalLive(who api.Caller, q api.StepSignal) ([]chan struct{}, e
 			}
 		}
 	}
-	return s.sisters.calls(ls.ids), nil
+	return s.sisters.Calls(ls.ids), nil
 }
 
 // updateStep changes the time limits of live steps. An ErrJobID says that there is none.

@@ -5,16 +5,20 @@ package client
 
 import (
 	"dev.muster/agent/container/exchange"
+	"dev.muster/agent/hardware"
+	"dev.muster/agent/meter"
+	"dev.muster/agent/outbox"
+	"dev.muster/agent/sweep"
 )
 
 // Client is client mode: what it knows, and the owners of what is done with it.
 type Client struct {
 	*tables
 	link     *link
-	reports  *reports
-	hardware *hardware
-	gpus     *gpusOfJobs
-	meter    *meter
+	reports  *outbox.Reports
+	hardware *hardware.Nodes
+	gpus     *sweep.JobGPUs
+	meter    *meter.Meter
 	build    *builder
 	jobs     *jobs
 	steps    *steps

@@ -20,7 +20,7 @@ func (j *jobs) sweep(ctx context.Context, h *jobHere) {
 	j.mu.Lock()
 	list := j.toSweep(h)
 	j.mu.Unlock()
-	j.gpus.sweep(ctx, h.job.ID, h.node, list)
+	j.gpus.Sweep(ctx, h.job.ID, h.node, list)
 	j.mu.Lock()
 	h.gpus.to(swept)
 	j.mu.Unlock()
@@ -29,7 +29,7 @@ func (j *jobs) sweep(ctx context.Context, h *jobHere) {
 
 // toSweep are the GPUs of a job, with what they are to be set to again. Called with mu held.
 func (j *jobs) toSweep(h *jobHere) (list []sweep.GPU) {
-	n, inv := j.nodes[h.node], j.hardware.inventory(h.node)
+	n, inv := j.nodes[h.node], j.hardware.Inventory(h.node)
 	sh, _ := h.job.Share(h.node)
 	for id := range sh.GPUs.All() {
 		if id < len(inv.GPUs) {
@@ -50,7 +50,7 @@ func (j *jobs) settingsToRestore(n *node, inv *cluster.Inventory, h *jobHere, bo
 			return nil
 		}
 	}
-	return j.gpus.settings(board)
+	return j.gpus.Before(board)
 }
 
 // boards are the whole GPUs of a job on a node.
@@ -72,13 +72,13 @@ func (j *jobs) freshBoards(n *node, old map[cluster.JobID]*jobHere) (out []strin
 	if j.cfg.GPUs == nil {
 		return nil
 	}
-	inv := j.hardware.inventory(n.name)
+	inv := j.hardware.Inventory(n.name)
 	for id, h := range n.jobs {
 		if old[id] == h || h.job.Phase == cluster.Ending {
 			continue
 		}
 		for _, b := range boards(n.name, inv, h.job) {
-			if j.gpus.settings(b) == nil {
+			if j.gpus.Before(b) == nil {
 				out = append(out, b)
 			}
 		}

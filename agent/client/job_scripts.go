@@ -50,14 +50,14 @@ func (j *jobs) startScripts(h *jobHere, which int) {
 	if len(paths) == 0 {
 		paths = []string{pattern}
 	}
-	cfg, inv := j.config, j.hardware.inventory(h.node)
+	cfg, inv := j.config, j.hardware.Inventory(h.node)
 	l := &cluster.Launch{
 		Job: h.job, Config: &cfg, Inventory: inv, Node: h.node, Daemon: j.cfg.Daemon,
 		Fenced: fence.Fenced(&cfg, inv),
 	}
 	id := h.part(which)
 	err := j.cfg.Runner.Start(step.Spec{ID: id, Dir: "/", Umask: 0o022,
-		HostName: j.hardware.hostName(h.node), Hosts: j.hardware.hosts(h.node),
+		HostName: j.hardware.HostName(h.node), Hosts: j.hardware.Hosts(h.node),
 		Tasks: []step.Task{{Argv: slices.Concat(runsScripts, paths), Env: j.cfg.ScriptEnv(l, which == epilogStep)}}})
 	if err != nil {
 		j.have.Put(id, &step.Status{
@@ -78,7 +78,7 @@ func (j *jobs) takeBackProlog(n *node, h *jobHere) {
 	h.launch.to(reported)
 	u := update(h, cluster.LaunchFailed)
 	u.Error, u.Fault = cluster.PrologError, true
-	j.reports.put(n.name, u)
+	j.reports.Put(n.name, u)
 }
 
 // startFetching has the helper that fetches images get the job's. Called with mu held.
@@ -111,5 +111,5 @@ func (j *jobs) refuseFetch(n *node, h *jobHere) {
 	h.launch.to(reported)
 	u := update(h, cluster.BatchOver)
 	u.Error, u.Exit = why, cluster.ExitStatus{Signal: launchFailedSignal}
-	j.reports.put(n.name, u)
+	j.reports.Put(n.name, u)
 }

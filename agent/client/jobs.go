@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/hardware"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/agent/sweep"
@@ -18,10 +19,10 @@ import (
 // jobs are the attempts on this client's nodes: they do what reconcile says.
 type jobs struct {
 	*tables
-	reports  *reports
+	reports  *outbox.Reports
 	link     *link
-	hardware *hardware
-	gpus     *gpusOfJobs
+	hardware *hardware.Nodes
+	gpus     *sweep.JobGPUs
 	steps    *steps
 	parts    *parts
 	build    *builder
@@ -122,7 +123,7 @@ func (j *jobs) forget(h *jobHere) {
 func (j *jobs) leave(h *jobHere) {
 	h.display.Close()
 	id := h.part(0)
-	if p := j.hardware.secluded(&j.config, h.node); p != nil {
+	if p := j.hardware.Secluded(&j.config, h.node); p != nil {
 		j.try("release", id, j.cfg.Runner.Release(id))
 		// This may take long; what is left when the daemon ends is removed by the next.
 		go removeFolders(j.slog, filepath.Join(p.Base, id.JobName()))
@@ -130,7 +131,7 @@ func (j *jobs) leave(h *jobHere) {
 	if store := j.cfg.Images; store != "" && j.cfg.Sampler != nil {
 		go removeFolders(j.slog, container.JobDir(store, id.JobName())) // most jobs have none
 	}
-	if j.config.RemoveIPC && !j.hardware.inventory(h.node).Hollow && !j.worksHere(h) {
+	if j.config.RemoveIPC && !j.hardware.Inventory(h.node).Hollow && !j.worksHere(h) {
 		go sweep.IPC(h.job.Spec.UID, j.slog)
 	}
 }

@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/agent/container/locality"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -15,7 +17,8 @@ import (
 // workHold is how long one poll for work stays open.
 const workHold = time.Minute
 
-// link is the connection to the servers: it registers the nodes and asks for their work.
+// link is the connection to the servers: it registers the nodes and asks for their work. What the nodes are it says
+// whenever their hardware wants that (hardware.Servers).
 type link struct {
 	server *api.Client
 	images *locality.Store // what the folder of images has, which is told with each poll
@@ -61,12 +64,21 @@ func (l *link) registerOnce(ctx context.Context, names []cluster.NodeName, repea
 	return r.Ask, nil
 }
 
-// again has the nodes registered again, with what they are now.
-func (l *link) again() {
+// Register tells what all nodes are now.
+func (l *link) Register(ctx context.Context) error { return l.register(ctx, l.order, true) }
+
+// RegisterSoon has the nodes registered again, with what they are now.
+func (l *link) RegisterSoon() {
 	select {
 	case l.anew <- struct{}{}:
 	default:
 	}
+}
+
+// Now is the time at a server.
+func (l *link) Now(ctx context.Context) (time.Time, error) {
+	r, err := api.Call(ctx, l.server, api.Ping, api.Empty{})
+	return r.Now, err
 }
 
 // keepRegistered registers the nodes again when they have changed, until the servers know.
@@ -78,15 +90,34 @@ func (l *link) keepRegistered(ctx context.Context) {
 		case <-l.anew:
 		}
 		for wait := time.Duration(0); ; {
-			err := l.register(ctx, l.order, true)
+			err := l.Register(ctx)
 			if err == nil {
 				break
 			}
 			l.slog.Debug("registering again failed", "err", err)
-			if !pause(ctx, &wait) {
+			if !backoff.Pause(ctx, &wait) {
 				return
 			}
 		}
+	}
+}
+
+// reporter tells the servers reports, and with the first of them, and when that has changed, which images there are.
+func (l *link) reporter() func(context.Context, []cluster.Report) (index uint64, err error) {
+	var told []string
+	return func(ctx context.Context, list []cluster.Report) (uint64, error) {
+		q := api.ReportRequest{Reports: list}
+		images := l.images.Keys(time.Now())
+		if !slices.Equal(images, told) {
+			q.Images = images
+		}
+		answer, err := api.Call(ctx, l.server, api.ReportWork, q)
+		var e *api.Error
+		if err != nil && !(errors.As(err, &e) && e.Code == cluster.NotFound) {
+			return 0, err
+		}
+		told = images
+		return answer.Index, nil
 	}
 }
 
@@ -98,7 +129,7 @@ func (l *link) poll(ctx context.Context) {
 		if len(missing) > 0 {
 			if err := l.register(ctx, missing, false); err != nil {
 				l.slog.Debug("registering failed", "err", err)
-				if !pause(ctx, &wait) {
+				if !backoff.Pause(ctx, &wait) {
 					return
 				}
 				continue
@@ -114,7 +145,7 @@ func (l *link) poll(ctx context.Context) {
 		}
 		if err != nil {
 			l.slog.Debug("asking for work failed", "err", err)
-			if !pause(ctx, &wait) {
+			if !backoff.Pause(ctx, &wait) {
 				return
 			}
 			continue

@@ -13,9 +13,6 @@ import (
 	"dev.muster/cluster"
 )
 
-// measureWidth is how many other clients are asked at a time.
-const measureWidth = 32
-
 // measureSteps tells what the living steps of a job led here have used so far, on all its nodes.
 func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.MeasureRequest) (
 	out api.MeasureResponse, err error) {
@@ -32,14 +29,14 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 				here = append(here, sh.Node)
 			}
 		}
-		groups = c.sisters.groups(all)
+		groups = c.sisters.Groups(all)
 	})
 	if err != nil {
 		return out, err
 	}
 	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
 	parts, missing := c.askUsage(ctx, pq, groups)
-	c.meter.measure(ctx, time.Now(), true)
+	c.meter.Measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	parts = append(parts, c.usedHere(pq)...)
@@ -87,41 +84,19 @@ func joinParts(rec cluster.Step, parts []api.PartUsage) api.StepUsage {
 	return out
 }
 
-// askUsage asks the clients of other nodes, several at a time; those that give no answer are named.
+// askUsage asks the clients of other nodes; those that give no answer are named.
 func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (
 	parts []api.PartUsage, missing []api.MissingNode) {
-	if len(groups) == 0 {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, partsTime)
-	defer cancel()
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	turn := make(chan struct{}, measureWidth)
-	for _, g := range groups {
-		turn <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turn }()
-			sub := q
-			sub.Nodes = g.Nodes
-			var r api.PartsUsage
-			err := error(cluster.Errorf(cluster.Unavailable, cluster.ErrAway,
-				"this machine has no network to reach the job's other nodes"))
-			if c.cfg.Peer != nil {
-				r, err = api.Call(ctx, c.cfg.Peer(g.Addr), api.MeasureParts, sub)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			parts = append(parts, r.Parts...)
-			if err != nil {
-				for _, n := range g.Nodes {
-					missing = append(missing, api.MissingNode{Node: n, Why: err.Error()})
-				}
-			}
-		})
-	}
-	wg.Wait()
-	slices.SortFunc(missing, func(a, b api.MissingNode) int { return cmp.Compare(a.Node, b.Node) })
+	missing = c.sisters.Ask(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName) error {
+		sub := q
+		sub.Nodes = nodes
+		r, err := api.Call(ctx, to, api.MeasureParts, sub)
+		mu.Lock()
+		defer mu.Unlock()
+		parts = append(parts, r.Parts...)
+		return err
+	})
 	return parts, missing
 }
 
@@ -136,7 +111,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 	if err != nil {
 		return out, err
 	}
-	c.meter.measure(ctx, time.Now(), true)
+	c.meter.Measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Parts = c.usedHere(q)
@@ -151,7 +126,7 @@ func (c *Client) usedHere(q api.PartsQuery) (out []api.PartUsage) {
 			continue
 		}
 		p := api.PartUsage{Step: id.Step, Node: id.Node}
-		p.Tasks, p.PIDs = c.meter.used(st)
+		p.Tasks, p.PIDs = c.meter.Used(st)
 		out = append(out, p)
 	}
 	return out

@@ -15,16 +15,8 @@ import (
 	"dev.muster/gpu"
 )
 
-func sampledTasks(pids ...int) *usage.Sampled {
-	s := &usage.Sampled{Tasks: make([]usage.Sample, len(pids))}
-	for i, pid := range pids {
-		s.Procs = append(s.Procs, usage.SampledProc{PID: pid, Task: i})
-	}
-	return s
-}
-
-// meterRig is a client with one job of one node, of which steps run.
-func meterRig(t testing.TB, freq string, gpus int) *Client {
+// meteredClient is a client with one job of one node, of which steps run.
+func meteredClient(t testing.TB, freq string, gpus int) *Client {
 	t.Helper()
 	inv := cluster.Inventory{CPUs: 8}
 	for i := range gpus {
@@ -54,89 +46,59 @@ func runs(c *Client, number int, pids ...int) step.ID {
 	return id
 }
 
-// TestMeterDue: parts are measured when they are due, all of one pace together, soon after their begin if they have
-// GPUs, and when somebody asks; without parts there is no next time, and those that are gone are forgotten.
-func TestMeterDue(t *testing.T) {
-	at := func(s float64) time.Time { return time.Unix(3000, 0).Add(time.Duration(s * float64(time.Second))) }
+// TestMeterTerms: a part is measured as often as its job has asked, with the GPUs of its job on the node; one whose job
+// the servers have not named yet has no terms.
+func TestMeterTerms(t *testing.T) {
 	for _, k := range []struct {
-		freq        string
-		gpus        int
-		first, then float64 // after seconds; 0: never
-	}{{"", 0, 30, 60}, {"task=10", 0, 10, 20}, {"0", 0, 0, 0}, {"", 1, 4, 30}} {
-		c := meterRig(t, k.freq, k.gpus)
-		when := func(s float64) time.Time {
-			if s == 0 {
-				return time.Time{}
-			}
-			return at(s)
+		freq  string
+		gpus  int
+		every time.Duration
+	}{
+		{"", 0, 30 * time.Second},
+		{"task=10", 0, 10 * time.Second},
+		{"0", 0, cluster.Unlimited},
+		{"", 2, 30 * time.Second},
+	} {
+		c := meteredClient(t, k.freq, k.gpus)
+		runs(c, cluster.BatchStep, 100)
+		source := meterSource{c}
+		parts := source.Parts()
+		if len(parts) != 1 {
+			t.Fatalf("%d parts", len(parts))
 		}
-		if _, _, _, next := c.meter.targets(at(3), false); !next.IsZero() {
-			t.Errorf("nothing runs, and the next pass is at %v", next)
+		got, ok := source.Terms(parts[0])
+		if !ok || got.Every != k.every || len(got.GPUs) != k.gpus || got.Shared {
+			t.Errorf("%q: %+v, known %t; want every %v, %d GPUs", k.freq, got, ok, k.every, k.gpus)
 		}
-		id := runs(c, cluster.BatchStep, 100, 200)
-		if out, _, _, next := c.meter.targets(at(3), false); len(out) != 0 || !next.Equal(when(k.first)) {
-			t.Errorf("%q: %d targets at once; first at %v, want %v", k.freq, len(out), next, when(k.first))
-		}
-		out, ranks, gpus, _ := c.meter.targets(at(3.5), true)
-		if len(out) != 1 || len(out[0].Tasks) != 2 || out[0].Tasks[1] != 200 || len(ranks[0]) != 2 || ranks[0][1] != 1 || gpus != (k.gpus > 0) {
-			t.Errorf("%q: asked: %+v %v %v", k.freq, out, ranks, gpus)
-		}
-		if k.first > 0 {
-			if out, _, _, next := c.meter.targets(at(k.first), false); len(out) != 1 || !next.Equal(when(k.then)) {
-				t.Errorf("%q: %d targets when due; then at %v, want %v", k.freq, len(out), next, when(k.then))
-			}
-		}
-		c.have.Drop(id)
-		if _, _, _, next := c.meter.targets(at(100), false); len(c.meter.measured) != 0 || !next.IsZero() {
-			t.Errorf("%q: %d parts are kept, next at %v", k.freq, len(c.meter.measured), next)
+		delete(c.nodes["n1"].jobs, 7)
+		if _, ok := source.Terms(parts[0]); ok {
+			t.Error("a part of a job that was not named has terms")
 		}
 	}
 }
 
-// TestMeterFinish: the end of a part takes along what was measured; the runner's own status is left alone.
-func TestMeterFinish(t *testing.T) {
-	c := meterRig(t, "", 0)
-	self := os.Getpid()
-	id := runs(c, cluster.BatchStep, self)
-	c.meter.measure(t.Context(), time.Now(), true)
+// TestMeterAlone: a job's script is alone until a step of the job runs beside it.
+func TestMeterAlone(t *testing.T) {
+	c := meteredClient(t, "", 0)
+	batch := runs(c, cluster.BatchStep, 100)
+	if !(meterSource{c}).Alone(batch) {
+		t.Error("only the script runs")
+	}
+	runs(c, 0, 200)
+	if (meterSource{c}).Alone(batch) {
+		t.Error("a step runs beside the script")
+	}
+}
+
+// TestUsedHere: what was measured is told of the parts here.
+func TestUsedHere(t *testing.T) {
+	c := meteredClient(t, "", 0)
+	runs(c, cluster.BatchStep, os.Getpid())
+	c.meter.Measure(t.Context(), time.Now(), true)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	parts := c.usedHere(api.PartsQuery{Job: 7, Step: cluster.AllSteps, Nodes: []cluster.NodeName{"n1"}})
-	c.mu.Unlock()
 	if len(parts) != 1 || parts[0].Tasks[0].MaxRSS == 0 || parts[0].Tasks[0].MaxVM == 0 || len(parts[0].PIDs) == 0 {
 		t.Fatalf("live: %+v", parts)
-	}
-	tasks := []step.TaskStatus{{Rank: 0, PID: self, Usage: cluster.TaskUsage{UserCPU: time.Hour, MaxRSS: 1}}}
-	st := step.Status{ID: id, State: step.Ended, Tasks: tasks}
-	c.meter.finish(&st)
-	if u := st.Tasks[0].Usage; u.UserCPU != time.Hour || u.MaxRSS < 1<<20 || u.MaxVM == 0 || tasks[0].Usage.MaxRSS != 1 {
-		t.Errorf("at its end: %+v", u)
-	}
-}
-
-// BenchmarkMeter is a whole pass but for the reading of /proc (BenchmarkSample of agent/step): 128 tasks on 8 GPUs.
-func BenchmarkMeter(b *testing.B) {
-	c := meterRig(b, "", 8)
-	var pids []int
-	for i := range 128 {
-		pids = append(pids, 1000+i)
-	}
-	runs(c, cluster.BatchStep, pids...)
-	found := sampledTasks(pids...)
-	var loads []gpu.Load
-	for i := range 8 {
-		l := gpu.Load{UUID: fmt.Sprint("gpu", i), Util: 90, MemUsedMB: 70000}
-		for k := range 16 {
-			l.Procs = append(l.Procs, gpu.Proc{PID: 1000 + 16*i + k, MemMB: 4000, Util: 5})
-		}
-		loads = append(loads, l)
-	}
-	b.ReportAllocs()
-	now := time.Now()
-	for b.Loop() {
-		now = now.Add(cluster.DefaultSampling)
-		out, ranks, _, _ := c.meter.targets(now, true)
-		m := c.meter.measured[out[0].ID]
-		m.Add(ranks[0], found)
-		m.AddGPUs(now, ranks[0], found, loads, true)
 	}
 }

@@ -99,7 +99,7 @@ func (c *Client) listProcesses(ctx context.Context, who api.Caller, q api.Proces
 	if err := c.await(ctx, c.known); err != nil {
 		return out, err
 	}
-	c.meter.measure(ctx, time.Now(), true)
+	c.meter.Measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Nodes, out.Now = slices.Clone(c.order), time.Now()
@@ -146,7 +146,7 @@ func (c *Client) processesOf(id step.ID, st *step.Status) (out []api.StepProcess
 		}
 	}
 	p.Task, p.Rank = -1, -1
-	for _, pid := range c.meter.pids(id) {
+	for _, pid := range c.meter.PIDs(id) {
 		if p.PID = pid; !tasks[pid] {
 			out = append(out, p)
 		}

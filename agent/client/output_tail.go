@@ -125,7 +125,7 @@ func (w *written) on(c *Client, l *cluster.Launch, dir, name string, here bool, 
 		return cluster.Errorf(cluster.NotFound, "", "node %s, which had a part of job %d, is no more here", w.node,
 			j.ID)
 	}
-	inv := c.hardware.inventory(w.node)
+	inv := c.hardware.Inventory(w.node)
 	if inv.Hollow && c.cfg.Sampler == nil {
 		return cluster.Errorf(cluster.Unavailable, "", "node %s is hollow and runs nothing", w.node)
 	}

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/hardware"
+	"dev.muster/agent/sisters"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -19,7 +21,7 @@ import (
 // parts are those of steps on single nodes: here of steps that other clients lead, elsewhere of those led here.
 type parts struct {
 	*tables
-	hardware *hardware
+	hardware *hardware.Nodes
 	build    *builder
 
 	// What steps led here hear of their parts. Called with mu held.
@@ -31,7 +33,7 @@ type parts struct {
 	telling chan struct{}          // something was added to untold
 }
 
-func newParts(t *tables, hardware *hardware, build *builder) *parts {
+func newParts(t *tables, hardware *hardware.Nodes, build *builder) *parts {
 	return &parts{
 		tables: t, hardware: hardware, build: build,
 		held: map[heldKey]*heldParts{}, untold: map[step.ID]bool{}, telling: make(chan struct{}, 1),
@@ -41,9 +43,9 @@ func newParts(t *tables, hardware *hardware, build *builder) *parts {
 // inventory is what a node of some job led here has. Called with mu held.
 func (p *parts) inventory(n cluster.NodeName) *cluster.Inventory {
 	if p.local(n) {
-		return p.hardware.inventory(n)
+		return p.hardware.Inventory(n)
 	}
-	peer, _ := p.sisters.of(n)
+	peer, _ := p.sisters.Of(n)
 	return &peer.Inventory
 }
 
@@ -60,7 +62,7 @@ func (p *parts) ready(ctx context.Context, q api.PartsRequest, groups []api.Part
 		start = api.StartHelped
 	}
 	p.mu.Unlock()
-	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
+	return p.sisters.Spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
 		onward []api.PartsGroup) error {
 		sub := q
 		sub.Nodes, sub.Onward = nodes, onward
@@ -77,12 +79,12 @@ func (p *parts) orParts(what string, id step.ID, here func() error,
 		p.try(what, id, here())
 		return
 	}
-	peer, ok := p.sisters.of(id.Node)
+	peer, ok := p.sisters.Of(id.Node)
 	if !ok || p.cfg.Peer == nil {
 		return
 	}
 	q := api.PartsQuery{Job: id.Job, Attempt: id.Attempt, Step: id.Step, Nodes: []cluster.NodeName{id.Node}}
-	p.sisters.call(id.Node, func(ctx context.Context) {
+	p.sisters.Call(id.Node, func(ctx context.Context) {
 		if err := elsewhere(ctx, p.cfg.Peer(peer.Addr), q); err != nil {
 			p.slog.Warn("a part of a step could not be told", "what", what, "job", id.Job, "step", id.Step,
 				"node", id.Node, "err", err)
@@ -124,7 +126,7 @@ func (p *parts) forgetPart(id step.ID) {
 // task begins if some node can not take part, and all begin at nearly the same time.
 
 // heldTime is how long parts are held for a word to begin that does not come.
-const heldTime = partsTime + jobTime
+const heldTime = sisters.CallTime + jobTime
 
 // heldKey names a step of a job's attempt.
 type heldKey struct {
@@ -186,7 +188,7 @@ func (p *parts) checkHeld(fresh map[cluster.NodeName]uint64) {
 
 // begin has clients start what they hold.
 func (p *parts) begin(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) error {
-	return p.sisters.spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
+	return p.sisters.Spread(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName,
 		onward []api.PartsGroup) error {
 		q := q
 		q.Nodes = nodes
@@ -196,6 +198,14 @@ func (p *parts) begin(ctx context.Context, q api.PartsQuery, groups []api.PartsG
 		}
 		return err
 	})
+}
+
+// both does two things at once.
+func both(here, away func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- away() }() // ends with its calls
+	err := here()
+	return errors.Join(err, <-done)
 }
 
 // jobTime is how long a part waits for the servers to name its job here.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -43,7 +44,7 @@ func (p *parts) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeNa
 		}
 		if h != nil && h.job.Attempt == attempt {
 			defer p.mu.Unlock()
-			if !p.sisters.takesPart(who, h) {
+			if !p.takesPart(who, h) {
 				return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
 					who.Member, id)
 			}
@@ -130,7 +131,7 @@ func (p *parts) beginParts(ctx context.Context, who api.Caller, q api.PartsBegin
 			"step %d.%d is not ready here", q.Job, q.Step)
 	}
 	n := h.specs[0].ID.Node
-	if j := p.nodes[n].jobs[q.Job]; j == nil || !p.sisters.takesPart(who, j) {
+	if j := p.nodes[n].jobs[q.Job]; j == nil || !p.takesPart(who, j) {
 		p.mu.Unlock()
 		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d",
 			who.Member, q.Job)
@@ -203,7 +204,7 @@ func (p *parts) tellParts(_ context.Context, who api.Caller, q api.PartsReport) 
 		if err := wire.Unmarshal(text, &st); err != nil {
 			return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "status of a part: %v", err)
 		}
-		if peer, ok := p.sisters.of(st.ID.Node); !ok || peer.Member != who.Member {
+		if peer, ok := p.sisters.Of(st.ID.Node); !ok || peer.Member != who.Member {
 			return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not node %s",
 				who.Member, st.ID.Node)
 		}
@@ -259,7 +260,7 @@ func (p *parts) attachPart(ctx context.Context, who api.Caller, req []byte, conn
 // attachTo opens the stream of one node's part of a step led here.
 func (p *parts) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	p.mu.Lock()
-	peer, ok := p.sisters.of(id.Node)
+	peer, ok := p.sisters.Of(id.Node)
 	here := p.local(id.Node)
 	p.mu.Unlock()
 	switch {
@@ -272,7 +273,7 @@ func (p *parts) attachTo(ctx context.Context, id step.ID) (api.Conn, error) {
 	for wait := time.Duration(0); ; {
 		conn, err := api.Tunnel(ctx, p.cfg.Peer(peer.Addr), api.AttachPart, "muster-io", q)
 		// A daemon that restarts is waited for, until the servers say that the node is lost.
-		if err == nil || !errors.Is(err, api.ErrUnreachable) || p.gone(id) || !pause(ctx, &wait) {
+		if err == nil || !errors.Is(err, api.ErrUnreachable) || p.gone(id) || !backoff.Pause(ctx, &wait) {
 			return conn, err
 		}
 	}

@@ -69,7 +69,7 @@ func TestSisterDies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &flaky{deaf: map[string]int{c.dies: 1}}
 			cl := newClient(t, Config{Peer: func(string) *api.Client { return f.client() }})
-			cl.sisters.learn(api.NodePeer{Node: "n2", Member: "n2", Addr: "n2:1"})
+			cl.sisters.Learn(api.NodePeer{Node: "n2", Member: "n2", Addr: "n2:1"})
 			id := step.ID{Job: 1, Attempt: 1, Node: "n2"}
 			ls := &liveStep{
 				ids: []step.ID{id},

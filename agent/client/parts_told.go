@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/agent/outbox"
+	"dev.muster/agent/sisters"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -30,7 +32,7 @@ func (p *parts) ledElsewhere(id step.ID) (api.NodePeer, bool) {
 	if h == nil || h.job.Attempt != id.Attempt || p.local(h.job.Alloc.Shares[0].Node) {
 		return api.NodePeer{}, false
 	}
-	peer, ok := p.sisters.of(h.job.Alloc.Shares[0].Node)
+	peer, ok := p.sisters.Of(h.job.Alloc.Shares[0].Node)
 	return peer, ok
 }
 
@@ -68,7 +70,7 @@ func (p *parts) tell(ctx context.Context) {
 					p.slog.Debug("telling how parts ended failed", "to", addr, "err", err)
 				}
 			}
-			if failed && !pause(ctx, &wait) {
+			if failed && !backoff.Pause(ctx, &wait) {
 				return
 			}
 			if !failed {
@@ -105,7 +107,7 @@ func (p *parts) tellOne(ctx context.Context, addr string, ids []step.ID) error {
 		}
 	}
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, partsTime)
+	ctx, cancel := context.WithTimeout(ctx, sisters.CallTime)
 	defer cancel()
 	if _, err := api.Call(ctx, p.cfg.Peer(addr), api.TellParts, q); err != nil {
 		return err
@@ -193,7 +195,7 @@ func (p *parts) askParts(ctx context.Context) {
 			for _, sh := range h.job.Alloc.Shares {
 				ids = append(ids, step.ID{Job: h.job.ID, Attempt: h.job.Attempt, Node: sh.Node})
 			}
-			for _, g := range p.sisters.groups(ids) {
+			for _, g := range p.sisters.Groups(ids) {
 				ask = append(ask, question{
 					g.Addr,
 					api.PartsQuery{Job: h.job.ID, Attempt: h.job.Attempt, Step: cluster.AllSteps, Nodes: g.Nodes},
@@ -203,7 +205,7 @@ func (p *parts) askParts(ctx context.Context) {
 	}
 	p.mu.Unlock()
 	for _, a := range ask {
-		cctx, cancel := context.WithTimeout(ctx, partsTime)
+		cctx, cancel := context.WithTimeout(ctx, sisters.CallTime)
 		r, err := api.Call(cctx, p.cfg.Peer(a.addr), api.ListParts, a.q)
 		cancel()
 		if err != nil {

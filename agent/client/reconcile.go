@@ -234,3 +234,11 @@ const unkillableAfter = 60 * time.Second
 
 // killAgain is how long processes may take to vanish before they are killed once more.
 const killAgain = 5 * time.Second
+
+// sooner is the earlier of two times; zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

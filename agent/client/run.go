@@ -8,24 +8,31 @@ import (
 
 	"dev.muster/agent/container/exchange"
 	"dev.muster/agent/container/locality"
+	"dev.muster/agent/hardware"
 	"dev.muster/agent/measure"
+	"dev.muster/agent/meter"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
+	"dev.muster/agent/sweep"
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
 // New prepares a client; Run makes it work.
 func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	images := locality.NewStore(cfg.Images)
-	reports, err := openReports(&cfg, images, logger)
+	reports, err := outbox.OpenReports(cfg.Dir, logger)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{tables: newTables(&cfg, logger), reports: reports}
 	c.link = newLink(c.tables, images)
-	c.hardware = newHardware(&cfg, logger, c.link)
-	c.gpus = newGPUsOfJobs(&cfg, c.hardware, logger)
-	c.meter = newMeter(&cfg, logger)
+	c.hardware = hardware.New(hardware.Config{
+		Nodes: cfg.Nodes, GPUs: cfg.GPUs, Machine: cfg.Machine, Runs: cfg.Sampler != nil,
+		Needed: []string{cfg.Spool, cfg.Daemon}, Servers: c.link, Log: logger,
+	})
+	c.gpus = sweep.NewJobGPUs(cfg.Dir, cfg.GPUs, c.tellLeaked, logger)
+	c.meter = meter.New(cfg.Sampler, cfg.GPUs, meterSource{c}, logger)
 	c.build = &builder{tables: c.tables, hardware: c.hardware, texts: newTexts(cfg.Server)}
 	c.parts = newParts(c.tables, c.hardware, c.build)
 	c.steps = &steps{tables: c.tables, reports: reports, parts: c.parts, build: c.build}
@@ -38,11 +45,16 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 	return c, nil
 }
 
+// tellLeaked puts into this machine's record what jobs have left on its GPUs.
+func (c *Client) tellLeaked(ctx context.Context, faults []cluster.Fault) {
+	c.hardware.Tell(ctx, c.hardware.First(), sweep.Cause, faults)
+}
+
 // layersOf is this machine's part in carrying layers of images from node to node.
-func layersOf(cfg *Config, hardware *hardware, log *slog.Logger) *exchange.Exchange {
+func layersOf(cfg *Config, nodes *hardware.Nodes, log *slog.Logger) *exchange.Exchange {
 	e := &exchange.Exchange{Images: cfg.Images, Server: cfg.Server, Peer: cfg.Peer, Log: log}
-	if len(hardware.order) > 0 {
-		e.Addr = hardware.inventory(hardware.first).Addr
+	if first := nodes.First(); first != "" {
+		e.Addr = nodes.Inventory(first).Addr
 	}
 	return e
 }
@@ -54,9 +66,6 @@ func (c *Client) wire() {
 	c.link.ask = c.jobs.askWork
 	c.link.take = c.jobs.take
 	c.link.informed = c.informed
-	c.meter.parts = c.partsHere
-	c.meter.terms = c.meterTerms
-	c.meter.alone = c.alone
 	c.parts.changed = c.steps.stepChanged
 	c.parts.recovered = c.steps.recoverStep
 }
@@ -80,23 +89,20 @@ func (c *Client) Run(ctx context.Context) error {
 	close(c.known)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.link.poll(ctx) })
-	wg.Go(func() { c.reports.send(ctx) })
+	wg.Go(func() { c.reports.Send(ctx, c.link.reporter()) })
 	wg.Go(func() { c.watch(ctx) })
 	wg.Go(func() { c.jobs.act(ctx) })
 	wg.Go(func() { c.parts.tell(ctx) })
 	wg.Go(func() { c.parts.askParts(ctx) })
-	wg.Go(func() { c.hardware.watchGPUs(ctx) })
+	wg.Go(func() { c.hardware.Run(ctx) })
 	wg.Go(func() { measure.KeepGPUJobs(ctx, c.cfg.GPUJobs, c.gpuJobs, c.jobs.gpusMoved, c.slog) })
-	wg.Go(func() { c.hardware.watchMachine(ctx) })
-	wg.Go(func() { c.gpus.watchLeft(ctx) })
-	wg.Go(func() { c.hardware.watchPorts(ctx) })
-	wg.Go(func() { c.hardware.watchClock(ctx) })
+	wg.Go(func() { c.gpus.Watch(ctx) })
 	wg.Go(func() { c.check(ctx) })
 	wg.Go(func() { c.link.keepRegistered(ctx) })
-	wg.Go(func() { c.meter.run(ctx) })
+	wg.Go(func() { c.meter.Run(ctx) })
 	wg.Go(func() { c.measureHardware(ctx) })
 	wg.Wait()
-	return c.reports.close()
+	return c.reports.Close()
 }
 
 // watch takes the runner's news.
@@ -110,8 +116,8 @@ func (c *Client) watch(ctx context.Context) {
 				return
 			}
 			c.mu.Lock()
-			c.meter.finish(&st)
-			c.meter.notice(&st)
+			c.meter.Finish(&st)
+			c.meter.Notice(&st)
 			c.have.Put(st.ID, &st)
 			c.steps.stepChanged(&st)
 			c.parts.mustTell(&st)
@@ -128,7 +134,7 @@ func (c *Client) watch(ctx context.Context) {
 func (c *Client) informed() {
 	close(c.told)
 	c.sweepFolders()
-	c.meter.soon() // what ran before
+	c.meter.Soon() // what ran before
 }
 
 // Routes registers what the client of a job's first node answers.

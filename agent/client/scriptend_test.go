@@ -36,7 +36,7 @@ func TestScriptOfEndedJob(t *testing.T) {
 			}
 			cl.jobs.perform(cl.nodes[self], action{kind: finished, job: h}, now)
 			var told []cluster.UpdateKind
-			for _, r := range cl.reports.box.Pending() {
+			for _, r := range cl.reports.Pending() {
 				for _, u := range r.Updates {
 					told = append(told, u.Kind)
 				}

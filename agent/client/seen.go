@@ -16,9 +16,9 @@ import (
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.
 func (j *jobs) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api.Seen {
 	n := j.nodes[name]
-	out := &api.Seen{Index: n.index, NextJob: max(j.nextJob, j.reports.journal.Highest()), Asked: asked}
+	out := &api.Seen{Index: n.index, NextJob: max(j.nextJob, j.reports.NextJob()), Asked: asked}
 	for _, h := range held {
-		updates, err := j.reports.journal.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
+		updates, err := j.reports.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
 		if err != nil {
 			j.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
 		}
@@ -33,7 +33,7 @@ func (j *jobs) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api
 	for id, h := range n.jobs {
 		out.NextJob = max(out.NextJob, id+1)
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: name}
-		if h.isReported() || j.reports.isOver(key) || j.reports.journal.Has(key) {
+		if h.isReported() || j.reports.IsOver(key) || j.reports.HasEnded(key) {
 			continue
 		}
 		if h.isConfirmed() || runs[id] == h.job.Attempt {
@@ -57,7 +57,7 @@ func (j *jobs) beginAnew(names []cluster.NodeName) {
 		j.nodes[name].index = 0
 	}
 	// From which index on the servers know that an attempt is over counts no more: if one is named, it is told again.
-	j.reports.forgetAll(names)
+	j.reports.ForgetAll(names)
 	if len(names) > 0 {
 		j.slog.Warn("the servers' state is older than what this machine has seen: it was told what is known here",
 			"nodes", names)
@@ -69,17 +69,17 @@ func (j *jobs) beginAnew(names []cluster.NodeName) {
 func (j *jobs) tellAgain(n *node) {
 	for id, h := range n.jobs {
 		key := outbox.Attempt{Job: id, Attempt: h.job.Attempt, Node: n.name}
-		if h.job.Phase == cluster.Ending || !j.reports.journal.Has(key) {
+		if h.job.Phase == cluster.Ending || !j.reports.HasEnded(key) {
 			continue
 		}
-		updates, err := j.reports.journal.Ended(key)
+		updates, err := j.reports.Ended(key)
 		if err != nil || len(updates) == 0 {
 			j.slog.Error("how a job ended can not be told again", "job", id, "node", n.name, "err", err)
 			continue
 		}
 		j.slog.Info("told again how a job ended", "job", id, "node", n.name)
 		delete(n.jobs, id)
-		j.reports.put(n.name, withEnd(h.job, n.name, updates)...)
+		j.reports.Put(n.name, withEnd(h.job, n.name, updates)...)
 	}
 }
 

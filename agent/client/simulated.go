@@ -22,7 +22,7 @@ type Simulated struct {
 // NewSimulated makes the simulated node of a client that begins its life with reports still on their way.
 func NewSimulated(n cluster.NodeName, pending []cluster.Report) *Simulated {
 	d := &Simulated{Node: n, jobs: map[cluster.JobID]*jobHere{}, over: map[outbox.Attempt]uint64{}}
-	d.begun = confirmedBy(pending)
+	d.begun = outbox.ConfirmedBy(pending)
 	for _, r := range pending {
 		d.Reported(r)
 	}

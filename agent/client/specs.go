@@ -12,6 +12,7 @@ import (
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/enroot"
 	"dev.muster/agent/fence"
+	"dev.muster/agent/hardware"
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -20,7 +21,7 @@ import (
 // builder makes what the supervisor is asked to run.
 type builder struct {
 	*tables
-	hardware *hardware
+	hardware *hardware.Nodes
 	texts    *texts
 }
 
@@ -38,7 +39,7 @@ func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) 
 	b.mu.Lock()
 	cfg := b.config
 	b.mu.Unlock()
-	inv, found := b.hardware.of(h.node)
+	inv, found := b.hardware.Of(h.node)
 	l := &cluster.Launch{Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: b.cfg.Daemon, Sisters: h.sisters,
 		Fenced: fence.Fenced(&cfg, &inv),
 		Ranks:  make([][]int, len(j.Alloc.Shares))}
@@ -72,7 +73,7 @@ func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) 
 		Fence: fence.Of(&cfg, &inv, found, l.ShareHere()), OOMText: b.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
-		HostName: b.hardware.hostName(h.node), Hosts: b.hardware.hosts(h.node), PIDEnv: b.cfg.PIDEnv,
+		HostName: b.hardware.HostName(h.node), Hosts: b.hardware.Hosts(h.node), PIDEnv: b.cfg.PIDEnv,
 		Tasks: []step.Task{{Argv: argv, Env: b.environ(l, env), Stdin: stdin, Stdout: out, Stderr: errs}},
 	}, nil
 }
@@ -84,10 +85,10 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	b.mu.Lock()
 	cfg := b.config
 	b.mu.Unlock()
-	inv, found := b.hardware.of(id.Node)
+	inv, found := b.hardware.Of(id.Node)
 	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
 		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env,
-		PTY: s.PTY, HostName: b.hardware.hostName(id.Node), Hosts: b.hardware.hosts(id.Node), PIDEnv: b.cfg.PIDEnv,
+		PTY: s.PTY, HostName: b.hardware.HostName(id.Node), Hosts: b.hardware.Hosts(id.Node), PIDEnv: b.cfg.PIDEnv,
 		OOMText: b.oomText(id)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
@@ -153,7 +154,7 @@ var holder = []string{"/bin/sleep", "infinity"}
 // sessionSpec is the step of a job's sessions. Called with mu held.
 func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 	cfg, j := b.config, h.job
-	inv, detected := b.hardware.of(h.node)
+	inv, detected := b.hardware.Of(h.node)
 	l := &cluster.Launch{
 		Job: j, Config: &cfg, Inventory: &inv, Node: h.node, Daemon: b.cfg.Daemon,
 		Fenced: fence.Fenced(&cfg, &inv),
@@ -161,7 +162,7 @@ func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 	return step.Spec{
 		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
 		Fence: fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: b.private(h.node, id, l),
-		HostName: b.hardware.hostName(h.node), Hosts: b.hardware.hosts(h.node),
+		HostName: b.hardware.HostName(h.node), Hosts: b.hardware.Hosts(h.node),
 		Tasks: []step.Task{{Argv: holder}},
 	}
 }
@@ -231,7 +232,7 @@ func (b *builder) oomText(id step.ID) string {
 
 // private is what a step is told of folders that its job has for itself.
 func (b *builder) private(n cluster.NodeName, id step.ID, l *cluster.Launch) *step.Private {
-	p := b.hardware.secluded(l.Config, n)
+	p := b.hardware.Secluded(l.Config, n)
 	if p == nil {
 		return nil
 	}

@@ -104,7 +104,7 @@ func (s *steps) orphaned(ls *liveStep) {
 	h.launch.to(reported)
 	u := update(h, cluster.BatchOver)
 	u.Exit = ls.record.Exit
-	s.reports.put(first, u)
+	s.reports.Put(first, u)
 }
 
 // expireSteps drops ended steps whose output nobody takes, and kills those that TERM did not end;

@@ -277,7 +277,7 @@ func (s *steps) startStep(ctx context.Context, h *jobHere, ls *liveStep) (api.St
 // launchStep starts a step's parts, here and through the other clients theirs, once all are ready.
 func (s *steps) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec) error {
 	s.mu.Lock()
-	groups := s.sisters.groups(ls.ids)
+	groups := s.sisters.Groups(ls.ids)
 	s.mu.Unlock()
 	rec := &ls.record
 	get := api.PartsRequest{Step: *rec, Spec: ls.spec, Key: ls.key, Lead: ls.lead, Hold: true}

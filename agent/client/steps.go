@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -13,7 +14,7 @@ import (
 // steps are those of jobs that are led here: this client's node is the first of the job.
 type steps struct {
 	*tables
-	reports *reports
+	reports *outbox.Reports
 	parts   *parts
 	build   *builder
 }
@@ -84,7 +85,7 @@ func (s *steps) tellStep(ls *liveStep) {
 		return
 	}
 	rec := ls.record
-	s.reports.put(ls.lead, cluster.Update{
+	s.reports.Put(ls.lead, cluster.Update{
 		Kind: cluster.StepNow, Job: rec.ID.Job, Attempt: rec.Attempt, At: time.Now(), Step: &rec,
 	})
 }

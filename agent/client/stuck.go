@@ -41,7 +41,7 @@ func (j *jobs) tellStuck(ctx context.Context, h *jobHere) {
 		}
 	}
 	j.mu.Unlock()
-	j.hardware.tell(ctx, h.node, stuckCause, faults)
+	j.hardware.Tell(ctx, h.node, stuckCause, faults)
 	j.stuckMu.Unlock()
 	if program == "" || over {
 		return

@@ -13,7 +13,7 @@ func (c *Client) sweepFolders() {
 	var old []string
 	for _, name := range c.order {
 		n := c.nodes[name]
-		p := c.hardware.secluded(&c.config, name)
+		p := c.hardware.Secluded(&c.config, name)
 		if p == nil {
 			continue
 		}

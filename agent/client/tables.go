@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dev.muster/agent/ports"
+	"dev.muster/agent/sisters"
 	"dev.muster/agent/step"
 	"dev.muster/agent/x11"
 	"dev.muster/api"
@@ -23,7 +24,7 @@ type tables struct {
 	cfg     *Config
 	slog    *slog.Logger
 	order   []cluster.NodeName // of this client, as they were given
-	sisters *sisters
+	sisters *sisters.Clients
 	wakeup  chan struct{}
 	known   chan struct{} // closed once the supervisor's steps are known here
 	told    chan struct{} // closed once the servers have said what to do
@@ -51,7 +52,7 @@ func newTables(cfg *Config, log *slog.Logger) *tables {
 		t.nodes[n.Name] = &node{name: n.Name, jobs: map[cluster.JobID]*jobHere{}}
 		t.order = append(t.order, n.Name)
 	}
-	t.sisters = newSisters(cfg.Peer, t.local)
+	t.sisters = sisters.New(cfg.Peer, t.local)
 	t.ports = ports.New(t.lives)
 	return t
 }
@@ -149,30 +150,6 @@ func (t *tables) jobOf(id step.ID) *cluster.Job {
 	return nil
 }
 
-// partsHere are the parts of steps on this client's nodes.
-func (t *tables) partsHere() (out []*step.Status) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, st := range t.have.All() {
-		if t.local(id.Node) {
-			out = append(out, st)
-		}
-	}
-	return out
-}
-
-// alone reports whether nothing but its script runs of a job here.
-func (t *tables) alone(batch step.ID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for id, st := range t.have[batch.Node] {
-		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Step != batch.Step && st.State == step.Running {
-			return false
-		}
-	}
-	return true
-}
-
 func (t *tables) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Error) {
 	ls, ok := t.live[id]
 	if !ok {
@@ -182,7 +159,7 @@ func (t *tables) liveStep(id cluster.StepID, who api.Caller) (*liveStep, *api.Er
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "step %d.%d belongs to user %s",
 			id.Job, id.Step, ls.record.User)
 	}
-	if h := t.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !t.sisters.takesPart(who, h)) {
+	if h := t.nodes[ls.lead].jobs[id.Job]; who.Role == cluster.RoleNode && (h == nil || !t.takesPart(who, h)) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, id.Job)
 	}
 	return ls, nil
@@ -215,11 +192,16 @@ func (t *tables) jobFor(h *jobHere, who api.Caller) (*jobHere, *api.Error) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "job %d belongs to user %s", h.job.ID,
 			h.job.Spec.User)
 	}
-	if who.Role == cluster.RoleNode && !t.sisters.takesPart(who, h) {
+	if who.Role == cluster.RoleNode && !t.takesPart(who, h) {
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member,
 			h.job.ID)
 	}
 	return h, nil
+}
+
+// takesPart reports whether a member is the client of one of the job's nodes, or of its other components'.
+func (t *tables) takesPart(who api.Caller, h *jobHere) bool {
+	return t.sisters.TakesPart(who, h.job, h.sisters)
 }
 
 // lead looks at a live job that is led here, once the daemon knows what runs and what should: with mu held.
@@ -260,7 +242,7 @@ func (t *tables) each(who api.Caller, q api.PartsQuery, f func(step.ID, *step.St
 		if h == nil || h.job.Attempt != q.Attempt {
 			continue // over: nothing is left of it
 		}
-		if !t.sisters.takesPart(who, h) {
+		if !t.takesPart(who, h) {
 			return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s takes no part in job %d", who.Member, q.Job)
 		}
 		for id, st := range t.have[n] {

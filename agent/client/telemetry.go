@@ -9,6 +9,7 @@ import (
 	"dev.muster/agent/fence"
 	"dev.muster/agent/machine"
 	"dev.muster/agent/measure"
+	"dev.muster/agent/meter"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -26,7 +27,7 @@ func (c *Client) measureHardware(ctx context.Context) {
 	cfg := measure.Config{
 		Span: c.cfg.SampleSpan,
 		Work: c.measuredWork,
-		Use:  c.meter.sum,
+		Use:  c.meter.Sum,
 		GPUs: c.cfg.GPUs,
 		Log:  c.slog,
 		Tell: func(ctx context.Context, q api.SamplesRequest) (api.SamplesResponse, error) {
@@ -48,7 +49,7 @@ func (c *Client) measuredWork() (parts []measure.Part, nodes []machine.Node) {
 			parts = append(parts, p)
 		}
 	}
-	return parts, c.hardware.all()
+	return parts, c.hardware.All()
 }
 
 // measuredPart is a part of a step, if it runs for a job of this node. Called with mu held.
@@ -72,7 +73,7 @@ func (c *Client) measuredPart(st *step.Status) (p measure.Part, ok bool) {
 		if sh.Node != id.Node || c.cfg.GPUs == nil {
 			continue
 		}
-		for _, g := range fence.GPUs(c.hardware.inventory(id.Node), sh) {
+		for _, g := range fence.GPUs(c.hardware.Inventory(id.Node), sh) {
 			p.GPUs = append(p.GPUs, g.Index)
 		}
 	}
@@ -84,7 +85,7 @@ func (c *Client) gpuJobs() map[int][]cluster.JobID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := map[int][]cluster.JobID{}
-	n, gpus := c.nodes[c.order[0]], c.hardware.inventory(c.order[0]).GPUs
+	n, gpus := c.nodes[c.order[0]], c.hardware.Inventory(c.order[0]).GPUs
 	for _, g := range gpus {
 		out[measure.DriverNumber(&g)] = nil
 	}
@@ -115,16 +116,43 @@ func (c *Client) GPUMetrics() string {
 	if scan == nil {
 		return ""
 	}
-	return measure.GPUMetrics(scan, c.hardware.inventory(c.order[0]).Host, c.gpuJobs())
+	return measure.GPUMetrics(scan, c.hardware.Inventory(c.order[0]).Host, c.gpuJobs())
 }
 
-// meterTerms finds out how often a part is to be measured and which GPUs it has.
-func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
+// meterSource is what the meter asks of the client.
+type meterSource struct{ *Client }
+
+// Parts are the parts of steps on this client's nodes.
+func (c meterSource) Parts() (out []*step.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, st := range c.have.All() {
+		if c.local(id.Node) {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// Alone reports whether nothing but its script runs of a job here.
+func (c meterSource) Alone(batch step.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, st := range c.have[batch.Node] {
+		if id.Job == batch.Job && id.Attempt == batch.Attempt && id.Step != batch.Step && st.State == step.Running {
+			return false
+		}
+	}
+	return true
+}
+
+// Terms finds out how often a part is to be measured and which GPUs it has.
+func (c meterSource) Terms(st *step.Status) (out meter.Terms, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := st.ID
 	h := c.nodes[id.Node].jobs[id.Job]
-	inv := c.hardware.inventory(id.Node)
+	inv := c.hardware.Inventory(id.Node)
 	if h == nil || h.job.Attempt != id.Attempt {
 		return out, false
 	}
@@ -134,13 +162,13 @@ func (c *Client) meterTerms(st *step.Status) (out meterTerms, ok bool) {
 	} else if memo := (note{}); id.Step >= 0 && wire.Unmarshal(st.Note, &memo) == nil { // another client leads it
 		freq, shares = cmp.Or(memo.Spec.AcctgFreq, freq), memo.Record.Shares
 	}
-	out.every = c.config.Sampling(freq)
+	out.Every = c.config.Sampling(freq)
 	for _, sh := range shares {
 		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
 			continue
 		}
-		out.shared = sh.Part != nil
-		out.gpus = append(out.gpus, fence.GPUs(inv, sh)...)
+		out.Shared = sh.Part != nil
+		out.GPUs = append(out.GPUs, fence.GPUs(inv, sh)...)
 	}
 	return out, true
 }

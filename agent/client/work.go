@@ -22,12 +22,12 @@ func (j *jobs) describeNodes(names []cluster.NodeName, again bool,
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, name := range names {
-		inv, detected := j.hardware.of(name)
+		inv, detected := j.hardware.Of(name)
 		if j.cfg.GPUs != nil {
 			inv.GPUs = detected
 		}
 		q.Nodes = append(q.Nodes, cluster.NodeUp{
-			Name: name, Inventory: inv, Seq: j.reports.box.Seq(name), Again: again, Scored: true,
+			Name: name, Inventory: inv, Seq: j.reports.Seq(name), Again: again, Scored: true,
 		})
 		if held, ok := asked[name]; ok || !again {
 			q.Seen[name] = j.seen(name, held, ok)
@@ -42,13 +42,13 @@ func (j *jobs) registered(q api.RegisterRequest, r api.RegisterResponse) {
 	defer j.mu.Unlock()
 	j.config, j.confAt = r.Config, r.Index
 	j.beginAnew(r.Anew)
-	j.hardware.tellHindrances(&j.config)
+	j.hardware.TellHindrances(&j.config)
 	for _, sent := range q.Nodes {
 		gpus, other := r.GPUs[sent.Name]
 		if !other {
 			gpus = sent.Inventory.GPUs
 		}
-		j.hardware.numbered(sent.Name, gpus)
+		j.hardware.Number(sent.Name, gpus)
 	}
 }
 
@@ -69,10 +69,10 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 	defer j.mu.Unlock()
 	if w.Config != nil {
 		if j.cfg.GPUs != nil && !reflect.DeepEqual(j.config.GRES, w.Config.GRES) {
-			j.link.again() // what the machine has is compared with other lines now
+			j.link.RegisterSoon() // what the machine has is compared with other lines now
 		}
 		j.config, j.confAt = *w.Config, w.ConfigIndex
-		j.hardware.tellHindrances(&j.config)
+		j.hardware.TellHindrances(&j.config)
 	}
 	j.nextJob = max(j.nextJob, w.NextJob)
 	named := map[outbox.Attempt]bool{}
@@ -83,13 +83,13 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 			continue
 		}
 		n.index, fresh[nw.Node] = nw.Index, nw.Index
-		n.jobCPUs = cmp.Or(nw.JobCPUs, j.hardware.inventory(nw.Node).CPUs)
+		n.jobCPUs = cmp.Or(nw.JobCPUs, j.hardware.Inventory(nw.Node).CPUs)
 		reboot(j.slog, n, nw.Reboot)
 		old := n.jobs
-		n.jobs = wanted(nw, old, j.reports.isOver, j.reports.begun, named)
+		n.jobs = wanted(nw, old, j.reports.IsOver, j.reports.Begun(), named)
 		j.tellAgain(n)
 		if boards := j.freshBoards(n, old); len(boards) > 0 {
-			go j.gpus.note(ctx, boards) // ends with ctx or the answer
+			go j.gpus.Note(ctx, boards) // ends with ctx or the answer
 		}
 		select {
 		case j.gpusMoved <- struct{}{}:
@@ -99,7 +99,7 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 			h.staged = j.staged.Has(h.key())
 		}
 		for _, p := range nw.Peers {
-			j.sisters.learn(p)
+			j.sisters.Learn(p)
 		}
 	}
 	if len(fresh) > 0 {
@@ -117,7 +117,7 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 func (j *jobs) catchUp(fresh map[cluster.NodeName]uint64, named map[outbox.Attempt]bool) {
 	j.staged.Forget(fresh, named)
 	j.parts.settleParts(fresh, named)
-	j.reports.forget(fresh, named)
+	j.reports.Forget(fresh, named)
 }
 
 // reboot runs the program that restarts a node's machine, once for each request. Should that be

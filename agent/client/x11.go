@@ -130,7 +130,7 @@ func (c *Client) x11Options(h *jobHere, q api.X11Request) (o x11.Options, err er
 	}
 	j := h.job.Spec
 	machine, _ := os.Hostname() // else any name fits the second entry
-	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: cmp.Or(c.hardware.hostName(h.node), machine)}
+	o = x11.Options{Number: q.Number, Cookie: q.Cookie, Host: cmp.Or(c.hardware.HostName(h.node), machine)}
 	o.File = filepath.Join(dir, fmt.Sprintf("job%05d.Xauthority", h.job.ID))
 	o.Owner = x11.Owner{UID: j.UID, GID: j.GID, Groups: j.Groups}
 	if _, o.InHome = cluster.X11(&c.config); o.InHome && c.cfg.Program.Account != nil {

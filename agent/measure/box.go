@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -102,7 +103,7 @@ func tell(ctx context.Context, cfg *Config, b *box, apart time.Duration) {
 			return
 		case <-b.more:
 		}
-		if !sleep(ctx, apart) || !empty(ctx, cfg, b) {
+		if !backoff.Sleep(ctx, apart) || !empty(ctx, cfg, b) {
 			return
 		}
 	}
@@ -123,7 +124,7 @@ func empty(ctx context.Context, cfg *Config, b *box) bool {
 			return true // servers of before they took samples
 		}
 		wait = min(2*wait, retryMax)
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return false
 		}
 	}

@@ -31,17 +31,6 @@ const (
 	gpuTime     = 2 * time.Second
 )
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // Use is what a part of a step has used; RSS, Read and Written in bytes.
 type Use struct {
 	CPU                time.Duration

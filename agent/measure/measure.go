@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/agent/machine"
 	"dev.muster/agent/step"
 	"dev.muster/agent/usage"
@@ -83,7 +84,7 @@ func measure(ctx context.Context, cfg *Config, b *box) {
 	t := &telemeter{span: max(cfg.Span, time.Second), root: os.DirFS("/"), nodes: map[cluster.NodeName]*nodeJoin{}}
 	every := t.span / spanParts
 	look(ctx, cfg, t, time.Now())
-	for sleep(ctx, time.Until(time.Now().Truncate(every).Add(every))) {
+	for backoff.Sleep(ctx, time.Until(time.Now().Truncate(every).Add(every))) {
 		look(ctx, cfg, t, time.Now())
 		if now := time.Now(); !now.Before(t.began.Add(t.span)) {
 			b.add(t.take(), now)

@@ -24,9 +24,9 @@ type Attempt struct {
 	Node    cluster.NodeName
 }
 
-// Journal remembers how attempts ended here after the servers have been told: if their state is brought back from
+// journal remembers how attempts ended here after the servers have been told: if their state is brought back from
 // an older file they ask for it again.
-type Journal struct {
+type journal struct {
 	mu   sync.Mutex
 	path string
 	file *os.File
@@ -49,9 +49,9 @@ type journalLine struct {
 	Before int64 `json:"before"`
 }
 
-// OpenJournal opens the journal of a folder.
-func OpenJournal(dir string) (*Journal, error) {
-	j := &Journal{path: filepath.Join(dir, "ended"), at: map[Attempt]place{}}
+// openJournal opens the journal of a folder.
+func openJournal(dir string) (*journal, error) {
+	j := &journal{path: filepath.Join(dir, "ended"), at: map[Attempt]place{}}
 	for _, old := range []bool{true, false} {
 		if _, err := j.load(old); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func OpenJournal(dir string) (*Journal, error) {
 	return j, nil
 }
 
-func (j *Journal) name(old bool) string {
+func (j *journal) name(old bool) string {
 	if old {
 		return j.path + ".1"
 	}
@@ -77,7 +77,7 @@ func (j *Journal) name(old bool) string {
 }
 
 // load reads where what is. A line that a crash cut off is left out.
-func (j *Journal) load(old bool) (int64, error) {
+func (j *journal) load(old bool) (int64, error) {
 	f, err := os.Open(j.name(old))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -100,14 +100,14 @@ func (j *Journal) load(old bool) (int64, error) {
 	}
 }
 
-func (j *Journal) note(l *journalLine, p place) {
+func (j *journal) note(l *journalLine, p place) {
 	u := l.Updates[0]
 	j.at[Attempt{u.Job, u.Attempt, l.Node}] = p
 	j.next = max(j.next, u.Job+1)
 }
 
 // Put remembers what is told of attempts that end, each by itself.
-func (j *Journal) Put(n cluster.NodeName, updates []cluster.Update) error {
+func (j *journal) Put(n cluster.NodeName, updates []cluster.Update) error {
 	by := map[Attempt][]cluster.Update{}
 	var keys []Attempt
 	for _, u := range updates {
@@ -139,14 +139,14 @@ func (j *Journal) Put(n cluster.NodeName, updates []cluster.Update) error {
 }
 
 // before is where something was told of an attempt already; what is in the older file is told by it alone.
-func (j *Journal) before(key Attempt) int64 {
+func (j *journal) before(key Attempt) int64 {
 	if p, ok := j.at[key]; ok && !p.old {
 		return p.offset
 	}
 	return -1
 }
 
-func (j *Journal) write(l *journalLine) error {
+func (j *journal) write(l *journalLine) error {
 	text, err := wire.Marshal(l)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (j *Journal) write(l *journalLine) error {
 }
 
 // renew begins another file.
-func (j *Journal) renew() error {
+func (j *journal) renew() error {
 	if err := os.Rename(j.path, j.name(true)); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (j *Journal) renew() error {
 }
 
 // Has reports whether an attempt has ended here.
-func (j *Journal) Has(key Attempt) bool {
+func (j *journal) Has(key Attempt) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, ok := j.at[key]
@@ -189,14 +189,14 @@ func (j *Journal) Has(key Attempt) bool {
 }
 
 // Highest is one more than the highest number of a job that ended here.
-func (j *Journal) Highest() cluster.JobID {
+func (j *journal) Highest() cluster.JobID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.next
 }
 
 // Ended is all that was told of an attempt that has ended here, in its order.
-func (j *Journal) Ended(key Attempt) (out []cluster.Update, err error) {
+func (j *journal) Ended(key Attempt) (out []cluster.Update, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, ok := j.at[key]
@@ -230,7 +230,7 @@ func (j *Journal) Ended(key Attempt) (out []cluster.Update, err error) {
 }
 
 // Close closes the file.
-func (j *Journal) Close() error {
+func (j *journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.file.Close()

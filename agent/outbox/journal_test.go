@@ -13,15 +13,15 @@ import (
 // in its order; a line that a crash cut off does no harm.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *Journal {
+	open := func() *journal {
 		t.Helper()
-		j, err := OpenJournal(dir)
+		j, err := openJournal(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return j
 	}
-	put := func(j *Journal, updates ...cluster.Update) {
+	put := func(j *journal, updates ...cluster.Update) {
 		t.Helper()
 		if err := j.Put("n1", updates); err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestJournal(t *testing.T) {
 	update := func(kind cluster.UpdateKind, job cluster.JobID, text string) cluster.Update {
 		return cluster.Update{Kind: kind, Job: job, Attempt: 1, Error: text}
 	}
-	told := func(j *Journal, job cluster.JobID) string {
+	told := func(j *journal, job cluster.JobID) string {
 		t.Helper()
 		updates, err := j.Ended(Attempt{job, 1, "n1"})
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package outbox keeps in files what a node tells the servers: reports until they have arrived, and how attempts ended
-// for servers whose state is brought back from an older file. It knows neither the servers nor what runs. Start with
-// Box.
+// for servers whose state is brought back from an older file. It knows neither how the servers are reached nor what
+// runs. Start with Reports.
 package outbox
 
 import (
@@ -22,10 +22,10 @@ const maxReports = 512
 // maxOutboxFile is the size at which a file without waiting reports is begun anew.
 const maxOutboxFile = 4 << 20
 
-// Box keeps reports in a file until they are acknowledged, so that a restart loses none. The
+// box keeps reports in a file until they are acknowledged, so that a restart loses none. The
 // file only grows: a line per report, and a line per acknowledgement. It is replaced, by rename,
 // when it is large and nothing waits, so that the numbers are never lost.
-type Box struct {
+type box struct {
 	More chan struct{} // a report was added
 	path string
 
@@ -42,12 +42,12 @@ type boxLine struct {
 	Acked uint64 `json:"acked,omitempty"`
 }
 
-// Open opens the outbox of a folder, which it makes.
-func Open(dir string) (*Box, error) {
+// openBox opens the outbox of a folder, which it makes.
+func openBox(dir string) (*box, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder of the outbox: %w", err)
 	}
-	b := &Box{More: make(chan struct{}, 1), path: filepath.Join(dir, "outbox"), last: map[cluster.NodeName]uint64{}}
+	b := &box{More: make(chan struct{}, 1), path: filepath.Join(dir, "outbox"), last: map[cluster.NodeName]uint64{}}
 	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
@@ -76,7 +76,7 @@ func Open(dir string) (*Box, error) {
 }
 
 // Seq is the last number that the servers may have seen of a node.
-func (b *Box) Seq(n cluster.NodeName) uint64 {
+func (b *box) Seq(n cluster.NodeName) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seq := b.last[n]
@@ -89,7 +89,7 @@ func (b *Box) Seq(n cluster.NodeName) uint64 {
 }
 
 // Put adds a report; it is on file before Put returns.
-func (b *Box) Put(n cluster.NodeName, updates []cluster.Update) (cluster.Report, error) {
+func (b *box) Put(n cluster.NodeName, updates []cluster.Update) (cluster.Report, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last[n]++
@@ -103,7 +103,7 @@ func (b *Box) Put(n cluster.NodeName, updates []cluster.Update) (cluster.Report,
 	return r, err
 }
 
-func (b *Box) write(lines ...boxLine) error {
+func (b *box) write(lines ...boxLine) error {
 	var text []byte
 	for _, l := range lines {
 		line, err := wire.Marshal(l)
@@ -118,14 +118,14 @@ func (b *Box) write(lines ...boxLine) error {
 }
 
 // Pending are the oldest reports not yet acknowledged.
-func (b *Box) Pending() []cluster.Report {
+func (b *box) Pending() []cluster.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]cluster.Report(nil), b.list[:min(len(b.list), maxReports)]...)
 }
 
 // Ack notes that the servers have the oldest reports.
-func (b *Box) Ack(reports []cluster.Report) error {
+func (b *box) Ack(reports []cluster.Report) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.list = b.list[len(reports):]
@@ -147,7 +147,7 @@ func (b *Box) Ack(reports []cluster.Report) error {
 }
 
 // renew replaces the file by one with only the numbers.
-func (b *Box) renew() error {
+func (b *box) renew() error {
 	f, err := os.OpenFile(b.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("begin a new outbox: %w", err)
@@ -166,7 +166,7 @@ func (b *Box) renew() error {
 }
 
 // Close closes the file.
-func (b *Box) Close() error {
+func (b *box) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.file.Close()

@@ -13,15 +13,15 @@ const self = cluster.NodeName("n1")
 // TestOutboxSurvives: reports outlive a crash, a line that it cut off, and a new file.
 func TestOutboxSurvives(t *testing.T) {
 	dir := t.TempDir()
-	put := func(b *Box, n int) {
+	put := func(b *box, n int) {
 		for range n {
 			if _, err := b.Put(self, []cluster.Update{{Kind: cluster.NodeDone, Job: 1}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	open := func() *Box {
-		b, err := Open(dir)
+	open := func() *box {
+		b, err := openBox(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

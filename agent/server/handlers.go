@@ -39,7 +39,7 @@ func (s *Server) Routes(m *api.Mux) {
 	peerers{s}.routes(m)
 	handle(s, m, api.FindLayer, findLayer(layers.NewRows()))
 	triggerRoutes(s, m)
-	burstRoutes(s, m)
+	handle(s, m, api.ShowBurstStatus, burstStatus(s))
 	api.Handle(m, api.EndSession, s.endSession)
 	api.Handle(m, api.OpenLink, s.credentials.openLink)
 	api.Handle(m, api.Ping, s.pingAll)
@@ -248,7 +248,7 @@ func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequ
 	if done.by, done.said, err = filter(ctx, s, who, q, part); err != nil {
 		return done, err
 	}
-	if err := askBurst(ctx, s, q, part); err != nil {
+	if err := burstStages(s).Submit(ctx, q, part); err != nil {
 		return done, saying(err, done.said)
 	}
 	done.spec = q.Spec

@@ -40,6 +40,9 @@ func Step(s *cluster.Snapshot, leases heartbeat.Leases, now time.Time, scheduler
 	return out
 }
 
+// maxTurns bounds how many turns from one role to the other wait for their program.
+const maxTurns = 64
+
 // lead runs the leader's loop whenever this server leads.
 func (s *Server) lead(ctx context.Context) {
 	timer := time.NewTimer(0)
@@ -50,8 +53,9 @@ func (s *Server) lead(ctx context.Context) {
 	leading, opened := false, false
 	turns := make(chan cluster.HookKind, maxTurns)
 	defer close(turns)
+	runner := hookRunner(s)
 	if s.cfg.Dialect != nil {
-		tending.Go(func() { s.runTurns(ctx, turns) })
+		tending.Go(func() { runner.Turns(ctx, turns) })
 	}
 	turn := func(kind cluster.HookKind) {
 		select {
@@ -83,9 +87,7 @@ func (s *Server) lead(ctx context.Context) {
 			tending.Go(func() { s.heartbeats.Watch(term) })
 			tending.Go(func() { s.tend(term) })
 			tending.Go(func() { s.lookout.Listen(term, s.rotateGossip) })
-			for i := range lanes {
-				tending.Go(func() { s.hooks(term, &lanes[i]) })
-			}
+			tending.Go(func() { runner.Run(term) })
 			tending.Go(func() { federate(term, s) })
 			tending.Go(func() { tellLead(term, s, followed) })
 			tending.Go(func() { enforceIdle(term, s) })

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"dev.muster/agent/hooks"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
 // forgetOld writes what of history is to go into files, as the hook says. Doing it again writes the same files.
-func (s *Server) forgetOld(ctx context.Context, e *cluster.Hook, cfg *cluster.Config) error {
+func forgetOld(ctx context.Context, s *Server, r *hooks.Runner, e *cluster.Hook, cfg *cluster.Config) error {
 	if !s.hist.Whole() {
 		return errors.New("the history of this server is not whole yet")
 	}
@@ -19,7 +20,7 @@ func (s *Server) forgetOld(ctx context.Context, e *cluster.Hook, cfg *cluster.Co
 		return err
 	}
 	if e.Retain.Script != "" {
-		return s.runHook(ctx, e, cfg, false)
+		return r.Program(ctx, e, cfg, false)
 	}
 	for _, c := range e.Retain.Cutoffs {
 		if !c.Archive || c.Kind == cluster.UsageRecords {

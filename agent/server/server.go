@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dev.muster/agent/burst"
 	"dev.muster/agent/container/locality"
 	"dev.muster/agent/eventlog"
 	"dev.muster/agent/heartbeat"
@@ -49,6 +50,18 @@ type Config struct {
 	Page webpage.Maker
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
+}
+
+// Hooks is what the programs and scripts of hooks find.
+type Hooks struct {
+	// Socket is where these programs find a server.
+	Socket string
+	// Front is the program that becomes muster's front-ends; "": there is none.
+	Front string
+	// Filter runs the site's script; nil: there is none.
+	Filter JobFilter
+	// Burst calls functions of the script for burst buffers; nil: there is none.
+	Burst burst.Script
 }
 
 // Server is one member of the server group.

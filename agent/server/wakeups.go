@@ -19,6 +19,9 @@ const topicAny = "any"
 func topicNode(n cluster.NodeName) string { return "node " + string(n) }
 func topicJob(id cluster.JobID) string    { return "job " + strconv.FormatUint(uint64(id), 10) }
 
+// topicHooks is that there is something to be done outside.
+const topicHooks = "hooks"
+
 // topicTrust is who is a member.
 const topicTrust = "trust"
 

@@ -1,5 +1,5 @@
 // Package sweep finds and removes what jobs leave on a machine: processes that compute on GPUs, settings of GPUs, and
-// objects in memory. It does not know when a job is over: who calls says that. Start with Judge.
+// objects in memory. It does not know when a job is over: who calls says that. Start with JobGPUs.
 package sweep
 
 import (
@@ -22,7 +22,7 @@ const (
 	mostOf = 20      // or that part of it, if it is more
 	// slack is how much the beginning of a process, which /proc has in ticks, and the servers' clock may be off.
 	slack = time.Second
-	// Cause is the cause of the faults that Judge finds.
+	// Cause is the cause of the faults that judge finds.
 	Cause = "left"
 )
 
@@ -47,16 +47,16 @@ func Board(g *cluster.GPU) string {
 	return g.UUID
 }
 
-// Clean are the GPUs of which there is no fault.
-func Clean(list []GPU, faults []cluster.Fault) []GPU {
+// clean are the GPUs of which there is no fault.
+func clean(list []GPU, faults []cluster.Fault) []GPU {
 	return slices.DeleteFunc(slices.Clone(list), func(l GPU) bool {
 		return slices.ContainsFunc(faults, func(f cluster.Fault) bool { return f.Part == l.GPU.UUID })
 	})
 }
 
-// Judge says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are put
+// judge says what is left on GPUs; with kill processes of the job's user on them are killed. Their settings are put
 // back. It is not known where the GPUs do not answer, of which the watch of the GPUs tells.
-func Judge(ctx context.Context, gpus *gpu.Watcher, list []GPU, kill bool, log *slog.Logger) (
+func judge(ctx context.Context, gpus *gpu.Watcher, list []GPU, kill bool, log *slog.Logger) (
 	out []cluster.Fault, known bool) {
 	loads, err := gpus.Sample(ctx)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 // to is asked for when a job comes, and kept in a file until the GPU is free: the daemon may be another one by
 // then.
 
-// Settings are what GPUs with jobs were set to before, by UUID, in a file. Its user sees to it that one at a time
+// settings are what GPUs with jobs were set to before, by UUID, in a file. Its user sees to it that one at a time
 // changes them.
-type Settings struct {
+type settings struct {
 	path string
 	was  map[string]gpu.Settings
 }
 
-// LoadSettings reads what an earlier life has kept in a folder. With an error nothing is known, and it goes on.
-func LoadSettings(dir string) (*Settings, error) {
-	s := &Settings{path: filepath.Join(dir, "gpu-settings")}
+// loadSettings reads what an earlier life has kept in a folder. With an error nothing is known, and it goes on.
+func loadSettings(dir string) (*settings, error) {
+	s := &settings{path: filepath.Join(dir, "gpu-settings")}
 	text, err := os.ReadFile(s.path)
 	if err == nil {
 		err = wire.Unmarshal(text, &s.was)
@@ -38,10 +38,10 @@ func LoadSettings(dir string) (*Settings, error) {
 }
 
 // Of is what a whole GPU was set to; nil: nothing is kept.
-func (s *Settings) Of(board string) gpu.Settings { return s.was[board] }
+func (s *settings) Of(board string) gpu.Settings { return s.was[board] }
 
 // Keep keeps what boards are set to now, of which nothing is kept.
-func (s *Settings) Keep(boards []string, loads []gpu.Load) error {
+func (s *settings) Keep(boards []string, loads []gpu.Load) error {
 	kept := false
 	for i := range loads {
 		l := &loads[i]
@@ -57,7 +57,7 @@ func (s *Settings) Keep(boards []string, loads []gpu.Load) error {
 }
 
 // Forget lets go of what GPUs were set to before jobs that are over.
-func (s *Settings) Forget(list []GPU) error {
+func (s *settings) Forget(list []GPU) error {
 	dropped := false
 	for i := range list {
 		b := Board(&list[i].GPU)
@@ -72,7 +72,7 @@ func (s *Settings) Forget(list []GPU) error {
 	return s.save()
 }
 
-func (s *Settings) save() error {
+func (s *settings) save() error {
 	text, err := wire.Marshal(s.was)
 	if err != nil {
 		return err

@@ -30,6 +30,10 @@ export -f vars
 held() { sbatch --parsable -H -o /dev/null "$@" --wrap 'sleep 30'; }
 as() { local u=$1; shift; setpriv --reuid "$u" --regid "$u" --init-groups env HOME=/tmp USER="$u" LOGNAME="$u" "$@"; }
 
+# have COMMAND: go on only where Debian's command is.  pbs COMMAND ...: that one, or muster's.
+have() { [ -x "/usr/bin/$1" ] || exit 0; }
+pbs() { if type muster >/dev/null 2>&1; then muster "$@"; else "$@"; fi; }
+
 no_jobs() { [ -z "$(squeue -h 2>/dev/null)" ]; }
 idle_nodes() { ! sinfo -h -N -o %T | grep -qv '^idle$'; }
 # restore: cancel everything and bring the nodes back. What a command has made that was stopped in its middle goes,

@@ -86,7 +86,7 @@ func ScontrolVerbs() (names []string) {
 
 // servedVerbs are those that do something.
 func servedVerbs() []verb {
-	return append(adminVerbs(), []verb{
+	return append(append(adminVerbs(), settings()...), []verb{
 		{"show", 2, 1, (*control).show},
 		{"hold", 3, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldAdmin) }},
 		{"uhold", 2, 1, func(c *control, a []string) int { return c.hold(a, cluster.HeldUser) }},
@@ -104,26 +104,22 @@ func servedVerbs() []verb {
 		{"listjobs", 5, 0, listJobs},
 		{"liststeps", 5, 0, listSteps},
 		{"write", 2, 1, (*control).write},
-		{"version", 4, 0, func(c *control, _ []string) int {
+		{"version", 4, 0, func(c *control, args []string) int {
+			code := 0
+			if len(args) > 0 {
+				code = c.complain("too many arguments for version keyword")
+			}
 			_, _ = c.out.WriteString("slurm-wlm " + front.SlurmVersion + "\n")
-			return 0
+			return code
 		}},
 		{"reconfigure", 3, 0, (*control).reconfigure},
 		{"top", 3, 1, (*control).top},
-		{"details", 3, 0, func(*control, []string) int { return 0 }},
 		{"help", 2, 0, func(c *control, _ []string) int {
 			for _, v := range verbs() {
 				_, _ = c.out.WriteString("     " + v.name + "\n")
 			}
 			return 0
 		}},
-		{"exit", 1, 0, func(*control, []string) int { return 0 }},
-		{"quit", 4, 0, func(*control, []string) int { return 0 }},
-		{"all", 1, 0, func(*control, []string) int { return 0 }},
-		{"hide", 4, 0, func(*control, []string) int { return 0 }},
-		{"oneliner", 1, 0, func(*control, []string) int { return 0 }},
-		{"quiet", 4, 0, func(*control, []string) int { return 0 }},
-		{"verbose", 4, 0, func(*control, []string) int { return 0 }},
 		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
 	}...)
 }
@@ -136,7 +132,7 @@ func (c *control) unsupported([]string) int {
 func Scontrol(sys *front.Sys, argv []string) int {
 	c := &control{sys: sys, out: bufio.NewWriterSize(sys.Stdout, 1<<16)}
 	defer func() { _ = c.out.Flush() }()
-	rest, code := front.ParseQuery(sys, opt.Scontrol, ScontrolOptions, c, argv)
+	rest, code := front.ParseQuery(sys, opt.Scontrol, ScontrolOptions, c, flagsAsWords(argv))
 	if code >= 0 {
 		return code
 	}
@@ -146,29 +142,7 @@ func Scontrol(sys *front.Sys, argv []string) int {
 	if len(rest) > 0 {
 		return c.command(rest)
 	}
-	return c.interactive()
-}
-
-// interactive reads commands from standard input.
-func (c *control) interactive() int {
-	in := bufio.NewScanner(c.sys.Stdin)
-	code := 0
-	for {
-		_, _ = c.out.WriteString("scontrol: ")
-		_ = c.out.Flush()
-		if !in.Scan() {
-			_, _ = c.out.WriteString("\n")
-			return code
-		}
-		words := strings.Fields(in.Text())
-		if len(words) == 0 {
-			continue
-		}
-		if words[0] == "exit" || words[0] == "quit" || words[0] == "q" {
-			return code
-		}
-		code = c.command(words)
-	}
+	return interactive(c)
 }
 
 // command runs one command; its name may be cut short and written in any case.
@@ -394,7 +368,7 @@ func (c *control) write(args []string) int {
 		return writeConfig(c, args[1:])
 	}
 	if !strings.HasPrefix("batch_script", what) || len(what) < 1 {
-		return c.complain("invalid write argument: " + args[0])
+		return c.complain("invalid write argument:" + args[0])
 	}
 	if len(args) < 2 {
 		return c.complain("too few arguments for keyword:write")

@@ -16,10 +16,12 @@ import (
 // control is one run of scontrol.
 type control struct {
 	sys              *front.Sys
+	near             *front.Sys // this cluster's, once another one was named
 	out              *bufio.Writer
 	oneLine, details bool
 	explains         bool // why a job waits
 	quiet            bool
+	ended            bool // exit or quit was read
 	data             data.Ask
 	all, future      bool
 	conf             *api.ClusterResponse

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bufio"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,55 +20,79 @@ func listPIDs(c *control, args []string) int {
 	return code
 }
 
+const pidsHead = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+
 func processes(c *control, args []string) int {
 	if len(args) > 2 {
 		return c.complain("too many arguments for keyword:listpids")
 	}
 	args = append(append([]string(nil), args...), "", "")
-	job, step, stepped := strings.Cut(args[0], ".")
-	var want uint64
-	if job != "" && job != "*" {
+	w := wanted{text: args[0], node: args[1]}
+	var step string
+	if w.job, step, w.stepped = strings.Cut(args[0], "."); w.job != "" && w.job != "*" {
 		var err error
-		if want, err = strconv.ParseUint(job, 10, 32); err != nil || want == 0 {
+		if w.id, err = strconv.ParseUint(w.job, 10, 32); err != nil || w.id == 0 {
 			return c.complain(fmt.Sprintf("%q does not look like a jobid", args[0]))
 		}
 	}
-	number, err := strconv.Atoi(step)
-	if stepped && (err != nil || number < 0) {
+	var err error
+	if w.step, err = strconv.Atoi(step); w.stepped && (err != nil || w.step < 0) {
+		_, _ = c.out.WriteString(pidsHead)
 		return toldWell(c, fmt.Sprintf("%q does not look like a stepid", args[0]))
 	}
-	q := api.ProcessQuery{Job: cluster.JobID(want), Node: cluster.NodeName(args[1])}
-	resp, err := front.Call(c.sys, api.ListProcesses, q)
+	resp, err := front.Call(c.sys, api.ListProcesses, api.ProcessQuery{Node: cluster.NodeName(w.node)})
 	if err != nil {
 		return noClient(c, err)
 	}
-	_, _ = c.out.WriteString("PID      JOBID    STEPID   LOCALID GLOBALID\n")
+	_, _ = c.out.WriteString(pidsHead)
 	found := false
-	for _, p := range resp.Processes {
-		if stepped && p.ID.Step != number {
-			continue
+	for i := range resp.Processes {
+		if p := &resp.Processes[i]; w.is(p) {
+			found = true
+			printProcess(c.out, p)
 		}
-		found = true
-		local, global := "-", "-"
-		if p.Task >= 0 {
-			local, global = strconv.Itoa(p.Task), strconv.Itoa(p.Rank)
-		}
-		_, _ = fmt.Fprintf(c.out, "%-8d %-8d %-8s %-7s %-8s\n", p.PID, p.ID.Job, show.StepName(p.ID.Step),
-			local, global)
 	}
-	node := args[1]
+	if found {
+		return 0
+	}
+	return c.complain(w.missing(&resp))
+}
+
+// wanted are the processes that listpids is to list: of one job, or step, or node; all without.
+type wanted struct {
+	text, job, node string
+	id              uint64 // 0: all jobs
+	stepped         bool
+	step            int
+}
+
+func (w *wanted) is(p *api.StepProcess) bool {
+	return (w.id == 0 || uint64(p.ID.Job) == w.id) && (!w.stepped || p.ID.Step == w.step)
+}
+
+// missing says in Slurm's words that there are none.
+func (w *wanted) missing(resp *api.ProcessesResponse) string {
+	node := w.node
 	if node == "" && len(resp.Nodes) > 0 {
 		node = front.NodeText(resp.Nodes)
 	}
 	switch {
-	case found:
-		return 0
-	case stepped:
-		return c.complain("StepId=" + args[0] + " does not exist on node " + node + ".")
-	case want != 0:
-		return c.complain("There are no steps for job " + job + " on node " + node + ".")
+	case w.stepped:
+		return "StepId=" + w.text + " does not exist on node " + node + "."
+	case w.id != 0 && len(resp.Processes) == 0:
+		return "JobId=" + w.job + " does not exist on node " + node + "."
+	case w.id != 0:
+		return "There are no steps for job " + w.job + " on node " + node + "."
 	}
-	return c.complain("No job steps exist on this node.")
+	return "No job steps exist on this node."
+}
+
+func printProcess(out *bufio.Writer, p *api.StepProcess) {
+	local, global := "-", "-"
+	if p.Task >= 0 {
+		local, global = strconv.Itoa(p.Task), strconv.Itoa(p.Rank)
+	}
+	_, _ = fmt.Fprintf(out, "%-8d %-8d %-8s %-7s %-8s\n", p.PID, p.ID.Job, show.StepName(p.ID.Step), local, global)
 }
 
 // noClient words that this machine runs no client that could know its processes.

@@ -42,6 +42,7 @@ func adminVerbs() []verb {
 		{"setdebugflags", 9, 1, setDebugFlags},
 		{"schedloglevel", 3, 1, schedLog},
 		{"fsdampeningfactor", 1, 1, dampening},
+		{"callerid", 2, 5, refused("jobs are found by their processes: scontrol pidinfo PID on the node")},
 		{"abort", 2, 0, refused("daemons are systemd's: systemctl kill -s ABRT muster-server; jobs run on")},
 		{"shutdown", 4, 0, shutDown},
 	}
@@ -100,7 +101,7 @@ func notifyJob(c *control, args []string) int {
 // waitHold bounds one call that waits for a job; then it is asked again.
 const waitHold = 30 * time.Second
 
-// waitJob is scontrol wait_job JOB: until its nodes are there.
+// waitJob is scontrol wait_job JOB: until the nodes of a job that has some are there.
 func waitJob(c *control, args []string) int {
 	n, err := strconv.ParseUint(args[0], 10, 32)
 	if err != nil || n == 0 {
@@ -108,19 +109,30 @@ func waitJob(c *control, args []string) int {
 	}
 	id := cluster.JobID(n)
 	for {
-		resp, err := front.Call(c.sys, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: waitHold})
+		resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}})
 		switch {
-		case front.IsKind(err, cluster.ErrJobID) || err == nil && resp.Reached && len(resp.Jobs) == 0:
+		case front.IsKind(err, cluster.ErrJobID) || err == nil && len(resp.Jobs) == 0:
 			return c.complain("scontrol: Problem running job " + args[0])
 		case err != nil && !errors.Is(err, api.ErrUnreachable):
 			text, _ := front.ErrorText(err)
 			return c.complain("scontrol: error: " + text)
 		case err != nil: // the daemon may come back
 			time.Sleep(time.Second)
-		case resp.Reached && resp.Jobs[0].Phase >= cluster.Ending:
+			continue
+		}
+		switch phase := resp.Jobs[0].Phase; {
+		case phase == cluster.Pending: // as in Slurm
+			return c.complain("scontrol: Job "+args[0]+" no longer running", "why: it is pending: wait_job is "+
+				"about the nodes of a running job, sbatch --wait or muster follow wait for one")
+		case phase >= cluster.Ending:
 			return c.complain("scontrol: Job " + args[0] + " no longer running")
-		case resp.Reached:
+		case phase == cluster.Running:
 			return toldWell(c, "scontrol: Nodes are ready for job "+args[0])
+		}
+		_, err = front.Call(c.sys, api.WaitJob, api.WaitRequest{Job: id, Phase: cluster.Running, Timeout: waitHold})
+		if err != nil && !errors.Is(err, api.ErrUnreachable) {
+			text, _ := front.ErrorText(err)
+			return c.complain("scontrol: error: " + text)
 		}
 	}
 }
@@ -168,8 +180,8 @@ func takeOver(c *control, args []string) int {
 		others := slices.DeleteFunc(resp.Servers, func(s api.Server) bool { return s.Leader })
 		n, bad := strconv.Atoi(args[0])
 		if bad != nil || n < 1 || n > len(others) {
-			count := strconv.Itoa(len(others))
-			return c.complain("scontrol: error: " + args[0] + ": there are " + count + " others: see scontrol ping")
+			return c.complain(fmt.Sprintf("takeover: invalid backup controller index (%d)", n),
+				fmt.Sprintf("why: servers that do not lead: %d; see scontrol ping", len(others)))
 		}
 		q.Name = others[n-1].Name
 	}
@@ -214,8 +226,21 @@ func setDebug(c *control, args []string) int {
 	return c.complain("invalid debug level: " + args[0])
 }
 
+// flagsAsWords has the parser take what follows setdebugflags for words, though a - may begin them.
+func flagsAsWords(argv []string) []string {
+	for i, a := range argv {
+		if front.IsKey(strings.ToLower(a), 9, "setdebugflags") {
+			return slices.Insert(slices.Clone(argv), i, "--")
+		}
+	}
+	return argv
+}
+
 // setDebugFlags is refused once what it says is a flag.
 func setDebugFlags(c *control, args []string) int {
+	if len(args) > 1 {
+		return c.complain("too many arguments for keyword:setdebugflags")
+	}
 	for _, a := range args {
 		sign, name := a[:min(len(a), 1)], a[min(len(a), 1):]
 		known := strings.Contains(strings.ToLower(" "+debugFlags+" "), " "+strings.ToLower(name)+" ")

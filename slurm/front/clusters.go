@@ -116,6 +116,15 @@ func (s *Sys) clusters(names string) (list []string, own string, code int) {
 	return list, resp.Own, -1
 }
 
+// To is the same command at the one cluster of that name. A code of 0 or more: there is none, and it was said.
+func (s *Sys) To(name string) (there *Sys, code int) {
+	list, own, code := s.clusters(name)
+	if code >= 0 {
+		return nil, code
+	}
+	return s.at(list[0], own), -1
+}
+
 // at is the same command at another cluster.
 func (s *Sys) at(name, own string) *Sys {
 	one := *s

@@ -17,7 +17,7 @@ import (
 // statLine is what qstat's line asks for.
 type statLine struct {
 	picked
-	full, wide, nodes, queues, running, idle bool
+	full, wide, nodes, oneLine, limits, queues, running, idle bool
 }
 
 func statRows() []row[statLine] {
@@ -28,14 +28,16 @@ func statRows() []row[statLine] {
 		{"a", false, yes(func(l *statLine) *bool { return &l.wide })},
 		{"f", false, yes(func(l *statLine) *bool { return &l.full })},
 		{"n", false, func(l *statLine, _ string) error { l.nodes, l.wide = true, true; return nil }},
-		{"1", false, func(*statLine, string) error { return nil }},
+		{"1", false, yes(func(l *statLine) *bool { return &l.oneLine })},
 		{"i", false, func(l *statLine, _ string) error { l.idle, l.wide = true, true; return nil }},
 		{"r", false, func(l *statLine, _ string) error { l.running, l.wide = true, true; return nil }},
 		{"s", false, yes(func(l *statLine) *bool { return &l.wide })},
 		{"t", false, func(*statLine, string) error { return nil }},
-		{"q", false, yes(func(l *statLine) *bool { return &l.queues })},
+		{"q", false, func(l *statLine, _ string) error { l.queues, l.limits = true, true; return nil }},
 		{"Q", false, yes(func(l *statLine) *bool { return &l.queues })},
 		{"u", true, func(l *statLine, v string) error { l.users = front.SplitList(v); l.wide = true; return nil }},
+		{"G", false, yes(func(l *statLine) *bool { return &l.wide })},
+		{"M", false, yes(func(l *statLine) *bool { return &l.wide })},
 		{"B", false, refuse[statLine]("scontrol ping and sdiag tell of the servers")},
 		{"x", false, refuse[statLine]("squeue --json writes jobs for programs, sacct lists those of the past")},
 		{"W", true, refuse[statLine]("squeue --Format picks what to show")},
@@ -76,25 +78,22 @@ func qstat(sys *front.Sys, argv []string) int {
 		queue, _, _ := strings.Cut(w, "@")
 		l.partitions = append(l.partitions, queue)
 	}
-	if l.phases = live; l.running {
+	if l.running {
 		l.phases = live[1:]
 	}
 	if l.idle {
 		l.phases = live[:1]
 	}
-	if len(l.refs) > 0 {
-		l.phases = nil
-	}
 	out := bufio.NewWriter(sys.Stdout)
 	defer out.Flush()
 	if l.queues {
-		return pbsQueues(sys, out, l.partitions)
+		return l.printQueues(sys, out)
 	}
 	rows, missing, err := jobs(sys, l.picked)
 	if err != nil {
 		return failed(sys, err)
 	}
-	l.print(out, rows)
+	l.print(sys, out, rows)
 	for _, m := range missing {
 		_ = out.Flush()
 		fmt.Fprintf(sys.Stderr, "qstat: Unknown Job Id %d\n", m.Job)
@@ -105,22 +104,22 @@ func qstat(sys *front.Sys, argv []string) int {
 // pbsUnknown is the exit code of PBS's commands about a job that is not there.
 const pbsUnknown = 153
 
-// wideHead is above the lines of qstat -a.
-const wideHead = "\n" +
-	"                                                                               Req'd    Req'd       Elap\n" +
-	"Job ID                  Username    Queue    Jobname          SessID  NDS   TSK   Memory   Time    S   Time\n" +
-	"----------------------- ----------- -------- ---------------- ------ ----- ------ ------ " +
-	"--------- - ---------\n"
+// wideHead is above the lines of qstat -a, below the host's name.
+const wideHead = "                                                       " +
+	"                        Req'd  Req'd   Elap \n" +
+	"Job id               Username Queue    Name                 SessID NDS   TSK   Memory Time Use S Time \n" +
+	"-------------------- -------- -------- -------------------- ------ ----- ----- ------ ----- - -----\n"
 
-func (l *statLine) print(out *bufio.Writer, rows []show.JobRow) {
+func (l *statLine) print(sys *front.Sys, out *bufio.Writer, rows []show.JobRow) {
+	host, _ := sys.Hostname()
 	switch {
 	case l.full:
 		for i := range rows {
-			pbsFull(out, &rows[i])
+			pbsFull(out, &rows[i], host)
 		}
 	case len(rows) == 0:
 	case l.wide:
-		out.WriteString(wideHead)
+		out.WriteString("\n" + host + ":\n" + wideHead)
 		for i := range rows {
 			l.wideLine(out, &rows[i])
 		}
@@ -135,33 +134,51 @@ func (l *statLine) print(out *bufio.Writer, rows []show.JobRow) {
 	}
 }
 
+// wideLine is a job of qstat -a, -n and their kin: times are HH:MM.
 func (l *statLine) wideLine(out *bufio.Writer, r *show.JobRow) {
 	limit := "--"
 	if r.Limit > 0 && r.Limit < cluster.Unlimited {
-		limit = pbsClock(r.Limit)
-	}
-	elapsed := "--"
-	if !r.Started.IsZero() {
-		elapsed = pbsClock(r.Elapsed())
+		limit = pbsMinutes(r.Limit)
 	}
 	memory := "--"
 	if mb := r.TotalMem(); mb > 0 {
 		memory = strconv.FormatInt(int64(mb), 10) + "mb"
 	}
-	fmt.Fprintf(out, "%-23s %-11.11s %-8.8s %-16.16s %6s %5d %6d %6s %9s %1s %9s\n", r.ShownID(), r.Spec.User,
-		r.Partition(),
-		r.Spec.Name, "--", r.NumNodes(), r.NumTasks(), memory, limit, pbsState(r), elapsed)
+	const format = "%-20s %-8.8s %-8.8s %-20.20s %-6s %5d %5d %6s %5s %1s %5s"
+	fmt.Fprintf(out, format, r.ShownID(), r.Spec.User,
+		r.Partition(), r.Spec.Name, "--", r.NumNodes(), r.NumTasks(), memory, limit, pbsState(r),
+		pbsMinutes(r.Elapsed()))
 	if l.nodes {
-		out.WriteString("   " + front.Choose(r.Alloc == nil, "--", r.Nodes()) + "\n")
+		out.WriteString(front.Choose(l.oneLine, "", "\n") + "   " + front.Choose(r.Alloc == nil, "--", pbsHosts(r)))
 	}
+	out.WriteString("\n")
 }
 
-// pbsFull writes all of a job.
-func pbsFull(out *bufio.Writer, r *show.JobRow) {
-	fmt.Fprintf(out, "Job Id: %s\n", r.ShownID())
+// pbsMinutes writes a time as HH:MM.
+func pbsMinutes(d time.Duration) string {
+	m := int(d / time.Minute)
+	return fmt.Sprintf("%02d:%02d", m/60, m%60)
+}
+
+// pbsHosts are the nodes of a job with their CPUs: NODE/COUNT+NODE/COUNT.
+func pbsHosts(r *show.JobRow) string {
+	if r.Alloc == nil {
+		return ""
+	}
+	var list []string
+	for i := range r.Alloc.Shares {
+		sh := &r.Alloc.Shares[i]
+		list = append(list, fmt.Sprintf("%s/%d", sh.Node, sh.CPUs.Len()))
+	}
+	return strings.Join(list, "+")
+}
+
+// pbsFull writes all of a job: what Slurm's qstat has, then what else is known.
+func pbsFull(out *bufio.Writer, r *show.JobRow, host string) {
+	fmt.Fprintf(out, "Job Id:\t%s\n", r.ShownID())
 	line := func(key, value string) {
 		if value != "" {
-			fmt.Fprintf(out, "    %s = %s\n", key, value)
+			fmt.Fprintf(out, "\t%s = %s\n", key, value)
 		}
 	}
 	stamp := func(t time.Time) string {
@@ -171,25 +188,34 @@ func pbsFull(out *bufio.Writer, r *show.JobRow) {
 		return t.Local().Format(time.ANSIC)
 	}
 	line("Job_Name", r.Spec.Name)
-	line("Job_Owner", r.Spec.User)
+	line("Job_Owner", r.Spec.User+"@"+front.Choose(r.Spec.SubmitHost == "", host, r.Spec.SubmitHost))
 	line("job_state", pbsState(r))
 	line("queue", r.Partition())
-	line("Account_Name", r.Spec.Account)
 	line("qtime", stamp(r.Submitted))
-	line("start_time", stamp(r.Started))
-	line("exec_host", front.Choose(r.Alloc == nil, "", r.Nodes()))
-	line("Resource_List.nodect", strconv.Itoa(r.NumNodes()))
-	line("Resource_List.ncpus", strconv.Itoa(r.NumCPUs()))
+	line("mtime", stamp(r.Started))
+	line("Account_Name", r.Spec.Account)
+	line("exec_host", pbsHosts(r))
+	line("Priority", strconv.FormatUint(uint64(r.Priority), 10))
+	line("euser", fmt.Sprintf("%s(%d)", r.Spec.User, r.Spec.UID))
+	line("egroup", fmt.Sprintf("%s(%d)", r.Group(), r.Spec.GID))
 	if r.Limit > 0 && r.Limit < cluster.Unlimited {
 		line("Resource_List.walltime", pbsClock(r.Limit))
 	}
+	line("Resource_List.nodect", strconv.Itoa(r.NumNodes()))
+	line("Resource_List.ncpus", strconv.Itoa(r.NumCPUs()))
 	line("resources_used.walltime", pbsClock(r.Elapsed()))
 	line("comment", r.Reason())
 	out.WriteString("\n")
 }
 
-// pbsQueues lists partitions as queues.
-func pbsQueues(sys *front.Sys, out *bufio.Writer, only []string) int {
+// queueLoad is how many jobs of a partition are in each state of PBS.
+type queueLoad map[string]int
+
+func (q queueLoad) waiting() int { return q["Q"] + q["H"] + q["W"] }
+func (q queueLoad) running() int { return q["R"] + q["S"] + q["E"] }
+
+// printQueues lists partitions as queues: -q with their limits, -Q with their jobs, -Q -f in full.
+func (l *statLine) printQueues(sys *front.Sys, out *bufio.Writer) int {
 	resp, err := nodes(sys, nil)
 	if err != nil {
 		return failed(sys, err)
@@ -198,24 +224,55 @@ func pbsQueues(sys *front.Sys, out *bufio.Writer, only []string) int {
 	if err != nil {
 		return failed(sys, err)
 	}
-	out.WriteString("Queue              Max    Tot   Ena   Str   Que   Run   Hld   Wat   Trn   Ext T\n" +
-		"----------------   ---   ----    --    --   ---   ---   ---   ---   ---   --- -\n")
-	for _, p := range resp.Partitions {
-		if len(only) > 0 && !slices.Contains(only, p.Name) {
+	switch {
+	case l.full:
+	case l.limits:
+		out.WriteString("Queue            Memory CPU Time Walltime Node  Run Que Lm State\n" +
+			"---------------- ------ -------- -------- ----  --- --- -- -----\n")
+	default:
+		out.WriteString("Queue              Max   Tot   Ena   Str   Que   Run   Hld   Wat   Trn   Ext T\n" +
+			"----------------   ---   ---   ---   ---   ---   ---   ---   ---   ---   --- -\n")
+	}
+	running, waiting := 0, 0
+	for i := range resp.Partitions {
+		p := &resp.Partitions[i]
+		if len(l.partitions) > 0 && !slices.Contains(l.partitions, p.Name) {
 			continue
 		}
-		count := map[string]int{}
+		load := queueLoad{}
 		for i := range rows {
 			if slices.Contains(strings.Split(rows[i].Partition(), ","), p.Name) {
-				count[pbsState(&rows[i])]++
-				count["all"]++
+				load[pbsState(&rows[i])]++
 			}
 		}
-		up := front.Choose(p.State == cluster.PartitionUp, "yes", "no")
-		fmt.Fprintf(out, "%-16s %5d %6d %5s %5s %5d %5d %5d %5d %5d %5d E\n", p.Name, 0, count["all"], up, up,
-			count["Q"], count["R"]+count["S"], count["H"], count["W"], 0, count["E"])
+		running, waiting = running+load.running(), waiting+load.waiting()
+		l.printQueue(out, p, load)
+	}
+	if l.limits && !l.full {
+		fmt.Fprintf(out, "%47s----- -----\n%52d %5d\n", "", running, waiting)
 	}
 	return 0
+}
+
+func (l *statLine) printQueue(out *bufio.Writer, p *cluster.Partition, load queueLoad) {
+	up := p.State == cluster.PartitionUp
+	yes := front.Choose(up, "yes", "no")
+	switch {
+	case l.full:
+		fmt.Fprintf(out, "Queue:\t%s\n\tqueue_type = Execution\n\tresources_default.nodes = %d\n"+
+			"\tenabled = %s\n\tstarted = %s\n\n", p.Name, len(p.Nodes), yes, yes)
+	case l.limits:
+		limit := "--"
+		if p.MaxTime > 0 && p.MaxTime < cluster.Unlimited {
+			limit = pbsClock(p.MaxTime)
+		}
+		fmt.Fprintf(out, "%-16s   --      --    %-8s  --  %3d %3d --  %s %s \n", p.Name, limit,
+			load.running(), load.waiting(), front.Choose(up, "E", "D"), front.Choose(up, "R", "S"))
+	default:
+		all := load.waiting() + load.running()
+		fmt.Fprintf(out, "%-16s %5d %5d %5s %5s %5d %5d %5d %5d %5d %5d E\n", p.Name, 0, all, yes, yes,
+			load["Q"], load["R"]+load["S"], load["H"], load["W"], 0, load["E"])
+	}
 }
 
 // none is a command line that takes no more than job numbers.
@@ -402,6 +459,8 @@ func pbsNodeState(n *api.NodeInfo) string {
 		return "offline"
 	case hasState(text, "alloc"):
 		return "job-exclusive"
+	case hasState(text, "mixed", "completing"):
+		return text
 	}
 	return "free"
 }
@@ -410,18 +469,35 @@ func (l *nodesLine) print(out *bufio.Writer, n *api.NodeInfo) {
 	state := pbsNodeState(n)
 	if l.list {
 		if state == "down" || state == "offline" {
-			fmt.Fprintf(out, "%-20s %-17s %s\n", n.Name, state, n.Reason)
+			fmt.Fprintf(out, "%s\t\t%s\n", n.Name, state)
 		}
 		return
 	}
-	fmt.Fprintf(out, "%s\n     state = %s\n     np = %d\n", n.Name, state, n.Inventory.CPUs)
+	fmt.Fprintf(out, "%s\n    state = %s\n    np = %d\n", n.Name, state, n.Inventory.CPUs)
 	if len(n.Inventory.Features) > 0 {
-		fmt.Fprintf(out, "     properties = %s\n", strings.Join(n.Inventory.Features, ","))
+		fmt.Fprintf(out, "    properties = %s\n", strings.Join(n.Inventory.Features, ","))
 	}
-	fmt.Fprintf(out, "     ntype = cluster\n     gpus = %d\n     status = opsys=%s,physmem=%dmb\n",
-		len(n.Inventory.GPUs), n.Inventory.OS, n.Inventory.MemMB)
+	fmt.Fprintf(out, "    ntype = cluster\n    status = %s\n", pbsNodeStatus(n, state))
 	if n.Reason != "" {
-		fmt.Fprintf(out, "     note = %s\n", n.Reason)
+		fmt.Fprintf(out, "    note = %s\n", n.Reason)
+	}
+	if gpus := len(n.Inventory.GPUs); gpus > 0 {
+		fmt.Fprintf(out, "    gpus = %d\n", gpus)
 	}
 	out.WriteString("\n")
+}
+
+// pbsNodeStatus is what Slurm's pbsnodes tells of a node in one line.
+func pbsNodeStatus(n *api.NodeInfo, state string) string {
+	inv := &n.Inventory
+	words := []string{"state=" + state, "slurmstate=" + show.StateWord(show.NodeState(n), true)}
+	if gres := show.GRESText(inv); gres != "" {
+		words = append(words, "gres="+gres)
+	}
+	if n.Reason != "" {
+		words = append(words, "message="+strconv.Quote(n.Reason))
+	}
+	words = append(words, fmt.Sprintf("ncpus=%d,sockets=%d,cores=%d,threads=%d,availmem=%dmb", inv.CPUs, inv.Sockets,
+		inv.CoresPerSocket, inv.ThreadsPerCore, inv.MemMB), "opsys="+strings.ToLower(inv.OS), "arch="+inv.Arch)
+	return strings.Join(words, ",")
 }

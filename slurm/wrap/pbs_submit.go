@@ -79,6 +79,11 @@ func pbsRows() []row[pbsJob] {
 		{"v", true, func(j *pbsJob, v string) error { j.vars = v; return nil }},
 		{"V", false, func(j *pbsJob, _ string) error { j.allVars = true; return nil }},
 		{"w", true, to("chdir")},
+		{"wd", true, to("chdir")},
+		{"pe", true, func(j *pbsJob, v string) error { // tasks of SGE's environments share a node
+			_, slots, _ := strings.Cut(v, " ")
+			return j.add("--nodes=1", "--cpus-per-task="+slots)
+		}},
 		{"W", true, pbsAttributes},
 		{"X", false, refuse[pbsJob]("srun --x11 forwards displays where the site allows it")},
 		{"x", false, func(*pbsJob, string) error { return nil }}, // with -I: run the script's words
@@ -214,7 +219,8 @@ func pbsResourceRows() []resource {
 		{"nice", to("nice")}, {"host", to("nodelist")}, {"feature", to("constraint")},
 		{"file", func(j *pbsJob, v string) error { return j.add("--tmp=" + pbsMem(v)) }},
 		{"gres", func(j *pbsJob, v string) error { return j.add("--gres=" + v) }},
-		{"ngpus", to("gpus")}, {"gpus", to("gpus")}, {"software", to("licenses")}, {"qos", to("qos")},
+		{"ngpus", to("gpus")}, {"gpus", to("gpus")}, {"naccelerators", to("gpus-per-node")},
+		{"software", to("licenses")}, {"qos", to("qos")},
 		{"naccesspolicy", func(j *pbsJob, v string) error {
 			return errors.Join(oneOf(strings.ToLower(v), "singlejob", "shared"), j.add(front.Choose(strings.EqualFold(v,
 				"singlejob"), "--exclusive", "--oversubscribe")))
@@ -399,9 +405,19 @@ func pbsDirectives(script, mark string) (argv []string) {
 	return argv
 }
 
+// joinSlots makes the two arguments of -pe one: its environment and its slots.
+func joinSlots(argv []string) []string {
+	i := slices.Index(argv, "-pe")
+	if i < 0 || i+2 >= len(argv) {
+		return argv
+	}
+	return slices.Concat(argv[:i+1], []string{argv[i+1] + " " + argv[i+2]}, argv[i+3:])
+}
+
 // qsub submits a job.
 func qsub(sys *front.Sys, argv []string) int {
 	var line pbsJob
+	argv = joinSlots(argv)
 	rest, err := parse(&line, pbsRows(), argv)
 	if err != nil {
 		return failed(sys, err)
@@ -418,7 +434,7 @@ func qsub(sys *front.Sys, argv []string) int {
 		return failed(sys, err)
 	}
 	j := pbsJob{name: front.Choose(file == "", "STDIN", path.Base(file))}
-	for _, words := range [][]string{pbsDirectives(script, "#PBS"), argv} { // the line wins
+	for _, words := range [][]string{joinSlots(pbsDirectives(script, "#PBS")), argv} { // the line wins
 		if _, err := parse(&j, pbsRows(), words); err != nil {
 			return failed(sys, err)
 		}

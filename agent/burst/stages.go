@@ -1,19 +1,28 @@
-package server
+package burst
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
-// BurstCaller calls functions of the site's script for burst buffers, as a user of this machine.
-type BurstCaller interface {
+// Script is the site's script for burst buffers: a Caller, which calls its functions as a user of this machine.
+type Script interface {
 	Call(ctx context.Context, ask api.BurstAsk, script []byte, as string) (api.BurstReply, error)
+}
+
+// Stages has the script called for jobs, with what each function is to be given and within its time.
+type Stages struct {
+	Script   Script                   // nil: there is none, and all calls fail
+	Snapshot func() *cluster.Snapshot // the state now
+	Log      *slog.Logger
 }
 
 // burstFile is the name of the script in the configuration.
@@ -21,34 +30,12 @@ const burstFile = "burst_buffer.lua"
 
 // Bounds of calls for burst buffers, as in Slurm.
 const (
-	burstAtOnce  = 128              // calls of one stage
-	burstRetry   = 10 * time.Second // before a teardown is tried again
-	burstLongest = 24 * 24 * time.Hour
+	retryAfter = 10 * time.Second // before a teardown is tried again
+	longest    = 24 * 24 * time.Hour
 )
 
-// lane is hooks that are done beside others: long ones of one kind keep nothing else from being done.
-type lane struct {
-	atOnce int
-	calls  []cluster.BurstCall // for burst buffers; none: all other hooks
-}
-
-var lanes = [...]lane{
-	{hooksAtOnce, nil},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallSetup, cluster.CallDataIn}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallPreRun}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallPostRun, cluster.CallDataOut}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallTeardown}},
-}
-
-func (l *lane) takes(e *cluster.Hook) bool {
-	if e.Kind != cluster.HookBurst {
-		return l.calls == nil
-	}
-	return slices.Contains(l.calls, e.Burst)
-}
-
-// burstLimit is how long a call may take, and the key that says so.
-func burstLimit(c *cluster.BurstConfig, call cluster.BurstCall) (limit time.Duration, key string) {
+// limitOf is how long a call may take, and the key that says so.
+func limitOf(c *cluster.BurstConfig, call cluster.BurstCall) (limit time.Duration, key string) {
 	limit, key = c.Other, "OtherTimeout"
 	switch call {
 	case cluster.CallDataIn:
@@ -59,33 +46,33 @@ func burstLimit(c *cluster.BurstConfig, call cluster.BurstCall) (limit time.Dura
 		limit, key = c.Validate, "ValidateTimeout"
 	}
 	if limit <= 0 {
-		limit = burstLongest
+		limit = longest
 	}
 	return limit, key
 }
 
-// callBurst calls one function within its time.
-func callBurst(ctx context.Context, s *Server, cfg *cluster.Config, ask api.BurstAsk, script []byte) (
+// call calls one function within its time.
+func (s *Stages) call(ctx context.Context, cfg *cluster.Config, ask api.BurstAsk, script []byte) (
 	api.BurstReply, error,
 ) {
 	text, ok := cfg.Scripts[burstFile]
-	if cfg.Burst == nil || !ok || s.cfg.Hooks.Burst == nil {
+	if cfg.Burst == nil || !ok || s.Script == nil {
 		return api.BurstReply{}, cluster.Errorf(cluster.Unavailable, "",
 			"no script for burst buffers is configured (BurstBufferType=burst_buffer/lua)")
 	}
-	limit, key := burstLimit(cfg.Burst, ask.Call)
+	limit, key := limitOf(cfg.Burst, ask.Call)
 	late := fmt.Errorf("it took longer than %v (%s of burst_buffer.conf)", limit, key)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	ask.Script, ask.Poll = text, cfg.Burst.Poll
-	return s.cfg.Hooks.Burst.Call(ctx, ask, script, cfg.ServerUser)
+	return s.Script.Call(ctx, ask, script, cfg.ServerUser)
 }
 
-// stage calls the function of a hook. A stage-in that an earlier leader has begun is undone first, as Slurm does when
-// it is started again.
-func stage(ctx context.Context, s *Server, e *cluster.Hook, cfg *cluster.Config, again bool) cluster.HookEnd {
+// Do calls the function of a hook, and says what came of it. A stage-in that an earlier leader has begun (again) is
+// undone first, as Slurm does when it is started again.
+func (s *Stages) Do(ctx context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) cluster.HookEnd {
 	end := cluster.HookEnd{ID: e.ID}
-	if e.Job.Burst.Fails > 0 && !pause(ctx, burstRetry) {
+	if e.Job.Burst.Fails > 0 && !backoff.Sleep(ctx, retryAfter) {
 		return end
 	}
 	calls := []cluster.BurstCall{e.Burst}
@@ -98,25 +85,15 @@ func stage(ctx context.Context, s *Server, e *cluster.Hook, cfg *cluster.Config,
 	script := scriptOf(s.Snapshot(), e.Job.Spec)
 	for _, call := range calls {
 		ask := api.BurstAsk{Call: call, Job: e.Job, Hurry: e.Job.Burst.Hurry}
-		reply, err := callBurst(ctx, s, cfg, ask, scriptFor(cfg.Burst, call, script, e.Job))
+		reply, err := s.call(ctx, cfg, ask, scriptFor(cfg.Burst, call, script, e.Job))
 		if err != nil {
 			reply.Failed = err.Error()
 		}
 		if end.Failed, end.Env = reply.Failed, reply.Env; end.Failed != "" && call == e.Burst {
-			s.slog.Warn("a function for a burst buffer failed", "job", e.Job.ID, "function", call, "err", end.Failed)
+			s.Log.Warn("a function for a burst buffer failed", "job", e.Job.ID, "function", call, "err", end.Failed)
 		}
 	}
 	return end
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // scriptOf is what the script is given as a job's: the text of --bb comes behind the first line, and stands alone for a
@@ -129,35 +106,9 @@ func scriptOf(snap *cluster.Snapshot, spec *cluster.JobSpec) []byte {
 	return withBurst(string(b.Text), spec.BurstBuffer)
 }
 
-// withBurst puts the lines of a burst buffer into a script that lacks them.
-func withBurst(script, lines string) []byte {
-	if script == "" {
-		return []byte(lines + "\n")
-	}
-	if strings.Contains("\n"+script, "\n"+strings.TrimSpace(lines)) {
-		return []byte(script)
-	}
-	first, rest, _ := strings.Cut(script, "\n")
-	return []byte(first + "\n" + strings.TrimRight(lines, "\n") + "\n" + rest)
-}
-
-// directives are the lines of a script that ask for a burst buffer, up to its first command.
-func directives(script, word string) string {
-	var lines []string
-	for line := range strings.Lines(script) {
-		line = strings.TrimRight(line, "\r\n")
-		switch rest, ok := strings.CutPrefix(line, "#"+word); {
-		case ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t'):
-			lines = append(lines, line)
-		case line != "" && line[0] != '#':
-			return strings.Join(lines, "\n")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// askBurst finds out whether a job that is submitted asks for a burst buffer, and has the site's script look at it.
-func askBurst(ctx context.Context, s *Server, q *api.SubmitRequest, part int) error {
+// Submit finds out whether a job that is submitted asks for a burst buffer, and has the script look at it; an error
+// refuses the job. part is the number of a component of a heterogeneous job, below 0 in any other.
+func (s *Stages) Submit(ctx context.Context, q *api.SubmitRequest, part int) error {
 	cfg := s.Snapshot().Config()
 	if cfg.Burst == nil {
 		return nil
@@ -188,7 +139,7 @@ func askBurst(ctx context.Context, s *Server, q *api.SubmitRequest, part int) er
 		q.Spec.BurstBuffer = lines
 	}
 	ask := api.BurstAsk{Call: api.BurstProcess, Job: &cluster.Job{Spec: &q.Spec}}
-	reply, err := callBurst(ctx, s, cfg, ask, withBurst(string(q.Script), q.Spec.BurstBuffer))
+	reply, err := s.call(ctx, cfg, ask, withBurst(string(q.Script), q.Spec.BurstBuffer))
 	if err != nil {
 		reply.Failed = "slurm_bb_job_process: " + err.Error()
 	}
@@ -235,21 +186,15 @@ func withoutPool(lines string) error {
 	return nil
 }
 
-// burstRoutes are those of burst buffers.
-func burstRoutes(s *Server, m *api.Mux) { handle(s, m, api.ShowBurstStatus, burstStatus(s)) }
-
-// burstStatus asks the script about its buffers.
-func burstStatus(s *Server) func(context.Context, api.Caller, api.BurstStatusRequest) (api.BurstStatusResponse, error) {
-	return func(ctx context.Context, _ api.Caller, q api.BurstStatusRequest) (out api.BurstStatusResponse, err error) {
-		ask := api.BurstAsk{Call: api.BurstStatus, Args: q.Args}
-		reply, err := callBurst(ctx, s, s.Snapshot().Config(), ask, nil)
-		switch {
-		case err != nil:
-			return out, err
-		case reply.Failed != "":
-			return out, cluster.Errorf(cluster.Invalid, "", "slurm_bb_get_status: %s", reply.Failed)
-		}
-		out.Text = reply.Said
-		return out, nil
+// Status asks the script about its buffers, with a user's arguments, and returns what it says.
+func (s *Stages) Status(ctx context.Context, args []string) (string, error) {
+	ask := api.BurstAsk{Call: api.BurstStatus, Args: args}
+	reply, err := s.call(ctx, s.Snapshot().Config(), ask, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case reply.Failed != "":
+		return "", cluster.Errorf(cluster.Invalid, "", "slurm_bb_get_status: %s", reply.Failed)
 	}
+	return reply.Said, nil
 }

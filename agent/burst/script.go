@@ -1,4 +1,4 @@
-package server
+package burst
 
 import (
 	"fmt"
@@ -69,4 +69,31 @@ func symbol(letter byte, j *cluster.Job) string {
 		return j.Spec.Name
 	}
 	return ""
+}
+
+// withBurst puts the lines of a burst buffer into a script that lacks them.
+func withBurst(script, lines string) []byte {
+	if script == "" {
+		return []byte(lines + "\n")
+	}
+	if strings.Contains("\n"+script, "\n"+strings.TrimSpace(lines)) {
+		return []byte(script)
+	}
+	first, rest, _ := strings.Cut(script, "\n")
+	return []byte(first + "\n" + strings.TrimRight(lines, "\n") + "\n" + rest)
+}
+
+// directives are the lines of a script that ask for a burst buffer, up to its first command.
+func directives(script, word string) string {
+	var lines []string
+	for line := range strings.Lines(script) {
+		line = strings.TrimRight(line, "\r\n")
+		switch rest, ok := strings.CutPrefix(line, "#"+word); {
+		case ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t'):
+			lines = append(lines, line)
+		case line != "" && line[0] != '#':
+			return strings.Join(lines, "\n")
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -1,4 +1,4 @@
-package server
+package hooks
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package server
+package burst
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package server
+package hooks
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,14 +29,14 @@ const (
 var callPauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
 // call sends an event to a job's URL, again and again if need be.
-func (s *Server) call(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
-	body, err := wire.Marshal(s.cfg.Dialect.HookMessage(e, cfg))
+func (r *Runner) call(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
+	body, err := wire.Marshal(r.Dialect.HookMessage(e, cfg))
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Timeout: callLimit,
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
-			DialContext: (&net.Dialer{Timeout: callLimit, Control: s.reachable(cfg.NotifyLocal)}).DialContext},
+			DialContext: (&net.Dialer{Timeout: callLimit, Control: r.reachable(cfg.NotifyLocal)}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for try := 0; ; try++ {
 		again, err := callOnce(term, client, e.Job.Spec.Notify, body)
@@ -64,32 +65,32 @@ func callOnce(ctx context.Context, client *http.Client, url string, body []byte)
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 1<<16)
-	switch code := resp.StatusCode; {
-	case code >= 200 && code < 300:
+	code := resp.StatusCode
+	if code >= 200 && code < 300 {
 		return false, nil
-	default:
-		return code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout, fmt.Errorf("%s answered %s", url, resp.Status)
 	}
+	again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+	return again, fmt.Errorf("%s answered %s", url, resp.Status)
 }
 
 // errOwnAddress refuses a call.
 type errOwnAddress struct{ ip netip.Addr }
 
 func (e errOwnAddress) Error() string {
-	return fmt.Sprintf("%s is an address of a server of the cluster; CommunicationParameters=notify_local allows calls there",
-		e.ip)
+	return fmt.Sprintf("%s is an address of a server of the cluster; "+
+		"CommunicationParameters=notify_local allows calls there", e.ip)
 }
 
 // reachable refuses addresses that users must not have a server call: those of servers, and of no network but the
 // machine's own.
-func (s *Server) reachable(local bool) func(network, address string, _ syscall.RawConn) error {
+func (r *Runner) reachable(local bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil || local {
 			return err
 		}
 		ip := at.Addr().Unmap()
-		if !ip.IsGlobalUnicast() || ip.IsLoopback() || ownAddress(ip) || s.serverAddress(ip) {
+		if !ip.IsGlobalUnicast() || ip.IsLoopback() || ownAddress(ip) || r.serverAddress(ip) {
 			return errOwnAddress{ip}
 		}
 		return nil
@@ -102,26 +103,26 @@ func ownAddress(ip netip.Addr) bool {
 	if err != nil {
 		return true // what is not known is not called
 	}
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == ip {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == ip
+	})
 }
 
 // serverAddress reports whether a server of the cluster listens at an address.
-func (s *Server) serverAddress(ip netip.Addr) bool {
-	for _, member := range s.servers() {
-		host, _, err := net.SplitHostPort(member.Addr)
+func (r *Runner) serverAddress(ip netip.Addr) bool {
+	for _, addr := range r.Server.Addresses() {
+		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
 			continue
 		}
 		addrs, _ := net.LookupHost(host) // an address is its own
-		for _, a := range addrs {
-			if at, err := netip.ParseAddr(a); err == nil && at.Unmap() == ip {
-				return true
-			}
+		is := func(a string) bool {
+			at, err := netip.ParseAddr(a)
+			return err == nil && at.Unmap() == ip
+		}
+		if slices.ContainsFunc(addrs, is) {
+			return true
 		}
 	}
 	return false

@@ -1,4 +1,7 @@
-package client
+// Package meter measures what the parts of steps on this machine use, in passes, and keeps it until the end of each
+// takes it along. It knows neither jobs nor the servers: which parts there are and how often each is measured it asks
+// by Source. Start with Meter.Measure.
+package meter
 
 import (
 	"context"
@@ -18,40 +21,46 @@ import (
 
 // What running steps use is measured in passes: all parts that are due together, so that one walk over the machine's
 // processes and one question about its GPUs serve them all. It is kept here, never in the log; a part's end takes it
-// along (finish). Where nothing runs, nothing is done.
+// along (Finish). Where nothing runs, nothing is done.
 
 const (
-	measureAgain  = time.Second            // at most one pass in this time is made because somebody asks
-	measureGather = 200 * time.Millisecond // parts that begin are gathered this long before they are looked at
-	measureFirst  = time.Second            // from a part's begin to the first pass, if it has GPUs: their energy counts
-	gpuTime       = 2 * time.Second        // for the GPUs to be sampled
+	askedApart = time.Second            // at most one pass in this time is made because somebody asks
+	gather     = 200 * time.Millisecond // parts that begin are gathered this long before they are looked at
+	firstPass  = time.Second            // from a part's begin to the first pass, if it has GPUs: their energy counts
+	gpuTime    = 2 * time.Second        // for the GPUs to be sampled
 )
 
-// meter measures what the parts of steps here use. It asks for them, and holds nothing else of the client.
-type meter struct {
+// Meter measures what the parts of steps here use.
+type Meter struct {
 	sampler *usage.Sampler // nil where steps are no processes: nothing is measured then
 	gpus    *gpu.Watcher   // nil: their GPUs are not measured
+	source  Source
 	slog    *slog.Logger
-
-	// What it asks of the client. Each takes the tables' mu.
-	parts func() []*step.Status                        // of this client's nodes
-	terms func(*step.Status) (cfg meterTerms, ok bool) // not ok: the servers have not named its job yet
-	alone func(batch step.ID) bool                     // nothing but its script runs of a job here
 
 	begins chan struct{} // a part that is not measured yet runs
 
-	pass  sync.Mutex // held during a pass; taken before the tables' mu
+	pass  sync.Mutex // held during a pass, in which Source is asked
 	asked time.Time  // the last one that somebody asked for; guarded by pass
 
 	mu       sync.Mutex // guards measured and what is in it; nothing is locked under it
 	measured map[step.ID]*metered
 }
 
-// meterTerms are how often a part is measured and which GPUs it has.
-type meterTerms struct {
-	every  time.Duration
-	gpus   []*cluster.GPU
-	shared bool // others have these GPUs too
+// Source is what a meter asks during its passes, never with a lock held that Finish, Used, PIDs or Notice want.
+type Source interface {
+	// Parts are those of the machine's nodes.
+	Parts() []*step.Status
+	// Terms are those of a part; not ok: the servers have not named its job yet.
+	Terms(*step.Status) (t Terms, ok bool)
+	// Alone reports whether nothing but its script runs of a job here.
+	Alone(batch step.ID) bool
+}
+
+// Terms are how often a part is measured and which GPUs it has.
+type Terms struct {
+	Every  time.Duration // cluster.Unlimited: never, unless somebody asks
+	GPUs   []*cluster.GPU
+	Shared bool // others have these GPUs too
 }
 
 // metered is what was measured of one part of a step.
@@ -61,15 +70,16 @@ type metered struct {
 	due   time.Time
 }
 
-func newMeter(cfg *Config, log *slog.Logger) *meter {
-	return &meter{
-		sampler: cfg.Sampler, gpus: cfg.GPUs, slog: log,
+// New makes a meter. Without a sampler nothing is measured, without a watcher no GPUs are.
+func New(sampler *usage.Sampler, gpus *gpu.Watcher, source Source, log *slog.Logger) *Meter {
+	return &Meter{
+		sampler: sampler, gpus: gpus, source: source, slog: log,
 		begins: make(chan struct{}, 1), measured: map[step.ID]*metered{},
 	}
 }
 
-// run makes the passes that are due, until ctx ends.
-func (m *meter) run(ctx context.Context) {
+// Run makes the passes that are due, until ctx ends.
+func (m *Meter) Run(ctx context.Context) {
 	if m.sampler == nil {
 		return
 	}
@@ -81,49 +91,50 @@ func (m *meter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-m.begins:
-			if soon := time.Now().Add(measureGather); next.IsZero() || soon.Before(next) {
+			if soon := time.Now().Add(gather); next.IsZero() || soon.Before(next) {
 				next = soon
-				timer.Reset(measureGather)
+				timer.Reset(gather)
 			}
 			continue
 		case <-timer.C:
 		}
-		if next = m.measure(ctx, time.Now(), false); !next.IsZero() {
+		if next = m.Measure(ctx, time.Now(), false); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
 	}
 }
 
-// notice has a part that begins to run looked at.
-func (m *meter) notice(st *step.Status) {
+// Notice has a part that begins to run looked at.
+func (m *Meter) Notice(st *step.Status) {
 	if st.State == step.Running && !m.has(st.ID) {
-		m.soon()
+		m.Soon()
 	}
 }
 
-// soon has the next pass made in a moment.
-func (m *meter) soon() {
+// Soon has the next pass made in a moment.
+func (m *Meter) Soon() {
 	select {
 	case m.begins <- struct{}{}:
 	default:
 	}
 }
 
-func (m *meter) has(id step.ID) bool {
+func (m *Meter) has(id step.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.measured[id] != nil
 }
 
-// measure makes a pass over the parts that are due, or if asked over all, and tells when the next one is.
-func (m *meter) measure(ctx context.Context, now time.Time, asked bool) (next time.Time) {
+// Measure makes a pass over the parts that are due, or if asked over all, and tells when the next one is; zero: that is
+// not known, since nothing runs or a pass was just made.
+func (m *Meter) Measure(ctx context.Context, now time.Time, asked bool) (next time.Time) {
 	if m.sampler == nil {
 		return next
 	}
 	m.pass.Lock()
 	defer m.pass.Unlock()
 	if asked {
-		if now.Sub(m.asked) < measureAgain {
+		if now.Sub(m.asked) < askedApart {
 			return next
 		}
 		m.asked = now
@@ -139,14 +150,14 @@ func (m *meter) measure(ctx context.Context, now time.Time, asked bool) (next ti
 	}
 	for i := range targets {
 		id := targets[i].ID
-		own := id.Step != cluster.BatchStep || len(loads) == 0 || m.alone(id)
+		own := id.Step != cluster.BatchStep || len(loads) == 0 || m.source.Alone(id)
 		m.add(now, id, ranks[i], &found[i], loads, own)
 	}
 	return next
 }
 
 // sampleGPUs asks for what the machine's GPUs do.
-func (m *meter) sampleGPUs(ctx context.Context) []gpu.Load {
+func (m *Meter) sampleGPUs(ctx context.Context) []gpu.Load {
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()
 	loads, err := m.gpus.Sample(ctx)
@@ -161,7 +172,7 @@ func (m *meter) sampleGPUs(ctx context.Context) []gpu.Load {
 }
 
 // add puts what a pass has found of a part to what was measured of it.
-func (m *meter) add(now time.Time, id step.ID, ranks []int, found *usage.Sampled, loads []gpu.Load, own bool) {
+func (m *Meter) add(now time.Time, id step.ID, ranks []int, found *usage.Sampled, loads []gpu.Load, own bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	part := m.measured[id]
@@ -173,8 +184,8 @@ func (m *meter) add(now time.Time, id step.ID, ranks []int, found *usage.Sampled
 
 // targets are the parts to measure now, the ranks of their tasks, whether any has GPUs, and when to look again. Parts
 // that are gone are forgotten. Called with pass held.
-func (m *meter) targets(now time.Time, all bool) (out []usage.Target, ranks [][]int, gpus bool, next time.Time) {
-	parts := m.parts()
+func (m *Meter) targets(now time.Time, all bool) (out []usage.Target, ranks [][]int, gpus bool, next time.Time) {
+	parts := m.source.Parts()
 	m.forgetBut(parts)
 	for _, st := range parts {
 		if st.State != step.Running {
@@ -207,8 +218,16 @@ func (m *meter) targets(now time.Time, all bool) (out []usage.Target, ranks [][]
 	return out, ranks, gpus, next
 }
 
+// sooner is the earlier of two times; zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // forgetBut forgets parts that are gone. Called with pass held.
-func (m *meter) forgetBut(parts []*step.Status) {
+func (m *Meter) forgetBut(parts []*step.Status) {
 	here := map[step.ID]bool{}
 	for _, st := range parts {
 		here[st.ID] = true
@@ -219,21 +238,21 @@ func (m *meter) forgetBut(parts []*step.Status) {
 }
 
 // part is what is measured of a part that runs; nil: that can not be said yet. Called with pass held.
-func (m *meter) part(st *step.Status, now time.Time) *metered {
+func (m *Meter) part(st *step.Status, now time.Time) *metered {
 	m.mu.Lock()
 	part := m.measured[st.ID]
 	m.mu.Unlock()
 	if part != nil {
 		return part
 	}
-	terms, ok := m.terms(st)
+	terms, ok := m.source.Terms(st)
 	if !ok {
 		return nil
 	}
-	part = &metered{Tally: measure.NewTally(now, terms.gpus, terms.shared), every: terms.every}
+	part = &metered{Tally: measure.NewTally(now, terms.GPUs, terms.Shared), every: terms.Every}
 	part.due = now.Truncate(part.every).Add(part.every)
-	if part.HasGPUs() && part.every > measureFirst {
-		part.due = now.Truncate(measureFirst).Add(measureFirst)
+	if part.HasGPUs() && part.every > firstPass {
+		part.due = now.Truncate(firstPass).Add(firstPass)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,8 +260,9 @@ func (m *meter) part(st *step.Status, now time.Time) *metered {
 	return part
 }
 
-// finish puts what was measured of a part's tasks into the status that tells of its end.
-func (m *meter) finish(st *step.Status) {
+// Finish puts what was measured of a part's tasks into the status that tells of its end. The runner's own list of tasks
+// is left as it is.
+func (m *Meter) Finish(st *step.Status) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	part := m.measured[st.ID]
@@ -257,8 +277,9 @@ func (m *meter) finish(st *step.Status) {
 	}
 }
 
-// used is what a part's tasks have used so far, and its processes. Tasks that have ended count with all they used.
-func (m *meter) used(st *step.Status) (tasks map[int]cluster.TaskUsage, pids []int) {
+// Used is what a part's tasks have used so far, by rank, and its processes. Tasks that have ended count with all they
+// used.
+func (m *Meter) Used(st *step.Status) (tasks map[int]cluster.TaskUsage, pids []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	tasks = map[int]cluster.TaskUsage{}
@@ -273,8 +294,8 @@ func (m *meter) used(st *step.Status) (tasks map[int]cluster.TaskUsage, pids []i
 	return tasks, part.processes()
 }
 
-// pids are the processes of a part, as they were found last.
-func (m *meter) pids(id step.ID) []int {
+// PIDs are the processes of a part, as they were found last.
+func (m *Meter) PIDs(id step.ID) []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.measured[id].processes()
@@ -288,8 +309,8 @@ func (p *metered) processes() []int {
 	return slices.Clone(p.PIDs)
 }
 
-// sum is what parts of steps have used; one pass at a time is made.
-func (m *meter) sum(targets []usage.Target) []measure.Use {
+// Sum is what parts of steps have used; one pass at a time is made.
+func (m *Meter) Sum(targets []usage.Target) []measure.Use {
 	m.pass.Lock()
 	defer m.pass.Unlock()
 	return measure.Sum(m.sampler.Pass(targets))

@@ -1,0 +1,66 @@
+package hooks
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+)
+
+// oneProgram is a dialect in which all hooks are one program.
+type oneProgram struct {
+	api.Dialect
+	is cluster.Program
+}
+
+func (p oneProgram) HookProgram(*cluster.Hook, *cluster.Config) cluster.Program { return p.is }
+
+// TestProgram: a program finds its file and a server, and why it failed is told with its own words.
+func TestProgram(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	for name, c := range map[string]struct {
+		is   cluster.Program
+		want string // of the error; "": none
+	}{
+		"succeeds": {cluster.Program{
+			Argv:    []string{"/bin/sh", "-c", `[ "$(cat "$TEXT")" = hello ] && [ "$MUSTER_SOCKET" = /run/m ]`},
+			FileVar: "TEXT", File: []byte("hello"),
+		}, ""},
+		"fails": {cluster.Program{Argv: []string{"/bin/sh", "-c", "echo no room; exit 3"}},
+			"/bin/sh: exit status 3: no room"},
+		"is none": {cluster.Program{}, "no program is configured for a hook of kind mail any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Runner{Dialect: oneProgram{is: c.is}, Socket: "/run/m", Log: slog.New(slog.DiscardHandler)}
+			got := ""
+			if err := r.Program(t.Context(), &cluster.Hook{Kind: cluster.HookMail}, &cfg, false); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("error %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLineOnce: a line that an earlier leader has added is not added again, another one is.
+func TestLineOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	for _, c := range []struct {
+		line  string
+		again bool
+	}{{"job 1", false}, {"job 1", true}, {"job 2", true}, {"job", true}} {
+		r := &Runner{Dialect: oneProgram{is: cluster.Program{Append: file, Line: c.line}}}
+		if err := r.Program(t.Context(), &cluster.Hook{Kind: cluster.HookJobComp}, nil, c.again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if want := "job 1 job 2 job"; err != nil || strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ") != want {
+		t.Errorf("the file has %q, %v; want %s", text, err, want)
+	}
+}

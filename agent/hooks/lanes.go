@@ -1,0 +1,186 @@
+package hooks
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"dev.muster/cluster"
+)
+
+// How many hooks are done at a time, and how their ends are told.
+const (
+	atOnce      = 64                    // but for those of burst buffers
+	burstAtOnce = 128                   // calls of one stage, as in Slurm
+	gatherTime  = 20 * time.Millisecond // what ends within this is told in one entry
+)
+
+// lane is hooks that are done beside others: long ones of one kind keep nothing else from being done.
+type lane struct {
+	atOnce int
+	calls  []cluster.BurstCall // for burst buffers; none: all other hooks
+}
+
+var lanes = [...]lane{
+	{atOnce, nil},
+	{burstAtOnce, []cluster.BurstCall{cluster.CallSetup, cluster.CallDataIn}},
+	{burstAtOnce, []cluster.BurstCall{cluster.CallPreRun}},
+	{burstAtOnce, []cluster.BurstCall{cluster.CallPostRun, cluster.CallDataOut}},
+	{burstAtOnce, []cluster.BurstCall{cluster.CallTeardown}},
+}
+
+func (l *lane) takes(e *cluster.Hook) bool {
+	if e.Kind != cluster.HookBurst {
+		return l.calls == nil
+	}
+	return slices.Contains(l.calls, e.Burst)
+}
+
+// Run does for one term what the state says is to be done outside, and tells what came of it.
+func (r *Runner) Run(term context.Context) {
+	if r.Dialect == nil {
+		return
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := range lanes {
+		all.Go(func() { r.run(term, &lanes[i]) })
+	}
+}
+
+// run does hooks of one lane. What the state does not say any more is stopped.
+func (r *Runner) run(term context.Context, of *lane) {
+	busy := map[uint64]context.CancelFunc{}
+	ends, began := make(chan cluster.HookEnd), time.Now()
+	running := 0
+	defer func() {
+		for ; running > 0; running-- {
+			<-ends // they end with the term; the next leader does them again
+		}
+	}()
+	for {
+		moved := r.Server.Moved()
+		snap := r.Server.Committed()
+		if _, full := snap.HookCount(); full && of.calls == nil {
+			r.Log.Warn("messages about jobs are left out: too many wait to be sent")
+		}
+		stopGone(snap, of, busy)
+		for e := range snap.Hooks() {
+			if running == of.atOnce {
+				break
+			}
+			if busy[e.ID] != nil || !of.takes(e) {
+				continue
+			}
+			one, stop := context.WithCancel(term)
+			busy[e.ID] = stop
+			running++
+			go func() { ends <- r.do(one, e, snap.Config(), e.At.Before(began)) }()
+		}
+		select {
+		case <-term.Done():
+			return
+		case <-moved:
+		case end := <-ends:
+			over := r.gather(ends, end)
+			running -= len(over)
+			if term.Err() != nil {
+				return // whatever was killed by that has not been done
+			}
+			r.tellEnds(term, over)
+			for _, e := range over {
+				busy[e.ID]()
+				delete(busy, e.ID)
+			}
+		}
+	}
+}
+
+// stopGone stops the hooks that the state does not say any more.
+func stopGone(snap *cluster.Snapshot, of *lane, busy map[uint64]context.CancelFunc) {
+	if of.calls == nil || len(busy) == 0 {
+		return
+	}
+	wanted := map[uint64]bool{}
+	for e := range snap.Hooks() {
+		wanted[e.ID] = true
+	}
+	for id, stop := range busy {
+		if !wanted[id] {
+			stop()
+		}
+	}
+}
+
+// tellEnds tells what came of hooks, until that is written down or the term ends.
+func (r *Runner) tellEnds(term context.Context, over []cluster.HookEnd) {
+	for {
+		err := r.Server.Done(term, over)
+		if err == nil || term.Err() != nil {
+			return
+		}
+		r.Log.Warn("ends of hooks were not taken", "err", err)
+		select {
+		case <-term.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// gather waits a little for more ends.
+func (r *Runner) gather(ends <-chan cluster.HookEnd, first cluster.HookEnd) []cluster.HookEnd {
+	out := []cluster.HookEnd{first}
+	for limit := time.After(gatherTime); len(out) < atOnce; {
+		select {
+		case e := <-ends:
+			out = append(out, e)
+		case <-limit:
+			return out
+		}
+	}
+	return out
+}
+
+// do runs one hook and says why it failed, if it did. It may be one that an earlier leader has done and not
+// told of.
+func (r *Runner) do(term context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) cluster.HookEnd {
+	var err error
+	switch e.Kind {
+	case cluster.HookBurst:
+		return r.Stage(term, e, cfg, again)
+	case cluster.HookCall:
+		err = r.call(term, e, cfg)
+	case cluster.HookRetain:
+		err = r.Retain(term, e, cfg)
+	default:
+		err = r.Program(term, e, cfg, again)
+	}
+	if err == nil {
+		return cluster.HookEnd{ID: e.ID}
+	}
+	if term.Err() == nil {
+		about := slog.Any("node", e.Nodes)
+		if e.Job != nil {
+			about = slog.Any("job", e.Job.ID)
+		} else if e.Reservation != "" {
+			about = slog.Any("reservation", e.Reservation)
+		}
+		r.Log.Warn("a hook failed", "kind", e.Kind, about, "err", err)
+	}
+	return cluster.HookEnd{ID: e.ID, Failed: err.Error()}
+}
+
+// Turns runs the programs of a server that begins to lead, or leads no longer, one after the other.
+func (r *Runner) Turns(ctx context.Context, turns <-chan cluster.HookKind) {
+	for kind := range turns {
+		e := &cluster.Hook{Kind: kind}
+		cfg := r.Server.Snapshot().Config()
+		begins := kind == cluster.HookLead && cfg.LeadProgram != ""
+		ends := kind == cluster.HookFollow && cfg.FollowProgram != ""
+		if begins || ends {
+			r.do(ctx, e, cfg, false)
+		}
+	}
+}
