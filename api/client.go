@@ -122,7 +122,7 @@ func OldClient(err error) error {
 	}
 	return cluster.Errorf(cluster.Invalid, "",
 		"a client of the step's nodes is of an older muster, which can not do this (containers, process managers "+
-			"of MPI, sbcast, sattach): upgrade it, or choose other nodes (-w, -x)")
+			"of MPI, sbcast, sattach, --resv-ports): upgrade it, or choose other nodes (-w, -x)")
 }
 
 // noSuchCall begins what a daemon says of a call that it does not know.

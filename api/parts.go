@@ -12,7 +12,10 @@ var (
 	// before there were such steps does not know it, and so refuses what it would do without.
 	StartHelped = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start-helped", Node, false, 0}
 	// StartCast is StartParts of a step for which files are put on nodes, for the same reason.
-	StartCast   = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start-cast", Node, false, 0}
+	StartCast = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start-cast", Node, false, 0}
+	// StartPorts is StartParts of a step that asks for ports of its nodes, for the same reason. One that gets some
+	// without asking does without them at a client of before there were any.
+	StartPorts  = Endpoint[PartsRequest, Empty]{"POST", "/v1/parts/start-ports", Node, false, 0}
 	BeginParts  = Endpoint[PartsBegin, Empty]{"POST", "/v1/parts/begin", Node, false, 0}
 	SignalParts = Endpoint[PartsSignal, Empty]{"POST", "/v1/parts/signal", Node, false, 0}
 	ForgetParts = Endpoint[PartsQuery, Empty]{"POST", "/v1/parts/forget", Node, false, 0}

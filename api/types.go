@@ -105,6 +105,8 @@ var (
 	CreateHelped = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-helped", User, false, 0}
 	// CreateCast is CreateStep of what StartCast starts.
 	CreateCast = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-cast", User, false, 0}
+	// CreatePorts is CreateStep of what StartPorts starts.
+	CreatePorts = Endpoint[StepRequest, StepResponse]{"POST", "/v1/steps/create-ports", User, false, 0}
 	// DescribeStep tells which tasks of a living step run where.
 	DescribeStep = Endpoint[StepWait, StepResponse]{"POST", "/v1/steps/describe", User, false, 0}
 	SignalStep   = Endpoint[StepSignal, Empty]{"POST", "/v1/steps/signal", User, false, 0}

@@ -69,6 +69,8 @@ const (
 	ErrStepGRES      ErrKind = "step_gres"
 	ErrStepBind      ErrKind = "step_bind"
 	ErrStepExists    ErrKind = "step_exists" // where there must be none
+	ErrPortsBusy     ErrKind = "ports_busy"  // a step's, on one of its nodes
+	ErrPortsMany     ErrKind = "ports_many"  // more than there are
 	ErrSuspended     ErrKind = "job_suspended"
 	ErrResvSkip      ErrKind = "resv_skip"
 	ErrMultiProg     ErrKind = "multi_prog"

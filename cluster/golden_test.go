@@ -441,7 +441,7 @@ func goldenJobs(w *world) {
 	w.seq["n0"]++
 	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: []Update{{Kind: StepNow, Job: plain, Attempt: 1, At: w.now,
 		Step: &Step{ID: StepID{plain, 0}, Attempt: 1, Name: "train", UID: alice.UID, User: "alice",
-			Tasks: 2, Started: w.now,
+			Tasks: 2, Started: w.now, Ports: "12000-12002,12007",
 			Shares: []Share{{Node: "n0", CPUs: NewIDSet(0), MemMB: 100, Tasks: 2}}}}}})
 	w.ok(root, &Suspend{Ref: Ref{Job: plain}})
 	w.pass(time.Minute)

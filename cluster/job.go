@@ -406,6 +406,8 @@ type Step struct {
 	Asked *StepAsked `json:"asked,omitempty" since:"1,optional"`
 	// Files are where its tasks write; nil: to their srun alone, or it is not known.
 	Files *StepFiles `json:"files,omitempty" since:"5,optional"`
+	// Ports are those of each of its nodes that it has for itself, as 12000-12003,12007.
+	Ports string `json:"ports,omitempty" since:"9,optional"`
 }
 
 // StepAsked is what a step asked for of GPUs, and for each task, for lists.

@@ -44,8 +44,10 @@ const (
 	LevelBurst = 7
 	// LevelExpand: jobs get the nodes of others while they run.
 	LevelExpand = 8
+	// LevelPorts: records of steps tell which ports of their nodes these have for themselves.
+	LevelPorts = 9
 	// Newest is the level that this program knows.
-	Newest = LevelExpand
+	Newest = LevelPorts
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

@@ -352,6 +352,8 @@ type StepHelpers struct {
 	// SrunStdout and SrunStderr are files that srun writes itself, for all tasks, where it runs.
 	SrunStdout string `json:"srun_stdout,omitempty" text:"4096"`
 	SrunStderr string `json:"srun_stderr,omitempty" text:"4096"`
+	// Ports is how many ports of each of its nodes the step has for itself; nil: one more than it has tasks on one.
+	Ports *int `json:"ports,omitempty"`
 	// Terminal says that srun's standard error is a terminal.
 	Terminal bool `json:"terminal,omitempty"`
 }

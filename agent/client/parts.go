@@ -54,6 +54,8 @@ func (p *parts) ready(ctx context.Context, q api.PartsRequest, groups []api.Part
 	p.mu.Lock()
 	start := api.StartParts
 	switch {
+	case q.Spec.AsksPorts():
+		start = api.StartPorts
 	case q.Spec.Cast != nil:
 		start = api.StartCast
 	case q.Spec.Helped(p.config.ManagerOf(&q.Spec)):

@@ -20,6 +20,7 @@ func (p *parts) routes(m *api.Mux) {
 	api.Handle(m, api.StartParts, p.startParts)
 	api.Handle(m, api.StartHelped, p.startParts)
 	api.Handle(m, api.StartCast, p.startParts)
+	api.Handle(m, api.StartPorts, p.startParts)
 	api.Handle(m, api.BeginParts, p.beginParts)
 	api.Handle(m, api.SignalParts, p.signalParts)
 	api.Handle(m, api.ForgetParts, p.forgetParts)
@@ -101,6 +102,10 @@ func (p *parts) startParts(ctx context.Context, who api.Caller, q api.PartsReque
 		specs = append(specs, sp)
 	}
 	p.mu.Lock()
+	if err := p.ports.Hold(&q.Step, q.Nodes); err != nil {
+		p.mu.Unlock()
+		return none, err
+	}
 	for _, sp := range specs {
 		if p.have.Get(sp.ID) == nil {
 			p.have.Put(sp.ID, &step.Status{ID: sp.ID, State: step.Starting})

@@ -148,6 +148,7 @@ func (c *Client) Routes(m *api.Mux) {
 	api.Handle(m, api.CreateStep, create)
 	api.Handle(m, api.CreateHelped, create)
 	api.Handle(m, api.CreateCast, create)
+	api.Handle(m, api.CreatePorts, create)
 	api.Handle(m, api.SignalStep, c.steps.signalStep)
 	api.Handle(m, api.UpdateStep, c.steps.updateStep)
 	api.Handle(m, api.WaitStep, c.steps.waitStep)

@@ -108,7 +108,7 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	bind, mem := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind)
 	around := b.around(&cfg, id.Node, s)
 	if out.Container = b.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
-		out.Container.Save = s.Save
+		out.Container.Save, out.Container.Sent = s.Save, sentTo(s, id)
 		out.Container.First, out.Container.Terminal = i == 0, s.Terminal
 		if file := b.displayOf(h.job.ID, id.Node).Path(); file != "" {
 			out.Container.Scripts = append(out.Container.Scripts, file)
@@ -312,15 +312,23 @@ func (p *Config) precede(out *step.Spec, cast *cluster.Cast) error {
 	return nil
 }
 
+// sentTo is the program that was put on a node for the tasks of a step, nothing if none was.
+func sentTo(s *cluster.StepSpec, id step.ID) []string {
+	if s.Cast == nil || s.Cast.Program == "" {
+		return nil
+	}
+	return []string{cluster.CastPath(s.Cast.Program, cluster.StepID{Job: id.Job, Step: id.Step}, id.Node)}
+}
+
 // sent is what a task runs whose program was put on its node, and the variables that it needs.
 func sent(s *cluster.StepSpec, t *step.Task, id step.ID) {
-	if s.Cast == nil || s.Cast.Program == "" || len(t.Argv) == 0 {
+	file := sentTo(s, id)
+	if file == nil || len(t.Argv) == 0 {
 		return
 	}
-	file := cluster.CastPath(s.Cast.Program, cluster.StepID{Job: id.Job, Step: id.Step}, id.Node)
-	t.Argv = append([]string{file}, t.Argv[1:]...)
+	t.Argv = append(file, t.Argv[1:]...)
 	if s.Cast.Libs {
-		t.Env = append(t.Env, libraries(s.Env, file+"_libs"))
+		t.Env = append(t.Env, libraries(s.Env, file[0]+"_libs"))
 	}
 }
 

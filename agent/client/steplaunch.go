@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/ports"
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -17,6 +18,7 @@ const maxStepsHere = 4096
 
 // createStep places a step in its job's allocation and starts it.
 func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+	var refused cluster.IDSet // ports, by nodes of other clients
 	for {
 		s.mu.Lock()
 		freed := s.freed
@@ -37,19 +39,45 @@ func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepReques
 			s.mu.Unlock()
 			return s.describe(ls), nil
 		}
+		if err == nil && !ls.alone() {
+			err = s.reserve(h, ls, refused)
+		}
 		s.mu.Unlock()
 		if err == nil {
-			return s.startStep(ctx, h, ls)
+			out, err := s.startStep(ctx, h, ls)
+			taken := ports.Taken(err)
+			if taken.Empty() {
+				return out, err
+			}
+			refused = refused.Union(taken)
+			continue
 		}
-		if err.Kind != cluster.ErrBusy || q.NoWait {
+		if q.NoWait || err.Kind != cluster.ErrBusy && err.Kind != cluster.ErrPortsBusy {
 			return api.StepResponse{}, err
 		}
+		refused = cluster.IDSet{}
 		select {
 		case <-freed:
+		case <-ports.Again(err):
 		case <-ctx.Done():
 			return api.StepResponse{}, ctx.Err()
 		}
 	}
+}
+
+// reserve has a placed step hold its ports on all of its nodes, as far as it is known here that they are free; else
+// it takes the step back. Called with mu held.
+func (s *steps) reserve(h *jobHere, ls *liveStep, refused cluster.IDSet) *api.Error {
+	all, shares := s.config.StepPorts(), ls.record.Shares
+	got, err := s.ports.Choose(all, ports.Wanted(all, &ls.spec, shares), shares, refused)
+	if err == nil {
+		ls.record.Ports = got.String()
+		err = s.ports.HoldAll(&ls.record)
+	}
+	if err != nil {
+		s.unplace(h, ls, false)
+	}
+	return err
 }
 
 // madeBy finds the step that the same request made before. Called with mu held.

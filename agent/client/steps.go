@@ -40,6 +40,9 @@ func (s *steps) recoverStep(st *step.Status) {
 	if wire.Unmarshal(st.Note, &n) != nil {
 		return
 	}
+	if err := s.ports.HoldAll(&n.Record); err != nil {
+		s.slog.Warn("ports of a step that runs are not held for it", "job", st.ID.Job, "step", st.ID.Step, "err", err)
+	}
 	if _, known := s.live[n.Record.ID]; known {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/ports"
 	"dev.muster/agent/sisters"
 	"dev.muster/agent/step"
 	"dev.muster/agent/x11"
@@ -37,6 +38,7 @@ type tables struct {
 	live    map[cluster.StepID]*liveStep // steps led here
 	arrived chan struct{}                // closed and replaced when work has arrived
 	freed   chan struct{}                // closed and replaced when a step or a job ends: who waits for it looks again
+	ports   *ports.Table                 // that steps have for themselves
 }
 
 func newTables(cfg *Config, log *slog.Logger) *tables {
@@ -51,6 +53,7 @@ func newTables(cfg *Config, log *slog.Logger) *tables {
 		t.order = append(t.order, n.Name)
 	}
 	t.sisters = sisters.New(cfg.Peer, t.local)
+	t.ports = ports.New(t.lives)
 	return t
 }
 
@@ -93,6 +96,12 @@ func (t *tables) await(ctx context.Context, conditions ...chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// lives reports whether a part of a step is ready to begin, or runs. Called with mu held.
+func (t *tables) lives(id step.ID) bool {
+	st := t.have.Get(id)
+	return st != nil && st.State != step.Ended
 }
 
 // local reports whether a node is one of this client's.

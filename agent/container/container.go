@@ -28,6 +28,8 @@ type Spec struct {
 	Save string `json:"save,omitempty"`
 	// Scripts are files of the node that the user may read, to be seen in place.
 	Scripts []string `json:"scripts,omitempty"`
+	// Sent are files of the user's that were put on the node for the step's tasks, to be seen in place.
+	Sent []string `json:"sent,omitempty"`
 	// First says that the node is the step's first, which tells how far its image is; Terminal that it is told
 	// on a terminal.
 	First    bool `json:"first,omitempty"`

@@ -82,6 +82,11 @@ func (b *build) openMounts() error {
 			return fmt.Errorf("--container-mounts: %w", err)
 		}
 	}
+	for _, f := range b.Spec.Sent { // above what is mounted over their folders
+		if err := b.openMount(cluster.ContainerMount{Source: f, Target: f, ReadOnly: true}); err != nil {
+			return fmt.Errorf("--bcast: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -178,6 +178,8 @@ func (s *Spec) Fits(other *Spec) error {
 		return fmt.Errorf("container %q is running, and no_exec forbids to enter it", s.Name)
 	case len(s.Mounts) > 0 && !slices.Equal(s.Mounts, other.Mounts) || s.MountHome && !other.MountHome:
 		return fmt.Errorf("container %q is running with other mounts: they can not be changed", s.Name)
+	case len(s.Sent) > 0:
+		return fmt.Errorf("container %q is running: no program can be sent into it (--bcast)", s.Name)
 	case s.Root != other.Root:
 		return fmt.Errorf("container %q is running, and its user is root there or not: that can not be changed", s.Name)
 	case len(s.Unshare) > 0:

@@ -129,7 +129,7 @@ func (l *launcher) launch(r *run) {
 	if err == nil {
 		unserved = j.serve() // before the container: it is a program of the node
 	}
-	if err == nil && !j.contain(tasks) {
+	if err == nil && unserved == nil && !j.contain(tasks) {
 		return
 	}
 	for i, t := range r.tasks {

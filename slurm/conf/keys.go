@@ -169,6 +169,7 @@ var keyReaders = [...]keyReader{
 	{"requeueexit", (*reader).requeueExit},
 	{"requeueexithold", (*reader).requeueExit},
 	{"inactivelimit", (*reader).inactiveLimit},
+	{"mpiparams", readMPIParams},
 	{controllerKey, readElsewhere},
 	{"jobcontainertype", readElsewhere},
 	{"plugstackconfig", readElsewhere},
@@ -353,6 +354,23 @@ func processManager(r *reader, file string, n int, p pair) {
 	default:
 		r.cfg.Srun.MPI = p.value
 	}
+}
+
+// readMPIParams looks at the ports that steps may have for themselves; they are read where they are given out
+// (Config.StepPorts).
+func readMPIParams(r *reader, file string, n int, p pair) {
+	words := slices.DeleteFunc(strings.Split(strings.ToLower(p.value), ","), func(w string) bool {
+		return w == "disable_slurm_hydra_bootstrap" // it is so: jobs get no variables of Hydra's
+	})
+	all, ok := cluster.ParsePortRange(strings.Join(words, ","))
+	if ok || len(words) == 0 {
+		return
+	}
+	means := "no ports are reserved"
+	if all.Len() > 0 {
+		means = "the rest is ignored"
+	}
+	r.note(file, n, "MpiParams=%s: want ports=FIRST-LAST, as ports=12000-12999; %s", p.value, means)
 }
 
 // leave tells of a key that nothing reads.

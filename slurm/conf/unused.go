@@ -64,7 +64,6 @@ var undone = [...]struct{ why, keys string }{
 			"ExclusiveUser=YES keep them for one user",
 		"MCSPlugin MCSParameters",
 	},
-	{"has no effect: no ports are reserved for MPI, whose libraries find free ones", "MpiParams"},
 	{"has no effect: the power of machines is not capped", "PowerParameters PowerPlugin"},
 	{
 		"has no effect: tasks run at the priority (nice value) of the client, whatever that of sbatch or srun was",
@@ -90,7 +89,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"EnforcePartLimits", "FairShareDampeningFactor", "FirstJobId", "HealthCheckNodeState", "InactiveLimit",
 	"InteractiveStepOptions", "JobDefaults", "JobFileAppend", "JobAcctGatherFrequency", "JobContainerType",
 	"JobRequeue", "KillOnBadExit", "LaunchParameters", "Licenses", "MaxJobId",
-	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "NodeName", "OverTimeLimit", "ResvOverRun",
+	"MaxMemPerCPU", "MaxMemPerNode", "MpiDefault", "MpiParams", "NodeName", "OverTimeLimit", "ResvOverRun",
 	"ScronParameters", "PartitionName", "PreemptExemptTime", "PreemptMode", "PreemptParameters",
 	"PreemptType",
 	"PriorityCalcPeriod", "PriorityDecayHalfLife", "PriorityFavorSmall", "PriorityFlags",

@@ -98,7 +98,7 @@ func (c *control) stepRecord(s *show.StepRow) {
 		tres = stepTRES(s)
 	}
 	o.line("TRES=", tres)
-	o.line("ResvPorts=(null)")
+	o.line("ResvPorts=", format.Null(s.Ports))
 	asked, dist := "", ""
 	if s.ID.Step >= 0 {
 		asked, dist = values.ParseFreq(s.CPUFreq).Shown(), " Dist="+show.Distribution(s.Distribution, s.Tasks,

@@ -326,6 +326,9 @@ func (e *list) step(l *cluster.Launch) {
 	e.num("SLURM_STEP_NUM_NODES", len(st.Shares))
 	e.num("SLURM_STEP_NUM_TASKS", st.Tasks)
 	e.set("SLURM_STEP_TASKS_PER_NODE", per)
+	if st.Ports != "" {
+		e.set("SLURM_STEP_RESV_PORTS", st.Ports)
+	}
 	kept("SLURM_TASKS_PER_NODE", per)
 	kept("SLURM_NTASKS", strconv.Itoa(st.Tasks))
 	kept("SLURM_NPROCS", strconv.Itoa(st.Tasks))

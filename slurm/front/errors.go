@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"slices"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -50,6 +51,8 @@ var slurmErrors = [...]struct {
 	{cluster.ErrNotRunning, 2020, "Job is not running"},
 	{cluster.ErrSuspended, 0, "Job is current suspended, requested operation disabled"},
 	{cluster.ErrStepExists, 0, "Job step already exists"},
+	{cluster.ErrPortsBusy, 2059, "Required ports are in use"},
+	{cluster.ErrPortsMany, 2060, "Requires more ports than can be reserved"},
 	{cluster.ErrNodeState, 2048, "Invalid node state specified"},
 	{cluster.ErrLicense, 2048, "Invalid license specification"},
 	{cluster.ErrAccount, 2045, "Invalid account or account/partition combination specified"},
@@ -108,10 +111,10 @@ func ErrorText(err error) (string, int) {
 	return e.Message, 0
 }
 
-// IsKind reports whether a server refused for this reason.
-func IsKind(err error, kind cluster.ErrKind) bool {
+// IsKind reports whether a server refused for one of these reasons.
+func IsKind(err error, kinds ...cluster.ErrKind) bool {
 	var e *api.Error
-	return errors.As(err, &e) && e.Kind == kind
+	return errors.As(err, &e) && slices.Contains(kinds, e.Kind)
 }
 
 // IsUnreachable reports whether no server could be asked.

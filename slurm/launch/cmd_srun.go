@@ -147,6 +147,9 @@ func createStep(s *front.Sys, r *submit.Request, id cluster.JobID) (api.StepResp
 
 // creates is the call that makes a step.
 func creates(spec *cluster.StepSpec) api.Endpoint[api.StepRequest, api.StepResponse] {
+	if spec.AsksPorts() {
+		return api.CreatePorts
+	}
 	if spec.Cast != nil {
 		return api.CreateCast
 	}
@@ -159,24 +162,19 @@ func creates(spec *cluster.StepSpec) api.Endpoint[api.StepRequest, api.StepRespo
 // createStepAs makes a request for a step, and waits until its job has room for it.
 func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepResponse, int) {
 	id, create := q.Job, creates(&q.Spec)
-	if r.Way.Ports > 0 { // as where Slurm's MpiParams name none
-		s.Say("error: Unable to create step for job %d: Requires more ports than can be reserved", id)
-		s.Say("why: no ports are reserved here, libraries find free ones themselves: leave out --resv-ports=%d "+
-			"(SLURM_RESV_PORTS)", r.Way.Ports)
-		return api.StepResponse{}, s.ErrorExit()
-	}
 	resp, err := front.Call(s, create, q)
 	for end := time.Now().Add(daemonAway); front.IsUnreachable(err) && time.Now().Before(end); {
 		time.Sleep(50 * time.Millisecond) // the node's daemon restarts: the job runs on meanwhile
 		resp, err = front.Call(s, create, q)
 	}
 	waited := false
-	for front.IsKind(err, cluster.ErrBusy) || front.IsUnreachable(err) && waited {
+	for front.IsKind(err, cluster.ErrBusy, cluster.ErrPortsBusy) || front.IsUnreachable(err) && waited {
+		why, _ := front.ErrorText(err)
 		if r.Client.Immediate != nil {
-			return resp, s.Fail("Unable to create step for job %d: Requested nodes are busy", id)
+			return resp, s.Fail("Unable to create step for job %d: %s", id, why)
 		}
 		if !waited && r.Client.Quiet == 0 {
-			s.Say("Job %d step creation temporarily disabled, retrying (Requested nodes are busy)", id)
+			s.Say("Job %d step creation temporarily disabled, retrying (%s)", id, why)
 		}
 		waited, q.NoWait = true, false
 		if front.IsUnreachable(err) {
@@ -196,7 +194,7 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 // stepRefused tells why a job can not have a step.
 func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) int {
 	switch {
-	case front.IsKind(err, cluster.ErrJobID), front.IsKind(err, cluster.ErrFinished):
+	case front.IsKind(err, cluster.ErrJobID, cluster.ErrFinished):
 		noAllocation(s, id)
 		s.Say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case front.IsKind(err, cluster.ErrStepGRES):
@@ -207,6 +205,10 @@ func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) i
 		s.Say("error: Unable to create step for job %d: Invalid generic resource (gres) specification", id)
 	case front.IsKind(err, cluster.ErrStepNodes) && r.Step.MinNodes > 0:
 		s.Say("error: %s", err.Error())
+	case front.IsKind(err, cluster.ErrPortsMany):
+		text, _ := front.ErrorText(err)
+		s.Say("error: Unable to create step for job %d: %s", id, text)
+		s.Say("why: %s", err)
 	case front.IsKind(err, cluster.ErrMultiProg):
 		sayErrors(s, err.Error())
 	case front.IsKind(err, cluster.ErrStepBind):

@@ -45,9 +45,10 @@ func findProgram(s *front.Sys, r *submit.Request) int {
 	if !b.On {
 		return 0
 	}
-	if r.Step.Inside != nil {
-		return s.Usage(r.Cannot("--bcast with --container-image", "there is no one program that all tasks run",
-			"put the program into the image, or mount its folder: --container-mounts"))
+	if r.Step.Inside != nil && b.Libs {
+		return s.Usage(r.Cannot("--send-libs with --container-image",
+			"libraries of this machine need not fit the image's",
+			"put the libraries into the image, or link the program statically; --bcast alone sends it"))
 	}
 	if b.File = r.Step.Argv[0]; !r.Step.MultiProgFile {
 		file, ok := front.LookPath(b.File, s.Getenv)

@@ -375,7 +375,7 @@ var stepColumns = []format.Column[StepRow]{
 	{Long: "mem-per-tres", Head: "MEM_PER_TRES", Of: func(s *StepRow) string { return format.Null(s.MemPerTRES()) }},
 	{Long: "network", Head: "NETWORK", Of: func(s *StepRow) string { return "(null)" }},
 	{Long: "numcpus", Head: "NUM_CPUS", Of: func(s *StepRow) string { return strconv.Itoa(s.CPUs()) }},
-	{Long: "resvport", Head: "RESV_PORTS", Of: func(s *StepRow) string { return "(null)" }},
+	{Long: "resvports", Head: "RESERVED_PORTS", Of: func(s *StepRow) string { return format.Null(s.Ports) }},
 	{Long: "stepstate", Head: "STATE", Of: func(s *StepRow) string { return "RUNNING" }},
 	{Long: "tres-bind", Head: "TRES_BIND", Of: func(s *StepRow) string { return format.Null(s.TRESBind()) }},
 	{Long: "tres-freq", Head: "TRES_FREQ", Of: func(s *StepRow) string { return "(null)" }},

@@ -136,7 +136,7 @@ var optionsOtoZ = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "resv-ports", Arg: opt.Optional, On: opt.Srun, Env: "RESV_PORTS", Group: opt.Consumable,
-		Meta: "count", Help: "ports of each node for the step: a count is refused, as there are none to reserve",
+		Meta: "count", Help: "reserve so many ports of each node for the step; none without a count",
 		Set: setResvPorts},
 	{Long: "send-libs", Arg: opt.Optional, On: opt.Srun, Env: "SEND_LIBS",
 		Meta: "yes|no", Help: "copy the program's libraries with it",

@@ -78,7 +78,6 @@ type ways struct {
 	Prefetch bool   // --container-prefetch
 	Async    bool   // --async
 	launcher bool   // --external-launcher
-	Ports    int    // --resv-ports
 }
 
 // ClientOptions are the options that the front-end acts on itself.

@@ -447,9 +447,11 @@ func setPriority(r *Request, v string) error {
 }
 
 func setResvPorts(r *Request, v string) error {
-	if v != "" && values.SetCount(v, 0, &r.Way.Ports) != nil {
+	n := 0
+	if v != "" && values.SetCount(v, 0, &n) != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid numeric value \"%s\" for --resv-port.", v)
 	}
+	r.Step.Ports = &n
 	return nil
 }
 
