@@ -87,6 +87,8 @@ type JobQuery struct {
 	Pages bool          `json:"pages,omitempty"`
 	From  cluster.JobID `json:"from,omitempty"`
 	To    cluster.JobID `json:"to,omitempty"`
+	// Listed leaves out what hidden partitions alone have, but for operators. Refs show it all the same.
+	Listed bool `json:"listed,omitempty"`
 	// Starts foretells also the starts that the scheduler has not planned.
 	Starts bool `json:"starts,omitempty"`
 	// After waits until this index is applied (read your writes).

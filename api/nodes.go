@@ -9,7 +9,9 @@ import (
 // NodeQuery selects nodes; empty means all.
 type NodeQuery struct {
 	Names []cluster.NodeName `json:"names,omitempty"`
-	After uint64             `json:"after,omitempty"`
+	// Listed leaves out hidden partitions and what they alone have, but for operators.
+	Listed bool   `json:"listed,omitempty"`
+	After  uint64 `json:"after,omitempty"`
 }
 
 // NodeInfo is a node and what is given out on it.

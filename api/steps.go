@@ -63,7 +63,9 @@ const WatchStep = "/v1/steps/watch"
 type StepQuery struct {
 	Job   cluster.JobID `json:"job,omitempty"`
 	Users []uint32      `json:"users,omitempty"`
-	After uint64        `json:"after,omitempty"`
+	// Listed leaves out the steps of jobs that lists leave out, as in JobQuery.
+	Listed bool   `json:"listed,omitempty"`
+	After  uint64 `json:"after,omitempty"`
 }
 
 // StepsResponse lists live steps with their jobs.

@@ -337,10 +337,7 @@ func (s *Server) admitGroups(who api.Caller, spec *cluster.JobSpec) error {
 
 // inGroups reports whether a partition is for one of the groups that a job may run as.
 func inGroups(p *cluster.Partition, spec *cluster.JobSpec) bool {
-	return p.AllowGroups == nil || slices.ContainsFunc(p.AllowGroups, func(name string) bool {
-		gid, ok := users.GroupID(name)
-		return ok && (gid == spec.GID || slices.Contains(spec.Groups, gid))
-	})
+	return visibility.InGroups(p, spec.GID, spec.Groups)
 }
 
 // userOf finds a user: as the member that vouches knows them, else in this machine's database.

@@ -30,8 +30,12 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 // selectJobs answers a query with the jobs of a snapshot that the caller may see, by rising id unless jobs are named.
 func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility.Scope) api.JobsResponse {
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief, Federal: federal(snap)}
+	lists := listsOf(snap, sees.Who, q.Listed && len(q.Refs) == 0)
+	sought := func(j *cluster.Job) bool {
+		return (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && q.Matches(j)
+	}
 	add := func(j *cluster.Job) {
-		if (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && q.Matches(j) && sees.Job(j) {
+		if sought(j) && sees.Job(j) && lists.Job(j) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -73,6 +77,14 @@ func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility.Scope) 
 	return out
 }
 
+// listsOf says what an answer leaves out: nothing unless it is to be as a list.
+func listsOf(snap *cluster.Snapshot, who api.Caller, listed bool) visibility.Lists {
+	if !listed {
+		return visibility.Lists{}
+	}
+	return visibility.ListsOf(snap, who)
+}
+
 // firstPage cuts a list (by rising id) after the first page, which is short since nothing is done
 // beside it, and names the ranges of the others.
 func firstPage(jobs []*cluster.Job) (page []*cluster.Job, rest []api.JobRange) {
@@ -94,6 +106,9 @@ func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery)
 	}
 	out := api.NodesResponse{Index: snap.Index, Now: time.Now(), Partitions: withModes(snap.Config()),
 		Federal: federal(snap)}
+	lists := listsOf(snap, who, q.Listed)
+	out.Partitions = slices.DeleteFunc(out.Partitions,
+		func(p cluster.Partition) bool { return !lists.Partition(p.Name) })
 	mark, misplaced := api.ReservedNow(snap, out.Now), snap.Misplaced()
 	add := func(n *cluster.Node) {
 		l := snap.Load(n.Name)
@@ -108,11 +123,13 @@ func (s *Server) listNodes(ctx context.Context, who api.Caller, q api.NodeQuery)
 	}
 	if len(q.Names) == 0 {
 		for n := range snap.Nodes() {
-			add(n)
+			if lists.Node(n.Name) {
+				add(n)
+			}
 		}
 	}
 	for _, name := range q.Names {
-		if n, ok := snap.Node(name); ok {
+		if n, ok := snap.Node(name); ok && lists.Node(name) {
 			add(n)
 		} else {
 			out.Missing = append(out.Missing, name)
@@ -128,8 +145,9 @@ func (s *Server) listSteps(ctx context.Context, who api.Caller, q api.StepQuery)
 	}
 	out := api.StepsResponse{Now: time.Now()}
 	sees := visibility.Of(snap, who)
+	lists := listsOf(snap, who, q.Listed)
 	add := func(j *cluster.Job) {
-		if !sees.Job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
+		if !sees.Job(j) || !lists.Job(j) || len(q.Users) > 0 && !slices.Contains(q.Users, j.Spec.UID) {
 			return
 		}
 		before := len(out.Steps)

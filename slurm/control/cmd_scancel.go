@@ -31,34 +31,37 @@ type cancelOptions struct {
 	sibling     string   // --sibling, and its number
 	siblingID   federation.ID
 	hurry       bool
+	reservation string
+	wckey       string
+	badFlags    []string // what is wrong with variables that stand for flags
 }
 
 // ScancelOptions are the options of scancel.
 var ScancelOptions = []opt.Option[cancelOptions]{
-	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel,
+	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Scancel, Env: "ACCOUNT",
 		Help: "act only on jobs charging this account", Meta: "account",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Accounts = []string{v}
 			o.note("account", v)
 			return nil
 		}},
-	{Long: "batch", Short: 'b', On: opt.Scancel, Help: "signal the batch shell only",
-		Set: func(o *cancelOptions, _ string) error { o.batch = true; return nil }},
+	{Long: "batch", Short: 'b', On: opt.Scancel, Env: "BATCH", Help: "signal the batch shell only",
+		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.batch, "BATCH", v) }},
 	{Long: "cron", Short: 'c', On: opt.Scancel, Env: "CRON", Newer: true,
 		Help: "confirm to end all runs of a job of scrontab",
 		Set:  func(o *cancelOptions, _ string) error { o.cron = true; return nil }},
-	{Long: "full", Short: 'f', On: opt.Scancel, Help: "signal the batch shell and all steps",
-		Set: func(o *cancelOptions, _ string) error { o.full = true; return nil }},
+	{Long: "full", Short: 'f', On: opt.Scancel, Env: "FULL", Help: "signal the batch shell and all steps",
+		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.full, "FULL", v) }},
 	{
-		Long: "hurry", Short: 'H', On: opt.Scancel, Help: "stage nothing out of burst buffers",
+		Long: "hurry", Short: 'H', On: opt.Scancel, Env: "HURRY", Help: "stage nothing out of burst buffers",
 		Set: func(o *cancelOptions, _ string) error { o.hurry = true; return nil },
 	},
-	{Long: "interactive", Short: 'i', On: opt.Scancel, Help: "ask before each job",
-		Set: func(o *cancelOptions, _ string) error { o.interactive = true; return nil }},
+	{Long: "interactive", Short: 'i', On: opt.Scancel, Env: "INTERACTIVE", Help: "ask before each job",
+		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.interactive, "INTERACTIVE", v) }},
 	{Long: "me", On: opt.Scancel, Help: "act only on own jobs",
 		Set: func(o *cancelOptions, _ string) error { o.me = true; return nil }},
-	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this name",
-		Meta: "job_name",
+	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Env: "NAME",
+		Help: "act only on jobs of this name", Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Names = front.SplitList(v)
 			o.note("job_name", v)
@@ -73,14 +76,15 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel,
 		Help: "act only on jobs on these nodes", Meta: "nodes",
 		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},
-	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel,
+	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Env: "PARTITION",
 		Help: "act only on jobs of this partition", Meta: "partition",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.Partitions = front.SplitList(v)
 			o.note("partition", v)
 			return nil
 		}},
-	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this QOS", Meta: "qos",
+	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Env: "QOS",
+		Help: "act only on jobs with this QOS", Meta: "qos",
 		Set: func(o *cancelOptions, v string) error {
 			o.filter.QOS = front.SplitList(v)
 			o.note("qos", v)
@@ -92,17 +96,21 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel,
 		Help: "act only on jobs in this reservation", Meta: "name",
-		Set: func(o *cancelOptions, v string) error { o.note("reservation", v); return nil }},
+		Set: func(o *cancelOptions, v string) error {
+			o.reservation = v
+			o.note("reservation", v)
+			return nil
+		}},
 	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel,
 		Help: "signal to send instead of ending the job", Meta: "name | number",
 		Set: setCancelSignal},
 	{
-		Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel,
+		Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Env: "STATE",
 		Help: "act only on jobs in this state", Meta: "states", Set: setCancelState,
 	},
 	{
-		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs of this user",
-		Meta: "user_name", Set: setCancelUser,
+		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Env: "USER",
+		Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser,
 	},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS",
 		Help: "clusters to act on", Meta: "names",
@@ -114,8 +122,13 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Meta: "name",
 		Help: "have jobs that wait not run at this cluster of the federation",
 		Set:  func(o *cancelOptions, v string) error { o.sibling = v; return nil }},
-	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Help: "act only on jobs with this key", Meta: "wckey",
-		Set: func(o *cancelOptions, v string) error { o.note("wckey", v); return nil }},
+	{Long: "wckey", Arg: opt.Required, On: opt.Scancel, Env: "WCKEY",
+		Help: "act only on jobs with this key", Meta: "wckey",
+		Set: func(o *cancelOptions, v string) error {
+			o.wckey = v
+			o.note("wckey", v)
+			return nil
+		}},
 	{
 		Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages",
 		Set: func(o *cancelOptions, _ string) error { return nil },
@@ -127,6 +140,19 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 
 func (o *cancelOptions) note(name, value string) { o.filters = append(o.filters, name+"="+value) }
 
+// setCancelFlag sets a flag. Its variable is true or false: another word is told and changes nothing.
+func setCancelFlag(o *cancelOptions, to *bool, variable, v string) error {
+	switch {
+	case v == "", strings.EqualFold(v, "true"):
+		*to = true
+	case strings.EqualFold(v, "false"):
+		*to = false
+	default:
+		o.badFlags = append(o.badFlags, "Unrecognized SCANCEL_"+variable+" value: "+v)
+	}
+	return nil
+}
+
 func setCancelSignal(o *cancelOptions, v string) error {
 	if o.signal = values.SignalNumber(v); o.signal <= 0 {
 		return opt.Errorf(opt.CodeError, "Unknown job signal: %s", v)
@@ -135,7 +161,8 @@ func setCancelSignal(o *cancelOptions, v string) error {
 }
 
 func setCancelState(o *cancelOptions, v string) error {
-	for _, s := range front.SplitList(v) {
+	o.filter.Phases = nil
+	for _, s := range strings.Split(v, ",") {
 		switch strings.ToUpper(s) {
 		case "PENDING", "PD":
 			o.filter.Phases = append(o.filter.Phases, cluster.Pending)
@@ -168,6 +195,9 @@ func Scancel(sys *front.Sys, argv []string) int {
 	rest, code := front.ParseQuery(sys, opt.Scancel, ScancelOptions, &o, argv)
 	if code >= 0 {
 		return code
+	}
+	for _, text := range o.badFlags {
+		sys.Say("error: %s", text)
 	}
 	if _, code := sys.OwnCluster(o.clusters); code >= 0 {
 		return code
@@ -230,7 +260,7 @@ func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 		errs := make([]error, len(some))
 		var calls sync.WaitGroup
 		for i, t := range some {
-			calls.Go(func() { _, errs[i] = front.Call(s, api.CancelJob, o.command(t)) })
+			calls.Go(func() { errs[i] = cancelOne(s, o, t) })
 		}
 		calls.Wait()
 		for i, t := range some {
@@ -238,6 +268,18 @@ func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 		}
 	}
 	return worst
+}
+
+// cancelOne ends or signals one. A job that waits has no batch shell yet: what would kill that ends the job.
+func cancelOne(s *front.Sys, o *cancelOptions, t front.Target) error {
+	q := o.command(t)
+	_, err := front.Call(s, api.CancelJob, q)
+	if q.Sig == 9 && q.Step == nil && front.IsKind(err, cluster.ErrPending) {
+		q.Sig = 0
+		q.Scope = 0
+		_, err = front.Call(s, api.CancelJob, q)
+	}
+	return err
 }
 
 // command is what the servers are to do with a target.
@@ -305,6 +347,11 @@ func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int
 		return 0
 	case errors.Is(err, api.ErrUnreachable):
 		return s.Fail("%s", text)
+	case gone:
+		if !o.quiet {
+			s.Say("error: Kill job error on job step id %s.%d: %s", id, *t.Step, text)
+		}
+		return 1
 	}
 	if !o.quiet {
 		s.Say("error: Kill job error on job id %s: %s", id, text)
@@ -322,12 +369,13 @@ func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int 
 			cluster.Pending, cluster.Starting, cluster.Running, cluster.Suspended, cluster.Ending,
 		}
 	}
-	o.filter.Brief = true
+	o.filter.Brief = o.reservation == "" && o.wckey == "" // which a brief answer does not hold
 	resp, err := front.Call(s, api.ListJobs, o.filter)
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return s.Fail("%s", text)
 	}
+	resp.Jobs = slices.DeleteFunc(resp.Jobs, func(j *cluster.Job) bool { return !o.selects(j.Spec) })
 	in := bufio.NewReader(s.Stdin)
 	worst := 0
 	var chosen []front.Target
@@ -350,6 +398,14 @@ func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int 
 		s.Say("error: No active jobs match ALL job filters, including: %s ", strings.Join(o.filters, " "))
 	}
 	return max(worst, cancelAll(s, o, chosen))
+}
+
+// selects reports whether a job passes the filters that the servers do not know.
+func (o *cancelOptions) selects(spec *cluster.JobSpec) bool {
+	if o.reservation != "" && o.reservation != spec.Reservation {
+		return false
+	}
+	return o.wckey == "" || o.wckey == strings.TrimPrefix(spec.WCKey, "*")
 }
 
 // targetsOf is what of a job that was selected is to be cancelled: the steps that were named, else the job.

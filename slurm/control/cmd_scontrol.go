@@ -36,7 +36,8 @@ var ScontrolOptions = []opt.Option[control]{
 		Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too",
 		Set: func(c *control, _ string) error { c.future = true; return nil },
 	},
-	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions", Set: func(*control, string) error { return nil }},
+	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions",
+		Set: func(c *control, _ string) error { c.all = false; return nil }},
 	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(c *control, v string) error { return c.data.JSON(v) }},
@@ -139,6 +140,7 @@ func Scontrol(sys *front.Sys, argv []string) int {
 	if _, code := sys.OwnCluster(c.clusters); code >= 0 {
 		return code
 	}
+	c.times = show.TimeFormat(sys)
 	if len(rest) > 0 {
 		return c.command(rest)
 	}

@@ -26,6 +26,7 @@ type control struct {
 	all, future      bool
 	conf             *api.ClusterResponse
 	clusters         string
+	times            string // SLURM_TIME_FORMAT
 	fed              front.FedAsk
 }
 
@@ -39,7 +40,12 @@ func (c *control) complain(lines ...string) int {
 	return 1
 }
 
-func (c *control) view(now time.Time) *show.View { return &show.View{Sys: c.sys, Now: now} }
+func (c *control) view(now time.Time) *show.View {
+	return &show.View{Sys: c.sys, Now: now, TimeFmt: c.times}
+}
+
+// stamp writes a time in the form that the caller wants, or none where there is no time.
+func stamp(c *control, t time.Time, none string) string { return c.view(time.Now()).Stamp(t, none) }
 
 // cluster asks for the configuration, once.
 func (c *control) cluster() (*api.ClusterResponse, error) {

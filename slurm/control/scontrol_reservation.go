@@ -459,8 +459,8 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 		}
 		return format.Null(strings.Join(list, ","))
 	}
-	o.line("ReservationName=", r.Name, " StartTime=", format.Stamp(r.Start, ""), " EndTime=",
-		format.Stamp(r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
+	o.line("ReservationName=", r.Name, " StartTime=", stamp(c, r.Start, ""), " EndTime=",
+		stamp(c, r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
 	o.line("Nodes=", show.HostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
 		" PartitionName=", format.Null(r.Partition), " Flags=", show.ResvText(r))
 	for i, ids := range coreIDs {

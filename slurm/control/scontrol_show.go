@@ -55,7 +55,7 @@ func (c *control) showSteps(arg string) int {
 		}
 		want = t
 	}
-	resp, err := front.Call(c.sys, api.ListSteps, api.StepQuery{Job: want.Ref.One()})
+	resp, err := front.Call(c.sys, api.ListSteps, api.StepQuery{Job: want.Ref.One(), Listed: !c.all})
 	if err != nil {
 		return show.LoadFailed(c.sys, "slurm_get_job_steps error", err)
 	}
@@ -89,7 +89,7 @@ func (c *control) stepRecord(s *show.StepRow) {
 	o := c.record()
 	nodes := s.NodeNames()
 	o.line("StepId=", s.ShownID(), " UserId=", front.UintText(s.Job.Spec.UID), " StartTime=",
-		format.Stamp(s.Started, "Unknown"), " TimeLimit=", format.Padded(s.TimeLimit()))
+		stamp(c, s.Started, "Unknown"), " TimeLimit=", format.Padded(s.TimeLimit()))
 	o.line("State=RUNNING Partition=", s.Job.Partition(), " NodeList=", front.NodeText(nodes))
 	o.line("Nodes=", strconv.Itoa(len(nodes)), " CPUs=", strconv.Itoa(s.CPUs()), " Tasks=",
 		strconv.Itoa(s.Tasks), " Name=", s.Name, " Network=(null)")

@@ -103,8 +103,8 @@ func wckey(s *cluster.JobSpec) string {
 // jobTimes writes the lines of a job's times.
 func (c *control) jobTimes(o *record, r *show.JobRow) {
 	s := r.Spec
-	unknown := func(t time.Time) string { return format.Stamp(t, "Unknown") }
-	none := func(t time.Time) string { return format.Stamp(t, "None") }
+	unknown := func(t time.Time) string { return stamp(c, t, "Unknown") }
+	none := func(t time.Time) string { return stamp(c, t, "None") }
 	limitMin := "N/A"
 	if s.LimitMin > 0 {
 		limitMin = format.Padded(s.LimitMin)
@@ -116,7 +116,7 @@ func (c *control) jobTimes(o *record, r *show.JobRow) {
 		o.line("ResizeTime=", unknown(at))
 	}
 	o.line("StartTime=", unknown(r.Start()), " EndTime=", unknown(r.End()), " Deadline=",
-		format.Stamp(s.Deadline, "N/A"))
+		stamp(c, s.Deadline, "N/A"))
 	if s.Cron != nil {
 		o.line("CronJob=Yes CrontabSpec=\"", s.Cron.When, "\"")
 	}
@@ -293,7 +293,7 @@ func rowsOf(v *show.View, jobs []*cluster.Job) []show.JobRow {
 
 // showJobs is scontrol show job [ID].
 func (c *control) showJobs(arg string) int {
-	q := api.JobQuery{}
+	q := api.JobQuery{Listed: !c.all}
 	if arg != "" {
 		t, ok := front.ParseTarget(arg)
 		if !ok {

@@ -10,7 +10,6 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 )
@@ -56,8 +55,8 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 	if len(names) > 0 {
 		o.line("Partitions=", strings.Join(names, ","), " ")
 	}
-	o.line("BootTime=", format.Stamp(inv.Boot, "None"), " SlurmdStartTime=", format.Stamp(n.Registered, "None"))
-	o.line("LastBusyTime=", format.Stamp(n.LastBusy, "Unknown"))
+	o.line("BootTime=", stamp(c, inv.Boot, "None"), " SlurmdStartTime=", stamp(c, n.Registered, "None"))
+	o.line("LastBusyTime=", stamp(c, n.LastBusy, "Unknown"))
 	o.line("CfgTRES=", show.NodeTRES(n, false))
 	o.line("AllocTRES=", show.NodeTRES(n, true))
 	o.line("CapWatts=n/a")
@@ -70,7 +69,7 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 		o.line("Extra=", n.Extra)
 	}
 	if n.Reason != "" {
-		o.line("Reason=", n.Reason, " [", n.ReasonBy, "@", format.Stamp(n.ReasonAt, "Unknown"), "]")
+		o.line("Reason=", n.Reason, " [", n.ReasonBy, "@", stamp(c, n.ReasonAt, "Unknown"), "]")
 	}
 	c.print(o)
 }
@@ -110,7 +109,7 @@ func arch(text string) string {
 
 // showNodes is scontrol show node [LIST].
 func (c *control) showNodes(arg string) int {
-	var q api.NodeQuery
+	q := api.NodeQuery{Listed: !c.all}
 	all := arg == "" || strings.EqualFold(arg, "ALL")
 	names, bad := hostlist.Expand(arg)
 	if !all && bad == nil {

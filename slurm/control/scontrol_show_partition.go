@@ -69,7 +69,7 @@ func partitionMem(head string, m cluster.Mem) string {
 
 // showPartitions is scontrol show partition [NAME].
 func (c *control) showPartitions(arg string) int {
-	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{})
+	resp, err := front.Call(c.sys, api.ListNodes, api.NodeQuery{Listed: !c.all})
 	if err != nil {
 		return show.LoadFailed(c.sys, "slurm_load_partitions error", err)
 	}

@@ -325,7 +325,7 @@ func (p *Parser[T]) Env(get func(name string) (string, bool)) (found []Found[T])
 				continue
 			}
 			value, ok := get(name)
-			if !ok || o.Arg == None && !truth(value) {
+			if !ok || o.Arg == None && p.Prog&All != 0 && !truth(value) {
 				continue
 			}
 			found = append(found, Found[T]{Row: p.canonical(o), Value: value, Given: value != "" || o.Arg == Required})

@@ -703,6 +703,9 @@ func (o *sacctOptions) print(cols []sizedColumn, all []placed) {
 		cells := make([]string, len(cols))
 		for i, c := range cols {
 			cells[i] = c.name
+			if o.parse == 0 { // a header is cut without a mark
+				cells[i] = c.name[:min(len(c.name), max(c.width, -c.width))]
+			}
 		}
 		o.line(w, cols, cells)
 		if o.parse == 0 {
@@ -713,9 +716,10 @@ func (o *sacctOptions) print(cols []sizedColumn, all []placed) {
 			w.WriteByte('\n')
 		}
 	}
+	times := show.TimeFormat(o.sys)
 	for _, one := range all {
 		v := &show.View{Sys: one.sys, Place: one.place, Now: one.resp.Now, Raw: o.raw, Unit: o.unit,
-			TimeFmt: o.sys.Getenv("SLURM_TIME_FORMAT")}
+			TimeFmt: times}
 		o.printRecords(w, v, cols, one.resp)
 	}
 }

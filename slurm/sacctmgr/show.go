@@ -330,7 +330,8 @@ func (m *manager) show(args []string) int {
 	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
-	q, code := conditionsOf(m, entity, args[1:])
+	words, keeps := cutFilters(entity, args[1:], m.data.On)
+	q, code := conditionsOf(m, entity, words)
 	if code >= 0 {
 		return code
 	}
@@ -367,7 +368,7 @@ func (m *manager) show(args []string) int {
 		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
-	m.report.Print(out, m.rows(entity, q))
+	m.report.Print(out, slices.DeleteFunc(m.rows(entity, q), func(r mgrRow) bool { return !keeps(&r) }))
 	_ = out.Flush()
 	return 0
 }

@@ -117,7 +117,7 @@ var SinfoOptions = []opt.Option[infoOptions]{
 		Help: "letters to sort by, - before one for the other direction",
 		Set:  func(o *infoOptions, v string) error { o.sort = v; return nil }},
 	{
-		Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Env: "STATES", Meta: "states",
+		Long: "states", Short: 't', Arg: opt.Required, On: opt.Sinfo, Meta: "states",
 		Help: "only nodes in these states", Set: setInfoStates,
 	},
 	{
@@ -165,6 +165,11 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
+	if given := onLine(opt.Sinfo, SinfoOptions, argv); slices.Contains(given, "long") &&
+		(slices.Contains(given, "format") || slices.Contains(given, "Format")) {
+		sys.Say("%s", mixedFormats)
+		return 1
+	}
 	if !o.data.On && !sys.Once() && sys.Tells(front.Told) {
 		front.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
 	}
@@ -199,7 +204,7 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 		return code
 	}
 	resp, err := front.Call(s, api.ListNodes, api.NodeQuery{
-		Names: slices.Compact(slices.Sorted(slices.Values(o.nodes))),
+		Names: slices.Compact(slices.Sorted(slices.Values(o.nodes))), Listed: o.listed(),
 	})
 	var e *api.Error
 	if errors.As(err, &e) && e.Kind == cluster.ErrAccess { // Slurm hides nodes alone
@@ -208,7 +213,7 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	if err != nil {
 		return LoadFailed(s, "slurm_load_partitions", err)
 	}
-	v := &View{Sys: s, Now: resp.Now, Raw: o.raw}
+	v := &View{Sys: s, Now: resp.Now, Raw: o.raw, TimeFmt: TimeFormat(s)}
 	if own != "" && !o.noHeader && !o.data.On {
 		_, _ = out.WriteString(s.ClusterHead(own))
 	}
@@ -246,6 +251,9 @@ func infoOnce(s *front.Sys, o *infoOptions) int {
 	return 0
 }
 
+// listed reports whether hidden partitions are left out: one that is named may be hidden.
+func (o *infoOptions) listed() bool { return !o.hidden && len(o.parts) == 0 }
+
 // cells pairs each partition with each of its nodes that the options leave, one node a row; a
 // partition that shows none has a row without.
 func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
@@ -255,7 +263,7 @@ func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
 	}
 	for i := range resp.Partitions {
 		p := &resp.Partitions[i]
-		if len(o.parts) > 0 && !slices.Contains(o.parts, p.Name) || p.Hidden && !o.hidden && len(o.parts) == 0 {
+		if len(o.parts) > 0 && !slices.Contains(o.parts, p.Name) {
 			continue
 		}
 		before := len(cells)
@@ -391,14 +399,14 @@ func (o *infoOptions) defaultFormat(part int, node string) string {
 	switch {
 	case o.summary:
 		return "%" + p + "P %.5a %.10l %.16F %N"
-	case o.reasons && o.wide:
-		return "%20E %12U %19H %6t %N"
-	case o.reasons:
-		return "%20E %9u %19H %N"
 	case o.perNode && o.wide:
 		return "%" + node + "N %.6D %." + p + "P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
 	case o.perNode:
 		return "%" + node + "N %.6D %." + p + "P %6t"
+	case o.reasons && o.wide:
+		return "%20E %12U %19H %6t %N"
+	case o.reasons:
+		return "%20E %9u %19H %N"
 	case o.wide:
 		return "%" + p + "P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 	}

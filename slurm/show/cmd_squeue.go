@@ -223,13 +223,12 @@ func setQueueSteps(o *queueOptions, v string) error {
 
 func setQueueUsers(o *queueOptions, v string) error {
 	for _, w := range front.SplitList(v) {
-		if u, ok := front.LookupUser(w); ok {
-			o.query.Users = append(o.query.Users, u.UID)
-		} else if n, err := strconv.ParseUint(w, 10, 32); err == nil {
-			o.query.Users = append(o.query.Users, uint32(n))
-		} else {
+		u, ok := front.LookupUser(w) // a number is a user's too, or none's
+		if !ok {
 			o.badUsers = append(o.badUsers, w)
+			continue
 		}
+		o.query.Users = append(o.query.Users, u.UID)
 	}
 	return nil
 }
@@ -242,14 +241,15 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,SIGNALING,SI,"
 
 func setQueueStates(o *queueOptions, v string) error {
-	o.states, o.allStates = nil, false
+	o.states, o.allStates = nil, strings.EqualFold(v, "all")
+	if o.allStates { // in a list it is no state
+		return nil
+	}
 	for _, w := range front.SplitList(v) {
 		word := w
 		w = strings.ToUpper(w)
 		i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == w || s.Long == w })
 		switch {
-		case w == "ALL":
-			o.allStates = true
 		case i >= 0:
 			o.states = append(o.states, &JobStates[i])
 		case strings.Contains(emptyStates, ","+w+","):
@@ -286,6 +286,10 @@ func Squeue(sys *front.Sys, argv []string) int {
 		_, _ = sys.Stdout.Write([]byte(squeueUsage))
 		return sys.Fail("Unrecognized option: %s", rest[0])
 	}
+	if text := o.formats(sys, onLine(opt.Squeue, SqueueOptions, argv)); text != "" {
+		sys.Say("%s", text)
+		return 1
+	}
 	if o.me {
 		o.query.Users = []uint32{sys.UID}
 	}
@@ -313,6 +317,29 @@ func Squeue(sys *front.Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// formats tells which of the formats that the line asks for exclude each other; those of variables give way to -l and
+// --start, and that of SQUEUE_FORMAT2 to that of SQUEUE_FORMAT.
+func (o *queueOptions) formats(s *front.Sys, given []string) string {
+	short, long := slices.Index(given, "format"), slices.Index(given, "Format")
+	wide := slices.Contains(given, "long")
+	switch {
+	case short >= 0 && long > short:
+		return "error: -O (--Format) is incompatible with -o (--format)"
+	case long >= 0 && short > long:
+		return "error: -o (--format) is incompatible with -O (--Format)"
+	case wide && short >= 0:
+		return mixedFormats
+	case long >= 0 || short >= 0:
+	case wide || o.start:
+		o.format = ""
+		o.long = ""
+	case o.long != "" && s.Getenv("SQUEUE_FORMAT") != "":
+		o.format = s.Getenv("SQUEUE_FORMAT")
+		o.long = ""
+	}
+	return ""
 }
 
 // badSort is the first letter of --sort that stands for no field, "" for none.
@@ -366,7 +393,7 @@ func checkNodes(s *front.Sys, names []cluster.NodeName) string {
 func queueOnce(s *front.Sys, o *queueOptions) int {
 	out := bufio.NewWriterSize(s.Stdout, 1<<16)
 	defer out.Flush()
-	v := &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}
+	v := &View{Sys: s, Raw: o.raw, TimeFmt: TimeFormat(s)}
 	own, code := s.OwnCluster(o.clusters)
 	if code >= 0 {
 		return code
@@ -380,6 +407,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	q := o.query
 	o.phases(&q)
 	q.Starts = o.start
+	q.Listed = !o.hidden
 	f, bad := o.jobFormat()
 	q.Brief = o.light(f.Codes())
 	resp, err := ListJobs(s, q)
@@ -523,7 +551,7 @@ func (o *queueOptions) defaultSort() string {
 
 // queueSteps lists steps.
 func queueSteps(s *front.Sys, o *queueOptions, v *View, out *bufio.Writer) int {
-	resp, err := front.Call(s, api.ListSteps, api.StepQuery{Users: o.query.Users})
+	resp, err := front.Call(s, api.ListSteps, api.StepQuery{Users: o.query.Users, Listed: !o.hidden})
 	if err != nil {
 		return LoadFailed(s, "slurm_get_job_steps error", err)
 	}

@@ -172,7 +172,7 @@ func federalCells(o *infoOptions, v *View, resp api.NodesResponse) (cells []Info
 		there := resp
 		if one.Remote() {
 			var err error
-			if there, err = front.Call(one, api.ListNodes, api.NodeQuery{}); err != nil {
+			if there, err = front.Call(one, api.ListNodes, api.NodeQuery{Listed: o.listed()}); err != nil {
 				one.MemberFailed(err)
 				continue
 			}

@@ -44,7 +44,7 @@ func followQueue(s *front.Sys, o *queueOptions) int {
 		s.Say("error: Invalid job format specification: %s", x)
 	}
 	w := &queueFollower{queueOptions: o, sys: s,
-		v: &View{Sys: s, Raw: o.raw, TimeFmt: s.Getenv("SLURM_TIME_FORMAT")}, format: &f,
+		v: &View{Sys: s, Raw: o.raw, TimeFmt: TimeFormat(s)}, format: &f,
 		out:   bufio.NewWriter(s.Stdout),
 		shown: map[cluster.JobID]string{}, living: map[cluster.JobID]bool{}}
 	c := s.Client()

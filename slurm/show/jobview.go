@@ -80,11 +80,25 @@ func (v *View) Mem(m cluster.MemMB) string {
 	return format.Mem(m)
 }
 
+// TimeFormat is SLURM_TIME_FORMAT. One that no time is written by is told and counts as none.
+func TimeFormat(s *front.Sys) string {
+	form := s.Getenv("SLURM_TIME_FORMAT")
+	switch {
+	case form == "", form == "standard", form == "relative", strings.Contains(form, "%"):
+		return form
+	}
+	s.Say("error: invalid SLURM_TIME_FORMAT = '%s'", form)
+	return ""
+}
+
 // When writes a time of day as squeue does.
-func (v *View) When(t time.Time) string {
+func (v *View) When(t time.Time) string { return v.Stamp(t, "N/A") }
+
+// Stamp writes a time in the form of SLURM_TIME_FORMAT, or none where there is no time.
+func (v *View) Stamp(t time.Time, none string) string {
 	switch {
 	case t.IsZero():
-		return "N/A"
+		return none
 	case v.TimeFmt == "" || v.TimeFmt == "standard":
 		return format.Stamp(t, "")
 	case v.TimeFmt == "relative":

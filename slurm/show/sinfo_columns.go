@@ -61,7 +61,7 @@ var infoColumns = []format.Column[InfoRow]{
 		Of: func(r *InfoRow) string { return cmp.Or(r.Part.OverSubscribe, "NO") },
 	},
 	{Code: 'H', Long: "timestamp", Head: "TIMESTAMP", Of: func(r *InfoRow) string {
-		return r.text("Unknown", func(n *api.NodeInfo) string { return format.Stamp(n.ReasonAt, "Unknown") })
+		return r.text("Unknown", func(n *api.NodeInfo) string { return r.v.Stamp(n.ReasonAt, "Unknown") })
 	}},
 	{
 		Code: 'I', Long: "priorityjobfactor", Head: "PRIO_JOB_FACTOR",

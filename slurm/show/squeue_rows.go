@@ -30,6 +30,9 @@ func (o *queueOptions) rows(v *View, jobs []*cluster.Job) []JobRow {
 				continue
 			}
 			for _, p := range j.Spec.Partitions {
+				if len(o.query.Partitions) > 0 && !slices.Contains(o.query.Partitions, p) {
+					continue
+				}
 				one.part = p
 				rows = append(rows, one)
 			}

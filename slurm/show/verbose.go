@@ -53,6 +53,18 @@ func (o *queueOptions) asked(s *front.Sys, argv []string) []front.Asked {
 	}
 }
 
+// mixedFormats is what --long with a format of one's own is refused with.
+const mixedFormats = "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry."
+
+// onLine are the long names of the options that a line has, in their order.
+func onLine[T any](prog opt.Prog, rows []opt.Option[T], argv []string) (names []string) {
+	found, _, _ := (&opt.Parser[T]{Prog: prog, Permute: true, Rows: [][]opt.Option[T]{rows}}).Parse(argv)
+	for _, f := range found {
+		names = append(names, f.Row.Long)
+	}
+	return names
+}
+
 // tellRecords tells with -v of when the answer is, and how many records it has.
 func (o *queueOptions) tellRecords(v *View, out *bufio.Writer, n int) {
 	if v.Sys.Tells(front.Told) && !o.data.On {
@@ -79,7 +91,7 @@ func (o *infoOptions) asked(s *front.Sys, argv []string) []front.Asked {
 	}
 	return []front.Asked{
 		front.AskedBool("dead       ", o.dead), front.AskedCount("exact      ", front.BoolInt(o.exact)),
-		front.AskedBool("filtering  ", filters), {Name: "format     ", Value: text},
+		front.AskedBool("filtering  ", filters || len(o.parts) > 0), {Name: "format     ", Value: text},
 		front.AskedCount("iterate    ", int(o.every.Seconds())),
 		front.AskedBool("long       ", o.wide), front.AskedBool("no_header  ", o.noHeader),
 		front.AskedBool("node_field ", own && o.perNode && !o.summary),

@@ -239,6 +239,7 @@ func (f *Server) Mux() *api.Mux {
 	Logged(m, f, api.RebootNodes)
 	Logged(m, f, api.SetPartition)
 	Logged(m, f, api.PutReservation)
+	Logged(m, f, api.CancelJob)
 	return m
 }
 

@@ -52,7 +52,7 @@ var optionsAtoE = []opt.Option[Request]{
 			r.Client.Bell = &yes
 			return nil
 		}},
-	{Long: "bb", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_BURST_BUFFER salloc=SALLOC_BURST_BUFFER",
+	{Long: "bb", Arg: opt.Required, On: opt.All, Env: "BURST_BUFFER",
 		Meta: "spec", Help: "burst buffer specification",
 		Set: func(r *Request, v string) error {
 			r.Job.BurstBuffer = v
@@ -120,7 +120,7 @@ var optionsAtoE = []opt.Option[Request]{
 			return values.CheckCPUBind(v)
 		}},
 	{Long: "cpu_bind", Arg: opt.Required, On: opt.Srun, Alias: "cpu-bind", Hidden: true},
-	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "srun=SLURM_CPU_FREQ_REQ",
+	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CPU_FREQ_REQ srun=SLURM_CPU_FREQ_REQ",
 		Meta: "min[-max[:gov]]", Help: "requested CPU frequency and governor",
 		Set: func(r *Request, v string) error {
 			r.Job.CPUFreq, r.Step.CPUFreq = v, v
