@@ -551,7 +551,7 @@ func TestSnapshot(t *testing.T) {
 	if out := g.must("s1", "muster", "snapshot", "inspect", file); !strings.Contains(out, "1 pending, 1 running") || !strings.Contains(out, "1 servers, 1 compute nodes") {
 		t.Errorf("inspect says\n%s", out)
 	}
-	if _, errs, rc := g.at["s1"].as(1, "muster", "snapshot", "save", "/tmp/none"); rc == 0 || !strings.Contains(errs, "only an operator") {
+	if _, errs, rc := g.at["s1"].as(1, "muster", "snapshot", "save", g.dir+"/none"); rc == 0 || !strings.Contains(errs, "only an operator") {
 		t.Errorf("a user saves the cluster: %d, %s", rc, errs)
 	}
 	g.must("s1", "sbatch", "-H", "-J", "later", "--wrap", "true")

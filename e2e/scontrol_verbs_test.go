@@ -90,8 +90,8 @@ func TestTakeover(t *testing.T) {
 	g.wait("the job", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%t") == "R" })
 	lead := g.leader("s1")
 	others := g.others(lead)
-	for _, x := range []struct{ number, says string }{{"3", "3: there are 2 others"}, {"0", "0: there are 2 others"},
-		{"x", "x: there are 2 others"}} {
+	for _, x := range []struct{ number, says string }{{"3", "index (3)\nwhy: servers that do not lead: 2;"},
+		{"0", "index (0)\nwhy: servers that do not lead: 2;"}, {"x", "index (0)\nwhy: servers that do not lead: 2;"}} {
 		if _, errs, code := g.run(lead, "scontrol", "takeover", x.number); code != 1 || !strings.Contains(errs, x.says) {
 			t.Errorf("takeover %s: %d %s", x.number, code, errs)
 		}

@@ -31,6 +31,7 @@ type candidate struct {
 type candidateHeap struct {
 	pass         *incrementalPass
 	list         []*candidate
+	turn         *candidate          // the one that had its turn last, as it was then; nil: none yet
 	siftedStarts int                 // how many jobs had started when it was last sifted
 	siftedGains  int                 // how many nodes had gained room by then
 	gained       []place.ClassedNode // these nodes, as they were then
@@ -211,6 +212,8 @@ func (ch *candidateHeap) next() *candidate {
 		case ch.pass.visited[cand.id]: // as a member of another shape
 			ch.advance()
 		default:
+			turn := *cand
+			ch.turn = &turn
 			return cand
 		}
 	}
@@ -231,11 +234,20 @@ func (ch *candidateHeap) resolveFirst(cand *candidate) {
 	}
 	heap.Pop(ch)
 	for _, m := range cand.shape.members { // unstable: each has a turn of its own
-		if _, asks := ip.toVisit[m.id]; !asks && ip.isCurrent(m) && !ip.visitedAnyway(m.id) {
+		if _, asks := ip.toVisit[m.id]; asks || !ip.isCurrent(m) || ip.visitedAnyway(m.id) {
+			continue
+		}
+		if own := ip.candidateFor(m); !ch.isPast(own) {
 			ip.visit(m.id)
-			ch.addJob(ip.candidateFor(m))
+			ch.addJob(own)
 		}
 	}
+}
+
+// isPast reports whether a job had its turn in a full pass before what has happened in this one: whatever that was does
+// not concern it.
+func (ch *candidateHeap) isPast(cand *candidate) bool {
+	return ch.turn != nil && ch.pass.precedes(cand, ch.turn)
 }
 
 // sift drops shapes that need more than any of the nodes has that gained room, where these are few: so many shapes are
