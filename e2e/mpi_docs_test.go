@@ -36,12 +36,7 @@ func TestMPIDocsScript(t *testing.T) {
 // TestMPIDocs: so do its commands.
 func TestMPIDocs(t *testing.T) {
 	t.Parallel()
-	program := compileMPI(t, "mpicc.openmpi", "libopenmpi-dev openmpi-bin")
-	product, err := gpuProduct() // it carries the server of PMIx, too
-	if product == "" {
-		t.Skip("no C compiler: ", err)
-	}
-	d := startProduct(t, product, "--hollow", "4x8c16g", "--hollow-exec")
+	d, program := startOpenMPI(t, "4x8c16g")
 	d.link(program, "program")
 	d.env = append(d.env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	lines := docOf(t, "mpi.md", "openmpi")
@@ -50,9 +45,6 @@ func TestMPIDocs(t *testing.T) {
 	}
 	for line := range strings.Lines(lines) {
 		out := d.shell(line)
-		if strings.Contains(line, "--mpi=list") && !strings.Contains(out, "pmix") {
-			t.Skip("this machine has no libpmix: apt-get install libpmix2")
-		}
 		if strings.Contains(line, "./program") && !strings.Contains(out, "world of 4\n") {
 			t.Errorf("%s: %s", line, out)
 		}

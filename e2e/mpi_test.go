@@ -149,19 +149,26 @@ func TestMPICH(t *testing.T) {
 	expect(t, "mpiexec", d.must("salloc", "-Q", "-N2", "-n4", "mpiexec.mpich", program, "all"), "world of 4")
 }
 
-// TestOpenMPI: programs of Debian's Open MPI, started by srun through its libpmix; those of its own mpirun go on to
-// work.
-func TestOpenMPI(t *testing.T) {
-	t.Parallel()
-	program := compileMPI(t, "mpicc.openmpi", "libopenmpi-dev openmpi-bin")
+// startOpenMPI starts a product that serves PMIx, and has the program of the tests built by Open MPI.
+func startOpenMPI(t *testing.T, nodes string) (d *dev, program string) {
+	t.Helper()
+	program = compileMPI(t, "mpicc.openmpi", "libopenmpi-dev openmpi-bin")
 	product, err := gpuProduct() // it carries the server of PMIx, too
 	if product == "" {
 		t.Skip("no C compiler: ", err)
 	}
-	d := startProduct(t, product, "--hollow", "8x16c16g", "--hollow-exec")
+	d = startProduct(t, product, "--hollow", nodes, "--hollow-exec")
 	if list := d.must("srun", "--mpi=list"); !strings.HasSuffix(list, "\n\tpmix") {
 		t.Skipf("this machine has no %s: apt-get install libpmix2", pmi.Library)
 	}
+	return d, program
+}
+
+// TestOpenMPI: programs of Debian's Open MPI, started by srun through its libpmix; those of its own mpirun go on to
+// work.
+func TestOpenMPI(t *testing.T) {
+	t.Parallel()
+	d, program := startOpenMPI(t, "8x16c16g")
 	mpiWorlds(t, d, "pmix", program)
 	expect(t, "by version", d.must("srun", "--mpi=pmix_v4", "-N2", "-n2", program), "world of 2")
 	expect(t, "put", d.must("srun", "--mpi=pmix", "-N1", "-n4", program, "put"), "world of 4")

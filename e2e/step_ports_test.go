@@ -123,8 +123,8 @@ func (d *dev) keptPorts(t *testing.T) {
 	d.wait("nothing to run", func() bool { return d.must("squeue", "-h") == "" })
 }
 
-// TestStepPortsOfClients: a step has the same ports on nodes of several clients, none of which another step has on any of
-// them, whoever leads it.
+// TestStepPortsOfClients: a step has the same ports on nodes of several clients, none of which another step
+// has on any of them, whoever leads it.
 func TestStepPortsOfClients(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, "--conf", confOfPorts(t))
