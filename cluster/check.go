@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,8 +18,36 @@ func Check(s *Snapshot, cmd Command) error {
 		return c.check(s)
 	case *Requeue:
 		return c.check(s)
+	case *ReservationPut:
+		return c.check(s)
 	}
 	return nil
+}
+
+// check: where accounts bind users, a reservation is of accounts that there are, and of users who are in them. What it
+// had before may stay.
+func (c *ReservationPut) check(s *Snapshot) error {
+	old, known := s.resvs.Get(c.Name)
+	if !s.config.Enforce.Associations || known && slices.Equal(old.Accounts, c.Accounts) {
+		return nil
+	}
+	missing := func(account string) bool {
+		_, known := s.Account(account)
+		return !known
+	}
+	foreign := func(account string) bool {
+		return slices.ContainsFunc(c.Users, func(user string) bool {
+			_, in := s.AssocOf(account, user, "")
+			return !in
+		})
+	}
+	return firstError(
+		refuseIf(slices.ContainsFunc(c.Accounts, missing),
+			Invalid, ErrAccount, "not all of these are accounts: %s", strings.Join(c.Accounts, ", ")),
+		refuseIf(!c.UsersNot && !c.AccountsNot && slices.ContainsFunc(c.Accounts, foreign),
+			Invalid, ErrAccount, "not all of these users are in account %s: %s",
+			strings.Join(c.Accounts, ", "), strings.Join(c.Users, ", ")),
+	)
 }
 
 // check: a partition that jobs are in stays, and what it names is there.

@@ -48,6 +48,31 @@ func kindOf(err error) ErrKind {
 	return e.Kind
 }
 
+// TestCheckReservation: where accounts bind users, reservations are of accounts and users that go together.
+func TestCheckReservation(t *testing.T) {
+	w := ranked(t, func(cfg *Config) { cfg.Enforce.Associations = true })
+	free := ranked(t, nil)
+	for _, c := range []struct {
+		r    Reservation
+		want ErrKind
+	}{
+		{Reservation{Accounts: []string{"team-a"}}, ""},
+		{Reservation{Accounts: []string{"nosuch"}}, ErrAccount},
+		{Reservation{Accounts: []string{"nosuch"}, AccountsNot: true}, ErrAccount},
+		{Reservation{Accounts: []string{"team-a"}, Users: []string{"alice"}}, ""},
+		{Reservation{Accounts: []string{"team-a"}, Users: []string{"alice", "bob"}}, ErrAccount},
+		{Reservation{Accounts: []string{"team-a"}, Users: []string{"bob"}, UsersNot: true}, ""},
+		{Reservation{Accounts: []string{"team-a"}, Users: []string{"bob"}, AccountsNot: true}, ""},
+	} {
+		if got := kindOf(Check(w.s.Snapshot(), &ReservationPut{Reservation: c.r})); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
+		}
+		if err := Check(free.s.Snapshot(), &ReservationPut{Reservation: c.r}); err != nil {
+			t.Errorf("%+v where accounts bind nobody: %v", c.r, err)
+		}
+	}
+}
+
 // TestCheckEntry: partitions that are closed to root, or to jobs without a reservation, and a cluster that is
 // closed to root.
 func TestCheckEntry(t *testing.T) {

@@ -84,3 +84,65 @@ func TestResizeScripts(t *testing.T) {
 		t.Errorf("of a job that waits: %q", got)
 	}
 }
+
+// TestUpdateJobWords has what a Slurm 22.05 says of values that it does not take, and which beginnings of keys it knows.
+func TestUpdateJobWords(t *testing.T) {
+	const invalid = "scontrol: error: Invalid "
+	unknown := func(s string) string {
+		return "Update of this parameter is not supported: " + s + "\nRequest aborted\n"
+	}
+	for _, c := range []struct{ words, want string }{
+		{"oversubscribe=x", invalid + "OverSubscribe value: x\n"},
+		{"shared=x", invalid + "OverSubscribe value: x\n"},
+		{"contiguous=x", invalid + "Contiguous value: x\n"},
+		{"numtasks=x", invalid + "NumTasks value: x\n"},
+		{"timemin=x", invalid + "TimeMin value\n"},
+		{"dependency=x", "Job dependency problem for job 736\n"},
+		{"tresperjob=x", "Invalid Trackable RESource (TRES) specification for job 736\n"},
+		{"mail=END", unknown("mail=END")},
+		{"time=3", unknown("time=3")},
+		{"minmem=3", unknown("minmem=3")},
+		{"jobid= numnodes=2", "scontrol: error: Could not load state information for job : Invalid job id specified\n"},
+		{"switches=0", ""},
+		{"timemin=0", ""},
+		{"com=x", ""},
+		{"na=x", ""},
+		{"pri=5", ""},
+	} {
+		want := c.want
+		if want != "" {
+			want = "--- stderr\n" + want + "--- rc 1\n"
+		}
+		line := strings.Fields(c.words)
+		if len(line) == 1 {
+			line = []string{"jobid=736", c.words}
+		}
+		if got := runLine(slurmtest.New(), t, 0, nil, append([]string{"scontrol", "update"}, line...)...); got != want {
+			t.Errorf("%s: %q, want %q", c.words, got, want)
+		}
+	}
+}
+
+// TestUpdateJobPatch: what reaches the servers of short and of unusual words.
+func TestUpdateJobPatch(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"tresperjob=gres:gpu:2", `"per_job":[{"name":"gpu","count":2}]`},
+		{"tresperjob=gpu:2", `"per_job":[{"name":"gpu","count":2}]`},
+		{"tresperjob=h100:2", `"per_job":[{"name":"gpu","type":"h100","count":2}]`},
+		{"timemin=0", `"limit_min":0`},
+		{"switches=0", `"switches":0`},
+		{"numnodes=2", `"min_nodes":2}`}, // at most 1: the server says what becomes of it
+		{"numnodes=2-3", `"min_nodes":2,"max_nodes":3`},
+	} {
+		f := slurmtest.New()
+		runLine(f, t, 0, nil, "scontrol", "update", "jobid=736", c.words)
+		if got := strings.Join(f.Log, " "); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s lacks %s", c.words, got, c.want)
+		}
+	}
+	f := slurmtest.New()
+	runLine(f, t, 0, nil, "scontrol", "update", "jobid=740", "numnodes=2")
+	if got := strings.Join(f.Log, " "); !strings.Contains(got, `"min_nodes":2,"max_nodes":16777216`) {
+		t.Errorf("a job that named no number of nodes may not have more: %s", got)
+	}
+}

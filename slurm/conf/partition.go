@@ -25,25 +25,34 @@ var partitionKeys = [...]struct {
 	{"disablerootjobs", func(p *cluster.Partition, k, v string) error { return yes(&p.DisableRootJobs, k, v) }},
 	{"lln", func(p *cluster.Partition, k, v string) error { return yes(&p.LLN, k, v) }},
 	{"reqresv", func(p *cluster.Partition, k, v string) error { return yes(&p.ReqResv, k, v) }},
-	{"maxtime", func(p *cluster.Partition, k, v string) error { return setTime(&p.MaxTime, k, v) }},
-	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
-	{"deftime", func(p *cluster.Partition, k, v string) error { return setTime(&p.DefaultTime, k, v) }},
+	{"maxtime", func(p *cluster.Partition, k, v string) error {
+		err := setMinutes(&p.MaxTime, k, v)
+		if err == nil && p.MaxTime == 0 && !strings.EqualFold(v, "none") {
+			return fmt.Errorf("MaxTime=%s %w", v, ErrNotClosed)
+		}
+		return err
+	}},
+	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setMinutes(&p.DefaultTime, k, v) }},
+	{"deftime", func(p *cluster.Partition, k, v string) error { return setMinutes(&p.DefaultTime, k, v) }},
 	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
 	{"maxnodes", func(p *cluster.Partition, k, v string) error {
 		if v == "0" {
-			return errors.New("MaxNodes=0 does not close a partition here: say State=DRAIN, or State=DOWN")
+			return fmt.Errorf("MaxNodes=0 %w", ErrNotClosed)
 		}
 		return number(&p.MaxNodes, k, v)
 	}},
 	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
 	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
-	{"prioritytier", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityTier, k, v) }},
-	{"priorityjobfactor", func(p *cluster.Partition, k, v string) error { return number(&p.PriorityJobFactor, k, v) }},
 	{"priority", func(p *cluster.Partition, k, v string) error {
-		err := number(&p.PriorityTier, k, v)
+		err := shortNumber(&p.PriorityTier, k, v)
 		p.PriorityJobFactor = p.PriorityTier
 		return err
 	}},
+	{"prioritytier", func(p *cluster.Partition, k, v string) error { return shortNumber(&p.PriorityTier, k, v) }},
+	{
+		"priorityjobfactor",
+		func(p *cluster.Partition, k, v string) error { return shortNumber(&p.PriorityJobFactor, k, v) },
+	},
 	{"defmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerCPU, k, v) }},
 	{
 		"defmempernode",
@@ -61,10 +70,7 @@ var partitionKeys = [...]struct {
 	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { return setPreemptMode(&p.PreemptMode, v) }},
 	{"qos", func(p *cluster.Partition, _, v string) error { p.QOS = v; return nil }},
-	{"tresbillingweights", func(p *cluster.Partition, k, v string) (err error) {
-		p.BillingWeights, err = weights(k, v, true)
-		return err
-	}},
+	{"tresbillingweights", func(p *cluster.Partition, k, v string) error { return setBilling(p, k, v) }},
 	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
 	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
 	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
@@ -81,6 +87,26 @@ var partitionKeys = [...]struct {
 		p.GraceTime = time.Duration(n) * time.Second
 		return err
 	}},
+}
+
+// ErrNotClosed says that a limit of nothing does not keep jobs off a partition.
+var ErrNotClosed = errors.New("does not close a partition here: say State=DRAIN, or State=DOWN")
+
+// billed are the kinds of what can be billed.
+var billed = []string{"billing", "bb", "cpu", "energy", "fs", "gres", "ic", "license", "mem", "node", "pages", "vmem"}
+
+// setBilling sets the weights by which jobs are billed.
+func setBilling(p *cluster.Partition, key, value string) error {
+	list, err := weights(key, value, true)
+	for _, a := range list {
+		if kind, _, _ := strings.Cut(a.TRES, "/"); !slices.Contains(billed, kind) {
+			return fmt.Errorf("%s=%s: %s is nothing that can be billed", key, value, a.TRES)
+		}
+	}
+	if err == nil {
+		p.BillingWeights = list
+	}
+	return err
 }
 
 // setIdleGPU sets what becomes of jobs whose GPUs do nothing: muster's own key.
@@ -123,16 +149,27 @@ func PartitionKey(p *cluster.Partition, key, value string) error {
 }
 
 // leastKey is how many letters of a key scontrol takes for the whole of it.
-const leastKey = 6
+const leastKey = 3
 
-// FullPartitionKey is the first key that begins with the letters that scontrol was given.
+// FullPartitionKey is the key that scontrol was given, or the only one that begins with it. What begins priority is
+// that one, as in Slurm.
 func FullPartitionKey(key string) string {
+	if len(key) > leastKey && strings.HasPrefix("priority", key) {
+		return "priority"
+	}
+	found := key
 	for i := range partitionKeys {
-		if len(key) >= leastKey && strings.HasPrefix(partitionKeys[i].key, key) {
-			return partitionKeys[i].key
+		switch full := partitionKeys[i].key; {
+		case full == key:
+			return key
+		case len(key) < leastKey || !strings.HasPrefix(full, key):
+		case found != key: // more than one
+			return key
+		default:
+			found = full
 		}
 	}
-	return key
+	return found
 }
 
 func setNodes(p *cluster.Partition, value string) error {

@@ -31,6 +31,22 @@ func number(to *int, key, value string) error {
 	return nil
 }
 
+// shortMax is the greatest number of 16 bits that has no meaning of its own.
+const shortMax = 65533
+
+// shortNumber reads a number of 16 bits.
+func shortNumber(to *int, key, value string) error {
+	n := 0
+	if err := number(&n, key, value); err != nil {
+		return err
+	}
+	if n > shortMax {
+		return fmt.Errorf("%s=%s is more than %d", key, value, shortMax)
+	}
+	*to = n
+	return nil
+}
+
 // setSeconds reads a number of seconds; INFINITE and -1 are no end of them.
 func setSeconds(to **time.Duration, key, value string) error {
 	d := time.Duration(cluster.Unlimited)
@@ -47,7 +63,7 @@ func setSeconds(to **time.Duration, key, value string) error {
 
 func list(to *[]string, v string) error {
 	*to = nil
-	if !strings.EqualFold(v, "ALL") {
+	if v != "" && !strings.EqualFold(v, "ALL") {
 		*to = strings.Split(v, ",")
 	}
 	return nil
@@ -64,6 +80,19 @@ func setTime(to *time.Duration, key, value string) error {
 	d, ok := limit(value)
 	if !ok {
 		return fmt.Errorf("%s=%s is not a time", key, value)
+	}
+	*to = d
+	return nil
+}
+
+// setMinutes reads a time, rounded up to whole minutes.
+func setMinutes(to *time.Duration, key, value string) error {
+	var d time.Duration
+	if err := setTime(&d, key, value); err != nil {
+		return err
+	}
+	if rest := d % time.Minute; rest > 0 && d != cluster.Unlimited {
+		d += time.Minute - rest
 	}
 	*to = d
 	return nil

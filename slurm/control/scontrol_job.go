@@ -59,10 +59,7 @@ func fixedKey(who, s front.Setting) []string {
 func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.Patch, all bool, code int) {
 	keys := jobKeys()
 	for _, s := range append([]front.Setting{who}, rest...) {
-		i := slices.IndexFunc(keys, func(k jobKey) bool { return front.IsKey(s.Key, 4, strings.Fields(k.names)...) })
-		if s.Key == "tres" { // the beginning of more than one
-			i = -1
-		}
+		i := findKey(keys, s.Key)
 		switch {
 		case s.Bare && s.Key != "nice" && s.Key != resetAccrue:
 			return p, all, c.complain("Invalid input: "+s.Text, "Request aborted")
@@ -72,7 +69,7 @@ func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.P
 		case i < 0 || s.Key == resetAccrue && !s.Bare:
 			return p, all, c.complain(fixedKey(who, s)...)
 		case !keys[i].set(&p, s, c.sys.Now()):
-			code := c.complain(keys[i].complaint(s)...)
+			code := c.complain(keys[i].complaint(who, s)...)
 			if strings.HasPrefix(keys[i].names, "numnodes") { // as Slurm
 				code = 0
 			}
@@ -82,9 +79,38 @@ func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.P
 	return p, all, -1
 }
 
+// findKey finds the key of that name, or the only one that begins with it; -1: none.
+func findKey(keys []jobKey, name string) int {
+	whole := func(k jobKey) bool {
+		return slices.Contains(strings.Fields(k.names), name)
+	}
+	if i := slices.IndexFunc(keys, whole); i >= 0 {
+		return i
+	}
+	begins := func(k jobKey) bool {
+		return front.IsKey(name, leastJobKey, strings.Fields(k.names)...)
+	}
+	i := slices.IndexFunc(keys, begins)
+	if i < 0 || slices.ContainsFunc(keys[i+1:], begins) {
+		return -1
+	}
+	return i
+}
+
+// leastJobKey is how many letters of a key scontrol takes for the whole of it.
+const leastJobKey = 2
+
 // keepsNodes reports whether a job is to keep all of its nodes.
 func keepsNodes(key *jobKey, s front.Setting) bool {
 	return strings.HasPrefix(key.names, "numnodes") && strings.EqualFold(s.Value, "all")
+}
+
+// anyNodes is the most nodes of a job that may have any number of them.
+const anyNodes = 1 << 24
+
+// countsNodes reports whether a job has said how many nodes it wants, or has them.
+func countsNodes(j *cluster.Job) bool {
+	return j.Phase != cluster.Pending || j.Spec.MinNodes > 0 || j.Spec.MaxNodes > 0
 }
 
 // updateOne changes a job, or tasks of an array.
@@ -98,6 +124,10 @@ func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	var jobs []*cluster.Job
 	if resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}, Brief: true}); err == nil && ref.Part == 0 {
 		jobs = resp.Jobs
+	}
+	if p.MinNodes != nil && p.MaxNodes == nil && !slices.ContainsFunc(jobs, countsNodes) && len(jobs) > 0 {
+		most := anyNodes
+		p.MaxNodes = &most
 	}
 	if ref.Tasks.Empty() && (len(jobs) == 0 || jobs[0].ArrayID == 0) {
 		if err := update(ref); err != nil {
@@ -182,6 +212,9 @@ const noErrorText = "No error"
 
 // resizable says why the nodes of what is named can not be changed, "" if they can: of one job or task at a time.
 func (c *control) resizable(refs []front.Target, words []string) string {
+	if len(refs) == 0 {
+		return "scontrol: error: Could not load state information for job : Invalid job id specified"
+	}
 	if ref := refs[0].Ref; len(refs) > 1 || ref.Part > 0 || strings.Contains(words[0], "[") || ref.Tasks.Len() > 1 {
 		return "scontrol: error: Invalid job ID " + strings.Join(words, ",")
 	}

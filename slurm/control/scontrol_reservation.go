@@ -29,11 +29,13 @@ type resvEdit struct {
 	c        *control
 	now      time.Time
 	duration time.Duration
-	exists   bool   // it is being changed
-	count    int    // how many nodes this command asks for; 0: it does not say
-	skip     bool   // its next time
-	plain    bool   // the complaint says all: Slurm adds nothing to it
-	unknown  string // refuses users or groups that there are not, after all else
+	exists   bool          // it is being changed
+	count    int           // how many nodes this command asks for; 0: it does not say
+	skip     bool          // its next time
+	plain    bool          // the complaint says all: Slurm adds nothing to it
+	flagged  bool          // this command has said flags
+	longer   time.Duration // by how much it is to be longer, or shorter
+	unknown  string        // refuses users or groups that there are not, after all else
 }
 
 // resvKey is a row: the names of a key, and what it does. A set function answers with a complaint.
@@ -45,8 +47,12 @@ type resvKey struct {
 // resvKeys is a function: other front-ends pay nothing for it at start.
 func resvKeys() []resvKey {
 	return []resvKey{
-		{"starttime", func(e *resvEdit, s front.Setting) string { return e.when(&e.Start, s, "start") }},
-		{"endtime", func(e *resvEdit, s front.Setting) string { return e.when(&e.End, s, "end") }},
+		{"starttime", func(e *resvEdit, s front.Setting) string {
+			return e.when(&e.Start, s, "start")
+		}},
+		{"endtime", func(e *resvEdit, s front.Setting) string {
+			return e.when(&e.End, s, "end")
+		}},
 		{"duration", (*resvEdit).setDuration},
 		{"maxstartdelay", (*resvEdit).setDelay},
 		{"nodes", (*resvEdit).setNodes},
@@ -72,10 +78,26 @@ func resvKeys() []resvKey {
 			return bad
 		}},
 		{"flags", (*resvEdit).setFlags},
-		{"partitionname", func(e *resvEdit, s front.Setting) string { e.Partition = s.Value; return "" }},
-		{"skip", func(e *resvEdit, s front.Setting) string { e.skip = s.Value == "" || s.Value == "1"; return "" }},
-		{"licenses", func(e *resvEdit, s front.Setting) string { e.Licenses = s.Value; return "" }},
-		{"features", func(e *resvEdit, s front.Setting) string { e.Features = s.Value; return "" }},
+		{"partitionname", func(e *resvEdit, s front.Setting) string {
+			if e.Partition = s.Value; s.Value == "" && !e.exists {
+				e.unknown = "Invalid partition name specified"
+			}
+			return ""
+		}},
+		{"skip", func(e *resvEdit, s front.Setting) string {
+			e.skip = s.Value == "" || s.Value == "1"
+			return ""
+		}},
+		{"licenses", func(e *resvEdit, s front.Setting) string {
+			e.Licenses = s.Value
+			return ""
+		}},
+		{"features", func(e *resvEdit, s front.Setting) string {
+			if e.Features = s.Value; e.exists { // it has its nodes
+				e.unknown = "Requested operation not supported on this system"
+			}
+			return ""
+		}},
 	}
 }
 
@@ -101,7 +123,13 @@ func (e *resvEdit) setDuration(s front.Setting) string {
 	if !ok || d <= 0 {
 		return "Invalid duration " + s.Text
 	}
-	e.duration = min(d, 365*24*time.Hour)
+	d = min(d, 365*24*time.Hour)
+	way := map[byte]time.Duration{'+': 1, '-': -1}[s.Sign]
+	if way != 0 && e.exists {
+		e.longer = way * d
+	} else {
+		e.duration = d
+	}
 	return ""
 }
 
@@ -153,7 +181,12 @@ func (e *resvEdit) setCount(value, bad string) string {
 // one that there is, the number says how many of its nodes stay, or how many it gets.
 func (e *resvEdit) counted() {
 	if e.count > 0 && (e.exists || len(e.Nodes) == 0) {
-		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^(cluster.ResvAllNodes|cluster.ResvPartNodes)
+		e.Count, e.CPUs, e.Flags = e.count, nil, e.Flags&^cluster.ResvAllNodes
+		if e.exists {
+			e.Flags &^= cluster.ResvPartNodes
+		} else if e.Flags&cluster.ResvAnyNodes != 0 {
+			e.unknown = "Requested reservation is invalid"
+		}
 	}
 }
 
@@ -230,9 +263,10 @@ func (e *resvEdit) setGroups(s front.Setting) string {
 }
 
 func (e *resvEdit) setFlags(s front.Setting) string {
-	if s.Sign == 0 {
+	if s.Sign == 0 && !e.flagged {
 		e.Flags, e.PurgeAfter = e.Flags&(cluster.ResvSpecNodes|cluster.ResvAllNodes), 0
 	}
+	e.flagged = true
 	for word := range strings.SplitSeq(s.Value, ",") {
 		sign := s.Sign
 		if w, ok := strings.CutPrefix(word, "-"); ok {
@@ -245,10 +279,13 @@ func (e *resvEdit) setFlags(s front.Setting) string {
 	return ""
 }
 
+// leastFlag is how many letters of a flag scontrol takes for the whole of it.
+const leastFlag = 3
+
 // flag sets or clears one.
 func (e *resvEdit) flag(word string, sign byte) bool {
 	name, value, valued := strings.Cut(strings.ToUpper(word), "=")
-	if len(name) > 3 && strings.HasPrefix(show.PurgeWord, name) {
+	if len(name) >= leastFlag && strings.HasPrefix(show.PurgeWord, name) {
 		e.PurgeAfter = purgeDefault
 		if valued {
 			d, ok := values.ParseTimeLimit(value)
@@ -262,11 +299,15 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 		}
 		return true
 	}
+	name = strings.TrimSuffix(name, "_ALLOC") // STATIC_ALLOC
 	i := slices.IndexFunc(show.ResvFlags[:],
-		func(f show.ResvFlag) bool { return f.Word == name || len(name) > 3 && strings.HasPrefix(f.Word, name) })
+		func(f show.ResvFlag) bool {
+			return f.Word == name || len(name) >= leastFlag && strings.HasPrefix(f.Word, name)
+		})
+	said := cluster.ResvAllNodes | cluster.ResvSpecNodes // by nodes=
 	switch {
 	case word == "":
-	case i < 0 || show.ResvFlags[i].Flag == cluster.ResvAllNodes: // nodes=ALL says it
+	case i < 0 || show.ResvFlags[i].Flag&said != 0:
 		return false
 	case sign == '-' && show.ResvFlags[i].Flag == cluster.ResvFirstCores: // as in Slurm: its cores stay what they are
 		return false
@@ -299,10 +340,27 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 	return names, denied, ""
 }
 
+// signedKeys are the keys that += and -= change; the others say themselves what is wrong with that, or refuse it.
+const signedKeys = "users groups accounts flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
+
+// misplaced complains about a setting whose form its key does not take.
+func misplaced(key resvKey, s front.Setting, earlier []front.Setting) (bad string, plain bool) {
+	names := strings.Fields(key.names)
+	word, _, _ := strings.Cut(s.Text, "=")
+	again := func(o front.Setting) bool { return front.IsKey(o.Key, 3, names...) }
+	switch {
+	case s.Sign != 0 && !slices.Contains(strings.Fields(signedKeys), names[0]):
+		return noSigns + strings.TrimRight(word, "+-"), false
+	case slices.Contains([]string{"users", "groups", "accounts"}, names[0]) && slices.ContainsFunc(earlier, again):
+		return "Parameter " + s.Text + " specified more than once", true
+	}
+	return "", false
+}
+
 // read applies the settings; it answers with a complaint.
 func (e *resvEdit) read(list []front.Setting) string {
 	keys := resvKeys()
-	for _, s := range list {
+	for n, s := range list {
 		i := slices.IndexFunc(keys, func(k resvKey) bool { return front.IsKey(s.Key, 3, strings.Fields(k.names)...) })
 		switch {
 		case s.Bare && s.Key != "skip":
@@ -315,19 +373,29 @@ func (e *resvEdit) read(list []front.Setting) string {
 			}
 			return "Unknown parameter " + s.Text
 		}
+		if bad, plain := misplaced(keys[i], s, list[:n]); bad != "" {
+			e.plain = plain
+			return bad
+		}
 		if bad := keys[i].set(e, s); bad != "" {
 			return bad
 		}
 	}
-	if e.duration > 0 {
-		e.End = e.Start.Add(e.duration)
+	ends := e.Start.Add(e.duration)
+	switch {
+	case e.duration > 0 && !e.exists && !e.End.IsZero() && !e.End.Equal(ends):
+		return "StartTime + Duration does not equal EndTime"
+	case e.duration > 0:
+		e.End = ends
 	}
+	e.End = e.End.Add(e.longer)
 	e.counted()
 	return ""
 }
 
 // incomplete tells what a new reservation lacks.
 func (e *resvEdit) incomplete() string {
+	partOnly := e.Flags&cluster.ResvPartNodes != 0 && (e.Flags&cluster.ResvAllNodes == 0 || e.Partition == "")
 	switch {
 	case e.Start.IsZero():
 		return "A start time must be given"
@@ -339,6 +407,10 @@ func (e *resvEdit) incomplete() string {
 		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
 	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
 		return "Either Users/Groups and/or Accounts must be specified"
+	case len(e.Users) > 0 && len(e.GIDs) > 0:
+		return "Users and Groups are mutually exclusive.  You can have one or the other, but not both"
+	case partOnly:
+		return "PART_NODES flag requires specifying a Partition and ALL nodes"
 	}
 	return ""
 }
@@ -410,9 +482,15 @@ func (c *control) updateReservation(who front.Setting, list []front.Setting) int
 	if moved("starttime") && !moved("endtime") && !moved("duration") {
 		e.End = e.Start.Add(span)
 	}
-	if len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0 {
-		const lacks = "Reservation request lacks users, groups or accounts"
-		return c.complain(updateResvError+": "+lacks, updateError+": "+lacks)
+	why := ""
+	switch {
+	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
+		why = "Reservation request lacks users, groups or accounts"
+	case len(e.Users) > 0 && len(e.GIDs) > 0:
+		why = "Reservations can't have users and groups specified, only one or the other"
+	}
+	if why != "" {
+		return c.complain(updateResvError+": "+why, updateError+": "+why)
 	}
 	if _, err := front.Call(c.sys, api.PutReservation, cluster.ReservationPut{Reservation: e.Reservation, Update: true, Skip: e.skip}); err != nil {
 		c.failed(err, "", updateResvError)

@@ -47,6 +47,17 @@ func TestReservationWords(t *testing.T) {
 		{"maxstartdelay=", "Invalid duration maxstartdelay=" + more},
 		{"MaxStartDelay=-1", "Invalid duration MaxStartDelay=-1" + more},
 		{"maxstartdelay=UNLIMITED", "Invalid duration maxstartdelay=UNLIMITED" + more},
+		{"partitionname+=x", "The +=/-= notation is not supported when updating partitionname" + more},
+		{"nodecnt+=1", "The +=/-= notation is not supported when updating nodecnt" + more},
+		{"users=root users=root", "Parameter users=root specified more than once"},
+		{"accounts=a acc=b", "Parameter acc=b specified more than once"},
+		{"flags=spec_nodes", "Error parsing flags spec_nodes" + more},
+		{"flags=static_alloc", "0 [] STATIC"}, {"flags=mai", "0 [] MAINT"},
+		{"flags=maint flags=daily", "0 [] MAINT,DAILY"},
+		{
+			"starttime=2026-01-01 endtime=2026-01-02 duration=5",
+			"StartTime + Duration does not equal EndTime" + more,
+		},
 		{"MaxStartDelay+=1", "The +=/-= notation is not supported when updating MaxStartDelay" + more},
 	} {
 		words, update := strings.CutPrefix(c.words, "update: ")
@@ -102,6 +113,21 @@ func TestReservationOfCores(t *testing.T) {
 		_ = c.out.Flush()
 		if b.String() != want {
 			t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+		}
+	}
+}
+
+// TestReservationLength: duration+= and duration-= change how long a reservation is.
+func TestReservationLength(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for words, want := range map[string]time.Duration{
+		"duration=30": 30 * time.Minute, "duration+=30": 90 * time.Minute, "duration-=1:00": 59 * time.Minute,
+	} {
+		list, _ := front.Settings([]string{words})
+		e := &resvEdit{now: start, exists: true, c: &control{}}
+		e.Start, e.End = start, start.Add(time.Hour)
+		if bad := e.read(list); bad != "" || e.End.Sub(e.Start) != want {
+			t.Errorf("%s: %q, %v, want %v", words, bad, e.End.Sub(e.Start), want)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm/conf"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/values"
@@ -65,26 +64,39 @@ type jobKey struct {
 
 const badTime = "Invalid time specification (pos=0): %s"
 
-// jobComplaints are Slurm's words for values of keys that it does not take; %s is the value.
-var jobComplaints = [...]struct{ key, text string }{
+// jobComplaint is Slurm's words for a value that a key does not take; %s is the value, %j the job.
+type jobComplaint struct{ key, text string }
+
+var jobComplaints = [...]jobComplaint{
 	{"deadline", badTime},
 	{"delayboot", "scontrol: error: Invalid DelayBoot value"},
+	{"dependency", "Job dependency problem for job %j"},
 	{"endtime", badTime},
+	{"gres", "Invalid generic resource (gres) specification for job %j"},
+	{"gpus", "Invalid Trackable RESource (TRES) specification for job %j"},
 	{"starttime", badTime},
 	{"mailtype", "Invalid MailType: %s"},
 	{"numnodes", `scontrol: error: Invalid numeric value "%s" for requested node count.`},
 	{"nice", "scontrol: error: Nice value out of range (+/- 2147483645). Value ignored"},
-	{"numcpus", "scontrol: error: Invalid NumCPUs value: %s"},
-	{"priority", "scontrol: error: Invalid Priority value: %s"},
 	{"timelimit", "scontrol: error: Invalid TimeLimit value"},
+	{"timemin", "scontrol: error: Invalid TimeMin value"},
 }
 
+// jobWords is how Slurm spells keys when it complains.
+const jobWords = "ArrayTaskThrottle Contiguous CoreSpec CPUsPerTask MinCPUsNode MinMemoryCPU MinMemoryNode " +
+	"MinTmpDiskNode NumCPUs NumTasks OverSubscribe Priority Requeue SiteFactor Switches ThreadSpec"
+
 // complaint is what is said of a value that the key does not take.
-func (k *jobKey) complaint(s front.Setting) []string {
-	for _, c := range jobComplaints {
-		if slices.Contains(strings.Fields(k.names), c.key) {
-			return []string{strings.ReplaceAll(c.text, "%s", s.Value)}
-		}
+func (k *jobKey) complaint(who, s front.Setting) []string {
+	names := strings.Fields(k.names)
+	own := slices.IndexFunc(jobComplaints[:], func(c jobComplaint) bool { return c.key == names[0] })
+	if own >= 0 {
+		return []string{strings.NewReplacer("%s", s.Value, "%j", who.Value).Replace(jobComplaints[own].text)}
+	}
+	words := strings.Fields(jobWords)
+	spelt := slices.IndexFunc(words, func(w string) bool { return slices.Contains(names, strings.ToLower(w)) })
+	if spelt >= 0 {
+		return []string{"scontrol: error: Invalid " + words[spelt] + " value: " + s.Value}
 	}
 	return []string{"scontrol: error: Invalid " + s.Key + " value: " + s.Value, "Request aborted"}
 }
@@ -172,11 +184,7 @@ var ownJobKeys = []jobKey{
 		"gres tres-per-node trespernode",
 		func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setGRESList(&p.PerNode, v.Value) },
 	},
-	{"gpus tres-per-job tresperjob", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
-		list, ok := values.ParseGPUs(v.Value)
-		p.PerJob = &list
-		return ok
-	}},
+	{"gpus tres-per-job tresperjob", setGPUs},
 	{"jobname name", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.Name = &v.Value; return true }},
 	{"mailuser", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { p.MailUser = &v.Value; return true }},
 	{"mailtype", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
@@ -218,11 +226,12 @@ var ownJobKeys = []jobKey{
 	},
 	{"oversubscribe shared", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		share := cluster.ShareExclusive
-		if yes, ok := values.FlagArg(v.Value); ok && yes {
+		yes, ok := values.FlagArg(v.Value)
+		if yes {
 			share = cluster.ShareOver
 		}
 		p.Sharing = &share
-		return true
+		return ok || v.Value == ""
 	}},
 	{"corespec", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setSpec(&p.CoreSpec, v.Value) }},
 	{
@@ -262,11 +271,14 @@ var ownJobKeys = []jobKey{
 	{"switches", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		n, _, err := values.ParseSwitches(v.Value)
 		p.Switches = &n
-		return err == nil
+		return err == nil || v.Value == "" || v.Value == "0" // none
 	}},
 	{"timelimit", setLimit},
 	{"timemin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		d, ok := values.ParseTimeLimit(v.Value)
+		if d == cluster.Unlimited {
+			d = 0 // none
+		}
 		p.LimitMin = &d
 		return ok
 	}},
@@ -370,181 +382,21 @@ func setGRESList(to **[]cluster.GRES, v string) bool {
 	return ok
 }
 
+// setGPUs reads the GPUs of a job: 4, h100:4, or as --gres writes them.
+func setGPUs(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+	text := v.Value
+	for _, prefix := range []string{"gres:", "gres/", "gpu:", "gpu="} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	list, ok := values.ParseGPUs(text)
+	p.PerJob = &list
+	return ok && (text == "" || strings.ContainsAny(text, "0123456789"))
+}
+
 func setHostNames(to **[]cluster.NodeName, v string) bool {
 	names := []cluster.NodeName{}
 	*to = &names
 	return v == "" || front.SetNodes(&names, v) == nil
-}
-
-// nodeActions are the words of update node state=.
-var nodeActions = [...]struct {
-	word   string
-	action cluster.NodeAction
-}{{"drain", cluster.NodeDrain}, {"draining", cluster.NodeDrain}, {"drained", cluster.NodeDrain},
-	{"down", cluster.NodeSetDown}, {"fail", cluster.NodeFail},
-	{"failing", cluster.NodeFail}, {"resume", cluster.NodeResume}, {"undrain", cluster.NodeResume},
-	{"idle", cluster.NodeResume}, {"power_up", cluster.NodePowerUp}, {"power_down", cluster.NodePowerDown},
-	{"power_down_asap", cluster.NodePowerDown}, {"power_down_force", cluster.NodePowerDownForce}}
-
-// updateNode changes nodes.
-func (c *control) updateNode(who front.Setting, rest []front.Setting) int {
-	u := nodeUpdate{}
-	for _, s := range append([]front.Setting{who}, rest...) {
-		switch {
-		case s.Bare:
-			return c.complain(misread+s.Text+aborted, updateError+noError)
-		case s == who:
-		case front.IsKey(s.Key, 1, "state") && strings.EqualFold(s.Value, "cancel_reboot"):
-			return c.cancelReboot([]string{who.Value})
-		default:
-			if wrong := u.take(s); wrong != nil {
-				return c.complain(wrong...)
-			}
-		}
-	}
-	if u.lacksReason() {
-		return c.complain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
-	}
-	if len(rest) == 0 {
-		return c.complain(noChanges)
-	}
-	var err error
-	if u.set.Nodes, err = c.nodeList(who.Value); err != nil {
-		return c.failed(err, "", updateError)
-	}
-	if !c.featuresOf(&u.set, u.available, u.active) {
-		return c.complain("slurm_update error: Active features not subset of available features")
-	}
-	err = c.setNodes(u.set)
-	if u.idle && front.IsKind(err, cluster.ErrNodeState) {
-		return 0
-	}
-	if err != nil {
-		return c.failed(err, "", updateError)
-	}
-	return 0
-}
-
-// nodeUpdate is what a command line changes of nodes.
-type nodeUpdate struct {
-	set               cluster.NodeSet
-	idle              bool // they are to be idle, which they may be already
-	available, active *[]string
-}
-
-// take takes one setting, and says what is wrong with it.
-func (u *nodeUpdate) take(s front.Setting) (wrong []string) {
-	v := s.Value
-	switch {
-	case front.IsKey(s.Key, 1, "state"):
-		return u.takeState(s)
-	case front.IsKey(s.Key, 3, "reason"):
-		v = strings.Trim(v, `"'`)
-		u.set.Reason = &v
-	case front.IsKey(s.Key, 3, "availablefeatures", "features"):
-		u.available = listOf(v)
-	case front.IsKey(s.Key, 3, "activefeatures"):
-		u.active = listOf(v)
-	case front.IsKey(s.Key, 3, "topology"):
-		v = v[strings.LastIndexByte(v, ':')+1:] // TOPOLOGY:NAME
-		u.set.Topology = &v
-	case front.IsKey(s.Key, 3, "weight"):
-		if !setInt(&u.set.Weight, v) {
-			return []string{"Invalid input: " + s.Text, "Request aborted"}
-		}
-	case front.IsKey(s.Key, 3, "comment"):
-		u.set.Comment = &v
-	case front.IsKey(s.Key, 3, "extra"):
-		u.set.Extra = &v
-	case front.IsKey(s.Key, 5, "nodeaddr"):
-		u.set.Addr = &v
-	case front.IsKey(s.Key, 5, "nodehostname"):
-		u.set.Host = &v
-	default:
-		return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
-	}
-	return nil
-}
-
-func (u *nodeUpdate) takeState(s front.Setting) (wrong []string) {
-	word := strings.ToLower(s.Value)
-	if word == "future" || word == "noresp" {
-		return []string{
-			"Invalid input: " + s.Text,
-			"Request aborted",
-			"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it",
-		}
-	}
-	for _, a := range nodeActions {
-		if a.word == word {
-			u.set.Action = a.action
-			u.idle = word == "idle"
-			return nil
-		}
-	}
-	return []string{
-		"Invalid input: " + s.Text,
-		"Request aborted",
-		"Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN",
-		"Not all states are valid given a node's prior state",
-	}
-}
-
-// lacksReason reports whether nodes are taken out of service without a word why.
-func (u *nodeUpdate) lacksReason() bool {
-	if u.set.Reason != nil && *u.set.Reason != "" {
-		return false
-	}
-	switch u.set.Action {
-	case cluster.NodeDrain, cluster.NodeSetDown, cluster.NodeFail:
-		return true
-	}
-	return false
-}
-
-// listOf reads a list, which may be empty: then there is to be none of what it lists.
-func listOf(v string) *[]string {
-	list := append([]string{}, front.SplitList(v)...)
-	return &list
-}
-
-// featuresOf sets which features nodes have, and which of them are active; false: these are more than what is
-// available.
-func (c *control) featuresOf(set *cluster.NodeSet, available, active *[]string) bool {
-	set.Features, set.Active = available, active
-	if active == nil {
-		return true
-	}
-	within := func(have []string) bool {
-		return !slices.ContainsFunc(*active, func(f string) bool { return !slices.Contains(have, f) })
-	}
-	if available != nil {
-		return within(*available)
-	}
-	resp, _ := front.Call(c.sys, api.ListNodes, api.NodeQuery{Names: set.Nodes}) // an error is met again by the change itself
-	for _, n := range resp.Nodes {
-		if !within(n.Inventory.Available()) {
-			return false
-		}
-	}
-	return true
-}
-
-// setNodes changes nodes. Of a list not all of which can be resumed those are that can, and the last error says
-// that some were not.
-func (c *control) setNodes(set cluster.NodeSet) error {
-	_, err := front.Call(c.sys, api.SetNodes, set)
-	if set.Action != cluster.NodeResume || len(set.Nodes) < 2 || !front.IsKind(err, cluster.ErrNodeState) {
-		return err
-	}
-	for _, n := range set.Nodes {
-		one := set
-		one.Nodes = []cluster.NodeName{n}
-		if _, e := front.Call(c.sys, api.SetNodes, one); e != nil {
-			err = e
-		}
-	}
-	return err
 }
 
 // deref is what p points at; nil: nothing.
@@ -553,75 +405,6 @@ func deref[T any](p *T) (v T) {
 		v = *p
 	}
 	return v
-}
-
-// partitionWords applies keys to a partition. It answers with a complaint, lines of text.
-func partitionWords(p *cluster.Partition, list []front.Setting) []string {
-	for _, s := range list {
-		key := s.Key
-		switch {
-		case s.Bare:
-			return []string{misread + s.Text + aborted}
-		case key == "partitionname" || key == "partition":
-			p.Name = s.Value
-			continue
-		case key == "allocnodes" && strings.EqualFold(s.Value, "all"):
-			continue // they are
-		}
-		if err := conf.PartitionKey(p, conf.FullPartitionKey(key), s.Value); err != nil {
-			if strings.HasSuffix(err.Error(), "has no effect yet") {
-				return []string{
-					"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n",
-					"scontrol: error: Request aborted",
-				}
-			}
-			help := "Request aborted"
-			if key == "oversubscribe" || key == "shared" {
-				help = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
-			}
-			return []string{misread + s.Text, "scontrol: error: " + help}
-		}
-	}
-	return nil
-}
-
-// setPartition stores a partition.
-func (c *control) setPartition(p cluster.Partition, what string) int {
-	if _, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
-		return c.failed(err, "", what)
-	}
-	return 0
-}
-
-// updatePartition changes one partition.
-func (c *control) updatePartition(who front.Setting, rest []front.Setting) int {
-	old, err := c.partition(who.Value)
-	p := deref(old)
-	if bad := partitionWords(&p, append([]front.Setting{who}, rest...)); bad != nil {
-		return c.complain(append(bad, updateError+noError)...)
-	}
-	switch {
-	case len(rest) == 0:
-		return c.complain(noChanges)
-	case err != nil:
-		return c.failed(err, "", updateError)
-	case old == nil:
-		return c.complain(updateError + badPartition)
-	}
-	return c.setPartition(p, updateError)
-}
-
-// partition is one of the configuration; nil: there is none.
-func (c *control) partition(name string) (*cluster.Partition, error) {
-	r, err := c.cluster()
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name })
-	if i < 0 {
-		return nil, nil
-	}
-	return &r.Config.Partitions[i], nil
 }
 
 // create is scontrol create partition=NAME ..., reservation[name=NAME] ... and nodename=LIST ...
@@ -642,8 +425,8 @@ func (c *control) create(args []string) int {
 	case i < 0:
 		return c.complain("scontrol: error: Invalid creation entity: " + first.Text)
 	}
-	p := cluster.Partition{State: cluster.PartitionUp}
-	if bad := partitionWords(&p, list); bad != nil {
+	p := cluster.Partition{State: cluster.PartitionUp, PartitionLimits: cluster.PartitionLimits{MinNodes: 1}}
+	if bad, _ := partitionWords(&p, list); bad != nil {
 		return c.complain(bad...)
 	}
 	switch old, err := c.partition(p.Name); {

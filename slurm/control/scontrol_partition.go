@@ -1,0 +1,123 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/cluster"
+	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
+)
+
+// partitionComplaints are Slurm's words for values that keys do not take. %k is the key, %v the value, %s both as they
+// were written. alone: nothing is said behind them.
+var partitionComplaints = [...]struct {
+	keys, text string
+	alone      bool
+}{
+	{
+		"Default DisableRootJobs ExclusiveUser Hidden LLN ReqResv RootOnly",
+		misread + "%s\nscontrol: error: Acceptable %k values are YES and NO", false,
+	},
+	{"State", misread + "%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", false},
+	{"OverSubscribe Shared", misread + "%s\nscontrol: error: " + overSubscribeWords, false},
+	{"PreemptMode", misread + "%s", false},
+	{"MaxTime DefaultTime DefTime", "scontrol: error: Invalid input %s", false},
+	{"MaxNodes", `scontrol: error: Invalid numeric value "%v" for MaxNodes.`, true},
+	{"JobDefaults TRESBillingWeights", updateError + ": Invalid %k specification", true},
+	{
+		"DefMemPerCPU DefMemPerNode GraceTime MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode " +
+			"Priority PriorityJobFactor PriorityTier",
+		"scontrol: error: Invalid %k value: %v", false,
+	},
+}
+
+const overSubscribeWords = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
+
+// partitionComplaint is what is said of a value that a key does not take.
+func partitionComplaint(key string, s front.Setting, err error) (lines []string, alone bool) {
+	lines = []string{misread + s.Text, "scontrol: error: Request aborted"}
+	if strings.HasSuffix(err.Error(), "has no effect yet") {
+		return []string{
+			"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n",
+			"scontrol: error: Request aborted",
+		}, false
+	}
+	for _, c := range partitionComplaints {
+		names := strings.Fields(c.keys)
+		i := slices.IndexFunc(names, func(k string) bool { return strings.EqualFold(k, key) })
+		if i >= 0 {
+			text := strings.NewReplacer("%k", names[i], "%v", s.Value, "%s", s.Text).Replace(c.text)
+			lines, alone = strings.Split(text, "\n"), c.alone
+		}
+	}
+	if errors.Is(err, conf.ErrNotClosed) {
+		lines = append(lines, "scontrol: error: "+err.Error())
+	}
+	return lines, alone
+}
+
+// partitionWords applies keys to a partition. It answers with a complaint, lines of text; alone: nothing is said
+// behind it.
+func partitionWords(p *cluster.Partition, list []front.Setting) (bad []string, alone bool) {
+	for _, s := range list {
+		key := conf.FullPartitionKey(s.Key)
+		switch {
+		case s.Bare:
+			return []string{misread + s.Text + aborted}, false
+		case s.Key == "partitionname" || s.Key == "partition":
+			p.Name = s.Value
+			continue
+		case key == "allocnodes" && strings.EqualFold(s.Value, "all"):
+			continue // they are
+		}
+		if err := conf.PartitionKey(p, key, s.Value); err != nil {
+			return partitionComplaint(key, s, err)
+		}
+	}
+	return nil, false
+}
+
+// setPartition stores a partition.
+func (c *control) setPartition(p cluster.Partition, what string) int {
+	if _, err := front.Call(c.sys, api.SetPartition, cluster.PartitionSet{Partition: p}); err != nil {
+		return c.failed(err, "", what)
+	}
+	return 0
+}
+
+// updatePartition changes one partition.
+func (c *control) updatePartition(who front.Setting, rest []front.Setting) int {
+	old, err := c.partition(who.Value)
+	p := deref(old)
+	if bad, alone := partitionWords(&p, append([]front.Setting{who}, rest...)); bad != nil {
+		if !alone {
+			bad = append(bad, updateError+noError)
+		}
+		return c.complain(bad...)
+	}
+	switch {
+	case len(rest) == 0:
+		return c.complain(noChanges)
+	case err != nil:
+		return c.failed(err, "", updateError)
+	case old == nil:
+		return c.complain(updateError + badPartition)
+	}
+	return c.setPartition(p, updateError)
+}
+
+// partition is one of the configuration; nil: there is none.
+func (c *control) partition(name string) (*cluster.Partition, error) {
+	r, err := c.cluster()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(r.Config.Partitions, func(p cluster.Partition) bool { return p.Name == name })
+	if i < 0 {
+		return nil, nil
+	}
+	return &r.Config.Partitions[i], nil
+}
