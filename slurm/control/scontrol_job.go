@@ -105,14 +105,6 @@ func keepsNodes(key *jobKey, s front.Setting) bool {
 	return strings.HasPrefix(key.names, "numnodes") && strings.EqualFold(s.Value, "all")
 }
 
-// anyNodes is the most nodes of a job that may have any number of them.
-const anyNodes = 1 << 24
-
-// countsNodes reports whether a job has said how many nodes it wants, or has them.
-func countsNodes(j *cluster.Job) bool {
-	return j.Phase != cluster.Pending || j.Spec.MinNodes > 0 || j.Spec.MaxNodes > 0
-}
-
 // updateOne changes a job, or tasks of an array.
 func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
@@ -124,10 +116,6 @@ func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	var jobs []*cluster.Job
 	if resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{ref}, Brief: true}); err == nil && ref.Part == 0 {
 		jobs = resp.Jobs
-	}
-	if p.MinNodes != nil && p.MaxNodes == nil && !slices.ContainsFunc(jobs, countsNodes) && len(jobs) > 0 {
-		most := anyNodes
-		p.MaxNodes = &most
 	}
 	if ref.Tasks.Empty() && (len(jobs) == 0 || jobs[0].ArrayID == 0) {
 		if err := update(ref); err != nil {

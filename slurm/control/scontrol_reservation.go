@@ -330,6 +330,7 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 	}
 	switch s.Sign {
 	case '+':
+		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(old, n) })
 		return append(slices.Clone(old), names...), not, ""
 	case '-':
 		if len(old) == 0 { // name-=x denies, if nothing was allowed
