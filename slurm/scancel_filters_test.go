@@ -90,3 +90,27 @@ func TestTimeFormat(t *testing.T) {
 		t.Errorf("scontrol show node:\n%s", text)
 	}
 }
+
+// TestScancelSignalOfNone: a signal for jobs that are not there is an error, in Slurm 22.05's words; their end is not.
+func TestScancelSignalOfNone(t *testing.T) {
+	said := func(ids ...string) string {
+		out := "--- stderr\n"
+		for _, id := range ids {
+			out += "scancel: error: Kill job error on job id " + id + ": Invalid job id specified\n"
+		}
+		return out + "--- rc 1\n"
+	}
+	for line, want := range map[string]string{
+		"scancel 99999":                  "",
+		"scancel -f 99999":               "",
+		"scancel -b 99999":               said("99999"),
+		"scancel -s USR1 99999":          said("99999"),
+		"scancel -s KILL 99999":          said("99999"),
+		"scancel -s USR1 99999_[1-2]":    said("99999_1", "99999_2"),
+		"scancel -Q --signal=TERM 99999": "--- rc 1\n",
+	} {
+		if got := runLine(slurmtest.New(), t, 0, nil, strings.Fields(line)...); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}

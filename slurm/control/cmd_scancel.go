@@ -338,6 +338,8 @@ func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int
 	text, no := front.ErrorText(err)
 	gone := front.IsKind(err, cluster.ErrJobID) || front.IsKind(err, cluster.ErrFinished)
 	switch {
+	case gone && t.Step == nil && (o.signal != 0 || o.batch): // Slurm is silent about jobs that are only to end
+		return sayUnsignalled(s, o, t, id)
 	case gone && t.Step == nil:
 		if s.Tells(front.Told) {
 			s.Say("error: Kill job error on job id %s: %s", id, text)
@@ -357,6 +359,23 @@ func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int
 		s.Say("error: Kill job error on job id %s: %s", id, text)
 	}
 	return max(no%256, 1)
+}
+
+// sayUnsignalled tells of jobs and tasks that are not there to get a signal.
+func sayUnsignalled(s *front.Sys, o *cancelOptions, t front.Target, id string) int {
+	names := []string{id}
+	if !t.Ref.Tasks.Empty() {
+		names = nil
+		for k := range t.Ref.Tasks.All() {
+			names = append(names, id+"_"+strconv.Itoa(k))
+		}
+	}
+	for _, name := range names {
+		if !o.quiet {
+			s.Say("error: Kill job error on job id %s: Invalid job id specified", name)
+		}
+	}
+	return 1
 }
 
 // cancelMatching ends the jobs that all filters select, asking first with -i.

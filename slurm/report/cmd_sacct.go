@@ -121,6 +121,7 @@ var SacctOptions = []sacctOption{
 	{
 		Long: "file", Short: 'f', Arg: opt.Required, On: opt.Sacct, Help: "another job completion file",
 		Meta: "file", Ignored: "history is a database here",
+		Set: func(_ *sacctOptions, v string) error { return checkCompletionFile(v) },
 	},
 	{Long: "flags", Short: 'F', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these flags", Meta: "list",
 		Set: setSacctFlags},
@@ -232,17 +233,22 @@ var SacctOptions = []sacctOption{
 	{Long: "usage", On: opt.Sacct, Group: opt.HelpGroup, Help: "print a short help"},
 }
 
+// setSacctJobs reads -j: jobs, tasks and steps.
 func setSacctJobs(o *sacctOptions, v string) error {
 	for _, w := range front.SplitOutside(v) {
-		job, _, _ := strings.Cut(w, ".")
+		job, _, stepped := strings.Cut(w, ".")
 		t, ok := front.ParseTarget(job)
 		if !ok {
-			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad job/step specified: %s", w)
+			return badJob(w, job)
 		}
 		o.query.Refs = append(o.query.Refs, t.Ref)
-		if n, one := sacctStep(w); one {
+		n, one := sacctStep(w)
+		switch {
+		case one:
 			o.steps = append(o.steps, front.Target{Ref: t.Ref, Step: &n})
-		} else {
+		case stepped:
+			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad step specified: %s", job)
+		default:
 			o.wholes = append(o.wholes, t.Ref)
 		}
 	}
@@ -258,18 +264,6 @@ func setWholeHet(o *sacctOptions, v string) error {
 	}
 	o.query.WholeHet = &whole
 	return nil
-}
-
-// sacctStep reads the step of JOB.STEP: a number, batch or extern.
-func sacctStep(w string) (step int, ok bool) {
-	_, name, has := strings.Cut(w, ".")
-	for _, own := range [...]int{cluster.BatchStep, cluster.ExternStep, cluster.InteractiveStep} {
-		if has && name == show.StepName(own) {
-			return own, true
-		}
-	}
-	n, err := strconv.Atoi(name)
-	return n, has && err == nil
 }
 
 // shows reports whether a row is one that -j names: all of a job, or single steps of it.

@@ -22,7 +22,7 @@ var SreportOptions = []opt.Option[reporter]{
 		Long: "all_clusters", Short: 'a', On: opt.Sreport, Help: "all clusters",
 		Set: func(r *reporter, _ string) error { r.allClusters = true; return nil },
 	},
-	{Long: "cluster", Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "these clusters",
+	{Long: "cluster", Short: 'M', Arg: opt.Required, On: opt.Sreport, Meta: "names", Help: "these clusters",
 		Set: func(r *reporter, v string) error { r.cluster = v; return nil }},
 	{Long: "federation", On: opt.Sreport, Env: "sreport=SREPORT_FEDERATION",
 		Help: "refused at a member of a federation: a report is of one cluster",
@@ -53,7 +53,12 @@ var SreportOptions = []opt.Option[reporter]{
 	{
 		Short: 'T', Long: "tres", Arg: opt.Required, On: opt.Sreport, Meta: "names",
 		Help: "which resources, or ALL",
-		Set:  func(r *reporter, v string) error { r.tresText = v; return nil },
+		Set: func(r *reporter, v string) error {
+			if r.tresText = v; v == "" {
+				r.tresText = "," // a list of none
+			}
+			return nil
+		},
 	},
 	{
 		Long: "verbose", Short: 'v', On: opt.Sreport, Help: "more messages",
@@ -381,8 +386,7 @@ func (r *reporter) pickTRES() int {
 		}
 	}
 	if len(r.tres) == 0 {
-		r.sys.Say("fatal: No valid TRES given")
-		return 1
+		return r.fatal("No valid TRES given")
 	}
 	return 0
 }

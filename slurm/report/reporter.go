@@ -42,10 +42,18 @@ func reportUnits() []reportUnit {
 		{"Hours", 3600, false}, {"Percent", 0, true}}
 }
 
+// leastPer is how many letters of SecPer, MinPer and HourPer stand for the whole; of the other units one does.
+const leastPer = 6
+
 // setUnit takes -t; of what is no unit Slurm says so and goes on.
 func (r *reporter) setUnit(v string) {
+	word := strings.ToLower(v)
 	for _, u := range reportUnits() {
-		if v != "" && len(v) <= len(u.name) && strings.EqualFold(u.name[:len(v)], v) {
+		least := 1
+		if u.percent && u.secs > 0 {
+			least = leastPer
+		}
+		if front.IsKey(word, least, strings.ToLower(u.name)) {
 			r.unit = u
 			return
 		}
@@ -173,4 +181,10 @@ func printReport[T any](r *reporter, a *reportAsk, cols []front.Column[T], forma
 // PlainNumber writes a whole number.
 func PlainNumber(x float64) string {
 	return strconv.FormatFloat(x, 'f', 0, 64)
+}
+
+// fatal says why there is no report.
+func (r *reporter) fatal(text string) int {
+	r.sys.Say("fatal: %s", text)
+	return 1
 }

@@ -160,10 +160,14 @@ func (r *reporter) sizes(a *reportAsk, title string, first front.Column[sizeRow]
 	}
 	text := cmpOr(a.format, "Cluster,"+first.Name)
 	a.format = ""
+	wide := 13
+	if r.unit.percent && r.unit.secs > 0 {
+		wide = 20
+	}
 	for i, g := range groups {
 		name := "group" + strconv.Itoa(i) + "."
 		text += "," + name
-		cols = append(cols, front.Column[sizeRow]{Name: name, Head: g.head, Width: 13, Of: func(s *sizeRow) string {
+		cols = append(cols, front.Column[sizeRow]{Name: name, Head: g.head, Width: wide, Of: func(s *sizeRow) string {
 			if a.counts {
 				return PlainNumber(s.sums[i])
 			}

@@ -219,3 +219,34 @@ func TestSreportFederation(t *testing.T) {
 		}
 	}
 }
+
+// TestSreportUnits: beginnings of units stand for those without a percentage, as in Slurm 22.05.
+func TestSreportUnits(t *testing.T) {
+	for word, want := range map[string]string{
+		"sec": "Seconds", "S": "Seconds", "min": "Minutes", "hour": "Hours", "H": "Hours", "per": "Percent",
+		"secper": "SecPer", "hourpe": "HourPer", "secp": "?secp", "": "?",
+	} {
+		r := &reporter{}
+		if r.setUnit(word); r.unit.name != want {
+			t.Errorf("%q is %s, want %s", word, r.unit.name, want)
+		}
+	}
+}
+
+// TestSreportTRES: resources that a report can not have are refused.
+func TestSreportTRES(t *testing.T) {
+	dial := (&slurmtest.Server{Own: reportMux(startHistory(t))}).Dial(t)
+	for names, want := range map[string]string{
+		"":         "fatal: No valid TRES given",
+		"cpu,node": "fatal: TRES node usage is no longer reported in the Cluster Utilization report.",
+		"cpu":      "",
+	} {
+		var text bytes.Buffer
+		sys := &front.Sys{Prog: "sreport", Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &text, Dial: dial,
+			Now: func() time.Time { return reportDay }}
+		code := Sreport(sys, []string{"-T", names, "cluster", "utilization"})
+		if said := text.String(); (code != 0) != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("-T %q: %d %q, want %q", names, code, said, want)
+		}
+	}
+}

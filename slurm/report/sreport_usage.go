@@ -16,6 +16,10 @@ func (r *reporter) utilization(a *reportAsk) int {
 	if code != 0 {
 		return code
 	}
+	if slices.Contains(front.SplitList(strings.ToLower(r.tresText)), "node") {
+		return r.fatal("TRES node usage is no longer reported in the Cluster Utilization report.  " +
+			"Please use TRES CPU instead.")
+	}
 	r.title(a, "Cluster Utilization", false, r.usageTitle())
 	var rows []cluster.Utilization
 	if len(resp.Utilization) > 0 {

@@ -97,14 +97,26 @@ var SinfoOptions = []opt.Option[infoOptions]{
 		Set: func(o *infoOptions, _ string) error { o.perNode = true; return nil },
 	},
 	{Long: "nodes", Short: 'n', Arg: opt.Required, On: opt.Sinfo, Meta: "nodes", Help: "only these nodes",
-		Set: func(o *infoOptions, v string) error { return front.SetNodes(&o.nodes, v) }},
+		Set: func(o *infoOptions, v string) error {
+			if v == "" { // a filter of none, which nothing passes
+				o.nodes = []cluster.NodeName{""}
+				return nil
+			}
+			return front.SetNodes(&o.nodes, v)
+		}},
 	{
 		Long: "noheader", Short: 'h', On: opt.Sinfo, Help: "no line of headers",
 		Set: func(o *infoOptions, _ string) error { o.noHeader = true; return nil },
 	},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Sinfo, Env: "PARTITION", Meta: "names",
 		Help: "only these partitions",
-		Set:  func(o *infoOptions, v string) error { o.parts = front.SplitList(v); return nil }},
+		Set: func(o *infoOptions, v string) error {
+			o.parts = front.SplitList(v)
+			if len(o.parts) == 0 { // a filter of none, which nothing passes
+				o.parts = []string{""}
+			}
+			return nil
+		}},
 	{
 		Long: "reservation", Short: 'T', On: opt.Sinfo, Help: "reservations",
 		Set: func(o *infoOptions, _ string) error { o.reservations = true; return nil },
@@ -138,6 +150,9 @@ const validNodeStates = "unknown,down,idle,allocated,?,mixed,future,drain,draine
 // setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
 func setInfoStates(o *infoOptions, v string) error {
 	o.states, o.allStates = nil, strings.Contains(v, "&")
+	if v == "" {
+		o.states = append(o.states, nil)
+	}
 	for _, w := range strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == '&' }) {
 		w = strings.ToLower(w)
 		i := slices.IndexFunc(nodeFilters[:], func(f nodeWord) bool { return f.short == w || f.long == w })

@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 )
 
@@ -259,7 +260,7 @@ func BeforeRefusal(s *front.Sys, err error, r *Request) {
 	var e *api.Error
 	switch {
 	case front.IsKind(err, cluster.ErrPartition) && len(r.about(err).Partitions) > 0: // else the site's script has set it
-		s.Say("error: invalid partition specified: %s", strings.Join(r.about(err).Partitions, ","))
+		s.Say("error: invalid partition specified: %s", format.Null(strings.Join(r.about(err).Partitions, ",")))
 	case (front.IsKind(err, cluster.ErrNodeConfig) && !r.Client.TestOnly || front.IsKind(err, cluster.ErrPolicy)) && errors.As(err, &e) && e.Hint != "":
 		s.Say("error: %s", e.Hint)
 	}

@@ -39,7 +39,9 @@ func (r *Request) finish() error {
 		r.checkPerNode()
 	}
 	r.mergePerNode()
-	for _, check := range [...]func(*Request) error{checkCounts, (*Request).places, contain, (*Request).checkDeadline} {
+	for _, check := range [...]func(*Request) error{
+		checkCounts, (*Request).places, contain, (*Request).checkDeadline, checkNamed,
+	} {
 		if err := check(r); err != nil {
 			return err
 		}
@@ -50,6 +52,19 @@ func (r *Request) finish() error {
 	r.mailDefaults()
 	r.rlimits()
 	return notQuiet(r)
+}
+
+// checkNamed refuses accounts and QOS whose name is none.
+func checkNamed(r *Request) error {
+	for _, o := range [...]struct{ option, value, text string }{
+		{"account", r.Job.Account, "Invalid account or account/partition combination specified"},
+		{"qos", r.Job.QOS, "Invalid qos specification"},
+	} {
+		if o.value == "" && r.From(o.option) != NotGiven {
+			return opt.Refuse(r.prog, r.Client.TestOnly, o.text)
+		}
+	}
+	return nil
 }
 
 // checkNodes refuses numbers of nodes that can not be, and takes no more nodes than there are tasks.
@@ -156,8 +171,9 @@ func (r *Request) hinted() error {
 	j := &r.Job
 	if j.ThreadsPerCore > 0 || j.TasksPerCore > 0 {
 		j.Hint = ""
+		return nil
 	}
-	if j.Hint == "" {
+	if r.From("hint") == NotGiven {
 		return nil
 	}
 	if err := values.CheckHint(j.Hint); err != nil {

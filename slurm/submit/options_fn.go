@@ -156,7 +156,7 @@ var optionsFtoN = []opt.Option[Request]{
 			var n int
 			return values.SetCount(v, 1, &n)
 		}},
-	{Long: "multi-prog", On: opt.Srun,
+	{Long: "multi-prog", On: opt.Srun, Env: "srun=SLURM_SRUN_MULTI",
 		Help: "the program named is a file that says what each task runs",
 		Set: func(r *Request, v string) error {
 			r.Client.MultiProg = true
@@ -203,7 +203,7 @@ var optionsFtoN = []opt.Option[Request]{
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.All, Group: opt.Constraints,
 		Meta: "hosts", Help: "request a specific list of hosts",
 		Set: func(r *Request, v string) error { return r.setHosts(v, &r.Job.NodeList) }},
-	{Long: "nodes", Short: 'N', Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NNODES srun=SLURM_JOB_NUM_NODES",
+	{Long: "nodes", Short: 'N', Arg: opt.Required, On: opt.All, Env: "srun=SLURM_JOB_NUM_NODES",
 		Meta: "N", Help: "number of nodes (N = min[-max])",
 		Set: setNodes},
 	{Long: "ntasks", Short: 'n', Arg: opt.Required, On: opt.All, Env: "srun=SLURM_NPROCS srun=SLURM_NTASKS",

@@ -254,6 +254,10 @@ func TestRefusals(t *testing.T) {
 			"1 srun: fatal: Duplicate het groups in single srun not supported",
 		},
 		{"srun", "--multi-prog /nofile", "", "1 srun: error: Could not open multi_prog config file /nofile"},
+		{"srun", "/nofile", "SLURM_SRUN_MULTI=1", "1 srun: error: Could not open multi_prog config file /nofile"},
+		{"srun", "--qos= true", "", "1 srun: error: Unable to allocate resources: Invalid qos specification"},
+		{"srun", "--hint= true", "", `1 srun: error: unrecognized --hint argument "", see --hint=help`},
+		{"srun", "true", "SLURM_NNODES=x", ""},
 		{"srun", "--exact --whole true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
 		{"srun", "--whole --exclusive true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
 		{
@@ -493,11 +497,11 @@ func TestTasksPerNode(t *testing.T) {
 		{"-N2 -n3 --ntasks-per-node=2", "", 2, 2}, {"-N2 -n2 --ntasks-per-node=2", "", 0, 0},
 		{"-N1 -n1 --ntasks-per-node=2", "", 0, 0}, {"-N2 --ntasks-per-node=2", "", 0, 0},
 		{"-N1-2 -n6 --ntasks-per-node=2", "", 2, 1}, {"-N1 -n3", "SLURM_NTASKS_PER_NODE=2", 2, 1},
-		{"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 0, 0},
-		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 4, 1},
-		{"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_NNODES=2 SLURM_NTASKS=8", 2, 2},
-		{"-n5 --ntasks-per-node=2", "SLURM_NNODES=2 SLURM_NTASKS=4", 0, 0},
-		{"-n4 --ntasks-per-node=1", "SLURM_NNODES=2 SLURM_NTASKS=4", 1, 2},
+		{"-n4", "SLURM_NTASKS_PER_NODE=4 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=8", 0, 0},
+		{"-N1", "SLURM_NTASKS_PER_NODE=4 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=8", 4, 1},
+		{"--ntasks-per-node=2", "SLURM_NTASKS_PER_NODE=4 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=8", 2, 2},
+		{"-n5 --ntasks-per-node=2", "SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=4", 0, 0},
+		{"-n4 --ntasks-per-node=1", "SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=4", 1, 2},
 	} {
 		sys := slurmtest.Sys("srun", t.TempDir())
 		sys.Environ = append(sys.Environ, strings.Fields(c.env)...)

@@ -389,7 +389,7 @@ func (r *Request) setMem(v string, per cluster.MemPer) error {
 }
 
 func setNice(r *Request, v string) (err error) {
-	r.Job.Nice, err = values.ParseNice(v, r.given)
+	r.Job.Nice, err = values.ParseNice(v, r.given && v != "")
 	return err
 }
 
