@@ -74,7 +74,9 @@ var SprioOptions = []opt.Option[prioOptions]{
 		Help: "only jobs in these partitions",
 		Set: func(o *prioOptions, v string) error {
 			o.partText = v
-			o.parts = front.SplitList(v)
+			if o.parts = front.SplitList(v); v == "" {
+				o.parts = []string{""} // a filter of none, which nothing passes
+			}
 			return nil
 		}},
 	{

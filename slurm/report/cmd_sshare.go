@@ -264,7 +264,10 @@ func Sshare(sys *front.Sys, argv []string) int {
 			"priority/basic")
 		return 1
 	}
-	users := o.whose(sys)
+	users, nobody := o.whose(sys)
+	if nobody != "" {
+		return sayWrong(sys, "Invalid user id: "+nobody)
+	}
 	if o.verbose > 0 {
 		list := func(all bool, names []string) string { return front.Choose(all, "all", strings.Join(names, "\n\t: ")) }
 		fmt.Fprintf(sys.Stderr, "Users requested:\n\t: %s\nAccounts requested:\n\t: %s\n",
@@ -298,21 +301,25 @@ func columnNames[T any](out *bufio.Writer, cols []front.Column[T]) {
 	}
 }
 
-// whose are the users to show: those of -u, who asks without one.
-func (o *shareOptions) whose(sys *front.Sys) (users []string) {
+// whose are the users to show: those of -u, who asks without one. nobody is a number that no user has.
+func (o *shareOptions) whose(sys *front.Sys) (users []string, nobody string) {
 	list := o.users
 	if len(list) == 0 {
 		list = []string{strconv.FormatUint(uint64(sys.UID), 10)}
 	}
 	for _, name := range list {
 		if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-			if u, ok := front.LookupUser(name); ok {
+			u, known := front.LookupUser(name)
+			switch {
+			case known:
 				name = u.Name
+			case len(o.users) > 0:
+				return nil, name
 			}
 		}
 		users = append(users, name)
 	}
-	return users
+	return users, ""
 }
 
 // rows walks the tree: an account's users, then the accounts below it, by name.

@@ -106,3 +106,15 @@ func TestSprioGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestSprioPartitionsOfNone: an empty list of partitions lets no job through, as in Slurm 22.05.
+func TestSprioPartitionsOfNone(t *testing.T) {
+	dial := (&slurmtest.Server{Own: prioMux()}).Dial(t)
+	for parts, some := range map[string]bool{"": false, "main,train,debug,wide": true} {
+		var text bytes.Buffer
+		sys := &front.Sys{Prog: "sprio", Stdin: strings.NewReader(""), Stdout: &text, Stderr: &text, Dial: dial}
+		if code := Sprio(sys, []string{"-h", "-p", parts}); code != 0 || (text.Len() > 0) != some {
+			t.Errorf("-p %q: %d %q", parts, code, text.String())
+		}
+	}
+}

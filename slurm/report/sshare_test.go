@@ -124,7 +124,7 @@ func TestSshareRows(t *testing.T) {
 		if _, code := front.ParseQuery(sys, opt.Sshare, SshareOptions, &o, strings.Fields(c.line)); code >= 0 {
 			t.Fatalf("sshare %s: exit code %d", c.line, code)
 		}
-		users := o.whose(sys)
+		users, _ := o.whose(sys)
 		if len(o.users) == 0 { // who asks has a number alone here
 			users = []string{"alice"}
 		}
@@ -132,6 +132,10 @@ func TestSshareRows(t *testing.T) {
 			"\n", "/"); got != c.want {
 			t.Errorf("sshare %s: %s\nwant %s", c.line, got, c.want)
 		}
+	}
+	unknown := shareOptions{users: []string{"alice", "4294967290"}}
+	if _, nobody := unknown.whose(slurmtest.Sys("sshare", "/")); nobody != "4294967290" {
+		t.Errorf("a number that no user has: %q", nobody)
 	}
 }
 
