@@ -312,6 +312,16 @@ func goldenFederation(w *world) {
 		Submitted: w.now, Order: federation.Order{Viable: federation.SetOf(1, 2), Holder: 1, Grant: 1}}}})
 	w.ok(sys, &FederationReturn{Jobs: []JobID{far}})
 	w.ok(sys, &FederationAway{ID: 2, Away: true})
+	child := w.submit(func(s *JobSpec) {
+		s.Depends.Terms = []Depend{{Type: AfterOK, Job: far, Task: TaskAny}, {Type: AfterAny, Job: far, Task: TaskAny}}
+	})
+	w.ok(sys, &FederationParents{From: 2, Rows: []ParentTerm{
+		{Term: Depend{Type: AfterOK, Job: far, Task: TaskAny}, Never: true},
+		{Term: Depend{Type: AfterAny, Job: far, Task: TaskAny}},
+	}})
+	if !w.job(child).DependNever() {
+		w.t.Errorf("job %d: %+v", child, w.job(child).Depends)
+	}
 }
 
 // goldenTriggers is a trigger of each kind: one was met and its program is to be run, one is met and not due yet.
