@@ -245,6 +245,40 @@ func TestSubmission(t *testing.T) {
 	}
 }
 
+// TestSubmissionJoined: what several members say together, and what no option says, arrives too.
+func TestSubmissionJoined(t *testing.T) {
+	for _, c := range []struct{ members, want string }{
+		{`"admin_comment":"{\"pod\":1}"`, `"admin_comment":"{\"pod\":1}"`},
+		{`"flags":["KILL_INVALID_DEPENDENCY"]`, `"kill_invalid_depend":true`},
+		{`"flags":["SPREAD_JOB","PREFER_MINIMUM_NODE_COUNT"]`, `"spread":true`},
+		{`"cpus_per_tres":"gres/gpu:2","tres_per_job":"gres/gpu:1"`, `"cpus_per_gpu":2`},
+		{`"memory_per_tres":"gres/gpu=100","tres_per_job":"gres/gpu:1"`, `"mem":{"per":3,"mb":100}`},
+		{`"kill_warning_signal":"USR1"`, `"signal":{"num":10,"before":60000000000}`},
+		{`"kill_warning_flags":["BATCH_JOB"],"kill_warning_signal":"USR2",
+			"kill_warning_delay":{"set":true,"number":90}`, `"signal":{"num":12,"before":90000000000,"batch_only":true}`},
+		{`"wait_for_switch":90,"required_switches":{"set":true,"number":2}`, `"switches":2,`},
+		{`"distribution_plane_size":{"set":true,"number":3},"tasks":6`, `"plane_size":3`},
+	} {
+		f := fixed()
+		status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+
+			c.members+`,"environment":["A=b"],"current_working_directory":"/tmp"}}`)
+		if log := strings.Join(f.Log, "\n"); status != 200 || !strings.Contains(log, c.want) {
+			t.Errorf("%s: %d, no %s in %s\n%s", c.members, status, c.want, log, text)
+		}
+	}
+	for members, says := range map[string]string{
+		`"flags":["CRON_JOB"]`:              "flags: CRON_JOB can not be done here",
+		`"kill_warning_flags":["FULL_JOB"]`: "kill_warning_flags: FULL_JOB can not be done here",
+		`"wait_for_switch":90`:              "required_switches says for how many",
+	} {
+		status, _, text := ask(t, fixed(), "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+
+			members+`,"environment":["A=b"],"current_working_directory":"/tmp"}}`)
+		if status != 422 || !strings.Contains(text, says) {
+			t.Errorf("%s: %d %s, want %s", members, status, text, says)
+		}
+	}
+}
+
 // TestConfig: all of the books in one answer has what each list of its own has.
 func TestConfig(t *testing.T) {
 	f := fixed()
