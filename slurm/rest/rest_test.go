@@ -73,6 +73,35 @@ func TestReading(t *testing.T) {
 	}
 }
 
+// TestConditions: lists of the books are of what their parameters ask for.
+func TestConditions(t *testing.T) {
+	for _, c := range []struct {
+		path, member string
+		want         int
+	}{
+		{"associations?cluster=oracle&account=team-a&user=alice", "associations", 1},
+		{"associations?cluster=other", "associations", 0},
+		{"associations?parent_account=nosuch", "associations", 0},
+		{"associations?qos=nosuch", "associations", 0},
+		{"association?id=1", "associations", 1},
+		{"users?default_account=team-a", "users", 1},
+		{"users?default_account=nosuch", "users", 0},
+		{"accounts?description=nosuch", "accounts", 0},
+		{"qos?id=1", "qos", 1},
+		{"wckeys?cluster=other", "wckeys", 0},
+	} {
+		status, _, text := ask(t, fixed(), "GET", "/slurmdb/v0.0.45/"+c.path, "")
+		var got map[string]any
+		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 {
+			t.Errorf("%s: %d %v %.300s", c.path, status, err, text)
+			continue
+		}
+		if list, _ := got[c.member].([]any); len(list) != c.want {
+			t.Errorf("%s: %d %s, want %d", c.path, len(list), c.member, c.want)
+		}
+	}
+}
+
 // TestServed counts the paths that nothing answers.
 func TestServed(t *testing.T) {
 	for v := data.Oldest; v <= data.Newest; v++ {
