@@ -250,7 +250,21 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenBurst(w)
 	goldenExpand(w)
 	goldenFederation(w)
+	goldenResume(w)
 	return w.log
+}
+
+// goldenResume is a node that was resumed at its time, and one that is to be.
+func goldenResume(w *world) {
+	why, soon, later := "a while", time.Minute, time.Hour
+	for _, s := range []*NodeSet{
+		{Nodes: []NodeName{"image"}, Action: NodeDrain, Reason: &why, ResumeAfter: &soon},
+		{Nodes: []NodeName{"burst"}, Action: NodeDrain, Reason: &why, ResumeAfter: &later},
+	} {
+		w.ok(root, s)
+	}
+	w.pass(2 * time.Minute)
+	w.ok(sys, &NodeResumeDue{Nodes: []NodeName{"image", "burst"}})
 }
 
 // goldenPrefetch is a job whose node has got its image, and one whose node gets it.

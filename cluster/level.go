@@ -46,7 +46,8 @@ const (
 	LevelExpand = 8
 	// LevelPorts: records of steps tell which ports of their nodes these have for themselves.
 	LevelPorts = 9
-	// LevelParents: jobs wait for jobs that another cluster of the federation has made.
+	// LevelParents: jobs wait for jobs that another cluster of the federation has made. Nodes that are taken out of
+	// service are resumed at a time.
 	LevelParents = 10
 	// Newest is the level that this program knows.
 	Newest = LevelParents
