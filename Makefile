@@ -149,10 +149,11 @@ bench-group: build
 compare: build
 	e2e/compare/run.sh
 
-# A client is generated from the document of the REST interface, and reads every answer strictly (a minute).
+# A client is generated from the document of the REST interface, and reads every answer strictly; that of the Slinky operators
+# takes a job and a node through their lives (a minute).
 .PHONY: restclient
 restclient: build
-	$(GO) test -count=1 -run TestRESTClient -v -timeout 10m ./e2e -restclient
+	$(GO) test -count=1 -run "TestRESTClient|TestSlinky" -v -timeout 10m ./e2e -restclient
 
 # How jobs live and die, beside a real Slurm: signals, times, ends, records (ten minutes). COMPARE_ONLY=TEXT: only these cells.
 .PHONY: compare-life

@@ -35,6 +35,8 @@ type FederationCall struct {
 	After uint64 `json:"after,omitempty"`
 	// Reports are about jobs of the cluster that is asked.
 	Reports []cluster.FederationReport `json:"reports,omitempty"`
+	// Parents are terms on jobs of the cluster that is asked, for which jobs of the other wait.
+	Parents []cluster.Depend `json:"parents,omitempty"`
 }
 
 // FederationAnswer is what it says to that.
@@ -47,6 +49,8 @@ type FederationAnswer struct {
 	All   []cluster.JobID `json:"all,omitempty"`
 	Index uint64          `json:"index,omitempty"`
 	Rows  []FederationRow `json:"rows,omitempty"`
+	// Parents are those of the terms that are met, or never will be.
+	Parents []cluster.ParentTerm `json:"parents,omitempty"`
 }
 
 // FederationRow is an order with what the job is run with.

@@ -107,6 +107,9 @@ func (c *UpdateJob) check(s *Snapshot) error {
 	if err := c.checkMove(s); err != nil || c.Patch.Depends == nil {
 		return err
 	}
+	if err := CheckParents(s, c.Patch.Depends.Terms); err != nil {
+		return err
+	}
 	seen := map[JobID]bool{}
 	ahead := idsOf(c.Patch.Depends.Terms)
 	if slices.Contains(ahead, c.Ref.Job) {

@@ -87,6 +87,8 @@ var commands = [...]struct {
 	{"federation_reports", LevelFederation, func() Command { return &FederationReports{} }},
 	{"federation_return", LevelFederation, func() Command { return &FederationReturn{} }},
 	{"federation_away", LevelFederation, func() Command { return &FederationAway{} }},
+	{"federation_parents", LevelParents, func() Command { return &FederationParents{} }},
+	{"node_resume_due", LevelParents, func() Command { return &NodeResumeDue{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

@@ -21,6 +21,9 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 	if d.Type == SingletonOf {
 		return t.judgeSingleton(j)
 	}
+	if parentElsewhere(t, d) != 0 {
+		return judgeElsewhere(d)
+	}
 	staging := func(p *Job) bool { return stagesFor(j, d, p) }
 	if slices.ContainsFunc(t.parents(d), staging) {
 		return unmet
@@ -244,6 +247,10 @@ func clockTerms(t *tx, j *Job) (at time.Time) {
 func (t *tx) remaining(j *Job) Depends {
 	var left []Depend
 	for _, d := range j.Depends.Terms {
+		if parentElsewhere(t.tables, d) != 0 {
+			left = append(left, d) // as that cluster has said
+			continue
+		}
 		ofArray := d.Task == TaskAny && t.isArray(d.Job)
 		named := d.Type != SingletonOf && !ofArray
 		if d.Failed && named && len(t.parents(d)) == 0 {

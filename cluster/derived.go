@@ -178,7 +178,7 @@ func (t *tables) setNode(old, n *Node) {
 		if n == nil || n.Order != old.Order {
 			t.order.Delete(old.Order)
 		}
-		t.reboots.Delete(old.Name)
+		t.timed.Delete(old.Name)
 		t.powers.Delete(old.Name)
 		t.mute.Delete(old.Name)
 	}
@@ -190,8 +190,8 @@ func (t *tables) setNode(old, n *Node) {
 	t.nodes.Set(n.Name, n)
 	t.order.Set(n.Order, n)
 	t.listed.Set(n)
-	if n.Reboot != nil {
-		t.reboots.Set(n.Name, n)
+	if n.Reboot != nil || !n.ResumeAt.IsZero() {
+		t.timed.Set(n.Name, n)
 	}
 	if n.Power != nil {
 		t.powers.Set(n.Name, n)

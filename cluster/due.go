@@ -17,7 +17,8 @@ func Due(s *Snapshot, now time.Time) []Command {
 		out = append(out, &Purge{Jobs: jobs.purge, Blobs: idle})
 	}
 	programs, _ := triggersDue(&s.tables, now)
-	for _, c := range []Command{s.resvsDue(now), s.rebootsDue(now), s.turnsDue(now), programs} {
+	for _, c := range []Command{s.resvsDue(now), s.rebootsDue(now), resumesDue(&s.tables, now),
+		s.turnsDue(now), programs} {
 		if c != nil {
 			out = append(out, c)
 		}
@@ -177,8 +178,9 @@ func (t *tables) NextTimer(now time.Time) (at time.Time) {
 	_, trigger := triggersDue(t, now)
 	next(trigger)
 	next(t.nextSettled(now))
-	for n := range valuesOf(t.reboots) {
+	for n := range valuesOf(t.timed) {
 		next(t.rebootEnd(n))
+		next(n.ResumeAt)
 	}
 	return at
 }

@@ -54,6 +54,7 @@ const (
 	ErrBusy          ErrKind = "busy"
 	ErrTimeLimit     ErrKind = "time_limit"
 	ErrTimeMin       ErrKind = "time_min"
+	ErrResumeTime    ErrKind = "resume_time" // of a node that is not taken out of service
 	ErrReasonNeeded  ErrKind = "reason_needed"
 	ErrNodeState     ErrKind = "node_state"
 	ErrUnsupported   ErrKind = "unsupported"

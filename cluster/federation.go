@@ -238,6 +238,7 @@ func partWith(t *tx, self federation.ID, old *federation.Record) {
 			partJob(t, j, left)
 		}
 	}
+	partTerms(t, self, left)
 }
 
 // partJob settles one job with clusters that have left.
@@ -282,9 +283,6 @@ func ViableFor(s *Snapshot, spec *JobSpec) (viable federation.Set, err error) {
 		return 0, Errorf(Unavailable, ErrSubmissions, "cluster %s takes no jobs now: its fedstate in federation %s "+
 			"is not ACTIVE; sbatch -M names another one", self.Name, s.federation.Record.Name)
 	}
-	if err := ofOneOrigin(spec, self.ID); err != nil {
-		return 0, err
-	}
 	for _, m := range s.federation.Record.Members {
 		if m.State.Takes() && wanted(spec, &m) {
 			viable = viable.With(m.ID)
@@ -311,17 +309,6 @@ func ViableFor(s *Snapshot, spec *JobSpec) (viable federation.Set, err error) {
 		return 0, nil
 	}
 	return viable, nil
-}
-
-// ofOneOrigin refuses to depend on jobs of another cluster, which alone knows how they end.
-func ofOneOrigin(spec *JobSpec, self federation.ID) error {
-	for _, d := range spec.Depends.Terms {
-		if of := federation.Of(uint32(d.Job)); d.Job != 0 && of != 0 && of != self {
-			return Errorf(Invalid, ErrDependency, "job %d was submitted at another cluster: what depends on it "+
-				"is submitted there, too (-M)", d.Job)
-		}
-	}
-	return nil
 }
 
 // wanted reports whether a job may go to a member: by --clusters and --cluster-constraint.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,4 +240,103 @@ func TestFederationPlaces(t *testing.T) {
 	a.refused(alice, update(Patch{Clusters: text("alpha")}), ErrNotPending)
 	own := b.submit(nil)
 	b.refused(alice, &UpdateJob{Ref: Ref{Job: own}, Patch: Patch{Clusters: text("alpha")}}, "")
+}
+
+// TestFederationParents: a job waits for jobs that another cluster has made, until that one says how they have ended.
+func TestFederationParents(t *testing.T) {
+	a, b := member(t, "alpha"), member(t, "beta")
+	here := a.submit(nil)
+	there, bad := b.submit(nil), b.submit(nil)
+	child := func(any bool, terms ...Depend) JobID {
+		return a.submit(func(s *JobSpec) { s.Depends = Depends{Any: any, Terms: terms} })
+	}
+	ok := Depend{Type: AfterOK, Job: there, Task: TaskAny}
+	worse := Depend{Type: AfterOK, Job: bad, Task: TaskAny}
+	own := Depend{Type: AfterAny, Job: here, Task: TaskAny}
+	both, either, vain, one := child(false, own, ok), child(true, worse, ok), child(false, worse), child(true, own, ok)
+	sayBack(a, b)
+	for _, id := range []JobID{both, either, vain, one} {
+		if j := a.job(id); j.Wait != WaitDependency || j.DependNever() {
+			t.Errorf("job %d before anything has ended waits for %v", id, j.Wait)
+		}
+	}
+	b.run(there, 0, "n0")
+	b.over(there, 0)
+	b.run(bad, 0, "n0")
+	b.over(bad, 1)
+	sayBack(a, b)
+	for id, want := range map[JobID]Reason{both: WaitDependency, either: NoReason, vain: WaitDependencyNever,
+		one: NoReason} {
+		if j := a.job(id); j.Wait != want {
+			t.Errorf("job %d waits for %v %+v, want %v", id, j.Wait, j.Depends, want)
+		}
+	}
+	if list := TermsOf(a.s.Snapshot(), 2); len(list) != 0 {
+		t.Errorf("it is still asked for %+v", list)
+	}
+	a.ok(alice, &Cancel{Ref: Ref{Job: here}})
+	if j := a.job(both); j.Wait != NoReason {
+		t.Errorf("job %d waits for %v %+v", both, j.Wait, j.Depends)
+	}
+	a.refused(alice, &FederationParents{From: 2, Rows: []ParentTerm{{Term: ok}}}, ErrAccess)
+	a.refused(sys, &FederationParents{From: 2, Rows: []ParentTerm{{Term: own}}}, ErrAccess)
+}
+
+// sayBack has a cluster hear what another says of the jobs for which its own wait.
+func sayBack(to, from *world) {
+	to.t.Helper()
+	cmd := &FederationParents{From: 2}
+	for _, d := range TermsOf(to.s.Snapshot(), 2) {
+		if row, settled, _ := JudgeFor(from.s.Snapshot(), d, from.now); settled {
+			cmd.Rows = append(cmd.Rows, row)
+		}
+	}
+	to.ok(sys, cmd)
+}
+
+// TestFederationParentsLeft: what waits for a job of a cluster that leaves can never start; where this one leaves,
+// that is so for all clusters but itself.
+func TestFederationParentsLeft(t *testing.T) {
+	for _, leaver := range []federation.ID{1, 2} {
+		a := member(t, "alpha")
+		far, near := JobID(federation.ID(2).Number(9)), a.submit(nil)
+		wait := func(id JobID) JobID {
+			return a.submit(func(s *JobSpec) { s.Depends.Terms = []Depend{{Type: AfterAny, Job: id, Task: TaskAny}} })
+		}
+		vain, waits := wait(far), wait(near)
+		r := twoMembers(2)
+		r.Members = slices.DeleteFunc(r.Members, func(m federation.Member) bool { return m.ID == leaver })
+		a.ok(root, &FederationPut{Record: r})
+		if v, w := a.job(vain), a.job(waits); v.Wait != WaitDependencyNever || w.Wait != WaitDependency {
+			t.Errorf("cluster %d has left: %v %v", leaver, v.Wait, w.Wait)
+		}
+		a.ok(alice, &Cancel{Ref: Ref{Job: near}})
+		if v, w := a.job(vain), a.job(waits); v.Wait != WaitDependencyNever || w.Wait != NoReason {
+			t.Errorf("cluster %d has left, the other parent has ended: %v %v", leaver, v.Wait, w.Wait)
+		}
+	}
+}
+
+// TestFederationParentsChecked: what can not be asked of another cluster is refused.
+func TestFederationParentsChecked(t *testing.T) {
+	a := member(t, "alpha")
+	term := func(kind DependType, of federation.ID) []Depend {
+		return []Depend{{Type: kind, Job: JobID(of.Number(1)), Task: TaskAny}}
+	}
+	for _, c := range []struct {
+		terms []Depend
+		taken bool
+	}{
+		{term(AfterOK, 1), true},
+		{term(AfterOK, 2), true},
+		{term(AfterOK, 3), false},
+		{term(AfterCorr, 1), true},
+		{term(AfterCorr, 2), false},
+		{term(ExpandJob, 2), false},
+		{[]Depend{{Type: SingletonOf}}, true},
+	} {
+		if err := CheckParents(a.s.Snapshot(), c.terms); (err == nil) != c.taken {
+			t.Errorf("%+v: %v", c.terms, err)
+		}
+	}
 }

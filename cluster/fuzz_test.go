@@ -247,6 +247,8 @@ func (r *source) command(s *State) Command {
 		}
 	case "node_reboot_due":
 		return &NodeRebootDue{Issue: []NodeName{r.node()}, Late: []NodeName{r.node()}}
+	case "node_resume_due":
+		return &NodeResumeDue{Nodes: []NodeName{r.node()}}
 	case "node_down":
 		return &NodeDown{Nodes: []NodeName{r.node(), r.node()}}
 	case "node_set":

@@ -250,7 +250,21 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenBurst(w)
 	goldenExpand(w)
 	goldenFederation(w)
+	goldenResume(w)
 	return w.log
+}
+
+// goldenResume is a node that was resumed at its time, and one that is to be.
+func goldenResume(w *world) {
+	why, soon, later := "a while", time.Minute, time.Hour
+	for _, s := range []*NodeSet{
+		{Nodes: []NodeName{"image"}, Action: NodeDrain, Reason: &why, ResumeAfter: &soon},
+		{Nodes: []NodeName{"burst"}, Action: NodeDrain, Reason: &why, ResumeAfter: &later},
+	} {
+		w.ok(root, s)
+	}
+	w.pass(2 * time.Minute)
+	w.ok(sys, &NodeResumeDue{Nodes: []NodeName{"image", "burst"}})
 }
 
 // goldenPrefetch is a job whose node has got its image, and one whose node gets it.
@@ -312,6 +326,16 @@ func goldenFederation(w *world) {
 		Submitted: w.now, Order: federation.Order{Viable: federation.SetOf(1, 2), Holder: 1, Grant: 1}}}})
 	w.ok(sys, &FederationReturn{Jobs: []JobID{far}})
 	w.ok(sys, &FederationAway{ID: 2, Away: true})
+	child := w.submit(func(s *JobSpec) {
+		s.Depends.Terms = []Depend{{Type: AfterOK, Job: far, Task: TaskAny}, {Type: AfterAny, Job: far, Task: TaskAny}}
+	})
+	w.ok(sys, &FederationParents{From: 2, Rows: []ParentTerm{
+		{Term: Depend{Type: AfterOK, Job: far, Task: TaskAny}, Never: true},
+		{Term: Depend{Type: AfterAny, Job: far, Task: TaskAny}},
+	}})
+	if !w.job(child).DependNever() {
+		w.t.Errorf("job %d: %+v", child, w.job(child).Depends)
+	}
 }
 
 // goldenTriggers is a trigger of each kind: one was met and its program is to be run, one is met and not due yet.

@@ -46,8 +46,11 @@ const (
 	LevelExpand = 8
 	// LevelPorts: records of steps tell which ports of their nodes these have for themselves.
 	LevelPorts = 9
+	// LevelParents: jobs wait for jobs that another cluster of the federation has made. Nodes that are taken out of
+	// service are resumed at a time.
+	LevelParents = 10
 	// Newest is the level that this program knows.
-	Newest = LevelPorts
+	Newest = LevelParents
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

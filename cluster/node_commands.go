@@ -209,6 +209,8 @@ type NodeSet struct {
 	Host     *string    `json:"host,omitempty"`
 	// Grace is what jobs have left with NodeReclaim.
 	Grace time.Duration `json:"grace,omitempty"`
+	// ResumeAfter is how long NodeDrain and NodeSetDown last; less than nothing: until it is resumed.
+	ResumeAfter *time.Duration `json:"resume_after,omitempty" since:"10"`
 }
 
 func (*NodeSet) kind() string { return "node_set" }
@@ -245,7 +247,7 @@ func (c *NodeSet) apply(t *tx) (any, error) {
 func (inv *Inventory) Available() []string { return slices.Concat(inv.Features, inv.Inactive) }
 
 func (c *NodeSet) change(t *tx, n *Node) error {
-	if err := c.setState(t, n); err != nil {
+	if err := firstError(c.setState(t, n), c.planResume(t, n)); err != nil {
 		return err
 	}
 	if c.Reason != nil {
@@ -326,6 +328,7 @@ func (n *Node) resume(t *tx) error {
 	n.ReasonBy = ""
 	n.ReasonUID = 0
 	n.ReasonAt = time.Time{}
+	n.ResumeAt = time.Time{}
 	if n.Lacks != "" {
 		n.Reason = n.Lacks
 		n.ReasonBy = "slurm"

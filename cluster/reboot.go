@@ -209,8 +209,9 @@ func (t *tables) rebootReady(n *Node) bool {
 // rebootsDue is what is to be done about reboots at now, nil if nothing.
 func (t *tables) rebootsDue(now time.Time) Command {
 	var c NodeRebootDue
-	for n := range valuesOf(t.reboots) {
+	for n := range valuesOf(t.timed) {
 		switch {
+		case n.Reboot == nil:
 		case t.rebootReady(n):
 			c.Issue = append(c.Issue, n.Name)
 		case hasCome(t.rebootEnd(n), now):

@@ -56,7 +56,7 @@ type tables struct {
 	listed   *btree.BTreeG[*Node]            // nodes by name
 	arrays   *btree.Map[JobID, arrayCount]   // array id → its records, counted
 	idle     *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
-	reboots  *btree.Map[NodeName, *Node]     // nodes with a reboot asked for or under way
+	timed    *btree.Map[NodeName, *Node]     // nodes with a reboot, or to be resumed at a time
 	powers   *btree.Map[NodeName, *Node]     // nodes with a Power
 	mute     *btree.Map[NodeName, *Node]     // nodes that are Quiet
 	tallies  *btree.BTreeG[*tally]           // what limits are compared with
@@ -362,8 +362,8 @@ var tableRows = [...]tableRow{
 		tree: &byKey[BlobHash, *Blob]{func(t *tables) **btree.Map[BlobHash, *Blob] { return &t.idle }},
 	},
 	{
-		name: "reboots",
-		tree: &byKey[NodeName, *Node]{func(t *tables) **btree.Map[NodeName, *Node] { return &t.reboots }},
+		name: "timed",
+		tree: &byKey[NodeName, *Node]{func(t *tables) **btree.Map[NodeName, *Node] { return &t.timed }},
 	},
 	{name: "powers", tree: &byKey[NodeName, *Node]{func(t *tables) **btree.Map[NodeName, *Node] { return &t.powers }}},
 	{name: "mute", tree: &byKey[NodeName, *Node]{func(t *tables) **btree.Map[NodeName, *Node] { return &t.mute }}},

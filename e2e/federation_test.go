@@ -107,27 +107,91 @@ func TestFederation(t *testing.T) {
 	}
 }
 
-// otherOrigin: at alpha a job is submitted that depends on one of beta's, and jobs that can not be.
+// otherOrigin: at alpha a job is submitted that depends on one of beta's.
 func otherOrigin(t *testing.T, a, b *dev, script string) {
 	t.Helper()
-	parent := b.must("sbatch", "--parsable", "-H", "-M", "beta", "--wrap", "true")
-	parent, _, _ = strings.Cut(parent, ";")
+	parent := heldAt(b)
 	child := a.must("sbatch", "--parsable", "-d", "afterok:"+parent, "--exclusive", "--wrap", script)
-	if of := queued(b, child, "%E"); of != "afterok:"+parent+"(unfulfilled)" {
-		t.Errorf("job %s waits at beta for %q", child, of)
+	if of := queued(a, child, "%E"); of != "afterok:"+parent+"(unfulfilled)" {
+		t.Errorf("job %s waits at alpha for %q", child, of)
 	}
 	b.must("scontrol", "release", parent)
 	b.wait("the job that depends on it to end",
 		func() bool {
-			return strings.Contains(states(b, child), " C") && strings.Contains(states(b, parent), " C")
+			return strings.Contains(states(a, child), " C") && strings.Contains(states(b, parent), " C")
 		})
-	own := a.must("sbatch", "--parsable", "-H", "--wrap", "true")
-	refused(t, a, "Job dependency problem", "sbatch", "-d", "afterok:"+own+":"+parent, "--wrap", "true")
-	refused(t, a, "Job dependency problem", "sbatch", "-a", "1-2", "-d", "afterok:"+parent, "--wrap", "true")
-	a.must("scancel", own)
 	if out := a.must("srun", "-M", "beta", "printenv", "SLURM_CLUSTER_NAME"); out != "beta" {
 		t.Errorf("srun -M beta ran at %q", out)
 	}
+}
+
+// heldAt submits a job that is held, and stays at the cluster where it is submitted.
+func heldAt(d *dev, args ...string) string {
+	args = append([]string{"--parsable", "-H", "--wrap", "true"}, args...)
+	id, _, _ := strings.Cut(d.must("sbatch", args...), ";")
+	return id
+}
+
+// TestFederationParents: jobs wait for jobs that several clusters have made, also for those that are forgotten there
+// by now.
+func TestFederationParents(t *testing.T) {
+	t.Parallel()
+	a, b := federated(t, 2)
+	own, other, third := heldAt(a), heldAt(b), heldAt(b, "-a", "1-2")
+	child := func(args ...string) string {
+		return a.must("sbatch", append([]string{"--parsable", "--wrap", "true"}, args...)...)
+	}
+	all := child("-d", "afterok:"+own+":"+other)
+	any := child("-d", "afterok:"+own+"?afterany:"+other)
+	array := child("-a", "1-2", "-d", "afterany:"+third)
+	task := child("-d", "afterok:"+third+"_2")
+	cut := child("-d", "afternotok:"+other)
+	pair := a.must("sbatch", "--parsable", "-n1", "-d", "afterok:"+other, "--wrap", "true", ":", "-n1")
+	reason := func(id string) string { return queued(a, id, "%T %r") }
+	if why := a.must("muster", "why", all); !strings.Contains(why, "job "+other+" was submitted at cluster beta") {
+		t.Errorf("muster why %s:\n%s", all, why)
+	}
+	refused(t, a, "Job dependency problem", "sbatch", "-a", "1-2", "-d", "aftercorr:"+third, "--wrap", "true")
+	refused(t, a, "Job dependency problem", "sbatch", "-d", "afterok:"+strings.Repeat("9", 9), "--wrap", "true")
+	refused(t, a, "Job dependency problem", "scontrol", "update", "jobid="+cut, "dependency=expand:"+other)
+	for _, id := range []string{all, any, array, task, cut, pair} {
+		if got := reason(id); !strings.HasPrefix(got, "PENDING Dependency") {
+			t.Errorf("job %s: %q", id, got)
+		}
+	}
+	b.must("scontrol", "release", other)
+	ended := func(id string) func() bool { return func() bool { return reason(id) == "" } }
+	a.wait("what waits for either", ended(any))
+	a.wait("what waits with two components", ended(pair))
+	a.wait("what waits for it to fail", func() bool { return reason(cut) == "PENDING DependencyNeverSatisfied" })
+	if got := reason(all); got != "PENDING Dependency" {
+		t.Errorf("job %s: %q", all, got)
+	}
+	a.must("scontrol", "release", own)
+	a.wait("what waits for both", ended(all))
+	b.must("scontrol", "release", third)
+	a.wait("the array", ended(array))
+	a.wait("what waits for a task", ended(task))
+
+	conf := filepath.Join(b.dir, "slurm.conf")
+	text, err := os.ReadFile(conf)
+	if err == nil {
+		err = os.WriteFile(conf, append(text, "MinJobAge=2\n"...), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.must("scontrol", "reconfigure")
+	bad := b.must("sbatch", "--parsable", "-M", "beta", "--wrap", "exit 3")
+	bad, _, _ = strings.Cut(bad, ";")
+	b.wait("a job to be forgotten", func() bool {
+		_, errs, code := b.run("scontrol", "show", "job", bad)
+		return code != 0 && strings.Contains(errs, "Invalid job id")
+	})
+	vain := child("-d", "afterok:"+bad)
+	well := child("-d", "afternotok:"+bad)
+	a.wait("what waits for one that failed and is forgotten", ended(well))
+	a.wait("what can never start", func() bool { return reason(vain) == "PENDING DependencyNeverSatisfied" })
 }
 
 // places: where a job of alpha may run changes while it waits, and its sibling at beta with that.

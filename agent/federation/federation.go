@@ -47,6 +47,9 @@ const (
 	gather    = 5 * time.Millisecond
 )
 
+// termsAtOnce bounds how many terms are asked for in one call.
+const termsAtOnce = 2000
+
 // Run does, for one term, this cluster's part in the federation that it is in, if it is in one.
 func Run(term context.Context, own Cluster, log *slog.Logger) {
 	var all sync.WaitGroup
@@ -74,6 +77,7 @@ func Run(term context.Context, own Cluster, log *slog.Logger) {
 			all.Go(func() { k.pull(ctx) })
 			all.Go(func() { k.report(ctx) })
 			all.Go(func() { k.watch(ctx) })
+			all.Go(func() { k.ask(ctx) })
 		}
 		var tick <-chan time.Time
 		if len(want) > 0 { // whoever is in no federation is woken by a change of that alone
@@ -246,6 +250,35 @@ func (k *link) pull(ctx context.Context) {
 		}
 		q.Epoch, q.After = out.Epoch, out.Next
 	}
+}
+
+// ask asks until ctx ends about the jobs of the other member for which jobs of this cluster wait.
+func (k *link) ask(ctx context.Context) {
+	for ctx.Err() == nil {
+		if terms := cluster.TermsOf(k.own.Snapshot(), k.id); len(terms) > 0 {
+			if err := k.askOf(ctx, terms); err != nil {
+				k.log.Debug("federation", "cluster", k.name, "err", err)
+			}
+		}
+		pause(ctx, again)
+	}
+}
+
+// askOf writes to the log what the other member says of some terms.
+func (k *link) askOf(ctx context.Context, terms []cluster.Depend) error {
+	for some := range slices.Chunk(terms, termsAtOnce) {
+		out, err := k.call(ctx, api.FederationCall{Parents: some})
+		if err != nil {
+			return err
+		}
+		if len(out.Parents) == 0 {
+			continue
+		}
+		if _, err := k.own.Propose(ctx, &cluster.FederationParents{From: k.id, Rows: out.Parents}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // obey writes orders to the log.

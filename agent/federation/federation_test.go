@@ -122,6 +122,11 @@ func (s *site) Call(ctx context.Context, p *cluster.PeerCluster, q *api.Federati
 			}
 		}
 	}
+	for _, d := range q.Parents {
+		if row, settled, _ := cluster.JudgeFor(snap, d, time.Now()); settled {
+			out.Parents = append(out.Parents, row)
+		}
+	}
 	if q.Pull {
 		out = far.offers.Pull(ctx, from, q)
 	}
@@ -178,7 +183,7 @@ func (s *site) schedule(t *testing.T, seq *uint64) {
 }
 
 // TestFederationLosses: three clusters lose calls and answers and are cut off again and again; each job is started
-// once, wherever, and its origin knows how it has ended.
+// once, wherever, and its origin knows how it has ended. Some wait for others, whatever the origins of these.
 func TestFederationLosses(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { losses(t, seed) })
@@ -233,6 +238,10 @@ func losses(t *testing.T, seed uint64) {
 				spec := cluster.JobSpec{
 					Layout: &cluster.Layout{}, Name: fmt.Sprint(step), UID: alice.UID, GID: alice.GID,
 					User: "alice",
+				}
+				for _, parent := range ids[max(0, len(ids)-step/20%4):] {
+					term := cluster.Depend{Type: cluster.AfterOK, Job: parent, Task: cluster.TaskAny}
+					spec.Depends.Terms = append(spec.Depends.Terms, term)
 				}
 				ids = append(ids,
 					all[n].must(t, alice, &cluster.Submit{Spec: &spec, Viable: fed.SetOf(1, 2, 3)}).(cluster.JobID))

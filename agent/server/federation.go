@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"dev.muster/acct"
 	"dev.muster/agent/federation"
 	"dev.muster/agent/users"
 	"dev.muster/api"
@@ -209,7 +211,10 @@ func callFederation(s *Server) func(context.Context, api.Caller, api.FederationC
 			return out, cluster.Errorf(cluster.Conflict, "", "%s and %s are in no federation together here", q.From,
 				snap.Config().ClusterName)
 		}
-		if err := hearReports(ctx, s, from.ID, q.Reports); err != nil || !q.Pull {
+		if err := hearReports(ctx, s, from.ID, q.Reports); err != nil {
+			return out, err
+		}
+		if out.Parents, err = judgeParents(ctx, s, q.Parents); err != nil || !q.Pull {
 			return out, err
 		}
 		s.others.mu.Lock()
@@ -223,6 +228,45 @@ func callFederation(s *Server) func(context.Context, api.Caller, api.FederationC
 		out.Record = record
 		return out, ctx.Err()
 	}
+}
+
+// judgeParents tells which of the terms of another member's jobs are met, or never will be: by the records of jobs that
+// are here, and by history of those that were forgotten.
+func judgeParents(ctx context.Context, s *Server, terms []cluster.Depend) (out []cluster.ParentTerm, err error) {
+	snap := s.committed()
+	for _, d := range terms {
+		row, settled, known := cluster.JudgeFor(snap, d, time.Now())
+		if !known {
+			past, err := forgottenJob(ctx, s, d.Job)
+			if err != nil {
+				return nil, err
+			}
+			row = cluster.JudgePast(d, past, time.Now())
+		}
+		if settled {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// forgottenJob are the records that history has of a job, or of an array's tasks: of each how it has ended at last.
+func forgottenJob(ctx context.Context, s *Server, id cluster.JobID) ([]*cluster.Job, error) {
+	if s.hist == nil || !s.hist.Whole() {
+		return nil, api.ErrElsewhere
+	}
+	if err := s.hist.Flush(ctx); err != nil {
+		return nil, err
+	}
+	last := map[cluster.JobID]*cluster.Job{}
+	query := acct.Query{Refs: []cluster.Ref{{Job: id}}, Duplicates: true}
+	for r, err := range s.hist.Jobs(ctx, query) {
+		if err != nil {
+			return nil, err
+		}
+		last[r.Job.ID] = r.Job
+	}
+	return slices.Collect(maps.Values(last)), nil
 }
 
 // hearRecord takes what a peer says of a federation: one whose root is root here, or who is a member of it.

@@ -299,6 +299,9 @@ func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if err := cluster.CheckEntry(s.Snapshot(), spec); err != nil {
 		return err
 	}
+	if err := cluster.CheckParents(s.Snapshot(), spec.Depends.Terms); err != nil {
+		return err
+	}
 	if err := cluster.LimitMemory(s.Snapshot(), spec); err != nil {
 		return err
 	}

@@ -40,6 +40,12 @@ func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {
 
 // fatesText tells what has become of the job, or of the tasks or components, that a term speaks of.
 func fatesText(s *cluster.Snapshot, id string, d cluster.Depend) string {
+	switch of, away := cluster.ParentCluster(s, d); {
+	case away:
+		return fmt.Sprintf("job %s was submitted at cluster %s, which does not answer", id, of)
+	case of != "":
+		return fmt.Sprintf("job %s was submitted at cluster %s, which is asked every second", id, of)
+	}
 	list, ok, failed := s.Awaited(d)
 	tally := map[fate]int{}
 	total := 0

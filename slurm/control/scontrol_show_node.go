@@ -56,7 +56,11 @@ func (c *control) nodeRecord(n *api.NodeInfo, parts []cluster.Partition) {
 		o.line("Partitions=", strings.Join(names, ","), " ")
 	}
 	o.line("BootTime=", stamp(c, inv.Boot, "None"), " SlurmdStartTime=", stamp(c, n.Registered, "None"))
-	o.line("LastBusyTime=", stamp(c, n.LastBusy, "Unknown"))
+	busy := []string{"LastBusyTime=", stamp(c, n.LastBusy, "Unknown")}
+	if !n.ResumeAt.IsZero() {
+		busy = append(busy, " ResumeAfterTime=", stamp(c, n.ResumeAt, "None"))
+	}
+	o.line(busy...)
 	o.line("CfgTRES=", show.NodeTRES(n, false))
 	o.line("AllocTRES=", show.NodeTRES(n, true))
 	o.line("CapWatts=n/a")

@@ -12,6 +12,7 @@ var Rows = [...]Row{
 		Lua: "admin_comment", Column: Column{0, "admin_comment", "ADMIN_COMMENT"},
 	},
 	{Form: Array, Option: "array", Key: "arraytaskthrottle", Asked: "array"},
+	{Option: "batch", Asked: "batch_features"},
 	{Form: Time, Option: "begin", Key: "starttime", Asked: "begin_time"},
 	{
 		Of: "BurstBuffer", Option: "bb", Key: "burstbuffer", Asked: "burst_buffer", Member: "burst_buffer",
@@ -88,12 +89,17 @@ var Rows = [...]Row{
 	},
 	{Form: Shared, Option: "exclusive", Key: "oversubscribe", Asked: "shared"},
 	{Option: "distribution", Asked: "distribution"},
+	{Form: Count, Option: "distribution=plane", Asked: "distribution_plane_size"},
 	{Option: "time", Key: "timelimit", Asked: "time_limit"},
 	{Form: Count, Option: "time-min", Key: "timemin", Asked: "time_minimum"},
 	{Form: GPUs, Option: "gpus", Asked: "tres_per_job"},
 	{Form: GRES, Option: "gres", Key: "trespernode", Asked: "tres_per_node"},
 	{Form: GPUs, Option: "gpus-per-socket", Asked: "tres_per_socket"},
 	{Form: GPUs, Option: "gpus-per-task", Asked: "tres_per_task"},
+	{Form: GPUs, Option: "cpus-per-gpu", Asked: "cpus_per_tres"},
+	{Form: GPUs, Option: "mem-per-gpu", Asked: "memory_per_tres"},
+	{Form: GPUs, Option: "gpu-bind", Asked: "tres_bind"},
+	{Form: GPUs, Option: "gpu-freq", Asked: "tres_freq"},
 	{Form: Flag, Option: "wait-all-nodes=1", Asked: "wait_all_nodes"},
 	{
 		Of: "WorkDir", Option: "chdir", Asked: "current_working_directory",
@@ -144,5 +150,4 @@ var Rows = [...]Row{
 		Of: "WCKey", Option: "wckey", Key: "wckey", Asked: "wckey", Member: "wckey", Lua: "wckey",
 		Column: Column{'w', "wckey", "WCKEY"},
 	},
-	{Option: "signal", Asked: "kill_warning_signal"},
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,7 +115,8 @@ func (x *request) jobLine(parts []map[string]any) (argv []string, bad string) {
 			argv = append(argv, ":")
 		}
 		words, bad := wordsOf(part, submitFields(), "environment", "script", "argv", "user_id", "group_id",
-			"maximum_nodes", "kill_warning_delay")
+			"admin_comment", "maximum_nodes", "flags", "wait_for_switch",
+			"kill_warning_signal", "kill_warning_delay", "kill_warning_flags")
 		if bad == "" {
 			bad = x.otherUser(part)
 		}
@@ -122,16 +124,97 @@ func (x *request) jobLine(parts []map[string]any) (argv []string, bad string) {
 			return nil, bad
 		}
 		argv = append(argv, words...)
-		if delay, set, _ := number(part["kill_warning_delay"]); set && delay > 0 {
-			signal, _ := part["kill_warning_signal"].(string)
-			argv = append(argv, "--signal="+cmp.Or(signal, "KILL")+"@"+plainNumber(delay))
-		}
-		if most, set, _ := number(part["maximum_nodes"]); set && most > 0 && part["nodes"] == nil {
-			least, _, _ := number(part["minimum_nodes"])
-			argv = append(argv, fmt.Sprintf("--nodes=%d-%d", int(max(least, 1)), int(most)))
+		for _, form := range joined {
+			words, bad := form(part)
+			if bad != "" {
+				return nil, bad
+			}
+			argv = append(argv, words...)
 		}
 	}
 	return append(argv, "--wrap=:"), ""
+}
+
+// joined make an option of several members of a job, or several options of one.
+var joined = [...]func(part map[string]any) (words []string, bad string){warningOf, nodesOf, switchesOf, flagsOf}
+
+// warningOf is --signal: who is signalled, by what and how many seconds before the end.
+func warningOf(part map[string]any) (words []string, bad string) {
+	signal, _ := part["kill_warning_signal"].(string)
+	who := ""
+	for _, flag := range texts(part["kill_warning_flags"]) {
+		letter, known := map[string]string{"BATCH_JOB": "B", "RESERVATION_JOB": "R"}[flag]
+		if !known {
+			return nil, "kill_warning_flags: " + flag + " can not be done here: leave it out"
+		}
+		who += letter
+	}
+	delay, _, _ := number(part["kill_warning_delay"])
+	if signal == "" && who == "" && delay <= 0 {
+		return nil, ""
+	}
+	word := "--signal="
+	if who != "" {
+		word += who + ":"
+	}
+	if word += cmp.Or(signal, "KILL"); delay > 0 {
+		word += "@" + plainNumber(delay)
+	}
+	return []string{word}, ""
+}
+
+// nodesOf is --nodes=LEAST-MOST.
+func nodesOf(part map[string]any) (words []string, bad string) {
+	most, set, _ := number(part["maximum_nodes"])
+	if !set || most <= 0 || part["nodes"] != nil {
+		return nil, ""
+	}
+	least, _, _ := number(part["minimum_nodes"])
+	return []string{fmt.Sprintf("--nodes=%d-%d", int(max(least, 1)), int(most))}, ""
+}
+
+// switchesOf is --switches=COUNT@TIME, of which the time is given in seconds.
+func switchesOf(part map[string]any) (words []string, bad string) {
+	wait, set, _ := number(part["wait_for_switch"])
+	count, asked, _ := number(part["required_switches"])
+	switch {
+	case !set || wait <= 0:
+		return nil, ""
+	case !asked || count <= 0:
+		return nil, "wait_for_switch: required_switches says for how many"
+	}
+	return []string{fmt.Sprintf("--switches=%d@00:00:%d", int(count), int(wait))}, ""
+}
+
+// flagWords are the flags of a job as options of sbatch; those that are no user's to give are not among them.
+var flagWords = [...]struct{ flag, option string }{
+	{"KILL_INVALID_DEPENDENCY", "--kill-on-invalid-dep=yes"},
+	{"NO_KILL_INVALID_DEPENDENCY", "--kill-on-invalid-dep=no"},
+	{"SPREAD_JOB", "--spread-job"},
+	{"PREFER_MINIMUM_NODE_COUNT", "--use-min-nodes"},
+	{"GRES_BINDING_ENFORCED", "--gres-flags=enforce-binding"},
+	{"GRES_BINDING_DISABLED", "--gres-flags=disable-binding"},
+	{"SPREAD_SEGMENTS", "--spread-segments"},
+	{"CONSOLIDATE_SEGMENTS", "--consolidate-segments"},
+}
+
+// flagsOf are the options that are flags of a job.
+func flagsOf(part map[string]any) (words []string, bad string) {
+	for _, flag := range texts(part["flags"]) {
+		k := slices.IndexFunc(flagWords[:], func(w struct{ flag, option string }) bool { return w.flag == flag })
+		if k < 0 {
+			return nil, "flags: " + flag + " can not be done here: leave it out"
+		}
+		words = append(words, flagWords[k].option)
+	}
+	return words, ""
+}
+
+// setComments sets what no option of sbatch says: the operators' comment of each component.
+func setComments(r *submit.Request, parts []map[string]any) {
+	for i, one := range append([]*submit.Request{r}, r.Parts...) {
+		one.Job.AdminComment, _ = parts[i]["admin_comment"].(string)
+	}
 }
 
 // otherUser refuses a job for somebody else: who it is for is said by the token, or by X-SLURM-USER-NAME.
@@ -191,6 +274,7 @@ func (x *request) submit(parts []map[string]any, script string, batch bool) {
 	}
 	r.Script, r.Job.Command, r.Job.SubmitLine = cluster.BlobText(script), "", ""
 	r.Job.Args = texts(parts[0]["argv"])
+	setComments(r, parts)
 	sys.Environ = texts(parts[0]["environment"])
 	q, code := submit.Submission(sys, r)
 	if code != 0 {

@@ -68,15 +68,13 @@ func reading() map[string]func(*request) {
 				x.show("sacct", report.Sacct, "-a", "-D", "-j", x.vars["job_id"])
 			}
 		},
-		"GET /slurmdb/accounts":               books("account"),
+		"GET /slurmdb/accounts":               books("account", "description=description"),
 		"GET /slurmdb/account/{account_name}": books("account", "account_name=name"),
-		"GET /slurmdb/users":                  books("user"),
+		"GET /slurmdb/users":                  books("user", "default_account=defaultaccount"),
 		"GET /slurmdb/user/{name}":            books("user", "name=name"),
-		"GET /slurmdb/associations": books("association", "account=account", "user=user",
-			"partition=partition"),
-		"GET /slurmdb/association": books("association", "account=account", "user=user",
-			"partition=partition"),
-		"GET /slurmdb/wckeys":                 books("wckey", "name=wckey", "user=user", "id=id"),
+		"GET /slurmdb/associations":           books("association", associationConditions[:]...),
+		"GET /slurmdb/association":            books("association", associationConditions[:]...),
+		"GET /slurmdb/wckeys":                 books("wckey", "name=wckey", "user=user", "id=id", "cluster=cluster"),
 		"GET /slurmdb/wckey/{id}":             books("wckey", "id=id"),
 		"GET /slurmdb/clusters":               books("cluster"),
 		"GET /slurmdb/cluster/{cluster_name}": books("cluster", "cluster_name=name"),
@@ -87,6 +85,10 @@ func reading() map[string]func(*request) {
 		"POST /util/hostlist":                 hostList,
 	}
 }
+
+// associationConditions are those by which associations are asked for.
+var associationConditions = [...]string{"account=account", "user=user", "partition=partition", "cluster=cluster",
+	"qos=qos", "default_qos=defaultqos", "parent_account=parent", "id=id"}
 
 // orElse says what an answer is that lists nothing.
 func (x *request) orElse(status int, description string, number int, what string) {

@@ -73,6 +73,35 @@ func TestReading(t *testing.T) {
 	}
 }
 
+// TestConditions: lists of the books are of what their parameters ask for.
+func TestConditions(t *testing.T) {
+	for _, c := range []struct {
+		path, member string
+		want         int
+	}{
+		{"associations?cluster=oracle&account=team-a&user=alice", "associations", 1},
+		{"associations?cluster=other", "associations", 0},
+		{"associations?parent_account=nosuch", "associations", 0},
+		{"associations?qos=nosuch", "associations", 0},
+		{"association?id=1", "associations", 1},
+		{"users?default_account=team-a", "users", 1},
+		{"users?default_account=nosuch", "users", 0},
+		{"accounts?description=nosuch", "accounts", 0},
+		{"qos?id=1", "qos", 1},
+		{"wckeys?cluster=other", "wckeys", 0},
+	} {
+		status, _, text := ask(t, fixed(), "GET", "/slurmdb/v0.0.45/"+c.path, "")
+		var got map[string]any
+		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 {
+			t.Errorf("%s: %d %v %.300s", c.path, status, err, text)
+			continue
+		}
+		if list, _ := got[c.member].([]any); len(list) != c.want {
+			t.Errorf("%s: %d %s, want %d", c.path, len(list), c.member, c.want)
+		}
+	}
+}
+
 // TestServed counts the paths that nothing answers.
 func TestServed(t *testing.T) {
 	for v := data.Oldest; v <= data.Newest; v++ {
@@ -241,6 +270,40 @@ func TestSubmission(t *testing.T) {
 		`"per_node":[{"name":"gpu","type":"h100","count":2}]`, `"nice":3`, `"hold":true`, `"work_dir":"/tmp"`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in %s", want, log)
+		}
+	}
+}
+
+// TestSubmissionJoined: what several members say together, and what no option says, arrives too.
+func TestSubmissionJoined(t *testing.T) {
+	for _, c := range []struct{ members, want string }{
+		{`"admin_comment":"{\"pod\":1}"`, `"admin_comment":"{\"pod\":1}"`},
+		{`"flags":["KILL_INVALID_DEPENDENCY"]`, `"kill_invalid_depend":true`},
+		{`"flags":["SPREAD_JOB","PREFER_MINIMUM_NODE_COUNT"]`, `"spread":true`},
+		{`"cpus_per_tres":"gres/gpu:2","tres_per_job":"gres/gpu:1"`, `"cpus_per_gpu":2`},
+		{`"memory_per_tres":"gres/gpu=100","tres_per_job":"gres/gpu:1"`, `"mem":{"per":3,"mb":100}`},
+		{`"kill_warning_signal":"USR1"`, `"signal":{"num":10,"before":60000000000}`},
+		{`"kill_warning_flags":["BATCH_JOB"],"kill_warning_signal":"USR2",
+			"kill_warning_delay":{"set":true,"number":90}`, `"signal":{"num":12,"before":90000000000,"batch_only":true}`},
+		{`"wait_for_switch":90,"required_switches":{"set":true,"number":2}`, `"switches":2,`},
+		{`"distribution_plane_size":{"set":true,"number":3},"tasks":6`, `"plane_size":3`},
+	} {
+		f := fixed()
+		status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+
+			c.members+`,"environment":["A=b"],"current_working_directory":"/tmp"}}`)
+		if log := strings.Join(f.Log, "\n"); status != 200 || !strings.Contains(log, c.want) {
+			t.Errorf("%s: %d, no %s in %s\n%s", c.members, status, c.want, log, text)
+		}
+	}
+	for members, says := range map[string]string{
+		`"flags":["CRON_JOB"]`:              "flags: CRON_JOB can not be done here",
+		`"kill_warning_flags":["FULL_JOB"]`: "kill_warning_flags: FULL_JOB can not be done here",
+		`"wait_for_switch":90`:              "required_switches says for how many",
+	} {
+		status, _, text := ask(t, fixed(), "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+
+			members+`,"environment":["A=b"],"current_working_directory":"/tmp"}}`)
+		if status != 422 || !strings.Contains(text, says) {
+			t.Errorf("%s: %d %s, want %s", members, status, text, says)
 		}
 	}
 }

@@ -319,7 +319,7 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	}},
 	{Path: "rpc_version", Of: func(*clusterRow) data.Value { return data.Num(0) }},
 	{Path: "tres", Of: func(r *clusterRow) data.Value {
-		rows := trackedRows(r.books)
+		rows := trackedRows(r.books, func(*mgrRow) bool { return true })
 		for i := range rows {
 			rows[i].Count = r.has(rows[i].Type, rows[i].Name)
 		}
@@ -365,10 +365,11 @@ func (r *clusterRow) has(kind, name string) (n int64) {
 	return n
 }
 
-func trackedRows(b *show.Books) (rows []show.TRESRow) {
-	for _, name := range report.TrackedTRES(&b.BooksResponse) {
-		kind, tres, _ := strings.Cut(name, "/")
-		rows = append(rows, show.TRESRow{Type: kind, Name: tres, ID: show.TRESID(b, name)})
+func trackedRows(b *show.Books, keeps func(*mgrRow) bool) (rows []show.TRESRow) {
+	for _, r := range tresRows(b) {
+		if kind, tres, _ := strings.Cut(r.tres, "/"); keeps(&r) {
+			rows = append(rows, show.TRESRow{Type: kind, Name: tres, ID: show.TRESID(b, r.tres)})
+		}
 	}
 	return rows
 }
@@ -403,8 +404,8 @@ type entityList struct {
 var entityLists = [...]entityList{
 	{"configuration", configList},
 	{"account", accountList}, {"user", userList}, {"association", assocList}, {"qos", qosList}, {"wckey", wckeyList},
-	{"tres", func(m *manager, _ *mgrQuery) (data.Part, error) {
-		return data.Each("TRES", &show.TRESTable, trackedRows(m.books)), nil
+	{"tres", func(m *manager, q *mgrQuery) (data.Part, error) {
+		return data.Each("TRES", &show.TRESTable, trackedRows(m.books, q.keeps)), nil
 	}},
 	{"cluster", clusterList}, {"stats", statsList},
 	{"instance", func(*manager, *mgrQuery) (data.Part, error) {
@@ -415,7 +416,7 @@ var entityLists = [...]entityList{
 func accountList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []booksRow[cluster.Account]
 	for _, a := range m.books.Accounts {
-		if q.has("account", a.Name) {
+		if q.has("account", a.Name) && q.keeps(&mgrRow{account: a, books: m.books}) {
 			rows = append(rows, booksRow[cluster.Account]{v: a, books: m.books, assoc: q.withAssoc,
 				coord: q.withCoord})
 		}
@@ -428,6 +429,9 @@ func userList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []booksRow[cluster.User]
 	for _, u := range b.Users {
 		charged := func(a *cluster.Association) bool { return a.User == u.Name && q.has("account", a.Account) }
+		if !q.keeps(&mgrRow{user: u, books: b}) {
+			continue
+		}
 		if q.has("user", u.Name) && (len(q.where["account"]) == 0 || slices.ContainsFunc(b.Assocs, charged)) {
 			rows = append(rows, booksRow[cluster.User]{v: u, books: b, assoc: q.withAssoc, coord: q.withCoord})
 		}
@@ -439,7 +443,7 @@ func assocList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []assocRow
 	for _, a := range m.books.Assocs {
 		named := q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
-		if named && q.has("id", front.UintText(uint32(a.ID))) {
+		if named && q.keeps(&mgrRow{assoc: a, books: m.books}) {
 			rows = append(rows, assocRow{v: a, books: m.books})
 		}
 	}
@@ -449,7 +453,7 @@ func assocList(m *manager, q *mgrQuery) (data.Part, error) {
 func qosList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []qosRow
 	for _, x := range m.books.QOS {
-		if q.has("qos", x.Name) && q.has("id", front.UintText(x.ID)) {
+		if q.has("qos", x.Name) && q.keeps(&mgrRow{qos: x, books: m.books}) {
 			rows = append(rows, qosRow{v: x, books: m.books})
 		}
 	}

@@ -33,15 +33,14 @@ func filters() []filter {
 }
 
 // cutFilters takes the conditions that show alone has out of its words; keeps reports whether a row passes them all.
-// Answers in JSON have none of them: there they stay, and are refused.
-func cutFilters(entity string, args []string, data bool) (rest []string, keeps func(r *mgrRow) bool) {
+func cutFilters(entity string, args []string) (rest []string, keeps func(r *mgrRow) bool) {
 	var tests []func(r *mgrRow) bool
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		i := slices.IndexFunc(filters(), func(f filter) bool {
 			return f.entity == entity && front.IsKey(strings.ToLower(key), f.least, f.key)
 		})
-		if i < 0 || key == a || data {
+		if i < 0 || key == a {
 			rest = append(rest, a)
 			continue
 		}

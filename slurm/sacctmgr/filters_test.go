@@ -27,13 +27,10 @@ func TestFilters(t *testing.T) {
 		{[]string{`description="machine learning"`, "format=org"}, []string{"format=org"}, true},
 		{[]string{"ml", "type=cpu"}, []string{"ml", "type=cpu"}, true},
 	} {
-		rest, keeps := cutFilters("account", c.words, false)
+		rest, keeps := cutFilters("account", c.words)
 		if !slices.Equal(rest, c.rest) || keeps(&row) != c.keeps {
 			t.Errorf("%q: left %q, keeps %v", c.words, rest, keeps(&row))
 		}
-	}
-	if rest, _ := cutFilters("account", []string{"org=x"}, true); len(rest) != 1 {
-		t.Errorf("JSON: left %q", rest)
 	}
 	for _, f := range filters() {
 		if columnHas(f.column, "no such")(&mgrRow{books: &show.Books{}}) {

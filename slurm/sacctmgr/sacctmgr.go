@@ -174,6 +174,7 @@ type mgrQuery struct {
 	withGone        bool // deleted ones too
 	from, to        string
 	elsewhere       bool // only of other clusters than this one: there are none
+	keeps           func(r *mgrRow) bool
 }
 
 func (q *mgrQuery) has(what, name string) bool {

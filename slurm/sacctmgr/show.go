@@ -330,11 +330,12 @@ func (m *manager) show(args []string) int {
 	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
-	words, keeps := cutFilters(entity, args[1:], m.data.On)
+	words, keeps := cutFilters(entity, args[1:])
 	q, code := conditionsOf(m, entity, words)
 	if code >= 0 {
 		return code
 	}
+	q.keeps = keeps
 	if m.data.On || entity == "instance" {
 		return showData(m, entity, q)
 	}
@@ -368,7 +369,7 @@ func (m *manager) show(args []string) int {
 		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
-	m.report.Print(out, slices.DeleteFunc(m.rows(entity, q), func(r mgrRow) bool { return !keeps(&r) }))
+	m.report.Print(out, slices.DeleteFunc(m.rows(entity, q), func(r mgrRow) bool { return !q.keeps(&r) }))
 	_ = out.Flush()
 	return 0
 }

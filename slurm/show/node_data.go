@@ -112,7 +112,7 @@ var NodeTable = data.Table[NodeRow]{Schema: "node", Members: []data.Member[NodeR
 	{Path: "reason", Of: func(n *NodeRow) data.Value { return data.Text(n.Reason) }},
 	{Path: "reason_changed_at", Of: func(n *NodeRow) data.Value { return Unix(n.ReasonAt) }},
 	{Path: "reason_set_by_user", Of: func(n *NodeRow) data.Value { return data.Text(n.ReasonBy) }},
-	{Path: "resume_after", Of: func(*NodeRow) data.Value { return data.Num(0) }},
+	{Path: "resume_after", Of: func(n *NodeRow) data.Value { return Unix(n.ResumeAt) }},
 	{Path: "reservation", Of: func(n *NodeRow) data.Value { return data.Text(n.Resv) }},
 	{Path: "suspend_time", Of: func(*NodeRow) data.Value { return data.Infinite }},
 	{Path: "alloc_memory", Of: func(n *NodeRow) data.Value { return data.Num(int64(n.Load.MemMB)) }},

@@ -22,9 +22,6 @@ func Sbatch(sys *front.Sys, argv []string) int {
 	}
 	SayNotes(sys, r)
 	own, code := PickCluster(sys, r)
-	if code == 0 {
-		code = followParents(sys, r)
-	}
 	if code != 0 {
 		return code
 	}
