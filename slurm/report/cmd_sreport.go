@@ -176,14 +176,6 @@ func (r *reporter) run(words []string) int {
 	return sayWrong(r.sys, "invalid keyword: "+words[0])
 }
 
-// sayWrong prints lines as they are and fails.
-func sayWrong(s *front.Sys, lines ...string) int {
-	for _, l := range lines {
-		fmt.Fprintln(s.Stderr, l)
-	}
-	return 1
-}
-
 // reportKind is a word that sreport begins with.
 type reportKind struct {
 	name    string

@@ -188,3 +188,11 @@ func (r *reporter) fatal(text string) int {
 	r.sys.Say("fatal: %s", text)
 	return 1
 }
+
+// sayWrong prints lines as they are and fails.
+func sayWrong(s *front.Sys, lines ...string) int {
+	for _, l := range lines {
+		fmt.Fprintln(s.Stderr, l)
+	}
+	return 1
+}
