@@ -183,7 +183,7 @@ type Node struct {
 	Power      *Power        `json:"power,omitempty"`                     // off, or on its way between on and off
 	ReportSeq  uint64        `json:"report_seq,omitempty"`                // last Report applied, for idempotence
 	Unsure     bool          `json:"unsure,omitempty" since:"1,optional"` // the state was restored, and it has not told yet what it knows (Restored)
-	ResumeAt   time.Time     `json:"resume_at,omitzero" since:"10"`       // when it is to serve again (NodeSet.ResumeAfter)
+	ResumeAt   time.Time     `json:"resume_at,omitzero" since:"10"`       // when it is to serve again
 }
 
 // Expected says how a node was made known before it registered; empty if it came by itself.

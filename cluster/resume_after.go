@@ -13,7 +13,7 @@ func (c *NodeSet) planResume(t *tx, n *Node) error {
 			n.ResumeAt = time.Time{} // as in Slurm; one that is drained anew keeps its time
 		}
 	case !out:
-		return Errorf(Invalid, ErrResumeTime, "node %s: only DOWN and DRAIN have a time after which it is resumed", n.Name)
+		return Errorf(Invalid, ErrResumeTime, "node %s: what is neither DOWN nor DRAIN has no end", n.Name)
 	case *c.ResumeAfter < 0:
 		n.ResumeAt = time.Time{}
 	default:

@@ -209,6 +209,20 @@ func TestDrain(t *testing.T) {
 	expect(t, "placed elsewhere", d.must("srun", "hostname"), "gpu-node-002")
 	d.must("scontrol", "update", "nodename=gpu-node-001", "state=resume")
 	expect(t, "back", d.must("srun", "hostname"), "gpu-node-001")
+
+	d.must("scontrol", "update", "nodename=gpu-node-001", "state=drain", "reason=test", "resumeafter=3600")
+	if out := d.must("scontrol", "show", "node", "gpu-node-001"); !strings.Contains(out, " ResumeAfterTime=20") {
+		t.Errorf("drained for an hour: %s", out)
+	}
+	d.must("scontrol", "update", "nodename=gpu-node-001", "state=drain", "reason=test", "resumeafter=1")
+	d.wait("the node to serve again", func() bool {
+		return d.must("sinfo", "-h", "-N", "-n", "gpu-node-001", "-o", "%t %E") == "idle none"
+	})
+	const refusal = "slurm_update error: You can only specify a resume time when DOWNING or DRAINING a node. Request denied\n"
+	if _, errs, code := d.run("scontrol", "update", "nodename=gpu-node-001", "resumeafter=1"); code != 1 ||
+		errs != refusal {
+		t.Errorf("a time without a state: %d %q", code, errs)
+	}
 }
 
 func TestEnvironment(t *testing.T) {

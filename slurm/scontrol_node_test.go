@@ -23,6 +23,9 @@ func TestUpdateNodeWords(t *testing.T) {
 		{"state=res", ""},
 		{"state=dow reason=x", ""},
 		{"state=fai reason=x", ""},
+		{"state=drain reason=x resumeafter=60", ""},
+		{"state=down reason=x resumeafter=-1", ""},
+		{"state=down reason=x resumeafter=x", "scontrol: error: Invalid value resumeafter=x for ResumeAfter\n"},
 		{"state=power reason=x", "Invalid input: state=power\nRequest aborted\n" +
 			"Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN\n" +
 			"Not all states are valid given a node's prior state\n"},

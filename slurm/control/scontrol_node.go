@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -99,6 +100,8 @@ func (u *nodeUpdate) take(s front.Setting) (wrong []string) {
 		u.set.Comment = &v
 	case front.IsKey(s.Key, 3, "extra"):
 		u.set.Extra = &v
+	case front.IsKey(s.Key, 5, "resumeafter"):
+		return u.takeResume(s)
 	case front.IsKey(s.Key, 5, "nodeaddr"):
 		u.set.Addr = &v
 		return needsName(v)
@@ -108,6 +111,17 @@ func (u *nodeUpdate) take(s front.Setting) (wrong []string) {
 	default:
 		return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
 	}
+	return nil
+}
+
+// takeResume takes the seconds after which the node is to serve again; -1: it is not.
+func (u *nodeUpdate) takeResume(s front.Setting) (wrong []string) {
+	n, err := strconv.Atoi(s.Value)
+	if err != nil || n < -1 {
+		return []string{"scontrol: error: Invalid value " + s.Text + " for ResumeAfter"}
+	}
+	after := time.Duration(n) * time.Second
+	u.set.ResumeAfter = &after
 	return nil
 }
 
