@@ -31,24 +31,32 @@ func read2(in io.Reader) (command, error) {
 	return parse2(string(text))
 }
 
-// parse2 reads the text of a command of PMI-2.
+// trim takes off what MPICH's own client (4.0) has behind a command: it counts the six digits of the length as well,
+// and sends what its memory has there.
+func trim(text string) string {
+	if end := len(text) - head; end > 0 && text[end-1] == ';' && !strings.HasSuffix(text, ";") {
+		return text[:end]
+	}
+	return text
+}
+
+// parse2 reads the text of a command of PMI-2. What is no pair is passed by, and of a key that comes again: see trim.
 func parse2(text string) (command, error) {
 	c := command{args: map[string]string{}}
-	for rest := text; rest != ""; {
+	for rest := trim(text); rest != ""; {
 		var pair string
 		pair, rest = cutPair(rest)
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			if pair == "" {
-				continue
-			}
-			return c, fmt.Errorf("it says %.80q, which is no PMI-2", text)
-		}
-		if key == "cmd" {
-			c.name = value
 			continue
 		}
-		c.args[key] = value
+		_, again := c.args[key]
+		switch {
+		case key == "cmd" && c.name == "":
+			c.name = value
+		case key != "cmd" && !again:
+			c.args[key] = value
+		}
 	}
 	if c.name == "" {
 		return c, fmt.Errorf("it says %.80q, which is no PMI-2", text)

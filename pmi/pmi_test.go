@@ -200,6 +200,17 @@ func TestPMI2(t *testing.T) {
 	}
 }
 
+// TestLongPMI2: MPICH's own client sends six bytes of its memory behind each command.
+func TestLongPMI2(t *testing.T) {
+	zeros := strings.Repeat("\x00", head)
+	for _, more := range []string{zeros, "    cm", ";md=kv", "ab;cd;", "cmd=a;", "k=bad;", "a=;b;c"} {
+		c, err := parse2("cmd=kvs-put;key=k;value=a;;b;" + more)
+		if err != nil || c.name != "kvs-put" || c.args["key"] != "k" || c.args["value"] != "a;b" {
+			t.Errorf("%q: %+v, %v", more, c, err)
+		}
+	}
+}
+
 // TestAbort: a task that aborts tells the hub who it is, and why.
 func TestAbort(t *testing.T) {
 	s := newStep(t, []int{0}, []int{1})
