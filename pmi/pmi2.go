@@ -50,12 +50,19 @@ func parse2(text string) (command, error) {
 		if !ok {
 			continue
 		}
-		_, again := c.args[key]
+		if key == words2.program {
+			c.programs = append(c.programs, map[string]string{})
+		}
+		args := c.args
+		if n := len(c.programs); n > 0 {
+			args = c.programs[n-1]
+		}
+		_, again := args[key]
 		switch {
 		case key == "cmd" && c.name == "":
 			c.name = value
 		case key != "cmd" && !again:
-			c.args[key] = value
+			args[key] = value
 		}
 	}
 	if c.name == "" {
@@ -153,8 +160,12 @@ func commands2() map[string]func(*rank, command) error {
 }
 
 func (r *rank) init2(c command) error {
-	return r.reply2(c, "rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank),
-		"size", strconv.Itoa(r.server.setup.Size), "appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE")
+	said := []string{"rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank),
+		"size", strconv.Itoa(r.server.setup.Size), "appnum", r.appnum(), "debugged", "FALSE", "pmiverbose", "FALSE"}
+	if b := r.server.born; b != nil && b.spawner != "" {
+		said = append(said, "spawner-jobid", b.spawner)
+	}
+	return r.reply2(c, said...)
 }
 
 func (r *rank) jobID2(c command) error {
@@ -209,8 +220,14 @@ func (r *rank) lookup2(c command) error {
 }
 
 func (r *rank) spawn2(c command) error {
-	r.server.say("task %d: %s", r.rank, spawnRefused)
-	return r.fail2(c, spawnRefused)
+	r.spawn(&words2, c, func(job string, err error) {
+		if err != nil {
+			_ = r.fail2(c, err.Error())
+			return
+		}
+		_ = r.reply2(c, "rc", "0", "jobid", job)
+	})
+	return nil
 }
 
 func (r *rank) abort2(c command) error {

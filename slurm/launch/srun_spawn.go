@@ -1,0 +1,228 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dev.muster/api"
+	"dev.muster/pmi"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/submit"
+)
+
+// MPI_Comm_spawn: what a task asks for is one more step of the job, which this srun starts and sees through as if it
+// had been called in the job once more, with --mpi=pmi2 and --ntasks. As with Slurm that step outlives its parent's.
+
+// spawned is a step that a task of another one has asked for.
+type spawned struct {
+	parent *stepRun
+	asked  *pmi.Spawn
+	begun  chan struct{} // closed once all tasks have begun with PMI
+	job    string        // the step's name, once it has one
+}
+
+// errUnspawned is what a task hears whose tasks have not come about; the user has been told why.
+var errUnspawned = errors.New(
+	"the tasks have not begun: one has ended before MPI_Init, or their step could not be made")
+
+// spawn starts what a task asks for. done tells that task.
+func (run *stepRun) spawn(asked *pmi.Spawn, done func(job string, err error)) {
+	sp := &spawned{parent: run, asked: asked, begun: make(chan struct{})}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		sp.run()
+	}()
+	select {
+	case <-sp.begun:
+	case <-over:
+	}
+	if !sp.hasBegun() {
+		done("", errUnspawned)
+		return
+	}
+	done(sp.job, nil)
+}
+
+func (sp *spawned) hasBegun() bool {
+	select {
+	case <-sp.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// run makes the step and sees it through. Its end is nobody's exit code, as with Slurm.
+func (sp *spawned) run() {
+	s := sp.sys()
+	r, err := sp.request(s)
+	if err != nil {
+		s.Usage(err)
+		return
+	}
+	submit.SayNotes(s, r)
+	if findPrograms(s, r) != 0 {
+		return
+	}
+	sio, code := newStepIO(s, r)
+	if code != 0 {
+		return
+	}
+	made, code := createStep(s, r, sp.parent.resp.Step.ID.Job)
+	if code != 0 {
+		sio.close()
+		return
+	}
+	run := newStepRun(s, r, []api.StepResponse{made}, sio)
+	run.spawned, sp.job = sp, run.stepText()
+	if !sp.parent.adopt() {
+		run.kill()
+		sio.close()
+		return
+	}
+	defer sp.parent.children.Done()
+	run.follow()
+}
+
+// adopt has a step wait for one that its tasks have asked for, unless it is over.
+func (run *stepRun) adopt() bool {
+	run.mpiMu.Lock()
+	defer run.mpiMu.Unlock()
+	if !run.over {
+		run.children.Add(1)
+	}
+	return !run.over
+}
+
+// await waits for the steps that this one's tasks have asked for; those that are not made yet will not be.
+func (run *stepRun) await() {
+	run.mpiMu.Lock()
+	run.over = true
+	run.mpiMu.Unlock()
+	run.children.Wait()
+}
+
+// inherited are options of srun that hold for what its tasks ask for as well, by the variables that srun reads.
+var inherited = map[string]string{
+	"cpu-bind":         "SLURM_CPU_BIND",
+	"distribution":     "SLURM_DISTRIBUTION",
+	"label":            "SLURM_LABELIO",
+	"mem-bind":         "SLURM_MEM_BIND",
+	"overcommit":       "SLURM_OVERCOMMIT",
+	"threads-per-core": "SLURM_THREADS_PER_CORE",
+}
+
+// sys is what an srun of the step would see, called in the job.
+func (sp *spawned) sys() *front.Sys {
+	run := sp.parent
+	s := *run.bare
+	s.Stdin, s.Verbose, s.Args = nil, 0, nil
+	s.Environ = slices.Clone(s.Environ)
+	set := func(name, value string) { s.Environ = withVariable(s.Environ, name, value) }
+	set("SLURM_JOB_ID", strconv.FormatUint(uint64(run.resp.Step.ID.Job), 10))
+	if s.Getenv("SLURM_NNODES") == "" {
+		set("SLURM_NNODES", strconv.Itoa(len(run.resp.Nodes)))
+	}
+	for _, g := range run.req.Set {
+		name := inherited[g.Long]
+		switch {
+		case name == "" || g.From != submit.FromLine:
+		case g.Value == "":
+			set(name, "1")
+		default:
+			set(name, g.Value)
+		}
+	}
+	return &s
+}
+
+// withVariable sets a variable of an environment.
+func withVariable(environ []string, name, value string) []string {
+	environ = slices.DeleteFunc(environ, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	return append(environ, name+"="+value)
+}
+
+// request is what an srun of the step would be asked for.
+func (sp *spawned) request(s *front.Sys) (*submit.Request, error) {
+	programs := sp.asked.Programs
+	first := programs[0].Argv
+	argv := []string{"--mpi=pmi2", "--ntasks=" + strconv.Itoa(sp.asked.Tasks())}
+	argv = append(argv, sp.info(s)...)
+	r, err := submit.ParseSrun(append(argv, "--", first[0]), s)
+	if err != nil {
+		return nil, err
+	}
+	r.Way.Spawned = true
+	r.Step.Argv = append(r.Step.Argv, first[1:]...)
+	if len(programs) > 1 {
+		r.Step.MultiProgFile = true
+		if r.Step.MultiProg, err = multiProg(programs); err != nil {
+			return nil, err
+		}
+	}
+	r.Step.Env, err = submit.JobEnviron(r, s.Environ)
+	return r, err
+}
+
+// infoOptions are the keys of MPI's info that Slurm goes by, and the options that they stand for.
+var infoOptions = map[string]string{"host": "--nodelist=", "wdir": "--chdir="}
+
+// info are options by what MPI's info says. It goes by that of one program alone, as Slurm does, and says which keys
+// it leaves aside.
+func (sp *spawned) info(s *front.Sys) (options []string) {
+	programs := sp.asked.Programs
+	given := slices.ContainsFunc(programs, func(p pmi.Program) bool { return len(p.Info) > 0 })
+	if len(programs) > 1 {
+		if given {
+			s.Say("error: mpi/pmi2: spawn info ignored")
+		}
+		return nil
+	}
+	for pair := range slices.Chunk(programs[0].Info, 2) {
+		key, value := pair[0], pair[1]
+		switch option := infoOptions[key]; {
+		case option != "":
+			options = append(options, option+value)
+		case key == "path":
+			s.Environ = withVariable(s.Environ, "PATH", value)
+		case slices.Contains([]string{"arch", "file", "soft"}, key):
+			s.Say("error: mpi/pmi2: spawn info key '%s' not supported", key)
+		default:
+			s.Say("error: mpi/pmi2: unknown spawn info key '%s' ignored", key)
+		}
+	}
+	return options
+}
+
+// multiProg says by the lines of --multi-prog what each task runs.
+func multiProg(programs []pmi.Program) (string, error) {
+	var b strings.Builder
+	first := 0
+	for _, p := range programs {
+		fmt.Fprintf(&b, "%d-%d", first, first+p.Tasks-1)
+		first += p.Tasks
+		for _, word := range p.Argv {
+			if strings.ContainsAny(word, "\n\x00") {
+				return "", errors.New("a word of several programs (MPI_Comm_spawn_multiple) has a line's end in it")
+			}
+			b.WriteString(" '" + strings.ReplaceAll(word, "'", `'\''`) + "'")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// endUnspawned ends a step of which a task has ended before all have begun: who has asked for them waits, and so would
+// the others in MPI_Init.
+func (run *stepRun) endUnspawned() {
+	sp := run.spawned
+	if sp == nil || run.killed || run.running.Empty() || sp.hasBegun() {
+		return
+	}
+	run.killed = true
+	run.abort()
+}
