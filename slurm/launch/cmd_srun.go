@@ -194,7 +194,8 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 // sayHeld says what to do where a step of MPI_Comm_spawn waits, perhaps for its own parent.
 func sayHeld(s *front.Sys, r *submit.Request) {
 	if r.Way.Spawned {
-		s.Say("why: MPI_Comm_spawn waits for what other steps of the job hold: start its parent by srun --overlap")
+		s.Say("why: MPI_Comm_spawn waits for what other steps of the job hold, its parent too: " +
+			"SLURM_OVERLAP=1 in the environment has steps share it")
 	}
 }
 

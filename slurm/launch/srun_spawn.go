@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,9 +25,8 @@ type spawned struct {
 	job    string        // the step's name, once it has one
 }
 
-// errUnspawned is what a task hears whose tasks have not come about; the user has been told why.
-var errUnspawned = errors.New(
-	"the tasks have not begun: one has ended before MPI_Init, or their step could not be made")
+// unspawned is what a task hears whose tasks have not come about; the user has been told why.
+const unspawned = "the tasks have not begun: one has ended before MPI_Init, or their step could not be made"
 
 // spawn starts what a task asks for. done tells that task.
 func (run *stepRun) spawn(asked *pmi.Spawn, done func(job string, err error)) {
@@ -41,7 +41,7 @@ func (run *stepRun) spawn(asked *pmi.Spawn, done func(job string, err error)) {
 	case <-over:
 	}
 	if !sp.hasBegun() {
-		done("", errUnspawned)
+		done("", errors.New(unspawned))
 		return
 	}
 	done(sp.job, nil)
@@ -107,13 +107,13 @@ func (run *stepRun) await() {
 }
 
 // inherited are options of srun that hold for what its tasks ask for as well, by the variables that srun reads.
-var inherited = map[string]string{
-	"cpu-bind":         "SLURM_CPU_BIND",
-	"distribution":     "SLURM_DISTRIBUTION",
-	"label":            "SLURM_LABELIO",
-	"mem-bind":         "SLURM_MEM_BIND",
-	"overcommit":       "SLURM_OVERCOMMIT",
-	"threads-per-core": "SLURM_THREADS_PER_CORE",
+var inherited = [...]struct{ option, variable string }{
+	{"cpu-bind", "SLURM_CPU_BIND"},
+	{"distribution", "SLURM_DISTRIBUTION"},
+	{"label", "SLURM_LABELIO"},
+	{"mem-bind", "SLURM_MEM_BIND"},
+	{"overcommit", "SLURM_OVERCOMMIT"},
+	{"threads-per-core", "SLURM_THREADS_PER_CORE"},
 }
 
 // sys is what an srun of the step would see, called in the job.
@@ -128,13 +128,10 @@ func (sp *spawned) sys() *front.Sys {
 		set("SLURM_NNODES", strconv.Itoa(len(run.resp.Nodes)))
 	}
 	for _, g := range run.req.Set {
-		name := inherited[g.Long]
-		switch {
-		case name == "" || g.From != submit.FromLine:
-		case g.Value == "":
-			set(name, "1")
-		default:
-			set(name, g.Value)
+		for _, in := range inherited {
+			if in.option == g.Long && g.From == submit.FromLine {
+				set(in.variable, cmp.Or(g.Value, "1"))
+			}
 		}
 	}
 	return &s
@@ -168,9 +165,6 @@ func (sp *spawned) request(s *front.Sys) (*submit.Request, error) {
 	return r, err
 }
 
-// infoOptions are the keys of MPI's info that Slurm goes by, and the options that they stand for.
-var infoOptions = map[string]string{"host": "--nodelist=", "wdir": "--chdir="}
-
 // info are options by what MPI's info says. It goes by that of one program alone, as Slurm does, and says which keys
 // it leaves aside.
 func (sp *spawned) info(s *front.Sys) (options []string) {
@@ -184,12 +178,14 @@ func (sp *spawned) info(s *front.Sys) (options []string) {
 	}
 	for pair := range slices.Chunk(programs[0].Info, 2) {
 		key, value := pair[0], pair[1]
-		switch option := infoOptions[key]; {
-		case option != "":
-			options = append(options, option+value)
-		case key == "path":
+		switch key {
+		case "host":
+			options = append(options, "--nodelist="+value)
+		case "wdir":
+			options = append(options, "--chdir="+value)
+		case "path":
 			s.Environ = withVariable(s.Environ, "PATH", value)
-		case slices.Contains([]string{"arch", "file", "soft"}, key):
+		case "arch", "file", "soft":
 			s.Say("error: mpi/pmi2: spawn info key '%s' not supported", key)
 		default:
 			s.Say("error: mpi/pmi2: unknown spawn info key '%s' ignored", key)
