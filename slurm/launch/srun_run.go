@@ -225,6 +225,9 @@ func (run *stepRun) exit(e nodeEvent) {
 	run.worst = max(run.worst, code)
 	run.sys.Tell(front.Debug, "task %d done", rank)
 	run.endUnspawned()
+	if run.running.Empty() {
+		run.orphan()
+	}
 	good := text == ""
 	if good && !run.sys.Tells(front.Told) {
 		return

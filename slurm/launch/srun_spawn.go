@@ -23,6 +23,7 @@ type spawned struct {
 	asked  *pmi.Spawn
 	begun  chan struct{} // closed once all tasks have begun with PMI
 	job    string        // the step's name, once it has one
+	step   *stepRun      // nil: it is not made yet
 }
 
 // unspawned is what a task hears whose tasks have not come about; the user has been told why.
@@ -43,6 +44,9 @@ func (run *stepRun) spawn(asked *pmi.Spawn, done func(job string, err error)) {
 	if !sp.hasBegun() {
 		done("", errors.New(unspawned))
 		return
+	}
+	if run.isOver() {
+		sp.step.kill()
 	}
 	done(sp.job, nil)
 }
@@ -78,8 +82,8 @@ func (sp *spawned) run() {
 		return
 	}
 	run := newStepRun(s, r, []api.StepResponse{made}, sio)
-	run.spawned, sp.job = sp, run.stepText()
-	if !sp.parent.adopt() {
+	run.spawned, sp.job, sp.step = sp, run.stepText(), run
+	if !sp.parent.adopt(sp) {
 		run.kill()
 		sio.close()
 		return
@@ -88,21 +92,40 @@ func (sp *spawned) run() {
 	run.follow()
 }
 
-// adopt has a step wait for one that its tasks have asked for, unless it is over.
-func (run *stepRun) adopt() bool {
+// adopt has a step wait for one that its tasks have asked for, unless they are gone.
+func (run *stepRun) adopt(sp *spawned) bool {
 	run.mpiMu.Lock()
 	defer run.mpiMu.Unlock()
 	if !run.over {
 		run.children.Add(1)
+		run.adopted = append(run.adopted, sp)
 	}
 	return !run.over
 }
 
-// await waits for the steps that this one's tasks have asked for; those that are not made yet will not be.
-func (run *stepRun) await() {
+func (run *stepRun) isOver() bool {
 	run.mpiMu.Lock()
-	run.over = true
+	defer run.mpiMu.Unlock()
+	return run.over
+}
+
+// orphan ends what this step's tasks, which are all gone, have asked for and not heard of; what is not made yet will
+// not be.
+func (run *stepRun) orphan() {
+	run.mpiMu.Lock()
+	adopted := run.adopted
+	run.over, run.adopted = true, nil
 	run.mpiMu.Unlock()
+	for _, sp := range adopted {
+		if !sp.hasBegun() {
+			sp.step.kill()
+		}
+	}
+}
+
+// await waits for the steps that this one's tasks have asked for.
+func (run *stepRun) await() {
+	run.orphan()
 	run.children.Wait()
 }
 

@@ -53,6 +53,7 @@ type stepRun struct {
 	bare        *front.Sys
 	spawned     *spawned // nil: no task has asked for this step
 	children    sync.WaitGroup
+	adopted     []*spawned // those children
 	over        bool
 	first       time.Time // when the first task ended
 	programs    []program
