@@ -99,7 +99,7 @@ func (run *stepRun) run() int {
 	if run.forced && !run.told && run.req.Client.Quiet == 0 {
 		run.sys.Say("Force Terminated StepId=%s", run.stepText())
 	}
-	run.await()
+	run.children.await()
 	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
 		for _, id := range run.parts {
 			_, _ = front.Call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
@@ -226,7 +226,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	run.sys.Tell(front.Debug, "task %d done", rank)
 	run.endUnspawned()
 	if run.running.Empty() {
-		run.orphan()
+		run.children.orphan()
 	}
 	good := text == ""
 	if good && !run.sys.Tells(front.Told) {

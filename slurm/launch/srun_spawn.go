@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"dev.muster/api"
 	"dev.muster/pmi"
@@ -45,7 +46,7 @@ func (run *stepRun) spawn(asked *pmi.Spawn, done func(job string, err error)) {
 		done("", errors.New(unspawned))
 		return
 	}
-	if run.isOver() {
+	if run.children.isOver() {
 		sp.step.kill()
 	}
 	done(sp.job, nil)
@@ -83,50 +84,58 @@ func (sp *spawned) run() {
 	}
 	run := newStepRun(s, r, []api.StepResponse{made}, sio)
 	run.spawned, sp.job, sp.step = sp, run.stepText(), run
-	if !sp.parent.adopt(sp) {
+	if !sp.parent.children.adopt(sp) {
 		run.kill()
 		sio.close()
 		return
 	}
-	defer sp.parent.children.Done()
+	defer sp.parent.children.wait.Done()
 	run.follow()
 }
 
-// adopt has a step wait for one that its tasks have asked for, unless they are gone.
-func (run *stepRun) adopt(sp *spawned) bool {
-	run.mpiMu.Lock()
-	defer run.mpiMu.Unlock()
-	if !run.over {
-		run.children.Add(1)
-		run.adopted = append(run.adopted, sp)
+// children are the steps that the tasks of one have asked for.
+type children struct {
+	mu    sync.Mutex
+	over  bool // those tasks are gone
+	steps []*spawned
+	wait  sync.WaitGroup
+}
+
+// adopt adds a step, unless who has asked for it is gone.
+func (c *children) adopt(sp *spawned) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.wait.Add(1)
+		c.steps = append(c.steps, sp)
 	}
-	return !run.over
+	return !c.over
 }
 
-func (run *stepRun) isOver() bool {
-	run.mpiMu.Lock()
-	defer run.mpiMu.Unlock()
-	return run.over
+func (c *children) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
 }
 
-// orphan ends what this step's tasks, which are all gone, have asked for and not heard of; what is not made yet will
-// not be.
-func (run *stepRun) orphan() {
-	run.mpiMu.Lock()
-	adopted := run.adopted
-	run.over, run.adopted = true, nil
-	run.mpiMu.Unlock()
-	for _, sp := range adopted {
+// orphan ends steps of which those who have asked for them have not heard, and are gone; what is not made yet will not
+// be.
+func (c *children) orphan() {
+	c.mu.Lock()
+	steps := c.steps
+	c.over, c.steps = true, nil
+	c.mu.Unlock()
+	for _, sp := range steps {
 		if !sp.hasBegun() {
 			sp.step.kill()
 		}
 	}
 }
 
-// await waits for the steps that this one's tasks have asked for.
-func (run *stepRun) await() {
-	run.orphan()
-	run.children.Wait()
+// await waits for the others.
+func (c *children) await() {
+	c.orphan()
+	c.wait.Wait()
 }
 
 // inherited are options of srun that hold for what its tasks ask for as well, by the variables that srun reads.

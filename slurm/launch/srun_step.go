@@ -52,9 +52,7 @@ type stepRun struct {
 	mpi         *mpiHub // nil: no server has spoken
 	bare        *front.Sys
 	spawned     *spawned // nil: no task has asked for this step
-	children    sync.WaitGroup
-	adopted     []*spawned // those children
-	over        bool
+	children    children
 	first       time.Time // when the first task ended
 	programs    []program
 	to          *stage.Nodes // the nodes that wait for them; nil: none do
