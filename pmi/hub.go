@@ -30,10 +30,12 @@ type Hub struct {
 	nodes   []io.Writer // to the server of each node; one goroutine writes to each
 	aborted func(Aborted)
 
-	mu     sync.Mutex
+	mu     *sync.Mutex // one for a step and those that its tasks have asked for
 	fences map[string]*fence
-	names  map[string]published
-	waits  []waitingLookup
+	names  *names
+	// start is for what a task asks for by MPI_Comm_spawn, and birth is how this step has come about; nil: not so.
+	start func(*Spawn, func(job string, err error))
+	birth *birth
 	// fan and meetings are for the tree by which fences of all nodes may go.
 	fan      int
 	meetings map[string]*meeting
@@ -41,6 +43,12 @@ type Hub struct {
 	queues   []queue
 	// written is how many writers have ended.
 	written int
+}
+
+// names are those that the tasks of a step have published, and of those that its tasks have asked for.
+type names struct {
+	known map[string]published
+	waits []waitingLookup
 }
 
 // published is what a name stands for.
@@ -52,6 +60,7 @@ type published struct {
 // waitingLookup is a call that is answered once its name is published.
 type waitingLookup struct {
 	name string
+	hub  *Hub
 	node int
 	id   uint64
 }
@@ -73,18 +82,23 @@ type queue struct {
 // NewHub makes the hub of a step whose servers read what is written to nodes. aborted is called
 // when a task asks for the step's end, perhaps several times.
 func NewHub(nodes []io.Writer, aborted func(Aborted)) *Hub {
+	return newHub(nodes, aborted, &sync.Mutex{}, &names{known: map[string]published{}})
+}
+
+func newHub(nodes []io.Writer, aborted func(Aborted), mu *sync.Mutex, names *names) *Hub {
 	h := &Hub{
 		nodes:    nodes,
 		aborted:  aborted,
+		mu:       mu,
 		fences:   map[string]*fence{},
-		names:    map[string]published{},
+		names:    names,
 		fan:      fanOut,
 		meetings: newMeetings(),
 		lost:     map[int]bool{},
 		queues:   make([]queue, len(nodes)),
 	}
 	for i := range h.queues {
-		h.queues[i].moved = sync.NewCond(&h.mu)
+		h.queues[i].moved = sync.NewCond(h.mu)
 		go h.write(i)
 	}
 	return h
@@ -193,6 +207,9 @@ func (h *Hub) fence(node int, m Message) error {
 			nodes = append(nodes, i)
 		}
 	}
+	if b := h.birth; b != nil && !b.asked[node] {
+		return fmt.Errorf("node %d knows no MPI_Comm_spawn: upgrade its client", node)
+	}
 	if nodes[0] < 0 || nodes[len(nodes)-1] >= len(h.nodes) || !slices.Contains(nodes, node) {
 		return fmt.Errorf("%w: a fence of nodes %v by node %d of %d", ErrMessage, nodes, node, len(h.nodes))
 	}
@@ -269,20 +286,27 @@ func (h *Hub) serve(node int, m Message) {
 	case h.meetings[m.Key] != nil:
 		h.meet(node, m, args)
 		return
+	case m.Key == callSpawn && h.start != nil:
+		h.spawn(node, reply, args)
+		return
+	case m.Key == callBirth && h.birth != nil:
+		reply.Data = h.birth.tell(node)
+	case m.Key == callBegun && h.birth != nil:
+		h.birth.begin(node, len(h.nodes))
 	case m.Key == callPublish:
-		reply.Key = h.publish(args)
+		reply.Key = h.names.publish(args)
 	case m.Key == callUnpublish:
-		value, known := h.names[args[0]]
-		delete(h.names, args[0])
+		value, known := h.names.known[args[0]]
+		delete(h.names.known, args[0])
 		reply.Key, reply.Data = notPublished(args[0], known), []byte(value.value)
 	case m.Key == callLookup:
-		value, known := h.names[args[0]]
-		if !known && slices.Contains(args[1:], lookupWaits) && len(h.waits) < maxNames {
-			h.waits = append(h.waits, waitingLookup{args[0], node, m.ID})
+		value, known := h.names.known[args[0]]
+		if !known && slices.Contains(args[1:], lookupWaits) && len(h.names.waits) < maxNames {
+			h.names.waits = append(h.names.waits, waitingLookup{args[0], h, node, m.ID})
 			return
 		}
 		if value.once {
-			delete(h.names, args[0])
+			delete(h.names.known, args[0])
 		}
 		reply.Key, reply.Data = notPublished(args[0], known), []byte(value.value)
 	default:
@@ -299,27 +323,27 @@ func notPublished(name string, known bool) string {
 }
 
 // publish takes a name, what it stands for and perhaps publishOnce, and answers who waits for it; mu is held.
-func (h *Hub) publish(args []string) (failed string) {
+func (n *names) publish(args []string) (failed string) {
 	name := args[0]
-	if _, known := h.names[name]; known {
+	if _, known := n.known[name]; known {
 		return fmt.Sprintf("%q is published already", name)
 	}
-	if len(args) < 2 || len(h.names) >= maxNames {
+	if len(args) < 2 || len(n.known) >= maxNames {
 		return fmt.Sprintf("%q can not be published: it stands for nothing, or there are %d names already",
-			name, len(h.names))
+			name, len(n.known))
 	}
 	value := published{args[1], slices.Contains(args[2:], publishOnce)}
 	taken := false
-	h.waits = slices.DeleteFunc(h.waits, func(w waitingLookup) bool {
+	n.waits = slices.DeleteFunc(n.waits, func(w waitingLookup) bool {
 		if w.name != name || taken {
 			return false
 		}
-		h.send(w.node, Message{Kind: Reply, ID: w.id, Node: HubNode, Data: []byte(value.value)})
+		w.hub.send(w.node, Message{Kind: Reply, ID: w.id, Node: HubNode, Data: []byte(value.value)})
 		taken = value.once
 		return true
 	})
 	if !taken {
-		h.names[name] = value
+		n.known[name] = value
 	}
 	return ""
 }

@@ -80,6 +80,9 @@ func ServerMain(newCredential func() (Credential, error)) int {
 func serve(setup *Setup, newCredential func() (Credential, error)) error {
 	s := NewServer(setup, os.Stdout, os.Stderr)
 	s.link.Join(setup, s.say, newCredential)
+	if os.Getenv(SpawnedEnv) == "1" {
+		s.askBirth()
+	}
 	var tasks sync.WaitGroup
 	for i, number := range setup.Local() {
 		fd := FirstTask + i
@@ -93,6 +96,7 @@ func serve(setup *Setup, newCredential func() (Credential, error)) error {
 		return err
 	}
 	err := s.Listen(os.Stdin)
+	s.unborn()
 	tasks.Wait()
 	return err
 }

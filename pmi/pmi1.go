@@ -13,6 +13,8 @@ import (
 type command struct {
 	name string
 	args map[string]string
+	// programs are the parts of a spawn, one for each.
+	programs []map[string]string
 }
 
 // parse1 reads a line of PMI-1: cmd=NAME KEY=VALUE ... A value ends at the next blank, but that of
@@ -69,7 +71,7 @@ func (r *rank) serve1(in *bufio.Reader) error {
 			return err
 		}
 		if c.name == "spawn" {
-			if err := skipSpawn(in, line); err != nil {
+			if c, err = readSpawn1(in); err != nil {
 				return ended(err)
 			}
 		}
@@ -92,19 +94,37 @@ func ended(err error) error {
 	return err
 }
 
-// skipSpawn passes the lines of a spawn by.
-func skipSpawn(in *bufio.Reader, line string) error {
-	for line != "endcmd" {
-		var err error
-		if line, err = readLine(in); err != nil {
-			return err
+// maxSpawn bounds the bytes of a spawn of PMI-1.
+const maxSpawn = 16 << 20
+
+// readSpawn1 reads the lines of a spawn behind its first: KEY=VALUE, for each program to endcmd.
+func readSpawn1(in *bufio.Reader) (command, error) {
+	c := command{name: "spawn"}
+	part := map[string]string{}
+	for room := maxSpawn; ; {
+		line, err := readLine(in)
+		if err != nil {
+			return c, err
+		}
+		if room -= len(line); room < 0 {
+			return c, fmt.Errorf("a spawn of more than %d bytes", maxSpawn)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		switch {
+		case ok && key != "mcmd":
+			part[key] = value
+		case line == "endcmd":
+			c.programs = append(c.programs, part)
+			if n, err := strconv.Atoi(part["totspawns"]); err != nil || len(c.programs) >= n {
+				c.args = part // what holds for all is said with each
+				return c, nil
+			}
+			part = map[string]string{}
+		case !ok:
+			return c, fmt.Errorf("it says %.80q, which is no PMI", line)
 		}
 	}
-	return nil
 }
-
-// spawnRefused says why MPI_Comm_spawn does not work.
-const spawnRefused = "tasks can not start further tasks (MPI_Comm_spawn): ask for all of them when the step begins"
 
 // commands1 are those of PMI-1. It is a function so that srun, which speaks none of them, pays nothing.
 func commands1() map[string]func(*rank, command) error {
@@ -127,7 +147,7 @@ func commands1() map[string]func(*rank, command) error {
 
 func (r *rank) maxes1(command) error { return r.reply1("maxes", maxes...) }
 
-func (r *rank) appnum1(command) error { return r.reply1("appnum", "appnum", "0") }
+func (r *rank) appnum1(command) error { return r.reply1("appnum", "appnum", r.appnum()) }
 
 func (r *rank) kvsname1(command) error {
 	return r.reply1("my_kvsname", "kvsname", r.server.setup.Job)
@@ -163,9 +183,15 @@ func (r *rank) lookup1(c command) error {
 	return nil
 }
 
-func (r *rank) spawn1(command) error {
-	r.server.say("task %d: %s", r.rank, spawnRefused)
-	return r.reply1("spawn_result", "rc", "-1", "msg", "spawn_is_not_supported")
+func (r *rank) spawn1(c command) error {
+	r.spawn(&words1, c, func(job string, err error) {
+		if err != nil {
+			_ = r.reply1("spawn_result", "rc", "-1", "msg", strings.ReplaceAll(err.Error(), " ", "_"))
+			return
+		}
+		_ = r.reply1("spawn_result", "rc", "0", "jobid", job)
+	})
+	return nil
 }
 
 func (r *rank) abort1(c command) error {

@@ -31,24 +31,39 @@ func read2(in io.Reader) (command, error) {
 	return parse2(string(text))
 }
 
-// parse2 reads the text of a command of PMI-2.
+// trim takes off what MPICH's own client (4.0) has behind a command: it counts the six digits of the length as well,
+// and sends what its memory has there.
+func trim(text string) string {
+	if end := len(text) - head; end > 0 && text[end-1] == ';' && !strings.HasSuffix(text, ";") {
+		return text[:end]
+	}
+	return text
+}
+
+// parse2 reads the text of a command of PMI-2. What is no pair is passed by, and of a key that comes again: see trim.
 func parse2(text string) (command, error) {
 	c := command{args: map[string]string{}}
-	for rest := text; rest != ""; {
+	for rest := trim(text); rest != ""; {
 		var pair string
 		pair, rest = cutPair(rest)
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			if pair == "" {
-				continue
-			}
-			return c, fmt.Errorf("it says %.80q, which is no PMI-2", text)
-		}
-		if key == "cmd" {
-			c.name = value
 			continue
 		}
-		c.args[key] = value
+		if key == words2.program {
+			c.programs = append(c.programs, map[string]string{})
+		}
+		args := c.args
+		if n := len(c.programs); n > 0 {
+			args = c.programs[n-1]
+		}
+		_, again := args[key]
+		switch {
+		case key == "cmd" && c.name == "":
+			c.name = value
+		case key != "cmd" && !again:
+			args[key] = value
+		}
 	}
 	if c.name == "" {
 		return c, fmt.Errorf("it says %.80q, which is no PMI-2", text)
@@ -145,8 +160,12 @@ func commands2() map[string]func(*rank, command) error {
 }
 
 func (r *rank) init2(c command) error {
-	return r.reply2(c, "rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank),
-		"size", strconv.Itoa(r.server.setup.Size), "appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE")
+	said := []string{"rc", "0", "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(r.rank),
+		"size", strconv.Itoa(r.server.setup.Size), "appnum", r.appnum(), "debugged", "FALSE", "pmiverbose", "FALSE"}
+	if b := r.server.born; b != nil && b.spawner != "" {
+		said = append(said, "spawner-jobid", b.spawner)
+	}
+	return r.reply2(c, said...)
 }
 
 func (r *rank) jobID2(c command) error {
@@ -201,8 +220,14 @@ func (r *rank) lookup2(c command) error {
 }
 
 func (r *rank) spawn2(c command) error {
-	r.server.say("task %d: %s", r.rank, spawnRefused)
-	return r.fail2(c, spawnRefused)
+	r.spawn(&words2, c, func(job string, err error) {
+		if err != nil {
+			_ = r.fail2(c, err.Error())
+			return
+		}
+		_ = r.reply2(c, "rc", "0", "jobid", job)
+	})
+	return nil
 }
 
 func (r *rank) abort2(c command) error {

@@ -24,6 +24,7 @@ type Server struct {
 	gone    int // local tasks that take part in no fence any more
 	fences  int
 	attrs   map[string]string // of the node
+	born    *born             // nil: no task has asked for this step
 	waiting map[string][]func(string)
 }
 
@@ -79,6 +80,9 @@ func (s *Server) Serve(number int, conn io.ReadWriteCloser) {
 	c, err := parse1(line)
 	if err == nil && c.name != "init" {
 		err = fmt.Errorf("it begins with %q, not with init", c.name)
+	}
+	if err == nil {
+		s.begin()
 	}
 	if err == nil && c.args["pmi_version"] == "2" {
 		_ = r.reply1("response_to_init", "pmi_version", "2", "pmi_subversion", "0", "rc", "0")

@@ -123,17 +123,16 @@ func runStep(s *front.Sys, r *submit.Request, id cluster.JobID) int {
 		sio.close()
 		return code
 	}
-	return followStep(s, r, []api.StepResponse{resp}, sio)
+	return newStepRun(s, r, []api.StepResponse{resp}, sio).follow()
 }
 
-// followStep sees a step through that was created, in one part for each component that it runs on.
-func followStep(s *front.Sys, r *submit.Request, made []api.StepResponse, sio *stepIO) int {
-	run := newStepRun(s, r, made, sio)
+// follow sees a step through that was created, in one part for each component that it runs on.
+func (run *stepRun) follow() int {
 	run.tellLaunched()
-	if err := sio.open(&run.resp); err != nil {
+	if err := run.io.open(&run.resp); err != nil {
 		run.kill()
-		sio.close()
-		return s.Fail("%v", err)
+		run.io.close()
+		return run.sys.Fail("%v", err)
 	}
 	return run.run()
 }
@@ -175,6 +174,7 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 		}
 		if !waited && r.Client.Quiet == 0 {
 			s.Say("Job %d step creation temporarily disabled, retrying (%s)", id, why)
+			sayHeld(s, r)
 		}
 		waited, q.NoWait = true, false
 		if front.IsUnreachable(err) {
@@ -189,6 +189,14 @@ func createStepAs(s *front.Sys, r *submit.Request, q api.StepRequest) (api.StepR
 		return resp, 0
 	}
 	return resp, stepRefused(s, r, id, api.OldClient(err))
+}
+
+// sayHeld says what to do where a step of MPI_Comm_spawn waits, perhaps for its own parent.
+func sayHeld(s *front.Sys, r *submit.Request) {
+	if r.Way.Spawned {
+		s.Say("why: MPI_Comm_spawn waits for what other steps of the job hold, its parent too: " +
+			"SLURM_OVERLAP=1 in the environment has steps share it")
+	}
 }
 
 // stepRefused tells why a job can not have a step.

@@ -59,7 +59,7 @@ func stepOf(s *front.Sys, r *submit.Request, id cluster.JobID) int {
 		sio.close()
 		return code
 	}
-	return followStep(s, r, made, sio)
+	return newStepRun(s, r, made, sio).follow()
 }
 
 // createParts creates a step in each component; all or none.

@@ -38,11 +38,21 @@ func (run *stepRun) hub() *mpiHub {
 		run.mpi.from = append(run.mpi.from, w)
 		run.mpi.read = append(run.mpi.read, make(chan struct{}))
 	}
-	run.mpi.hub = pmi.NewHub(to, func(a pmi.Aborted) { run.events <- nodeEvent{aborted: &a} })
+	run.mpi.hub = run.newHub(to, func(a pmi.Aborted) { run.events <- nodeEvent{aborted: &a} })
+	run.mpi.hub.Starts(run.spawn)
 	for i, r := range from {
 		go run.serveNode(run.mpi, i, r) // ends with the node's stream, which closes the pipe
 	}
 	return run.mpi
+}
+
+// newHub makes the hub of the step, or of one that a task of another step has asked for.
+func (run *stepRun) newHub(to []io.Writer, aborted func(pmi.Aborted)) *pmi.Hub {
+	sp := run.spawned
+	if sp == nil {
+		return pmi.NewHub(to, aborted)
+	}
+	return sp.parent.hub().hub.Child(to, aborted, sp.parent.stepText(), sp.asked, func() { close(sp.begun) })
 }
 
 // serveNode has the hub listen to a node's server.

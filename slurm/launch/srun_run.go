@@ -19,7 +19,8 @@ const completed = "Completed"
 
 func newStepRun(s *front.Sys, r *submit.Request, made []api.StepResponse, sio *stepIO) *stepRun {
 	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
-	run := &stepRun{sys: s, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
+	bare := *s
+	run := &stepRun{sys: s, bare: &bare, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
 	for i, part := range made {
 		if i < len(sio.parts) {
@@ -98,6 +99,7 @@ func (run *stepRun) run() int {
 	if run.forced && !run.told && run.req.Client.Quiet == 0 {
 		run.sys.Say("Force Terminated StepId=%s", run.stepText())
 	}
+	run.children.await()
 	if run.req.Client.JobID != 0 { // the next step of the job finds free what this one had
 		for _, id := range run.parts {
 			_, _ = front.Call(run.sys, api.WaitStep, api.StepWait{ID: id, Timeout: freeTime})
@@ -222,6 +224,10 @@ func (run *stepRun) exit(e nodeEvent) {
 	}
 	run.worst = max(run.worst, code)
 	run.sys.Tell(front.Debug, "task %d done", rank)
+	run.endUnspawned()
+	if run.running.Empty() {
+		run.children.orphan()
+	}
 	good := text == ""
 	if good && !run.sys.Tells(front.Told) {
 		return

@@ -49,7 +49,10 @@ type stepRun struct {
 	interrupted bool
 	told        bool // the user knows that the step is being ended
 	mpiMu       sync.Mutex
-	mpi         *mpiHub   // nil: no server has spoken
+	mpi         *mpiHub // nil: no server has spoken
+	bare        *front.Sys
+	spawned     *spawned // nil: no task has asked for this step
+	children    children
 	first       time.Time // when the first task ended
 	programs    []program
 	to          *stage.Nodes // the nodes that wait for them; nil: none do

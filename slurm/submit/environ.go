@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dev.muster/pmi"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
@@ -16,8 +17,9 @@ import (
 const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK GPU_DEVICE_ORDINAL " +
 	"SLURM_GPUS_ON_NODE SLURM_STEP_GPUS "
 
-// ofSubmission is what names a submission and who makes it, and not those that the job makes.
-const ofSubmission = " " + submitKeyEnv + " SLURM_JWT "
+// ofSubmission is what names a submission and who makes it, and not those that the job makes; nor does what a task of
+// MPI_Comm_spawn starts have its parent.
+const ofSubmission = " " + submitKeyEnv + " SLURM_JWT " + pmi.SpawnedEnv + " "
 
 // ofStep is a job's environment without what shows the job's GPUs.
 func ofStep(environ []string) []string {
@@ -102,6 +104,9 @@ func (l *envList) ofRequest(req *Request) {
 	}
 	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
 		l.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
+	}
+	if req.Way.Spawned {
+		l.set(pmi.SpawnedEnv, pmi.SpawnedEnv+"=1")
 	}
 	if req.Job.UserEnv || req.prog == opt.Sbatch && req.Job.Export != "" {
 		l.set("SLURM_GET_USER_ENV", "SLURM_GET_USER_ENV=1")

@@ -77,6 +77,7 @@ type ways struct {
 	X11      string // where --x11 wants a display
 	Prefetch bool   // --container-prefetch
 	Async    bool   // --async
+	Spawned  bool   // by MPI_Comm_spawn
 	launcher bool   // --external-launcher
 }
 
