@@ -14,7 +14,7 @@ func TestNodeFeatures(t *testing.T) {
 		{"activefeatures=a", "a,b", "a"},
 		{"activefeatures=", "a,b", "(null)"},
 		{"availablefeatures=c,d activefeatures=c", "c,d", "c"},
-		{"availablefeatures=", "(null)", "(null)"},
+		{"availablefeatures= activefeatures=", "(null)", "(null)"},
 	} {
 		d.must("scontrol", append([]string{"update", "nodename=node-001"}, strings.Fields(c.change)...)...)
 		shown := d.must("scontrol", "show", "node", "node-001")

@@ -21,7 +21,7 @@ func TestNodeSet(t *testing.T) {
 		t.Errorf("scontrol shows %s", out)
 	}
 	d.must("scontrol", "update", "nodename=n3", "features=h100")
-	d.must("scontrol", "update", "nodename=n1", "features=ib")
+	d.must("scontrol", "update", "nodename=n1", "features=ib", "activefeatures=ib")
 	expect(t, "after a change", nodes("fast"), "n[2-3]")
 	expect(t, "a named node stays", nodes("mixed"), "n[2-3]")
 	d.must("sbatch", "-p", "fast", "-N2", "-o", "/dev/null", "--wrap", "true")
