@@ -75,7 +75,7 @@ func TestNotifySalloc(t *testing.T) {
 		_ = cmd.Wait() // by a signal, or not
 	}
 	d.must("salloc", "-Q", "--no-shell", "-n1")
-	id := d.must("squeue", "-h", "-o", "%i")
+	id := d.must("squeue", "-h", "-t", "running", "-o", "%i") // those before may still be completing
 	_, errs, code := d.run("scontrol", "notify", id, "x")
 	if code != 1 || !strings.HasPrefix(errs, "job notify failure: Requested operation is presently disabled\n") {
 		t.Errorf("a job without salloc: %d %s", code, errs)
