@@ -208,8 +208,8 @@ func (m *assocMgr) showUsers() {
 		if key == "" {
 			key = "(null)"
 		}
-		if level == "" || level == "None" {
-			level = "Not Set"
+		if level == "" {
+			level = "Not Set" // where one was taken back, None
 		}
 		m.text("UserName=%s DefAccount=%s DefWckey=%s AdminLevel=%s\n", m.userText(u.Name), u.DefaultAccount,
 			key, level)

@@ -416,7 +416,7 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	}
 	v.Now = resp.Now
 	wide := o.fed.Wants(o.clusters, resp.Federal)
-	if len(q.Refs) == 1 && len(resp.Missing) == 1 && !wide {
+	if len(q.Refs) == 1 && len(resp.Missing) == 1 && !wide && !hasWhole(s, q) {
 		return LoadFailed(s, "slurm_load_jobs error", cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job"))
 	}
 	o.tellRecords(v, out, len(resp.Jobs))
@@ -433,6 +433,18 @@ func queueOnce(s *front.Sys, o *queueOptions) int {
 	}
 	o.table(v, out, &f, rows)
 	return 0
+}
+
+// hasWhole reports whether the job is there of which a task, or a component, is asked for: then none of that is no
+// mistake.
+func hasWhole(s *front.Sys, q api.JobQuery) bool {
+	ref := q.Refs[0]
+	if ref.Tasks.Empty() && ref.Part == 0 {
+		return false
+	}
+	q.Refs = []cluster.Ref{{Job: ref.Job}}
+	resp, err := front.Call(s, api.ListJobs, q)
+	return err == nil && len(resp.Missing) == 0
 }
 
 // table prints rows in their order below the headers.
