@@ -422,6 +422,17 @@ func (t *tables) Ready(j *Job, now time.Time) (tasks IDSet, why Reason) {
 	return tasks, NoReason
 }
 
+// waitingFor are the records that wait for a job.
+func waitingFor(t *tables, parent JobID) (list []JobID) {
+	t.depends.Ascend(pairKey{a: parent}, func(k pairKey) bool {
+		if k.a == parent {
+			list = append(list, k.b)
+		}
+		return k.a == parent
+	})
+	return list
+}
+
 // wakeDependents looks again at every record that waits for this one.
 func (t *tx) wakeDependents(p *Job) {
 	var kids []JobID
@@ -436,12 +447,7 @@ func (t *tx) wakeDependents(p *Job) {
 		parents = append(parents, 0) // 0 stands for singleton, which names no job
 	}
 	for _, parent := range parents {
-		t.depends.Ascend(pairKey{a: parent}, func(k pairKey) bool {
-			if k.a == parent {
-				kids = append(kids, k.b)
-			}
-			return k.a == parent
-		})
+		kids = append(kids, waitingFor(t.tables, parent)...)
 	}
 	for _, id := range kids {
 		j, ok := t.jobs.Get(id)

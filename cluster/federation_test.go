@@ -340,3 +340,28 @@ func TestFederationParentsChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestFederationParentsPast: of a job that was forgotten history tells how it has ended, and when it began.
+func TestFederationParentsPast(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	failed := &Job{Task: 1, Phase: Ended, Outcome: Failed, Started: began}
+	well := &Job{Task: 2, Phase: Ended, Outcome: Completed, Started: began}
+	for _, c := range []struct {
+		term           Depend
+		settled, never bool
+	}{
+		{Depend{Type: AfterOK, Task: TaskAny}, true, true},
+		{Depend{Type: AfterOK, Task: 1}, true, true},
+		{Depend{Type: AfterOK, Task: 2}, true, false},
+		{Depend{Type: AfterOK, Task: 3}, true, false}, // it is not known, which counts as met
+		{Depend{Type: AfterNotOK, Task: TaskAny}, true, false},
+		{Depend{Type: AfterAny, Task: TaskAny}, true, false},
+		{Depend{Type: After, Task: TaskAny, Plus: time.Minute}, true, false},
+		{Depend{Type: After, Task: TaskAny, Plus: time.Hour}, false, false},
+	} {
+		row, settled := JudgePast(c.term, []*Job{failed, well}, began.Add(30*time.Minute))
+		if settled != c.settled || row.Never != c.never {
+			t.Errorf("%+v: settled %v, never %v", c.term, settled, row.Never)
+		}
+	}
+}

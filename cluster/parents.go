@@ -41,17 +41,6 @@ func (c *FederationParents) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// waitingFor are the records that wait for a job.
-func waitingFor(t *tables, parent JobID) (list []JobID) {
-	t.depends.Ascend(pairKey{a: parent}, func(k pairKey) bool {
-		if k.a == parent {
-			list = append(list, k.b)
-		}
-		return k.a == parent
-	})
-	return list
-}
-
 // settleTerm has a job that waits know what has become of one of its terms.
 func settleTerm(t *tx, id JobID, row ParentTerm) {
 	j, ok := t.jobs.Get(id)
@@ -146,10 +135,10 @@ func JudgeFor(s *Snapshot, d Depend, now time.Time) (row ParentTerm, settled, kn
 }
 
 // JudgePast tells another cluster of a term on a job that was forgotten, by the records that history has of it.
-func JudgePast(d Depend, past []*Job, now time.Time) ParentTerm {
+func JudgePast(d Depend, past []*Job, now time.Time) (row ParentTerm, settled bool) {
 	other := func(j *Job) bool { return d.Task != TaskAny && j.Task != d.Task }
 	v := judgeAll(d, slices.DeleteFunc(slices.Clone(past), other), now)
-	return ParentTerm{Term: d, Never: v == never}
+	return ParentTerm{Term: d, Never: v == never}, v != unmet
 }
 
 // CheckParents refuses to wait for jobs of other clusters of which these are not asked.

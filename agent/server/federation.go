@@ -241,7 +241,7 @@ func judgeParents(ctx context.Context, s *Server, terms []cluster.Depend) (out [
 			if err != nil {
 				return nil, err
 			}
-			row = cluster.JudgePast(d, past, time.Now())
+			row, settled = cluster.JudgePast(d, past, time.Now())
 		}
 		if settled {
 			out = append(out, row)

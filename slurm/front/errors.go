@@ -78,7 +78,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrBurstDenied, 2092, "Burst Buffer permission denied"},
 	{cluster.ErrNoTrigger, 3, "No such process"},
 	{cluster.ErrBeginTime, 2052, "Invalid time specified"},
-	{cluster.ErrResumeTime, 2181, "You can only specify a resume time when DOWNING or DRAINING a node. Request denied"},
+	{cluster.ErrResumeTime, 2048, "You can only specify a resume time when DOWNING or DRAINING a node. Request denied"},
 	{cluster.ErrReasonNeeded, 2180, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
 	{cluster.ErrNoChange, 2181, "No changes specified"},
 	{cluster.ErrUnsupported, 1010, "Requested operation not supported on this system"},
