@@ -92,6 +92,8 @@ type NodeWork struct {
 	Sisters []*cluster.Job `json:"sisters,omitempty"`
 	// Reboot is the restart of the node's machine that is due.
 	Reboot *Reboot `json:"reboot,omitempty"`
+	// Unconfirmed: it gets no jobs, since it did not confirm one. A node that is well registers again.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
 // Reboot tells a node to restart its machine by a program, once.

@@ -128,9 +128,14 @@ func (t *tx) drain(name NodeName, why string) {
 	t.events = append(t.events, Event{Node: &n})
 }
 
+// IsUnconfirmed reports whether jobs are kept off the node for a launch that it did not confirm.
+func (n *Node) IsUnconfirmed() bool {
+	return n.Drain && n.ReasonBy == "slurm" && n.Reason == launchUnconfirmed
+}
+
 // confirmsAgain undrains a node that was drained only for its silence.
 func (n *Node) confirmsAgain() {
-	if n.Drain && n.ReasonBy == "slurm" && n.Reason == launchUnconfirmed {
+	if n.IsUnconfirmed() {
 		n.Drain = false
 		n.Reason = ""
 		n.ReasonBy = ""

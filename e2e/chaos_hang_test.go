@@ -157,12 +157,9 @@ func TestClockLaunch(t *testing.T) {
 	g.join("c1", "s1", "--hollow", "1x8c16g", "--hollow-prefix", "c1-", "--hollow-exec")
 	g.wait("the node", func() bool { return g.must("s1", "sinfo", "-hN", "-t", "idle", "-o", "%N") != "" })
 	time.Sleep(cluster.DefaultConfig().LaunchTimeout + time.Second) // what this leader has known the node for
-	client := g.at["c1"].cmd.Process
 	g.at["s1"].setClock(-24)
 	time.Sleep(200 * time.Millisecond) // the daemon looks at that every 20 ms
-	if err := client.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	client := g.at["c1"].pause()
 	id := g.must("s1", "sbatch", "--parsable", "-o", "/dev/null", "--wrap",
 		"echo begin >> "+g.dir+"/run; sleep 1; echo end >> "+g.dir+"/run")
 	g.wait("its start", func() bool { return g.must("s1", "squeue", "-h", "-j", id, "-o", "%N") != "" })

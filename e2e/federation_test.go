@@ -343,9 +343,7 @@ func TestFederationGroups(t *testing.T) {
 		cut.start(leader)
 		_ = cut.awaitLeader("s1")
 		for _, s := range []string{"s1", "s2", "s3"} {
-			if err := cut.at[s].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			cut.at[s].pause()
 		}
 		submit(other, 3)
 		_, _, _ = other.run("s1", "scancel", ids[len(ids)-1])

@@ -292,6 +292,28 @@ var whyLine = regexp.MustCompile(`(?m)^(sbatch|srun|salloc): why: .*\n`)
 func slurmWords(errs string) string { return whyLine.ReplaceAllString(errs, "") }
 
 // wait polls until ok holds; the product offers no event for what tests wait for from outside.
+// pause stops the daemon until it is sent SIGCONT. On a busy machine its threads stop one after the other, so the last
+// is waited for.
+func (d *dev) pause() *os.Process {
+	d.t.Helper()
+	p := d.cmd.Process
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		d.t.Fatal(err)
+	}
+	d.wait("the daemon to stop", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid))
+		return len(threads) > 0 && !slices.ContainsFunc(threads, runs)
+	})
+	return p
+}
+
+// runs reports whether a thread is not stopped, by its file in /proc.
+func runs(stat string) bool {
+	text, err := os.ReadFile(stat)
+	_, after, _ := strings.Cut(string(text), ") ")
+	return err == nil && !strings.HasPrefix(after, "T")
+}
+
 func (d *dev) wait(what string, ok func() bool) {
 	d.t.Helper()
 	began := time.Now()

@@ -74,10 +74,7 @@ func TestLaunchSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := launching(t, 3, "--conf", conf)
-	stopped := g.at["c1"].cmd.Process
-	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stopped := g.at["c1"].pause()
 	defer func() { _ = stopped.Signal(syscall.SIGCONT) }()
 	batch := g.must("s1", "sbatch", "--parsable", "-N2", "-o", "/dev/null", "--wrap", "srun -l hostname >>ran")
 	g.drained("s1")
@@ -95,9 +92,7 @@ func TestLaunchSilent(t *testing.T) {
 		t.Errorf("the history: %q", out)
 	}
 
-	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	g.at["c1"].pause()
 	if out, errs, code := g.run("s1", "srun", "-N2", "-l", "hostname"); code != 0 || fmt.Sprint(unranked(out)) != fmt.Sprint([]string{"c2-001\n", "c3-001\n"}) {
 		t.Errorf("srun: %d, %q, %q", code, out, errs)
 	}
@@ -105,6 +100,32 @@ func TestLaunchSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.wait("the node to be heard of", func() bool { return g.state("c1-001") == "idle" })
+	g.nothingLeft()
+}
+
+// A node that never hears of a launch, since its call for work was lost while it said nothing, gets jobs again as
+// soon as it calls.
+func TestLaunchUnheard(t *testing.T) {
+	t.Parallel()
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=c\nBatchStartTimeout=1\nSlurmdTimeout=60\nPartitionName=p Nodes=ALL Default=YES\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := launching(t, 2, "--conf", conf)
+	stopped := g.at["c1"].pause()
+	defer func() { _ = stopped.Signal(syscall.SIGCONT) }()
+	g.at["s1"].kill() // and its connections
+	g.start("s1")
+	g.wait("c2 to be heard of", func() bool { return g.state("c2-001") == "idle" })
+	g.must("s1", "sbatch", "-W", "-o", "/dev/null", "--wrap", "true")
+	if s, why := g.state("c1-001"), g.must("s1", "sinfo", "-R", "-h", "-o", "%E"); !strings.HasPrefix(s, "drain") || why != "Launch not confirmed" {
+		t.Errorf("the silent node is %q: %q", s, why)
+	}
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	g.wait("the node to be heard of", func() bool { return g.state("c1-001") == "idle" })
+	g.must("s1", "sbatch", "-W", "-w", "c1-001", "-o", "/dev/null", "--wrap", "true")
 	g.nothingLeft()
 }
 

@@ -110,9 +110,7 @@ func TestPeers(t *testing.T) {
 	b.must("sacctmgr", "-i", "modify", "user", "daemon", "set", "adminlevel=none")
 
 	// A cluster that hangs.
-	if err := b.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	b.pause()
 	began := time.Now()
 	out, errs, code := a.as(daemonUID, "squeue", "-h", "-M", "all", "-o", "%i")
 	if code != 1 || !strings.Contains(out, near+"\n") || !strings.Contains(errs, "Unable to contact slurm controller") {

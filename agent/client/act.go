@@ -81,6 +81,7 @@ func (j *jobs) perform(n *node, a action, now time.Time) {
 	switch a.kind {
 	case confirm:
 		h.launch.to(confirmed)
+		n.excused = false
 		if h.job.RunsScript() && h.job.Alloc.Shares[0].Node == h.node {
 			j.stage(h)
 		}

@@ -38,6 +38,29 @@ func (h *jobHere) isConfirmed() bool {
 	return h.hasBegun() && (h.launch != launching || h.job.Phase != cluster.Starting)
 }
 
+// confirmsAgain reports whether a node is well that gets no jobs since it did not confirm one: it never heard of that,
+// or it was stopped meanwhile. Who has heard of it is believed once, and then must confirm another; able says that
+// jobs could be started here, old are all its jobs before.
+func (n *node) confirmsAgain(unconfirmed, able bool, old map[cluster.JobID]*jobHere) bool {
+	switch {
+	case !unconfirmed:
+		n.mute = false
+		return false
+	case n.mute:
+		return false
+	case !slices.ContainsFunc(slices.Collect(maps.Values(old)), (*jobHere).isUnconfirmed):
+		return true
+	case n.excused || !able:
+		n.mute = true
+		return false
+	}
+	n.excused = true
+	return true
+}
+
+// isUnconfirmed reports whether it waits here to be confirmed.
+func (h *jobHere) isUnconfirmed() bool { return h.job.Phase == cluster.Starting && !h.isConfirmed() }
+
 // takesSessions reports whether a job has begun here, its prolog done: its confirmation may still be on its way.
 func (h *jobHere) takesSessions() bool {
 	switch h.job.Phase {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dev.muster/cluster"
 )
 
 func init() {
@@ -88,5 +90,34 @@ func TestPhaseTable(t *testing.T) {
 	}
 	if want := phaseTable(); !strings.Contains(string(text), want) {
 		t.Errorf("DESIGN.md lacks this table:\n%s", want)
+	}
+}
+
+// TestConfirmsAgain: a node that did not confirm a job is well if it never heard of that; if it did, it is believed
+// once, and not without a supervisor.
+func TestConfirmsAgain(t *testing.T) {
+	heard := map[cluster.JobID]*jobHere{1: newHere("a", &cluster.Job{ID: 1, Phase: cluster.Starting})}
+	runs := map[cluster.JobID]*jobHere{1: newHere("a", &cluster.Job{ID: 1, Phase: cluster.Running})}
+	n := &node{}
+	for i, c := range []struct {
+		unconfirmed, able bool
+		old               map[cluster.JobID]*jobHere
+		want              bool
+	}{
+		{false, true, heard, false}, // nothing is said of it
+		{true, true, nil, true},
+		{true, true, runs, true},
+		{false, true, nil, false},
+		{true, false, heard, false},
+		{true, true, nil, false}, // it was not able
+		{false, true, nil, false},
+		{true, true, heard, true},
+		{false, true, nil, false},
+		{true, true, heard, false}, // the second time
+		{true, true, nil, false},
+	} {
+		if got := n.confirmsAgain(c.unconfirmed, c.able, c.old); got != c.want {
+			t.Errorf("line %d: %v, want %v", i, got, c.want)
+		}
 	}
 }

@@ -64,6 +64,8 @@ type node struct {
 	jobCPUs  int    // that jobs can have, as the servers say
 	jobs     map[cluster.JobID]*jobHere
 	rebooted time.Time // the reboot that was begun here
+	mute     bool      // gets no jobs, since it heard of one that it could not confirm
+	excused  bool      // it did not confirm one, and none since
 }
 
 // poke has a pass made.

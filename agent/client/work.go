@@ -87,6 +87,9 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 		reboot(j.slog, n, nw.Reboot)
 		old := n.jobs
 		n.jobs = wanted(nw, old, j.reports.IsOver, j.reports.Begun(), named)
+		if n.confirmsAgain(nw.Unconfirmed, j.cfg.Runner.Instance() != "", old) {
+			j.link.RegisterSoon()
+		}
 		j.tellAgain(n)
 		if boards := j.freshBoards(n, old); len(boards) > 0 {
 			go j.gpus.Note(ctx, boards) // ends with ctx or the answer

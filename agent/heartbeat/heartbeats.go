@@ -34,6 +34,7 @@ type Lease struct {
 	Until time.Time // then it is down
 	Quiet time.Time // then it counts as not responding: nothing new is started there; zero while its call is open
 	Since time.Time // when it first called this leader; zero if it has not
+	Led   time.Time // when this leader began
 }
 
 // Heartbeats is what the leader remembers of the nodes' calls: whether one is open, and when the node was
@@ -258,7 +259,7 @@ func (p *Heartbeats) lease(b *nodeContact, timeout time.Duration) Lease {
 	if b.open > 0 {
 		l = Lease{Until: b.heard.Add(timeout + b.hold)}
 	}
-	l.Since = b.since
+	l.Since, l.Led = b.since, p.began
 	return b.cut(l, timeout)
 }
 

@@ -44,12 +44,16 @@ func (leases Leases) Commands(s *cluster.Snapshot, now time.Time) (out []cluster
 }
 
 // late lists the jobs that were not confirmed in time by nodes which are there. What nodes wanted
-// to confirm while nobody led comes first: they have had the time with this leader too.
+// to confirm while nobody led comes first: they have had the time with this leader too. A node that has not called it
+// yet is no reason to wait with a job that this leader began.
 func (leases Leases) late(s *cluster.Snapshot, now time.Time) (late []cluster.JobID) {
 	for j := range s.Unconfirmed(now) {
 		mute := func(n cluster.NodeName) bool {
 			l := leases[n]
-			return l.Since.IsZero() || now.Sub(l.Since) < s.Config().LaunchTimeout
+			if l.Since.IsZero() {
+				return l.Led.IsZero() || j.Started.Before(l.Led)
+			}
+			return now.Sub(l.Since) < s.Config().LaunchTimeout
 		}
 		if !slices.ContainsFunc(j.Waiting, mute) {
 			late = append(late, j.ID)

@@ -32,11 +32,16 @@ func TestLateLaunch(t *testing.T) {
 	}
 	id := apply(&cluster.Submit{Spec: &cluster.JobSpec{Layout: &cluster.Layout{MinNodes: 2}}}).Result.(cluster.JobID)
 	var scheduler sched.Scheduler
+	const never = -1
+	var led time.Time
 	step := func(since time.Duration) (out []cluster.Command) {
 		t.Helper()
 		leases := heartbeat.Leases{}
 		for _, n := range []cluster.NodeName{"a", "b", "c"} {
-			leases[n] = heartbeat.Lease{Until: now.Add(time.Minute), Since: now.Add(-since)}
+			leases[n] = heartbeat.Lease{Until: now.Add(time.Minute), Since: now.Add(-since), Led: led}
+			if since == never {
+				leases[n] = heartbeat.Lease{Until: now.Add(time.Minute), Led: led}
+			}
 		}
 		out = Step(s.Snapshot(), leases, now, &scheduler)
 		for _, c := range out {
@@ -53,6 +58,9 @@ func TestLateLaunch(t *testing.T) {
 	if cmds := step(config.LaunchTimeout - time.Second); len(cmds) != 0 {
 		t.Errorf("undone by a new leader: %+v", cmds[0])
 	}
+	if led = now.Add(-time.Second); len(step(never)) != 0 {
+		t.Error("undone while its nodes have not called a leader that did not begin it")
+	}
 	if cmds := step(config.LaunchTimeout); len(cmds) != 1 {
 		t.Errorf("%d commands, want one that undoes the launch", len(cmds))
 	}
@@ -63,5 +71,10 @@ func TestLateLaunch(t *testing.T) {
 	step(config.LaunchTimeout)
 	if j, _ := s.Job(id); j.Phase != cluster.Starting || !slices.Equal(j.AllocNodes(), []cluster.NodeName{"a", "c"}) {
 		t.Errorf("the job is in phase %d on %v", j.Phase, j.AllocNodes())
+	}
+	now = now.Add(time.Minute)
+	led = now.Add(-2 * time.Minute)
+	if cmds := step(never); len(cmds) != 1 {
+		t.Errorf("%d commands, want one that undoes the launch of this leader", len(cmds))
 	}
 }

@@ -182,7 +182,10 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 		if changed[i] <= after[name] {
 			continue
 		}
-		nw := api.NodeWork{Node: name, Index: max(snap.Index, changed[i]), JobCPUs: n.Inventory.JobCPUCount()}
+		nw := api.NodeWork{
+			Node: name, Index: max(snap.Index, changed[i]), JobCPUs: n.Inventory.JobCPUCount(),
+			Unconfirmed: n.IsUnconfirmed(),
+		}
 		if n.Reboot.Issued() {
 			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
 		}
