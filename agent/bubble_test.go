@@ -286,13 +286,13 @@ func TestBubbleRefusedFor(t *testing.T) {
 		b := newBubble(t, "2x8c16g", time.Hour)
 		defer b.api.Close()
 		time.Sleep(time.Second)
-		part := cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true, Name: "job", WorkDir: "/", Stdout: "out"}
+		part := cluster.JobSpec{Layout: &cluster.Layout{}, JobFlags: cluster.JobFlags{Hold: true}, Name: "job", WorkDir: "/", Stdout: "out"}
 		set := api.HetRequest{Specs: []cluster.JobSpec{part, part}, Script: cluster.BlobText("#!/bin/sh\n")}
 		made, err := api.Call(t.Context(), b.api, api.SubmitHet, set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		single := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true})
+		single := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, JobFlags: cluster.JobFlags{Hold: true}})
 		for _, c := range []struct {
 			job  cluster.JobID
 			hold bool
@@ -317,7 +317,7 @@ func TestBubbleRefusedNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", time.Hour)
 		defer b.api.Close()
-		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, Hold: true})
+		id := b.submit(cluster.JobSpec{Layout: &cluster.Layout{}, JobFlags: cluster.JobFlags{Hold: true}})
 		index := func() uint64 {
 			r, err := api.Call(t.Context(), b.api, api.PingServer, api.Empty{})
 			if err != nil {
@@ -354,6 +354,7 @@ type plainDialect struct{ api.Dialect }
 func (plainDialect) TaskEnv(*cluster.Launch) []string                              { return nil }
 func (plainDialect) FileName(p string, _ *cluster.Launch) string                   { return p }
 func (plainDialect) OOMNote(cluster.StepID, cluster.NodeName) string               { return "" }
+func (plainDialect) LostNote(cluster.NodeName) string                              { return "" }
 func (plainDialect) EndNote(*cluster.Job, int, cluster.NodeName, time.Time) string { return "" }
 func (plainDialect) Greeting(*cluster.Launch, cluster.Binding, cluster.MemBinding, cluster.IDSet) string {
 	return ""

@@ -20,6 +20,8 @@ type Dialect interface {
 	Greeting(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, numa cluster.IDSet) string
 	// EndNote is the line for the output of a job that is being ended; "" for none.
 	EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Time) string
+	// LostNote tells the user of an allocation of a node that has failed.
+	LostNote(n cluster.NodeName) string
 	// OOMNote is the line for the output of a step of which %d processes were killed because the job's memory was
 	// used up.
 	OOMNote(id cluster.StepID, n cluster.NodeName) string

@@ -141,7 +141,7 @@ func merge(t *tx, n, old *Job) error {
 	alloc := *j.Alloc
 	alloc.Shares = slices.Concat(alloc.Shares, given)
 	alloc.Types = t.typesIn(alloc.Shares, alloc.Types)
-	j.Alloc, j.Shrunk = &alloc, &Shrunk{at, j.Leaving()}
+	j.Alloc, j.Shrunk = &alloc, &Shrunk{at, j.Leaving(), LostNodes(&j)}
 	spec.Layout = spec.Layout.Clone()
 	spec.MinNodes, spec.MaxNodes = len(alloc.Shares), len(alloc.Shares) // what it asks for if it comes back
 	if spec.Tasks > 0 {
@@ -153,7 +153,7 @@ func merge(t *tx, n, old *Job) error {
 	left := *n.Alloc
 	left.Shares = nil
 	left.Types = nil
-	n.Alloc, n.Shrunk = &left, &Shrunk{at, slices.Clone(n.Leaving())}
+	n.Alloc, n.Shrunk = &left, &Shrunk{at, slices.Clone(n.Leaving()), LostNodes(n)}
 	for _, sh := range given {
 		node, ok := t.nodes.Get(sh.Node)
 		if !ok {

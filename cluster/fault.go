@@ -157,6 +157,10 @@ func (t *tx) evictParts(n *Node, old []Fault) {
 			continue
 		}
 		c := *j
+		if outlives(&c, n.Name) {
+			goOnWithout(t, &c, n.Name)
+			continue
+		}
 		c.RequeueAfter = mayAgain(&c)
 		c.blamed(Blame{Node: n.Name, Part: failed[i].Part, Text: failed[i].Text})
 		t.end(&c, NodeFailed, EndNodeDown)

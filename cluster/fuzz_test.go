@@ -61,7 +61,7 @@ func (r *source) depends() (d Depends) {
 
 func (r *source) spec(now time.Time) *JobSpec {
 	s := &JobSpec{Name: string(rune('a' + r.n(3))), UID: uint32(1000 + r.n(2)),
-		User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), Hold: r.n(6) == 0,
+		User: []string{"alice", "bob"}[r.n(2)], Kind: Kind(r.n(3)), JobFlags: JobFlags{Hold: r.n(6) == 0},
 		Reservation: []string{"", "", "", "r1", "r2"}[r.n(5)], QOS: []string{"", "q", "normal"}[r.n(3)],
 		Partitions: []string{"two", "main"}[:r.n(3)], Nice: r.n(5) - 1, Limit: r.span(),
 		Layout: &Layout{MinNodes: r.n(4), Tasks: r.n(4)}}

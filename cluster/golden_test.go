@@ -251,6 +251,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenExpand(w)
 	goldenFederation(w)
 	goldenResume(w)
+	goldenNoKill(w)
 	return w.log
 }
 

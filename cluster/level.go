@@ -47,7 +47,7 @@ const (
 	// LevelPorts: records of steps tell which ports of their nodes these have for themselves.
 	LevelPorts = 9
 	// LevelParents: jobs wait for jobs that another cluster of the federation has made. Nodes that are taken out of
-	// service are resumed at a time.
+	// service are resumed at a time. Jobs go on without a node that has failed.
 	LevelParents = 10
 	// Newest is the level that this program knows.
 	Newest = LevelParents

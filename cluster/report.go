@@ -234,6 +234,12 @@ func (t *tx) lost(n *Job, node NodeName) {
 		t.doneOn(n, node)
 		return
 	}
+	if outlives(n, node) {
+		goOnWithout(t, n, node)
+		c := *n
+		t.doneOn(&c, node)
+		return
+	}
 	lives := n.Phase != Ending
 	if lives {
 		n.RequeueAfter = requeue

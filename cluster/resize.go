@@ -14,6 +14,8 @@ import (
 type Shrunk struct {
 	At      time.Time `json:"at"`
 	Leaving []Share   `json:"leaving,omitempty"`
+	// Lost are nodes that have failed under it: it went on without them.
+	Lost []NodeName `json:"lost,omitempty" since:"10"`
 }
 
 // ResizedAt is when the job last got another size, zero if it has not.
@@ -134,8 +136,32 @@ func (t *tx) shrink(n *Job, kept []Share) {
 	alloc := *n.Alloc
 	alloc.Shares, alloc.Types = slices.Clone(kept), t.typesIn(kept, alloc.Types)
 	n.Alloc = &alloc
-	n.Shrunk = &Shrunk{at, leaving}
+	n.Shrunk = &Shrunk{at, leaving, LostNodes(n)}
 	bill(t, n)
+}
+
+// LostNodes are nodes that have failed under the job, and without which it went on.
+func LostNodes(j *Job) []NodeName {
+	if j.Shrunk == nil {
+		return nil
+	}
+	return j.Shrunk.Lost
+}
+
+// outlives reports whether a job goes on when a node fails. Its first node manages its steps: with that it ends.
+func outlives(j *Job, node NodeName) bool {
+	runs := j.Phase == Running || j.Phase == Suspended
+	return runs && j.Spec.NoKill && j.Het == nil && j.Alloc.Shares[0].Node != node
+}
+
+// goOnWithout leaves a job all nodes but one that has failed; n is a copy. What it holds there is free once that is
+// clean.
+func goOnWithout(t *tx, n *Job, node NodeName) {
+	kept := slices.DeleteFunc(slices.Clone(n.Alloc.Shares), func(sh Share) bool { return sh.Node == node })
+	t.shrink(n, kept)
+	n.Shrunk.Lost = append(slices.Clone(n.Shrunk.Lost), node)
+	t.putJob(n)
+	t.tell(n)
 }
 
 // since is when the job began to be what it is: it started, or got another size.
@@ -235,7 +261,9 @@ func (s *Shrunk) without(n NodeName) *Shrunk {
 	if s == nil {
 		return nil
 	}
-	return &Shrunk{s.At, slices.DeleteFunc(slices.Clone(s.Leaving), func(sh Share) bool { return sh.Node == n })}
+	c := *s
+	c.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(sh Share) bool { return sh.Node == n })
+	return &c
 }
 
 // withoutCPUs is that without the CPUs: a job that stops frees them, and does not get these again.
@@ -243,9 +271,10 @@ func (s *Shrunk) withoutCPUs() *Shrunk {
 	if s == nil {
 		return nil
 	}
-	c := &Shrunk{s.At, slices.Clone(s.Leaving)}
+	c := *s
+	c.Leaving = slices.Clone(s.Leaving)
 	for i := range c.Leaving {
 		c.Leaving[i].CPUs = IDSet{}
 	}
-	return c
+	return &c
 }

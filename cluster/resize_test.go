@@ -49,6 +49,73 @@ func goldenResize(w *world) {
 	w.report("n0", id, NodeDone)
 }
 
+// keeping starts a batch job on n nodes, n0 first, that goes on when others fail.
+func keeping(w *world, n int) JobID {
+	id := w.submit(func(s *JobSpec) {
+		s.Kind, s.MinNodes, s.MaxNodes, s.Tasks = Batch, n, n, n
+		s.NoKill = true
+	})
+	var names []NodeName
+	for i := range n {
+		names = append(names, nodeName(i))
+	}
+	return w.run(id, 0, names...)
+}
+
+// goldenNoKill has a job of three nodes lose two, its first at last.
+func goldenNoKill(w *world) {
+	names := []NodeName{"keep0", "keep1", "keep2"}
+	for _, n := range names {
+		w.ok(sys, &NodeUp{Name: n, Inventory: smallNode()})
+	}
+	id := w.submit(func(s *JobSpec) {
+		s.Kind, s.MinNodes, s.MaxNodes, s.Tasks = Batch, 3, 3, 3
+		s.NoKill = true
+	})
+	w.run(id, 0, names...)
+	w.pass(10 * time.Second)
+	w.ok(sys, &NodeDown{Nodes: names[2:]})
+	w.pass(10 * time.Second)
+	w.ok(sys, &NodeDown{Nodes: names[:1]})
+	w.report(names[1], id, NodeDone)
+}
+
+// TestNoKill: a job that is to go on when nodes fail ends with its first alone.
+func TestNoKill(t *testing.T) {
+	w := newWorld(t, 4)
+	id := keeping(w, 4)
+	w.pass(10 * time.Second)
+	out := w.ok(sys, &NodeDown{Nodes: []NodeName{"n2"}})
+	j := w.want(id, Running)
+	if got := fmt.Sprint(j.AllocNodes(), LostNodes(j), j.Leaving()); got != "[n0 n1 n3] [n2] []" {
+		t.Errorf("nodes, lost ones and those that it leaves: %s", got)
+	}
+	if !w.s.Load("n2").CPUs.Empty() {
+		t.Error("the node that failed is still held")
+	}
+	was := slices.IndexFunc(out.Events, func(e Event) bool { return e.Sized != nil })
+	if was < 0 || len(out.Events[was].Sized.AllocNodes()) != 4 {
+		t.Errorf("history was told of %+v", out.Events)
+	}
+	w.pass(10 * time.Second)
+	w.ok(alice, resizeTo(id, 2))
+	w.report("n3", id, NodeDone)
+	if j := w.want(id, Running); fmt.Sprint(j.AllocNodes(), LostNodes(j)) != "[n0 n1] [n2]" {
+		t.Errorf("after it got smaller: %v, lost %v", j.AllocNodes(), LostNodes(j))
+	}
+	w.ok(root, &Suspend{Ref: Ref{Job: id}})
+	w.pass(10 * time.Second)
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}})
+	w.ok(root, &Suspend{Ref: Ref{Job: id}, Resume: true})
+	if j := w.want(id, Running); fmt.Sprint(j.AllocNodes(), LostNodes(j)) != "[n0] [n2 n1]" {
+		t.Errorf("of one that stands: %v, lost %v", j.AllocNodes(), LostNodes(j))
+	}
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n0"}})
+	if j := w.job(id); j.Phase == Running || j.Outcome != NodeFailed && j.Phase != Pending {
+		t.Errorf("without its first node it is in phase %d, %v", j.Phase, j.Outcome)
+	}
+}
+
 func TestResize(t *testing.T) {
 	w := newWorld(t, 4)
 	id := running(w, 4)

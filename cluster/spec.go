@@ -252,20 +252,27 @@ type JobSpec struct {
 	Limit     time.Duration `json:"limit,omitempty"` // 0: the partition's default
 	LimitMin  time.Duration `json:"limit_min,omitempty"`
 	DelayBoot time.Duration `json:"delay_boot,omitempty"`
-	Hold      bool          `json:"hold,omitempty"`
-	Reboot    bool          `json:"reboot,omitempty"`
-	Nice      int           `json:"nice,omitempty"`
-	Site      int           `json:"site,omitempty" by:"operator"` // the site's own part of the priority
-	Priority  *uint32       `json:"priority,omitempty"`
-	Sharing   Sharing       `json:"sharing,omitempty"`
-	Requeue   *bool         `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
-	Signal    Signal        `json:"signal,omitzero"`
-	MailType  []string      `json:"mail_type,omitempty"`
-	MailUser  string        `json:"mail_user,omitempty"`
-	Notify    string        `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
+	JobFlags
+	Nice     int      `json:"nice,omitempty"`
+	Site     int      `json:"site,omitempty" by:"operator"` // the site's own part of the priority
+	Priority *uint32  `json:"priority,omitempty"`
+	Sharing  Sharing  `json:"sharing,omitempty"`
+	Requeue  *bool    `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
+	Signal   Signal   `json:"signal,omitzero"`
+	MailType []string `json:"mail_type,omitempty"`
+	MailUser string   `json:"mail_user,omitempty"`
+	Notify   string   `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
 	// Inside is the container that the script runs in. Of a job without a script it is the image that its steps are
 	// to have. nil: none.
 	Inside *Container `json:"inside,omitempty" since:"2"`
+}
+
+// JobFlags are what a job is or is not told to do.
+type JobFlags struct {
+	Hold   bool `json:"hold,omitempty"`
+	Reboot bool `json:"reboot,omitempty"`
+	// NoKill: where a node fails that is not its first, it goes on with the others.
+	NoKill bool `json:"keep_on_node_fail,omitempty" since:"10"`
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -315,23 +322,23 @@ type StepSpec struct {
 	User    string   `json:"user"`
 	Umask   uint32   `json:"umask,omitempty"`
 	ShellLimits
-	CPUFreq        string        `json:"cpu_freq,omitempty"` // of --cpu-freq; empty: the job's
-	Relative       *int          `json:"relative,omitempty"` // -r
-	Exact          bool          `json:"exact,omitempty"`
-	Overlap        bool          `json:"overlap,omitempty"`
-	Interactive    bool          `json:"interactive,omitempty"`        // one task on the first node that takes nothing from other steps
-	KeepCounts     bool          `json:"keep_counts,omitempty"`        // the environment given says how many tasks and nodes there are (-E)
-	StdinOpen      bool          `json:"stdin_open,omitempty"`         // srun sends its own input
-	Stdin          string        `json:"stdin,omitempty" text:"4096"`  // pattern, "all", "none" or a task number; empty: all
-	Stdout         string        `json:"stdout,omitempty" text:"4096"` // pattern, "all", "none" or a task number
-	Stderr         string        `json:"stderr,omitempty" text:"4096"`
-	Append         bool          `json:"append,omitempty"`
-	Label          bool          `json:"label,omitempty"`
-	Unbuffered     bool          `json:"unbuffered,omitempty"`
-	PTY            *Winsize      `json:"pty,omitempty"`
-	MultiProgFile  bool          `json:"multi_prog_file,omitempty"`                 // Argv begins with a file's name that says what each task runs
-	MultiProg      string        `json:"multi_prog,omitempty" text:"1048576,lines"` // the text of that file
-	KillOnBadExit  *bool         `json:"kill_on_bad_exit,omitempty"`
+	CPUFreq       string   `json:"cpu_freq,omitempty"` // of --cpu-freq; empty: the job's
+	Relative      *int     `json:"relative,omitempty"` // -r
+	Exact         bool     `json:"exact,omitempty"`
+	Overlap       bool     `json:"overlap,omitempty"`
+	Interactive   bool     `json:"interactive,omitempty"`        // one task on the first node that takes nothing from other steps
+	KeepCounts    bool     `json:"keep_counts,omitempty"`        // the environment given says how many tasks and nodes there are (-E)
+	StdinOpen     bool     `json:"stdin_open,omitempty"`         // srun sends its own input
+	Stdin         string   `json:"stdin,omitempty" text:"4096"`  // pattern, "all", "none" or a task number; empty: all
+	Stdout        string   `json:"stdout,omitempty" text:"4096"` // pattern, "all", "none" or a task number
+	Stderr        string   `json:"stderr,omitempty" text:"4096"`
+	Append        bool     `json:"append,omitempty"`
+	Label         bool     `json:"label,omitempty"`
+	Unbuffered    bool     `json:"unbuffered,omitempty"`
+	PTY           *Winsize `json:"pty,omitempty"`
+	MultiProgFile bool     `json:"multi_prog_file,omitempty"`                 // Argv begins with a file's name that says what each task runs
+	MultiProg     string   `json:"multi_prog,omitempty" text:"1048576,lines"` // the text of that file
+	StepFailure
 	WaitAfterFirst time.Duration `json:"wait_after_first,omitempty"`
 	Limit          time.Duration `json:"limit,omitempty"`
 	SrunHost       string        `json:"srun_host,omitempty"`
@@ -339,6 +346,12 @@ type StepSpec struct {
 	SubmitLine     string        `json:"submit_line,omitempty" text:"65536,lines"`
 	World          *StepWorld    `json:"world,omitempty"`
 	Inside         *Container    `json:"inside,omitempty"` // the container that the tasks run in; nil: none
+}
+
+// StepFailure is what becomes of a step of which a part fails.
+type StepFailure struct {
+	KillOnBadExit *bool `json:"kill_on_bad_exit,omitempty"`
+	NoKill        bool  `json:"keep_on_node_fail,omitempty"` // tasks on other nodes go on where one fails
 }
 
 // StepHelpers run before, after and beside the tasks of a step.

@@ -96,7 +96,7 @@ func (g *group) throughput(at ...string) float64 {
 	}
 	q := api.SubmitRequest{
 		Spec: cluster.JobSpec{
-			Layout: &cluster.Layout{}, Name: "bench", WorkDir: "/", Stdout: "/dev/null", Hold: true,
+			Layout: &cluster.Layout{}, Name: "bench", WorkDir: "/", Stdout: "/dev/null", JobFlags: cluster.JobFlags{Hold: true},
 		},
 		Script: cluster.BlobText("#!/bin/sh\n"),
 	}

@@ -33,6 +33,9 @@ func (Dialect) EndNote(j *cluster.Job, step int, n cluster.NodeName, at time.Tim
 	return env.EndNote(j, step, n, at)
 }
 
+// LostNote is what salloc says of a node that has failed.
+func (Dialect) LostNote(n cluster.NodeName) string { return "error: Node failure on " + string(n) }
+
 // OOMNote is slurmstepd's line about processes that were killed for want of memory.
 func (Dialect) OOMNote(id cluster.StepID, n cluster.NodeName) string { return env.OOMNote(id, n) }
 

@@ -24,6 +24,7 @@ type jobHere struct {
 	signalled int            // number of the last signal delivered
 	nextStep  int            // number of the next step
 	nextCast  int            // and of the next that only puts files on nodes
+	lost      int            // of how many nodes without which it goes on it was told
 	display   *x11.Display   // of its submitter's X server; nil: none
 	ear       *ear           // its salloc hears what it is told; nil: none does
 }

@@ -44,6 +44,7 @@ type plainDialect struct{ api.Dialect }
 
 func (plainDialect) FileName(p string, _ *cluster.Launch) string                   { return p }
 func (plainDialect) OOMNote(cluster.StepID, cluster.NodeName) string               { return "" }
+func (plainDialect) LostNote(cluster.NodeName) string                              { return "" }
 func (plainDialect) EndNote(*cluster.Job, int, cluster.NodeName, time.Time) string { return "" }
 
 // TestUntilOver: who waits for more is told as soon as the job is over on the node, or the step.

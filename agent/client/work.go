@@ -120,6 +120,7 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 func (j *jobs) catchUp(fresh map[cluster.NodeName]uint64, named map[outbox.Attempt]bool) {
 	j.staged.Forget(fresh, named)
 	j.parts.settleParts(fresh, named)
+	tellLost(j, fresh)
 	j.reports.Forget(fresh, named)
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 	"time"
 
 	"dev.muster/api"
@@ -162,12 +164,26 @@ func (run *stepRun) lost(e nodeEvent) {
 	if left.Empty() {
 		return
 	}
+	if run.hasLost(node.Node) {
+		run.sys.Say("error: Node failure on %s", node.Node)
+		killed := stream.AppendExit(nil, stream.TaskExit{Signal: int(syscall.SIGKILL), Lost: true})
+		for rank := range left.All() {
+			run.exit(nodeEvent{node: e.node, frame: stream.Frame{Kind: stream.Exit, Task: int32(rank), Data: killed}})
+		}
+		return
+	}
 	if errors.Is(e.err, stream.ErrClosed) { // by closeSilent
 		e.err = errors.New("the job is over")
 	}
 	run.sys.Say("error: %s: %s: lost contact: %v", node.Node, front.TasksText(left), e.err)
 	run.worst = max(run.worst, 1)
 	run.running = run.running.Minus(left)
+}
+
+// hasLost reports whether the job goes on without a node that has failed.
+func (run *stepRun) hasLost(node cluster.NodeName) bool {
+	resp, err := front.Call(run.sys, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: run.parts[0].Job}}})
+	return err == nil && len(resp.Jobs) > 0 && slices.Contains(cluster.LostNodes(resp.Jobs[0]), node)
 }
 
 // event takes a frame that is not output; it reports whether a task ended.

@@ -182,8 +182,8 @@ var optionsFtoN = []opt.Option[Request]{
 			return nil
 		}},
 	{Long: "no-kill", Short: 'k', Arg: opt.Optional, On: opt.All, Env: "NO_KILL",
-		Meta: "off", Ignored: "a job that loses a node ends, and goes back into the queue where that is asked for",
-		Set: checkNoKill},
+		Meta: "off", Help: "go on with the other nodes where one fails that is not the first",
+		Set: setNoKill},
 	{Long: "no-requeue", On: opt.Sbatch, Env: "NO_REQUEUE",
 		Help: "do not permit the job to be requeued",
 		Set: func(r *Request, v string) error {

@@ -398,10 +398,12 @@ func (r *Request) checkNoAllocate() error {
 	return nil
 }
 
-func checkNoKill(_ *Request, v string) error {
+func setNoKill(r *Request, v string) error {
 	if v != "" && !strings.EqualFold(v, "off") && !strings.EqualFold(v, "set") {
 		return opt.ErrSpec
 	}
+	r.Job.NoKill = !strings.EqualFold(v, "off")
+	r.Step.NoKill = r.Job.NoKill
 	return nil
 }
 
