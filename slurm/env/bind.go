@@ -1,7 +1,9 @@
 package env
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dev.muster/cluster"
@@ -52,6 +54,27 @@ func (e *list) memBinding(b cluster.MemBinding) {
 	e.set("SLURM_MEM_BIND", strings.Join(words, ",")+","+kind+b.Text)
 	e.set("SLURM_MEM_BIND_LIST", b.Text)
 	e.set("SLURM_MEM_BIND_TYPE", kind)
+}
+
+// askedMemBinding tells what --mem-bind of a job wants of its steps.
+func (e *list) askedMemBinding(asked string) {
+	if asked == "" {
+		return
+	}
+	b := cluster.BindMem(asked)
+	verbose, sort := wordIf(b.Verbose, "verbose"), wordIf(b.Sort, "sort")
+	words := []string{verbose, wordIf(b.Prefer, "prefer"), sort, b.Mode + wordIf(b.Text != "", ":") + b.Text}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	e.set("SLURM_MEM_BIND", strings.Join(words, ","))
+	e.text("SLURM_MEM_BIND_SORT", sort)
+	e.set("SLURM_MEM_BIND_VERBOSE", cmp.Or(verbose, "quiet"))
+}
+
+func wordIf(holds bool, word string) string {
+	if holds {
+		return word
+	}
+	return ""
 }
 
 // kindOf is the word of Greeting for a kind of binding to CPUs.
