@@ -359,6 +359,13 @@ func (r *Request) checkPlaces() error {
 	return nil
 }
 
+// isExact reports whether a step has no more CPUs than its tasks ask for. With --exclusive alone the one task of each
+// node of srun's own allocation has them all, as in Slurm.
+func isExact(r *Request) bool {
+	alone := r.Client.JobID == 0 && r.From("ntasks") == NotGiven && r.From("exact") == NotGiven
+	return r.Step.Exact && !alone || r.From("cpus-per-task") == FromLine
+}
+
 // finishStep makes srun's step of what was asked for its job.
 func (r *Request) finishStep() error {
 	s, j := &r.Step, &r.Job
@@ -391,7 +398,7 @@ func (r *Request) finishStep() error {
 		s.Interactive = true
 		s.Overlap = true
 	}
-	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
+	s.Exact = isExact(r)
 	launches(r, s)
 	s.Argv = r.Argv
 	if s.Name = j.Name; !r.named {

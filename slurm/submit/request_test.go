@@ -563,6 +563,24 @@ func pointed(n *int) string {
 	return strconv.Itoa(*n)
 }
 
+// TestExclusiveStep: --exclusive of srun's own allocation leaves the one task of a node all of its CPUs; with a number
+// of tasks, or in a job, each has its own.
+func TestExclusiveStep(t *testing.T) {
+	for _, c := range []struct {
+		line, env string
+		exact     bool
+	}{
+		{"--exclusive", "A=1", false}, {"--exclusive -N2", "A=1", false}, {"--exclusive -n1", "A=1", true},
+		{"--exclusive -c2", "A=1", true}, {"--exclusive --exact", "A=1", true},
+		{"--exclusive", "SLURM_JOB_ID=7", true}, {"--exclusive=user -n2", "A=1", false},
+	} {
+		r, err := ParseSrun(append(strings.Fields(c.line), "true"), slurmtest.Sys("srun", "/tmp", c.env))
+		if err != nil || r.Step.Exact != c.exact {
+			t.Errorf("srun %s with %s: %v, exact %v", c.line, c.env, err, r.Step.Exact)
+		}
+	}
+}
+
 func TestSrunStep(t *testing.T) {
 	sys := slurmtest.Sys("srun", "/tmp", "SLURM_JOB_ID=7", "SLURM_JOB_NAME=outer", "SLURM_NTASKS=8",
 		"SLURM_STEP_GRES=gpu:1", "SLURM_EXPORT_ENV=NONE")
