@@ -101,3 +101,20 @@ func TestHandedOn(t *testing.T) {
 		t.Errorf("srun's own allocation: %s", got)
 	}
 }
+
+// TestBoundMemory: what a task is told of --mem-bind, also of one that binds nothing.
+func TestBoundMemory(t *testing.T) {
+	for asked, want := range map[string]string{
+		"":     "",
+		"sort": "SLURM_MEM_BIND_VERBOSE=quiet SLURM_MEM_BIND_SORT=sort SLURM_MEM_BIND=quiet SLURM_MEM_BIND_LIST= SLURM_MEM_BIND_TYPE=",
+		"v":    "SLURM_MEM_BIND_VERBOSE=verbose SLURM_MEM_BIND=verbose SLURM_MEM_BIND_LIST= SLURM_MEM_BIND_TYPE=",
+		"map_mem:0": "SLURM_MEM_BIND_VERBOSE=quiet SLURM_MEM_BIND=quiet,map_mem:0 SLURM_MEM_BIND_LIST=0 " +
+			"SLURM_MEM_BIND_TYPE=map_mem:",
+	} {
+		var e list
+		e.memBinding(cluster.BindMem(asked))
+		if got := strings.Join(e, " "); got != want {
+			t.Errorf("%q: %s, want %s", asked, got, want)
+		}
+	}
+}

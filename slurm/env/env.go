@@ -325,11 +325,10 @@ func (e *list) step(l *cluster.Launch) {
 	st := l.Step
 	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
 	id := strconv.FormatUint(uint64(uint32(st.ID.Step)), 10)
-	kept := func(name, v string) { // what the environment given says, if it is to be believed
-		if own := variable(l.Spec.Env, name); l.Spec.KeepCounts && own != "" {
-			v = own
+	kept := func(name, v string) { // the environment given says it, or nothing does, if it is to be believed
+		if !l.Spec.KeepCounts {
+			e.set(name, v)
 		}
-		e.set(name, v)
 	}
 	e.set("SLURM_JOB_NAME", cmp.Or(variable(l.Spec.Env, "SLURM_JOB_NAME"), st.Name))
 	if l.Spec.MPI != "" {
