@@ -28,6 +28,10 @@ func TestPlacement(t *testing.T) {
 			1, []tweak{func(s *cluster.JobSpec) { s.Tasks = 20 }},
 			[]string{"n000:16:0-15::0 n001:4:0-1,8-9::0"},
 		},
+		"-n40, 2 nodes at least": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks = 2, 40 }},
+			[]string{"n000:16:0-15::0 n001:16:0-15::0 n002:8:0-3,8-11::0"}},
+		"-n20, 3 nodes at least": {1, []tweak{func(s *cluster.JobSpec) { s.MinNodes, s.Tasks = 3, 20 }},
+			[]string{"n000:16:0-15::0 n001:3:0-1,8::0 n002:1:0::0"}},
 		"-O -N3 -n8": {
 			1,
 			[]tweak{func(s *cluster.JobSpec) { s.MinNodes, s.MaxNodes, s.Tasks, s.Overcommit = 3, 3, 8, true }},

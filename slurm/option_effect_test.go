@@ -23,7 +23,6 @@ var onlyShown = map[string]string{
 	"JobSpec.AllocSid":               "of the submitting shell",
 	"JobSpec.MCSLabel":               "a label; --exclusive=mcs is refused",
 	"JobSpec.Reboot":                 "refused; jobs of earlier versions may have it",
-	"Layout.Network":                 "of Cray's and IBM's switches; shown as in Slurm without them",
 	"Layout.Power":                   "its use is noted",
 	"JobTimes.InactiveLimit":         "its use is noted",
 	"SchedulingPolicy.BackfillDepth": "of earlier versions, whose logs have it",

@@ -131,6 +131,9 @@ func TestUpdateJobPatch(t *testing.T) {
 		{"tresperjob=h100:2", `"per_job":[{"name":"gpu","type":"h100","count":2}]`},
 		{"timemin=0", `"limit_min":0`},
 		{"switches=0", `"switches":0`},
+		{"timelimit=0", `"limit":1`}, // ends at once
+		{"timelimit=00:00:00", `"limit":1`},
+		{"timelimit=5", `"limit":300000000000`},
 		{"numnodes=2-3", `"min_nodes":2,"max_nodes":3`},
 	} {
 		f := slurmtest.New()

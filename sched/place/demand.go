@@ -419,7 +419,7 @@ func (d *Demand) mostNodes(nodes int) int {
 	if most == 0 || d.PartMax > 0 && most > d.PartMax {
 		most = cmp.Or(d.PartMax, nodes)
 	}
-	if d.maxNodes == 0 && d.MinNodes > 1 {
+	if d.maxNodes == 0 && d.MinNodes > 1 && !d.flags.has(nodesAtLeast) {
 		most = min(most, max(d.MinNodes, len(d.wanted)))
 	}
 	return most

@@ -15,6 +15,7 @@ const (
 	overcommit                        // tasks share CPUs
 	fillsSockets                      // one socket is filled before the next (-m x:block)
 	anyDistribution                   // as the site has it
+	nodesAtLeast                      // the number of nodes is the least: its tasks may need more
 )
 
 // flagRows are how a job asks for each.
@@ -34,6 +35,9 @@ var flagRows = [...]struct {
 	{separateBlocks, func(s *cluster.JobSpec) bool { return s.SpreadSegments }, "", nil},
 	{overcommit, func(s *cluster.JobSpec) bool { return s.Overcommit }, "", nil},
 	{fillsSockets, func(s *cluster.JobSpec) bool { return FillsSockets(s.Distribution) }, "", nil},
+	{nodesAtLeast, func(s *cluster.JobSpec) bool {
+		return s.MaxNodes == 0 && s.MinNodes > 0 && s.Tasks > s.MinNodes
+	}, "", nil},
 	{anyDistribution, func(s *cluster.JobSpec) bool { return s.Distribution == "" }, "", nil},
 }
 

@@ -114,7 +114,7 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS",
 		Help: "clusters to act on", Meta: "names",
-		Set: func(o *cancelOptions, v string) error { o.clusters = v; return nil }},
+		Set: func(o *cancelOptions, v string) error { return opt.SetClusters(v, &o.clusters) }},
 	{
 		Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers",
 		Set: func(*cancelOptions, string) error { return nil },
@@ -130,8 +130,8 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			return nil
 		}},
 	{
-		Long: "verbose", Short: 'v', On: opt.Scancel, Help: "more messages",
-		Set: func(o *cancelOptions, _ string) error { return nil },
+		Long: "verbose", Short: 'v', On: opt.Scancel, Env: "VERBOSE", Help: "more messages",
+		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, new(bool), "VERBOSE", v) },
 	},
 	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},

@@ -47,7 +47,7 @@ var ScontrolOptions = []opt.Option[control]{
 		Set: func(c *control, _ string) error { c.fed.Local = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scontrol, Env: "scontrol=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to act on",
-		Set: func(c *control, v string) error { c.clusters = v; return nil }},
+		Set: func(c *control, v string) error { return opt.SetClusters(v, &c.clusters) }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
 	{
 		Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record",

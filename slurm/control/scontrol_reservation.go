@@ -63,7 +63,7 @@ func resvKeys() []resvKey {
 		{"corecnt corecount", (*resvEdit).setCores},
 		{"tres", (*resvEdit).setTRES},
 		{"users", func(e *resvEdit, s front.Setting) string {
-			names, not, bad := edit(e.Users, e.UsersNot, s)
+			names, not, bad := e.edit(e.Users, e.UsersNot, s)
 			e.Users, e.UsersNot = names, not
 			for _, n := range names {
 				if _, ok := front.LookupUser(n); !ok {
@@ -74,7 +74,7 @@ func resvKeys() []resvKey {
 		}},
 		{"groups", (*resvEdit).setGroups},
 		{"accounts", func(e *resvEdit, s front.Setting) (bad string) {
-			e.Accounts, e.AccountsNot, bad = edit(e.Accounts, e.AccountsNot, s)
+			e.Accounts, e.AccountsNot, bad = e.edit(e.Accounts, e.AccountsNot, s)
 			return bad
 		}},
 		{"flags", (*resvEdit).setFlags},
@@ -263,7 +263,7 @@ func (e *resvEdit) setGroups(s front.Setting) string {
 }
 
 func (e *resvEdit) setFlags(s front.Setting) string {
-	if s.Sign == 0 && !e.flagged {
+	if s.Sign == 0 && !e.flagged && !e.exists { // flags of one that there is are added to
 		e.Flags, e.PurgeAfter = e.Flags&(cluster.ResvSpecNodes|cluster.ResvAllNodes), 0
 	}
 	e.flagged = true
@@ -317,6 +317,15 @@ func (e *resvEdit) flag(word string, sign byte) bool {
 		e.Flags |= show.ResvFlags[i].Flag
 	}
 	return true
+}
+
+// edit is the function of that name; but -a,-b takes names from the list of a reservation that there is, as in Slurm.
+func (e *resvEdit) edit(old []string, not bool, s front.Setting) (names []string, denied bool, bad string) {
+	if e.exists && s.Sign == 0 && strings.HasPrefix(s.Value, "-") {
+		s.Sign = '-'
+		s.Value = strings.ReplaceAll(s.Value[1:], ",-", ",")
+	}
+	return edit(old, not, s)
 }
 
 // edit reads a list of names: new ones, more, or fewer. A - before names denies them.

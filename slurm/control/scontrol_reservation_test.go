@@ -87,6 +87,27 @@ func TestReservationWords(t *testing.T) {
 	}
 }
 
+// TestReservationUpdates: flags of one that there is are added to, and a - before a name takes it away, as in Slurm.
+func TestReservationUpdates(t *testing.T) {
+	for _, c := range []struct{ words, want string }{
+		{"flags=weekly", "OVERLAP,WEEKLY,PURGE_COMP=00:05:00 [a b]"},
+		{"flags=-overlap,daily", "DAILY,PURGE_COMP=00:05:00 [a b]"},
+		{"flags=", "OVERLAP,PURGE_COMP=00:05:00 [a b]"},
+		{"flags-=purge_comp", "OVERLAP [a b]"},
+		{"users=-a", "OVERLAP,PURGE_COMP=00:05:00 [b]"}, {"users=-x", "OVERLAP,PURGE_COMP=00:05:00 [a b]"},
+		{"users=-b,-a", "OVERLAP,PURGE_COMP=00:05:00 []"},
+		{"users=root", "OVERLAP,PURGE_COMP=00:05:00 [root]"}, {"users-=a", "OVERLAP,PURGE_COMP=00:05:00 [b]"},
+	} {
+		list, _ := front.Settings(strings.Fields(c.words))
+		e := &resvEdit{now: time.Now(), exists: true, c: &control{}}
+		e.Flags, e.PurgeAfter, e.Users = cluster.ResvOverlap, purgeDefault, []string{"a", "b"}
+		bad := e.read(list)
+		if got := fmt.Sprint(show.ResvText(&e.Reservation), " ", e.Users); bad != "" || got != c.want {
+			t.Errorf("%s: %s, %q, want %s", c.words, got, bad, c.want)
+		}
+	}
+}
+
 // TestReservationOfCores: show tells which cores it is, as Slurm 22.05 does.
 func TestReservationOfCores(t *testing.T) {
 	start := time.Date(2026, 11, 22, 12, 13, 43, 0, time.Local)

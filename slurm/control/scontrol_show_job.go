@@ -143,7 +143,7 @@ func (c *control) jobTimes(o *record, r *show.JobRow) {
 func (c *control) jobSizes(o *record, r *show.JobRow) {
 	s := r.Spec
 	nodes := strconv.Itoa(r.NumNodes())
-	if r.Phase == cluster.Pending && s.MinNodes > 0 && s.Array == nil {
+	if r.Phase == cluster.Pending && min(s.MinNodes, s.MaxNodes) > 0 && s.Array == nil {
 		nodes += "-" + strconv.Itoa(max(s.MaxNodes, r.NumNodes()))
 	}
 	o.line("NumNodes=", nodes, " NumCPUs=", strconv.Itoa(r.NumCPUs()), " NumTasks=", strconv.Itoa(r.NumTasks()),

@@ -298,6 +298,7 @@ func setLimit(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 	case '-':
 		p.LimitDelta = -d
 	default:
+		d, ok = values.ParseNewLimit(text)
 		p.Limit = &d
 	}
 	return ok

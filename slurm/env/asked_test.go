@@ -60,3 +60,61 @@ func TestAskedVariables(t *testing.T) {
 		}
 	}
 }
+
+// TestHandedOn: what a script or a shell of salloc hands on to its steps, of what its job asked for; and what srun's
+// own allocation does not. The values are Slurm's.
+func TestHandedOn(t *testing.T) {
+	full := func(k cluster.Kind) *cluster.JobSpec {
+		return &cluster.JobSpec{
+			Kind: k,
+			Layout: &cluster.Layout{
+				AcctgFreq: "task=4", CPUFreq: "Low-High:Performance", MemBind: "v,local,sort", Distribution: "arbitrary",
+				NodeList: []cluster.NodeName{"n1", "n2"}, Hint: "compute_bound", GPUBind: "closest",
+				PerTask: []cluster.GRES{{Name: "gpu", Count: 1}}, Network: "sn_all", Profile: "Task",
+			},
+		}
+	}
+	shared := "SLURM_GPUS_PER_TASK=1 SLURM_GPU_BIND=closest SLURM_HINT=compute_bound SLURM_PROFILE=Task " +
+		"SLURM_ACCTG_FREQ=task=4 SLURM_CPU_FREQ_REQ=Low-High:Performance " +
+		"SLURM_MEM_BIND=verbose,sort,local SLURM_MEM_BIND_SORT=sort SLURM_MEM_BIND_VERBOSE=verbose "
+	arbitrary := "SLURM_ARBITRARY_NODELIST=n[1-2]"
+	for _, c := range []struct {
+		spec *cluster.JobSpec
+		want string
+	}{
+		{full(cluster.Batch), shared + arbitrary},
+		{full(cluster.Allocation), shared + "SLURM_NETWORK=sn_all " + arbitrary},
+		{&cluster.JobSpec{Layout: &cluster.Layout{MemBind: "prefer,map_mem:0,1"}},
+			"SLURM_MEM_BIND=prefer,map_mem:0,1 SLURM_MEM_BIND_VERBOSE=quiet"},
+	} {
+		var e list
+		e.asked(c.spec)
+		e.ofSteps(c.spec)
+		got := strings.TrimPrefix(strings.Join(e, " "), "SLURM_DISTRIBUTION=arbitrary ")
+		if got != c.want {
+			t.Errorf("kind %d:\n got %s\nwant %s", c.spec.Kind, got, c.want)
+		}
+	}
+	var e list
+	e.asked(full(cluster.SrunJob))
+	if got := strings.Join(e, " "); got != "SLURM_DISTRIBUTION=arbitrary" {
+		t.Errorf("srun's own allocation: %s", got)
+	}
+}
+
+// TestBoundMemory: what a task is told of --mem-bind, also of one that binds nothing.
+func TestBoundMemory(t *testing.T) {
+	for asked, want := range map[string]string{
+		"":     "",
+		"sort": "SLURM_MEM_BIND_VERBOSE=quiet SLURM_MEM_BIND_SORT=sort SLURM_MEM_BIND=quiet SLURM_MEM_BIND_LIST= SLURM_MEM_BIND_TYPE=",
+		"v":    "SLURM_MEM_BIND_VERBOSE=verbose SLURM_MEM_BIND=verbose SLURM_MEM_BIND_LIST= SLURM_MEM_BIND_TYPE=",
+		"map_mem:0": "SLURM_MEM_BIND_VERBOSE=quiet SLURM_MEM_BIND=quiet,map_mem:0 SLURM_MEM_BIND_LIST=0 " +
+			"SLURM_MEM_BIND_TYPE=map_mem:",
+	} {
+		var e list
+		e.memBinding(cluster.BindMem(asked))
+		if got := strings.Join(e, " "); got != want {
+			t.Errorf("%q: %s, want %s", asked, got, want)
+		}
+	}
+}

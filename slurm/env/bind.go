@@ -1,7 +1,9 @@
 package env
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dev.muster/cluster"
@@ -9,7 +11,7 @@ import (
 
 // binding tells what the tasks of the node are bound to.
 func (e *list) binding(b cluster.Binding) {
-	kind, list, verbose := b.Kind, b.Text, "quiet"
+	kind, list, verbose := b.Kind, b.Text, cmp.Or(wordIf(b.Verbose, "verbose"), "quiet")
 	if kind == "mask_cpu" && list == "" {
 		masks := make([]string, len(b.Masks))
 		for i, m := range b.Masks {
@@ -20,9 +22,6 @@ func (e *list) binding(b cluster.Binding) {
 	if list != "" {
 		kind += ":"
 	}
-	if b.Verbose {
-		verbose = "verbose"
-	}
 	e.set("SLURM_CPU_BIND", verbose+","+kind+list)
 	e.set("SLURM_CPU_BIND_LIST", list)
 	e.set("SLURM_CPU_BIND_TYPE", kind)
@@ -31,16 +30,11 @@ func (e *list) binding(b cluster.Binding) {
 
 // memBinding tells what the memory of the tasks is bound to, if --mem-bind says.
 func (e *list) memBinding(b cluster.MemBinding) {
-	if b.Mode == "" {
+	if b.Mode == "" && !b.Sort && !b.Verbose {
 		return
 	}
-	kind, words := b.Mode, []string{"quiet"}
-	if b.Verbose {
-		words[0] = "verbose"
-	}
-	if b.Text != "" {
-		kind += ":"
-	}
+	kind := b.Mode + wordIf(b.Text != "", ":")
+	words := []string{cmp.Or(wordIf(b.Verbose, "verbose"), "quiet")}
 	e.set("SLURM_MEM_BIND_VERBOSE", words[0])
 	if b.Prefer {
 		words = append(words, "prefer")
@@ -49,9 +43,33 @@ func (e *list) memBinding(b cluster.MemBinding) {
 	if b.Sort {
 		e.set("SLURM_MEM_BIND_SORT", "sort")
 	}
-	e.set("SLURM_MEM_BIND", strings.Join(words, ",")+","+kind+b.Text)
+	if kind != "" {
+		words = append(words, kind+b.Text)
+	}
+	e.set("SLURM_MEM_BIND", strings.Join(words, ","))
 	e.set("SLURM_MEM_BIND_LIST", b.Text)
 	e.set("SLURM_MEM_BIND_TYPE", kind)
+}
+
+// askedMemBinding tells what --mem-bind of a job wants of its steps.
+func (e *list) askedMemBinding(asked string) {
+	if asked == "" {
+		return
+	}
+	b := cluster.BindMem(asked)
+	verbose, sort := wordIf(b.Verbose, "verbose"), wordIf(b.Sort, "sort")
+	words := []string{verbose, wordIf(b.Prefer, "prefer"), sort, b.Mode + wordIf(b.Text != "", ":") + b.Text}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	e.set("SLURM_MEM_BIND", strings.Join(words, ","))
+	e.text("SLURM_MEM_BIND_SORT", sort)
+	e.set("SLURM_MEM_BIND_VERBOSE", cmp.Or(verbose, "quiet"))
+}
+
+func wordIf(holds bool, word string) string {
+	if holds {
+		return word
+	}
+	return ""
 }
 
 // kindOf is the word of Greeting for a kind of binding to CPUs.
@@ -74,6 +92,8 @@ func kindOf(binding string) string {
 // memKindOf is that for memory.
 func memKindOf(mode string) string {
 	switch mode {
+	case "":
+		return "NULL"
 	case "local":
 		return "LOC"
 	case "map_mem":
@@ -93,16 +113,11 @@ func Greeting(l *cluster.Launch, cpus cluster.Binding, mem cluster.MemBinding, n
 		out += "cpu-bind=" + kindOf(cpus.Kind) + " - " + task + lowMask(cpus.Of(l.LocalRank)) + " set\n"
 	}
 	if mem.Verbose {
-		sign, set := "=", " set"
-		if mem.Prefer {
-			sign = " PREFER "
-		}
+		sign := cmp.Or(wordIf(mem.Prefer, " PREFER "), "=")
+		set := wordIf(strings.TrimPrefix(mem.Mode, "none") != "", " set")
 		nodes, all := mem.Of(l.LocalRank)
 		if all {
 			nodes = numa
-		}
-		if mem.Mode == "none" {
-			set = ""
 		}
 		out += "mem-bind" + sign + memKindOf(mem.Mode) + " - " + task + lowMask(nodes) + set + "\n"
 	}

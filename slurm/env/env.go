@@ -80,10 +80,14 @@ func Allocation(l *cluster.Launch) []string {
 		switch name {
 		case "HOSTNAME", "SLURMD_NODENAME", "SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_GTIDS", "SLURM_PRIO_PROCESS",
 			"SLURM_TOPOLOGY_ADDR", "SLURM_TOPOLOGY_ADDR_PATTERN", "SLURM_CPUS_ON_NODE", "SLURM_JOB_UID", "SLURM_JOB_GID",
-			"SLURM_JOB_USER", "SLURM_MEM_PER_CPU", "SLURM_WORKING_CLUSTER":
-		default:
-			e = append(e, v)
+			"SLURM_JOB_USER", "SLURM_WORKING_CLUSTER":
+			continue
+		case "SLURM_MEM_PER_CPU":
+			if l.Job.Spec.Mem.Per == cluster.MemDefault { // not asked for
+				continue
+			}
 		}
+		e = append(e, v)
 	}
 	return append(e, burst(l.Job)...)
 }
@@ -132,6 +136,8 @@ func (e *list) job(l *cluster.Launch) {
 	}
 	if s.Kind != cluster.SrunJob { // srun's own allocation tells its step less
 		e.set("SLURM_NODE_ALIASES", "(null)")
+	}
+	if s.Kind == cluster.Batch || l.Step == nil && s.Kind == cluster.Allocation { // its steps have what its shell has
 		e.set("HOSTNAME", string(l.Node))
 		e.memory(l)
 	}
@@ -199,36 +205,15 @@ func (e *list) asked(s *cluster.JobSpec) {
 	positive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
 	positive("SLURM_NTASKS_PER_SOCKET", s.TasksPerSocket)
 	positive("SLURM_NTASKS_PER_CORE", s.TasksPerCore)
-	positive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
 	positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
-	if s.ByDefault&cluster.CPUsPerGPUByDefault == 0 {
-		positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
-	}
 	positive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
-	gres := func(name string, list []cluster.GRES) {
-		if len(list) > 0 {
-			e.set(name, gpuText(list))
-		}
-	}
-	if s.Kind != cluster.SrunJob {
-		gres("SLURM_GPUS", s.PerJob)
-	}
-	gres("SLURM_GPUS_PER_SOCKET", s.PerSocket)
-	gres("SLURM_GPUS_PER_TASK", s.PerTask)
-	if s.GPUsPerNode {
-		gres("SLURM_GPUS_PER_NODE", s.PerNode)
-	}
-	text := func(name, v string) {
-		if v != "" {
-			e.set(name, v)
-		}
-	}
-	text("SLURM_DISTRIBUTION", distribution(s.Distribution))
+	e.text("SLURM_DISTRIBUTION", distribution(s.Distribution))
 	positive("SLURM_DIST_PLANESIZE", s.PlaneSize)
-	text("SLURM_HINT", s.Hint)
-	text("SLURM_GPU_BIND", s.GPUBind)
-	text("SLURM_GPU_FREQ", s.GPUFreq)
-	text("SLURM_PROFILE", s.Profile)
+	if s.Kind != cluster.SrunJob { // srun's own allocation leaves these to its step
+		e.askedGPUs(s)
+		e.text("SLURM_HINT", s.Hint)
+		e.text("SLURM_PROFILE", s.Profile)
+	}
 	if s.Overcommit {
 		e.set("SLURM_OVERCOMMIT", "1")
 	}
@@ -243,6 +228,37 @@ func (e *list) asked(s *cluster.JobSpec) {
 	}
 	if s.UserEnv {
 		e.set("SLURM_GET_USER_ENV", "1")
+	}
+}
+
+// askedGPUs sets what options of GPUs asked for.
+func (e *list) askedGPUs(s *cluster.JobSpec) {
+	if s.TasksPerGPU > 0 {
+		e.num("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
+	}
+	if s.CPUsPerGPU > 0 && s.ByDefault&cluster.CPUsPerGPUByDefault == 0 {
+		e.num("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
+	}
+	e.text("SLURM_GPUS", gpuText(s.PerJob))
+	e.text("SLURM_GPUS_PER_SOCKET", gpuText(s.PerSocket))
+	e.text("SLURM_GPUS_PER_TASK", gpuText(s.PerTask))
+	if s.GPUsPerNode {
+		e.text("SLURM_GPUS_PER_NODE", gpuText(s.PerNode))
+	}
+	e.text("SLURM_GPU_BIND", s.GPUBind)
+	e.text("SLURM_GPU_FREQ", s.GPUFreq)
+}
+
+// ofSteps sets what a script, or salloc's command, hands on to the steps that it begins.
+func (e *list) ofSteps(s *cluster.JobSpec) {
+	e.text("SLURM_ACCTG_FREQ", s.AcctgFreq)
+	e.text("SLURM_CPU_FREQ_REQ", s.CPUFreq)
+	e.askedMemBinding(s.MemBind)
+	if s.Kind == cluster.Allocation {
+		e.text("SLURM_NETWORK", s.Network)
+	}
+	if distribution(s.Distribution) == "arbitrary" && len(s.NodeList) > 0 {
+		e.set("SLURM_ARBITRARY_NODELIST", listNodes(s.NodeList))
 	}
 }
 
@@ -274,6 +290,7 @@ func (e *list) batch(l *cluster.Launch) {
 	e.set("SLURM_NODELIST", nodeList(shares))
 	e.num("SLURM_NNODES", len(shares))
 	e.tasks(l.Job, usedCPUs(l))
+	e.ofSteps(l.Job.Spec)
 	e.set("SLURM_PROCID", "0")
 	e.set("SLURM_LOCALID", "0")
 	e.set("SLURM_GTIDS", "0")
@@ -308,11 +325,10 @@ func (e *list) step(l *cluster.Launch) {
 	st := l.Step
 	nodes, per := nodeList(st.Shares), PerNode(st.Shares, func(sh cluster.Share) int { return sh.Tasks })
 	id := strconv.FormatUint(uint64(uint32(st.ID.Step)), 10)
-	kept := func(name, v string) { // what the environment given says, if it is to be believed
-		if own := variable(l.Spec.Env, name); l.Spec.KeepCounts && own != "" {
-			v = own
+	kept := func(name, v string) { // the environment given says it, or nothing does, if it is to be believed
+		if !l.Spec.KeepCounts {
+			e.set(name, v)
 		}
-		e.set(name, v)
 	}
 	e.set("SLURM_JOB_NAME", cmp.Or(variable(l.Spec.Env, "SLURM_JOB_NAME"), st.Name))
 	if l.Spec.MPI != "" {
@@ -351,8 +367,13 @@ func (e *list) step(l *cluster.Launch) {
 	if l.Spec.CPUsPerTask > 0 {
 		e.num("SLURM_CPUS_PER_TASK", l.Spec.CPUsPerTask)
 	}
+	e.text("SLURM_CPU_FREQ_REQ", l.Spec.CPUFreq)
+	if n := l.Spec.TasksPerGPU; n > 0 {
+		e.num("SLURM_NTASKS_PER_TRES", n)
+		e.set("SLURMD_TRES_BIND", "gpu:single:"+strconv.Itoa(n))
+	}
 	if g := st.Shares[l.NodeID].GPUs; !g.Empty() {
-		if len(l.Spec.PerTask) > 0 {
+		if len(l.Spec.PerTask) > 0 && st.Tasks > 1 {
 			e.set("SLURMD_TRES_BIND", "gpu:per_task:"+strconv.FormatInt(l.Spec.PerTask[0].Count, 10))
 		}
 		e.set("SLURM_STEP_GPUS", commas(l.GPUs.GPUs))
@@ -363,8 +384,12 @@ func (e *list) step(l *cluster.Launch) {
 func (e *list) chosen(l *cluster.Launch) {
 	st := l.Step
 	e.set("SLURM_UMASK", fmt.Sprintf("%04o", l.Spec.Umask))
-	dist := l.Spec.Distribution
-	if dist == "" && l.Job.Spec.Kind != cluster.SrunJob {
+	dist := distribution(l.Spec.Distribution)
+	if l.Spec.PlaneSize > 0 {
+		e.num("SLURM_DIST_PLANESIZE", l.Spec.PlaneSize)
+	}
+	own := l.Job.Spec.Kind == cluster.SrunJob
+	if dist == "" && (!own || l.Spec.Mem.MB > 0 && l.Spec.Mem.Per != cluster.MemPerGPU) { // as in Slurm
 		dist = "block"
 		if st.Tasks == len(st.Shares) {
 			dist = "cyclic"
@@ -375,7 +400,7 @@ func (e *list) chosen(l *cluster.Launch) {
 	}
 	e.binding(cluster.Bind(l.Spec, st.Shares[l.NodeID], l.Inventory))
 	e.memBinding(cluster.BindMem(l.Spec.MemBind))
-	e.set("SRUN_DEBUG", "3")
+	e.set("SRUN_DEBUG", cmp.Or(variable(l.Spec.Env, "SRUN_DEBUG"), "3"))
 	if l.Spec.Label {
 		e.set("SLURM_LABELIO", "1")
 	}

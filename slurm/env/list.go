@@ -15,6 +15,13 @@ func (l *list) set(name, value string) { *l = append(*l, name+"="+value) }
 
 func (l *list) num(name string, n int) { l.set(name, strconv.Itoa(n)) }
 
+// text sets a variable that is not there if it would be empty.
+func (l *list) text(name, value string) {
+	if value != "" {
+		l.set(name, value)
+	}
+}
+
 // countsTasks reports whether a request says how many tasks it is for.
 func countsTasks(s *cluster.JobSpec) bool {
 	return s.Tasks > 0 || s.TasksPerNode > 0 || s.TasksPerGPU > 0
@@ -60,9 +67,17 @@ func joinInts(list []int) string {
 }
 
 func nodeList(shares []cluster.Share) string {
-	names := make([]string, len(shares))
+	names := make([]cluster.NodeName, len(shares))
 	for i, sh := range shares {
-		names[i] = string(sh.Node)
+		names[i] = sh.Node
+	}
+	return listNodes(names)
+}
+
+func listNodes(nodes []cluster.NodeName) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = string(n)
 	}
 	return hostlist.Compress(names)
 }

@@ -5,6 +5,7 @@ package format
 import (
 	"bufio"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,7 +21,9 @@ type Column[T any] struct {
 	// Whole says that a right-justified value is never cut, as Slurm's are that print
 	// durations and node lists.
 	Whole bool
-	Of    func(*T) string
+	// Star says that the * at the end of a value stays where that is cut.
+	Star bool
+	Of   func(*T) string
 }
 
 // field is one place in a line.
@@ -115,16 +118,31 @@ func Parse[T any](cols []Column[T], spec, all string) (f Format[T], bad []string
 // maxWidth bounds a width; Slurm's own bound is what a short holds.
 const maxWidth = 1 << 15
 
+const digits = "0123456789"
+
 // sized reads [.]WIDTH.
 func sized[T any](s string) (x field[T], rest string) {
-	if strings.HasPrefix(s, ".") {
-		x.right, s = true, s[1:]
+	s, x.right = strings.CutPrefix(s, ".")
+	rest = strings.TrimLeft(s, digits)
+	n, _ := strconv.Atoi(s[:len(s)-len(rest)]) // the largest, where it is too large
+	x.width = min(n, maxWidth)
+	return x, rest
+}
+
+// blankFor puts a blank for the number at the beginning, if there is one; s stood behind a -.
+func blankFor(s string) string {
+	if rest := strings.TrimLeft(s, digits); rest != s {
+		return " " + rest
 	}
-	for len(s) > 0 && s[0] >= '0' && s[0] <= '9' {
-		x.width = min(x.width*10+int(s[0]-'0'), maxWidth)
-		s = s[1:]
+	return "-" + s
+}
+
+// cut cuts a text, of which a * at its end stays.
+func cut(s string, width int) string {
+	if width > 0 && len(s) > width && strings.HasSuffix(s, "*") {
+		return s[:width-1] + "*"
 	}
-	return x, s
+	return s
 }
 
 // ParseLong reads a format string of -O: names, each with :[.][WIDTH][TEXT] or 20 wide. bad lists
@@ -135,6 +153,9 @@ func ParseLong[T any](cols []Column[T], spec string) (f Format[T], bad []string)
 		x := field[T]{width: LongWidth}
 		if given {
 			x, x.text = sized[T](size)
+			if less, ok := strings.CutPrefix(x.text, "-"); ok { // below 0: as wide as it is, and a blank, as in Slurm
+				x.text = blankFor(less)
+			}
 		}
 		if x.col = FindLong(cols, name); x.col == nil {
 			if name != "" {
@@ -187,7 +208,11 @@ func (f *Format[T]) Row(b []byte, v *T) []byte {
 	for i := range f.fields {
 		x := &f.fields[i]
 		if x.col != nil {
-			b = pad(b, x.col.Of(v), x.width, x.right, x.right && x.col.Whole)
+			text := x.col.Of(v)
+			if x.col.Star {
+				text = cut(text, x.width)
+			}
+			b = pad(b, text, x.width, x.right, x.right && x.col.Whole)
 		}
 		b = append(b, x.text...)
 	}

@@ -58,6 +58,8 @@ func TestParseLong(t *testing.T) {
 	for _, c := range []struct{ spec, head, row, bad string }{
 		{"alpha", "ALPHA               ", "one                 ", ""},
 		{"ALPHA:4,first:.5", "ALPHALPHA", "one   one", ""},
+		{"alpha:-2,beta:-5x", "ALPHA BETA x", "one 7-00:00:00 x", ""}, {"alpha:-x", "ALPHA-x", "one-x", ""},
+		{"alpha:.-5", "ALPHA ", "one ", ""},
 		{"alpha:,beta:2x", "ALPHABEx", "one7-x", ""},
 		{"foo,alpha:3,b", "ALP", "one", "foo b"},
 		{"", "", "", ""},
@@ -185,6 +187,21 @@ func TestMemIn(t *testing.T) {
 	} {
 		if got := MemIn(c.m, c.unit); got != c.want {
 			t.Errorf("%d M in %c: %s, want %s", c.m, c.unit, got, c.want)
+		}
+	}
+}
+
+// TestStar: the mark of the default partition stays where its name is cut.
+func TestStar(t *testing.T) {
+	marked := slices.Clone(cols)
+	marked[0].Star = true
+	for _, c := range []struct{ text, spec, want string }{
+		{"train*", "%5a|", "trai*|"}, {"train*", "%.5a", "trai*"}, {"train*", "%6a", "train*"}, {"train*", "%1a", "*"},
+		{"debug", "%4a", "debu"},
+	} {
+		f, _ := Parse(marked, c.spec, "")
+		if got := string(f.Row(nil, &pair{a: c.text})); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.spec, c.text, got, c.want)
 		}
 	}
 }

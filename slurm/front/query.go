@@ -5,6 +5,7 @@ import (
 	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/opt"
+	"strings"
 )
 
 // ParseQuery reads the command line of a program that runs no command of the user's: options and
@@ -37,7 +38,7 @@ func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.Usage(err)
 	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {
-		if f.Row.Long == "verbose" {
+		if f.Row.Long == "verbose" && (f.Value == "" || strings.EqualFold(f.Value, "true")) {
 			sys.Verbose++
 		}
 		if f.Row.Set == nil {

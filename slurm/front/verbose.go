@@ -10,6 +10,7 @@ import (
 
 // What -v adds is told by level, as Slurm counts them: 1 is -v, 2 is -vv (debug), and so on.
 const (
+	Info   = 0 // what -Q keeps to itself
 	Told   = 1 // what is done
 	Debug  = 2 // with what, and how it came to that
 	Debug2 = 3 // the calls of servers

@@ -204,7 +204,7 @@ func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) i
 	switch {
 	case front.IsKind(err, cluster.ErrJobID, cluster.ErrFinished):
 		noAllocation(s, id)
-		s.Say("Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
+		s.Tell(front.Info, "Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)
 	case front.IsKind(err, cluster.ErrStepGRES):
 		var e *api.Error
 		if errors.As(err, &e) && e.Hint == cluster.NoGRES {
@@ -249,6 +249,6 @@ func bindRefused(s *front.Sys, err error) int {
 		}
 	}
 	s.Say("error: Application launch failed: %s", text)
-	s.Say("Job step aborted")
+	s.Tell(front.Info, "Job step aborted")
 	return bindFailed
 }

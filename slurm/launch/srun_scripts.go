@@ -16,7 +16,7 @@ func (run *stepRun) script(what, path string) bool {
 		return true
 	}
 	if !front.Executable(path) {
-		run.sys.Say("Access denied for %s: %s", path, whyNotRun(path))
+		run.sys.Tell(front.Info, "Access denied for %s: %s", path, whyNotRun(path))
 		return true
 	}
 	attr := &os.ProcAttr{
@@ -25,7 +25,7 @@ func (run *stepRun) script(what, path string) bool {
 	}
 	p, err := os.StartProcess(path, []string{path}, attr)
 	if err != nil {
-		run.sys.Say("Access denied for %s: %s", path, front.PlainError(err))
+		run.sys.Tell(front.Info, "Access denied for %s: %s", path, front.PlainError(err))
 		return true
 	}
 	st, err := p.Wait()

@@ -32,6 +32,18 @@ func Errorf(code int, format string, args ...any) *UsageError {
 	return &UsageError{Code: code, Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
+// SetClusters reads the names of -M; of none there is no cluster, as Slurm says.
+func SetClusters(v string, dst *string) error {
+	if *dst = v; v != "" {
+		return nil
+	}
+	return &UsageError{Code: CodeError, Lines: []string{
+		"error: No cluster '' known by database.",
+		"error: '' can't be reached now, or it is an invalid entry for --cluster.  " +
+			"Use 'sacctmgr list clusters' to see available clusters.",
+	}}
+}
+
 // What the functions of a table may return instead of a text of their own.
 var (
 	// ErrSpec stands for "Invalid --NAME specification" (255).

@@ -59,7 +59,7 @@ var SprioOptions = []opt.Option[prioOptions]{
 	{
 		Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sprio, Env: "sprio=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to ask",
-		Set: func(o *prioOptions, v string) error { o.clusters = v; return nil },
+		Set: func(o *prioOptions, v string) error { return opt.SetClusters(v, &o.clusters) },
 	},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sprio, Alias: "clusters"},
 	{

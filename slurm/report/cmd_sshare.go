@@ -64,7 +64,7 @@ var SshareOptions = []opt.Option[shareOptions]{
 	{
 		Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sshare, Env: "sshare=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to ask",
-		Set: func(o *shareOptions, v string) error { o.clusters = v; return nil },
+		Set: func(o *shareOptions, v string) error { return opt.SetClusters(v, &o.clusters) },
 	},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sshare, Alias: "clusters"},
 	{

@@ -47,7 +47,7 @@ var SinfoOptions = []opt.Option[infoOptions]{
 	},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Sinfo, Env: "sinfo=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to ask",
-		Set: func(o *infoOptions, v string) error { o.clusters = v; return nil }},
+		Set: func(o *infoOptions, v string) error { return opt.SetClusters(v, &o.clusters) }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Sinfo, Alias: "clusters"},
 	{
 		Long: "dead", Short: 'd', On: opt.Sinfo, Help: "only nodes that do not respond",

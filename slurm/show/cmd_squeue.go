@@ -69,7 +69,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Set: func(o *queueOptions, _ string) error { o.perTask = true; return nil }},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Squeue, Env: "CLUSTERS squeue=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to ask",
-		Set: func(o *queueOptions, v string) error { o.clusters = v; return nil }},
+		Set: func(o *queueOptions, v string) error { return opt.SetClusters(v, &o.clusters) }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
 	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Help: "all clusters of the federation in one list",
 		Set: func(o *queueOptions, _ string) error { o.fed.Federation = true; return nil }},

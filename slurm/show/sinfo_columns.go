@@ -97,7 +97,7 @@ var infoColumns = []format.Column[InfoRow]{
 		Code: 'p', Long: "prioritytier", Head: "PRIO_TIER",
 		Of: func(r *InfoRow) string { return strconv.Itoa(max(r.Part.PriorityTier, 1)) },
 	},
-	{Code: 'P', Long: "partition", Head: "PARTITION", Of: func(r *InfoRow) string {
+	{Code: 'P', Long: "partition", Head: "PARTITION", Star: true, Of: func(r *InfoRow) string {
 		if r.Part.Default {
 			return r.Part.Name + "*"
 		}

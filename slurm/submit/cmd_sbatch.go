@@ -292,7 +292,7 @@ func TestOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 		return 1
 	}
 	sayIgnored(s, resp.Ignored)
-	s.Say("Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
+	s.Tell(front.Info, "Job %d to start at %s using %d processors on nodes %s in partition %s", resp.Job,
 		front.Stamp(resp.StartsAt), resp.CPUs, front.NodeText(resp.Nodes), resp.Partition)
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dev.muster/pmi"
@@ -101,6 +102,9 @@ func (l *envList) export(word string, environ []string) bool {
 func (l *envList) ofRequest(req *Request) {
 	if req.prog == opt.Srun && req.From("job-name") == FromLine {
 		l.set("SLURM_JOB_NAME", "SLURM_JOB_NAME="+req.Job.Name)
+	}
+	if req.prog == opt.Srun {
+		l.set("SRUN_DEBUG", "SRUN_DEBUG="+strconv.Itoa(max(3+req.verbose-req.Client.Quiet, 0)))
 	}
 	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
 		l.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)

@@ -157,10 +157,11 @@ func (r *Request) namedNodes() {
 }
 
 // tasksOfMake makes a task for each thread, or core or socket, that -B names, on each node, unless the tasks are
-// counted.
+// counted; for srun only where all three are named.
 func (r *Request) tasksOfMake() {
 	j := &r.Job
-	if r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
+	named := r.prog != opt.Srun || min(j.SocketsPerNode, j.CoresPerSocket, j.ThreadsPerCore) > 0
+	if named && r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
 		j.Tasks = max(j.MinNodes, len(j.NodeList), 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
 	}
 }
@@ -359,15 +360,36 @@ func (r *Request) checkPlaces() error {
 	return nil
 }
 
+// isExact reports whether a step has no more CPUs than its tasks ask for. With --exclusive the one task of each node
+// of srun's own allocation has them all, as in Slurm, unless tasks are counted.
+func isExact(r *Request) bool {
+	own := r.Client.JobID == 0 && r.Job.Sharing == cluster.ShareExclusive
+	counted := r.From("ntasks") != NotGiven || r.From("ntasks-per-node") != NotGiven
+	return r.Step.Exact && (!own || counted) || r.From("cpus-per-task") == FromLine
+}
+
+// stepConflicts refuses what a step can not have at once.
+func stepConflicts(r *Request) error {
+	text := ""
+	switch {
+	case r.Step.Exact && r.Client.Whole:
+		text = "error: --exact and --whole are mutually exclusive."
+	case r.From("exclusive") == FromLine && r.From("overlap") == FromLine:
+		text = "error: --exclusive and --overlap are mutually exclusive"
+	default:
+		return nil
+	}
+	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "%s", text))
+}
+
 // finishStep makes srun's step of what was asked for its job.
 func (r *Request) finishStep() error {
 	s, j := &r.Step, &r.Job
 	if s.Relative != nil && r.Client.JobID == 0 {
 		return r.fatal("--relative option invalid for job allocation request")
 	}
-	if s.Exact && r.Client.Whole {
-		return opt.Named(r.prog, "", "",
-			opt.Errorf(opt.CodeError, "error: --exact and --whole are mutually exclusive."))
+	if err := stepConflicts(r); err != nil {
+		return err
 	}
 	s.Layout = *j.Layout
 	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
@@ -391,7 +413,7 @@ func (r *Request) finishStep() error {
 		s.Interactive = true
 		s.Overlap = true
 	}
-	s.Exact = s.Exact || r.From("cpus-per-task") == FromLine
+	s.Exact = isExact(r)
 	launches(r, s)
 	s.Argv = r.Argv
 	if s.Name = j.Name; !r.named {

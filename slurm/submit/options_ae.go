@@ -77,10 +77,7 @@ var optionsAtoE = []opt.Option[Request]{
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.All,
 		Env:  "CLUSTERS sbatch=SLURM_CLUSTERS salloc=SLURM_CLUSTERS",
 		Meta: "names", Help: "clusters to issue commands to",
-		Set: func(r *Request, v string) error {
-			r.Job.Clusters = v
-			return nil
-		}},
+		Set: func(r *Request, v string) error { return opt.SetClusters(v, &r.Job.Clusters) }},
 	{Long: "comment", Arg: opt.Required, On: opt.All,
 		Meta: "text", Help: "arbitrary comment",
 		Set: func(r *Request, v string) error {
@@ -120,10 +117,11 @@ var optionsAtoE = []opt.Option[Request]{
 			return values.CheckCPUBind(v)
 		}},
 	{Long: "cpu_bind", Arg: opt.Required, On: opt.Srun, Alias: "cpu-bind", Hidden: true},
-	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "sbatch=SBATCH_CPU_FREQ_REQ srun=SLURM_CPU_FREQ_REQ",
+	{Long: "cpu-freq", Arg: opt.Required, On: opt.All, Env: "CPU_FREQ_REQ",
 		Meta: "min[-max[:gov]]", Help: "requested CPU frequency and governor",
 		Set: func(r *Request, v string) error {
-			r.Job.CPUFreq, r.Step.CPUFreq = v, v
+			freq := values.SpellFreq(v)
+			r.Job.CPUFreq, r.Step.CPUFreq = freq, freq
 			return values.CheckCPUFreq(v)
 		}},
 	{Long: "cpus-per-gpu", Arg: opt.Required, On: opt.All, Env: "CPUS_PER_GPU", Group: opt.GPU,

@@ -74,7 +74,7 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "profile", Arg: opt.Required, On: opt.All, Env: "PROFILE",
 		Meta: "list", Help: "what to profile: all, none, energy, lustre, network, task (muster samples JOB shows it)",
 		Set: func(r *Request, v string) error {
-			r.Job.Profile = v
+			r.Job.Profile = values.SpellProfile(v)
 			return values.CheckProfile(v)
 		}},
 	{Long: "prolog", Arg: opt.Required, On: opt.Srun, Env: "PROLOG",

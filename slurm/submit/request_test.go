@@ -259,6 +259,8 @@ func TestRefusals(t *testing.T) {
 		{"srun", "--hint= true", "", `1 srun: error: unrecognized --hint argument "", see --hint=help`},
 		{"srun", "true", "SLURM_NNODES=x", ""},
 		{"srun", "--exact --whole true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
+		{"srun", "--exclusive --overlap true", "", "1 srun: error: --exclusive and --overlap are mutually exclusive"},
+		{"srun", "--exclusive=user --overlap true", "", "1 srun: error: --exclusive and --overlap are mutually exclusive"},
 		{"srun", "--whole --exclusive true", "", "1 srun: error: --exact and --whole are mutually exclusive."},
 		{
 			"srun", "--cpus-per-gpu=2 -c2 true", "",
@@ -561,6 +563,46 @@ func pointed(n *int) string {
 		return "nil"
 	}
 	return strconv.Itoa(*n)
+}
+
+// TestTasksOfMake: -B counts tasks for sbatch and salloc, for srun only with all three numbers.
+func TestTasksOfMake(t *testing.T) {
+	for _, c := range []struct {
+		line        string
+		batch, srun int
+	}{
+		{"-B2", 2, 0}, {"-B1:2", 2, 0}, {"-B2:*:1", 2, 0}, {"-B2:2:1", 4, 4}, {"-B1:2 --threads-per-core=1", 2, 2},
+		{"-B2:2 -N2", 8, 0}, {"-B2:2:1 -N2", 8, 8}, {"-B2:2 -n3", 3, 3}, {"-B1:1:1", 1, 1},
+	} {
+		line := strings.Fields(c.line)
+		b, err := ParseSbatch(append(line, "--wrap=x"), slurmtest.Sys("sbatch", "/tmp"))
+		if err != nil || b.Job.Tasks != c.batch {
+			t.Errorf("sbatch %s: %v, %d tasks, want %d", c.line, err, b.Job.Tasks, c.batch)
+		}
+		s, err := ParseSrun(append(line, "true"), slurmtest.Sys("srun", "/tmp", "A=1"))
+		if err != nil || s.Job.Tasks != c.srun {
+			t.Errorf("srun %s: %v, %d tasks, want %d", c.line, err, s.Job.Tasks, c.srun)
+		}
+	}
+}
+
+// TestExclusiveStep: --exclusive of srun's own allocation leaves the one task of a node all of its CPUs; with a number
+// of tasks, or in a job, each has its own.
+func TestExclusiveStep(t *testing.T) {
+	for _, c := range []struct {
+		line, env string
+		exact     bool
+	}{
+		{"--exclusive", "A=1", false}, {"--exclusive -N2", "A=1", false}, {"--exclusive -n1", "A=1", true},
+		{"--exclusive -c2", "A=1", true}, {"--exclusive --exact", "A=1", false},
+		{"--exclusive --ntasks-per-node=2", "A=1", true}, {"--exact", "A=1", true},
+		{"--exclusive", "SLURM_JOB_ID=7", true}, {"--exclusive=user -n2", "A=1", false},
+	} {
+		r, err := ParseSrun(append(strings.Fields(c.line), "true"), slurmtest.Sys("srun", "/tmp", c.env))
+		if err != nil || r.Step.Exact != c.exact {
+			t.Errorf("srun %s with %s: %v, exact %v", c.line, c.env, err, r.Step.Exact)
+		}
+	}
 }
 
 func TestSrunStep(t *testing.T) {

@@ -74,6 +74,7 @@ func tellOptions(s *front.Sys, r *Request) {
 	for _, p := range r.Components() {
 		s.Verbose = max(s.Verbose, p.verbose)
 	}
+	s.Verbose -= r.Client.Quiet
 	if !s.Tells(front.Told) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/slurmtest"
 )
 
 // TestOptionsInForce: -v tells the options in Slurm's layout and forms, and -vv where each came from.
@@ -42,5 +43,20 @@ sbatch: debug:  --hold is from the command line
 	_, err = ParseSbatch([]string{"-v", "-Q", "--wrap=x"}, quiet)
 	if err == nil || err.Error() != "sbatch: error: don't specify both --verbose (-v) and --quiet (-Q)" {
 		t.Errorf("-v -Q: %v", err)
+	}
+}
+
+// TestQuiet: -Q keeps what is no error from being told.
+func TestQuiet(t *testing.T) {
+	for option, told := range map[string]bool{"-Q": false, "-v": true, "-n1": true} {
+		sys := slurmtest.Sys("srun", t.TempDir())
+		sys.Stderr = new(bytes.Buffer)
+		r, err := ParseSrun([]string{option, "true"}, sys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if SayNotes(sys, r); sys.Tells(front.Info) != told {
+			t.Errorf("srun %s: told %v", option, !told)
+		}
 	}
 }

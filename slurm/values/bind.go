@@ -212,6 +212,24 @@ func CheckProfile(s string) error {
 	return opt.Errorf(opt.CodeUsage, "error: invalid --profile=%s option", s)
 }
 
+// profiles are what can be profiled, in Slurm's order.
+var profiles = [...]string{"Energy", "Lustre", "Network", "Task"}
+
+// SpellProfile is what a valid --profile asks for, as Slurm spells it.
+func SpellProfile(s string) string {
+	words := strings.Split(strings.ToLower(s), ",")
+	var out []string
+	for _, p := range profiles {
+		if slices.Contains(words, "all") || slices.Contains(words, strings.ToLower(p)) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 || slices.Contains(words, "none") {
+		return "None"
+	}
+	return strings.Join(out, ",")
+}
+
 // CheckAcctgFreq checks --acctg-freq: a number, or KIND=NUMBER[,...].
 func CheckAcctgFreq(s string) error {
 	for word := range strings.SplitSeq(s, ",") {

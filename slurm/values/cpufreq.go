@@ -39,6 +39,20 @@ func ParseFreq(asked string) CPUFreq {
 	return CPUFreq{freqWord(low), freqWord(high), freqWord(governor)}
 }
 
+// SpellFreq is what --cpu-freq asks for, each word as Slurm spells it.
+func SpellFreq(asked string) string {
+	list, governor, governed := strings.Cut(asked, ":")
+	low, high, ranged := strings.Cut(list, "-")
+	out := freqWord(low)
+	if ranged {
+		out += "-" + freqWord(high)
+	}
+	if governed {
+		out += ":" + freqWord(governor)
+	}
+	return out
+}
+
 // Shown is the line of scontrol; empty if nothing was asked for. Frequencies are in kHz.
 func (f CPUFreq) Shown() string {
 	var parts []string

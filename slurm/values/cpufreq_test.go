@@ -39,3 +39,22 @@ func TestReqFreq(t *testing.T) {
 		t.Errorf("a batch script: %v", got)
 	}
 }
+
+// TestSpelling: --cpu-freq and --profile as Slurm's variables spell them.
+func TestSpelling(t *testing.T) {
+	for asked, want := range map[string]string{
+		"high": "High", "low-HIGH:performance": "Low-High:Performance", "2000000": "2000000", "ondemand": "OnDemand",
+		"1000-medium": "1000-Medium",
+	} {
+		if got := SpellFreq(asked); got != want {
+			t.Errorf("--cpu-freq=%s: %s, want %s", asked, got, want)
+		}
+	}
+	for asked, want := range map[string]string{
+		"task,network": "Network,Task", "ALL": "Energy,Lustre,Network,Task", "none": "None", "energy,x": "Energy",
+	} {
+		if got := SpellProfile(asked); got != want {
+			t.Errorf("--profile=%s: %s, want %s", asked, got, want)
+		}
+	}
+}

@@ -41,6 +41,16 @@ func ParseTimeLimit(s string) (time.Duration, bool) {
 	return d, ok
 }
 
+// ParseNewLimit reads the time limit that a job is given later: 0 is not unlimited then, as for sbatch, but none at
+// all: the job ends as soon as it runs.
+func ParseNewLimit(s string) (time.Duration, bool) {
+	if s != "" && strings.Trim(s, "0:-") == "" {
+		_, ok := ParseSpan(s)
+		return time.Nanosecond, ok
+	}
+	return ParseTimeLimit(s)
+}
+
 // ParseSpan reads a time that something takes, as a time limit is written: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, to
 // the second.
 func ParseSpan(s string) (time.Duration, bool) {
