@@ -58,14 +58,24 @@ func keys(m *manager) []condition {
 		{1, []string{"users"}, nil, into("user", mgrNameList)},
 		{1, []string{"wckeys"}, []string{"user", "wckey", "job"}, into("wckey", mgrNameList)},
 		{2, []string{"id"}, []string{"wckey", "reservation"}, into("id", front.SplitList)},
-		{3, []string{"partitions"}, nil, into("partition", mgrNameList)},
-		{2, []string{"clusters"}, nil, func(q *mgrQuery, v string) { q.elsewhere = q.elsewhere || m.elsewhere(v) }},
+		{3, []string{"partitions"}, nil, into("partition", partitionNames)},
+		{2, []string{"clusters"}, nil, func(q *mgrQuery, v string) {
+			q.elsewhere, q.byCluster = q.elsewhere || m.elsewhere(v), true
+		}},
 	}
 }
 
 // into adds what split makes of a value to the names of an entity.
 func into(entity string, split func(string) []string) func(*mgrQuery, string) {
 	return func(q *mgrQuery, v string) { q.where[entity] = append(q.where[entity], split(v)...) }
+}
+
+// partitionNames are those of a list; "" is that of associations with all partitions.
+func partitionNames(v string) []string {
+	if v == "" || v == `""` {
+		return []string{""}
+	}
+	return front.SplitList(v)
 }
 
 func lowered(v string) []string { return []string{strings.ToLower(v)} }
@@ -85,6 +95,7 @@ func (q *mgrQuery) takeOne(rows []condition, entity, key, value string) bool {
 // conditions reads names, key=value conditions and the words that go with show.
 func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	q := &mgrQuery{where: map[string][]string{}, withAssoc: m.withAssoc}
+	args, q.choice = cutFilters(entity, args)
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
 		key = strings.ToLower(key)
@@ -112,10 +123,21 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	return q, -1
 }
 
+// setHints are the entities of which Slurm says how to set a value where it is told a condition that it does not know.
+var setHints = map[string]string{
+	"account": "value", "user": "value", "cluster": "value", "tres": "value", "job": "value", "reservation": "value",
+	"qos": "SLURM_PRINT_VALUE",
+}
+
 func unknownCondition(m *manager, entity, word string) int {
 	lines := []string{" Unknown condition: " + word}
-	if m.modifies || entity == "reservation" {
-		lines = append(lines, " Use keyword 'set' to modify value")
+	if hint := setHints[entity]; hint != "" {
+		lines = append(lines, " Use keyword 'set' to modify "+hint)
+	}
+	if m.removes {
+		lines = append(lines, noConditions)
 	}
 	return m.wrong(lines...)
 }
+
+const noConditions = " No conditions given to remove, not executing."

@@ -319,7 +319,7 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	}},
 	{Path: "rpc_version", Of: func(*clusterRow) data.Value { return data.Num(0) }},
 	{Path: "tres", Of: func(r *clusterRow) data.Value {
-		rows := trackedRows(r.books, func(*mgrRow) bool { return true })
+		rows := trackedRows(r.books, &mgrQuery{})
 		for i := range rows {
 			rows[i].Count = r.has(rows[i].Type, rows[i].Name)
 		}
@@ -365,9 +365,9 @@ func (r *clusterRow) has(kind, name string) (n int64) {
 	return n
 }
 
-func trackedRows(b *show.Books, keeps func(*mgrRow) bool) (rows []show.TRESRow) {
-	for _, r := range tresRows(b) {
-		if kind, tres, _ := strings.Cut(r.tres, "/"); keeps(&r) {
+func trackedRows(b *show.Books, q *mgrQuery) (rows []show.TRESRow) {
+	for _, r := range tresRows(b, q) {
+		if kind, tres, _ := strings.Cut(r.tres, "/"); q.keeps(&r) {
 			rows = append(rows, show.TRESRow{Type: kind, Name: tres, ID: show.TRESID(b, r.tres)})
 		}
 	}
@@ -405,7 +405,7 @@ var entityLists = [...]entityList{
 	{"configuration", configList},
 	{"account", accountList}, {"user", userList}, {"association", assocList}, {"qos", qosList}, {"wckey", wckeyList},
 	{"tres", func(m *manager, q *mgrQuery) (data.Part, error) {
-		return data.Each("TRES", &show.TRESTable, trackedRows(m.books, q.keeps)), nil
+		return data.Each("TRES", &show.TRESTable, trackedRows(m.books, q)), nil
 	}},
 	{"cluster", clusterList}, {"stats", statsList},
 	{"instance", func(*manager, *mgrQuery) (data.Part, error) {
@@ -415,26 +415,18 @@ var entityLists = [...]entityList{
 
 func accountList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []booksRow[cluster.Account]
-	for _, a := range m.books.Accounts {
-		if q.has("account", a.Name) && q.keeps(&mgrRow{account: a, books: m.books}) {
-			rows = append(rows, booksRow[cluster.Account]{v: a, books: m.books, assoc: q.withAssoc,
-				coord: q.withCoord})
-		}
+	for _, r := range records(m, "account", q) {
+		rows = append(rows, booksRow[cluster.Account]{v: r.account, books: m.books, assoc: q.withAssoc,
+			coord: q.withCoord})
 	}
 	return data.Each("accounts", &accountTable, rows), nil
 }
 
 func userList(m *manager, q *mgrQuery) (data.Part, error) {
-	b := m.books
 	var rows []booksRow[cluster.User]
-	for _, u := range b.Users {
-		charged := func(a *cluster.Association) bool { return a.User == u.Name && q.has("account", a.Account) }
-		if !q.keeps(&mgrRow{user: u, books: b}) {
-			continue
-		}
-		if q.has("user", u.Name) && (len(q.where["account"]) == 0 || slices.ContainsFunc(b.Assocs, charged)) {
-			rows = append(rows, booksRow[cluster.User]{v: u, books: b, assoc: q.withAssoc, coord: q.withCoord})
-		}
+	for _, r := range records(m, "user", q) {
+		rows = append(rows, booksRow[cluster.User]{v: r.user, books: m.books, assoc: q.withAssoc,
+			coord: q.withCoord})
 	}
 	return data.Each("users", &userTable, rows), nil
 }
@@ -442,8 +434,7 @@ func userList(m *manager, q *mgrQuery) (data.Part, error) {
 func assocList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []assocRow
 	for _, a := range m.books.Assocs {
-		named := q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
-		if named && q.keeps(&mgrRow{assoc: a, books: m.books}) {
+		if q.hasPlace(a) && q.keeps(&mgrRow{assoc: a, books: m.books}) {
 			rows = append(rows, assocRow{v: a, books: m.books})
 		}
 	}

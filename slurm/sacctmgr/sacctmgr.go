@@ -29,7 +29,7 @@ type manager struct {
 	readOnly  bool
 	withAssoc bool
 	books     *show.Books
-	modifies  bool
+	removes   bool
 	after     uint64 // the index of what it has changed itself
 	over      bool   // the session is to end
 	lines     *lines // of standard input
@@ -174,7 +174,8 @@ type mgrQuery struct {
 	withGone        bool // deleted ones too
 	from, to        string
 	elsewhere       bool // only of other clusters than this one: there are none
-	keeps           func(r *mgrRow) bool
+	byCluster       bool // named by cluster, as associations are
+	choice
 }
 
 func (q *mgrQuery) has(what, name string) bool {

@@ -27,6 +27,7 @@ type mgrRow struct {
 	number  int // of the TRES, or of the cluster in its federation
 	depth   int
 	host    string // of a cluster, where it is asked
+	bare    bool   // shown with its associations, of which it has none
 
 	isCluster  bool
 	federation string // that the cluster is in
@@ -136,7 +137,9 @@ func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
 // mgrNames are the fields that say what a line is about.
 func mgrNames() []front.Column[mgrRow] {
 	return []front.Column[mgrRow]{
-		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string { return r.books.Cluster }},
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string {
+			return front.Choose(r.bare, "", r.books.Cluster)
+		}},
 		{Name: "Account", Head: "Account", Width: 10, Of: func(r *mgrRow) string {
 			if r.account != nil {
 				return r.account.Name
@@ -330,12 +333,10 @@ func (m *manager) show(args []string) int {
 	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
-	words, keeps := cutFilters(entity, args[1:])
-	q, code := conditionsOf(m, entity, words)
+	q, code := conditionsOf(m, entity, args[1:])
 	if code >= 0 {
 		return code
 	}
-	q.keeps = keeps
 	if m.data.On || entity == "instance" {
 		return showData(m, entity, q)
 	}
@@ -369,7 +370,7 @@ func (m *manager) show(args []string) int {
 		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
-	m.report.Print(out, slices.DeleteFunc(m.rows(entity, q), func(r mgrRow) bool { return !q.keeps(&r) }))
+	m.report.Print(out, m.rows(entity, q))
 	_ = out.Flush()
 	return 0
 }
@@ -379,12 +380,16 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 	b := m.books
 	switch entity {
 	case "account":
-		return accountRows(b, q)
+		return recordRows(q, entity, accountNames(b), func(n string) mgrRow {
+			return mgrRow{account: b.Account(n), books: b}
+		}, b)
 	case "user":
-		return userRows(b, q)
+		return recordRows(q, entity, userNames(b, q), func(n string) mgrRow {
+			return mgrRow{user: b.User(n), books: b}
+		}, b)
 	case "association":
 		for _, t := range show.TreeOf(b.Assocs) {
-			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
+			if q.hasPlace(t.Association) {
 				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
 			}
 		}
@@ -395,64 +400,45 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "tres":
-		return tresRows(b)
+		rows = tresRows(b, q)
 	case "cluster":
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
 			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
 		}
 		return withFederation(m, append(rows, peerRows(m, q)...))
 	}
-	return rows
+	return slices.DeleteFunc(rows, func(r mgrRow) bool { return !q.keeps(&r) })
 }
 
-// accountRows are accounts, each or by its associations.
-func accountRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+func accountNames(b *show.Books) (names []string) {
 	for _, a := range b.Accounts {
-		if !q.has("account", a.Name) {
-			continue
-		}
-		if !q.withAssoc {
-			rows = append(rows, mgrRow{account: a, books: b})
-			continue
-		}
-		for _, t := range show.TreeOf(b.Assocs) {
-			if t.Account == a.Name {
-				rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
-			}
-		}
+		names = append(names, a.Name)
 	}
-	return rows
+	return names
 }
 
-// userRows are users, each or by their associations.
-func userRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+// userNames are the users who have one of the wckeys that are asked for.
+func userNames(b *show.Books, q *mgrQuery) (names []string) {
 	asked := func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }
 	for _, u := range b.Users {
-		if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, asked) {
-			continue
-		}
-		if !q.withAssoc {
-			rows = append(rows, mgrRow{user: u, books: b})
-			continue
-		}
-		for _, a := range b.Assocs {
-			if a.User == u.Name && q.has("account", a.Account) {
-				rows = append(rows, mgrRow{user: u, assoc: a, books: b})
-			}
+		if len(q.where["wckey"]) == 0 || slices.ContainsFunc(u.WCKeys, asked) {
+			names = append(names, u.Name)
 		}
 	}
-	return rows
+	return names
 }
 
 // tresRows are what is tracked, Slurm's first.
-func tresRows(b *show.Books) (rows []mgrRow) {
+func tresRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
 	own := len(show.SlurmTRES())
 	for i, name := range report.TrackedTRES(&b.BooksResponse) {
 		n := i + 1
 		if i >= own {
 			n = report.FirstOwnTRES + i - own
 		}
-		rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		if q.has("tres", name) {
+			rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		}
 	}
 	return rows
 }

@@ -1,0 +1,93 @@
+package sacctmgr
+
+import (
+	"slices"
+
+	"dev.muster/cluster"
+	"dev.muster/slurm/front"
+	"dev.muster/slurm/show"
+)
+
+// hasPlace reports whether an association is one of the accounts, users and partitions that are named.
+func (q *mgrQuery) hasPlace(a *cluster.Association) bool {
+	return q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
+}
+
+// asksPlaces reports whether conditions are about the associations of an entity's records.
+func (q *mgrQuery) asksPlaces(entity string) bool {
+	named := slices.ContainsFunc([]string{"account", "user", "partition"},
+		func(key string) bool { return key != entity && len(q.where[key]) > 0 })
+	return named || len(q.places) > 0
+}
+
+// asksRecords reports whether conditions name records of an entity, or are about what they say.
+func (q *mgrQuery) asksRecords(entity string) bool {
+	return len(q.where[entity]) > 0 || len(q.records) > 0
+}
+
+// asksAnything reports whether there is a condition at all.
+func (q *mgrQuery) asksAnything(entity string) bool {
+	return q.byCluster || len(q.where) > 0 || q.asksRecords(entity) || q.asksPlaces(entity)
+}
+
+// recordRow is the row of what an association belongs to: its user, or its account.
+func recordRow(b *show.Books, a *cluster.Association, entity string) mgrRow {
+	r := mgrRow{assoc: a, books: b}
+	if entity == "user" {
+		r.user = b.User(a.User)
+	} else {
+		r.account = b.Account(a.Account)
+	}
+	return r
+}
+
+// placed are the rows of the associations of each account, or user, that conditions select.
+func (q *mgrQuery) placed(b *show.Books, entity string) map[string][]mgrRow {
+	out := map[string][]mgrRow{}
+	list := b.Assocs
+	if entity == "account" {
+		list = nil
+		for _, t := range show.TreeOf(b.Assocs) {
+			list = append(list, t.Association)
+		}
+	}
+	for _, a := range list {
+		name := front.Choose(entity == "account", a.Account, a.User)
+		if name == "" || !q.hasPlace(a) {
+			continue
+		}
+		if r := recordRow(b, a, entity); pass(q.places, &r) {
+			out[name] = append(out[name], r)
+		}
+	}
+	return out
+}
+
+// recordRows are the rows of an entity's records: each one alone, or one for each of its associations. One whose
+// associations are asked for and that has none of these is there without any, as in Slurm.
+func recordRows(
+	q *mgrQuery, entity string, names []string, of func(name string) mgrRow, b *show.Books,
+) (rows []mgrRow) {
+	placed := q.placed(b, entity)
+	for _, name := range names {
+		r := of(name)
+		switch own := placed[name]; {
+		case !q.has(entity, name) || !pass(q.records, &r):
+		case q.withAssoc && len(own) > 0:
+			rows = append(rows, own...)
+		case q.withAssoc:
+			r.bare = true
+			rows = append(rows, r)
+		case len(own) > 0 || !q.asksPlaces(entity):
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// records are the rows of an entity's records that are meant, each once.
+func records(m *manager, entity string, q *mgrQuery) []mgrRow {
+	ask := *q
+	ask.withAssoc = false
+	return m.rows(entity, &ask)
+}
