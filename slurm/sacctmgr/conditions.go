@@ -2,6 +2,7 @@ package sacctmgr
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"dev.muster/slurm/front"
@@ -21,18 +22,27 @@ var timed = []string{"event", "transaction", "reservation", "job"}
 // flags are the words that stand alone.
 func flags() []condition {
 	gone := []string{"account", "association", "cluster", "qos", "user"}
+	assoc, placed := []string{"association"}, []string{"association", "account", "user"}
 	return []condition{
 		{5, []string{"withassoc"}, nil, func(q *mgrQuery, _ string) { q.withAssoc = true }},
 		{4, []string{"tree"}, nil, func(q *mgrQuery, _ string) { q.tree = true }},
 		{5, []string{"withcoordinator"}, nil, func(q *mgrQuery, _ string) { q.withCoord = true }},
 		{3, []string{"all_time"}, []string{"event"}, func(q *mgrQuery, _ string) { q.from = "1970-01-02" }},
 		{5, []string{"withdeleted"}, gone, func(q *mgrQuery, _ string) { q.withGone = true }},
+		{5, []string{"withdeleted"}, []string{"tres"}, func(*mgrQuery, string) {}}, // none is ever
+		{5, []string{"withrawqoslevel"}, placed, func(*mgrQuery, string) {}},       // lists of QOS are whole here
+		{5, []string{"withsubaccounts"}, assoc, func(q *mgrQuery, _ string) { q.subAccounts = true }},
+		{4, []string{"onlydefaults"}, assoc, func(q *mgrQuery, _ string) { q.onlyDefaults = true }},
+		{4, []string{"wopinfo"}, assoc, func(q *mgrQuery, _ string) { q.noParents, q.ownLimits = true, true }},
+		{4, []string{"woplimits"}, placed, func(q *mgrQuery, _ string) { q.ownLimits, q.noLimits = true, true }},
+		{3, []string{"wolimits"}, []string{"association", "cluster"},
+			func(q *mgrQuery, _ string) { q.noLimits = true }},
 	}
 }
 
 // unknownFlag reports whether a word is one of Slurm's that change what is shown, and that muster's sacctmgr has not.
 func unknownFlag(word string) bool {
-	return front.IsKey(word, 5, "withdeleted", "withrawqoslevel", "withclusters") ||
+	return front.IsKey(word, 5, "withdeleted", "withrawqoslevel", "withsubaccounts", "withclusters") ||
 		front.IsKey(word, 3, "wolimits", "wopinfo", "woplimits", "onlydefaults")
 }
 
@@ -95,6 +105,12 @@ func (q *mgrQuery) takeOne(rows []condition, entity, key, value string) bool {
 // conditions reads names, key=value conditions and the words that go with show.
 func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	q := &mgrQuery{where: map[string][]string{}, withAssoc: m.withAssoc}
+	if entity == "association" {
+		var bad string
+		if args, bad = byID(args); bad != "" {
+			return nil, m.wrong("sacctmgr: error: Invalid value for AssocId (" + bad + ")")
+		}
+	}
 	args, q.choice = cutFilters(entity, args)
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")
@@ -123,15 +139,35 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	return q, -1
 }
 
-// setHints are the entities of which Slurm says how to set a value where it is told a condition that it does not know.
-var setHints = map[string]string{
-	"account": "value", "user": "value", "cluster": "value", "tres": "value", "job": "value", "reservation": "value",
-	"qos": "SLURM_PRINT_VALUE",
+// byID reads the words of a line about associations that stand alone as their numbers. What is none is bad.
+func byID(args []string) (out []string, bad string) {
+	for _, a := range args {
+		key, value, isSet := strings.Cut(a, "=")
+		key = strings.ToLower(key)
+		if !isSet && !new(mgrQuery).takeOne(flags(), "association", key, "") && key != "where" {
+			a, key, value = "id="+a, "id", a
+		}
+		for _, n := range front.SplitList(value) {
+			if _, err := strconv.ParseUint(n, 10, 32); key == "id" && err != nil {
+				return nil, n
+			}
+		}
+		out = append(out, a)
+	}
+	return out, ""
+}
+
+// setHint is the value that Slurm says how to set where it is told a condition that it does not know.
+func setHint(entity string) string {
+	return map[string]string{
+		"account": "value", "user": "value", "cluster": "value", "tres": "value", "job": "value", "reservation": "value",
+		"federation": "value", "qos": "SLURM_PRINT_VALUE",
+	}[entity]
 }
 
 func unknownCondition(m *manager, entity, word string) int {
 	lines := []string{" Unknown condition: " + word}
-	if hint := setHints[entity]; hint != "" {
+	if hint := setHint(entity); hint != "" {
 		lines = append(lines, " Use keyword 'set' to modify "+hint)
 	}
 	if m.removes {

@@ -433,8 +433,9 @@ func userList(m *manager, q *mgrQuery) (data.Part, error) {
 
 func assocList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []assocRow
+	q.addSubAccounts(m.books)
 	for _, a := range m.books.Assocs {
-		if q.hasPlace(a) && q.keeps(&mgrRow{assoc: a, books: m.books}) {
+		if q.showsPlace(m.books, a) {
 			rows = append(rows, assocRow{v: a, books: m.books})
 		}
 	}

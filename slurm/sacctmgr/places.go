@@ -1,7 +1,9 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
@@ -51,12 +53,14 @@ func (q *mgrQuery) placed(b *show.Books, entity string) map[string][]mgrRow {
 			list = append(list, t.Association)
 		}
 	}
+	spans := nestedSets(b.Assocs)
 	for _, a := range list {
 		name := front.Choose(entity == "account", a.Account, a.User)
 		if name == "" || !q.hasPlace(a) {
 			continue
 		}
 		if r := recordRow(b, a, entity); pass(q.places, &r) {
+			r.span, r.own = spans[a.ID], q.ownLimits
 			out[name] = append(out[name], r)
 		}
 	}
@@ -81,6 +85,71 @@ func recordRows(
 		case len(own) > 0 || !q.asksPlaces(entity):
 			rows = append(rows, r)
 		}
+	}
+	return rows
+}
+
+// nestedSets numbers associations as Slurm's tree of them is numbered: what is below one has numbers between its two.
+func nestedSets(all []*cluster.Association) map[cluster.AssocID][2]int {
+	kids, out, next := map[cluster.AssocID][]cluster.AssocID{}, map[cluster.AssocID][2]int{}, 1
+	for _, a := range all {
+		kids[a.Parent] = append(kids[a.Parent], a.ID)
+	}
+	var walk func(cluster.AssocID)
+	walk = func(id cluster.AssocID) {
+		for _, kid := range slices.Backward(kids[id]) { // the newest is put in front
+			left := next
+			next++
+			walk(kid)
+			out[kid] = [2]int{left, next}
+			next++
+		}
+	}
+	walk(0)
+	return out
+}
+
+// showsPlace reports whether show assoc has an association.
+func (q *mgrQuery) showsPlace(b *show.Books, a *cluster.Association) bool {
+	u := b.User(a.User)
+	byDefault := u != nil && u.DefaultAccount == a.Account
+	return q.hasPlace(a) && q.keeps(&mgrRow{assoc: a, books: b}) && (byDefault || !q.onlyDefaults)
+}
+
+// addSubAccounts adds the accounts below those that are named.
+func (q *mgrQuery) addSubAccounts(b *show.Books) {
+	named := q.where["account"]
+	if !q.subAccounts || len(named) == 0 {
+		return
+	}
+	for _, t := range show.TreeOf(b.Assocs) {
+		above := b.Assoc(t.Parent)
+		if t.User == "" && above != nil && slices.Contains(named, above.Account) && !slices.Contains(named, t.Account) {
+			named = append(named, t.Account)
+		}
+	}
+	q.where["account"] = named
+}
+
+// assocRows are associations in the order of their tree; those of users alone by their names, and without parents
+// users first.
+func assocRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+	q.addSubAccounts(b)
+	spans := nestedSets(b.Assocs)
+	for _, t := range show.TreeOf(b.Assocs) {
+		if !q.showsPlace(b, t.Association) {
+			continue
+		}
+		rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree && !q.noParents),
+			books: b, span: spans[t.ID], own: q.ownLimits, orphan: q.noParents})
+	}
+	switch {
+	case q.onlyDefaults:
+		slices.SortStableFunc(rows, func(x, y mgrRow) int { return strings.Compare(x.assoc.User, y.assoc.User) })
+	case q.noParents:
+		slices.SortFunc(rows, func(x, y mgrRow) int {
+			return cmp.Or(front.BoolInt(x.assoc.User == "")-front.BoolInt(y.assoc.User == ""), x.span[0]-y.span[0])
+		})
 	}
 	return rows
 }

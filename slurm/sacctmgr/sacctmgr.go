@@ -175,6 +175,11 @@ type mgrQuery struct {
 	from, to        string
 	elsewhere       bool // only of other clusters than this one: there are none
 	byCluster       bool // named by cluster, as associations are
+	subAccounts     bool // what is below the accounts, too
+	onlyDefaults    bool // of each user's associations the default one
+	noParents       bool // in order of users, not of the tree
+	ownLimits       bool // not those of the accounts above
+	noLimits        bool // without the columns of limits
 	choice
 }
 

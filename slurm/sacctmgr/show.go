@@ -28,6 +28,9 @@ type mgrRow struct {
 	depth   int
 	host    string // of a cluster, where it is asked
 	bare    bool   // shown with its associations, of which it has none
+	own     bool   // of limits only those of its own
+	orphan  bool   // without what is above
+	span    [2]int // in the tree of associations
 
 	isCluster  bool
 	federation string // that the cluster is in
@@ -40,10 +43,29 @@ func (r *mgrRow) limits() cluster.Limits {
 	switch {
 	case r.qos != nil:
 		return r.qos.Limits
+	case r.assoc != nil && r.own:
+		return r.assoc.Limits
 	case r.assoc != nil:
 		return r.books.Effective(r.assoc)
 	}
 	return nil
+}
+
+// allowed are the QOS of the line's association.
+func (r *mgrRow) allowed() []string {
+	if r.own {
+		return r.assoc.QOS
+	}
+	return r.books.Allowed(r.assoc)
+}
+
+func (r *mgrRow) allowedIDs() (ids []string) {
+	for _, q := range r.books.QOS {
+		if slices.Contains(r.allowed(), q.Name) {
+			ids = append(ids, strconv.Itoa(int(q.ID)))
+		}
+	}
+	return ids
 }
 
 func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
@@ -222,7 +244,7 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 		},
 		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" {
+				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" && !r.orphan {
 					return p.Account
 				}
 				return ""
@@ -238,17 +260,31 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 				return strconv.Itoa(r.qos.Priority)
 			}
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if n := r.books.PriorityOf(a); n != 0 {
+				if n := r.books.PriorityOf(a); n != 0 && (!r.own || a.Priority != 0) {
 					return strconv.Itoa(n)
 				}
 				return ""
 			})
 		}},
 		{Name: "QOS QOSLevel", Head: "QOS", Width: 20, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.Allowed(a), ",") })
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.allowed(), ",") })
+		}},
+		{Name: "QOSRAW QOS_RAW", Head: "QOS_RAW", Width: 10, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strings.Join(r.allowedIDs(), ",") })
 		}},
 		{Name: "DefaultQOS", Head: "Def QOS", Width: 9, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return r.books.DefaultQOS(a) })
+			return ofAssoc(r, func(a *cluster.Association) string {
+				return front.Choose(r.own, a.DefaultQOS, r.books.DefaultQOS(a))
+			})
+		}},
+		{Name: "ParentID", Head: "ParentID", Width: 8, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.Parent)) })
+		}},
+		{Name: "LFT", Head: "LFT", Width: 6, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strconv.Itoa(r.span[0]) })
+		}},
+		{Name: "RGT", Head: "RGT", Width: 6, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strconv.Itoa(r.span[1]) })
 		}},
 	}
 }
@@ -311,6 +347,8 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 		return user + ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	case entity == "user":
 		return user
+	case entity == "association" && q.noLimits:
+		return "Cluster,Account,User,Partition"
 	case entity == "association":
 		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
 			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
@@ -320,7 +358,8 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 	case entity == "tres":
 		return "Type,Name%15,ID"
 	}
-	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS" +
+	limits := ",Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+	return "Cluster,ControlHost,ControlPort,RPC" + front.Choose(q.noLimits, "", limits) +
 		front.Choose(len(q.where[withFed]) > 0, ",Federation,ID,Features,FedState", "")
 }
 
@@ -388,11 +427,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			return mgrRow{user: b.User(n), books: b}
 		}, b)
 	case "association":
-		for _, t := range show.TreeOf(b.Assocs) {
-			if q.hasPlace(t.Association) {
-				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
-			}
-		}
+		return assocRows(b, q)
 	case "qos":
 		for _, x := range b.QOS {
 			if q.has("qos", x.Name) {
