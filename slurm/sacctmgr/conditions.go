@@ -30,7 +30,8 @@ func flags() []condition {
 		{3, []string{"all_time"}, []string{"event"}, func(q *mgrQuery, _ string) { q.from = "1970-01-02" }},
 		{5, []string{"withdeleted"}, gone, func(q *mgrQuery, _ string) { q.withGone = true }},
 		{5, []string{"withdeleted"}, []string{"tres"}, func(*mgrQuery, string) {}}, // none is ever
-		{5, []string{"withrawqoslevel"}, placed, func(*mgrQuery, string) {}},       // lists of QOS are whole here
+		{5, []string{"withclusters"}, []string{"resource"}, func(q *mgrQuery, _ string) { q.withAssoc = true }},
+		{5, []string{"withrawqoslevel"}, placed, func(*mgrQuery, string) {}}, // lists of QOS are whole here
 		{5, []string{"withsubaccounts"}, assoc, func(q *mgrQuery, _ string) { q.subAccounts = true }},
 		{4, []string{"onlydefaults"}, assoc, func(q *mgrQuery, _ string) { q.onlyDefaults = true }},
 		{4, []string{"wopinfo"}, assoc, func(q *mgrQuery, _ string) { q.noParents, q.ownLimits = true, true }},
@@ -52,7 +53,10 @@ func valued() []condition {
 		{2, []string{"start", "starttime"}, timed, func(q *mgrQuery, v string) { q.from = v }},
 		{2, []string{"end", "endtime"}, timed, func(q *mgrQuery, v string) { q.to = v }},
 		{2, []string{"nodes"}, timed, into("node", expandNames)},
-		{4, []string{"action"}, []string{"transaction"}, into("action", lowered)},
+		{2, []string{"states"}, []string{"event"}, into("state", wordsOrNone)},
+		{1, []string{"reason"}, []string{"event"}, into("reason", front.SplitList)},
+		{1, []string{"server"}, []string{"resource"}, into("server", front.SplitList)},
+		{4, []string{"action"}, []string{"transaction"}, into("action", func(v string) []string { return []string{v} })},
 		{4, []string{"actor"}, []string{"transaction"}, into("actor", lowered)},
 	}
 }
@@ -68,7 +72,7 @@ func keys(m *manager) []condition {
 		{1, []string{"users"}, nil, into("user", mgrNameList)},
 		{1, []string{"wckeys"}, []string{"user", "wckey", "job"}, into("wckey", mgrNameList)},
 		{2, []string{"id"}, []string{"wckey", "reservation"}, into("id", front.SplitList)},
-		{3, []string{"partitions"}, nil, into("partition", partitionNames)},
+		{3, []string{"partitions"}, nil, into("partition", wordsOrNone)},
 		{2, []string{"clusters"}, nil, func(q *mgrQuery, v string) {
 			q.elsewhere, q.byCluster = q.elsewhere || m.elsewhere(v), true
 		}},
@@ -80,8 +84,8 @@ func into(entity string, split func(string) []string) func(*mgrQuery, string) {
 	return func(q *mgrQuery, v string) { q.where[entity] = append(q.where[entity], split(v)...) }
 }
 
-// partitionNames are those of a list; "" is that of associations with all partitions.
-func partitionNames(v string) []string {
+// wordsOrNone are those of a list, "" where it is empty: associations with all partitions, any state.
+func wordsOrNone(v string) []string {
 	if v == "" || v == `""` {
 		return []string{""}
 	}
@@ -161,7 +165,7 @@ func byID(args []string) (out []string, bad string) {
 func setHint(entity string) string {
 	return map[string]string{
 		"account": "value", "user": "value", "cluster": "value", "tres": "value", "job": "value", "reservation": "value",
-		"federation": "value", "qos": "SLURM_PRINT_VALUE",
+		"federation": "value", "qos": "SLURM_PRINT_VALUE", "resource": "SLURM_PRINT_VALUE",
 	}[entity]
 }
 

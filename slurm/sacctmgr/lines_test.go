@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dev.muster/cluster"
 	"dev.muster/slurm/slurmtest"
 )
 
@@ -49,6 +50,21 @@ var mgrLines = []struct{ line, says, asks string }{
 	{"show assoc id=x", "sacctmgr: error: Invalid value for AssocId (x)\n", ""},
 	{"-nP show cluster wolimits", "oracle||0|0\n", ""},
 	{"-nP show tres withdeleted type=cpu", "cpu||1\n", ""},
+	{"show event event=nope", " Unknown event type: 'nope'  Valid events are Cluster and Node.\n", ""},
+	{"show event node1", " Unknown event type: 'node1'", ""},
+	{"show event states=nope", "Invalid state: nope\nValid node states are: DRAIN FAIL", ""},
+	{"show event user=nobody_x", "sacctmgr: error: Invalid user id: nobody_x\n", ""},
+	{"show event start=x", "Invalid time specification (pos=0): x\n", ""},
+	{"-P show event event=cluster", "Cluster|TRES|TimeStart|TimeEnd|Cluster Nodes\n", ""},
+	{"-P show resource withclusters", "Name|Server|Type|Count|% Allocated|ServerType|Cluster|% Allowed\n", ""},
+	{"show resource foo=1", " Unknown condition: foo=1\n Use keyword 'set' to modify SLURM_PRINT_VALUE", ""},
+	{"add resource x", "muster's sacctmgr has no resource: licenses are part of the configuration", ""},
+	{"delete cluster", " No conditions given to remove, not executing.", ""},
+	{"delete cluster nope", " Nothing deleted", ""},
+	{"delete cluster oracle", " Cluster oracle is what the servers of muster form", ""},
+	{"show transactions action=nope", "sacctmgr: error: You gave a bad action 'nope'.\n", ""},
+	{"show transactions start=x", "Invalid time specification (pos=0): x\n", ""},
+	{"-nP show cluster format=cluster,class", "oracle|\n", ""},
 	{"-nP show account user=alice withassoc format=account,user", "root|\nteam-a|alice\nteam-b|\n", ""},
 	{"-nP show user account=team-b withassoc format=user,account", "alice|\nbob|team-b\n", ""},
 	{"-nP show account parent=root withassoc format=account,user", "root|\nteam-a|\nteam-b|\n", ""},
@@ -71,6 +87,36 @@ func TestSacctmgrLines(t *testing.T) {
 		log := strings.Join(f.Log, "\n")
 		if l.asks == "" && log != "" || !strings.Contains(log, l.asks) {
 			t.Errorf("%s asks for %q, want %q", l.line, log, l.asks)
+		}
+	}
+}
+
+// TestEvents: spans of nodes that were down or drained are events, and conditions select them.
+func TestEvents(t *testing.T) {
+	spans := []cluster.NodeSpan{
+		{Node: "n1", From: 10, To: 20, Down: true, Reason: "dead", By: "root"},
+		{Node: "n1", From: 20, To: 30, Down: true, Reason: "dead", By: "root", Lost: true},
+		{Node: "n1", From: 30, To: 40}, {Node: "n2", From: 30, Drain: true, Reason: "slow", By: "root"},
+	}
+	for line, want := range map[string]string{
+		"": "n1 n2", "states=down start=now": "n1", "states=down": "", "states=drain": "n2", "states=": "n2",
+		"reason=Dead": "n1", "nodes=n[2-3]": "n2", "user=root": "n1 n2", "event=cluster": "", "event=n,c": "n1 n2",
+		"states=idle start=now": "",
+	} {
+		m := &manager{sys: slurmtest.Sys("sacctmgr", "/")}
+		q, _ := m.conditions("event", strings.Fields(line))
+		ask, code := askEvents(m, q)
+		if code != 0 {
+			t.Fatalf("%s: refused", line)
+		}
+		var got []string
+		for _, s := range joinedEvents(spans, 5) {
+			if ask.takes(q, &s) {
+				got = append(got, string(s.Node))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", line, got, want)
 		}
 	}
 }

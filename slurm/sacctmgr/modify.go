@@ -339,7 +339,7 @@ func (m *manager) remove(args []string) int {
 	if slices.Contains([]string{"coordinator", "federation"}, entity) {
 		return removeOther(m, entity, args[1:])
 	}
-	if entity != "account" && entity != "user" && entity != "qos" {
+	if !slices.Contains([]string{"account", "cluster", "user", "qos"}, entity) {
 		return m.noEntity(args, deleteInput)
 	}
 	q, code := m.conditions(entity, args[1:])
@@ -350,6 +350,10 @@ func (m *manager) remove(args []string) int {
 		return m.wrong(noConditions)
 	}
 	switch {
+	case entity == "cluster" && slices.Contains(q.where["cluster"], strings.ToLower(m.books.Cluster)):
+		return m.wrong(" Cluster " + m.books.Cluster + " is what the servers of muster form: it goes with them")
+	case entity == "cluster":
+		return m.nothing(" Nothing deleted")
 	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
 		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
 	case entity == "user" && len(q.where["wckey"]) > 0:

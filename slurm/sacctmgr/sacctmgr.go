@@ -127,7 +127,7 @@ func mgrEntity(word string) string {
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
 		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
-		{"configuration", 2}, {"reservation", 3}, {"job", 1}, {"instance", 2}, {"federation", 2}} {
+		{"configuration", 2}, {"reservation", 3}, {"resource", 4}, {"job", 1}, {"instance", 2}, {"federation", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}

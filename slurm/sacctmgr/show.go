@@ -230,6 +230,7 @@ func mgrNames() []front.Column[mgrRow] {
 		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return r.host }},
 		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
+		{Name: "Classification", Head: "Class", Width: 9, Of: func(*mgrRow) string { return "" }},
 	}
 }
 
@@ -363,6 +364,23 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 		front.Choose(len(q.where[withFed]) > 0, ",Federation,ID,Features,FedState", "")
 }
 
+// ownLists are the entities that have columns of their own.
+func ownLists() map[string]func(*manager, *mgrQuery) int {
+	return map[string]func(*manager, *mgrQuery) int{
+		"event": (*manager).events, "transaction": (*manager).transactions, "reservation": (*manager).reservations,
+		"wckey": wckeys, "federation": showFederation, "resource": resources,
+		"stats":         func(m *manager, _ *mgrQuery) int { return m.stats() },
+		"configuration": func(m *manager, _ *mgrQuery) int { return m.configuration() },
+		"problem": func(m *manager, q *mgrQuery) int {
+			return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
+		},
+		"runawayjobs": func(m *manager, _ *mgrQuery) int { // jobs and their history are one state
+			m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster)
+			return 0
+		},
+	}
+}
+
 // show prints the records of an entity that the conditions select.
 func (m *manager) show(args []string) int {
 	if len(args) == 0 {
@@ -379,26 +397,8 @@ func (m *manager) show(args []string) int {
 	if m.data.On || entity == "instance" {
 		return showData(m, entity, q)
 	}
-	switch entity {
-	case "event":
-		return m.events(q)
-	case "transaction":
-		return m.transactions(q)
-	case "stats":
-		return m.stats()
-	case "configuration":
-		return m.configuration()
-	case "reservation":
-		return m.reservations(q)
-	case "wckey":
-		return wckeys(m, q)
-	case "federation":
-		return showFederation(m, q)
-	case "problem":
-		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
-	case "runawayjobs":
-		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
-		return 0
+	if list := ownLists()[entity]; list != nil {
+		return list(m, q)
 	}
 	if bad := m.report.Pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
