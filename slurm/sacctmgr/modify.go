@@ -31,7 +31,7 @@ func (m *manager) modify(args []string) int {
 		case setting:
 			s, bad := front.Settings([]string{a})
 			if bad != "" {
-				return m.wrong(" Unknown option: "+a, " Use keyword 'where' to modify condition")
+				return m.wrong(" Bad format on " + a + ": End your option with an '=' sign")
 			}
 			sets = append(sets, s...)
 		default:
@@ -44,6 +44,9 @@ func (m *manager) modify(args []string) int {
 	}
 	if len(sets) == 0 {
 		return m.wrong(" You didn't give me anything to set")
+	}
+	if code := impossible(m, entity, q, sets); code != 0 {
+		return code
 	}
 	if own, rest := m.ownSettings(entity, sets); misplaced(entity, q, own, rest) {
 		return m.wrong(" There was a problem with your 'where' options.")
@@ -62,6 +65,25 @@ func (m *manager) modify(args []string) int {
 		return m.modifyJobs(q, sets)
 	}
 	return m.modifyAssocs(entity, q, sets)
+}
+
+// impossible refuses what can not be set, or not of those who are meant.
+func impossible(m *manager, entity string, q *mgrQuery, sets []front.Setting) int {
+	for _, s := range sets {
+		switch {
+		case s.Key == "rawusage" && s.Value != "0":
+			return m.wrong("sacctmgr: error: Raw usage can only be set to 0 (zero)")
+		case s.Key == "rawusage" && entity == "user" && len(q.where["account"]) == 0:
+			return m.wrong("sacctmgr: error: An account must be specified")
+		case entity == "account" && front.IsKey(s.Key, 1, "names"):
+			return m.wrong(" Can't modify the name of an account")
+		case entity == "user" && s.Key == "newname":
+			return m.wrong("sacctmgr: error: muster's users keep their names: add the new one, and delete the old one")
+		case entity == "user" && front.IsKey(s.Key, 2, "adminlevel") && adminLevel(s.Value) == "":
+			return m.nothing(" Nothing modified")
+		}
+	}
+	return 0
 }
 
 // misplaced reports whether what is set belongs to records and all conditions are about associations, or the other
@@ -256,8 +278,7 @@ func changeAssoc(m *manager, entity string, a *cluster.Association, sets []front
 		case front.IsKey(s.Key, 3, "parent") && entity == "account":
 			above := m.books.Find(strings.ToLower(s.Value), "", "")
 			if above == nil {
-				return c, m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster,
-					"        Contact your admin to add this account.")
+				return c, m.wrong(" Parent Account " + s.Value + " doesn't exist.")
 			}
 			n.Parent = above.ID
 		default:

@@ -322,11 +322,29 @@ func (m *manager) badQOS(label string, err error) int {
 	if label == "Flags" {
 		return m.nothing(err.Error())
 	}
-	return m.wrong(err.Error())
+	lines := []string{err.Error()}
+	if strings.HasPrefix(lines[0], "sacctmgr: error: Invalid value") {
+		lines = append(lines, " You didn't give me anything to set")
+	}
+	return m.wrong(lines...)
+}
+
+// nameless refuses to add nothing, and what has no name.
+func nameless(m *manager, entity string, names []string) int {
+	switch {
+	case len(names) == 0:
+		return m.wrong(" Need name of " + entity + " to add.")
+	case slices.Contains(names, ""):
+		return m.wrong(" No blank names are allowed when adding.", " Nothing new added.")
+	}
+	return 0
 }
 
 func (m *manager) addAccounts(args []string) int {
 	names, list := mgrWords(args, "name", "names", "account", "accounts")
+	if code := nameless(m, "account", names); code != 0 {
+		return code
+	}
 	model, a := cluster.Association{Shares: 1}, cluster.Account{}
 	parent := cluster.RootName
 	var given []string
@@ -378,18 +396,21 @@ func (m *manager) addAccounts(args []string) int {
 	return m.commit(changes, "adding accounts")
 }
 
-// adminLevel reads the word of an administrator's rank.
+// adminLevel reads the word of an administrator's rank, "" if it is none of these.
 func adminLevel(v string) string {
-	for _, w := range []string{"Administrator", "Operator"} {
+	for _, w := range []string{"Administrator", "Operator", "None"} {
 		if v != "" && strings.HasPrefix(strings.ToLower(w), strings.ToLower(v)) {
 			return w
 		}
 	}
-	return "None"
+	return ""
 }
 
 func (m *manager) addQOS(args []string) int {
 	names, list := mgrWords(args, "name", "names", "qos")
+	if code := nameless(m, "qos", names); code != 0 {
+		return code
+	}
 	model := cluster.QOS{UsageFactor: 1}
 	var given []string
 	for _, s := range list {
@@ -433,7 +454,7 @@ func (m *manager) setAssoc(a *cluster.Association, have []string, s front.Settin
 	case !known:
 		return label, m.unknown(s)
 	case err != nil:
-		return label, m.wrong(err.Error())
+		return label, m.wrong(err.Error(), " Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 	}
 	return label, m.checkQOS(label, s)
 }

@@ -25,11 +25,14 @@ type userPlan struct {
 func (m *manager) addUsers(args []string) int {
 	names, list := mgrWords(args, "name", "names", "user", "users")
 	p := &userPlan{m: m, model: cluster.Association{Shares: 1}, parts: []string{""}}
+	if code := nameless(m, "user", names); code != 0 {
+		return code
+	}
 	if code := p.read(list); code != 0 {
 		return code
 	}
-	if p.accounts == nil && p.user.DefaultAccount != "" {
-		p.accounts = []string{p.user.DefaultAccount}
+	if d := p.user.DefaultAccount; d != "" && !slices.Contains(p.accounts, d) {
+		p.accounts = append(p.accounts, d)
 	}
 	if p.accounts == nil && p.keys == nil {
 		return m.wrong(" Need name of account to add user to.")
