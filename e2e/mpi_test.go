@@ -153,15 +153,28 @@ func TestMPICH(t *testing.T) {
 func startOpenMPI(t *testing.T, nodes string) (d *dev, program string) {
 	t.Helper()
 	program = compileMPI(t, "mpicc.openmpi", "libopenmpi-dev openmpi-bin")
-	product, err := gpuProduct() // it carries the server of PMIx, too
+	return startPMIx(t, nodes), program
+}
+
+// ofPMIx is held by the one cluster that runs programs of Open MPI: they name their files in /dev/shm by node, user,
+// job and step, which are the same in several clusters of one machine.
+var ofPMIx sync.Mutex
+
+// startPMIx starts a product that serves PMIx, and carries the server for that.
+func startPMIx(t *testing.T, nodes string) *dev {
+	t.Helper()
+	product, err := gpuProduct()
 	if product == "" {
 		t.Skip("no C compiler: ", err)
 	}
-	d = startProduct(t, product, "--hollow", nodes, "--hollow-exec")
+	ofPMIx.Lock()
+	t.Cleanup(ofPMIx.Unlock)
+	d := startProduct(t, product, "--hollow", nodes, "--hollow-exec")
+	d.env = append(d.env, "HWLOC_COMPONENTS=-gl") // which calls X servers of other tests, and writes that they refuse
 	if list := d.must("srun", "--mpi=list"); !strings.HasSuffix(list, "\n\tpmix") {
 		t.Skipf("this machine has no %s: apt-get install libpmix2", pmi.Library)
 	}
-	return d, program
+	return d
 }
 
 // TestOpenMPI: programs of Debian's Open MPI, started by srun through its libpmix; those of its own mpirun go on to
@@ -187,14 +200,7 @@ func TestMPI4Py(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import mpi4py").CombinedOutput(); err != nil {
 		t.Skipf("mpi4py is not installed: apt-get install python3-mpi4py: %s", out)
 	}
-	product, err := gpuProduct() // it carries the server of PMIx, too
-	if product == "" {
-		t.Skip("no C compiler: ", err)
-	}
-	d := startProduct(t, product, "--hollow", "4x4c8g", "--hollow-exec")
-	if list := d.must("srun", "--mpi=list"); !strings.HasSuffix(list, "\n\tpmix") {
-		t.Skipf("this machine has no %s: apt-get install libpmix2", pmi.Library)
-	}
+	d := startPMIx(t, "4x4c8g")
 	program := writeProgram(t, d.dir, "sum.py", `#!/usr/bin/python3
 from mpi4py import MPI
 world = MPI.COMM_WORLD

@@ -55,21 +55,26 @@ func TestTerminal(t *testing.T) {
 	mux("send-keys", "C-z")
 	shows("Stopped")
 	typed("kill -9 %1; exec sh -c 'exit 7'")
-	d.wait("the shell outside", func() bool {
-		return strings.TrimSpace(mux("display-message", "-p", "#{pane_current_command}")) == "bash"
-	})
+	foreground := func(program string) {
+		t.Helper()
+		d.wait(program+" in the foreground", func() bool {
+			return strings.TrimSpace(mux("display-message", "-p", "#{pane_current_command}")) == program
+		})
+	}
+	foreground("bash") // outside
 	typed("echo code-$?")
 	shows("code-7")
 	typed("srun sh -c 'echo beside-$((6*7))' & wait $!; echo waited-$?") // in the background it reads nothing, and is not stopped
 	shows("beside-42")
 	shows("waited-0")
-	typed("srun cat &")
-	d.wait("its step", func() bool { return strings.Contains(d.must("squeue", "-h", "-s", "-o", "%j"), "cat") })
+	typed("srun tr a-z A-Z &")
+	d.wait("its step", func() bool { return strings.Contains(d.must("squeue", "-h", "-s", "-o", "%j"), "tr") })
 	typed("fg; echo after-$((6*7))")
+	foreground("srun") // before, the shell takes what is typed
 	typed("for the step")
 	mux("send-keys", "C-d")
 	shows("after-42")
-	if strings.Count(mux("capture-pane", "-p", "-S", "-"), "for the step") < 2 {
+	if !strings.Contains(mux("capture-pane", "-p", "-S", "-"), "FOR THE STEP") {
 		t.Error("in the foreground again its input did not reach the step")
 	}
 	typed("srun -n3 --pty sh -c 'echo rank$SLURM_PROCID-$((6*7)) of $SLURM_PTY_WIN_ROW; sleep .2'; echo three-$((6*7))")
