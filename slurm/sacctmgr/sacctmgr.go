@@ -335,7 +335,8 @@ func nameless(m *manager, entity string, names []string) int {
 	case len(names) == 0:
 		return m.wrong(" Need name of " + entity + " to add.")
 	case slices.Contains(names, ""):
-		return m.wrong(" No blank names are allowed when adding.", " Nothing new added.")
+		m.wrong(" No blank names are allowed when adding.")
+		return m.nothing(" Nothing new added.")
 	}
 	return 0
 }
