@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
@@ -303,13 +306,7 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	{Path: "controller.port", Of: func(r *clusterRow) data.Value { _, port := r.leader(); return data.Text(port) }},
 	{Path: "flags"},
 	{Path: "name", Of: func(r *clusterRow) data.Value { return data.Text(r.books.Cluster) }},
-	{Path: "nodes", Of: func(r *clusterRow) data.Value {
-		names := make([]cluster.NodeName, len(r.nodes))
-		for i := range r.nodes {
-			names[i] = r.nodes[i].Name
-		}
-		return data.Text(front.NodeText(names))
-	}},
+	{Path: "nodes", Of: func(r *clusterRow) data.Value { return data.Text(r.nodeNames()) }},
 	{Path: "select_plugin", Of: func(*clusterRow) data.Value { return data.Text("select/cons_tres") }},
 	{Path: "associations.root", Of: func(r *clusterRow) data.Value {
 		if len(r.books.Assocs) == 0 {
@@ -319,13 +316,48 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	}},
 	{Path: "rpc_version", Of: func(*clusterRow) data.Value { return data.Num(0) }},
 	{Path: "tres", Of: func(r *clusterRow) data.Value {
-		rows := trackedRows(r.books, &mgrQuery{})
-		for i := range rows {
-			rows[i].Count = r.has(rows[i].Type, rows[i].Name)
-		}
-		return data.Records(&show.TRESTable, rows)
+		return data.Records(&show.TRESTable, r.counts())
 	}},
 }}
+
+// wholeCluster asks for the nodes once, when a field tells of them; who may see none sees none here.
+func wholeCluster(m *manager) func() *clusterRow {
+	return sync.OnceValue(func() *clusterRow {
+		nodes, _ := front.Call(m.sys, api.ListNodes, api.NodeQuery{})
+		return &clusterRow{books: m.books, nodes: nodes.Nodes}
+	})
+}
+
+func (r *clusterRow) nodeNames() string {
+	names := make([]cluster.NodeName, len(r.nodes))
+	for i := range r.nodes {
+		names[i] = r.nodes[i].Name
+	}
+	return front.NodeText(names)
+}
+
+// counts are the resources that are tracked, with how much the nodes have.
+func (r *clusterRow) counts() []show.TRESRow {
+	rows := trackedRows(r.books, &mgrQuery{})
+	for i := range rows {
+		rows[i].Count = r.has(rows[i].Type, rows[i].Name)
+	}
+	return rows
+}
+
+// tresText is the same in one line, in order of names.
+func (r *clusterRow) tresText() string {
+	var words []string
+	for _, t := range r.counts() {
+		name, count := t.Type+front.Choose(t.Name == "", "", "/"+t.Name), strconv.FormatInt(t.Count, 10)
+		if name == "mem" {
+			count = format.Mem(cluster.MemMB(t.Count))
+		}
+		words = append(words, name+"="+count)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ",")
+}
 
 // leader is where the server that leads listens.
 func (r *clusterRow) leader() (host, port string) {

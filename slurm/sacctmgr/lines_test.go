@@ -86,6 +86,8 @@ var mgrLines = []struct{ line, says, asks string }{
 	{"show transactions action=nope", "sacctmgr: error: You gave a bad action 'nope'.\n", ""},
 	{"show transactions start=x", "Invalid time specification (pos=0): x\n", ""},
 	{"-nP show cluster format=cluster,class", "oracle|\n", ""},
+	{"-nP show cluster format=clusternodes,nodecount,tres",
+		"gpu-node-[001-008]|8|billing=128,cpu=128,energy=0,fs/disk=0,gres/gpu:h100=64,gres/gpu=64,mem=500G,node=8,", ""},
 	{"-nP show account user=alice withassoc format=account,user", "root|\nteam-a|alice\nteam-b|\n", ""},
 	{"-nP show user account=team-b withassoc format=user,account", "alice|\nbob|team-b\n", ""},
 	{"-nP show account parent=root withassoc format=account,user", "root|\nteam-a|\nteam-b|\n", ""},

@@ -31,6 +31,7 @@ type mgrRow struct {
 	own     bool   // of limits only those of its own
 	orphan  bool   // without what is above
 	span    [2]int // in the tree of associations
+	whole   func() *clusterRow
 
 	isCluster  bool
 	federation string // that the cluster is in
@@ -97,7 +98,7 @@ func wallColumn(name string) front.Column[mgrRow] {
 
 // mgrColumns are all fields that sacctmgr shows.
 func mgrColumns() []front.Column[mgrRow] {
-	return slices.Concat(mgrNames(), fedColumns(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+	return slices.Concat(mgrNames(), clusterColumns(), fedColumns(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
 func mgrLimits() []front.Column[mgrRow] {
@@ -227,10 +228,31 @@ func mgrNames() []front.Column[mgrRow] {
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
 		}},
+	}
+}
+
+// clusterColumns are the fields of clusters.
+func clusterColumns() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
 		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return r.host }},
 		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "Classification", Head: "Class", Width: 9, Of: func(*mgrRow) string { return "" }},
+		{Name: "ClusterNodes", Head: "Cluster Nodes", Width: 20, Of: wholeText((*clusterRow).nodeNames)},
+		{Name: "NodeCount", Head: "NodeCount", Width: 9, Of: wholeText(func(r *clusterRow) string {
+			return strconv.Itoa(len(r.nodes))
+		})},
+		{Name: "TRES", Head: "TRES", Width: 20, Of: wholeText((*clusterRow).tresText)},
+	}
+}
+
+// wholeText is what a field tells of the cluster that a line is about, if it is this one.
+func wholeText(of func(*clusterRow) string) func(*mgrRow) string {
+	return func(r *mgrRow) string {
+		if r.whole == nil {
+			return ""
+		}
+		return of(r.whole())
 	}
 }
 
@@ -438,7 +460,7 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 		rows = tresRows(b, q)
 	case "cluster":
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
-			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b, whole: wholeCluster(m)})
 		}
 		return withFederation(m, append(rows, peerRows(m, q)...))
 	}
