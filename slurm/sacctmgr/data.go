@@ -345,15 +345,24 @@ func (r *clusterRow) counts() []show.TRESRow {
 	return rows
 }
 
-// tresText is the same in one line, in order of names.
+// tresText is the same in one line.
 func (r *clusterRow) tresText() string {
-	var words []string
+	var all []cluster.Amount
 	for _, t := range r.counts() {
-		name, count := t.Type+front.Choose(t.Name == "", "", "/"+t.Name), strconv.FormatInt(t.Count, 10)
-		if name == "mem" {
-			count = format.Mem(cluster.MemMB(t.Count))
+		all = append(all, cluster.Amount{TRES: t.Type + front.Choose(t.Name == "", "", "/"+t.Name), N: float64(t.Count)})
+	}
+	return amountsText(all)
+}
+
+// amountsText are amounts in order of their names.
+func amountsText(all []cluster.Amount) string {
+	var words []string
+	for _, a := range all {
+		count := strconv.FormatInt(int64(a.N), 10)
+		if a.TRES == "mem" {
+			count = format.Mem(cluster.MemMB(a.N))
 		}
-		words = append(words, name+"="+count)
+		words = append(words, a.TRES+"="+count)
 	}
 	slices.Sort(words)
 	return strings.Join(words, ",")

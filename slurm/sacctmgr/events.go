@@ -161,8 +161,13 @@ func eventColumns(name string, now time.Time) []front.Column[cluster.NodeSpan] {
 		{Name: "StateRaw", Head: "StateRaw", Width: 8, Of: func(s *E) string { return strconv.Itoa(raw(s)) }},
 		{Name: "Reason", Head: "Reason", Width: 30, Of: func(s *E) string { return s.Reason }},
 		{Name: "User", Head: "User", Width: 10, Of: eventUser},
-		{Name: "TRES", Head: "TRES", Width: 20, Of: func(*E) string { return "" }},
+		{Name: "TRES", Head: "TRES", Width: 20, Of: eventTRES},
 	}
+}
+
+// eventTRES is what the node has.
+func eventTRES(s *cluster.NodeSpan) string {
+	return amountsText(slices.DeleteFunc(slices.Clone(s.TRES), func(a cluster.Amount) bool { return a.TRES == "node" }))
 }
 
 // eventUser is who it was, with the number.
