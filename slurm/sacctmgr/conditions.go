@@ -67,7 +67,7 @@ func keys(m *manager) []condition {
 		{1, []string{"format"}, nil, func(q *mgrQuery, v string) {
 			q.format = strings.Trim(v, `"'`) // as programs write it that start no shell
 		}},
-		{2, []string{"jobid"}, []string{"job"}, into("job", front.SplitOutside)},
+		{2, []string{"jobid"}, []string{"job"}, into("job", jobWords)},
 		{2, []string{"accounts", "acct"}, nil, into("account", mgrNameList)},
 		{1, []string{"users"}, nil, into("user", mgrNameList)},
 		{1, []string{"wckeys"}, []string{"user", "wckey", "job"}, into("wckey", mgrNameList)},
@@ -84,12 +84,21 @@ func into(entity string, split func(string) []string) func(*mgrQuery, string) {
 	return func(q *mgrQuery, v string) { q.where[entity] = append(q.where[entity], split(v)...) }
 }
 
-// wordsOrNone are those of a list, "" where it is empty: associations with all partitions, any state.
+// wordsOrNone are those of a list, "" where it has none: associations with all partitions, any state, nobody.
 func wordsOrNone(v string) []string {
-	if v == "" || v == `""` {
+	list := front.SplitList(v)
+	if len(list) == 0 || v == `""` {
 		return []string{""}
 	}
-	return front.SplitList(v)
+	return list
+}
+
+// jobWords are those of a list of jobs, also "" where it has none, which is no job.
+func jobWords(v string) []string {
+	if list := front.SplitOutside(v); len(list) > 0 {
+		return list
+	}
+	return []string{""}
 }
 
 func lowered(v string) []string { return []string{strings.ToLower(v)} }

@@ -92,7 +92,7 @@ func misplaced(entity string, q *mgrQuery, own, rest []front.Setting) bool {
 	if entity != "account" && entity != "user" {
 		return false
 	}
-	records, places := q.asksRecords(entity), q.asksPlaces(entity)
+	records, places := q.asksRecords(entity), q.asksPlaces(entity) || q.byCluster
 	alone := records && !places && len(q.where[entity]) == 0
 	return len(own) > 0 && places && !records || len(rest) > 0 && alone
 }
@@ -367,7 +367,7 @@ func (m *manager) remove(args []string) int {
 	if code >= 0 {
 		return code
 	}
-	if !q.asksAnything(entity) {
+	if !q.asksAnything() {
 		return m.wrong(noConditions)
 	}
 	switch {

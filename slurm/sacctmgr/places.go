@@ -27,9 +27,14 @@ func (q *mgrQuery) asksRecords(entity string) bool {
 	return len(q.where[entity]) > 0 || len(q.records) > 0
 }
 
-// asksAnything reports whether there is a condition at all.
-func (q *mgrQuery) asksAnything(entity string) bool {
-	return q.byCluster || len(q.where) > 0 || q.asksRecords(entity) || q.asksPlaces(entity)
+// asksAnything reports whether there is a condition at all. No partition is none: nearly all associations have that.
+func (q *mgrQuery) asksAnything() bool {
+	for key, names := range q.where {
+		if key != "partition" || !slices.Equal(names, []string{""}) {
+			return true
+		}
+	}
+	return q.byCluster || len(q.records) > 0 || len(q.places) > 0
 }
 
 // recordRow is the row of what an association belongs to: its user, or its account.

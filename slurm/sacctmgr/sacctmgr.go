@@ -280,13 +280,8 @@ func (m *manager) otherCluster() int {
 	return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form; another one has servers and books of its own")
 }
 
-// mgrNameList is a list of names; names are in lower case.
-func mgrNameList(v string) []string {
-	if v == "" || v == `""` {
-		return []string{""}
-	}
-	return front.SplitList(strings.ToLower(v))
-}
+// mgrNameList is a list of names; names are in lower case. A list without any names nobody, not everybody.
+func mgrNameList(v string) []string { return wordsOrNone(strings.ToLower(v)) }
 
 // mgrWords splits a line into names and settings.
 func mgrWords(args []string, nameKeys ...string) (names []string, list []front.Setting) {
