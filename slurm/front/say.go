@@ -69,7 +69,9 @@ func (s *Sys) Usage(err error) int {
 	if u.Stdout {
 		out = s.Stdout
 	}
-	fmt.Fprintln(out, strings.Join(u.Lines, "\n"))
+	if text := strings.Join(u.Lines, "\n"); text != "" {
+		fmt.Fprintln(out, text)
+	}
 	if u.Refused {
 		return s.ErrorExit()
 	}

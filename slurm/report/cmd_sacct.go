@@ -44,7 +44,9 @@ type sacctOptions struct {
 	raw      bool
 	brief    bool
 	long     bool
-	unit     byte // of memory; 0: as it comes
+	// completion is -c, which asks what JobCompType has recorded.
+	completion bool
+	unit       byte // of memory; 0: as it comes
 	// maxMinutes is -K, which counts beside -k only.
 	maxMinutes int
 	steps      []front.Target // single steps that -j names
@@ -82,7 +84,7 @@ var SacctOptions = []sacctOption{
 	},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
 		Set: func(o *sacctOptions, v string) error {
-			o.query.Accounts = front.SplitList(strings.ToLower(v))
+			o.query.Accounts = namedList(strings.ToLower(v))
 			return nil
 		}},
 	{
@@ -95,8 +97,8 @@ var SacctOptions = []sacctOption{
 	},
 	{
 		Long: "completion", Short: 'c', On: opt.Sacct,
-		Help: "job completion records: the same as history here",
-		Set:  func(*sacctOptions, string) error { return nil },
+		Help: "only with a JobCompType: the same as history here",
+		Set:  func(o *sacctOptions, _ string) error { o.completion = true; return nil },
 	},
 	{Long: "constraints", Short: 'C', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these constraints",
 		Meta: "list",
@@ -161,7 +163,7 @@ var SacctOptions = []sacctOption{
 		Set: func(o *sacctOptions, _ string) error { o.header = false; return nil },
 	},
 	{Long: "name", Arg: opt.Required, On: opt.Sacct, Help: "jobs of these names", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Names = namedList(v); return nil }},
 	{Long: "ncpus", Short: 'I', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many CPUs", Meta: "range",
 		Set: func(o *sacctOptions, v string) error { return sacctRange("cpu", v, &o.query.CPUCount) }},
 	{Long: "nnodes", Short: 'i', Arg: opt.Required, On: opt.Sacct, Help: "jobs with this many nodes", Meta: "range",
@@ -171,7 +173,7 @@ var SacctOptions = []sacctOption{
 		Set: func(o *sacctOptions, _ string) error { o.raw = true; return nil },
 	},
 	{Long: "nodelist", Short: 'N', Arg: opt.Required, On: opt.Sacct, Help: "jobs that ran on these nodes", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { return front.SetNodes(&o.query.Nodes, v) }},
+		Set: setSacctNodes},
 	{Long: "format", Short: 'o', Arg: opt.Required, On: opt.Sacct, Env: "FORMAT",
 		Help: "the fields to print", Meta: "list",
 		Set: func(o *sacctOptions, v string) error { o.format = v; return nil }},
@@ -185,9 +187,9 @@ var SacctOptions = []sacctOption{
 		Set: func(o *sacctOptions, _ string) error { o.parse = 2; return nil },
 	},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these QOS", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.QOS = namedList(strings.ToLower(v)); return nil }},
 	{Long: "partition", Short: 'r', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these partitions", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.Partitions = front.SplitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.Partitions = namedList(v); return nil }},
 	{Long: "reason", Short: 'R', Arg: opt.Required, On: opt.Sacct,
 		Help: "jobs that waited for these reasons", Meta: "list",
 		Set: setSacctReasons},
@@ -213,9 +215,9 @@ var SacctOptions = []sacctOption{
 	},
 	{Long: "associations", Short: 'x', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these associations",
 		Meta: "list",
-		Set:  func(o *sacctOptions, v string) error { o.assocs = front.SplitList(v); return nil }},
+		Set:  func(o *sacctOptions, v string) error { o.assocs = namedList(v); return nil }},
 	{Long: "wckeys", Short: 'W', Arg: opt.Required, On: opt.Sacct, Help: "jobs with these keys", Meta: "list",
-		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = front.SplitList(v); return nil }},
+		Set: func(o *sacctOptions, v string) error { o.query.WCKeys = namedList(v); return nil }},
 	{
 		Long: "whole-hetjob", Arg: opt.Optional, On: opt.Sacct, Meta: "yes|no",
 		Help: "all components of a heterogeneous job, or only those named", Set: setWholeHet,
@@ -231,135 +233,6 @@ var SacctOptions = []sacctOption{
 	{Long: "version", Short: 'V', On: opt.Sacct, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Sacct, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Sacct, Group: opt.HelpGroup, Help: "print a short help"},
-}
-
-// setSacctJobs reads -j: jobs, tasks and steps.
-func setSacctJobs(o *sacctOptions, v string) error {
-	for _, w := range front.SplitOutside(v) {
-		job, _, stepped := strings.Cut(w, ".")
-		t, ok := front.ParseTarget(job)
-		if !ok {
-			return badJob(w, job)
-		}
-		o.query.Refs = append(o.query.Refs, t.Ref)
-		n, one := sacctStep(w)
-		switch {
-		case one:
-			o.steps = append(o.steps, front.Target{Ref: t.Ref, Step: &n})
-		case stepped:
-			return opt.Errorf(opt.CodeError, "sacct: fatal: Bad step specified: %s", job)
-		default:
-			o.wholes = append(o.wholes, t.Ref)
-		}
-	}
-	o.byJob = true
-	return nil
-}
-
-// setWholeHet reads --whole-hetjob[=yes|no].
-func setWholeHet(o *sacctOptions, v string) error {
-	whole := v == "" || strings.EqualFold(v, "yes")
-	if !whole && !strings.EqualFold(v, "no") {
-		return opt.Errorf(opt.CodeError, "sacct: error: Invalid --whole-hetjob value: %s", v)
-	}
-	o.query.WholeHet = &whole
-	return nil
-}
-
-// shows reports whether a row is one that -j names: all of a job, or single steps of it.
-func (o *sacctOptions) shows(r *acctRow) bool {
-	named := func(ref cluster.Ref) bool {
-		return ref.Names(r.Job)
-	}
-	if o.jobsOnly && r.step != nil {
-		return false
-	}
-	return len(o.steps) == 0 || slices.ContainsFunc(o.wholes, named) || slices.ContainsFunc(o.steps, func(t front.Target) bool {
-		return named(t.Ref) && r.step != nil && r.step.ID.Step == *t.Step
-	})
-}
-
-func setSacctGroups(o *sacctOptions, v string) error {
-	for _, name := range front.SplitList(v) {
-		g, ok := front.LookupGroup(name)
-		if !ok {
-			return opt.Errorf(opt.CodeError, "sacct: error: Invalid group id: %s", name)
-		}
-		o.query.Groups = append(o.query.Groups, g)
-	}
-	return nil
-}
-
-// setSacctFlags reads which part of the scheduler started a job; none is started by its submission here.
-func setSacctFlags(o *sacctOptions, v string) error {
-	for _, w := range front.SplitList(v) {
-		switch strings.ToLower(w) {
-		case "schedmain":
-			o.query.Starters = append(o.query.Starters, cluster.StartedInOrder)
-		case "schedbackfill":
-			o.query.Starters = append(o.query.Starters, cluster.StartedBehind)
-		case "schedsubmit":
-			o.query.Starters = append(o.query.Starters, "")
-		default:
-			return opt.Errorf(opt.CodeError, "sacct: error: str_2_job_flags: Invalid job flag %s", w)
-		}
-	}
-	return nil
-}
-
-func setSacctReasons(o *sacctOptions, v string) error {
-	for _, w := range front.SplitList(v) {
-		if strings.EqualFold(w, "None") {
-			w = ""
-		}
-		o.query.Reasons = append(o.query.Reasons, cluster.Reason(w))
-	}
-	return nil
-}
-
-func sacctLimit(v string, to *int) error {
-	var d time.Duration
-	if err := values.SetLimit(v, &d); err != nil || d <= 0 {
-		return opt.Errorf(opt.CodeError, "sacct: fatal: Invalid time limit specification")
-	}
-	*to = int(d / time.Minute)
-	return nil
-}
-
-// sacctRange reads MIN[-MAX].
-func sacctRange(what, v string, to *cluster.Range) error {
-	low, high, ranged := strings.Cut(v, "-")
-	n, err := strconv.Atoi(low)
-	most, merr := n, error(nil)
-	if ranged {
-		most, merr = strconv.Atoi(high)
-	}
-	if err != nil || merr != nil || n < 0 || most < n {
-		return opt.Errorf(opt.CodeError, "sacct: error: Invalid numeric value \"%s\" for requested %s range.", v, what)
-	}
-	*to = cluster.Range{Min: n, Max: most}
-	return nil
-}
-
-func setSacctUnits(o *sacctOptions, v string) error {
-	if len(v) != 1 || !strings.Contains("KMGTP", strings.ToUpper(v)) {
-		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
-			"sacct: error: Invalid unit type '" + v + "'. Possible options are 'KMGTP'",
-			"sacct: fatal: Invalid unit type"}}
-	}
-	o.unit = strings.ToUpper(v)[0]
-	return nil
-}
-
-func setSacctUsers(o *sacctOptions, v string) error {
-	for _, name := range front.SplitList(v) {
-		u, ok := front.LookupUser(name)
-		if !ok {
-			return opt.Errorf(opt.CodeError, "sacct: error: Invalid user id: %s", name)
-		}
-		o.query.Users = append(o.query.Users, u.UID)
-	}
-	return nil
 }
 
 // Sacct prints history.
@@ -381,6 +254,9 @@ func Sacct(sys *front.Sys, argv []string) int {
 		return code
 	}
 	if code := o.window(); code != 0 {
+		return code
+	}
+	if code := o.checkCompletion(); code != 0 {
 		return code
 	}
 	o.tell()
@@ -469,6 +345,23 @@ func (o *sacctOptions) federal(here placed) (all []placed) {
 	return all
 }
 
+// checkCompletion refuses -c where nothing records how jobs end, beside history.
+func (o *sacctOptions) checkCompletion() int {
+	if !o.completion || o.script || o.env {
+		return 0
+	}
+	conf, err := front.Call(o.sys, api.ShowCluster, api.Empty{})
+	if err != nil {
+		text, _ := front.ErrorText(err)
+		return o.sys.Fail("%s", text)
+	}
+	if conf.Config.JobComp.Kind == "" {
+		fmt.Fprintln(o.sys.Stderr, "Slurm job completion is disabled")
+		return 1
+	}
+	return 0
+}
+
 // checkQOS refuses names of QOS that are not there.
 func (o *sacctOptions) checkQOS() int {
 	if len(o.query.QOS) == 0 {
@@ -484,7 +377,7 @@ func (o *sacctOptions) checkQOS() int {
 		names = append(names, q.Name)
 	}
 	for _, name := range o.query.QOS {
-		if !slices.Contains(names, name) {
+		if name != "" && !slices.Contains(names, name) {
 			o.sys.Say("error: You gave a bad qos '%s'. Valid QOS's are %s", name, strings.Join(names, ","))
 			o.sys.Say("fatal: problem processing qos list")
 			return 1
@@ -496,17 +389,10 @@ func (o *sacctOptions) checkQOS() int {
 func (o *sacctOptions) listFields() int {
 	w := bufio.NewWriter(o.sys.Stdout)
 	for i, c := range acctColumns {
-		fmt.Fprintf(w, "%-19s", c.name)
-		if (i+1)%4 == 0 || i+1 == len(acctColumns) {
-			fmt.Fprintln(w)
-		} else {
-			fmt.Fprint(w, " ")
-		}
+		last := (i+1)%4 == 0 || i+1 == len(acctColumns)
+		fmt.Fprintf(w, "%-19s%s", c.name, front.Choose(last, "\n", " "))
 	}
-	if w.Flush() != nil {
-		return 1
-	}
-	return 0
+	return front.BoolInt(w.Flush() != nil)
 }
 
 // sizedColumn is a column with the width asked for.
@@ -602,6 +488,10 @@ func (o *sacctOptions) window() int {
 	}
 	for _, s := range o.states {
 		st, ok := historyState(s)
+		if slices.Contains(strings.Fields(unaccountedStates), strings.ToUpper(s)) {
+			o.sys.Say("fatal: job state %s is not supported / accounted", s)
+			return 1
+		}
 		if !ok {
 			fmt.Fprintf(o.sys.Stderr, "sacct: fatal: unrecognized job state value '%s'\n", s)
 			return 1
@@ -615,9 +505,13 @@ func (o *sacctOptions) window() int {
 			o.query.From = now
 		}
 	}
-	if !o.query.To.IsZero() && o.query.From.After(o.query.To) {
-		return o.sys.Fail("Start time (%s) requested is after end time (%s).", front.Stamp(o.query.From),
-			front.Stamp(o.query.To))
+	to := o.query.To
+	if to.IsZero() {
+		to = now
+	}
+	if o.query.From.After(to) {
+		return o.sys.Fail("Start time (%s) requested is after end time (%s).",
+			front.Stamp(o.query.From), front.Stamp(to))
 	}
 	return 0
 }
@@ -642,6 +536,10 @@ func (o *sacctOptions) tell() {
 	}
 	o.sys.Say("Jobs %s in the time window from %s to %s", which, date(o.query.From), date(to))
 }
+
+// unaccountedStates are those that history does not keep.
+const unaccountedStates = "CF CONFIGURING CG COMPLETING SE SPECIAL_EXIT SI SIGNALING ST STOPPED " +
+	"SO STAGE_OUT RF REQUEUE_FED RD RESV_DEL_HOLD RH REQUEUE_HOLD"
 
 // historyState finds the phases and outcomes that a state's name stands for.
 func historyState(name string) ([]api.HistoryState, bool) {

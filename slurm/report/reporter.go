@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 )
 
@@ -131,11 +133,17 @@ func (r *reporter) fetch(a *reportAsk) (*api.UsageResponse, int) {
 	if a.elsewhere {
 		resp.Rows, resp.Utilization, resp.Reservations = nil, nil, nil
 	}
+	resp.Rows = slices.DeleteFunc(resp.Rows, func(u cluster.UsageRow) bool { return isUnused(u.Used) })
 	r.total = map[string]float64{}
 	for _, u := range resp.Utilization {
 		r.total[u.TRES] = u.Reported
 	}
 	return &resp, 0
+}
+
+// isUnused reports whether runs used nothing, as those of less than a second: reports do not have them.
+func isUnused(used []cluster.Amount) bool {
+	return !slices.ContainsFunc(used, func(a cluster.Amount) bool { return a.N > 0 })
 }
 
 // reportRule is the line of dashes around the titles.

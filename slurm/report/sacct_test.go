@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,10 @@ func TestSacctFilters(t *testing.T) {
 		{setSacctGroups, "0", ""},
 		{setSacctGroups, "nogroup_x", "sacct: error: Invalid group id: nogroup_x"},
 		{setSacctUnits, "g", ""},
+		{setSacctJobs, ",0,0.1", ""},
+		{setSacctJobs, "x", "sacct: fatal: Bad job/step specified: x"},
+		{setSacctNodes, "", ""},
+		{setWholeHet, "x", `sacct: error: Invalid --whole-hetjob value "x". Valid values: [yes|no].`},
 		{
 			setSacctUnits, "X",
 			"sacct: error: Invalid unit type 'X'. Possible options are 'KMGTP'\nsacct: fatal: Invalid unit type",
@@ -106,5 +112,54 @@ func TestSacctShows(t *testing.T) {
 		if text := strings.Join(got, " "); text != want {
 			t.Errorf("-j %s: %s, want %s", list, text, want)
 		}
+	}
+}
+
+// runSacct is what sacct says to a line, and how it ends.
+func runSacct(t *testing.T, f *slurmtest.Server, line string) string {
+	t.Helper()
+	f.Own = f.Mux()
+	slurmtest.WithBooks(f.Own, f)
+	sys := slurmtest.Sys("sacct", "/")
+	var out bytes.Buffer
+	sys.Stdout, sys.Stderr, sys.Dial, sys.UID = &out, &out, f.Dial(t), 0
+	code := Sacct(sys, strings.Fields(line))
+	return out.String() + "rc " + strconv.Itoa(code)
+}
+
+// TestSacctLines: what sacct refuses, and what an empty list of names asks for.
+func TestSacctLines(t *testing.T) {
+	for line, want := range map[string]string{
+		"-a -s cg":      "sacct: fatal: job state cg is not supported / accounted\nrc 1",
+		"-a -s stopped": "sacct: fatal: job state stopped is not supported / accounted\nrc 1",
+		"-c":            "Slurm job completion is disabled\nrc 1",
+		"--user=":       "rc 1",
+		"--gid=":        "rc 1",
+		"-S now+1day": "sacct: error: Start time (2026-11-22T14:30:00) requested" +
+			" is after end time (2026-11-21T14:30:00).\nrc 1",
+		"-n --accounts=": "rc 0",
+	} {
+		f := slurmtest.New()
+		if f.Jobs = nil; runSacct(t, f, line) != want {
+			t.Errorf("%s: %q, want %q", line, runSacct(t, f, line), want)
+		}
+	}
+	for option, of := range map[string]func(*sacctOptions) []string{
+		"accounts": func(o *sacctOptions) []string { return o.query.Accounts },
+		"qos":      func(o *sacctOptions) []string { return o.query.QOS },
+		"name":     func(o *sacctOptions) []string { return o.query.Names },
+		"wckeys":   func(o *sacctOptions) []string { return o.query.WCKeys },
+	} {
+		i := slices.IndexFunc(SacctOptions, func(x sacctOption) bool { return x.Long == option })
+		for v, want := range map[string][]string{"": {""}, "a,": {"a"}, "a,b": {"a", "b"}} {
+			var o sacctOptions
+			if err := SacctOptions[i].Set(&o, v); err != nil || !slices.Equal(of(&o), want) {
+				t.Errorf("--%s=%s: %q, %v, want %q", option, v, of(&o), err, want)
+			}
+		}
+	}
+	var o sacctOptions
+	if err := setSacctJobs(&o, "0,"); err != nil || o.byJob || o.query.Refs != nil {
+		t.Errorf("-j 0, names %v, %v", o.query.Refs, err)
 	}
 }

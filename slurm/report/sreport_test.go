@@ -108,7 +108,8 @@ func reportHistory(t *testing.T) *acct.DB {
 	}
 	events = append(events, resv("deep", 36000, 39600, 0, []string{"alice"}, "gpu-node-008"), resv("fix",
 		43200, 46800, cluster.ResvMaint, nil, "gpu-node-001", "gpu-node-002"),
-		reportJob(90007, "alice", 7001, "team-a", 36000, 36000, 39600, 16, 4000, 1, 8, "deep"))
+		reportJob(90007, "alice", 7001, "team-a", 36000, 36000, 39600, 16, 4000, 1, 8, "deep"),
+		reportJob(90008, "dan", 7009, "team-b", 42000, 42000, 42000, 2, 1000, 1, 0, "")) // of no whole second
 	d.Apply(1, events)
 	if err := d.Flush(t.Context()); err != nil {
 		t.Fatal(err)

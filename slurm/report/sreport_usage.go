@@ -49,7 +49,10 @@ func (r *reporter) utilization(a *reportAsk) int {
 	cols := []front.Column[U]{
 		{Name: "Cluster", Head: "Cluster", Width: 9, Of: func(*U) string { return resp.Cluster }},
 		{Name: "TresName", Head: "TRES Name", Width: 14, Of: func(u *U) string { return u.TRES }},
-		{Name: "TresCount Count", Head: "TRES Count", Width: 10, Of: func(u *U) string { return PlainNumber(u.Count) }},
+		{
+			Name: "TresCount CPUCount Count", Head: "TRES Count", Width: 10,
+			Of: func(u *U) string { return PlainNumber(u.Count) },
+		},
 		field("Allocated", "Allocated", func(u *U) float64 { return u.Allocated }),
 		field("Down", "Down", func(u *U) float64 { return u.Down }),
 		field("PlannedDown", "PLND Down", func(u *U) float64 { return u.PlannedDown }),

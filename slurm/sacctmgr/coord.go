@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
-	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
@@ -185,61 +183,4 @@ func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int
 		*e.at = t
 	}
 	return "", 0
-}
-
-// events shows when nodes were down or drained: since midnight, or in the time that is asked for.
-func (m *manager) events(q *mgrQuery) int {
-	now := m.sys.Now().Local()
-	y, mo, d := now.Date()
-	from, to := time.Date(y, mo, d, 0, 0, 0, 0, now.Location()), now
-	if text, pos := q.span(now, &from, &to); text != "" {
-		return m.wrong(fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text))
-	}
-	resp, err := front.Call(m.sys, api.ShowUsage, api.UsageRequest{
-		NodeSpans:  true,
-		UsageQuery: cluster.UsageQuery{Time: cluster.Span{From: from.Unix(), To: to.Unix() + 1}},
-	})
-	if err != nil {
-		text, _ := front.ErrorText(err)
-		return m.sys.Fail("%s", text)
-	}
-	var rows []cluster.NodeSpan
-	for _, s := range resp.Nodes {
-		if s.Time().To <= from.Unix() || !s.Down && !s.Drain || s.Forgotten || !q.has("event", string(s.Node)) || !q.has("node", string(s.Node)) {
-			continue
-		}
-		// A drained node that becomes empty is the same event still.
-		if n := len(rows); n > 0 && rows[n-1].Node == s.Node && rows[n-1].To == s.From && rows[n-1].Down == s.Down && rows[n-1].Reason == s.Reason {
-			rows[n-1].To, rows[n-1].Lost = s.To, s.Lost
-			continue
-		}
-		rows = append(rows, s)
-	}
-	type E = cluster.NodeSpan
-	cols := []front.Column[E]{
-		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(*E) string { return resp.Cluster }},
-		{Name: "NodeName", Head: "NodeName", Width: -15, Of: func(s *E) string { return string(s.Node) }},
-		{
-			Name: "TimeStart Start", Head: "TimeStart", Width: 19,
-			Of: func(s *E) string { return front.Stamp(time.Unix(s.From, 0)) },
-		},
-		{
-			Name: "TimeEnd End", Head: "TimeEnd", Width: 19,
-			Of: func(s *E) string { return front.Choose(s.To == 0, "Unknown", front.Stamp(time.Unix(s.To, 0))) },
-		},
-		{
-			Name: "State", Head: "State", Width: 6,
-			Of: func(s *E) string { return front.Choose(s.Down, "DOWN", "DRAIN") + front.Choose(s.Lost, "*", "") },
-		},
-		{Name: "Reason", Head: "Reason", Width: 30, Of: func(s *E) string { return s.Reason }},
-		{Name: "User", Head: "User", Width: 10, Of: func(s *E) string { return s.By }},
-		{Name: "Duration", Head: "Duration", Width: 13, Of: func(s *E) string {
-			end := s.To
-			if end == 0 {
-				end = now.Unix()
-			}
-			return format.Padded(time.Duration(end-s.From) * time.Second)
-		}},
-	}
-	return showTable(m, q, cols, "Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User", rows)
 }

@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/report"
 	"dev.muster/slurm/show"
@@ -303,13 +306,7 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	{Path: "controller.port", Of: func(r *clusterRow) data.Value { _, port := r.leader(); return data.Text(port) }},
 	{Path: "flags"},
 	{Path: "name", Of: func(r *clusterRow) data.Value { return data.Text(r.books.Cluster) }},
-	{Path: "nodes", Of: func(r *clusterRow) data.Value {
-		names := make([]cluster.NodeName, len(r.nodes))
-		for i := range r.nodes {
-			names[i] = r.nodes[i].Name
-		}
-		return data.Text(front.NodeText(names))
-	}},
+	{Path: "nodes", Of: func(r *clusterRow) data.Value { return data.Text(r.nodeNames()) }},
 	{Path: "select_plugin", Of: func(*clusterRow) data.Value { return data.Text("select/cons_tres") }},
 	{Path: "associations.root", Of: func(r *clusterRow) data.Value {
 		if len(r.books.Assocs) == 0 {
@@ -319,13 +316,57 @@ var clusterTable = data.Table[clusterRow]{Schema: "cluster_rec", Members: []data
 	}},
 	{Path: "rpc_version", Of: func(*clusterRow) data.Value { return data.Num(0) }},
 	{Path: "tres", Of: func(r *clusterRow) data.Value {
-		rows := trackedRows(r.books, func(*mgrRow) bool { return true })
-		for i := range rows {
-			rows[i].Count = r.has(rows[i].Type, rows[i].Name)
-		}
-		return data.Records(&show.TRESTable, rows)
+		return data.Records(&show.TRESTable, r.counts())
 	}},
 }}
+
+// wholeCluster asks for the nodes once, when a field tells of them; who may see none sees none here.
+func wholeCluster(m *manager) func() *clusterRow {
+	return sync.OnceValue(func() *clusterRow {
+		nodes, _ := front.Call(m.sys, api.ListNodes, api.NodeQuery{})
+		return &clusterRow{books: m.books, nodes: nodes.Nodes}
+	})
+}
+
+func (r *clusterRow) nodeNames() string {
+	names := make([]cluster.NodeName, len(r.nodes))
+	for i := range r.nodes {
+		names[i] = r.nodes[i].Name
+	}
+	return front.NodeText(names)
+}
+
+// counts are the resources that are tracked, with how much the nodes have.
+func (r *clusterRow) counts() []show.TRESRow {
+	rows := trackedRows(r.books, &mgrQuery{})
+	for i := range rows {
+		rows[i].Count = r.has(rows[i].Type, rows[i].Name)
+	}
+	return rows
+}
+
+// tresText is the same in one line.
+func (r *clusterRow) tresText() string {
+	var all []cluster.Amount
+	for _, t := range r.counts() {
+		all = append(all, cluster.Amount{TRES: t.Type + front.Choose(t.Name == "", "", "/"+t.Name), N: float64(t.Count)})
+	}
+	return amountsText(all)
+}
+
+// amountsText are amounts in order of their names.
+func amountsText(all []cluster.Amount) string {
+	var words []string
+	for _, a := range all {
+		count := strconv.FormatInt(int64(a.N), 10)
+		if a.TRES == "mem" {
+			count = format.Mem(cluster.MemMB(a.N))
+		}
+		words = append(words, a.TRES+"="+count)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ",")
+}
 
 // leader is where the server that leads listens.
 func (r *clusterRow) leader() (host, port string) {
@@ -365,9 +406,9 @@ func (r *clusterRow) has(kind, name string) (n int64) {
 	return n
 }
 
-func trackedRows(b *show.Books, keeps func(*mgrRow) bool) (rows []show.TRESRow) {
-	for _, r := range tresRows(b) {
-		if kind, tres, _ := strings.Cut(r.tres, "/"); keeps(&r) {
+func trackedRows(b *show.Books, q *mgrQuery) (rows []show.TRESRow) {
+	for _, r := range tresRows(b, q) {
+		if kind, tres, _ := strings.Cut(r.tres, "/"); q.keeps(&r) {
 			rows = append(rows, show.TRESRow{Type: kind, Name: tres, ID: show.TRESID(b, r.tres)})
 		}
 	}
@@ -405,7 +446,7 @@ var entityLists = [...]entityList{
 	{"configuration", configList},
 	{"account", accountList}, {"user", userList}, {"association", assocList}, {"qos", qosList}, {"wckey", wckeyList},
 	{"tres", func(m *manager, q *mgrQuery) (data.Part, error) {
-		return data.Each("TRES", &show.TRESTable, trackedRows(m.books, q.keeps)), nil
+		return data.Each("TRES", &show.TRESTable, trackedRows(m.books, q)), nil
 	}},
 	{"cluster", clusterList}, {"stats", statsList},
 	{"instance", func(*manager, *mgrQuery) (data.Part, error) {
@@ -415,35 +456,27 @@ var entityLists = [...]entityList{
 
 func accountList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []booksRow[cluster.Account]
-	for _, a := range m.books.Accounts {
-		if q.has("account", a.Name) && q.keeps(&mgrRow{account: a, books: m.books}) {
-			rows = append(rows, booksRow[cluster.Account]{v: a, books: m.books, assoc: q.withAssoc,
-				coord: q.withCoord})
-		}
+	for _, r := range records(m, "account", q) {
+		rows = append(rows, booksRow[cluster.Account]{v: r.account, books: m.books, assoc: q.withAssoc,
+			coord: q.withCoord})
 	}
 	return data.Each("accounts", &accountTable, rows), nil
 }
 
 func userList(m *manager, q *mgrQuery) (data.Part, error) {
-	b := m.books
 	var rows []booksRow[cluster.User]
-	for _, u := range b.Users {
-		charged := func(a *cluster.Association) bool { return a.User == u.Name && q.has("account", a.Account) }
-		if !q.keeps(&mgrRow{user: u, books: b}) {
-			continue
-		}
-		if q.has("user", u.Name) && (len(q.where["account"]) == 0 || slices.ContainsFunc(b.Assocs, charged)) {
-			rows = append(rows, booksRow[cluster.User]{v: u, books: b, assoc: q.withAssoc, coord: q.withCoord})
-		}
+	for _, r := range records(m, "user", q) {
+		rows = append(rows, booksRow[cluster.User]{v: r.user, books: m.books, assoc: q.withAssoc,
+			coord: q.withCoord})
 	}
 	return data.Each("users", &userTable, rows), nil
 }
 
 func assocList(m *manager, q *mgrQuery) (data.Part, error) {
 	var rows []assocRow
+	q.addSubAccounts(m.books)
 	for _, a := range m.books.Assocs {
-		named := q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
-		if named && q.keeps(&mgrRow{assoc: a, books: m.books}) {
+		if q.showsPlace(m.books, a) {
 			rows = append(rows, assocRow{v: a, books: m.books})
 		}
 	}

@@ -7,34 +7,55 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// filter is a condition that show alone takes: what a column of an entity says.
+// filter is a condition on what a column of an entity says.
 type filter struct {
 	entity string
 	least  int // letters of the key that are enough
 	key    string
 	column string
+	assoc  bool // the column is one of an association, not of the record itself
 }
 
-// filters are the conditions of show beside those that select what is changed, too.
+// filters are the conditions beside those that name what is meant.
 func filters() []filter {
 	return []filter{
-		{"account", 3, "description", "Description"},
-		{"account", 1, "organization", "Organization"},
-		{"association", 8, "defaultqos", "DefaultQOS"},
-		{"association", 2, "id", "ID"},
-		{"association", 4, "parent", "ParentName"},
-		{"association", 1, "qoslevel", "QOS"},
-		{"qos", 2, "id", "ID"},
-		{"tres", 2, "id", "ID"},
-		{"tres", 2, "type", "Type"},
-		{"user", 2, "adminlevel", "AdminLevel"},
-		{"user", 8, "defaultaccount", "DefaultAccount"},
+		{"account", 3, "description", "Description", false},
+		{"account", 1, "organization", "Organization", false},
+		{"account", 4, "parent", "ParentName", true},
+		{"account", 1, "qoslevel", "QOS", true},
+		{"account", 8, "defaultqos", "DefaultQOS", true},
+		{"association", 8, "defaultqos", "DefaultQOS", true},
+		{"association", 2, "id", "ID", true},
+		{"association", 4, "parent", "ParentName", true},
+		{"association", 1, "qoslevel", "QOS", true},
+		{"qos", 3, "description", "Description", false},
+		{"qos", 2, "id", "ID", false},
+		{"qos", 8, "preemptmode", "PreemptMode", false},
+		{"tres", 2, "id", "ID", false},
+		{"tres", 1, "name", "Name", false},
+		{"tres", 2, "type", "Type", false},
+		{"user", 2, "adminlevel", "AdminLevel", false},
+		{"user", 8, "defaultaccount", "DefaultAccount", false},
+		{"user", 8, "defaultqos", "DefaultQOS", true},
+		{"user", 1, "qoslevel", "QOS", true},
 	}
 }
 
-// cutFilters takes the conditions that show alone has out of its words; keeps reports whether a row passes them all.
-func cutFilters(entity string, args []string) (rest []string, keeps func(r *mgrRow) bool) {
-	var tests []func(r *mgrRow) bool
+// test is a condition on a column.
+type test func(r *mgrRow) bool
+
+func pass(tests []test, r *mgrRow) bool {
+	return !slices.ContainsFunc(tests, func(has test) bool { return !has(r) })
+}
+
+// choice is what conditions on columns select, of records and of their associations.
+type choice struct{ records, places []test }
+
+// keeps reports whether a row passes all conditions.
+func (c *choice) keeps(r *mgrRow) bool { return pass(c.records, r) && pass(c.places, r) }
+
+// cutFilters takes the conditions on columns out of the words of a command.
+func cutFilters(entity string, args []string) (rest []string, c choice) {
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
 		i := slices.IndexFunc(filters(), func(f filter) bool {
@@ -44,15 +65,19 @@ func cutFilters(entity string, args []string) (rest []string, keeps func(r *mgrR
 			rest = append(rest, a)
 			continue
 		}
-		tests = append(tests, columnHas(filters()[i].column, value))
+		has := columnHas(filters()[i].column, value)
+		if filters()[i].assoc {
+			c.places = append(c.places, has)
+		} else {
+			c.records = append(c.records, has)
+		}
 	}
-	return rest, func(r *mgrRow) bool {
-		return !slices.ContainsFunc(tests, func(has func(*mgrRow) bool) bool { return !has(r) })
-	}
+	return rest, c
 }
 
-// columnHas tests whether a column has one of the values of a list; so may what it says be one.
-func columnHas(name, list string) func(r *mgrRow) bool {
+// columnHas tests whether a column has one of the values of a list; so may what it says be one. Resources also go by
+// their full names.
+func columnHas(name, list string) test {
 	columns := mgrColumns()
 	i := slices.IndexFunc(columns, func(c front.Column[mgrRow]) bool {
 		return slices.Contains(strings.Fields(c.Name), name)
@@ -60,6 +85,9 @@ func columnHas(name, list string) func(r *mgrRow) bool {
 	values := front.SplitList(strings.Trim(list, `"'`))
 	return func(r *mgrRow) bool {
 		texts := front.SplitList(columns[i].Of(r))
+		if r.tres != "" {
+			texts = append(texts, r.tres)
+		}
 		return slices.ContainsFunc(values, func(v string) bool {
 			return slices.ContainsFunc(texts, func(t string) bool { return strings.EqualFold(t, v) })
 		})

@@ -8,7 +8,7 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// TestFilters: show's own conditions are cut out of its words, and a row must pass all of them.
+// TestFilters: conditions on columns are cut out of its words, and a row must pass all of them.
 func TestFilters(t *testing.T) {
 	row := mgrRow{
 		account: &cluster.Account{Name: "ml", Organization: "Research", Description: "machine learning"},
@@ -27,9 +27,9 @@ func TestFilters(t *testing.T) {
 		{[]string{`description="machine learning"`, "format=org"}, []string{"format=org"}, true},
 		{[]string{"ml", "type=cpu"}, []string{"ml", "type=cpu"}, true},
 	} {
-		rest, keeps := cutFilters("account", c.words)
-		if !slices.Equal(rest, c.rest) || keeps(&row) != c.keeps {
-			t.Errorf("%q: left %q, keeps %v", c.words, rest, keeps(&row))
+		rest, chosen := cutFilters("account", c.words)
+		if !slices.Equal(rest, c.rest) || chosen.keeps(&row) != c.keeps {
+			t.Errorf("%q: left %q, keeps %v", c.words, rest, chosen.keeps(&row))
 		}
 	}
 	for _, f := range filters() {

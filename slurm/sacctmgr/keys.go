@@ -112,7 +112,7 @@ func setLimitTime(l *cluster.Limits, name, key, value string) error {
 		d, ok := values.ParseTimeLimit(value)
 		switch {
 		case !ok:
-			return fmt.Errorf(" Invalid value for %s (%s): it is a time such as 1-12:00:00", key, value)
+			return fmt.Errorf(" Bad %s time format: %s=%s", name, key, value)
 		case value == "0": // nothing at all, which as a job's time limit means no limit
 			n = 0
 		case d != cluster.Unlimited:
@@ -130,10 +130,13 @@ func limitNumber(key, value string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
-		return -1, fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)\n You didn't give me anything to set",
-			mgrTitle(key), value)
+		return -1, badNumber(mgrTitle(key), value)
 	}
 	return n, nil
+}
+
+func badNumber(title, value string) error {
+	return fmt.Errorf("sacctmgr: error: Invalid value for %s (%s)", title, value)
 }
 
 // mgrTitle is a key as Slurm writes it where it complains of its value.
@@ -175,6 +178,9 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 	for _, w := range front.SplitList(value) {
 		tres, text, ok := strings.Cut(w, "=")
 		tres = strings.ToLower(tres)
+		if !ok {
+			return errors.New("sacctmgr: error: slurmdb_format_tres_str: no TRES id found for " + tres)
+		}
 		if !isTRES(tres) {
 			return unknownTRES(tres)
 		}
@@ -182,7 +188,7 @@ func setLimitTRES(l *cluster.Limits, name, key, value string) error {
 		if m, isMem := values.ParseMem(text); tres == "mem" && err != nil && isMem {
 			n, err = int64(m), nil
 		}
-		if !ok || err != nil {
+		if err != nil {
 			return fmt.Errorf(" Invalid value for %s (%s): it is a list such as cpu=4,gres/gpu=2", key, value)
 		}
 		*l = l.With(cluster.Limit{Name: name, TRES: tres, Max: n})
@@ -198,9 +204,9 @@ func setAssocKey(a *cluster.Association, have []string, s front.Setting) (label 
 			a.Shares = cluster.ShareParent
 			return "Fairshare", true, nil
 		}
-		n, err := strconv.Atoi(s.Value)
+		n, err := strconv.Atoi(cmp.Or(s.Value, "-1"))
 		if err != nil || n < -1 {
-			return "", true, fmt.Errorf(" Bad FairShare value: %s", s.Value)
+			return "", true, badNumber("FairShare", s.Value)
 		}
 		if a.Shares = n; n == -1 {
 			a.Shares = 1

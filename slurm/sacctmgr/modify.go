@@ -31,7 +31,7 @@ func (m *manager) modify(args []string) int {
 		case setting:
 			s, bad := front.Settings([]string{a})
 			if bad != "" {
-				return m.wrong(" Unknown option: "+a, " Use keyword 'where' to modify condition")
+				return m.wrong(" Bad format on " + a + ": End your option with an '=' sign")
 			}
 			sets = append(sets, s...)
 		default:
@@ -44,6 +44,12 @@ func (m *manager) modify(args []string) int {
 	}
 	if len(sets) == 0 {
 		return m.wrong(" You didn't give me anything to set")
+	}
+	if code := impossible(m, entity, q, sets); code != 0 {
+		return code
+	}
+	if own, rest := m.ownSettings(entity, sets); misplaced(entity, q, own, rest) {
+		return m.wrong(" There was a problem with your 'where' options.")
 	}
 	switch entity {
 	case "qos":
@@ -59,6 +65,36 @@ func (m *manager) modify(args []string) int {
 		return m.modifyJobs(q, sets)
 	}
 	return m.modifyAssocs(entity, q, sets)
+}
+
+// impossible refuses what can not be set, or not of those who are meant.
+func impossible(m *manager, entity string, q *mgrQuery, sets []front.Setting) int {
+	for _, s := range sets {
+		switch {
+		case s.Key == "rawusage" && s.Value != "0":
+			return m.wrong("sacctmgr: error: Raw usage can only be set to 0 (zero)")
+		case s.Key == "rawusage" && entity == "user" && len(q.where["account"]) == 0:
+			return m.wrong("sacctmgr: error: An account must be specified")
+		case entity == "account" && front.IsKey(s.Key, 1, "names"):
+			return m.wrong(" Can't modify the name of an account")
+		case entity == "user" && s.Key == "newname":
+			return m.wrong("sacctmgr: error: muster's users keep their names: add the new one, and delete the old one")
+		case entity == "user" && front.IsKey(s.Key, 2, "adminlevel") && adminLevel(s.Value) == "":
+			return m.nothing(" Nothing modified")
+		}
+	}
+	return 0
+}
+
+// misplaced reports whether what is set belongs to records and all conditions are about associations, or the other
+// way round: who is meant would be more than was asked for.
+func misplaced(entity string, q *mgrQuery, own, rest []front.Setting) bool {
+	if entity != "account" && entity != "user" {
+		return false
+	}
+	records, places := q.asksRecords(entity), q.asksPlaces(entity) || q.byCluster
+	alone := records && !places && len(q.where[entity]) == 0
+	return len(own) > 0 && places && !records || len(rest) > 0 && alone
 }
 
 // modifyRoot changes what holds for the whole cluster: root's association.
@@ -91,7 +127,7 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []front.Setting) int {
 	var changes []cluster.Change
 	var names []string
 	for _, old := range m.books.QOS {
-		if !q.has("qos", old.Name) {
+		if !q.has("qos", old.Name) || !q.keeps(&mgrRow{qos: old, books: m.books}) {
 			continue
 		}
 		n, c := *old, cluster.Change{}
@@ -149,7 +185,7 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 	}
 	for _, t := range show.TreeOf(m.books.Assocs) {
 		a := t.Association
-		if len(rest) == 0 || !q.takes(entity, a) {
+		if len(rest) == 0 || !q.takes(m.books, entity, a) {
 			continue
 		}
 		c, code := changeAssoc(m, entity, a, rest)
@@ -179,9 +215,10 @@ func (m *manager) modifyAssocs(entity string, q *mgrQuery, sets []front.Setting)
 func modifyOwn(m *manager, entity string, q *mgrQuery, own []front.Setting) (
 	changes []cluster.Change, names []string, code int,
 ) {
+	chosen := meant(m, entity, q)
 	if entity == "account" {
 		for _, a := range m.books.Accounts {
-			if n := *a; q.has("account", a.Name) {
+			if n := *a; chosen[a.Name] {
 				setOwn(own, &n, &cluster.User{})
 				changes = append(changes, cluster.Change{Account: &n})
 				names = append(names, "  "+n.Name)
@@ -191,7 +228,7 @@ func modifyOwn(m *manager, entity string, q *mgrQuery, own []front.Setting) (
 	}
 	for _, u := range m.books.Users {
 		n := *u
-		if !q.has("user", u.Name) {
+		if !chosen[u.Name] {
 			continue
 		}
 		setOwn(own, &cluster.Account{}, &n)
@@ -206,12 +243,26 @@ func modifyOwn(m *manager, entity string, q *mgrQuery, own []front.Setting) (
 }
 
 // takes reports whether an association is one of accounts, or of users, that are meant.
-func (q *mgrQuery) takes(entity string, a *cluster.Association) bool {
+func (q *mgrQuery) takes(b *show.Books, entity string, a *cluster.Association) bool {
 	ofAccount := a.User == ""
-	if ofAccount != (entity == "account") {
+	if ofAccount != (entity == "account") || !q.hasPlace(a) {
 		return false
 	}
-	return q.has("account", a.Account) && q.has("user", a.User) && q.has("partition", a.Partition)
+	r := recordRow(b, a, entity)
+	return q.keeps(&r)
+}
+
+// meant are the names of the accounts, or users, whose records are meant.
+func meant(m *manager, entity string, q *mgrQuery) map[string]bool {
+	names := map[string]bool{}
+	for _, r := range records(m, entity, q) {
+		if r.account != nil {
+			names[r.account.Name] = true
+		} else {
+			names[r.user.Name] = true
+		}
+	}
+	return names
 }
 
 // changeAssoc makes another association of one.
@@ -227,8 +278,7 @@ func changeAssoc(m *manager, entity string, a *cluster.Association, sets []front
 		case front.IsKey(s.Key, 3, "parent") && entity == "account":
 			above := m.books.Find(strings.ToLower(s.Value), "", "")
 			if above == nil {
-				return c, m.wrong(" Parent account '"+s.Value+"' doesn't exist on cluster "+m.books.Cluster,
-					"        Contact your admin to add this account.")
+				return c, m.wrong(" Parent Account " + s.Value + " doesn't exist.")
 			}
 			n.Parent = above.ID
 		default:
@@ -310,28 +360,33 @@ func (m *manager) remove(args []string) int {
 	if slices.Contains([]string{"coordinator", "federation"}, entity) {
 		return removeOther(m, entity, args[1:])
 	}
-	if entity != "account" && entity != "user" && entity != "qos" {
+	if !slices.Contains([]string{"account", "cluster", "user", "qos"}, entity) {
 		return m.noEntity(args, deleteInput)
 	}
 	q, code := m.conditions(entity, args[1:])
 	if code >= 0 {
 		return code
 	}
-	if len(q.where) == 0 {
-		return m.wrong(" No conditions given to remove, not executing.")
+	if !q.asksAnything() {
+		return m.wrong(noConditions)
 	}
 	switch {
+	case entity == "cluster" && slices.Contains(q.where["cluster"], strings.ToLower(m.books.Cluster)):
+		return m.wrong(" Cluster " + m.books.Cluster + " is what the servers of muster form: it goes with them")
+	case entity == "cluster":
+		return m.nothing(" Nothing deleted")
 	case entity == "account" && slices.Contains(q.where["account"], cluster.RootName):
 		return m.wrong(" You are not allowed to remove the root account.", " Use remove cluster instead.")
 	case entity == "user" && len(q.where["wckey"]) > 0:
 		return m.removeWCKeys(q)
-	case entity == "user" && len(q.where["account"]) > 0:
-		return m.removePlaces(q)
+	case removesPlaces(entity, q):
+		return m.removePlaces(entity, q)
 	}
 	names, changes := removals(m, entity, q)
 	if len(names) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
+	q = &mgrQuery{where: map[string][]string{entity: names}}
 	if code := m.stillDefault(entity, q); code != 0 {
 		return code
 	}
@@ -339,31 +394,32 @@ func (m *manager) remove(args []string) int {
 		changes = append(m.forgetQOS(q), changes...)
 	}
 	what := map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity]
-	return m.announced(" Deleting "+what+"...\n"+strings.Join(names, "\n"), changes, "deleting records")
+	return m.announced(" Deleting "+what+"...\n  "+strings.Join(names, "\n  "), changes, "deleting records")
+}
+
+// removesPlaces reports whether users are to be taken out of accounts, rather than records to be removed.
+func removesPlaces(entity string, q *mgrQuery) bool {
+	if entity == "account" {
+		return len(q.where["user"])+len(q.where["partition"]) > 0
+	}
+	return entity == "user" && (q.byCluster || q.asksPlaces(entity))
 }
 
 // removals are the records that a query selects, each to be deleted.
 func removals(m *manager, entity string, q *mgrQuery) (names []string, changes []cluster.Change) {
 	add := func(name string, c cluster.Change) {
-		if !q.has(entity, name) {
-			return
-		}
 		c.Delete = true
 		changes = append(changes, c)
-		names = append(names, "  "+name)
+		names = append(names, name)
 	}
-	switch entity {
-	case "user":
-		for _, u := range m.books.Users {
-			add(u.Name, cluster.Change{User: u})
-		}
-	case "account":
-		for _, a := range m.books.Accounts {
-			add(a.Name, cluster.Change{Account: a})
-		}
-	case "qos":
-		for _, x := range m.books.QOS {
-			add(x.Name, cluster.Change{QOS: x})
+	for _, r := range records(m, entity, q) {
+		switch {
+		case r.user != nil:
+			add(r.user.Name, cluster.Change{User: r.user})
+		case r.account != nil:
+			add(r.account.Name, cluster.Change{Account: r.account})
+		default:
+			add(r.qos.Name, cluster.Change{QOS: r.qos})
 		}
 	}
 	return names, changes
@@ -390,8 +446,9 @@ func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
 	return changes
 }
 
-// removePlaces takes users out of accounts; those who are in none any more go.
-func (m *manager) removePlaces(q *mgrQuery) int {
+// removePlaces takes users out of accounts, or out of some partitions of these; users who are
+// named and in none any more go.
+func (m *manager) removePlaces(entity string, q *mgrQuery) int {
 	var changes []cluster.Change
 	var places, gone []string
 	left := map[string]int{}
@@ -399,20 +456,21 @@ func (m *manager) removePlaces(q *mgrQuery) int {
 		left[a.User]++
 	}
 	for _, a := range m.books.Assocs {
-		if a.User == "" || !q.has("user", a.User) || !q.has("account", a.Account) {
+		r := recordRow(m.books, a, entity)
+		if a.User == "" || !q.hasPlace(a) || !q.keeps(&r) {
 			continue
 		}
 		changes = append(changes, cluster.Change{Assoc: a, Delete: true})
 		places = append(places,
 			fmt.Sprintf("  C = %-10.10s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User)+partPlace(a))
-		if left[a.User]--; left[a.User] == 0 {
+		if left[a.User]--; left[a.User] == 0 && entity == "user" {
 			gone = append(gone, a.User)
 		}
 	}
 	if len(changes) == 0 {
 		return m.nothing(" Nothing deleted")
 	}
-	text := " Deleting user associations...\n" + strings.Join(places, "\n")
+	text := " Deleting " + entity + " associations...\n" + strings.Join(places, "\n")
 	if slices.Sort(gone); gone != nil {
 		text += "\n Deleting users (No Associations)...\n  " + strings.Join(gone, "\n  ")
 	}

@@ -29,7 +29,7 @@ type manager struct {
 	readOnly  bool
 	withAssoc bool
 	books     *show.Books
-	modifies  bool
+	removes   bool
 	after     uint64 // the index of what it has changed itself
 	over      bool   // the session is to end
 	lines     *lines // of standard input
@@ -127,7 +127,7 @@ func mgrEntity(word string) string {
 		least int
 	}{{"account", 2}, {"association", 2}, {"user", 1}, {"qos", 1}, {"tres", 2}, {"cluster", 2}, {"coordinator", 2},
 		{"event", 1}, {"transaction", 3}, {"problem", 1}, {"runawayjobs", 2}, {"wckey", 1}, {"stats", 1},
-		{"configuration", 2}, {"reservation", 3}, {"job", 1}, {"instance", 2}, {"federation", 2}} {
+		{"configuration", 2}, {"reservation", 3}, {"resource", 4}, {"job", 1}, {"instance", 2}, {"federation", 2}} {
 		if w == e.name || w == e.name+"s" || len(w) >= e.least && strings.HasPrefix(e.name, w) {
 			return e.name
 		}
@@ -174,7 +174,13 @@ type mgrQuery struct {
 	withGone        bool // deleted ones too
 	from, to        string
 	elsewhere       bool // only of other clusters than this one: there are none
-	keeps           func(r *mgrRow) bool
+	byCluster       bool // named by cluster, as associations are
+	subAccounts     bool // what is below the accounts, too
+	onlyDefaults    bool // of each user's associations the default one
+	noParents       bool // in order of users, not of the tree
+	ownLimits       bool // not those of the accounts above
+	noLimits        bool // without the columns of limits
+	choice
 }
 
 func (q *mgrQuery) has(what, name string) bool {
@@ -274,13 +280,8 @@ func (m *manager) otherCluster() int {
 	return m.wrong(" There is one cluster, " + m.books.Cluster + ": it is what the servers of muster form; another one has servers and books of its own")
 }
 
-// mgrNameList is a list of names; names are in lower case.
-func mgrNameList(v string) []string {
-	if v == "" || v == `""` {
-		return []string{""}
-	}
-	return front.SplitList(strings.ToLower(v))
-}
+// mgrNameList is a list of names; names are in lower case. A list without any names nobody, not everybody.
+func mgrNameList(v string) []string { return wordsOrNone(strings.ToLower(v)) }
 
 // mgrWords splits a line into names and settings.
 func mgrWords(args []string, nameKeys ...string) (names []string, list []front.Setting) {
@@ -316,11 +317,30 @@ func (m *manager) badQOS(label string, err error) int {
 	if label == "Flags" {
 		return m.nothing(err.Error())
 	}
-	return m.wrong(err.Error())
+	lines := []string{err.Error()}
+	if strings.HasPrefix(lines[0], "sacctmgr: error: Invalid value") {
+		lines = append(lines, " You didn't give me anything to set")
+	}
+	return m.wrong(lines...)
+}
+
+// nameless refuses to add nothing, and what has no name.
+func nameless(m *manager, entity string, names []string) int {
+	switch {
+	case len(names) == 0:
+		return m.wrong(" Need name of " + entity + " to add.")
+	case slices.Contains(names, ""):
+		m.wrong(" No blank names are allowed when adding.")
+		return m.nothing(" Nothing new added.")
+	}
+	return 0
 }
 
 func (m *manager) addAccounts(args []string) int {
 	names, list := mgrWords(args, "name", "names", "account", "accounts")
+	if code := nameless(m, "account", names); code != 0 {
+		return code
+	}
 	model, a := cluster.Association{Shares: 1}, cluster.Account{}
 	parent := cluster.RootName
 	var given []string
@@ -372,18 +392,21 @@ func (m *manager) addAccounts(args []string) int {
 	return m.commit(changes, "adding accounts")
 }
 
-// adminLevel reads the word of an administrator's rank.
+// adminLevel reads the word of an administrator's rank, "" if it is none of these.
 func adminLevel(v string) string {
-	for _, w := range []string{"Administrator", "Operator"} {
+	for _, w := range []string{"Administrator", "Operator", "None"} {
 		if v != "" && strings.HasPrefix(strings.ToLower(w), strings.ToLower(v)) {
 			return w
 		}
 	}
-	return "None"
+	return ""
 }
 
 func (m *manager) addQOS(args []string) int {
 	names, list := mgrWords(args, "name", "names", "qos")
+	if code := nameless(m, "qos", names); code != 0 {
+		return code
+	}
 	model := cluster.QOS{UsageFactor: 1}
 	var given []string
 	for _, s := range list {
@@ -427,7 +450,7 @@ func (m *manager) setAssoc(a *cluster.Association, have []string, s front.Settin
 	case !known:
 		return label, m.unknown(s)
 	case err != nil:
-		return label, m.wrong(err.Error())
+		return label, m.wrong(err.Error(), " Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 	}
 	return label, m.checkQOS(label, s)
 }

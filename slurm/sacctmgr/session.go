@@ -140,7 +140,7 @@ func (m *manager) run(words []string) int {
 		text, _ := front.ErrorText(err)
 		return m.sys.Fail("%s", text)
 	}
-	m.books, m.report.Cols, m.modifies = &show.Books{BooksResponse: resp}, nil, v.name == "modify" || v.name == "update"
+	m.books, m.report.Cols, m.removes = &show.Books{BooksResponse: resp}, nil, v.name == "delete" || v.name == "remove"
 	return v.run(words[1:])
 }
 

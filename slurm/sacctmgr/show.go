@@ -27,6 +27,11 @@ type mgrRow struct {
 	number  int // of the TRES, or of the cluster in its federation
 	depth   int
 	host    string // of a cluster, where it is asked
+	bare    bool   // shown with its associations, of which it has none
+	own     bool   // of limits only those of its own
+	orphan  bool   // without what is above
+	span    [2]int // in the tree of associations
+	whole   func() *clusterRow
 
 	isCluster  bool
 	federation string // that the cluster is in
@@ -39,10 +44,29 @@ func (r *mgrRow) limits() cluster.Limits {
 	switch {
 	case r.qos != nil:
 		return r.qos.Limits
+	case r.assoc != nil && r.own:
+		return r.assoc.Limits
 	case r.assoc != nil:
 		return r.books.Effective(r.assoc)
 	}
 	return nil
+}
+
+// allowed are the QOS of the line's association.
+func (r *mgrRow) allowed() []string {
+	if r.own {
+		return r.assoc.QOS
+	}
+	return r.books.Allowed(r.assoc)
+}
+
+func (r *mgrRow) allowedIDs() (ids []string) {
+	for _, q := range r.books.QOS {
+		if slices.Contains(r.allowed(), q.Name) {
+			ids = append(ids, strconv.Itoa(int(q.ID)))
+		}
+	}
+	return ids
 }
 
 func limitColumn(name, head string, width int, limit string) front.Column[mgrRow] {
@@ -74,7 +98,7 @@ func wallColumn(name string) front.Column[mgrRow] {
 
 // mgrColumns are all fields that sacctmgr shows.
 func mgrColumns() []front.Column[mgrRow] {
-	return slices.Concat(mgrNames(), fedColumns(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
+	return slices.Concat(mgrNames(), clusterColumns(), fedColumns(), mgrAssocTexts(), mgrQOSTexts(), mgrLimits())
 }
 
 func mgrLimits() []front.Column[mgrRow] {
@@ -136,7 +160,9 @@ func ofQOS(r *mgrRow, text func(*cluster.QOS) string) string {
 // mgrNames are the fields that say what a line is about.
 func mgrNames() []front.Column[mgrRow] {
 	return []front.Column[mgrRow]{
-		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string { return r.books.Cluster }},
+		{Name: "Cluster", Head: "Cluster", Width: 10, Of: func(r *mgrRow) string {
+			return front.Choose(r.bare, "", r.books.Cluster)
+		}},
 		{Name: "Account", Head: "Account", Width: 10, Of: func(r *mgrRow) string {
 			if r.account != nil {
 				return r.account.Name
@@ -202,9 +228,31 @@ func mgrNames() []front.Column[mgrRow] {
 			}
 			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.ID)) })
 		}},
+	}
+}
+
+// clusterColumns are the fields of clusters.
+func clusterColumns() []front.Column[mgrRow] {
+	return []front.Column[mgrRow]{
 		{Name: "ControlHost", Head: "ControlHost", Width: 15, Of: func(r *mgrRow) string { return r.host }},
 		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
+		{Name: "Classification", Head: "Class", Width: 9, Of: func(*mgrRow) string { return "" }},
+		{Name: "ClusterNodes", Head: "Cluster Nodes", Width: 20, Of: wholeText((*clusterRow).nodeNames)},
+		{Name: "NodeCount", Head: "NodeCount", Width: 9, Of: wholeText(func(r *clusterRow) string {
+			return strconv.Itoa(len(r.nodes))
+		})},
+		{Name: "TRES", Head: "TRES", Width: 20, Of: wholeText((*clusterRow).tresText)},
+	}
+}
+
+// wholeText is what a field tells of the cluster that a line is about, if it is this one.
+func wholeText(of func(*clusterRow) string) func(*mgrRow) string {
+	return func(r *mgrRow) string {
+		if r.whole == nil {
+			return ""
+		}
+		return of(r.whole())
 	}
 }
 
@@ -219,7 +267,7 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 		},
 		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" {
+				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" && !r.orphan {
 					return p.Account
 				}
 				return ""
@@ -235,17 +283,31 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 				return strconv.Itoa(r.qos.Priority)
 			}
 			return ofAssoc(r, func(a *cluster.Association) string {
-				if n := r.books.PriorityOf(a); n != 0 {
+				if n := r.books.PriorityOf(a); n != 0 && (!r.own || a.Priority != 0) {
 					return strconv.Itoa(n)
 				}
 				return ""
 			})
 		}},
 		{Name: "QOS QOSLevel", Head: "QOS", Width: 20, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.books.Allowed(a), ",") })
+			return ofAssoc(r, func(a *cluster.Association) string { return strings.Join(r.allowed(), ",") })
+		}},
+		{Name: "QOSRAW QOS_RAW", Head: "QOS_RAW", Width: 10, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strings.Join(r.allowedIDs(), ",") })
 		}},
 		{Name: "DefaultQOS", Head: "Def QOS", Width: 9, Of: func(r *mgrRow) string {
-			return ofAssoc(r, func(a *cluster.Association) string { return r.books.DefaultQOS(a) })
+			return ofAssoc(r, func(a *cluster.Association) string {
+				return front.Choose(r.own, a.DefaultQOS, r.books.DefaultQOS(a))
+			})
+		}},
+		{Name: "ParentID", Head: "ParentID", Width: 8, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return strconv.Itoa(int(a.Parent)) })
+		}},
+		{Name: "LFT", Head: "LFT", Width: 6, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strconv.Itoa(r.span[0]) })
+		}},
+		{Name: "RGT", Head: "RGT", Width: 6, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(*cluster.Association) string { return strconv.Itoa(r.span[1]) })
 		}},
 	}
 }
@@ -308,6 +370,8 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 		return user + ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmitJobs,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	case entity == "user":
 		return user
+	case entity == "association" && q.noLimits:
+		return "Cluster,Account,User,Partition"
 	case entity == "association":
 		return "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode," +
 			"MaxSubmitJobs,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
@@ -317,8 +381,26 @@ func (m *manager) entityFormat(entity string, q *mgrQuery) string {
 	case entity == "tres":
 		return "Type,Name%15,ID"
 	}
-	return "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS" +
+	limits := ",Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+	return "Cluster,ControlHost,ControlPort,RPC" + front.Choose(q.noLimits, "", limits) +
 		front.Choose(len(q.where[withFed]) > 0, ",Federation,ID,Features,FedState", "")
+}
+
+// ownLists are the entities that have columns of their own.
+func ownLists() map[string]func(*manager, *mgrQuery) int {
+	return map[string]func(*manager, *mgrQuery) int{
+		"event": (*manager).events, "transaction": (*manager).transactions, "reservation": (*manager).reservations,
+		"wckey": wckeys, "federation": showFederation, "resource": resources,
+		"stats":         func(m *manager, _ *mgrQuery) int { return m.stats() },
+		"configuration": func(m *manager, _ *mgrQuery) int { return m.configuration() },
+		"problem": func(m *manager, q *mgrQuery) int {
+			return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
+		},
+		"runawayjobs": func(m *manager, _ *mgrQuery) int { // jobs and their history are one state
+			m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster)
+			return 0
+		},
+	}
 }
 
 // show prints the records of an entity that the conditions select.
@@ -330,35 +412,15 @@ func (m *manager) show(args []string) int {
 	if entity == "" || entity == "coordinator" || entity == "job" {
 		return m.noEntity(args, listInput)
 	}
-	words, keeps := cutFilters(entity, args[1:])
-	q, code := conditionsOf(m, entity, words)
+	q, code := conditionsOf(m, entity, args[1:])
 	if code >= 0 {
 		return code
 	}
-	q.keeps = keeps
 	if m.data.On || entity == "instance" {
 		return showData(m, entity, q)
 	}
-	switch entity {
-	case "event":
-		return m.events(q)
-	case "transaction":
-		return m.transactions(q)
-	case "stats":
-		return m.stats()
-	case "configuration":
-		return m.configuration()
-	case "reservation":
-		return m.reservations(q)
-	case "wckey":
-		return wckeys(m, q)
-	case "federation":
-		return showFederation(m, q)
-	case "problem":
-		return showTable(m, q, problemColumns(), "Cluster,Account,User,Problem", m.problems())
-	case "runawayjobs":
-		m.tell("Runaway Jobs: No runaway jobs found on cluster %s", m.books.Cluster) // jobs and their history are one state
-		return 0
+	if list := ownLists()[entity]; list != nil {
+		return list(m, q)
 	}
 	if bad := m.report.Pick(mgrColumns(), cmp.Or(q.format, m.entityFormat(entity, q))); bad != "" {
 		return m.wrong("Unknown field '" + bad + "'")
@@ -369,7 +431,7 @@ func (m *manager) show(args []string) int {
 		}
 	}
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
-	m.report.Print(out, slices.DeleteFunc(m.rows(entity, q), func(r mgrRow) bool { return !q.keeps(&r) }))
+	m.report.Print(out, m.rows(entity, q))
 	_ = out.Flush()
 	return 0
 }
@@ -379,15 +441,15 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 	b := m.books
 	switch entity {
 	case "account":
-		return accountRows(b, q)
+		return recordRows(q, entity, accountNames(b), func(n string) mgrRow {
+			return mgrRow{account: b.Account(n), books: b}
+		}, b)
 	case "user":
-		return userRows(b, q)
+		return recordRows(q, entity, userNames(b, q), func(n string) mgrRow {
+			return mgrRow{user: b.User(n), books: b}
+		}, b)
 	case "association":
-		for _, t := range show.TreeOf(b.Assocs) {
-			if q.has("account", t.Account) && q.has("user", t.User) && q.has("partition", t.Partition) {
-				rows = append(rows, mgrRow{assoc: t.Association, depth: t.Depth * front.BoolInt(q.tree), books: b})
-			}
-		}
+		return assocRows(b, q)
 	case "qos":
 		for _, x := range b.QOS {
 			if q.has("qos", x.Name) {
@@ -395,64 +457,45 @@ func (m *manager) rows(entity string, q *mgrQuery) (rows []mgrRow) {
 			}
 		}
 	case "tres":
-		return tresRows(b)
+		rows = tresRows(b, q)
 	case "cluster":
 		if q.has("cluster", strings.ToLower(b.Cluster)) {
-			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b})
+			rows = append(rows, mgrRow{assoc: b.Assocs[0], books: b, whole: wholeCluster(m)})
 		}
 		return withFederation(m, append(rows, peerRows(m, q)...))
 	}
-	return rows
+	return slices.DeleteFunc(rows, func(r mgrRow) bool { return !q.keeps(&r) })
 }
 
-// accountRows are accounts, each or by its associations.
-func accountRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+func accountNames(b *show.Books) (names []string) {
 	for _, a := range b.Accounts {
-		if !q.has("account", a.Name) {
-			continue
-		}
-		if !q.withAssoc {
-			rows = append(rows, mgrRow{account: a, books: b})
-			continue
-		}
-		for _, t := range show.TreeOf(b.Assocs) {
-			if t.Account == a.Name {
-				rows = append(rows, mgrRow{account: a, assoc: t.Association, books: b})
-			}
-		}
+		names = append(names, a.Name)
 	}
-	return rows
+	return names
 }
 
-// userRows are users, each or by their associations.
-func userRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
+// userNames are the users who have one of the wckeys that are asked for.
+func userNames(b *show.Books, q *mgrQuery) (names []string) {
 	asked := func(k cluster.WCKey) bool { return q.has("wckey", k.Name) }
 	for _, u := range b.Users {
-		if !q.has("user", u.Name) || len(q.where["wckey"]) > 0 && !slices.ContainsFunc(u.WCKeys, asked) {
-			continue
-		}
-		if !q.withAssoc {
-			rows = append(rows, mgrRow{user: u, books: b})
-			continue
-		}
-		for _, a := range b.Assocs {
-			if a.User == u.Name && q.has("account", a.Account) {
-				rows = append(rows, mgrRow{user: u, assoc: a, books: b})
-			}
+		if len(q.where["wckey"]) == 0 || slices.ContainsFunc(u.WCKeys, asked) {
+			names = append(names, u.Name)
 		}
 	}
-	return rows
+	return names
 }
 
 // tresRows are what is tracked, Slurm's first.
-func tresRows(b *show.Books) (rows []mgrRow) {
+func tresRows(b *show.Books, q *mgrQuery) (rows []mgrRow) {
 	own := len(show.SlurmTRES())
 	for i, name := range report.TrackedTRES(&b.BooksResponse) {
 		n := i + 1
 		if i >= own {
 			n = report.FirstOwnTRES + i - own
 		}
-		rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		if q.has("tres", name) {
+			rows = append(rows, mgrRow{tres: name, number: n, books: b})
+		}
 	}
 	return rows
 }

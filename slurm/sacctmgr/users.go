@@ -25,20 +25,20 @@ type userPlan struct {
 func (m *manager) addUsers(args []string) int {
 	names, list := mgrWords(args, "name", "names", "user", "users")
 	p := &userPlan{m: m, model: cluster.Association{Shares: 1}, parts: []string{""}}
+	if code := nameless(m, "user", names); code != 0 {
+		return code
+	}
 	if code := p.read(list); code != 0 {
 		return code
 	}
-	if p.accounts == nil && p.user.DefaultAccount != "" {
-		p.accounts = []string{p.user.DefaultAccount}
+	if d := p.user.DefaultAccount; d != "" && !slices.Contains(p.accounts, d) {
+		p.accounts = append(p.accounts, d)
 	}
 	if p.accounts == nil && p.keys == nil {
 		return m.wrong(" Need name of account to add user to.")
 	}
-	for _, acct := range p.accounts {
-		if m.books.Find(acct, "", "") == nil {
-			return m.wrong(" This account '"+acct+"' doesn't exist.",
-				"        Contact your admin to add this account.", " No associations or wckeys created.")
-		}
+	if code := p.checkAccounts(names); code != 0 {
+		return code
 	}
 	for _, name := range names {
 		p.record(name)
@@ -53,6 +53,21 @@ func (m *manager) addUsers(args []string) int {
 	}
 	p.tell()
 	return m.commit(p.changes, "adding users")
+}
+
+// checkAccounts refuses accounts that are not there. Slurm ends with other words where a user or an account is.
+func (p *userPlan) checkAccounts(names []string) int {
+	there := func(acct string) bool { return p.m.books.Find(acct, "", "") != nil }
+	i := slices.IndexFunc(p.accounts, func(acct string) bool { return !there(acct) })
+	if i < 0 {
+		return 0
+	}
+	p.m.wrong(" This account '"+p.accounts[i]+"' doesn't exist.", "        Contact your admin to add this account.")
+	known := func(name string) bool { return p.m.books.User(name) != nil }
+	if slices.ContainsFunc(p.accounts, there) || slices.ContainsFunc(names, known) {
+		return p.m.nothing(" Nothing new added.")
+	}
+	return p.m.wrong(" No associations or wckeys created.")
 }
 
 // read reads what is set.
