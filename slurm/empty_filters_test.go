@@ -20,6 +20,18 @@ func TestSinfoFiltersOfNone(t *testing.T) {
 	}
 }
 
+// TestSqueueFiltersOfCommas: so does one of commas alone.
+func TestSqueueFiltersOfCommas(t *testing.T) {
+	for _, option := range []string{"-n", "-u", "-p", "-t", "-L"} {
+		if got := runLine(slurmtest.New(), t, 0, nil, "squeue", "-h", "-o", "%i", option, ","); strings.TrimSpace(got) != "" {
+			t.Errorf("squeue %s , shows jobs:\n%s", option, got)
+		}
+	}
+	if got := runLine(slurmtest.New(), t, 0, nil, "squeue", "-h", "-o", "%i"); strings.TrimSpace(got) == "" {
+		t.Error("squeue shows no jobs")
+	}
+}
+
 // TestSacctJobWords: what can not be read of -j is an error, in Slurm 22.05's words.
 func TestSacctJobWords(t *testing.T) {
 	for word, want := range map[string]string{

@@ -22,7 +22,7 @@ import (
 var onlyShown = map[string]string{
 	"JobSpec.AllocSid":               "of the submitting shell",
 	"JobSpec.MCSLabel":               "a label; --exclusive=mcs is refused",
-	"JobSpec.Reboot":                 "refused; jobs of earlier versions may have it",
+	"JobFlags.Reboot":                "refused; jobs of earlier versions may have it",
 	"Layout.Power":                   "its use is noted",
 	"JobTimes.InactiveLimit":         "its use is noted",
 	"SchedulingPolicy.BackfillDepth": "of earlier versions, whose logs have it",

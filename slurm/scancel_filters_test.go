@@ -28,6 +28,10 @@ func TestScancelFilters(t *testing.T) {
 		"SCANCEL_FULL=nonsense scancel 1":  1,
 		"scancel -t":                       0,
 		"scancel -t ,":                     0,
+		"scancel -n ,":                     0,
+		"scancel --jobname=,,":             0,
+		"scancel -p ,":                     0,
+		"scancel -n one,":                  1,
 	} {
 		f := slurmtest.New()
 		f.Jobs = nil

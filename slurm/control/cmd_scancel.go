@@ -63,13 +63,13 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Scancel, Env: "NAME",
 		Help: "act only on jobs of this name", Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = front.SplitList(v)
+			o.filter.Names = front.FilterList(v)
 			o.note("job_name", v)
 			return nil
 		}},
 	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = front.SplitList(v)
+			o.filter.Names = front.FilterList(v)
 			o.note("job_name", v)
 			return nil
 		}},
@@ -79,14 +79,14 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Scancel, Env: "PARTITION",
 		Help: "act only on jobs of this partition", Meta: "partition",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.Partitions = front.SplitList(v)
+			o.filter.Partitions = front.FilterList(v)
 			o.note("partition", v)
 			return nil
 		}},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Scancel, Env: "QOS",
 		Help: "act only on jobs with this QOS", Meta: "qos",
 		Set: func(o *cancelOptions, v string) error {
-			o.filter.QOS = front.SplitList(v)
+			o.filter.QOS = front.FilterList(v)
 			o.note("qos", v)
 			return nil
 		}},

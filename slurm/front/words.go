@@ -137,6 +137,15 @@ func SplitList(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' })
 }
 
+// FilterList is SplitList of a filter: a list of commas alone is one of a name that nothing has, and so lets nothing
+// through, where no list lets all through.
+func FilterList(s string) []string {
+	if s != "" && strings.Trim(s, ",") == "" {
+		return []string{","}
+	}
+	return SplitList(s)
+}
+
 // made counts what Unique has made.
 var made atomic.Uint32
 

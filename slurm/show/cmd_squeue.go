@@ -57,7 +57,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "account", Short: 'A', Arg: opt.Required, On: opt.Squeue, Env: "ACCOUNT", Meta: "accounts",
 		Help: "only jobs of these accounts",
 		Set: func(o *queueOptions, v string) error {
-			o.query.Accounts = front.SplitList(strings.ToLower(v))
+			o.query.Accounts = front.FilterList(strings.ToLower(v))
 			return nil
 		}},
 	{Long: "accounts", Arg: opt.Required, On: opt.Squeue, Alias: "account"},
@@ -105,7 +105,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Set: func(o *queueOptions, v string) error { return o.data.Yaml(v) }},
 	{Long: "licenses", Short: 'L', Arg: opt.Required, On: opt.Squeue, Env: "LICENSES", Meta: "names",
 		Help: "only jobs with these licenses",
-		Set:  func(o *queueOptions, v string) error { o.licenses = front.SplitList(v); return nil }},
+		Set:  func(o *queueOptions, v string) error { o.licenses = front.FilterList(v); return nil }},
 	{Long: "local", On: opt.Squeue, Env: "LOCAL", Help: "this cluster only, also with FederationParameters=fed_display",
 		Set: func(o *queueOptions, _ string) error { o.fed.Local = true; return nil }},
 	{
@@ -118,7 +118,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	},
 	{Long: "name", Short: 'n', Arg: opt.Required, On: opt.Squeue, Env: "NAMES", Meta: "names",
 		Help: "only jobs or steps of these names",
-		Set:  func(o *queueOptions, v string) error { o.query.Names = front.SplitList(v); return nil }},
+		Set:  func(o *queueOptions, v string) error { o.query.Names = front.FilterList(v); return nil }},
 	{
 		Long: "noconvert", On: opt.Squeue, Help: "memory in mebibytes",
 		Set: func(o *queueOptions, _ string) error { o.raw = true; return nil },
@@ -134,7 +134,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names",
 		Help: "only jobs in these partitions",
 		Set: func(o *queueOptions, v string) error {
-			o.query.Partitions = front.SplitList(v)
+			o.query.Partitions = front.FilterList(v)
 			o.hidden = true // one that is named may be hidden
 			return nil
 		}},
@@ -143,7 +143,7 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Set: func(o *queueOptions, _ string) error { o.perPart = true; return nil }},
 	{Long: "qos", Short: 'q', Arg: opt.Required, On: opt.Squeue, Env: "QOS", Meta: "names",
 		Help: "only jobs with these QOS",
-		Set:  func(o *queueOptions, v string) error { o.query.QOS = front.SplitList(strings.ToLower(v)); return nil }},
+		Set:  func(o *queueOptions, v string) error { o.query.QOS = front.FilterList(strings.ToLower(v)); return nil }},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name",
 		Help: "only jobs in this reservation",
 		Set:  func(o *queueOptions, v string) error { o.reservation = v; return nil }},
@@ -221,7 +221,17 @@ func setQueueSteps(o *queueOptions, v string) error {
 	return nil
 }
 
+// noneOf reports whether a filter's list is of commas alone: nothing passes it.
+func noneOf(v string) bool { return slices.Equal(front.FilterList(v), []string{","}) }
+
+// nobody is a number that no user has.
+const nobody = 1<<32 - 1
+
 func setQueueUsers(o *queueOptions, v string) error {
+	if noneOf(v) {
+		o.query.Users = append(o.query.Users, nobody)
+		return nil
+	}
 	for _, w := range front.SplitList(v) {
 		u, ok := front.LookupUser(w) // a number is a user's too, or none's
 		if !ok {
@@ -243,6 +253,10 @@ const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, strings.EqualFold(v, "all")
 	if o.allStates { // in a list it is no state
+		return nil
+	}
+	if noneOf(v) {
+		o.states = []*JobState{nil}
 		return nil
 	}
 	for _, w := range front.SplitList(v) {
@@ -300,7 +314,7 @@ func Squeue(sys *front.Sys, argv []string) int {
 		return sys.Fail("Invalid sort specification: %s", bad)
 	}
 	if len(o.badUsers) > 0 && len(o.query.Users) == 0 {
-		o.query.Users = []uint32{1<<32 - 1} // nobody
+		o.query.Users = []uint32{nobody}
 	}
 	if err := checkNodes(sys, o.query.Nodes); err != "" {
 		return sys.Fail("%s", err)
