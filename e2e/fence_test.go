@@ -50,6 +50,11 @@ func TestFence(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "task 0: Out Of Memory") || !strings.Contains(errs, "oom-kill event(s) in StepId=") {
 		t.Errorf("srun ends with %d: %s", code, errs)
 	}
+	_, errs, code = d.run("srun", "--oom-kill-step", "-N1", "-n2", "--mem=50", "sh", "-c",
+		"[ $SLURM_PROCID = 0 ] || exec sleep 1000; "+eats)
+	if code == 0 || !strings.Contains(errs, "Terminating StepId=") {
+		t.Errorf("srun --oom-kill-step ends with %d: %s", code, errs)
+	}
 	id := d.must("sbatch", "--parsable", "--mem=50", "-o", d.dir+"/out3", "--wrap", "(sleep 0; "+eats+"); echo last")
 	d.wait("the job to end", func() bool {
 		return d.must("squeue", "-h", "-j", id) == "" || strings.Contains(d.must("sacct", "-nXP", "-j", id, "-o", "End"),

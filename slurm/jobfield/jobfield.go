@@ -81,11 +81,19 @@ type place struct {
 
 // placeOf panics if a spec has no field of that name and type.
 func placeOf(name string, want reflect.Type) place {
-	f, ok := reflect.TypeFor[cluster.JobSpec]().FieldByName(name)
+	spec := reflect.TypeFor[cluster.JobSpec]()
+	f, ok := spec.FieldByName(name)
 	if !ok || f.Type != want {
 		panic("jobfield: a job has no field " + name + " of type " + want.String())
 	}
-	return place{offset: f.Offset, shared: len(f.Index) > 1}
+	if len(f.Index) == 1 {
+		return place{offset: f.Offset}
+	}
+	around := spec.Field(f.Index[0])
+	if around.Type.Kind() == reflect.Pointer {
+		return place{offset: f.Offset, shared: true}
+	}
+	return place{offset: around.Offset + f.Offset}
 }
 
 // of is the field of a spec.

@@ -38,7 +38,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestIn: each row's field is found where it is, also in the layout, which is all that a spec embeds.
+// TestIn: each row's field is found where it is, also in the layout and in what else a spec embeds.
 func TestIn(t *testing.T) {
 	spec := &cluster.JobSpec{Layout: &cluster.Layout{}}
 	v := reflect.ValueOf(spec).Elem()

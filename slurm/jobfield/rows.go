@@ -83,6 +83,7 @@ var Rows = [...]Row{
 	{Option: "nodelist", Key: "reqnodelist", Asked: "required_nodes"},
 	{Form: Requeue, Option: "requeue", Key: "requeue", Asked: "requeue"},
 	{Form: Keep, Option: "no-kill", Asked: "kill_on_node_fail"},
+	{Form: Count, Option: "oom-kill-step", Asked: "oom_kill_step"},
 	{
 		Of: "Reservation", Option: "reservation", Key: "reservationname", Asked: "reservation",
 		Member: "resv_name", Lua: "reservation", Column: Column{'v', "reservation", "RESERVATION"},

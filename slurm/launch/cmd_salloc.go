@@ -122,7 +122,7 @@ func runHere(s *front.Sys, r *submit.Request, job *cluster.Job, cfg *cluster.Con
 	}
 	attr := &os.ProcAttr{
 		Files: files(s.Stdin, s.Stdout, s.Stderr),
-		Env:   append(append([]string(nil), s.Environ...), allocEnv(s, job, cfg)...),
+		Env:   shellEnv(s, r, allocEnv(s, job, cfg)),
 	}
 	if r.Client.Chdir != "" {
 		attr.Dir = r.Job.WorkDir
@@ -232,6 +232,15 @@ func watchJob(s *front.Sys, id cluster.JobID, phase cluster.Phase) <-chan *clust
 		}
 	}()
 	return c
+}
+
+// shellEnv is the command's environment, with what the allocation adds to it.
+func shellEnv(s *front.Sys, r *submit.Request, added []string) []string {
+	env := slices.Concat(s.Environ, added)
+	if r.Way.OOMKillStep {
+		env = append(env, submit.OOMKillStepEnv+"=1")
+	}
+	return env
 }
 
 // allocEnv is what the allocation adds to the command's environment.

@@ -44,3 +44,23 @@ func TestAbortAndExit(t *testing.T) {
 		})
 	}
 }
+
+// TestOOMKillStep: a task that was killed for want of memory ends the whole step where that is asked for.
+func TestOOMKillStep(t *testing.T) {
+	code := stream.AppendExit(nil, stream.TaskExit{Signal: 9, OOM: true})
+	for _, asked := range []bool{false, true} {
+		var errs bytes.Buffer
+		run := &stepRun{
+			sys:     &front.Sys{Stderr: &errs},
+			req:     &submit.Request{},
+			first0:  []int{0},
+			running: cluster.NewIDSet(0, 1),
+		}
+		run.req.Way.OOMKillStep = asked
+		run.resp.Nodes = []api.StepNode{{Node: "n1", Ranks: []int{0, 1}}}
+		run.event(nodeEvent{frame: stream.Frame{Kind: stream.Exit, Task: 1, Data: code}})
+		if run.killed != asked || strings.Contains(errs.String(), "Terminating StepId") != asked {
+			t.Errorf("asked %v: killed %v\n%s", asked, run.killed, errs.String())
+		}
+	}
+}

@@ -252,7 +252,7 @@ func (run *stepRun) exit(e nodeEvent) {
 	if good {
 		return
 	}
-	if run.killOnBadExit() && !run.killed {
+	if (run.killOnBadExit() || x.OOM && run.req.Way.OOMKillStep) && !run.killed {
 		run.killed = true
 		run.tellExits()
 		run.sys.Say("launch/slurm: _step_signal: Terminating StepId=%s", run.stepText())

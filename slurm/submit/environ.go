@@ -22,6 +22,9 @@ const ofJobsGPUs = " CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK 
 // MPI_Comm_spawn starts have its parent.
 const ofSubmission = " " + submitKeyEnv + " SLURM_JWT " + pmi.SpawnedEnv + " "
 
+// OOMKillStepEnv hands --oom-kill-step of a job on to its steps.
+const OOMKillStepEnv = "SLURM_OOM_KILL_STEP"
+
 // ofStep is a job's environment without what shows the job's GPUs.
 func ofStep(environ []string) []string {
 	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_GPUS=") }) {
@@ -108,6 +111,9 @@ func (l *envList) ofRequest(req *Request) {
 	}
 	if req.Job.Export != "" && req.prog != opt.Srun { // srun's is for its own tasks, not for what they start
 		l.set("SLURM_EXPORT_ENV", "SLURM_EXPORT_ENV="+req.Job.Export)
+	}
+	if req.Way.OOMKillStep && req.prog != opt.Srun {
+		l.set(OOMKillStepEnv, OOMKillStepEnv+"=1")
 	}
 	if req.Way.Spawned {
 		l.set(pmi.SpawnedEnv, pmi.SpawnedEnv+"=1")

@@ -74,11 +74,12 @@ type Request struct {
 
 // ways are options about how programs are run, and what for.
 type ways struct {
-	X11      string // where --x11 wants a display
-	Prefetch bool   // --container-prefetch
-	Async    bool   // --async
-	Spawned  bool   // by MPI_Comm_spawn
-	launcher bool   // --external-launcher
+	X11         string // where --x11 wants a display
+	Prefetch    bool   // --container-prefetch
+	Async       bool   // --async
+	Spawned     bool   // by MPI_Comm_spawn
+	OOMKillStep bool   // a task that is killed for want of memory ends its step
+	launcher    bool   // --external-launcher
 }
 
 // ClientOptions are the options that the front-end acts on itself.

@@ -762,3 +762,46 @@ func TestTasksOfGPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestTRESBind: --tres-bind of Slurm 23.11 is --gpu-bind in other words; what is not of GPUs is refused.
+func TestTRESBind(t *testing.T) {
+	for line, want := range map[string]string{
+		"gres/gpu:closest":                  "closest",
+		"gres/gpu:verbose,map:0,1":          "verbose,map_gpu:0,1",
+		"gres/gpu:mask:0x3,0xc":             "mask_gpu:0x3,0xc",
+		"gres/gpu:single:2":                 "single:2",
+		"gres/gpu:per_task:1+gres/nic:none": "per_task:1",
+		"gres/gpu:none":                     "none",
+		"gres/nic:none":                     "",
+		"gres/gpu:closest+gres/nic:closest": "error: --tres-bind=gres/nic:closest can not be done here",
+		"gres/gpu:nonsense":                 "error: Invalid --tres-bind argument: gres/gpu:nonsense",
+		"gpu:closest":                       "error: --tres-bind=gpu:closest can not be done here",
+		"gres/gpu:map:x":                    "error: Invalid --tres-bind argument: gres/gpu:map:x",
+	} {
+		r, err := ParseSbatch([]string{"--tres-bind=" + line, "--wrap=x"}, slurmtest.Sys("sbatch", t.TempDir()))
+		got := refusal(err)
+		if err == nil {
+			got = r.Job.GPUBind
+		}
+		if !strings.Contains(got, want) || err == nil && got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestOOMKillStep: a job hands --oom-kill-step on to its steps.
+func TestOOMKillStep(t *testing.T) {
+	for line, want := range map[string]bool{"": true, "=1": true, "=0": false, "=2": false} {
+		r, err := ParseSbatch([]string{"--oom-kill-step" + line, "--wrap=x"}, slurmtest.Sys("sbatch", t.TempDir()))
+		if line == "=2" {
+			if err == nil {
+				t.Error("--oom-kill-step=2 is taken")
+			}
+			continue
+		}
+		env, err2 := JobEnviron(r, []string{"A=1"})
+		if err != nil || err2 != nil || strings.Contains(string(env), "SLURM_OOM_KILL_STEP=1\x00") != want {
+			t.Errorf("--oom-kill-step%s: %q, %v, %v", line, env, err, err2)
+		}
+	}
+}

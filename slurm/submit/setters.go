@@ -407,6 +407,46 @@ func setNoKill(r *Request, v string) error {
 	return nil
 }
 
+// setOOMKillStep reads --oom-kill-step of Slurm 24.05.
+func setOOMKillStep(r *Request, v string) error {
+	switch v {
+	case "", "1":
+		r.Way.OOMKillStep = true
+	case "0":
+		r.Way.OOMKillStep = false
+	default:
+		return opt.ErrSpec
+	}
+	return nil
+}
+
+// setTRESBind reads --tres-bind of Slurm 23.11, NAME:[verbose,]TYPE+…: of GPUs it is --gpu-bind in other words.
+func setTRESBind(r *Request, v string) error {
+	for one := range strings.SplitSeq(v, "+") {
+		name, how, _ := strings.Cut(one, ":")
+		verbose, kind := "", how
+		if rest, ok := strings.CutPrefix(how, "verbose,"); ok {
+			verbose, kind = "verbose,", rest
+		}
+		if name != "gres/gpu" && kind != "none" {
+			return opt.Errorf(opt.CodeUsage,
+				"error: --tres-bind=%s can not be done here: only gres/gpu is bound to tasks", one)
+		}
+		for _, listed := range []string{"map", "mask"} {
+			if list, ok := strings.CutPrefix(kind, listed+":"); ok {
+				kind = listed + "_gpu:" + list
+			}
+		}
+		if values.CheckGPUBind(verbose+kind) != nil {
+			return opt.Errorf(opt.CodeUsage, "error: Invalid --tres-bind argument: %s", one)
+		}
+		if name == "gres/gpu" {
+			r.Job.GPUBind = verbose + kind
+		}
+	}
+	return nil
+}
+
 func setNodes(r *Request, v string) error {
 	lo, hi, err := values.ParseNodes(v)
 	r.Job.MinNodes, r.Job.MaxNodes = lo, hi
