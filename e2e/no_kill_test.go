@@ -7,16 +7,25 @@ import (
 	"time"
 )
 
+// failing is a server with three clients, which are given up after three seconds of silence.
+func failing(t *testing.T) *group {
+	t.Helper()
+	conf := t.TempDir() + "/slurm.conf"
+	rewrite(t, conf, "ClusterName=c", "SlurmdTimeout=3", "PartitionName=p Nodes=ALL Default=YES")
+	return launching(t, 3, "--conf", conf)
+}
+
 // TestNoKill: a job of --no-kill goes on when a node fails that is not its first, without it. A step that had a part
 // there ends, one of srun --no-kill goes on. As a real Slurm does, which says the same words.
 func TestNoKill(t *testing.T) {
 	t.Parallel()
-	conf := t.TempDir() + "/slurm.conf"
-	rewrite(t, conf, "ClusterName=c", "SlurmdTimeout=3", "PartitionName=p Nodes=ALL Default=YES")
-	g := launching(t, 3, "--conf", conf)
+	g := failing(t)
 	script := writeProgram(t, g.dir, "job", `#!/bin/bash
 #SBATCH -N3 -n3 --no-kill -o `+g.dir+`/out
-srun --overlap --no-kill -o keeps.%t sh -c 'echo up; until [ -e end ]; do sleep .1; done; echo over on $SLURMD_NODENAME' &
+srun --overlap --no-kill -o keeps.%t sh -c '
+	echo up
+	until [ -e end ]; do sleep .1; done
+	echo over on $SLURMD_NODENAME' &
 keeps=$!
 srun --overlap -o ends.%t sh -c 'echo up; exec sleep 1000'
 echo ends $?
@@ -45,8 +54,15 @@ echo keeps $?
 	}
 	out := g.read(t, "out")
 	for _, want := range []string{
-		"srun: error: Node failure on c3-001\n", "srun: error: c3-001: task 2: Killed\n", "srun: error: c1-001: task 0: Killed\n",
-		"srun: error: c2-001: task 1: Killed\n", "ends 137\n2 c1-001,c2-001 R\n", "0: c1-001 of 2\n", "1: c2-001 of 2\n", "next 0\n", "keeps 137\n",
+		"srun: error: Node failure on c3-001\n",
+		"srun: error: c1-001: task 0: Killed\n",
+		"srun: error: c2-001: task 1: Killed\n",
+		"srun: error: c3-001: task 2: Killed\n",
+		"ends 137\n2 c1-001,c2-001 R\n",
+		"0: c1-001 of 2\n",
+		"1: c2-001 of 2\n",
+		"next 0\n",
+		"keeps 137\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)
@@ -58,7 +74,8 @@ echo keeps $?
 	if n := strings.Count(out, "Node failure on c3-001"); n != 2 {
 		t.Errorf("%d steps tell of the node", n)
 	}
-	expect(t, "a step that goes on", g.read(t, "keeps.0")+g.read(t, "keeps.1"), "up\nover on c1-001\nup\nover on c2-001\n")
+	expect(t, "a step that goes on", g.read(t, "keeps.0")+g.read(t, "keeps.1"),
+		"up\nover on c1-001\nup\nover on c2-001\n")
 	expect(t, "history", g.must("s1", "sacct", "-nXPD", "-j", id, "-o", "state,nodelist"),
 		"RESIZING|c1-001,c2-001,c3-001\nCOMPLETED|c1-001,c2-001")
 }
@@ -66,9 +83,7 @@ echo keeps $?
 // TestNoKillShell: so does an allocation of salloc, which tells of it. With its first node it ends.
 func TestNoKillShell(t *testing.T) {
 	t.Parallel()
-	conf := t.TempDir() + "/slurm.conf"
-	rewrite(t, conf, "ClusterName=c", "SlurmdTimeout=3", "PartitionName=p Nodes=ALL Default=YES")
-	g := launching(t, 3, "--conf", conf)
+	g := failing(t)
 	type end struct{ out, errs string }
 	over := make(chan end)
 	go func() {
@@ -89,7 +104,10 @@ while [ -n "$(squeue -h -j $SLURM_JOB_ID)" ]; do sleep .1; done`)
 	g.at["c1"].kill()
 	e := <-over
 	expect(t, "its step", sorted(e.out), "c1-001\nc2-001\n")
-	for _, want := range []string{"salloc: error: Node failure on c3-001\n", "salloc: Job allocation 1 has been revoked.\n"} {
+	for _, want := range []string{
+		"salloc: error: Node failure on c3-001\n",
+		"salloc: Job allocation 1 has been revoked.\n",
+	} {
 		if !strings.Contains(e.errs, want) {
 			t.Errorf("no %q of\n%s", want, e.errs)
 		}
