@@ -210,6 +210,43 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestNoKillFault: a fatal fault takes its node from a job that is to go on. What the job holds there is free once
+// that is clean.
+func TestNoKillFault(t *testing.T) {
+	w := newWorld(t, 0)
+	up := func(name NodeName, faults ...Fault) {
+		t.Helper()
+		inv := smallNode()
+		inv.GPUs = h100s(2)
+		inv.Faults = faults
+		w.ok(sys, &NodeUp{Name: name, Inventory: inv, Seq: w.seq[name]})
+	}
+	up("n0")
+	up("n1")
+	id := w.submit(func(s *JobSpec) { s.MinNodes, s.MaxNodes, s.NoKill = 2, 2, true })
+	a := &Alloc{Partition: "main"}
+	for _, n := range []NodeName{"n0", "n1"} {
+		a.Shares = append(a.Shares, Share{Node: n, CPUs: NewIDSet(1), GPUs: NewIDSet(1)})
+	}
+	if e := w.ok(sys, &Decide{Decisions: []Decision{{Job: id, Task: TaskAny, Start: a}}}).Result.([]*Error)[0]; e != nil {
+		t.Fatal(e)
+	}
+	w.report("n0", id, NodeReady)
+	w.report("n1", id, NodeReady)
+	xid := Fault{Part: "GPU-1", Cause: "xid 79", Text: "GPU 1: XID 79", Action: FaultDrainNow}
+	up("n1", xid)
+	j := w.want(id, Running)
+	if len(j.AllocNodes()) != 1 || len(LostNodes(j)) != 1 || !j.leaves("n1") || w.s.Load("n1").CPUs.Empty() {
+		t.Errorf("on %v, lost %v, leaves %v", j.AllocNodes(), LostNodes(j), j.Leaving())
+	}
+	w.report("n1", id, NodeDone)
+	if !w.s.Load("n1").CPUs.Empty() {
+		t.Error("the node is clean and still held")
+	}
+	up("n0", xid)
+	w.want(id, Ending)
+}
+
 // TestSliced: GPUs that are cut and made whole again lack nothing, and slices keep their numbers.
 func TestSliced(t *testing.T) {
 	w := newWorld(t, 0)
