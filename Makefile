@@ -3,6 +3,8 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always 2>/dev/null || echo dev)
 GO ?= $(shell command -v go || echo /usr/local/go/bin/go)
 export CGO_ENABLED ?= 0
+# Without the folder's name in it: what one clone has compiled another does not compile again.
+export GOFLAGS += -trimpath
 LDFLAGS = -s -w -X dev.muster/slurm/front.Version=$(VERSION)
 FRONTENDS = sbatch srun salloc scancel squeue sinfo scontrol sacct sacctmgr sprio sshare sreport sdiag seff sstat sbcast sgather sattach scrontab strigger swait
 
@@ -24,18 +26,18 @@ endif
 
 # program builds the file $(1) for the architecture of the environment.
 define program
-	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); $(GO) build -ldflags '-s -w' -o $(IMAGES) ./agent/container/helper && \
+	@mkdir -p gpu/bin pmi/pmix/bin $(dir $(1)); rm -f $(HELPERS); echo "building 1 of 3: the helper for images"; $(GO) build -ldflags '-s -w' -o $(IMAGES) ./agent/container/helper && \
 	if echo '#include <stdlib.h>' | $(CC) -xc -c -o /dev/null - 2>/dev/null; then \
-	set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
+	echo "building 2 of 3: the helpers for NVML and PMIx"; set -e; [ -z '$(HELPERLINK)' ] || $(CC) -c -o gpu/bin/start.o gpu/helper/glibc/start.S; \
 	for h in $(HELPERS); do CGO_ENABLED=1 CC="$(CC)" $(HELPERFLAGS) $(GO) build -tags netgo -ldflags '-s -w -buildid= $(HELPERLINK)' -o $$h ./$${h%%/*}/helper; done; \
 	else echo "no C compiler for $$($(GO) env GOARCH): built without NVML (GPUs are found through /proc, sysfs and nvidia-smi) and without srun --mpi=pmix"; fi
+	@echo "building 3 of 3: muster (the first time this takes one to five minutes)"
 	$(GO) build -tags carryimage$$([ ! -e gpu/bin/muster-gpu ] || echo ,carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
 
 SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/* ui/views/* ui/static/* slurm/data/schema/* fabric/*.tsv) go.mod
 
 bin/muster: $(SOURCES)
-	@[ -e bin/muster ] || echo "building muster: the first time this takes one to five minutes, in silence"
 	$(call program,$@)
 	@for n in $(FRONTENDS); do ln -sf muster bin/$$n; done
 
@@ -93,7 +95,7 @@ needs:
 # What some tests use besides, on machines that have apt; where it is missing they say why they skip.
 .PHONY: parts
 parts: needs
-	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc mksquashfs:squashfs-tools; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	/usr/bin/python3 -c 'import mpi4py' 2>/dev/null || miss="$$miss python3-mpi4py"; [ -e /usr/include/slurm/pmi2.h ] || miss="$$miss libpmi2-0-dev"; \
 	if [ -n "$$miss" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "installing$$miss"; \
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null || echo "could not install$$miss: their tests skip"; fi
@@ -110,8 +112,11 @@ about-test:
 # Tests of clusters wait more than they compute: two for each core.
 TESTS_AT_ONCE = $(shell echo $$((2 * $$(nproc))))
 
+# What runs the tests: go test, or a program that takes the same flags (.ci/run).
+GOTEST = $(GO) test
+
 test: about-test parts build lint
-	$(GO) test -timeout 15m -parallel $(TESTS_AT_ONCE) $(TESTFLAGS) ./...
+	$(GOTEST) -timeout 15m -parallel $(TESTS_AT_ONCE) $(TESTFLAGS) ./...
 
 e2e: parts build
 	$(GO) test -count=1 ./e2e/...
@@ -279,6 +284,11 @@ fuzz:
 	for f in $$(grep -ho '^func Fuzz[A-Za-z0-9]*' $$dir/*_test.go | cut -c6-); do \
 	echo "$$dir $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) -fuzzminimizetime 10x $$dir </dev/null; done; done
 
+# Random paths by all options that name one, as an ordinary user: a step gets nothing that the user could not open (ten minutes).
+.PHONY: fuzz-paths
+fuzz-paths:
+	$(GO) test -count=1 -run TestPathFuzz -v -timeout 2h ./agent/supervisor -paths=10000 -paths-for=$(FUZZ) $(if $(SEED),-paths-seed=$(SEED))
+
 # Worlds of 256 ranks of MPICH and Open MPI, which take half a minute each on two processors.
 .PHONY: mpi-many
 mpi-many: needs build
@@ -290,7 +300,7 @@ bench-mpi: needs build
 	$(GO) test -count=1 -run TestBenchMPI -v -timeout 10m ./e2e -bench-mpi=5
 
 # All that takes minutes and must hold before a release.
-long: restclient sim appliance fence-vm drill chaos chaos-hang stall told pages upgrade fuzz bench-group bench-nodes bench-gang mpi-many
+long: restclient sim appliance fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist
