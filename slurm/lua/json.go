@@ -11,7 +11,8 @@ import (
 
 // toJSON and fromJSON are slurm.to_json and slurm.from_json.
 func toJSON(l *lua.LState) int {
-	v, err := plain(l.Get(1), 0)
+	w := &writer{proceed: proceed(l)}
+	v, err := w.plain(l.Get(1), 0)
 	if err != nil {
 		l.RaiseError("to_json: %v", err)
 	}
@@ -32,11 +33,23 @@ func fromJSON(l *lua.LState) int {
 	return 1
 }
 
-// maxNested is how deep tables may lie in each other.
-const maxNested = 50
+// Bounds of what is written as JSON. A table that occurs in several places counts in each.
+const (
+	maxNested = 50 // tables within each other
+	maxValues = 1 << 20
+)
+
+// writer turns values of a script into those that JSON has.
+type writer struct {
+	proceed func() error
+	values  int
+}
 
 // plain is a value of a script as JSON has it; a table whose keys are 1, 2 … is a list.
-func plain(v lua.LValue, depth int) (any, error) {
+func (w *writer) plain(v lua.LValue, depth int) (any, error) {
+	if w.values++; w.values > maxValues {
+		return nil, errors.New("it has too many values")
+	}
 	switch v := v.(type) {
 	case lua.LBool:
 		return bool(v), nil
@@ -48,7 +61,10 @@ func plain(v lua.LValue, depth int) (any, error) {
 		if depth > maxNested {
 			return nil, errors.New("the table is too deep")
 		}
-		return plainTable(v, depth+1)
+		if err := w.proceed(); err != nil {
+			return nil, err
+		}
+		return w.table(v, depth+1)
 	}
 	if v == lua.LNil {
 		return nil, nil
@@ -56,12 +72,12 @@ func plain(v lua.LValue, depth int) (any, error) {
 	return nil, errors.New("a " + v.Type().String() + " can not be written")
 }
 
-func plainTable(t *lua.LTable, depth int) (any, error) {
+func (w *writer) table(t *lua.LTable, depth int) (any, error) {
 	if n := t.Len(); n > 0 {
 		list := make([]any, n)
 		for i := range list {
 			var err error
-			if list[i], err = plain(t.RawGetInt(i+1), depth); err != nil {
+			if list[i], err = w.plain(t.RawGetInt(i+1), depth); err != nil {
 				return nil, err
 			}
 		}
@@ -70,11 +86,9 @@ func plainTable(t *lua.LTable, depth int) (any, error) {
 	object := map[string]any{}
 	var bad error
 	t.ForEach(func(k, v lua.LValue) {
-		one, err := plain(v, depth)
-		if err != nil {
-			bad = err
+		if bad == nil {
+			object[k.String()], bad = w.plain(v, depth)
 		}
-		object[k.String()] = one
 	})
 	return object, bad
 }

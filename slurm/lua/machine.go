@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
+	"regexp"
 	"strings"
 	"time"
 
@@ -19,19 +19,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-const (
-	// maxCall is how long one call of a script may take.
-	maxCall = time.Second
-	// maxGrowth is by how many bytes the process may grow while a script runs.
-	maxGrowth = 256 << 20
-	// maxText is the longest text that string.rep makes.
-	maxText = 16 << 20
-)
-
-var (
-	errTime   = fmt.Errorf("it took longer than %v", maxCall)
-	errMemory = fmt.Errorf("it used more than %d MB of memory", maxGrowth>>20)
-)
+// maxText is the longest text that a function of the library makes.
+const maxText = 16 << 20
 
 // machine is a script that has been read, with what it keeps from call to call.
 type machine struct {
@@ -40,6 +29,7 @@ type machine struct {
 	slurm *lua.LTable // the table slurm of the script
 	log   func(level, text string)
 	snap  *cluster.Snapshot
+	user  string   // whose submission this call looks at; "": not known
 	said  []string // log_user and user_msg of this call
 
 	longest time.Duration // of a call
@@ -87,9 +77,7 @@ func compile(name, text string) (*lua.FunctionProto, error) {
 
 // run calls a function within the bounds; what it returns first is the result.
 func (m *machine) run(ctx context.Context, f lua.LValue, results int, args ...lua.LValue) (lua.LValue, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := watch(cancel, m.longest)
+	ctx, stop := guard(ctx, m.longest)
 	defer stop()
 	m.state.SetContext(ctx)
 	defer m.state.RemoveContext()
@@ -113,6 +101,9 @@ func (m *machine) call(ctx context.Context, name string, args ...lua.LValue) (lu
 // reason is why a call failed, in one line, with the script and the line where it did.
 func (m *machine) reason(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, errTime) || errors.Is(why, errMemory) {
+		if m.user != "" {
+			return fmt.Errorf("%s: %w (user %s)", m.name, why, m.user)
+		}
 		return fmt.Errorf("%s: %w", m.name, why)
 	}
 	var api *lua.ApiError
@@ -121,43 +112,6 @@ func (m *machine) reason(ctx context.Context, err error) error {
 	}
 	first, _, _ := strings.Cut(api.Object.String(), "\n")
 	return errors.New(first)
-}
-
-// watch ends a call that takes too long or too much.
-func watch(cancel context.CancelCauseFunc, longest time.Duration) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		end := time.NewTimer(longest)
-		defer end.Stop()
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		var most uint64
-		for {
-			select {
-			case <-done:
-				return
-			case <-end.C:
-				cancel(errTime)
-				return
-			case <-tick.C:
-				if most == 0 {
-					most = heap() + maxGrowth
-				}
-				if heap() > most {
-					cancel(errMemory)
-					return
-				}
-			}
-		}
-	}()
-	return func() { close(done) }
-}
-
-// heap is how many bytes this process has in use.
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // sandbox opens the libraries that touch nothing outside.
@@ -182,9 +136,7 @@ func (m *machine) sandbox() {
 	l.SetGlobal("io", files)
 	l.SetGlobal("print", l.NewFunction(m.print))
 	l.SetGlobal("pairs", l.NewFunction(pairs(l.GetGlobal("pairs"))))
-	texts := l.GetGlobal("string").(*lua.LTable)
-	texts.RawSetString("format", l.NewFunction(formatted(texts.RawGetString("format"))))
-	texts.RawSetString("rep", l.NewFunction(rep))
+	m.limit()
 }
 
 // refuse is a function that scripts may not call.
@@ -236,8 +188,10 @@ func rep(l *lua.LState) int {
 func formatted(format lua.LValue) lua.LGFunction {
 	return func(l *lua.LState) int {
 		n := l.GetTop()
+		text, err := verbs(l.CheckString(1))
+		check(l, err)
 		args := make([]lua.LValue, 0, n)
-		args = append(args, lua.LString(verbs(l.CheckString(1))))
+		args = append(args, lua.LString(text))
 		for i := 2; i <= n; i++ {
 			args = append(args, l.Get(i))
 		}
@@ -250,26 +204,28 @@ func formatted(format lua.LValue) lua.LGFunction {
 	}
 }
 
-// verbs writes %u, %i, %lu and their like as %d.
-func verbs(format string) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		b.WriteByte(format[i])
-		if format[i] != '%' {
-			continue
-		}
-		i++
-		for ; i < len(format) && strings.IndexByte("-+ #0123456789.lh", format[i]) >= 0; i++ {
-			if format[i] != 'l' && format[i] != 'h' {
-				b.WriteByte(format[i])
-			}
-		}
-		if i == len(format) {
-			break
-		}
-		b.WriteByte(verb(format[i]))
+// formatVerb is a verb with its flags, width and precision.
+var formatVerb = regexp.MustCompile(`^%[-+ #0]{0,5}[0-9]{0,2}(?:\.[0-9]{0,2})?[lh]{0,2}[cdiouxXeEfgGqs%]`)
+
+// verbs writes %u, %i, %lu and their like as %d, and refuses what Lua does not know.
+func verbs(format string) (string, error) {
+	if len(format) > maxFormat {
+		return "", errFormat
 	}
-	return b.String()
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(format, '%')
+		if at < 0 {
+			return b.String() + format, nil
+		}
+		one := formatVerb.FindString(format[at:])
+		if one == "" {
+			return "", errFormat
+		}
+		b.WriteString(format[:at] + strings.NewReplacer("l", "", "h", "").Replace(one[:len(one)-1]))
+		b.WriteByte(verb(one[len(one)-1]))
+		format = format[at+len(one):]
+	}
 }
 
 func verb(c byte) byte {

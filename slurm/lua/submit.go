@@ -1,9 +1,11 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -16,13 +18,15 @@ import (
 // SubmitFile is the file of the script that looks at submissions.
 const SubmitFile = "job_submit.lua"
 
-// Filter is a site's job_submit.lua. The machine that has read it is kept until the text is another one.
+// Filter is a site's job_submit.lua. Calls for different users run at the same time, each in a machine of its own.
+// Machines are kept until the text is another one; the one that was used last is used next.
 type Filter struct {
 	Log *slog.Logger
 
+	turns
 	mu   sync.Mutex
 	text string
-	m    *machine
+	idle []*machine
 }
 
 // Check says what is wrong with a script.
@@ -52,7 +56,7 @@ func (f *Filter) Submit(ctx context.Context, at api.FilterScene, q *api.SubmitRe
 	if u, ok := at.Snap.User(q.Spec.User); ok {
 		d.account = u.DefaultAccount
 	}
-	return f.ask(at, func(m *machine) (lua.LValue, error) {
+	return f.ask(ctx, at, func(m *machine) (lua.LValue, error) {
 		return m.call(ctx, "slurm_job_submit", m.object(d), m.partitions(at.Open), lua.LNumber(at.By))
 	})
 }
@@ -69,7 +73,7 @@ func (f *Filter) Update(ctx context.Context, at api.FilterScene, j *cluster.Job,
 	was := *j.Spec
 	was.Layout = was.Layout.Clone()
 	rec := &desc{spec: &was, part: 0, priority: float64(j.Priority), argv: append([]string{was.Command}, was.Args...)}
-	said, err = f.ask(at, func(m *machine) (lua.LValue, error) {
+	said, err = f.ask(ctx, at, func(m *machine) (lua.LValue, error) {
 		return m.call(ctx, "slurm_job_modify", m.object(d), m.record(j, rec), m.partitions(at.Open), lua.LNumber(at.By))
 	})
 	if err != nil || len(d.set) == 0 {
@@ -94,51 +98,82 @@ func (f *Filter) Update(ctx context.Context, at api.FilterScene, j *cluster.Job,
 // script that writes what it has read would give users what only operators may set.
 var ownRights = [...]string{"admin_comment", "nice", "priority"}
 
-// ask has the script answer; it is read first if it is another one.
-func (f *Filter) ask(at api.FilterScene, call func(m *machine) (lua.LValue, error)) ([]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m, err := f.machine(at.Snap.Config().Scripts[SubmitFile])
+// ask has the script answer, when it is the user's turn.
+func (f *Filter) ask(ctx context.Context, at api.FilterScene, call func(m *machine) (lua.LValue, error)) (
+	[]string, error,
+) {
+	leave, err := f.take(ctx, at.By)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	text := at.Snap.Config().Scripts[SubmitFile]
+	m, err := f.machine(text)
 	if err != nil {
 		f.Log.Error("a script can not be read: nothing is submitted", "script", SubmitFile, "err", err)
 		return nil, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
-	m.said = nil
+	user := userOf(at)
+	m.said, m.user = nil, user
 	m.cluster(at.Snap)
 	v, err := call(m)
 	if err != nil { // what it has kept may be half done
-		f.forget()
-		f.Log.Error("a script failed", "script", SubmitFile, "user", at.By, "err", err)
+		m.state.Close()
+		f.Log.Error("a script failed", "script", SubmitFile, "user", user, "err", err)
 		said := append(m.said, strings.Split(err.Error(), "\n")...)
 		return said, cluster.Errorf(cluster.Invalid, "", "Lua function execution failed due to runtime error")
 	}
-	if text, ok := m.status(v); !ok {
-		why := strings.Join(append(m.said, text), "; ")
-		f.Log.Info("a script refused", "script", SubmitFile, "user", at.By, "why", why)
-		return m.said, cluster.Errorf(cluster.Denied, "", "%s", text)
+	status, ok := m.status(v)
+	said := m.said
+	f.keep(m, text)
+	if !ok {
+		why := strings.Join(append(said, status), "; ")
+		f.Log.Info("a script refused", "script", SubmitFile, "user", user, "why", why)
+		return said, cluster.Errorf(cluster.Denied, "", "%s", status)
 	}
-	return m.said, nil
+	return said, nil
 }
 
+// userOf names the user whose submission or change it is.
+func userOf(at api.FilterScene) string {
+	return cmp.Or(at.User, strconv.FormatUint(uint64(at.By), 10))
+}
+
+// machine takes a machine that has read the script, or reads it.
 func (f *Filter) machine(text string) (*machine, error) {
-	if f.m != nil && f.text == text {
-		return f.m, nil
+	f.mu.Lock()
+	f.forget(text)
+	if n := len(f.idle); n > 0 {
+		m := f.idle[n-1]
+		f.idle = f.idle[:n-1]
+		f.mu.Unlock()
+		return m, nil
 	}
-	f.forget()
-	m, err := newMachine(SubmitFile, text, f.say, "slurm_job_submit", "slurm_job_modify")
-	if err != nil {
-		return nil, err
-	}
-	f.m, f.text = m, text
-	return m, nil
+	f.mu.Unlock()
+	return newMachine(SubmitFile, text, f.say, "slurm_job_submit", "slurm_job_modify")
 }
 
-// forget drops the machine: the next call reads the script again.
-func (f *Filter) forget() {
-	if f.m != nil {
-		f.m.state.Close()
+// keep gives a machine back, for the next call.
+func (f *Filter) keep(m *machine, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if text != f.text {
+		m.state.Close()
+		return
 	}
-	f.m, f.text = nil, ""
+	m.snap = nil
+	f.idle = append(f.idle, m)
+}
+
+// forget drops the machines of another text.
+func (f *Filter) forget(text string) {
+	if text == f.text {
+		return
+	}
+	for _, m := range f.idle {
+		m.state.Close()
+	}
+	f.text, f.idle = text, nil
 }
 
 // say logs what the script says.

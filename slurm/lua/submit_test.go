@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // world is a cluster whose submissions a script looks at.
 type world struct {
 	t      *testing.T
+	mu     sync.Mutex // of snapshots
 	state  *cluster.State
 	filter *Filter
 	logged *bytes.Buffer
@@ -55,6 +57,8 @@ func (w *world) apply(cmd cluster.Command) any {
 }
 
 func (w *world) scene(by uint32) api.FilterScene {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	at := api.FilterScene{Snap: w.state.Snapshot(), By: by}
 	all := at.Snap.Config().Partitions
 	for i := range all {
