@@ -7,6 +7,7 @@ import "dev.muster/cluster"
 type FilterScene struct {
 	Snap *cluster.Snapshot
 	By   uint32               // who asks
+	User string               // the caller's name, for messages; "": not known
 	Open []*cluster.Partition // that the user may use
 }
 

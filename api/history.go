@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strconv"
 	"time"
 
 	"dev.muster/cluster"
@@ -10,6 +11,46 @@ import (
 // CopyHistory is the tunnel over which a server fetches the whole history from another one: its length
 // as eight bytes, the most significant first, and the file.
 const CopyHistory = "/v1/history/copy"
+
+// Lag reports that an answer from history lacks the newest records.
+type Lag struct {
+	AsOf    time.Time `json:"as_of"`
+	Missing uint64    `json:"missing"` // entries of the log
+}
+
+// Text returns a sentence for the user; "" if nothing is missing.
+func (l *Lag) Text() string {
+	if l == nil {
+		return ""
+	}
+	unit := "changes"
+	if l.Missing == 1 {
+		unit = "change"
+	}
+	return "as of " + l.AsOf.Local().Format("2006-01-02T15:04:05") + ": records of the latest " + thousands(l.Missing) +
+		" " + unit + " are missing; this server is still writing its job history"
+}
+
+// thousands writes a number with commas: 1,234.
+func thousands(n uint64) string {
+	text := strconv.FormatUint(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Late returns the sentence about records that are missing; "" if none are.
+func (r HistoryResponse) Late() string { return r.Lag.Text() }
+
+// Late returns the sentence about records that are missing; "" if none are.
+func (r UsageResponse) Late() string { return r.Lag.Text() }
+
+// Late returns the sentence about records that are missing; "" if none are.
+func (r ChangesResponse) Late() string { return r.Lag.Text() }
+
+// Late returns the sentence about records that are missing; "" if none are.
+func (r SQLResponse) Late() string { return r.Lag.Text() }
 
 // HistoryQuery selects ended and living jobs of the past.
 type HistoryQuery struct {
@@ -38,6 +79,7 @@ type ChangesQuery struct {
 // ChangesResponse lists them, oldest first.
 type ChangesResponse struct {
 	Changes []cluster.Transaction `json:"changes"`
+	Lag     *Lag                  `json:"lag,omitempty"` // nil: nothing is missing
 }
 
 // SQLRequest is a question in SQL about history, for operators.
@@ -53,6 +95,7 @@ type SQLResponse struct {
 	Rows    [][]wire.RawMessage `json:"rows"`
 	// More says that there were more rows than one answer has.
 	More bool `json:"more,omitempty"`
+	Lag  *Lag `json:"lag,omitempty"` // nil: nothing is missing
 }
 
 // HistoryState is a phase, for ended jobs with an outcome.
@@ -67,6 +110,7 @@ type HistoryResponse struct {
 	Records []JobHistory `json:"records"`
 	Brief   bool         `json:"brief,omitempty"`   // the jobs travel as brief ones
 	Federal bool         `json:"federal,omitempty"` // as of JobsResponse
+	Lag     *Lag         `json:"lag,omitempty"`     // nil: nothing is missing
 }
 
 // AppendJSON writes the answer.

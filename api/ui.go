@@ -58,5 +58,7 @@ type LinkResponse struct {
 var (
 	CreateLogin = Endpoint[Empty, LoginResponse]{"POST", "/v1/ui/login", User, false, 0}
 	EndSession  = Endpoint[SessionEnd, Empty]{"POST", "/v1/ui/end", Peer, false, 0}
-	OpenLink    = Endpoint[LinkQuery, LinkResponse]{"POST", "/v1/ui/open", Peer, false, 0}
+	// LogOut records that a session of the caller has ended, so that all servers know it, also those that are down.
+	LogOut   = Endpoint[SessionEnd, Empty]{"POST", "/v1/ui/logout", User, true, 0}
+	OpenLink = Endpoint[LinkQuery, LinkResponse]{"POST", "/v1/ui/open", Peer, false, 0}
 )

@@ -29,6 +29,7 @@ type UsageResponse struct {
 	// KeptSince is the Unix second before which records of use are gone, 0 if none are; the sums begin there at the
 	// earliest.
 	KeptSince int64 `json:"kept_since,omitempty"`
+	Lag       *Lag  `json:"lag,omitempty"` // nil: nothing is missing
 }
 
 // StatsRequest asks what the leader has done since it was started, or its counts were reset.

@@ -275,21 +275,32 @@ func admitFeatures(s *Snapshot, spec *JobSpec) error {
 		text string
 		kind ErrKind
 	}{{spec.Constraint, ErrFeature}, {spec.Prefer, ErrPrefer}} {
+		if s.level >= LevelSecurity && len(ask.text) > maxConstraint {
+			return Errorf(Invalid, ask.kind, "a constraint of %d bytes is too long: %d are the most",
+				len(ask.text), maxConstraint)
+		}
 		_, names, err := ParseConstraint(ask.text)
 		if err != nil {
 			return err
 		}
-		for _, name := range names {
-			found := s.nodes.Len() == 0
-			for n := range s.Nodes() {
-				found = found || slices.Contains(n.Inventory.Features, name)
-			}
-			if !found {
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if s.nodes.Len() > 0 && !s.anyHas(name) {
 				return Errorf(Invalid, ask.kind, "no node has the feature %s", name)
 			}
 		}
 	}
 	return nil
+}
+
+// anyHas reports whether a node has a feature.
+func (s *Snapshot) anyHas(feature string) bool {
+	for n := range s.Nodes() {
+		if slices.Contains(n.Inventory.Features, feature) {
+			return true
+		}
+	}
+	return false
 }
 
 func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {

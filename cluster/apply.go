@@ -18,6 +18,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 	if e.At.After(s.Now) {
 		s.Now = e.At
 	}
+	change := describeChange(t, e.Cmd)
 	result, err := e.Cmd.apply(t)
 	if err != nil {
 		t.rollback()
@@ -30,6 +31,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 	t.endUnheard()
 	watchEmptied(t)
 	t.dateEvents()
+	recordAudit(t, change)
 	return Applied{Result: result, Events: t.events}
 }
 

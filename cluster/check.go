@@ -89,11 +89,13 @@ func knownNode(s *Snapshot, name NodeName) bool {
 	return known || slices.ContainsFunc(s.config.Declared, of) || slices.ContainsFunc(s.config.NodeSets, set)
 }
 
+// partitionInUse refuses while a job is in a partition, or may come back to it. One that is only ending does not count.
 func partitionInUse(s *Snapshot, name string) error {
 	for j := range s.Jobs() {
 		asked := slices.Contains(j.Spec.Partitions, name)
 		there := j.Alloc != nil && j.Alloc.Partition == name
-		if j.Phase == Ended || !asked && !there {
+		over := j.Phase == Ended || j.Phase == Ending && !j.RequeueAfter
+		if over || !asked && !there {
 			continue
 		}
 		return Errorf(Conflict, ErrPartInUse,

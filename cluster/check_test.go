@@ -134,3 +134,29 @@ func TestLimitMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionOfEndingJob deletes a partition whose last job is told to end; one that is requeued comes back to it.
+func TestPartitionOfEndingJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  Command
+		want ErrKind
+	}{
+		"cancelled": {&Cancel{Ref: Ref{Job: 1}}, ""},
+		"requeued":  {&Requeue{Ref: Ref{Job: 1}}, ErrPartInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.ok(root, &PartitionSet{Partition: Partition{Name: "last", All: true, State: PartitionUp}})
+			id := w.submit(func(s *JobSpec) { s.Partitions = []string{"last"} })
+			w.run(id, 0, "n0")
+			w.ok(root, c.end)
+			if j, _ := w.s.Snapshot().Job(id); j.Phase != Ending {
+				t.Fatalf("the job is %v", j.Phase)
+			}
+			remove := &PartitionSet{Partition: Partition{Name: "last"}, Delete: true}
+			if got := kindOf(Check(w.s.Snapshot(), remove)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

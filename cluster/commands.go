@@ -89,6 +89,8 @@ var commands = [...]struct {
 	{"federation_away", LevelFederation, func() Command { return &FederationAway{} }},
 	{"federation_parents", LevelParents, func() Command { return &FederationParents{} }},
 	{"node_resume_due", LevelParents, func() Command { return &NodeResumeDue{} }},
+	{"session_end", LevelSecurity, func() Command { return &SessionEnd{} }},
+	{"audit_note", LevelSecurity, func() Command { return &AuditNote{} }},
 	{"raise_level", 1, func() Command { return &RaiseLevel{} }},
 }
 

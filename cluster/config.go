@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -295,6 +296,19 @@ type Partition struct {
 	PerGPU          PerGPU        `json:"per_gpu,omitzero"`          // instead of the cluster's
 	PartitionPower
 	IdleRules
+	// NoNewPrivs has programs of the partition's jobs gain no rights by being executed (no_new_privs, prctl(2)): set-uid
+	// programs, sudo above all, run as the user.
+	NoNewPrivs bool `json:"no_new_privs,omitempty" since:"11"`
+}
+
+// NoNewPrivs reports whether the partition in which j runs forbids its programs to gain rights.
+func (c *Config) NoNewPrivs(j *Job) bool {
+	if j.Alloc == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.Partitions, func(p Partition) bool {
+		return p.NoNewPrivs && p.Name == j.Alloc.Partition
+	})
 }
 
 // PartitionLimits are what a job gets of a partition, and what it may ask for there.

@@ -64,3 +64,6 @@ type ContainerMount struct {
 	File     bool   `json:"file,omitempty"`    // x-create=file: what to make if there is no target
 	Dir      bool   `json:"dir,omitempty"`     // x-create=dir
 }
+
+// Squashfs reports whether nodes mount squashfs files of users (ContainerSquashfs of muster.conf).
+func (c *Config) Squashfs() bool { return !strings.EqualFold(c.Keys["containersquashfs"], "no") }

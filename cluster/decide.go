@@ -292,6 +292,7 @@ func (*Purge) kind() string { return "purge" }
 
 func (c *Purge) apply(t *tx) (any, error) {
 	t.forgetKeys()
+	forgetSessions(t)
 	for _, id := range c.Jobs {
 		j, ok := t.jobs.Get(id)
 		if !ok || j.Phase != Ended || BurstOpen(j) {

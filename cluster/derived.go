@@ -58,6 +58,7 @@ func (t *tables) unindex(j *Job) {
 		t.live.Delete(j.ID)
 	}
 	t.countTask(j, -1)
+	holdTexts(t, j, -1)
 	if j.Phase != Ended {
 		t.names.Delete(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
 	}
@@ -89,6 +90,7 @@ func (t *tables) index(j *Job) {
 		t.live.Set(j.ID, j)
 	}
 	t.countTask(j, 1)
+	holdTexts(t, j, 1)
 	if j.Phase != Ended {
 		t.names.Set(nameKey{j.Spec.UID, j.Spec.Name, j.ID})
 	}

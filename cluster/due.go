@@ -13,7 +13,7 @@ func Due(s *Snapshot, now time.Time) []Command {
 		out = append(out, &Expire{Jobs: nevers, Why: WaitDependencyNever})
 	}
 	idle := idleBlobs(s, now)
-	if jobs.purge != nil || idle != nil {
+	if jobs.purge != nil || idle != nil || sessionsDue(s, now) {
 		out = append(out, &Purge{Jobs: jobs.purge, Blobs: idle})
 	}
 	programs, _ := triggersDue(&s.tables, now)

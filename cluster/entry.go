@@ -18,6 +18,11 @@ type Identity struct {
 	Deputy bool `json:"deputy,omitempty"`
 	// System marks the leader's own proposals and reports of nodes.
 	System bool `json:"system,omitempty"`
+	// Origin says where the command came from: host:NAME, page:ADDRESS, token:ID@ADDRESS, cluster:NAME@ADDRESS. It is
+	// empty for the leader's own proposals and reports of nodes. Entries with an origin are in the audit trail.
+	Origin string `json:"origin,omitempty" since:"11"`
+	// Login is the user's name for the audit trail where User is empty. It gives no rights.
+	Login string `json:"login,omitempty" since:"11"`
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.
@@ -72,6 +77,8 @@ type Event struct {
 	// Forget says up to where old records of history go, and Load has archived ones that come back.
 	Forget []Cutoff   `json:"forget,omitempty"`
 	Load   []Archived `json:"load,omitempty"`
+	// Audit is a change that the audit trail shows.
+	Audit *Audit `json:"audit,omitempty"`
 	// Amend is what is said of a job afterwards that is in history alone.
 	Amend *AmendedJob `json:"amend,omitempty"`
 }

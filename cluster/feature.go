@@ -19,8 +19,14 @@ type FeatureCount struct {
 	Has   func(features []string) bool
 }
 
-// maxWishes bounds the ways in which one constraint can be met.
-const maxWishes = 64
+const (
+	// maxWishes bounds the ways in which one constraint can be met.
+	maxWishes = 64
+	// maxConstraint bounds the text of a constraint, from LevelSecurity on.
+	maxConstraint = 16 << 10
+	// maxFeatureDepth bounds parentheses and brackets within each other, so that no text exhausts the stack.
+	maxFeatureDepth = 10_000
+)
 
 // feature is a parsed part of a constraint.
 type feature struct {
@@ -42,18 +48,28 @@ func ParseConstraint(text string) (wishes []Wish, names []string, err error) {
 	if p.bad || p.rest != "" {
 		return nil, nil, Errorf(Invalid, ErrFeature,
 			"constraint %q is not understood at %q: join names by & and |, a count is written name*2, alternatives for all nodes [a|b]",
-			text, p.rest)
+			clipped(text), clipped(p.rest))
 	}
 	if wishes = f.wishes(); len(wishes) > maxWishes {
 		return nil, nil, Errorf(Invalid, ErrFeature, "constraint %q has %d alternatives, more than %d",
-			text, len(wishes), maxWishes)
+			clipped(text), len(wishes), maxWishes)
 	}
 	return wishes, p.names, nil
+}
+
+// clipped shortens a text for a message.
+func clipped(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 type featureParser struct {
 	rest  string
 	names []string
+	depth int
 	bad   bool
 }
 
@@ -86,7 +102,12 @@ func (p *featureParser) joined(op byte, signs string, part func() *feature) *fea
 // one reads a name, or what is in parentheses or brackets, and a count behind it.
 func (p *featureParser) one() *feature {
 	var f *feature
+	p.depth++
+	defer func() { p.depth-- }()
 	switch {
+	case p.depth > maxFeatureDepth:
+		p.bad = true
+		return &feature{op: 'f'}
 	case p.next("("):
 		f = p.any()
 		p.bad = p.bad || !p.next(")")
@@ -95,21 +116,27 @@ func (p *featureParser) one() *feature {
 		f = &feature{op: '[', parts: []*feature{p.any()}}
 		p.bad = p.bad || !p.next("]")
 	default:
-		n := strings.IndexAny(p.rest+"&", "&|,*()[]")
+		n := index(p.rest, func(r rune) bool { return strings.ContainsRune("&|,*()[]", r) })
 		f = &feature{op: 'f', name: p.rest[:n]}
 		p.rest = p.rest[n:]
 		p.names = append(p.names, f.name)
 		p.bad = p.bad || n == 0
 	}
 	if p.next("*") {
-		n := strings.IndexFunc(p.rest+"x", func(r rune) bool {
-			return r < '0' || r > '9'
-		})
+		n := index(p.rest, func(r rune) bool { return r < '0' || r > '9' })
 		f.count, _ = strconv.Atoi(p.rest[:n])
 		p.rest = p.rest[n:]
 		p.bad = p.bad || f.count < 1 || f.count > maxCount
 	}
 	return f
+}
+
+// index is where the first rune that is wanted stands, or the end.
+func index(text string, wanted func(r rune) bool) int {
+	if n := strings.IndexFunc(text, wanted); n >= 0 {
+		return n
+	}
+	return len(text)
 }
 
 // has reports whether one node meets the part, counts aside.
@@ -147,10 +174,11 @@ func (f *feature) wishes() []Wish {
 	case f.op == '[':
 		in := f.parts[0]
 		if in.op == '|' && in.whole() { // all nodes alike
-			in = &feature{op: '|', parts: in.parts}
 			var out []Wish
 			for _, p := range in.parts {
-				out = append(out, p.wishes()...)
+				if out = append(out, p.wishes()...); len(out) > maxWishes {
+					return out
+				}
 			}
 			return out
 		}
@@ -158,18 +186,24 @@ func (f *feature) wishes() []Wish {
 	}
 	out := []Wish{{All: anyNode}}
 	for _, p := range f.parts {
-		var next []Wish
-		for _, a := range out {
-			for _, b := range p.wishes() {
-				next = append(next, Wish{
-					All: func(have []string) bool {
-						return a.All(have) && b.All(have)
-					},
-					Counts: slices.Concat(a.Counts, b.Counts)})
-			}
-		}
-		if out = next; len(out) > maxWishes {
+		if out = both(out, p.wishes()); len(out) > maxWishes {
 			return out
+		}
+	}
+	return out
+}
+
+// both lists the ways to meet one of each, until these are too many.
+func both(left, right []Wish) (out []Wish) {
+	for _, a := range left {
+		for _, b := range right {
+			if len(out) > maxWishes {
+				return out
+			}
+			out = append(out, Wish{
+				All:    func(have []string) bool { return a.All(have) && b.All(have) },
+				Counts: slices.Concat(a.Counts, b.Counts),
+			})
 		}
 	}
 	return out

@@ -252,7 +252,20 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenFederation(w)
 	goldenResume(w)
 	goldenNoKill(w)
+	goldenAudit(w)
 	return w.log
+}
+
+// goldenAudit is an operator's and a user's change, a login and a machine that joined.
+func goldenAudit(w *world) {
+	from := func(id Identity, origin, login string) Identity {
+		id.Origin, id.Login = origin, login
+		return id
+	}
+	id := w.submit(nil)
+	w.ok(from(root, "host:s1", "root"), &HoldJobs{Ref: Ref{Job: id}, Hold: HeldAdmin})
+	w.ok(from(alice, "token:t1@192.0.2.7", ""), &Cancel{Ref: Ref{Job: id}})
+	w.ok(from(alice, "page:192.0.2.8", ""), &AuditNote{Action: "page login", Object: "page", New: "link"})
 }
 
 // goldenResume is a node that was resumed at its time, and one that is to be.
@@ -366,6 +379,7 @@ func goldenTokens(w *world) {
 	w.ok(root, &JWTKey{Key: UserKey{ID: "c", Secret: make([]byte, userKeyBytes)}})
 	w.ok(root, &JWTEnd{User: "alice"})
 	w.ok(root, &JWTEnd{User: "bob", Token: "t", Until: w.now.Add(time.Hour)})
+	w.ok(alice, &SessionEnd{EndedSession{ID: "a", UID: alice.UID, Until: w.now.Add(time.Hour)}})
 }
 
 // goldenPeers is a cluster that is made a peer, and one that was.

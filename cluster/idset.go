@@ -214,13 +214,18 @@ func (s IDSet) String() string {
 	return string(b)
 }
 
+// maxWritten bounds the members that a text writes, those that it repeats included: text that String has written does
+// not repeat any.
+const maxWritten = 4 * MaxID
+
 // ParseIDSet reads "0-3,8,10-20:5"; members are at most MaxID.
 func ParseIDSet(text string) (IDSet, error) {
 	var s IDSet
 	if text == "" {
 		return s, nil
 	}
-	for _, part := range strings.Split(text, ",") {
+	var written uint64
+	for part := range strings.SplitSeq(text, ",") {
 		span, stepText, stepped := strings.Cut(part, ":")
 		loText, hiText, ranged := strings.Cut(span, "-")
 		if !ranged {
@@ -232,12 +237,15 @@ func ParseIDSet(text string) (IDSet, error) {
 		if stepped {
 			v, err := strconv.ParseUint(stepText, 10, 32)
 			if err != nil || v == 0 || !ranged {
-				return IDSet{}, fmt.Errorf("invalid step in %q", part)
+				return IDSet{}, fmt.Errorf("invalid step in %q", clipped(part))
 			}
 			step = v
 		}
 		if err1 != nil || err2 != nil || hi < lo || hi > MaxID {
-			return IDSet{}, fmt.Errorf("invalid range %q", part)
+			return IDSet{}, fmt.Errorf("invalid range %q", clipped(part))
+		}
+		if written += (hi-lo)/step + 1; written > maxWritten {
+			return IDSet{}, fmt.Errorf("more than %d numbers", maxWritten)
 		}
 		if step == 1 {
 			s.putRun(int(lo), int(hi))

@@ -214,8 +214,9 @@ func TestPlaceStep(t *testing.T) {
 		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}},
 			spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
 	} {
-		t.Run(name, func(t *testing.T) {
-			shares, err := PlaceStep(c.job, c.used, &c.spec, func(NodeName) *Inventory { return inv })
+		place := func(t *testing.T, j *Job, spec *StepSpec) {
+			t.Helper()
+			shares, err := PlaceStep(j, c.used, spec, func(NodeName) *Inventory { return inv })
 			if c.kind != "" {
 				if err == nil || err.Kind != c.kind {
 					t.Fatalf("got %v %v, want a refusal of kind %s", shares, err, c.kind)
@@ -232,6 +233,23 @@ func TestPlaceStep(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Errorf("got %q %v, want %q", got, err, c.want)
 			}
+		}
+		t.Run(name, func(t *testing.T) { place(t, c.job, &c.spec) })
+		if c.spec.Mem.MB > 0 || c.used["n0"].MemMB > 0 {
+			continue
+		}
+		// The memory that a job has by its CPUs, and srun asks for again, changes nothing.
+		t.Run(name+", memory by CPU", func(t *testing.T) {
+			const each = 400
+			j := *c.job
+			j.Alloc = &Alloc{Shares: slices.Clone(c.job.Alloc.Shares)}
+			for i := range j.Alloc.Shares {
+				sh := &j.Alloc.Shares[i]
+				sh.MemMB = each * MemMB(sh.CPUs.Len())
+			}
+			spec := c.spec
+			spec.Mem = Mem{Per: MemPerCPU, MB: each}
+			place(t, &j, &spec)
 		})
 	}
 }

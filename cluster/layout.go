@@ -99,8 +99,9 @@ func roomFor(s *StepSpec, sh Share) stepRoom {
 	case m.MB == 0:
 	case m.Per == MemPerNode && m.MB > sh.MemMB:
 		r.mem = 0
-	case m.Per == MemPerCPU:
-		r.mem = int(sh.MemMB / m.MB / MemMB(per))
+	case m.Per == MemPerCPU && s.Overcommit && sh.MemMB >= m.MB: // tasks share CPUs, and so their memory
+	case m.Per == MemPerCPU: // a task has no more CPUs than there are (squeeze)
+		r.mem = int(sh.MemMB / m.MB / MemMB(min(per, max(sh.CPUs.Len(), 1))))
 	}
 	return r
 }

@@ -49,8 +49,11 @@ const (
 	// LevelParents: jobs wait for jobs that another cluster of the federation has made. Nodes that are taken out of
 	// service are resumed at a time. Jobs go on without a node that has failed.
 	LevelParents = 10
+	// LevelSecurity: the state records page sessions that have ended, bounds the text of a job's constraint, and the
+	// bytes of the scripts and environments of a user's pending jobs; it has an audit trail.
+	LevelSecurity = 11
 	// Newest is the level that this program knows.
-	Newest = LevelParents
+	Newest = LevelSecurity
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

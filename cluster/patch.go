@@ -181,7 +181,7 @@ func checkLimit(t *tx, n *Job, limit time.Duration) error {
 		return Errorf(Denied, ErrAccess, "only operators may raise the time limit of running job %d", n.ID)
 	}
 	own := n.Spec.Limit
-	most := t.partitionTime(n.Spec)
+	most := partitionTime(t.tables, n.Spec)
 	if own != 0 && limit > max(own, most) {
 		return Errorf(Denied, ErrAccess,
 			"only operators may raise the time limit of job %d above that of its partition, %s", n.ID, most)

@@ -94,6 +94,9 @@ func TestRetain(t *testing.T) {
 	w.refused(admin, &Retain{
 		Retention{Script: "/tmp/mine", Rules: []RetainRule{{TxnRecords, Age{1, AgeDays}, true}}},
 	}, ErrAccess)
+	w.refused(admin, &Retain{ // root's daemon would write there
+		Retention{Dir: "/etc/sudoers.d", Rules: []RetainRule{{TxnRecords, Age{1, AgeDays}, true}}},
+	}, ErrAccess)
 	w.refused(root, &Retain{Retention{Rules: []RetainRule{{"nodes", Age{1, AgeDays}, false}}}}, ErrNoChange)
 	w.ok(root, &Retain{Retention{Rules: []RetainRule{{UsageRecords, Age{1, AgeHours}, false}}}})
 	if got := done(""); len(got) != 1 || got[0].Kind != UsageRecords {

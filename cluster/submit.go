@@ -120,6 +120,9 @@ func (c *Submit) apply(t *tx) (any, error) {
 
 // enter puts a record of an admitted job into the queue, or with a reason among those that have ended.
 func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
+	if err := admitTexts(t, spec); err != nil {
+		return err
+	}
 	for _, h := range []*BlobHash{&spec.Script, &spec.Env} {
 		if err := t.refBlob(*h, 1); err != nil {
 			return err
@@ -245,7 +248,7 @@ func (t *tables) TimeLimit(s *JobSpec) time.Duration {
 }
 
 // partitionTime is the longest time limit of the partitions of a job.
-func (t *tables) partitionTime(s *JobSpec) (most time.Duration) {
+func partitionTime(t *tables, s *JobSpec) (most time.Duration) {
 	if t.lifted(s) {
 		return Unlimited
 	}

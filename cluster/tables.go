@@ -67,7 +67,7 @@ type tables struct {
 	interned *interned
 }
 
-// books are the accounts and what belongs to them. byOwner is derived.
+// books are the accounts, and what the state knows of users. byOwner and scripts are derived.
 type books struct {
 	accounts *btree.Map[string, *Account]
 	users    *btree.Map[string, *User]
@@ -79,6 +79,10 @@ type books struct {
 	tokensOfUsers *UserTokens // nil: no key was made yet
 	triggers      *Triggers   // nil: there was never one
 	federation    *Federation // nil: this cluster was never in one
+
+	sessions *btree.BTreeG[*EndedSession]
+	audits   *btree.BTreeG[*Audit]
+	scripts  *btree.BTreeG[heldText] // texts of jobs that have not run, by user
 
 	byOwner *btree.Map[owner, *AssocID]
 }
@@ -109,6 +113,9 @@ type snapshotRecord struct {
 	Federation  *Federation  `json:"federation,omitempty" since:"6"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
 	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
+
+	EndedSession *EndedSession `json:"ended_session,omitempty" since:"11"`
+	Audit        *Audit        `json:"audit,omitempty" since:"11"`
 }
 
 // tableRow is one table: where it is, and how snapshots hold it.
@@ -337,6 +344,24 @@ var tableRows = [...]tableRow{
 			func(t *tables, k *SpentKey) { t.spent.Set(k) },
 		},
 	},
+	{
+		name: "ended sessions",
+		tree: &ordered[*EndedSession]{func(t *tables) **btree.BTreeG[*EndedSession] { return &t.sessions }, endedLess},
+		stored: &records[EndedSession]{
+			func(r *snapshotRecord) **EndedSession { return &r.EndedSession },
+			func(t *tables) iter.Seq[*EndedSession] { return t.sessions.Scan },
+			func(t *tables, e *EndedSession) { t.sessions.Set(e) },
+		},
+	},
+	{
+		name: "audits",
+		tree: &ordered[*Audit]{func(t *tables) **btree.BTreeG[*Audit] { return &t.audits }, auditLess},
+		stored: &records[Audit]{
+			func(r *snapshotRecord) **Audit { return &r.Audit },
+			func(t *tables) iter.Seq[*Audit] { return t.audits.Scan },
+			func(t *tables, a *Audit) { t.audits.Set(a) },
+		},
+	},
 
 	// Derived, and the same when derived anew.
 	{name: "owners", tree: &byKey[owner, *AssocID]{func(t *tables) **btree.Map[owner, *AssocID] { return &t.byOwner }}},
@@ -374,6 +399,10 @@ var tableRows = [...]tableRow{
 	{
 		name: "cliques",
 		tree: &ordered[groupKey]{func(t *tables) **btree.BTreeG[groupKey] { return &t.cliques }, groupLess},
+	},
+	{
+		name: "held texts",
+		tree: &ordered[heldText]{func(t *tables) **btree.BTreeG[heldText] { return &t.scripts }, heldLess},
 	},
 
 	// Derived, and compared by more than their keys or by less: a node is listed by its name, an empty load is as none,

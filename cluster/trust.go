@@ -188,6 +188,8 @@ func (c *TokenRevoke) apply(t *tx) (any, error) {
 type MemberJoin struct {
 	Token  string `json:"token"`
 	Member Member `json:"member"`
+	// From is the address that the machine called from, for the audit trail.
+	From string `json:"from,omitempty" since:"11,optional"`
 }
 
 func (*MemberJoin) kind() string { return "member_join" }

@@ -10,10 +10,12 @@
 package federation
 
 import (
+	"fmt"
 	"iter"
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ID numbers the clusters of a federation, from 1.
@@ -109,6 +111,19 @@ func (r *Record) Newer(old *Record) bool {
 		return r.Version > old.Version
 	}
 	return r.By < old.By
+}
+
+// maxAhead is how much later than now another cluster's clock may be.
+const maxAhead = 24 * time.Hour
+
+// CheckVersion refuses a version that another cluster may not have made: after it none of today's could ever count.
+// Versions are times, in milliseconds since 1970.
+func (r *Record) CheckVersion(now time.Time) error {
+	if r.Version <= uint64(now.Add(maxAhead).UnixMilli()) {
+		return nil
+	}
+	return fmt.Errorf("version %d of federation %s is more than a day ahead of this cluster's clock: "+
+		"set the clock of cluster %s", r.Version, r.Name, r.By)
 }
 
 // Member finds one.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // site is a cluster of the model: its part of one job, and where that stands.
@@ -245,5 +246,19 @@ func TestSets(t *testing.T) {
 	m := Member{Features: []string{"a", "b"}}
 	if !m.Fits([]string{"a"}, false) || m.Fits([]string{"a", "c"}, false) || m.Fits([]string{"a"}, true) || !m.Fits([]string{"c"}, true) {
 		t.Error("features do not fit")
+	}
+}
+
+// TestVersion: a version from the future is refused, because no later record could replace it.
+func TestVersion(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for ahead, ok := range map[time.Duration]bool{-time.Hour: true, time.Hour: true, 25 * time.Hour: false} {
+		r := Record{Name: "f", By: "b", Version: uint64(now.Add(ahead).UnixMilli())}
+		if err := r.CheckVersion(now); (err == nil) != ok {
+			t.Errorf("%s ahead: %v", ahead, err)
+		}
+	}
+	if (&Record{Version: 1<<64 - 1}).CheckVersion(now) == nil {
+		t.Error("the last version is taken")
 	}
 }

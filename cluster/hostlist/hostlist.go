@@ -100,10 +100,14 @@ func expandWord(names []string, word string, bytes *int) ([]string, error) {
 		return appendName(names, word, bytes)
 	}
 	heads := []string{""}
+	written := 0
 	for word != "" {
 		open = strings.IndexByte(word, '[')
 		if open < 0 {
 			open = len(word)
+		}
+		if written += len(heads) * (len(heads[0]) + open); written > maxBytes {
+			return nil, ErrTooMany
 		}
 		for i := range heads {
 			heads[i] += word[:open]

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestMaxUserScriptBytes submits scripts until a user has too many pending: one text counts once, also that of an
+// array, others are not affected, and there is room again when jobs have started.
+func TestMaxUserScriptBytes(t *testing.T) {
+	w := newWorld(t, 1)
+	limit := func(text string) {
+		cfg := *w.s.Config()
+		cfg.Keys = map[string]string{"maxuserscriptbytes": text}
+		w.ok(root, &Configure{Config: &cfg})
+	}
+	limit("1K")
+	script := func(i int) BlobText { return BlobText(fmt.Sprintf("#!/bin/sh\n# %0390d", i)) } // 400 bytes
+	submit := func(by Identity, i int) *Submit {
+		text := script(i)
+		w.ok(by, &PutBlob{Hash: HashBlob(text), Text: text})
+		name := map[uint32]string{alice.UID: "alice"}[by.UID]
+		return &Submit{Spec: &JobSpec{Layout: &Layout{}, Name: "job", UID: by.UID, User: name, Script: HashBlob(text)}}
+	}
+	first := w.ok(alice, submit(alice, 1)).Result.(JobID)
+	second := w.ok(alice, submit(alice, 2)).Result.(JobID)
+	again := submit(alice, 1)
+	again.Spec.Array = &ArraySpec{Tasks: RangeIDSet(0, 99), Text: "0-99"}
+	w.ok(alice, again)
+	refused := w.apply(alice, submit(alice, 3))
+	for _, word := range []string{"user alice", "1206 bytes", "MaxUserScriptBytes=1024", "wait until"} {
+		if refused.Err == nil || !strings.Contains(refused.Err.Error(), word) {
+			t.Errorf("no %q in %v", word, refused.Err)
+		}
+	}
+	w.ok(bob, submit(bob, 3))
+	w.ok(alice, &Cancel{Ref: Ref{Job: first}})
+	w.refused(alice, submit(alice, 3), ErrTooBig)
+	w.run(second, 0, "n0")
+	third := w.ok(alice, submit(alice, 3)).Result.(JobID)
+	w.refused(alice, submit(alice, 4), ErrTooBig)
+	limit("UNLIMITED")
+	w.ok(alice, submit(alice, 4))
+	limit("900")
+	w.refused(alice, submit(alice, 5), ErrTooBig)
+	w.ok(alice, submit(alice, 3)) // what is there already needs no room
+	w.want(third, Pending)
+}
+
+// TestParseBytes reads numbers of bytes.
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "1": 1, "64M": 64 << 20, "64MB": 64 << 20, "2g": 2 << 30, "K": 0,
+		"1T": 1 << 40, "unlimited": -1, "": 0, "-1": 0, "9999999999T": 0, "1X": 0} {
+		n, err := ParseBytes(text)
+		if bad := want == 0 && text != "0"; n != want || (err != nil) != bad {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+}
