@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/origin"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -53,18 +54,21 @@ type link struct {
 
 // Store makes links and sessions and knows which are over.
 type Store struct {
-	name      string             // of this server, which is in its links
-	authority func() *cluster.CA // nil: the cluster is this process
-	own       [32]byte           // the secret then
+	name      string              // of this server, which is in its links
+	authority func() *cluster.CA  // nil: the cluster is this process
+	own       [32]byte            // the secret then
+	over      func(*Session) bool // reports whether the cluster's state has it as logged out
 
 	mu    sync.Mutex
 	links map[[sha256.Size]byte]link // by hash: what is kept opens nothing
 	ended map[string]time.Time       // sessions that were logged out, until when they would have lasted
 }
 
-// New knows of no link and no session yet; name is this server's.
-func New(name string, authority func() *cluster.CA) *Store {
-	s := &Store{name: name, authority: authority, links: map[[sha256.Size]byte]link{}, ended: map[string]time.Time{}}
+// New returns a store without links and sessions; name is this server's. over reports whether the cluster's state has a
+// session as logged out.
+func New(name string, authority func() *cluster.CA, over func(*Session) bool) *Store {
+	s := &Store{name: name, authority: authority, over: over,
+		links: map[[sha256.Size]byte]link{}, ended: map[string]time.Time{}}
 	_, _ = rand.Read(s.own[:]) // never fails
 	return s
 }
@@ -184,14 +188,15 @@ func (s *Store) Read(value string, now time.Time) *Session {
 		return nil
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, over := s.ended[who.ID]; over {
+	_, over := s.ended[who.ID]
+	s.mu.Unlock()
+	if over || s.over(&who) {
 		return nil
 	}
 	return &who
 }
 
-// End makes a session one that no cookie opens any more.
+// End makes a session one that no cookie opens any more at this server, until it restarts: the state may not know yet.
 func (s *Store) End(id string, until, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,10 +213,8 @@ func (s *Store) End(id string, until, now time.Time) {
 // CSRF is the token that every form of a session carries.
 func (s *Store) CSRF(who *Session) string { return hex.EncodeToString(s.MAC("form", who.ID)) }
 
-// Secure reports whether the visitor came by TLS, here or at a proxy before.
-func Secure(r *http.Request) bool {
-	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-}
+// Secure reports whether the visitor came by TLS, here or at a proxy that the site trusts.
+func Secure(r *http.Request) bool { return origin.Of(r).Secure }
 
 // CookieName is the cookie's; where there is TLS browsers hold its name to that.
 func CookieName(r *http.Request) string {

@@ -17,7 +17,7 @@ func TestSessionsOfCluster(t *testing.T) {
 				return nil
 			}
 			return &cluster.CA{Key: key}
-		})
+		}, func(who *Session) bool { return who.User == "eve" })
 	}
 	one, two, foreign, alone := at("k1"), at("k1"), at("k2"), at("")
 	who := api.Caller{Identity: cluster.Identity{UID: 7, User: "ada"}}
@@ -46,6 +46,9 @@ func TestSessionsOfCluster(t *testing.T) {
 		if s.Read(value, now) != nil {
 			t.Errorf("%s takes the session", name)
 		}
+	}
+	if value, err := one.Seal(&Session{ID: "x", User: "eve", Until: in.Until}); err != nil || two.Read(value, now) != nil {
+		t.Errorf("a session that the state has as logged out is taken: %v", err)
 	}
 	two.End(in.ID, in.Until, now)
 	if two.Read(value, now) != nil {

@@ -99,6 +99,8 @@ type Spec struct {
 	Private *Private `json:"private,omitempty"`
 	// Container is what the tasks run in; nil: the node itself. Needs root.
 	Container *container.Spec `json:"container,omitempty"`
+	// NoNewPrivs has the tasks gain no rights by what they execute.
+	NoNewPrivs bool `json:"no_new_privs,omitempty"`
 	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d
 	// in it is how many.
 	OOMText string `json:"oom_text,omitempty"`

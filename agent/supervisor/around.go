@@ -12,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,17 +48,36 @@ func TaskMain(self, args []string) int {
 			return code
 		}
 	}
-	path, err := lookPath(argv[0], getenv(env, "PATH"))
+	path, err := ownProgram(argv[0], getenv(env, "PATH"))
 	if err == nil {
 		argv[0] = path
-		err = &os.PathError{Op: "execve", Path: path, Err: syscall.Exec(path, argv, env)}
+		err = syscall.Exec(path, argv, env)
 	}
-	a.say("%s", startError(err, "."))
+	err = &os.PathError{Op: "execve", Path: argv[0], Err: err}
+	a.say("%s", startError(err, ownInterpreter))
 	var no unix.Errno
 	if asErrno(err, &no) {
 		return int(no)
 	}
 	return 1
+}
+
+// ownProgram finds a program with the rights of this process.
+func ownProgram(name, path string) (string, error) {
+	results, err := userfile.Local{}.Do(userfile.Request{Op: userfile.Find, Path: name, Search: path})
+	if err != nil {
+		return "", err
+	}
+	return results[0].Text, results[0].Err
+}
+
+// ownInterpreter returns what the first line of a script names, as far as this process may read it.
+func ownInterpreter(name string) string {
+	results, err := userfile.Local{}.Do(userfile.Request{Op: userfile.Interpreter, Path: name})
+	if err != nil {
+		return ""
+	}
+	return results[0].Text
 }
 
 func (a *around) say(format string, args ...any) {
@@ -169,6 +190,9 @@ func dieOf(sig syscall.Signal) {
 	select {}
 }
 
+// epilogTime is how long a user's script may take after a task, as in Slurm; the site's own has no limit there.
+const epilogTime = 5 * time.Second
+
 // epilog runs one script; it changes nothing of how the task ended.
 func (a *around) epilog(s step.AroundScript) {
 	what := "user task_epilog"
@@ -180,7 +204,16 @@ func (a *around) epilog(s step.AroundScript) {
 		a.say("TaskEpilog failed status=-1")
 		return
 	}
-	err := exec.Command(s.Path).Run()
+	cmd := exec.Command(s.Path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err := cmd.Start()
+	if err == nil {
+		if !s.System {
+			late := time.AfterFunc(epilogTime, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+			defer late.Stop()
+		}
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):

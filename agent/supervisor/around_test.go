@@ -62,6 +62,10 @@ func TestAroundTask(t *testing.T) {
 			"a task that dies", "", epi, "kill -USR1 $$",
 			"slurmstepd-n1: error: TaskEpilog failed status=256\n", 0, int(syscall.SIGUSR1), true,
 		},
+		{
+			"an epilog without end", "", script("hangs", "sleep 600 & echo >"+mark+"; wait\n"), "exit 4",
+			"slurmstepd-n1: error: TaskEpilog failed status=9\n", 4, 0, true,
+		},
 	}
 	for _, c := range cases {
 		os.Remove(mark)

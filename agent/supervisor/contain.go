@@ -15,6 +15,7 @@ import (
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"
@@ -78,7 +79,7 @@ func (r *run) fetch() (container.Image, error) {
 		}
 	}
 	env := splitEnv(r.spec.Env)
-	q := container.Request{Store: c.Store, Limit: c.Limit, Image: c.Image,
+	q := container.Request{Store: c.Store, Limit: c.Limit, Most: c.Most, Image: c.Image,
 		UID: r.spec.UID, GID: r.spec.GID, Groups: r.spec.Groups,
 		Home: cmp.Or(getenv(env, "HOME"), c.Home), Enroot: getenv(env, "ENROOT_CONFIG_PATH"),
 		Docker: getenv(env, "DOCKER_CONFIG"), Daemon: c.Sock,
@@ -95,7 +96,7 @@ func (r *run) fetch() (container.Image, error) {
 
 // withRights does something with the user's rights on files.
 func (r *run) withRights(do func() error) error {
-	return container.WithRights(r.spec.UID, r.spec.GID, r.spec.Groups, do)
+	return userfile.Apart(r.identity(), do)
 }
 
 // bundle reads a bundle of the OCI.
@@ -121,18 +122,18 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 	if err != nil {
 		return rep, err
 	}
-	in, err := unix.MemfdCreate("request", unix.MFD_CLOEXEC)
+	group, err := r.charge()
 	if err != nil {
-		return rep, os.NewSyscallError("memfd_create", err)
+		return rep, fmt.Errorf("make the job's cgroup: %w", err)
 	}
-	defer unix.Close(in)
-	if _, err := unix.Write(in, text); err != nil {
-		return rep, err
+	defer group.free()
+	var in, out [2]int
+	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
+		return rep, os.NewSyscallError("pipe", err)
 	}
-	if _, err := unix.Seek(in, 0, io.SeekStart); err != nil {
-		return rep, err
-	}
-	var out [2]int
+	request := os.NewFile(uintptr(in[1]), "request")
+	defer request.Close()
+	defer unix.Close(in[0])
 	if err := unix.Pipe2(out[:], unix.O_CLOEXEC); err != nil {
 		return rep, os.NewSyscallError("pipe", err)
 	}
@@ -145,17 +146,14 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 	defer unix.Close(meter)
 	pidfd := -1
 	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ(),
-		Files: []uintptr{uintptr(in), uintptr(out[1]), 2, uintptr(meter)},
+		Files: []uintptr{uintptr(in[0]), uintptr(out[1]), 2, uintptr(meter)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd}}
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
 	unix.Close(out[1])
 	if err != nil {
 		return rep, fmt.Errorf("start %s: %w", strings.Join(argv, " "), err)
 	}
-	select { // the reaper may be waiting for a first child
-	case s.born <- struct{}{}:
-	default:
-	}
+	s.childBorn()
 	slog.Debug("an image is fetched", "image", q.Image, "pid", pid)
 	if pidfd >= 0 {
 		defer unix.Close(pidfd)
@@ -166,11 +164,20 @@ func (r *run) askHelper(argv []string, q *container.Request) (rep container.Repl
 			r.killWith(pidfd, meter, over)
 		}()
 	}
+	if err = group.take(pid); err == nil { // it waits for its request
+		_, err = request.Write(text)
+	}
+	if err = errors.Join(err, request.Close()); err != nil {
+		return rep, fmt.Errorf("ask for the image: %w", err)
+	}
 	text, err = io.ReadAll(io.LimitReader(said, maxReply))
 	if err == nil {
 		err = wire.Unmarshal(text, &rep)
 	}
 	if err != nil || len(text) == 0 {
+		if group.starved() {
+			return rep, errors.New("to unpack the image takes more memory than the job has (--mem)")
+		}
 		return rep, errors.New("the process that fetches images has died")
 	}
 	return rep, nil
@@ -216,12 +223,8 @@ func (j *job) maker() container.Maker {
 	c := r.spec.Container
 	m := container.Maker{Spec: c, Dir: r.spec.Dir, Step: r.containerName(),
 		UID: r.spec.UID, GID: r.spec.GID,
-		AsUser: func(do func() error) error {
-			did := l.become(&r.spec)
-			defer l.back(did)
-			return do()
-		},
-		Owner: func() (int, error) { return l.userSpace(r.spec.UID, r.spec.GID) }}
+		AsUser: func(do func() error) error { return userfile.Act(r.identity(), do) },
+		Owner:  func() (int, error) { return l.userSpace(r.spec.UID, r.spec.GID) }}
 	if r.spec.Script != nil {
 		m.Script = r.spec.ScriptPath
 	}
@@ -269,9 +272,7 @@ func (j *job) enter() error {
 		j.before = cfg.Entrypoint
 	}
 	dir := cmp.Or(c.WorkDir, path.Join("/", cfg.WorkDir))
-	did := l.become(&r.spec)
-	err = container.EnterDir(dir)
-	l.back(did)
+	err = userfile.Act(r.identity(), func() error { return container.EnterDir(dir) })
 	if err != nil && c.WorkDir != "" {
 		return fmt.Errorf("couldn't chdir to %s: %s", dir, strerror(errors.Unwrap(err)))
 	}
@@ -281,11 +282,25 @@ func (j *job) enter() error {
 	j.env = mergeEnv(j.env, "PWD="+dir)
 	err = nil
 	if c.Root { // the child can not set groups in its user namespace: it has those of this thread
-		err = container.TakeGroups(r.spec.Groups)
+		err = userfile.SetGroups(r.spec.Groups)
 		j.userns = oneUser(r.spec.UID, r.spec.GID)
+	}
+	if err == nil {
+		err = j.moveFiles(dir)
 	}
 	// Both for the tasks: this thread ends with their beginning.
 	return errors.Join(err, os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
+}
+
+// moveFiles has programs be looked up in the container, in dir, by another process of the user.
+func (j *job) moveFiles(dir string) error {
+	space, err := openSpace()
+	if err != nil {
+		return fmt.Errorf("open the container's namespace: %w", err)
+	}
+	j.files.end()
+	j.files = &userFiles{l: j.l, r: j.r, space: space, dir: dir, own: true}
+	return nil
 }
 
 // refuse ends a task that could not be begun in its container; one of them says why, as Pyxis does.
@@ -299,7 +314,7 @@ func (j *job) refuse(t *task, std *stdio, err error, says bool) {
 		if std.piped() {
 			j.r.out.say(text, false)
 		} else {
-			_, _ = unix.Write(std.fd[2], text)
+			j.files.say(std.fd[2], string(text))
 		}
 	}
 	std.close()

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"sync"
@@ -33,6 +34,11 @@ func (s *supervisor) control(conn *net.UnixConn) {
 			break
 		}
 		n, body, err := step.CutNumber(body)
+		if err == nil && kind == step.MsgAdopt { // it waits for a launch, and others must not wait for it
+			asked := bytes.Clone(body)
+			go s.request(c, kind, n, asked) // ends after adoptTime
+			continue
+		}
 		if err != nil || !s.request(c, kind, n, body) {
 			break
 		}

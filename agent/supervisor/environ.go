@@ -2,9 +2,7 @@ package supervisor
 
 import (
 	"errors"
-	"os"
 	"strings"
-	"unsafe"
 
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
@@ -68,49 +66,4 @@ func getenv(env []string, name string) string {
 		}
 	}
 	return ""
-}
-
-// lookPath finds a program, with this thread's rights, and says it as Slurm does, which hands it to the program as its
-// own name: one that begins with a dot behind the working directory, a bare one as execvp finds it. One that is
-// nowhere in the path is looked for in the working directory.
-func lookPath(name, path string) (string, error) {
-	if strings.HasPrefix(name, ".") {
-		if dir, err := unix.Getwd(); err == nil {
-			return dir + "/" + name, nil
-		}
-	}
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	if path == "" {
-		path = "/bin:/usr/bin"
-	}
-	err := unix.ENOENT
-	for dir := range strings.SplitSeq(path, ":") {
-		if dir == "" {
-			dir = "."
-		}
-		p := dir + "/" + name
-		var st unix.Stat_t
-		if unix.Stat(p, &st) != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			continue
-		}
-		if unix.Faccessat2(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) != nil {
-			err = unix.EACCES
-			continue
-		}
-		return p, nil
-	}
-	if err == unix.ENOENT && unix.Access(name, unix.F_OK) == nil {
-		return name, nil
-	}
-	return "", &os.PathError{Op: "execve", Path: name, Err: err}
-}
-
-func setgroups(g []uint32) {
-	var p unsafe.Pointer
-	if len(g) > 0 {
-		p = unsafe.Pointer(&g[0])
-	}
-	unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(g)), uintptr(p), 0)
 }

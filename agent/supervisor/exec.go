@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
@@ -26,26 +27,28 @@ func (j *job) start(t *task, io *stdio) {
 	s, sp := j.l.sup, &j.r.spec
 	task := &sp.Tasks[t.index]
 	if io.error != nil {
-		s.notStarted(t, io, io.error)
+		j.notStarted(t, io, io.error)
 		return
 	}
 	if task.Refused != "" {
-		s.notStarted(t, io, errors.New(task.Refused))
+		j.notStarted(t, io, errors.New(task.Refused))
 		return
 	}
 	env := mergeEnv(j.marked(), task.Env...)
 	env = mergeEnv(env, j.served.take(t.index, io)...)
 	argv := slices.Concat(j.before, task.Argv)
 	if len(argv) == 0 {
-		s.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
+		j.notStarted(t, io, &os.PathError{Op: "execve", Path: "", Err: unix.ENOENT})
 		return
 	}
-	did := j.l.become(sp)
-	path, err := lookPath(argv[0], getenv(env, "PATH"))
-	j.l.back(did)
-	if err != nil {
-		s.notStarted(t, io, err)
-		return
+	path := argv[0]
+	if !j.isScript(path) {
+		found, err := j.ask(userfile.Request{Op: userfile.Find, Path: path, Search: getenv(env, "PATH")})
+		if err != nil {
+			j.notStarted(t, io, err)
+			return
+		}
+		path = found.Text
 	}
 	argv[0] = path
 	trace := traced{limits: s.different(sp.Rlimits)}
@@ -60,7 +63,7 @@ func (j *job) start(t *task, io *stdio) {
 	}
 	if task.Memory != nil {
 		if err := task.Memory.Take(); err != nil {
-			s.notStarted(t, io, fmt.Errorf("bind memory to NUMA nodes %s: %w", task.Memory.Nodes, err))
+			j.notStarted(t, io, fmt.Errorf("bind memory to NUMA nodes %s: %w", task.Memory.Nodes, err))
 			return
 		}
 		defer (&step.Memory{}).Take()
@@ -113,34 +116,56 @@ func (j *job) fork(t *task, io *stdio, path string, argv, env []string, tr trace
 		sys.Cloneflags, sys.UidMappings, sys.GidMappings = u.Cloneflags, u.UidMappings, u.GidMappings
 		sys.Credential = &syscall.Credential{NoSetGroups: true}
 	}
+	defer j.l.pool.lend(sp.UID)() // its file system may keep the program waiting
 	no := s.forkBegin()
-	pid, err := syscall.ForkExec(path, argv, attr)
+	pid, first, err := j.execute(t, io, path, argv, attr, tr, no)
 	for try := 0; errors.Is(err, unix.ETXTBSY) && try < busyTries; try++ {
 		// Another launcher's child, between its fork and its exec, still holds the descriptor
 		// through which this script was written.
 		time.Sleep(busyPause)
-		pid, err = syscall.ForkExec(path, argv, attr)
+		pid, first, err = j.execute(t, io, path, argv, attr, tr, no)
 	}
 	if err != nil {
 		s.mu.Lock()
 		s.forkEnd()
 		s.mu.Unlock()
-		s.notStarted(t, io, &os.PathError{Op: "execve", Path: path, Err: err})
+		j.notStarted(t, io, &os.PathError{Op: "execve", Path: path, Err: err})
 		return
-	}
-	var first earlyWait
-	if sys.Ptrace {
-		if first = <-s.awaitStop(pid, no); first.ws.Stopped() {
-			tr.apply(s, pid, sp.UID, sp.GID)
-			j.greet(t, io, pid)
-			unix.PtraceDetach(pid)
-		}
-	} else {
-		j.greet(t, io, pid)
 	}
 	io.closeOwn()
 	s.register(t, pid, no, first, sys.Ptrace)
 	s.streams(t, io)
+}
+
+// execute starts the process and waits until it is the program; first is a status that it had before.
+func (j *job) execute(
+	t *task, io *stdio, path string, argv []string, attr *syscall.ProcAttr, tr traced, no uint64,
+) (pid int, first earlyWait, err error) {
+	s, sp := j.l.sup, &j.r.spec
+	pid, wait, err := s.stub.exec(path, argv, attr)
+	if err != nil {
+		return 0, first, err
+	}
+	j.r.becoming(pid)
+	defer j.r.becoming(0)
+	if !attr.Sys.Ptrace {
+		j.greet(t, io, pid)
+	} else if first = <-s.awaitStop(pid, no); first.ws.Stopped() {
+		tr.apply(s, pid, sp.UID, sp.GID)
+		j.greet(t, io, pid)
+		unix.PtraceDetach(pid)
+	}
+	return pid, first, wait()
+}
+
+// becoming notes the process that is to become a task's program, 0 for none: it can be killed meanwhile.
+func (r *run) becoming(pid int) {
+	r.sup.mu.Lock()
+	defer r.sup.mu.Unlock()
+	r.starting = pid
+	if pid > 0 && r.killed {
+		unix.Kill(pid, unix.SIGKILL)
+	}
 }
 
 // attributes are those of every process of the step: a session of its own, the user, the step's group.
@@ -167,7 +192,7 @@ func (j *job) marked() []string {
 // greet writes the task's Greeting; a pipe that nobody reads yet has room for it.
 func (j *job) greet(t *task, io *stdio, pid int) {
 	if g := j.r.spec.Tasks[t.index].Greeting; g != "" && len(g) <= maxSay {
-		unix.Write(io.fd[2], []byte(strings.ReplaceAll(g, "%d", strconv.Itoa(pid))))
+		j.files.say(io.fd[2], strings.ReplaceAll(g, "%d", strconv.Itoa(pid)))
 	}
 }
 

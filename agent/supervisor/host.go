@@ -79,6 +79,9 @@ func (l *launcher) ownHost(name string) bool {
 	if err == nil {
 		err = unix.Mount(h.path, "/etc/hosts", "", unix.MS_BIND, "")
 	}
+	if err == nil {
+		l.space, err = openSpace()
+	}
 	if err != nil {
 		h.warn(err)
 	}

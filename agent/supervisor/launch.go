@@ -4,25 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"dev.muster/agent/cgroup"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
 // Limits of launching.
 const (
-	// launchThreads bounds the launcher threads of one host name: one launch may hang on a
-	// file server without holding up the next.
+	// launchThreads bounds the launcher threads of one host name that do not wait for a file system.
 	launchThreads = 4
+	// maxSlow bounds the launchers that wait for a user's files: the user's other steps wait in the queue.
+	maxSlow = 8
 	// maxHosts bounds the host names with threads and namespaces of their own.
 	maxHosts = 1024
 )
@@ -31,6 +32,10 @@ const (
 func (s *supervisor) submit(r *run) {
 	if r.spec.Container != nil {
 		go r.contained() // ends when its tasks have begun, or can not
+		return
+	}
+	if r.spec.NoNewPrivs { // its thread keeps the restriction, so it cannot serve other steps
+		go r.launchApart()
 		return
 	}
 	if sv := r.spec.Server; sv != nil && sv.Wait > readyTime { // it may keep its launcher for long
@@ -53,13 +58,18 @@ func (s *supervisor) queue(c chore) {
 	}
 	p := s.pools[host]
 	if p == nil {
-		p = &pool{sup: s, host: host}
+		p = &pool{sup: s, host: host, slow: map[uint32]int{}}
 		p.more = sync.NewCond(&p.mu)
 		s.pools[host] = p
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, c)
+	p.staff()
+}
+
+// staff wakes or starts a launcher for what is queued; p.mu is held.
+func (p *pool) staff() {
 	if p.idle < len(p.queue) && p.n < launchThreads {
 		p.n++
 		go p.thread()
@@ -68,22 +78,44 @@ func (s *supervisor) queue(c chore) {
 	p.more.Signal()
 }
 
+// mayTake reports whether a chore need not wait for others of its user. A killed step only has to be recorded, and one
+// for sessions opens no files of the user's. p.mu is held.
+func (p *pool) mayTake(c chore) bool {
+	return p.slow[c.r.spec.UID] < maxSlow || c.r.doomed.Load() || c.r.isExternal()
+}
+
+// next waits for a chore; ok is false if there are too many launchers.
+func (p *pool) next() (c chore, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if p.n > launchThreads {
+			p.n--
+			return c, false
+		}
+		i := slices.IndexFunc(p.queue, p.mayTake)
+		if i >= 0 {
+			c = p.queue[i]
+			p.queue = slices.Delete(p.queue, i, i+1)
+			return c, true
+		}
+		p.idle++
+		p.more.Wait()
+		p.idle--
+	}
+}
+
 // thread launches for ever on a system thread of its own, whose umask, directory, file
 // system ids, affinity and namespaces are not shared with the rest of the process.
 func (p *pool) thread() {
 	runtime.LockOSThread()
 	l := newLauncher(p.sup, p.host)
+	l.pool = p
 	for {
-		p.mu.Lock()
-		p.idle++
-		for len(p.queue) == 0 {
-			p.more.Wait()
+		c, ok := p.next()
+		if !ok {
+			return
 		}
-		p.idle--
-		c := p.queue[0]
-		p.queue[0] = chore{}
-		p.queue = p.queue[1:]
-		p.mu.Unlock()
 		switch {
 		case c.text != "":
 			l.say(c.r, c.text)
@@ -106,11 +138,13 @@ func (l *launcher) launch(r *run) {
 	if err == nil {
 		err = apart
 	}
-	j := &job{l: l, r: r, env: splitEnv(r.spec.Env), opened: map[string]int{}, failed: map[string]*os.PathError{}}
+	j := &job{l: l, r: r, env: splitEnv(r.spec.Env), null: -1, files: l.files(r),
+		known: map[userfile.Request]userfile.Result{}}
 	defer j.close()
 	unix.Umask(int(r.spec.Umask & 0o777))
-	asUser := l.become(&r.spec)
-	j.chdir()
+	if err == nil {
+		j.enterDir()
+	}
 	tasks := make([]*stdio, len(r.tasks))
 	for i, t := range r.tasks {
 		if err != nil {
@@ -118,7 +152,6 @@ func (l *launcher) launch(r *run) {
 		}
 		tasks[i] = j.open(t)
 	}
-	l.back(asUser)
 	if err == nil && r.grp != nil && len(r.grp.Old) > 0 {
 		if r.inside == nil { // else the thread ends in the job's groups
 			defer l.leave()
@@ -132,11 +165,14 @@ func (l *launcher) launch(r *run) {
 	if err == nil && unserved == nil && !j.contain(tasks) {
 		return
 	}
+	if err == nil && r.spec.NoNewPrivs {
+		err = os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	}
 	for i, t := range r.tasks {
 		st := t.st
 		if err != nil || unserved != nil {
 			t.st.Fault = err != nil
-			s.notStarted(t, tasks[i], cmp.Or(err, unserved))
+			j.notStarted(t, tasks[i], cmp.Or(err, unserved))
 			continue
 		}
 		if s.isKilled(r) {
@@ -165,11 +201,11 @@ func (s *supervisor) launched(r *run) {
 }
 
 // notStarted records why a task has not begun.
-func (s *supervisor) notStarted(t *task, std *stdio, err error) {
-	sp := &t.run.spec
-	text := startError(err, sp.Dir)
+func (j *job) notStarted(t *task, std *stdio, err error) {
+	s, sp := j.l.sup, &t.run.spec
+	text := startError(err, j.files.interpreter)
 	if sp.Script != nil && isExec(err) { // nobody else reads it: a step's is told by its srun
-		_, _ = unix.Write(std.fd[2], []byte("slurmstepd-"+string(sp.ID.Node)+": error: "+text+"\n"))
+		j.files.say(std.fd[2], "slurmstepd-"+string(sp.ID.Node)+": error: "+text+"\n")
 	}
 	std.close()
 	st := t.st
@@ -191,9 +227,9 @@ func isExec(err error) bool {
 	return errors.As(err, &p) && p.Op == "execve"
 }
 
-// startError words a failed start in a directory as Slurm does: "execve(): NAME: No such file or directory", or
-// "execve(): bad interpreter(NAME): ..." where that of a script is missing.
-func startError(err error, dir string) string {
+// startError words a failed start as Slurm does: "execve(): NAME: No such file or directory", or "execve(): bad
+// interpreter(NAME): ..." where that of a script is missing. find returns what a script's first line names.
+func startError(err error, find func(name string) string) string {
 	var p *os.PathError
 	var no unix.Errno
 	if !errors.As(err, &p) || p.Op != "execve" || !asErrno(err, &no) {
@@ -201,31 +237,11 @@ func startError(err error, dir string) string {
 	}
 	name := p.Path
 	if no == unix.ENOENT {
-		if i := interpreter(name, dir); i != "" {
+		if i := find(name); i != "" {
 			name = "bad interpreter(" + i + ")"
 		}
 	}
 	return step.ExecFailed + name + ": " + strerror(no)
-}
-
-// interpreter is what the first line of a script names, "" if it names nothing.
-func interpreter(name, dir string) string {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // whatever may be there by now: it is not waited for
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	head := make([]byte, 256) // as the kernel reads
-	n, _ := io.ReadFull(f, head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	words := strings.Fields(strings.TrimPrefix(line, "#!"))
-	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
-		return ""
-	}
-	return words[0]
 }
 
 // prepare makes what the step needs before its tasks: its group and its script.

@@ -6,19 +6,22 @@ import (
 
 	"dev.muster/agent/cgroup"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
 // launcher is the state of one launcher thread.
 type launcher struct {
 	sup    *supervisor
+	pool   *pool       // nil: it serves one step
+	space  int         // descriptor of the mount namespace that it is in; -1: the supervisor's own
 	cpus   unix.CPUSet // as the supervisor has them
 	groups []int
 	home   map[string]string // groups of cgroup v1, see home
 }
 
 func newLauncher(s *supervisor, host string) *launcher {
-	l := &launcher{sup: s}
+	l := &launcher{sup: s, space: -1}
 	if host == "" || !l.ownHost(host) {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			slog.Error("umask is shared", "err", err)
@@ -42,15 +45,16 @@ func (l *launcher) leave() {
 	unix.SchedSetaffinity(0, &l.cpus) // cpuset narrowed it
 }
 
-// become takes on the user's file system identity, on this thread only. It reports whether
-// there is something to undo.
+// become takes on the user's file system identity, on this thread only, and reports whether there is something to
+// undo. It is for what is done by descriptors and for the terminal: the thread keeps root's effective ID, so nothing
+// whose path a user chooses may be opened by it (see userFiles).
 func (l *launcher) become(sp *step.Spec) bool {
 	if !l.sup.root || sp.UID == 0 && sp.GID == 0 {
 		return false
 	}
-	setgroups(sp.Groups)
-	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(sp.GID), 0, 0)
-	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(sp.UID), 0, 0)
+	_ = userfile.SetGroups(sp.Groups)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(sp.GID), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(sp.UID), 0, 0)
 	return true
 }
 
@@ -58,13 +62,13 @@ func (l *launcher) back(did bool) {
 	if !did {
 		return
 	}
-	unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
-	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(os.Getegid()), 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(os.Getegid()), 0, 0)
 	g := make([]uint32, len(l.groups))
 	for i := range g {
 		g[i] = uint32(l.groups[i])
 	}
-	setgroups(g)
+	_ = userfile.SetGroups(g)
 }
 
 func (s *supervisor) isKilled(r *run) bool {

@@ -98,6 +98,9 @@ func (s *supervisor) clean(r *run) {
 	s.moved.Broadcast()
 }
 
+// oomTellTime bounds the wait until a file of the user's has the line about killed processes: its file system may hang.
+const oomTellTime = 5 * time.Second
+
 // toldOOM tells the step's user of processes that were killed because the job's memory was used up.
 func (s *supervisor) toldOOM(r *run) {
 	kills := r.grp.OOMKills()
@@ -113,7 +116,10 @@ func (s *supervisor) toldOOM(r *run) {
 		s.tell(r, fmt.Sprintf(r.spec.OOMText, kills), false, done)
 	}
 	s.mu.Unlock()
-	<-done
+	select {
+	case <-done:
+	case <-time.After(oomTellTime):
+	}
 }
 
 // launchDone is called by the launcher after the last task was tried.

@@ -21,7 +21,7 @@ type person struct{ name, home, shell string }
 
 // self is who this process runs as.
 func self(ctx context.Context) (person, error) {
-	getent, err := lookPath("getent", "") // there may be no PATH
+	getent, err := ownProgram("getent", "") // there may be no PATH
 	if err != nil {
 		return person{}, err
 	}

@@ -26,7 +26,7 @@ import (
 // for itself: it reaps every child, and its goroutines end with the process. Call it from
 // main and exit when it returns.
 func Main(ctx context.Context, dir string) error {
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(100)
 	if n := runtime.NumCPU(); n > 4 {
 		runtime.GOMAXPROCS(4)
 	}
@@ -60,6 +60,7 @@ func Main(ctx context.Context, dir string) error {
 	if s.exe != "" {
 		return s.replace()
 	}
+	s.openers.Close()
 	s.lis.Close()
 	if !s.dirGone() {
 		os.Remove(filepath.Join(dir, step.SockName))
@@ -113,6 +114,8 @@ func openSupervisor(dir string) (*supervisor, error) {
 		born: make(chan struct{}, 1),
 	}
 	s.moved = sync.NewCond(&s.mu)
+	s.openers.Born = s.childBorn
+	s.stub = makeStub()
 	h, err := inherit()
 	if err != nil {
 		return nil, err
@@ -136,7 +139,7 @@ func openSupervisor(dir string) (*supervisor, error) {
 	if err := s.listen(h); err != nil {
 		return nil, err
 	}
-	s.idle = time.AfterFunc(goneCheck, s.idleOut)
+	s.idle.Timer = time.AfterFunc(goneCheck, s.idleOut)
 	return s, nil
 }
 
@@ -229,7 +232,7 @@ func (s *supervisor) accept() {
 func (s *supervisor) connGone() {
 	s.mu.Lock()
 	s.nconn--
-	s.idleFor = 0
+	s.idle.lasted = 0
 	s.mu.Unlock()
 	s.idle.Reset(goneCheck)
 }
@@ -249,11 +252,11 @@ func (s *supervisor) idleOut() {
 			s.mu.Unlock()
 		}()
 		return
-	case len(s.steps) == 0 && s.idleFor >= idleExit:
+	case len(s.steps) == 0 && s.idle.lasted >= idleExit:
 		s.end("")
 		return
 	}
-	s.idleFor += goneCheck
+	s.idle.lasted += goneCheck
 	s.idle.Reset(goneCheck)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 	"dev.muster/pmi"
 	"golang.org/x/sys/unix"
@@ -27,6 +28,12 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 3 && os.Args[1] == "internal" && os.Args[2] == "task" {
 		os.Exit(TaskMain(os.Args[:3], os.Args[3:]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == "reference" {
+		os.Exit(referenceMain())
+	}
+	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "userfile" {
+		os.Exit(userfile.Serve())
 	}
 	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "pmi" {
 		os.Exit(pmi.ServerMain(nil))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,7 +59,7 @@ func TestInputPipe(t *testing.T) {
 	alone.Tasks[0].Stdin = step.IO{Kind: step.File, Path: pipe}
 	began := time.Now()
 	st := g.run(alone)
-	if took := time.Since(began); took > 2*writerTime || !strings.Contains(st.Tasks[0].Error, "nobody writes into this pipe") {
+	if took := time.Since(began); took > 2*userfile.WriterTime || !strings.Contains(st.Tasks[0].Error, "nobody writes into this pipe") {
 		t.Errorf("after %v: %q", took, st.Tasks[0].Error)
 	}
 	fed := g.spec("read x; echo got $x")

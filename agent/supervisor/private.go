@@ -34,6 +34,7 @@ func (s *supervisor) release(id step.ID) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if ns.fd >= 0 {
+		s.openers.Leave(ns.fd)
 		unix.Close(ns.fd)
 		ns.fd = -1
 	}
@@ -53,11 +54,13 @@ func (l *launcher) seclude(r *run) (back func(), err error) {
 	if err != nil {
 		return func() {}, fmt.Errorf("open the machine's namespace: %w", err)
 	}
+	before := l.space
 	back = func() {
 		if err := unix.Setns(home, unix.CLONE_NEWNS); err != nil {
 			slog.Error("a launcher could not leave a job's namespace", "job", r.id.Job, "err", err)
 		}
 		unix.Close(home)
+		l.space = before
 	}
 	ns := l.sup.spaceOf(r.id)
 	ns.mu.Lock()
@@ -69,11 +72,13 @@ func (l *launcher) seclude(r *run) (back func(), err error) {
 		if ns.fd, err = l.newSpace(r); err != nil {
 			return back, fmt.Errorf("give the job folders of its own (job_container/tmpfs): %w", err)
 		}
+		l.space = ns.fd
 		return back, nil
 	}
 	if err := unix.Setns(ns.fd, unix.CLONE_NEWNS); err != nil {
 		return back, fmt.Errorf("enter the job's namespace: %w", err)
 	}
+	l.space = ns.fd
 	return back, nil
 }
 
@@ -169,7 +174,7 @@ func folders(p *step.Private, top string) (fds []int, err error) {
 			return nil, err
 		}
 	}
-	if err := os.Mkdir(top, 0o700); err != nil && !os.IsExist(err) {
+	if err := ownFolder(top); err != nil {
 		return nil, err
 	}
 	for _, dir := range p.Dirs {
@@ -187,6 +192,22 @@ func folders(p *step.Private, top string) (fds []int, err error) {
 		fds = append(fds, fd)
 	}
 	return fds, nil
+}
+
+// ownFolder makes a folder that only this process's user can enter. One that is there must be such a folder: where
+// everybody may write into the folder above, a user can make it first and put links into it.
+func ownFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err == nil || !os.IsExist(err) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&(unix.S_IFMT|0o077) != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s exists and is not a private folder of root: remove it", path)
+	}
+	return nil
 }
 
 // initialise runs the site's program for a new namespace.

@@ -112,10 +112,7 @@ func (s *supervisor) forkEnd() {
 	if s.forks--; s.forks == 0 {
 		clear(s.early)
 	}
-	select {
-	case s.born <- struct{}{}:
-	default:
-	}
+	s.childBorn()
 }
 
 // takeEarly returns a status that arrived before; mu is held.
@@ -135,9 +132,14 @@ func (s *supervisor) awaitStop(pid int, forkNo uint64) <-chan earlyWait {
 		return ch
 	}
 	s.stops[pid] = ch
-	select { // the reaper may be waiting for a first child
+	s.childBorn()
+	return ch
+}
+
+// childBorn wakes the reaper, which may be waiting for a first child.
+func (s *supervisor) childBorn() {
+	select {
 	case s.born <- struct{}{}:
 	default:
 	}
-	return ch
 }

@@ -2,12 +2,14 @@ package supervisor
 
 import (
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"dev.muster/agent/cgroup"
 	"dev.muster/agent/container"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/api/stream"
 	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
@@ -26,7 +28,8 @@ type run struct {
 	frozen   bool
 	launched bool // every task has been tried
 	cleaning bool
-	killed   bool // SIGKILL for all came before the launch was over
+	doomed   atomic.Bool // killed, for those who do not hold mu
+	killed   bool        // SIGKILL for all came before the launch was over
 	live     int
 	tasks    []*task
 	pending  []pendingSignal
@@ -35,8 +38,10 @@ type run struct {
 	madeDir  bool // the script's directory is ours
 	leftDir  bool // and was made for an attempt before this
 	oomKills int
-	inside   *inside // of the launcher of a step in a container
-	last     *task   // whose end is told when the container is saved
+	inside   *inside           // of the launcher of a step in a container
+	starting int               // the process that is to become a task's program; 0: none
+	opener   *userfile.Process // opens the step's files now; nil: none does
+	last     *task             // whose end is told when the container is saved
 }
 
 type task struct {

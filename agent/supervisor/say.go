@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/api/stream"
 	"golang.org/x/sys/unix"
 )
@@ -48,17 +49,15 @@ func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 // say appends a line to the file of the first task's standard error.
 func (l *launcher) say(r *run, text string) {
 	to := r.spec.Tasks[0].ErrorsTo()
-	did := l.become(&r.spec)
-	fd, err := unix.Open(to.Path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	l.back(did)
-	if err != nil {
-		slog.Debug("a line could not be written", "path", to.Path, "err", err)
+	files := l.files(r)
+	defer files.end()
+	opened := files.one(userfile.Request{Op: userfile.Append, Path: to.Path})
+	if opened.Err != nil {
+		slog.Debug("a line could not be written", "path", to.Path, "err", opened.Err)
 		return
 	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(text)); err != nil {
-		slog.Debug("a line could not be written", "path", to.Path, "err", err)
-	}
+	defer unix.Close(opened.FD)
+	files.say(opened.FD, text)
 }
 
 // say adds a line of the node's own to the stream: output of no single task.

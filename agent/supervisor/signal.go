@@ -52,6 +52,7 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 		r.pending = append(r.pending, pendingSignal{sig, scope})
 		if sig == unix.SIGKILL {
 			r.killed = true
+			r.interrupt()
 			if scope == step.All && r.grp != nil {
 				return r.grp.Kill()
 			}
@@ -70,6 +71,20 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 		return unix.ESRCH // ended meanwhile
 	}
 	return s.signalAll(r, g, sig)
+}
+
+// interrupt ends what the launcher of r waits for; mu is held.
+func (r *run) interrupt() {
+	r.doomed.Store(true)
+	for _, p := range r.sup.pools {
+		p.wake()
+	}
+	if r.opener != nil {
+		r.opener.Interrupt()
+	}
+	if r.starting > 0 {
+		unix.Kill(r.starting, unix.SIGKILL)
+	}
 }
 
 // send signals the tasks' own processes; mu is held, so no pid is reaped meanwhile.

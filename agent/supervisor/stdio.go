@@ -1,13 +1,11 @@
 package supervisor
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
 	"syscall"
-	"time"
 
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -53,9 +51,10 @@ type job struct {
 	l      *launcher
 	r      *run
 	env    []string
-	opened map[string]int // output files of this step, opened once
-	failed map[string]*os.PathError
-	cwdErr error // why Dir could not be entered
+	null   int // /dev/null, for all tasks; -1: not open yet
+	files  *userFiles
+	known  map[userfile.Request]userfile.Result // of files and programs that several tasks name
+	cwdErr error                                // why Dir could not be entered
 	told   bool
 	served served               // by the step's server
 	before []string             // of the container's image: what runs the task's command
@@ -63,24 +62,12 @@ type job struct {
 }
 
 func (j *job) close() {
-	for _, fd := range j.opened {
-		unix.Close(fd)
+	for _, r := range j.known {
+		unix.Close(r.FD)
 	}
+	unix.Close(j.null)
+	j.files.end()
 	j.served.close()
-}
-
-// chdir enters the working directory as the user, else /tmp.
-func (j *job) chdir() {
-	dir := j.r.spec.Dir
-	if dir == "" {
-		dir = "/tmp"
-	}
-	if j.cwdErr = unix.Chdir(dir); j.cwdErr == nil {
-		return
-	}
-	if unix.Chdir("/tmp") != nil {
-		unix.Chdir("/")
-	}
 }
 
 // open makes a task's descriptors, as the user.
@@ -88,7 +75,9 @@ func (j *job) open(t *task) *stdio {
 	io := &stdio{fd: [3]int{-1, -1, -1}}
 	spec := &j.r.spec.Tasks[t.index]
 	if j.r.spec.PTY != nil && t.index == j.r.lowest() {
+		did := j.l.become(&j.r.spec)
 		io.error = io.terminal(j.r.spec.PTY.Rows, j.r.spec.PTY.Cols)
+		j.l.back(did)
 	} else {
 		for n, what := range []step.IO{spec.Stdin, spec.Stdout, spec.Stderr} {
 			if io.error = j.open1(io, n, what); io.error != nil {
@@ -100,7 +89,7 @@ func (j *job) open(t *task) *stdio {
 		j.told = true
 		text := "slurmstepd-" + string(j.r.id.Node) + ": error: couldn't chdir to `" + j.r.spec.Dir + "': " +
 			strerror(j.cwdErr) + ": going to /tmp instead\n"
-		unix.Write(io.fd[2], []byte(text))
+		j.files.say(io.fd[2], text)
 	}
 	return io
 }
@@ -149,106 +138,17 @@ func (j *job) openPipe(io *stdio, n int) error {
 	return nil
 }
 
+// openFile opens a file of a task: one to write to once for all tasks that name it, one to read from for each.
 func (j *job) openFile(n int, what step.IO) (int, error) {
-	if n == 0 {
-		return openInput(what.Path)
+	if n > 0 {
+		r, err := j.ask(writeOf(what))
+		return r.FD, err
 	}
-	flags := unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND | unix.O_NOCTTY
-	if !what.Append {
-		flags |= unix.O_TRUNC
+	r := j.files.one(userfile.Request{Op: userfile.Read, Path: what.Path})
+	if r.Err != nil {
+		return -1, &os.PathError{Op: "open", Path: what.Path, Err: r.Err}
 	}
-	return j.openOnce(what.Path, flags)
-}
-
-// openOnce opens a file the first time a task of this step names it.
-func (j *job) openOnce(path string, flags int) (int, error) {
-	if fd, ok := j.opened[path]; ok {
-		return fd, nil
-	}
-	if err := j.failed[path]; err != nil {
-		return -1, err
-	}
-	fd, err := openOutput(path, flags)
-	if err == unix.ENOENT && flags&unix.O_CREAT != 0 {
-		if mkdirs(filepath.Dir(path)) == nil {
-			fd, err = openOutput(path, flags)
-		}
-	}
-	if err != nil {
-		pe := &os.PathError{Op: "open", Path: path, Err: err}
-		j.failed[path] = pe
-		return -1, pe
-	}
-	j.opened[path] = fd
-	return fd, nil
-}
-
-// openOutput opens a file to write to without waiting for anybody. A named pipe that nobody reads yet is opened for
-// reading, too: so its task begins, waits when the pipe is full, and can be killed then.
-func openOutput(path string, flags int) (int, error) {
-	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
-	if err == unix.ENXIO {
-		fd, err = unix.Open(path, flags&^unix.O_WRONLY|unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o666)
-	}
-	if err != nil {
-		return -1, err
-	}
-	return fd, unix.SetNonblock(fd, false)
-}
-
-// writerTime is how long a task waits for somebody to write into the named pipe that is its input.
-const writerTime = 5 * time.Second
-
-// openInput opens a file to read from.
-func openInput(path string) (int, error) {
-	fail := func(err error) (int, error) { return -1, &os.PathError{Op: "open", Path: path, Err: err} }
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fail(err)
-	}
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO && !written(fd) {
-		unix.Close(fd)
-		return fail(errNoWriter)
-	}
-	return fd, unix.SetNonblock(fd, false)
-}
-
-// errNoWriter says why a task whose input is a named pipe did not start.
-var errNoWriter = errors.New("nobody writes into this pipe")
-
-// written waits until somebody has a named pipe open to write into.
-func written(fd int) bool {
-	var p [2]int
-	if unix.Pipe2(p[:], unix.O_CLOEXEC) != nil {
-		return false
-	}
-	defer unix.Close(p[0])
-	defer unix.Close(p[1])
-	for end := time.Now().Add(writerTime); time.Now().Before(end); time.Sleep(writerPause) {
-		// tee takes nothing away; without writers it says that this is the end.
-		n, err := unix.Tee(fd, p[1], 1, unix.SPLICE_F_NONBLOCK)
-		if n > 0 || err == unix.EAGAIN {
-			return true
-		}
-	}
-	return false
-}
-
-// writerPause is how often it is looked for a writer.
-const writerPause = 20 * time.Millisecond
-
-func mkdirs(dir string) error {
-	err := unix.Mkdir(dir, 0o777)
-	if err == unix.ENOENT && filepath.Dir(dir) != dir {
-		if err = mkdirs(filepath.Dir(dir)); err == nil {
-			err = unix.Mkdir(dir, 0o777)
-		}
-	}
-	if err == unix.EEXIST {
-		return nil
-	}
-	return err
+	return r.FD, nil
 }
 
 // terminal opens a pseudo terminal, owned by the user because this thread is.
@@ -275,16 +175,16 @@ func (io *stdio) terminal(rows, cols uint16) error {
 	return nil
 }
 
-// openNull opens /dev/null once for all tasks; no path a user gives is "".
+// openNull opens /dev/null once for all tasks.
 func (j *job) openNull() (int, error) {
-	if fd, ok := j.opened[""]; ok {
-		return fd, nil
+	if j.null >= 0 {
+		return j.null, nil
 	}
-	fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
+		return -1, &os.PathError{Op: "open", Path: os.DevNull, Err: err}
 	}
-	j.opened[""] = fd
+	j.null = fd
 	return fd, nil
 }
 

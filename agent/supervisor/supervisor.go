@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/agent/cgroup"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -53,15 +54,27 @@ type supervisor struct {
 	nconn     int
 	pools     map[string]*pool
 	spaces    map[string]*namespace // of jobs with folders of their own, by ID.JobName
+	openers   userfile.Pool         // processes that open users' files
+	stub      stub                  // executes programs
 	moved     *sync.Cond            // some step ended
-	idle      *time.Timer
-	idleFor   time.Duration // since the last connection
+	idle      idleness
 	born      chan struct{} // a token when a first child may be there
 	insides   int           // steps in containers so far
 	launching int           // launches under way
-	held      []*run        // not launched because of frozen
-	frozen    bool          // being replaced: launch nothing
-	exe       string        // set with the stop: what to execute in our place
+	change
+}
+
+// change is of a supervisor that is being replaced.
+type change struct {
+	held   []*run // not launched because of frozen
+	frozen bool   // launch nothing
+	exe    string // set with the stop: what to execute in our place
+}
+
+// idleness is when it was last looked whether anybody needs this process.
+type idleness struct {
+	*time.Timer
+	lasted time.Duration // since the last connection
 }
 
 // end lets Main return, or execute exe; mu is held.
@@ -117,7 +130,8 @@ type pool struct {
 	mu    sync.Mutex
 	queue []chore
 	idle  int
-	n     int
+	n     int            // launchers, but for those that wait for files
+	slow  map[uint32]int // launchers that wait for a user's files
 	more  *sync.Cond
 }
 

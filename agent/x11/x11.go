@@ -1,6 +1,6 @@
 // Package x11 is a display on a node whose X server is elsewhere: a port of this machine, the file by which programs
-// prove to the X server that they may use it, and connections that wait to be carried there. It looks into nothing
-// that is sent; who has not the file is refused by the X server.
+// prove to the X server that they may use it, and connections that wait to be carried there. Whoever has not the file
+// is refused here already (setup.go); the rest of what is sent is not looked into.
 package x11
 
 import (
@@ -32,6 +32,7 @@ const (
 // Bounds of what waits.
 const (
 	maxWaiting = 64               // connections that nobody has taken yet
+	maxReading = 64               // connections that have not shown their cookie
 	takeTime   = 20 * time.Second // for one to be taken
 	maxCookie  = 256              // bytes
 )
@@ -47,8 +48,11 @@ type Owner struct {
 type Display struct {
 	Number int
 	file   string // what XAUTHORITY names
+	cookie []byte
 	ln     net.Listener
 	forget func()
+
+	reading chan struct{} // room for connections that have not shown their cookie
 
 	mu      sync.Mutex
 	next    uint64
@@ -78,8 +82,11 @@ func Open(o Options) (*Display, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Display{Number: number, file: o.File, ln: ln, waiting: map[uint64]net.Conn{},
-		tell: make(chan uint64, maxWaiting), closed: make(chan struct{})}
+	d := &Display{
+		Number: number, file: o.File, cookie: cookie, ln: ln,
+		reading: make(chan struct{}, maxReading), waiting: map[uint64]net.Conn{},
+		tell: make(chan uint64, maxWaiting), closed: make(chan struct{}),
+	}
 	if o.InHome {
 		d.file, d.forget, err = addHome(o, number)
 	} else {
@@ -135,21 +142,36 @@ func (d *Display) accept() {
 		if err != nil {
 			return
 		}
-		n, ok := d.put(conn)
-		if !ok {
+		select {
+		case d.reading <- struct{}{}:
+			go d.receive(conn) // ends within setupTime
+		default:
 			conn.Close()
-			continue
 		}
-		time.AfterFunc(takeTime, func() { // it was taken by then, or nobody wants it
-			if late := d.Take(n); late != nil {
-				late.Close()
-			}
-		})
-		d.tell <- n // there is room for all that wait
 	}
 }
 
-// put keeps a connection until it is taken.
+// receive keeps a connection that begins with the cookie.
+func (d *Display) receive(conn net.Conn) {
+	defer func() { <-d.reading }()
+	admitted, err := admit(conn, d.cookie)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	n, ok := d.put(admitted)
+	if !ok {
+		conn.Close()
+		return
+	}
+	time.AfterFunc(takeTime, func() { // it was taken by then, or nobody wants it
+		if late := d.Take(n); late != nil {
+			late.Close()
+		}
+	})
+}
+
+// put keeps a connection until it is taken, and tells of it.
 func (d *Display) put(conn net.Conn) (uint64, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,6 +185,7 @@ func (d *Display) put(conn net.Conn) (uint64, bool) {
 	}
 	d.next++
 	d.waiting[d.next] = conn
+	d.tell <- d.next // there is room: this is the only sender, and holds mu
 	return d.next, true
 }
 

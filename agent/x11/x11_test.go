@@ -3,6 +3,8 @@ package x11
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"io"
 	"net"
 	"os"
@@ -70,17 +72,24 @@ func dial(t *testing.T, d *Display) net.Conn {
 func TestDisplay(t *testing.T) {
 	d, told, tunnel := open(t, options(t))
 	program := dial(t, d)
+	start := setup(binary.LittleEndian, cookieKind, rawCookie(t))
+	if _, err := program.Write(start); err != nil {
+		t.Fatal(err)
+	}
 	n := uint64(number(t, told))
 	carried := d.Take(n)
 	if carried == nil || d.Take(n) != nil {
 		t.Fatal("want the connection once")
 	}
 	go func() { _, _ = io.WriteString(program, "hello"); program.(*net.TCPConn).CloseWrite() }()
-	if text, err := io.ReadAll(carried); string(text) != "hello" {
+	if text, err := io.ReadAll(carried); string(text) != string(start)+"hello" {
 		t.Errorf("carried %q, %v", text, err)
 	}
 	carried.Close()
 	waits := dial(t, d)
+	if _, err := waits.Write(start); err != nil {
+		t.Fatal(err)
+	}
 	number(t, told)
 	tunnel.Close()
 	if _, err := waits.Read(make([]byte, 1)); err == nil {
@@ -90,6 +99,70 @@ func TestDisplay(t *testing.T) {
 	d.Close()
 	if _, err := os.Stat(d.Path()); err == nil {
 		t.Error("the file is still there")
+	}
+}
+
+func rawCookie(t *testing.T) string {
+	t.Helper()
+	raw, err := hex.DecodeString(cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// setup is what a program begins a connection with.
+func setup(order binary.AppendByteOrder, kind, proof string) []byte {
+	b := []byte{'B', 0}
+	if order == binary.AppendByteOrder(binary.LittleEndian) {
+		b[0] = 'l'
+	}
+	for _, n := range []int{11, 0, len(kind), len(proof), 0} {
+		b = order.AppendUint16(b, uint16(n))
+	}
+	for _, s := range []string{kind, proof} {
+		b = append(b, s...)
+		b = append(b, make([]byte, padded(len(s))-len(s))...)
+	}
+	return b
+}
+
+// TestDisplayOfOthers: a program without the display's cookie does not reach the X server, which might admit it.
+func TestDisplayOfOthers(t *testing.T) {
+	d, told, _ := open(t, options(t))
+	right := rawCookie(t)
+	for name, start := range map[string][]byte{
+		"no cookie":       setup(binary.LittleEndian, "", ""),
+		"another cookie":  setup(binary.BigEndian, cookieKind, strings.Repeat("x", len(right))),
+		"another kind":    setup(binary.LittleEndian, "XDM-AUTHORIZATION", right),
+		"half a cookie":   setup(binary.LittleEndian, cookieKind, right[:8]),
+		"long texts":      setup(binary.LittleEndian, strings.Repeat("a", 60000), strings.Repeat("b", 60000)),
+		"something else":  []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"no byte order":   make([]byte, 100),
+		"the right words": setup(binary.BigEndian, cookieKind, right),
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := dial(t, d)
+			if _, err := program.Write(start); err != nil {
+				t.Fatal(err)
+			}
+			if name == "the right words" {
+				if d.Take(uint64(number(t, told))) == nil {
+					t.Error("want a connection")
+				}
+				return
+			}
+			answer, _ := io.ReadAll(program) // the end may be a reset: not all was read
+			refused := len(answer) == 0 || answer[0] == 0 && strings.Contains(string(answer), "has not the cookie")
+			if !refused {
+				t.Errorf("answered %q", answer)
+			}
+		})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.next != 1 {
+		t.Errorf("%d connections reach the X server, want one", d.next)
 	}
 }
 
