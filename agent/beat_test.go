@@ -53,8 +53,11 @@ func TestPortBeats(t *testing.T) {
 				if saw := beats > int(hold/api.BeatEvery)/2; saw != (offers == nil) {
 					t.Errorf("%d pieces came", beats)
 				}
-				cancel()
+				// One end after the other: where both say goodbye at once on a pipe, the server waits with its lock held,
+				// and the bubble's clock stands.
 				c.Close()
+				synctest.Wait()
+				cancel()
 				if err := <-served; err != nil {
 					t.Error(err)
 				}
