@@ -107,8 +107,8 @@ func folder(as *syscall.Credential, script []byte) (dir string, err error) {
 	file := filepath.Join(dir, scriptName)
 	err = os.WriteFile(file, script, 0o600)
 	if as != nil {
-		own := func(name string) error { return os.Chown(name, int(as.Uid), int(as.Gid)) }
-		err = errors.Join(err, own(dir), own(file))
+		own := func(name string) error { return os.Lchown(name, int(as.Uid), int(as.Gid)) }
+		err = errors.Join(err, own(file), own(dir)) // the folder last: its owner can replace the file by a link
 	}
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))

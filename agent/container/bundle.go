@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"dev.muster/agent/container/enroot"
+	"dev.muster/agent/userfile"
 	"dev.muster/wire"
-	"golang.org/x/sys/unix"
 )
 
 // An OCI runtime bundle is a folder with a root file system, and a config.json that says how it is to be run. What
@@ -52,14 +51,14 @@ type bundleMount struct {
 // readBundle reads a bundle, with the rights that the caller has now.
 func readBundle(dir string) (*bundle, error) {
 	file := filepath.Join(dir, "config.json")
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err := userfile.OpenRegular(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	var text []byte
 	var b *bundle
-	if info, _ := f.Stat(); info == nil || !info.Mode().IsRegular() || info.Size() > maxInside {
+	if info, _ := f.Stat(); info == nil || info.Size() > maxInside {
 		err = errors.New("it is no small file")
 	} else if text, err = io.ReadAll(io.LimitReader(f, maxInside)); err == nil {
 		b, err = parseBundle(dir, text)

@@ -17,6 +17,7 @@ type Spec struct {
 	cluster.Container
 	Store string `json:"store"`           // the folder of the Store
 	Limit int64  `json:"limit,omitempty"` // bytes of all images; 0: half of the file system
+	Most  int64  `json:"most,omitempty"`  // bytes that one image may unpack to; 0: 64 GiB
 	Self  string `json:"self"`            // muster's program, which is put into the container
 	Names string `json:"names,omitempty"` // the names it answers to, separated by blanks
 	Sock  string `json:"sock,omitempty"`  // the daemon's socket
@@ -36,6 +37,8 @@ type Spec struct {
 	Terminal bool `json:"terminal,omitempty"`
 	// Global says that a container with a name is its user's on the node, not the job's.
 	Global bool `json:"global,omitempty"`
+	// NoSquashfs refuses squashfs files of users.
+	NoSquashfs bool `json:"no_squashfs,omitempty"`
 	// Site is what the node's files of enroot say.
 	Site *enroot.Site `json:"site,omitempty"`
 }
@@ -78,6 +81,7 @@ type Config struct {
 type Request struct {
 	Store  string   `json:"store"`
 	Limit  int64    `json:"limit,omitempty"`
+	Most   int64    `json:"most,omitempty"`
 	Image  string   `json:"image"`
 	File   *File    `json:"file,omitempty"` // the image in files; nil: it is of a registry
 	UID    uint32   `json:"uid"`

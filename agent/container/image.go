@@ -2,12 +2,11 @@ package container
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"dev.muster/agent/container/enroot"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,45 +46,29 @@ const layoutFile = "oci-layout"
 // squashMagic begins a squashfs.
 const squashMagic = "hsqs"
 
-// Look finds out whether it is to be unpacked. What is wrong with it is told by who opens it.
+// Look finds out whether it is to be unpacked, with the rights of the calling thread. Errors are reported when it is
+// opened.
 func (f *File) Look() {
-	info, err := os.Stat(f.Path)
-	if f.Packed || err != nil {
+	if f.Packed {
 		return
 	}
-	if info.IsDir() {
-		_, err := os.Stat(filepath.Join(f.Path, layoutFile))
+	st, err := userfile.Stat(f.Path)
+	if err != nil {
+		return
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		_, err := userfile.Stat(filepath.Join(f.Path, layoutFile))
 		f.Packed = err == nil
 		return
 	}
-	file, err := os.OpenFile(f.Path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	file, err := userfile.OpenRegular(f.Path)
 	if err != nil {
 		return
 	}
 	defer file.Close()
 	var magic [len(squashMagic)]byte
 	n, _ := file.ReadAt(magic[:], 0)
-	f.Packed = info.Mode().IsRegular() && n == len(magic) && string(magic[:]) != squashMagic &&
-		!strings.HasSuffix(f.Path, ".sqsh")
-}
-
-// WithRights does something with a user's rights on files, on a thread that ends with it.
-func WithRights(uid, gid uint32, groups []uint32, do func() error) error {
-	if os.Geteuid() != 0 {
-		return do()
-	}
-	done := make(chan error, 1)
-	go func() { // nothing has to be undone: the thread is not used again
-		runtime.LockOSThread()
-		err := TakeGroups(groups)
-		if err == nil {
-			_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(gid), 0, 0)
-			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(uid), 0, 0)
-			err = do()
-		}
-		done <- err
-	}()
-	return <-done
+	f.Packed = n == len(magic) && string(magic[:]) != squashMagic && !strings.HasSuffix(f.Path, ".sqsh")
 }
 
 // Unbundle reads the bundle that the Spec names, with the user's rights, and has the Spec go by it; said is what of it

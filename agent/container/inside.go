@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -154,19 +153,6 @@ func (s *Spec) Login() []byte {
 		b = append(append(b, v...), 0)
 	}
 	return b
-}
-
-// TakeGroups gives this thread alone the user's groups.
-func TakeGroups(list []uint32) error {
-	var groups unsafe.Pointer
-	if len(list) > 0 {
-		groups = unsafe.Pointer(&list[0])
-	}
-	_, _, no := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(list)), uintptr(groups), 0)
-	if no != 0 {
-		return fmt.Errorf("take on the user's groups: %w", no)
-	}
-	return nil
 }
 
 // EnterDir makes a folder of the container this thread's directory.

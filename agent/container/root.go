@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,7 +168,10 @@ func (b *build) chown(at string) error {
 func (b *build) isFolder() bool {
 	path := b.Spec.path(b.Dir)
 	var st unix.Stat_t
-	err := b.AsUser(func() error { return unix.Stat(path, &st) })
+	err := b.AsUser(func() (err error) {
+		st, err = userfile.Stat(path)
+		return err
+	})
 	return err != nil && !strings.HasSuffix(path, ".sqsh") || err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 

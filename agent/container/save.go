@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dev.muster/agent/userfile"
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
@@ -51,12 +52,16 @@ func (s *Spec) CanSave(dir string) error {
 		return errors.New("--container-save: this node has no mksquashfs: install squashfs-tools there")
 	}
 	path := s.savePath(dir)
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
+	if st, err := userfile.Stat(path); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return fmt.Errorf("--container-save: %s is a folder: name the file", path)
 	}
 	to := filepath.Dir(path)
-	if err := unix.Faccessat2(unix.AT_FDCWD, to, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+	fd, err := userfile.Open(to, unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		defer unix.Close(fd)
+		err = unix.Faccessat2(fd, "", unix.W_OK|unix.X_OK, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
+	}
+	if err != nil {
 		return fmt.Errorf("--container-save: %w", &os.PathError{Op: "write to", Path: to, Err: err})
 	}
 	return nil

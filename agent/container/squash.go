@@ -12,10 +12,13 @@ import (
 // free.
 const loopTries = 16
 
-// squashed mounts a file system in a file of the user's. The kernel reads it, so that an operator
-// may not want it: a kernel without squashfs has none.
+// squashed mounts a file system in a file of the user's. The kernel reads it, so an operator may refuse it.
 func (b *build) squashed(at string) error {
 	path := b.Spec.path(b.Dir)
+	if b.Spec.NoSquashfs {
+		return fmt.Errorf("--container-image: %s: squashfs files are not mounted here (ContainerSquashfs=no in "+
+			"muster.conf): name an image of a registry, a folder or an archive", path)
+	}
 	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return fmt.Errorf("--container-image: %w", err)

@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,7 +42,7 @@ type opened struct {
 // add opens a file for good and notes which one it is: a file that is changed or replaced is another one, whatever its
 // owner says of its times.
 func (o *opened) add(name string) (*os.File, int64, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err := userfile.OpenRegular(name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -49,9 +50,6 @@ func (o *opened) add(name string) (*os.File, int64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil, 0, os.NewSyscallError("fstat", err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, 0, fmt.Errorf("%s is no file", name)
 	}
 	o.id = append(o.id, fmt.Sprintf("%d %d %d.%d %d\n", st.Dev, st.Ino, st.Ctim.Sec, st.Ctim.Nsec, st.Size))
 	return f, st.Size, nil

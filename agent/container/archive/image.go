@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
+	"dev.muster/agent/userfile"
 	"dev.muster/wire"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/gzip"
+	"golang.org/x/sys/unix"
 )
 
 // Image is an image in files. Close ends its use.
@@ -45,11 +46,11 @@ func Open(name, tag string) (*Image, error) {
 }
 
 func open(name, tag string, o *opened) (v1.Image, error) {
-	info, err := os.Stat(name)
+	st, err := userfile.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return fromLayout(&folder{name, o}, tag)
 	}
 	a, err := openArchive(name, o)

@@ -74,7 +74,7 @@ func (a *Asker) run(path, registry string) ([]byte, error) {
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = kill
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
+	if err := startApart(cmd); err != nil {
 		return nil, err
 	}
 	defer func() { _ = kill() }()
@@ -83,6 +83,14 @@ func (a *Asker) run(path, registry string) ([]byte, error) {
 		err = fmt.Errorf("it has not answered within %s", Limit)
 	}
 	return out.text, err
+}
+
+// startApart starts a program from another thread. The calling thread may have the user's effective IDs only, and then
+// lacks the privilege to set the real IDs and groups of a program.
+func startApart(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	go func() { started <- cmd.Start() }()
+	return <-started
 }
 
 // ErrNone is why nothing was asked.

@@ -38,11 +38,11 @@ var verbs = map[string]verb{
 	"drop":       drop,
 }
 
-// command is muster internal image VERB STORE LIMIT WORDS, LIMIT in bytes.
+// command is muster internal image VERB STORE LIMIT MOST WORDS: bytes of all images, and of one.
 func command(words []string) error {
-	const usual = 3 // words before those of the verb
+	const usual = 4 // words before those of the verb
 	if len(words) < usual {
-		return errors.New("VERB STORE LIMIT WORDS are missing")
+		return errors.New("VERB STORE LIMIT MOST WORDS are missing")
 	}
 	do := verbs[words[0]]
 	if do == nil {
@@ -52,7 +52,12 @@ func command(words []string) error {
 	if err != nil {
 		return err
 	}
-	s := &Store{Dir: words[1], Limits: DefaultLimits, Limit: limit, Ask: daemonOf(os.Getenv(socketEnv))}
+	most, err := strconv.ParseInt(words[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	s := &Store{Dir: words[1], Limits: limitsOf(most), Limit: limit, UID: uint32(os.Getuid()),
+		Ask: daemonOf(os.Getenv(socketEnv))}
 	return do(s, os.Stdout, words[usual:])
 }
 

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"dev.muster/agent/container/credhelper"
+	"dev.muster/agent/userfile"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"golang.org/x/sys/unix"
@@ -203,17 +203,15 @@ func readSmall(dir, name string) (string, error) {
 		return "", nil
 	}
 	path := filepath.Join(dir, name)
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
+	f, err := userfile.OpenRegular(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) ||
+		errors.Is(err, userfile.ErrNotRegular) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", err
-	}
 	text, err := io.ReadAll(io.LimitReader(f, maxCredentials))
 	return string(text), err
 }

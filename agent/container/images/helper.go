@@ -11,16 +11,25 @@ import (
 	"dev.muster/agent/container/archive"
 	"dev.muster/agent/container/credhelper"
 	"dev.muster/agent/container/progress"
+	"dev.muster/agent/userfile"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	"golang.org/x/sys/unix"
 )
 
 // HelperMain is muster internal image: it reads a Request, does it, and writes a Reply. It is a
 // process of its own so that neither the daemon nor the supervisor holds what registries send, and
 // so that it can be killed with its step. With words it does what muster image is asked to.
 func HelperMain(words []string) int {
-	if len(words) == prefetchWords && words[0] == container.Prefetch {
+	prefetches := len(words) == prefetchWords && words[0] == container.Prefetch
+	if prefetches || len(words) == 0 {
+		if err := confine(); err != nil {
+			fmt.Fprintln(os.Stderr, "muster internal image: give up powers:", err)
+			return 1
+		}
+	}
+	if prefetches {
 		rep := prefetch(words[1], words[2])
 		fmt.Fprint(os.Stderr, rep.Error)
 		return min(len(rep.Error), 1)
@@ -54,7 +63,7 @@ func prefetch(dir, request string) container.Reply {
 		return container.Reply{Error: "the request can not be read: " + err.Error()}
 	}
 	if file, ok := container.FileOf(q.Image, dir); ok {
-		err := container.WithRights(q.UID, q.GID, q.Groups, func() error { file.Look(); return nil })
+		err := userfile.Apart(identity(&q), func() error { file.Look(); return nil })
 		if err != nil || !file.Packed {
 			return reply(container.Image{}, err)
 		}
@@ -77,7 +86,10 @@ func answer(in io.Reader) container.Reply {
 
 // fulfil does what a request asks for.
 func fulfil(q *container.Request) container.Reply {
-	s := Store{Dir: q.Store, Limits: DefaultLimits, Limit: q.Limit, Ask: daemonOf(q.Daemon)}
+	if err := lower(unix.RLIMIT_FSIZE, uint64(limitsOf(q.Most).Bytes)); err != nil {
+		return container.Reply{Error: err.Error()}
+	}
+	s := Store{Dir: q.Store, Limits: limitsOf(q.Most), Limit: q.Limit, UID: q.UID, Ask: daemonOf(q.Daemon)}
 	if q.Meter > 0 {
 		s.Meter = progress.On(q.Meter)
 	}
@@ -116,6 +128,11 @@ func asker(q *container.Request) *credhelper.Asker {
 	return a
 }
 
+// identity is the user whose rights count for a request.
+func identity(q *container.Request) userfile.Identity {
+	return userfile.Identity{UID: q.UID, GID: q.GID, Groups: q.Groups}
+}
+
 // asUser looks for credentials with the user's rights on files: links in a user's home may lead
 // anywhere.
 type asUser struct {
@@ -125,7 +142,7 @@ type asUser struct {
 
 // Resolve implements authn.Keychain.
 func (a *asUser) Resolve(of authn.Resource) (got authn.Authenticator, err error) {
-	err = container.WithRights(a.q.UID, a.q.GID, a.q.Groups, func() error {
+	err = userfile.Apart(identity(a.q), func() error {
 		got, err = a.keys.Resolve(of)
 		return err
 	})
@@ -135,7 +152,7 @@ func (a *asUser) Resolve(of authn.Resource) (got authn.Authenticator, err error)
 // ofFile is the answer to a request for an image in files.
 func ofFile(s *Store, q *container.Request) (got container.Image, err error) {
 	var a *archive.Image
-	err = container.WithRights(q.UID, q.GID, q.Groups, func() error {
+	err = userfile.Apart(identity(q), func() error {
 		a, err = archive.Open(q.File.Path, q.File.Tag)
 		return err
 	})

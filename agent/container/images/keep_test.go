@@ -66,7 +66,7 @@ func ageLayers(t *testing.T, s *Store, age time.Duration) {
 
 // TestPrune: what was longest not used goes, but for what is pinned, in use or just asked for.
 func TestPrune(t *testing.T) {
-	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40, trusts: always}
 	old := stored(t, s, 1000, 5*time.Hour)
 	pinned := stored(t, s, 1001, 6*time.Hour)
 	running := stored(t, s, 1002, 7*time.Hour)
@@ -132,7 +132,7 @@ func TestPrune(t *testing.T) {
 
 // TestMakeRoom: an unpack removes what does not fit beside it, and what was left by processes that died.
 func TestMakeRoom(t *testing.T) {
-	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 3000}
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 3000, trusts: always}
 	old := stored(t, s, 2000, time.Hour)
 	left := s.imageDir(".sha256-dead.0011")
 	if err := os.Mkdir(left, 0o700); err != nil {
@@ -161,7 +161,7 @@ func TestMakeRoom(t *testing.T) {
 
 // TestImageCommands: muster image, word by word.
 func TestImageCommands(t *testing.T) {
-	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40}
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40, trusts: always}
 	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a xyz")))
 	ref := h.image.Ref.String()
 	do := func(words ...string) string {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/agent/container/layers"
@@ -41,6 +42,9 @@ type puller struct {
 	share *sharing // is web; nil: the registry alone is asked
 	stall time.Duration
 	meter *progress.Meter
+	// of is the user for whom the registry is believed; "": for all (isShared).
+	of   string
+	read atomic.Int64 // bytes of layers that came
 }
 
 func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
@@ -54,14 +58,11 @@ func (p *puller) source() string {
 	if p.file != "" {
 		return p.file
 	}
-	return p.image.source()
+	return p.image.source() + p.of
 }
 
 // shared has what the puller gets kept for other nodes, and taken from them.
 func (p *puller) shared(kept layers.Folder, ask askFunc) {
-	if !isShared(p.image.Ref.Context().RegistryStr()) {
-		ask = nil
-	}
 	p.share = &sharing{ctx: p.ctx, web: p.web, layers: kept, source: p.source(), ask: ask}
 	p.web = p.share
 }
@@ -136,6 +137,17 @@ func (p *puller) layers(img v1.Image, each func(io.Reader) error) error {
 	return nil
 }
 
+// packed returns a function that tells how many packed bytes of the image there are: those that have come, since a
+// registry may name any size, or those of the files, which may be unpacked before they are counted.
+func (p *puller) packed(img v1.Image) func() int64 {
+	if p.file == "" {
+		return p.read.Load
+	}
+	list, _ := img.Layers() // what is wrong with them is told when they are read
+	size := layersSize(list)
+	return func() int64 { return size }
+}
+
 // layersSize is how many bytes layers have as they are sent.
 func layersSize(list []v1.Layer) (n int64) {
 	for _, l := range list {
@@ -173,7 +185,7 @@ func (p *puller) layer(l opened, each func(io.Reader) error) error {
 	}
 	defer l.rc.Close()
 	w := &watched{r: l.rc, end: time.AfterFunc(p.stall, func() { l.rc.Close() }), every: p.stall,
-		meter: p.meter}
+		meter: p.meter, read: &p.read}
 	defer w.end.Stop()
 	return each(w)
 }
@@ -184,11 +196,13 @@ type watched struct {
 	end   *time.Timer
 	every time.Duration
 	meter *progress.Meter
+	read  *atomic.Int64
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	w.meter.Add(n)
+	w.read.Add(int64(n))
 	if err != nil && !errors.Is(err, io.EOF) && !w.end.Stop() {
 		return n, fmt.Errorf("the registry has sent nothing for %s", w.every)
 	}

@@ -52,16 +52,6 @@ type sharing struct {
 // askFunc gets a layer from the cluster, head and bytes, as far as that has it.
 type askFunc func(context.Context, api.LayerRequest) (io.ReadCloser, error)
 
-// isShared reports whether the name of a registry means the same one on all nodes.
-func isShared(registry string) bool {
-	host := registry
-	if h, _, err := net.SplitHostPort(registry); err == nil {
-		host = h
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host != "localhost" && !strings.HasSuffix(host, ".localhost") && (ip == nil || !ip.IsLoopback())
-}
-
 // daemonOf asks the node's daemon by its socket for layers.
 func daemonOf(socket string) askFunc {
 	if socket == "" {

@@ -195,13 +195,3 @@ func (w *waiting) ask(ctx context.Context, q api.LayerRequest) (io.ReadCloser, e
 	<-before.(chan struct{})
 	return w.n.ask(ctx, q)
 }
-
-// TestIsShared: what is called localhost is another registry on each node.
-func TestIsShared(t *testing.T) {
-	for registry, want := range map[string]bool{"nvcr.io": true, "10.0.0.5:5000": true, "hub.lab:443": true,
-		"localhost": false, "localhost:5000": false, "127.0.0.1:5000": false, "127.3.2.1": false, "[::1]:5000": false} {
-		if got := isShared(registry); got != want {
-			t.Errorf("%s: %v", registry, got)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dev.muster/agent/container"
@@ -29,7 +30,8 @@ import (
 //
 //	images/sha256-DIGEST/root      the files
 //	images/sha256-DIGEST/config    what the image says of its programs
-//	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line
+//	images/sha256-DIGEST/sources   registries and repositories that all of it came from, one a line; with @UID
+//	                               where the name of the registry means what that user has started
 //	images/.sha256-DIGEST.SOURCE   one that is being unpacked, or was when its process died
 //	names/sha256-DIGEST.SOURCE     which image that source's digest means here: it may be that of an index
 //	locks/sha256-DIGEST.SOURCE    and how far who has it is (package progress)
@@ -45,6 +47,10 @@ type Store struct {
 	Meter *progress.Meter
 	// Ask gets layers from other nodes; nil: there are none.
 	Ask askFunc
+	// UID is for whom images are obtained.
+	UID uint32
+	// trusts reports whether the name of a registry means the same to all users; nil: isShared does.
+	trusts func(registry string) bool
 }
 
 const (
@@ -69,14 +75,24 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	if err := s.ready(); err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
+	trusts := s.trusts
+	if trusts == nil {
+		trusts = isShared
+	}
+	of := ""
+	if !trusts(image.Ref.Context().RegistryStr()) { // it is known by its name and the user: each has to see its layers
+		of = "@" + strconv.FormatUint(uint64(s.UID), 10)
+	}
 	for {
 		p := newPuller(ctx, image, keys)
-		p.meter = s.Meter
-		p.shared(layers.In(s.Dir), s.Ask)
+		p.meter, p.of = s.Meter, of
+		if of == "" { // other nodes mean another registry by such a name
+			p.shared(layers.In(s.Dir), s.Ask)
+		}
 		got, err := s.obtain(p)
 		if err != nil && p.helped() && ctx.Err() == nil { // others may be at fault
 			p = newPuller(ctx, image, keys)
-			p.meter = s.Meter
+			p.meter, p.of = s.Meter, of
 			got, err = s.obtain(p)
 		}
 		if err != nil {
@@ -123,6 +139,9 @@ func (s *Store) keep(p *puller, img v1.Image, digest v1.Hash) (container.Image, 
 	case err == nil && from(dir, source):
 		return have, nil
 	case err == nil: // another registry has it under the same digest: it must show that it has all of it
+		if _, err := img.ConfigFile(); err != nil {
+			return container.Image{}, p.explain(err)
+		}
 		if err := p.layers(img, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }); err != nil {
 			return container.Image{}, err
 		}
@@ -258,6 +277,7 @@ func (s *Store) unpack(p *puller, img v1.Image, work, dir string) (err error) {
 		return err
 	}
 	defer u.close()
+	u.packed = p.packed(img)
 	if err := p.layers(img, u.layer); err != nil {
 		return err
 	}

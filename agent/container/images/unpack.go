@@ -20,10 +20,23 @@ import (
 type Limits struct {
 	Files int
 	Bytes int64
+	// Any is how many bytes an image may have in any case; beyond that at most Ratio for each byte that is packed.
+	// 0: Bytes alone counts.
+	Any   int64
+	Ratio int64
 }
 
-// DefaultLimits are far above any image that is of use, and below what would fill a node.
-var DefaultLimits = Limits{Files: 2 << 20, Bytes: 256 << 30}
+// DefaultLimits are above any image that is of use, and below what would fill a node.
+var DefaultLimits = Limits{Files: 2 << 20, Bytes: 64 << 30, Any: 1 << 30, Ratio: 20}
+
+// limitsOf are the default limits with the site's on the bytes of an image; 0: the site has none.
+func limitsOf(most int64) Limits {
+	l := DefaultLimits
+	if most > 0 {
+		l.Bytes = most
+	}
+	return l
+}
 
 const (
 	// keepFree is how much of the file system an unpack leaves to others, in bytes.
@@ -48,8 +61,11 @@ const (
 type unpacker struct {
 	root  *os.Root
 	left  Limits
-	fresh map[string]bool // what this layer has made; its opaque folders keep that
-	since int64           // bytes since the last look at what is free
+	wrote int64
+	// packed returns how many bytes were read of the packed image, which an honest one has as a whole; nil: unknown.
+	packed func() int64
+	fresh  map[string]bool // what this layer has made; its opaque folders keep that
+	since  int64           // bytes since the last look at what is free
 
 	dir, real string // the last parent, and what it was found to be
 }
@@ -86,11 +102,29 @@ func (u *unpacker) layer(packed io.Reader) error {
 		}
 	}
 	// The digest is checked at the end of what was sent, which may be behind that of the archive.
-	if _, err := io.Copy(io.Discard, io.LimitReader(plain, u.left.Bytes)); err != nil {
+	if err := u.rest(plain); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, packed)
 	return err
+}
+
+// rest reads what is behind the archive's end. It is bounded as if it were written.
+func (u *unpacker) rest(plain io.Reader) error {
+	buf, left := make([]byte, 64<<10), u.left.Bytes
+	defer func() { u.left.Bytes = left }()
+	for {
+		n, err := plain.Read(buf)
+		if err := u.count(int64(n)); err != nil {
+			return err
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // unpacked finds out how a layer is packed.
@@ -349,6 +383,24 @@ func (u *unpacker) file(name string, mode fs.FileMode, h *tar.Header, body io.Re
 	return u.root.Chtimes(name, h.ModTime, h.ModTime) // Python looks at it
 }
 
+// count takes note of bytes that are to be written, and refuses them beyond the limits.
+func (u *unpacker) count(n int64) error {
+	u.wrote += n
+	if u.left.Bytes -= n; u.left.Bytes < 0 {
+		return fmt.Errorf("the image is too large for a node: more than %s (--image-size)",
+			sizeText(u.wrote+u.left.Bytes))
+	}
+	if u.left.Ratio == 0 || u.packed == nil || u.wrote <= u.left.Any {
+		return nil
+	}
+	if packed := u.packed(); u.wrote > u.left.Ratio*packed {
+		return fmt.Errorf("the image is refused: %s of it unpack to more than %s, and an image of more than %s "+
+			"may have %d times its packed size", sizeText(packed), sizeText(u.wrote),
+			sizeText(u.left.Any), u.left.Ratio)
+	}
+	return nil
+}
+
 // bounded counts what is written, and leaves the node some room.
 type bounded struct {
 	u *unpacker
@@ -357,8 +409,8 @@ type bounded struct {
 
 func (b *bounded) Write(p []byte) (int, error) {
 	u := b.u
-	if u.left.Bytes -= int64(len(p)); u.left.Bytes < 0 {
-		return 0, errors.New("the image is too large for a node")
+	if err := u.count(int64(len(p))); err != nil {
+		return 0, err
 	}
 	if u.since += int64(len(p)); u.since >= checkEvery {
 		u.since = 0
