@@ -142,6 +142,13 @@ func (d *DB) Flush(ctx context.Context) error {
 	}
 }
 
+// Reached returns the index of the newest entry of the log whose events are in the file.
+func (d *DB) Reached() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done
+}
+
 // Sync returns once everything applied before is on the disk for good: a commit whose synchronous is FULL waits for
 // it and for all commits before it (https://www.sqlite.org/pragma.html#pragma_synchronous).
 func (d *DB) Sync(ctx context.Context) error {

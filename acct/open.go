@@ -51,6 +51,26 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 	return open(path, log)
 }
 
+// fileMode is that of all files: history has what every user did.
+const fileMode = 0o600
+
+// closeToOthers makes the file of a database with the right mode, and gives that to files that are there. SQLite
+// gives the files alongside the database its mode.
+func closeToOthers(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(path), "history.*"))
+	for _, file := range all {
+		err = errors.Join(err, os.Chmod(file, fileMode))
+	}
+	return err
+}
+
 // Options of every connection.
 const common = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
 
@@ -117,6 +137,9 @@ func (d *DB) sound() error {
 
 // reopen opens the file, making it if need be, and reads how far it reaches.
 func (d *DB) reopen() error {
+	if err := closeToOthers(d.path); err != nil {
+		return fmt.Errorf("close history to other users: %w", err)
+	}
 	w, err := sql.Open("sqlite", "file:"+d.path+common+"&_txlock=immediate&_pragma=cache_size(-65536)") // KiB: the tables of usage are written all over
 	if err != nil {
 		return fmt.Errorf("open %s: %w", d.path, err)

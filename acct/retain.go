@@ -58,7 +58,12 @@ func keepings() []keeping {
 		{cluster.TxnRecords, "SELECT 0, data FROM txn WHERE at < ? ORDER BY at, id",
 			func(a *cluster.Archived) any { a.Change = &cluster.Transaction{}; return a.Change },
 			func(u *usage, before int64, limit int) (int64, error) {
-				return u.remove("DELETE FROM txn WHERE id IN (SELECT id FROM txn WHERE at < ?1 LIMIT ?2)",
+				n, err := u.remove("DELETE FROM txn WHERE id IN (SELECT id FROM txn WHERE at < ?1 LIMIT ?2)",
+					before, limit)
+				if err != nil || n > 0 {
+					return n, err
+				}
+				return u.remove("DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 LIMIT ?2)",
 					before, limit)
 			}},
 		{cluster.UsageRecords, "", nil, sweepUsage},

@@ -17,7 +17,7 @@ func (d *DB) Run(ctx context.Context) error {
 			return d.write(math.MaxUint64)
 		case <-quiet:
 			quiet = nil
-			d.shrink(ctx)
+			shrink(ctx, d)
 			continue
 		case <-d.more:
 			quiet = time.After(quietTime)
@@ -39,7 +39,7 @@ func (d *DB) Run(ctx context.Context) error {
 }
 
 // shrink gives back the memory of pages that were written.
-func (d *DB) shrink(ctx context.Context) {
+func shrink(ctx context.Context, d *DB) {
 	d.files.RLock()
 	defer d.files.RUnlock()
 	d.writing.Lock()

@@ -145,6 +145,11 @@ func clusterViews() []view {
 			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"),
 			field("actor", "actor", "by whom"), field("place", "where", "to which record"),
 			field("info", "info", "what was set")}},
+		{"audit", "trail", "audit trail: who changed what, and from where", []viewColumn{
+			{"at", "at / 1000000000", "when"}, field("action", "action", "what was done"),
+			field("object", "object", "to what"), field("actor", "by", "by whom"),
+			field("uid", "uid", "number of the user"), field("origin", "origin", "from where"),
+			field("old", "old", "old values"), field("new", "new", "new values")}},
 		{"samples", "sample", "what the cluster as a whole was, each minute of two days and each hour of two years",
 			[]viewColumn{
 				{"at", "at", "from when"}, {"seconds", "span", "for how long: 60 or 3600"},

@@ -60,7 +60,7 @@ func TestSQL(t *testing.T) {
 		Change: &cluster.Transaction{At: epoch, Action: "Add QOS", Actor: "root", Where: "name='x'"},
 	},
 		{Job: ranJob(1, cluster.TimedOut)}, {Job: job(2, cluster.Pending, 0)}, {Node: n, At: epoch},
-		{Resv: r, At: epoch},
+		{Resv: r, At: epoch}, {Audit: &cluster.Audit{N: 1, At: epoch, Action: "job hold", Object: "job 1"}},
 		{
 			Step: &cluster.Step{
 				ID: cluster.StepID{Job: 1, Step: 0}, Attempt: 1, Name: "s", Tasks: 2, Started: epoch,
@@ -154,5 +154,35 @@ func TestSQLReadsOnly(t *testing.T) {
 		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) "+
 			"FROM n"); err == nil || ctx.Err() == nil {
 		t.Errorf("a question without end: %v", err)
+	}
+}
+
+// TestAuditTrail: changes survive a restart, taking one twice changes nothing, and they go with other transactions.
+func TestAuditTrail(t *testing.T) {
+	dir := t.TempDir()
+	d := openDB(t, dir)
+	a := &cluster.Audit{
+		N: 1, Index: 1, At: epoch, Action: "job hold", Object: "job 7", By: "alice", UID: 1000,
+		Origin: "host:s1", New: "by user",
+	}
+	d.Apply(1, []cluster.Event{{Audit: a}})
+	d.Apply(2, []cluster.Event{{Audit: a}})
+	if err := d.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.stop()
+	d = openDB(t, dir)
+	defer func() { d.stop() }()
+	const query = "SELECT action, object, actor, uid, origin, new FROM audit"
+	const head = "action|object|actor|uid|origin|new"
+	if got := asked(t, d.DB, query); got != head+"\njob hold|job 7|alice|1000|host:s1|by user" {
+		t.Errorf("after a restart: %s", got)
+	}
+	d.Apply(3, []cluster.Event{{Forget: []cluster.Cutoff{
+		{Kind: cluster.TxnRecords, Before: epoch.Add(time.Hour).Unix()},
+	}}})
+	swept(t, d.DB)
+	if got := asked(t, d.DB, query); got != head {
+		t.Errorf("after the purge: %s", got)
 	}
 }

@@ -17,9 +17,9 @@ import (
 // of each class, only what ended after the report's beginning. load has the step functions of Utilization: how
 // much of a resource runs, or is waited for, over time. A step of n at second s is kept in s's hour as n, and as n
 // times the seconds of the hour that were over: with what was before, that gives the hour's sum.
-// txn has the changes of the books. node and resv have a row for each time in which a node was as it was, or a
-// reservation was. loaded has archived records that are to come back, and what is to be changed of jobs, once the
-// past is here.
+// trail has the audit trail. txn has the changes of the books. node and resv have a row for each time in which a
+// node was as it was, or a reservation was. loaded has archived records that are to come back, and what is to be
+// changed of jobs, once the past is here.
 const usageSchema = `
 CREATE TABLE IF NOT EXISTS class (id INTEGER PRIMARY KEY, data TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS run (
@@ -33,6 +33,8 @@ CREATE INDEX IF NOT EXISTS node_ended ON node (ended, started);
 CREATE TABLE IF NOT EXISTS resv (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (name, started)) STRICT;
 CREATE TABLE IF NOT EXISTS txn (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL, UNIQUE (at, data)) STRICT;
+CREATE TABLE IF NOT EXISTS trail (
+	id INTEGER PRIMARY KEY, at INTEGER NOT NULL, data TEXT NOT NULL, UNIQUE (at, data)) STRICT;
 CREATE TABLE IF NOT EXISTS loaded (id INTEGER PRIMARY KEY, data TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS job_user ON job (uid, ended, submitted);`
 
@@ -248,6 +250,8 @@ func (u *usage) putEvent(e *cluster.Event) error {
 	switch {
 	case e.Change != nil:
 		return u.putChange(e.Change)
+	case e.Audit != nil:
+		return u.putAudit(e.Audit)
 	case e.Forget != nil:
 		return u.forget(e.Forget)
 	case e.Load != nil:
@@ -435,6 +439,14 @@ func (u *usage) putChange(x *cluster.Transaction) error {
 		return err
 	}
 	return u.exec("INSERT OR IGNORE INTO txn (at, data) VALUES (?, ?)", unix(x.At), string(data))
+}
+
+func (u *usage) putAudit(a *cluster.Audit) error {
+	data, err := wire.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return u.exec("INSERT OR IGNORE INTO trail (at, data) VALUES (?, ?)", unix(a.At), string(data))
 }
 
 // meta reads a number that the file has of itself; 0 if it has none.

@@ -265,6 +265,17 @@ func (d *DB) reach(ctx context.Context, index uint64) error {
 	}
 }
 
+// mergeAll puts each record that a query selects.
+func mergeAll[T any](ctx context.Context, from *sql.DB, query string, put func(*T) error) error {
+	return each(ctx, from, query, func(data []byte) error {
+		x := new(T)
+		if err := wire.Unmarshal(data, x); err != nil {
+			return err
+		}
+		return put(x)
+	})
+}
+
 // merge writes the file's records into a base. Both files are held.
 func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 	tx, err := base.BeginTx(ctx, nil)
@@ -299,22 +310,15 @@ func (d *DB) merge(ctx context.Context, base *sql.DB) error {
 		})
 	}
 	if err == nil {
-		err = each(ctx, d.r, "SELECT data FROM resv ORDER BY id", func(data []byte) error {
-			var s cluster.ResvSpan
-			if err := wire.Unmarshal(data, &s); err != nil {
-				return err
-			}
-			return u.putResv(s)
+		err = mergeAll(ctx, d.r, "SELECT data FROM resv ORDER BY id", func(s *cluster.ResvSpan) error {
+			return u.putResv(*s)
 		})
 	}
 	if err == nil {
-		err = each(ctx, d.r, "SELECT data FROM txn ORDER BY id", func(data []byte) error {
-			var x cluster.Transaction
-			if err := wire.Unmarshal(data, &x); err != nil {
-				return err
-			}
-			return u.putChange(&x)
-		})
+		err = mergeAll(ctx, d.r, "SELECT data FROM txn ORDER BY id", u.putChange)
+	}
+	if err == nil {
+		err = mergeAll(ctx, d.r, "SELECT data FROM trail ORDER BY id", u.putAudit)
 	}
 	if err != nil {
 		return err

@@ -99,6 +99,21 @@ func (l *Log) CaughtUp() bool {
 	return l.raft.AppliedIndex() >= l.raft.CommitIndex() && l.raft.CommitIndex() > 0
 }
 
+// Committed returns the index of the last entry that is known to be committed.
+func (l *Log) Committed() uint64 {
+	applied := l.AppliedIndex()
+	for i := l.raft.CommitIndex(); i > applied; i-- {
+		var e raft.Log
+		if l.logs.GetLog(i, &e) != nil { // a snapshot that was restored has it
+			break
+		}
+		if e.Type == raft.LogCommand { // raft's own entries change nothing
+			return i
+		}
+	}
+	return applied
+}
+
 // AppliedIndex is the index of the last entry applied here.
 func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.applied }
 

@@ -47,7 +47,8 @@ type Machine interface {
 	Apply(index uint64, entries [][]byte) []any
 	// Snapshot returns a function that writes the state of this moment; it runs beside Apply.
 	Snapshot() (write func(io.Writer) error, err error)
-	Restore(io.Reader) error
+	// Restore replaces the state and returns the index of the last entry in it.
+	Restore(io.Reader) (index uint64, err error)
 }
 
 // Config says where the log lives and who this server is.
@@ -440,13 +441,13 @@ type fsm struct{ l *Log }
 func (f fsm) Apply(e *raft.Log) any { return f.ApplyBatch([]*raft.Log{e})[0] }
 
 func (f fsm) ApplyBatch(logs []*raft.Log) []any {
-	out := make([]any, len(logs))
+	out, last := make([]any, len(logs)), uint64(0)
 	for i, e := range logs {
 		if e.Type == raft.LogCommand {
-			out[i] = f.l.machine.Apply(e.Index, decode(e.Data))
+			out[i], last = f.l.machine.Apply(e.Index, decode(e.Data)), e.Index
 		}
 	}
-	f.l.advance(logs[len(logs)-1].Index)
+	f.l.advance(last)
 	f.l.size.applied(logs)
 	return out
 }
@@ -469,7 +470,11 @@ func (f fsm) Snapshot() (raft.FSMSnapshot, error) {
 
 func (f fsm) Restore(r io.ReadCloser) error {
 	defer r.Close()
-	return f.l.machine.Restore(r)
+	index, err := f.l.machine.Restore(r)
+	if err == nil {
+		f.l.advance(index)
+	}
+	return err
 }
 
 type persister struct {

@@ -45,15 +45,15 @@ func (r *recorder) Snapshot() (func(io.Writer) error, error) {
 	return func(w io.Writer) error { _, err := w.Write(text); return err }, nil
 }
 
-func (r *recorder) Restore(in io.Reader) error {
+func (r *recorder) Restore(in io.Reader) (uint64, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = []string{"restored " + string(bytes.TrimSpace(text))}
-	return nil
+	return 0, nil
 }
 
 func start(t *testing.T, dir string, m Machine) (*Log, func()) {

@@ -35,17 +35,12 @@ func Gather(list []Record, index uint64, at time.Time, events []cluster.Event) [
 	}
 	for i, e := range events {
 		again := last[e.Job] > i
-		if again || ofHistory(&e) {
+		if again || e.OfHistory() {
 			continue
 		}
 		list = append(list, Record{Index: index, At: at, Event: e})
 	}
 	return list
-}
-
-// ofHistory reports whether an event is of history's records alone.
-func ofHistory(e *cluster.Event) bool {
-	return e.Forget != nil || e.Load != nil || e.Change != nil || e.Amend != nil
 }
 
 // Log is the latest events, oldest first. Those who follow it hold no place in it but the index up to which

@@ -24,11 +24,13 @@ import (
 
 // History is where events go and where the past is asked for; acct.DB in the product. Apply only
 // queues; Flush returns once everything applied so far can be asked for, Sync once a loss of power leaves it.
+// Reached is the index of the newest entry of the log whose events can be asked for.
 // Restored, Export, Adopt and GiveUp bring the past to a server whose state came in one piece.
 type History interface {
 	Apply(index uint64, events []cluster.Event)
 	Flush(context.Context) error
 	Sync(context.Context) error
+	Reached() uint64
 	Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error]
 	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
 	Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error)
@@ -56,7 +58,13 @@ type Keeper struct {
 	Snapshot, Committed func() *cluster.Snapshot
 	// After is the state once an index is applied.
 	After func(context.Context, uint64) (*cluster.Snapshot, error)
-	Leads func() bool
+	// Applied waits until an index is applied.
+	Applied func(context.Context, uint64) error
+	// Known is the index of the newest entry of the log that the server knows of.
+	Known func() uint64
+	// Elsewhere reports whether another server can be asked.
+	Elsewhere func() bool
+	Leads     func() bool
 	// Owns refuses a caller that speaks for a node of somebody else.
 	Owns    func(api.Caller, cluster.NodeName) error
 	Counted func() api.JobCounts
@@ -65,7 +73,8 @@ type Keeper struct {
 	Peer    func(addr string) *api.Client // nil where there can be no other server
 	Current <-chan struct{}               // closed once the state has caught up with the log
 
-	gap chan struct{} // something may be missing
+	gap   chan struct{} // something may be missing
+	notes notes
 }
 
 // New makes the keeper of a history; what it asks of the server is the caller's to fill in.
@@ -233,7 +242,8 @@ func (k *Keeper) ListHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 	if !k.Whole() {
 		return api.HistoryResponse{}, api.ErrElsewhere
 	}
-	if err := k.Flush(ctx); err != nil {
+	lag, err := k.settle(ctx)
+	if err != nil {
 		return api.HistoryResponse{}, err
 	}
 	query := acct.Query{Refs: q.Refs, Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions,
@@ -244,6 +254,7 @@ func (k *Keeper) ListHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}
 	out := api.HistoryResponse{Now: time.Now(), Brief: q.Brief, Federal: k.Federal(k.Snapshot())}
+	out.Lag = lag
 	sees := visibility.Of(snap, who)
 	for r, err := range k.Jobs(ctx, query) {
 		if err != nil {

@@ -23,14 +23,17 @@ func (k *Keeper) AskHistory(ctx context.Context, who api.Caller, q api.SQLReques
 	if !k.Whole() {
 		return api.SQLResponse{}, api.ErrElsewhere
 	}
-	if err := k.Flush(ctx); err != nil {
+	lag, err := k.settle(ctx)
+	if err != nil {
 		return api.SQLResponse{}, err
 	}
 	t, err := k.SQL(ctx, q.Query)
 	if err != nil {
 		return api.SQLResponse{}, err
 	}
-	return sqlResponse(t)
+	out, err := sqlResponse(t)
+	out.Lag = lag
+	return out, err
 }
 
 func sqlResponse(t acct.Table) (api.SQLResponse, error) {

@@ -19,10 +19,12 @@ func (k *Keeper) ShowUsage(ctx context.Context, who api.Caller, q api.UsageReque
 	if !k.Whole() {
 		return api.UsageResponse{}, api.ErrElsewhere
 	}
-	if err := k.Flush(ctx); err != nil {
+	lag, err := k.settle(ctx)
+	if err != nil {
 		return api.UsageResponse{}, err
 	}
 	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName, KeptSince: snap.Retained.UsageSince()}
+	out.Lag = lag
 	err = fillUsage(ctx, k.History, &q, &out)
 	sees := visibility.Of(snap, who)
 	out.Rows = sees.OnlyOwn(out.Rows)
@@ -76,9 +78,10 @@ func (k *Keeper) ListChanges(ctx context.Context, who api.Caller, q api.ChangesQ
 	if !k.Whole() {
 		return api.ChangesResponse{}, api.ErrElsewhere
 	}
-	if err := k.Flush(ctx); err != nil {
+	lag, err := k.settle(ctx)
+	if err != nil {
 		return api.ChangesResponse{}, err
 	}
 	list, err := k.Changes(ctx, q.Time)
-	return api.ChangesResponse{Changes: list}, err
+	return api.ChangesResponse{Changes: list, Lag: lag}, err
 }
