@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -34,6 +35,7 @@ type forget struct{}
 func (forget) Apply(uint64, []cluster.Event) {}
 func (forget) Flush(context.Context) error   { return nil }
 func (forget) Sync(context.Context) error    { return nil }
+func (forget) Reached() uint64               { return math.MaxUint64 }
 func (forget) Restored(uint64) error         { return nil }
 func (forget) Whole() bool                   { return true }
 func (forget) Export(context.Context, func() (uint64, error)) (string, error) {

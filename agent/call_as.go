@@ -23,6 +23,9 @@ func (a *answerBook) Write(b []byte) (int, error) { return a.body.Write(b) }
 // callAs makes a call in somebody's name, as if it had come over the local socket: it is answered here, or carried
 // to the leader or to the node where the job runs.
 func (h *handler) callAs(ctx context.Context, who api.Caller, method, path string, body []byte) (int, []byte, error) {
+	if who.Origin == "" && !who.System {
+		who.Origin = pageOrigin(ctx)
+	}
 	ctx = context.WithValue(ctx, callerKey{}, caller{Caller: who})
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {

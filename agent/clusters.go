@@ -127,7 +127,7 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == server.PeerHelloPath {
 		server.ServePeerHello(s, w, r, func(ctx context.Context, put cluster.PeerPut) error {
-			return admitPeer(ctx, x.as, put)
+			return admitPeer(ctx, x.as, put, "address:"+visitorAddress(r))
 		})
 		return
 	}
@@ -153,6 +153,7 @@ func servePeers(x *rest, s *server.Server, w http.ResponseWriter, r *http.Reques
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	who.Origin = "cluster:" + p.Name + "@" + visitorAddress(r)
 	x.conns.put(&innerConn{conn, caller{Caller: who, token: true}})
 }
 
@@ -182,12 +183,12 @@ func serveFederation(as *handler, p *cluster.PeerCluster, w http.ResponseWriter,
 }
 
 // admitPeer has the leader write down what a peer has told.
-func admitPeer(ctx context.Context, as *handler, put cluster.PeerPut) error {
+func admitPeer(ctx context.Context, as *handler, put cluster.PeerPut, from string) error {
 	body, err := wire.Marshal(put)
 	if err != nil {
 		return err
 	}
-	own := api.Caller{Identity: cluster.Identity{System: true}}
+	own := api.Caller{Identity: cluster.Identity{System: true, Origin: from, Login: "cluster " + put.Peer.Name}}
 	status, reply, err := as.callAs(ctx, own, api.AdmitPeer.Method, api.AdmitPeer.Path, body)
 	if err != nil || status == http.StatusOK {
 		return err

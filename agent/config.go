@@ -33,9 +33,8 @@ type Config struct {
 	HollowTime time.Duration
 	// SampleSpan is for how long each sample of what hardware does stands; 0: a minute.
 	SampleSpan time.Duration
-	// ImageDisk is how many bytes the images of containers may take; 0: half of their file system.
-	ImageDisk int64
-	NodeName  cluster.NodeName // empty: the host name
+	Images     ImageLimits
+	NodeName   cluster.NodeName // empty: the host name
 	// Say adds what this machine, or its hollow nodes, was told of itself to what it found; nil: nothing.
 	Say func(cluster.Inventory) cluster.Inventory
 	// Bind is where this process listens for other members, ADDRESS:PORT; empty for a cluster of one
@@ -88,4 +87,10 @@ func (cfg *Config) name() (string, error) {
 		return "", fmt.Errorf("read host name: %w", err)
 	}
 	return name, nil
+}
+
+// ImageLimits bound the images of containers on a node, in bytes.
+type ImageLimits struct {
+	Disk int64 // of all; 0: half of their file system
+	Size int64 // of one, unpacked; 0: 64 GiB
 }

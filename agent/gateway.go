@@ -96,6 +96,7 @@ func (d *gateway) authorise(c *call) (api.Caller, error) {
 		}
 		who.Identity = cluster.Identity{
 			UID: a.UID, GID: a.GID, User: a.Name, Admin: a.Admin, Node: cluster.NodeName(who.Member),
+			Origin: vouchedOrigin(&a, p.Role, c.from.addr),
 		}
 		return d.policy(who, c)
 	}
@@ -122,10 +123,12 @@ func (d *gateway) policy(who api.Caller, c *call) (api.Caller, error) {
 	case role == cluster.RoleServer:
 		return who, nil
 	case c.r.URL.Path == api.CallByToken: // which says who it is
-		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node}
+		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node, Origin: who.Origin}
 		return who, nil
 	case role == cluster.RoleNode && who.UID == 0 && c.route.Rights.Has(api.ForNodeRoot):
-		who.Identity = cluster.Identity{UID: nobody, GID: nobody, User: "root", Node: who.Node, NodeRoot: true}
+		who.Identity = cluster.Identity{
+			UID: nobody, GID: nobody, User: "root", Node: who.Node, NodeRoot: true, Origin: who.Origin,
+		}
 		return who, nil
 	case who.UID == 0 || who.Admin:
 		why = "only a server vouches for root: work as root on a server"
@@ -136,7 +139,7 @@ func (d *gateway) policy(who api.Caller, c *call) (api.Caller, error) {
 	}
 	if c.r.Method == "GET" {
 		who.Sees = who.UID == 0 || who.Admin
-		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node}
+		who.Identity = cluster.Identity{UID: nobody, GID: nobody, Node: who.Node, Origin: who.Origin}
 		return who, nil
 	}
 	return who, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s may not vouch for user %d: %s",
@@ -165,13 +168,15 @@ func (d *gateway) vouchFor(c *call) (string, error) {
 		}
 		return d.ring.Credentials().Vouch(trust.User{
 			UID: uid, GID: c.who.GID, Name: c.who.User, Groups: c.who.Groups, Admin: c.who.Admin,
-			Via: c.who.Member,
+			Via: c.who.Member, Origin: c.who.Origin,
 		},
 			c.name(), c.body, time.Now())
 	case c.route.Access != api.User:
 		return "", nil // the daemon's own call
 	}
-	u := trust.User{UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0}
+	u := trust.User{
+		UID: c.from.UID, GID: c.from.GID, Admin: c.from.Admin && c.from.UID != 0, Origin: c.from.Origin,
+	}
 	if name, _, groups, err := users.Lookup(u.UID); err == nil {
 		u.Name, u.Groups = name, groups
 	}

@@ -47,13 +47,15 @@ type handler struct {
 	ctx     context.Context
 	gateway *gateway // nil without a network
 
-	bodies bodies
+	bodies   bodies
+	refusals refusals
 }
 
 // caller is who is at the other end of a connection.
 type caller struct {
 	api.Caller
 	peer  trust.Peer  // of a member's connection
+	addr  string      // of a member's or joiner's connection
 	beats *memberConn // its connection, if it wants to see that a call is worked on
 	token bool        // a token or another cluster says who it is: it does not do what only machines of the cluster may
 }
@@ -97,7 +99,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.seen, _ = strconv.ParseUint(r.Header.Get(api.AfterHeader), 10, 64) // none, mostly
 	}
 	if c.who, err = h.authorise(&c); err != nil {
-		h.log.Warn("call refused", "call", r.Method+" "+r.URL.Path, "uid", from.UID, "member", from.Member, "err", err)
+		c.who = from.Caller
+		c.logRefusal(err)
 		h.fail(w, r, err)
 		return
 	}
@@ -160,7 +163,11 @@ func (h *handler) authorise(c *call) (api.Caller, error) {
 	case c.from.token && c.r.URL.Path == api.SaveCluster: // it holds all keys
 		return deny("users of a server itself, not by a token")
 	}
-	return c.from.Caller, nil
+	who := c.from.Caller
+	if who.Origin == "" && !who.System {
+		who.Origin = h.here()
+	}
+	return who, nil
 }
 
 func (c *call) answer() {
@@ -185,8 +192,8 @@ func (c *call) answer() {
 		}
 		doubt = doubt || inDoubt(err)
 		if c.gateway == nil || c.passed || !again(err, c.repeatable()) || time.Now().After(end) || c.r.Context().Err() != nil {
-			if e := api.AsError(err); e.Code == cluster.Denied && c.route.Access != api.Joiner { // the server tells of those
-				c.log.Warn("call refused", "call", c.name(), "uid", c.who.UID, "member", c.who.Member, "err", e)
+			if c.route.Access != api.Joiner { // the server tells of those
+				c.logRefusal(err)
 			}
 			c.fail(c.w, c.r, c.verdict(err, doubt))
 			return
@@ -223,7 +230,7 @@ func (c *call) repeatable() bool {
 			Key string `json:"key"`
 		}
 		return wire.Unmarshal(c.body, &named) == nil && named.Key != ""
-	case api.RegisterNodes.Path, api.ReportWork.Path:
+	case api.RegisterNodes.Path, api.ReportWork.Path, api.AskHistory.Path:
 		return true
 	}
 	return c.r.Method == http.MethodGet
@@ -285,7 +292,8 @@ func (c *call) handle() (api.Reply, error) {
 // reads is the server of this process if its state is what the call is about; nil if the call changes something, or
 // the leader alone can answer it.
 func (c *call) reads() *server.Server {
-	if c.gateway == nil || c.route.Access != api.User || c.route.Leader || c.r.Method != http.MethodGet {
+	reads := c.r.Method == http.MethodGet || c.r.URL.Path == api.AskHistory.Path
+	if c.gateway == nil || c.route.Access != api.User || c.route.Leader || !reads {
 		return nil
 	}
 	return c.gateway.server
@@ -353,10 +361,12 @@ func memberCaller(conn *memberConn) (caller, error) {
 	s := conn.tls().ConnectionState()
 	if s.NegotiatedProtocol == trust.ProtoJoin {
 		secret, err := trust.Exported(&s)
-		return caller{Caller: api.Caller{Exported: secret}}, err
+		out := caller{Caller: api.Caller{Exported: secret}}
+		out.Origin = "address:" + hostOf(conn.RemoteAddr().String())
+		return out, err
 	}
 	p, err := trust.PeerOf(&s)
-	out := caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p}
+	out := caller{Caller: api.Caller{Member: p.Name, Role: p.Role}, peer: p, addr: hostOf(conn.RemoteAddr().String())}
 	if s.NegotiatedProtocol == trust.ProtoBeat {
 		out.beats = conn
 	}

@@ -84,17 +84,18 @@ func tokenRoutes(m *api.Mux, s *server.Server, inner *innerConns) {
 		if err := wire.Unmarshal(body, &q); err != nil {
 			return api.Caller{}, cluster.Errorf(cluster.Invalid, "", "the token can not be read: %v", err)
 		}
-		return s.TokenCaller(q.Token, "")
+		return s.TokenCaller(q.Token, "", "a member")
 	}
 	check := func(_ api.Caller, body []byte) error {
 		_, err := whose(body)
 		return err
 	}
-	serve := func(ctx context.Context, _ api.Caller, body []byte, conn api.Conn) error {
+	serve := func(ctx context.Context, by api.Caller, body []byte, conn api.Conn) error {
 		who, err := whose(body)
 		if err != nil {
 			return err
 		}
+		who.Origin += "@" + by.Origin // token:ID@host:NAME
 		held := &heldConn{Conn: conn.(net.Conn), closed: make(chan struct{})}
 		if err := inner.take(held, who); err != nil {
 			return err

@@ -36,7 +36,7 @@ const changeMargin = 2 * server.StaleAfter
 type rest struct {
 	cfg     *Config
 	as      *handler
-	token   func(token, named string) (api.Caller, error)
+	token   func(token, named, from string) (api.Caller, error)
 	conns   *innerConns
 	cluster func() string // its name
 	state   func() uint64 // the index of the log that this server's answers are of
@@ -85,11 +85,11 @@ func (x *rest) byToken(r *http.Request) (api.Caller, error) {
 			token = strings.TrimSpace(rest)
 		}
 	}
-	if token == "" {
-		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"a token is needed: scontrol token prints one")
+	who, err := x.token(token, r.Header.Get("X-SLURM-USER-NAME"), r.RemoteAddr) // which tells the log of refusals
+	if err == nil {
+		who.Origin += "@" + visitorAddress(r)
 	}
-	return x.token(token, r.Header.Get("X-SLURM-USER-NAME"))
+	return who, err
 }
 
 // bySocket is who the kernel says that asks; root may name another user.
@@ -98,7 +98,9 @@ func bySocket(r *http.Request) (api.Caller, error) {
 	if !ok {
 		return api.Caller{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess, "the caller is not known")
 	}
-	return from.Caller, nil
+	who := from.Caller
+	who.Origin = "host:" + hostName()
+	return who, nil
 }
 
 func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Request) (api.Caller, error)) {
@@ -106,7 +108,6 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	w.Header().Set("Cache-Control", "no-store")
 	who, err := whose(r)
 	if err != nil {
-		x.as.log.Info("REST refused", "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
 		http.Error(w, "Authentication failure", http.StatusUnauthorized)
 		return
 	}

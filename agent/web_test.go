@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dev.muster/agent/origin"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -151,7 +153,14 @@ func TestWebLogin(t *testing.T) {
 				t.Errorf("cookie %q is one of %q", bad, who)
 			}
 		}
-		tls := &browser{t: t, pages: b.pages, extra: http.Header{"X-Forwarded-Proto": {"https"}}}
+		forged := &browser{t: t, pages: b.pages, extra: http.Header{"X-Forwarded-Proto": {"https"}}}
+		if w := forged.ask("POST", "/login", url.Values{"once": {b.link(1)}}); strings.Contains(w.Header().Get("Set-Cookie"), "Secure") {
+			t.Errorf("a header of the caller's own is believed: %s", w.Header().Get("Set-Cookie"))
+		}
+		proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b.pages.ServeHTTP(w, origin.Marked(r, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})) // httptest's
+		})
+		tls := &browser{t: t, pages: proxy, extra: http.Header{"X-Forwarded-Proto": {"https"}}}
 		if w := tls.ask("POST", "/login", url.Values{"once": {b.link(1)}}); !strings.HasPrefix(w.Header().Get("Set-Cookie"), "__Host-muster=") || !strings.Contains(w.Header().Get("Set-Cookie"), "; Secure") {
 			t.Errorf("by TLS: %s", w.Header().Get("Set-Cookie"))
 		}

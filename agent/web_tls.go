@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/origin"
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
 	"dev.muster/agent/webpage"
@@ -226,8 +227,8 @@ func (x *webTLS) secured(pages http.Handler) http.Handler {
 			return
 		}
 		s := x.settings()
-		proxied := strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-		if !s.TLS() || r.TLS != nil || proxied || slices.Contains(plainPaths, r.URL.Path) {
+		r = origin.Marked(r, s.Proxies)
+		if !s.TLS() || origin.Of(r).Secure || slices.Contains(plainPaths, r.URL.Path) {
 			pages.ServeHTTP(w, r)
 			return
 		}

@@ -40,6 +40,7 @@ type Page struct {
 	View       any
 	Path       string // of the view
 	Asked      string // the path and what was asked of it
+	Late       string // reports records of history that are missing; "": none are
 }
 
 // Nav lists the views that every page leads to.

@@ -33,6 +33,8 @@ type Config struct {
 	Images      string // the folder of unpacked images
 	// ImageDisk is how many bytes those may take; 0: half of their file system.
 	ImageDisk int64
+	// ImageSize is how many bytes one of them may unpack to; 0: 64 GiB.
+	ImageSize int64
 	Program   Program
 	PIDEnv    string // variable that holds a task's own process id
 	// MountEnv is the variable by which the program for new private folders learns where they are.
@@ -74,14 +76,16 @@ func (p *Program) Path() string {
 // inside is what a node is told of the container of a step, nil for none. Scripts that run before
 // and after its tasks run in the container, too.
 func (cfg *Config) inside(
-	what *cluster.Container, site cluster.ContainerDefaults, j *cluster.JobSpec, around *step.Around,
+	what *cluster.Container, site *cluster.Config, j *cluster.JobSpec, around *step.Around,
 ) *container.Spec {
 	if what == nil {
 		return nil
 	}
-	out := &container.Spec{Container: *what, Store: cfg.Images, Limit: cfg.ImageDisk, Self: cfg.Program.Path(),
+	out := &container.Spec{Container: *what, Store: cfg.Images, Limit: cfg.ImageDisk, Most: cfg.ImageSize,
+		Self:  cfg.Program.Path(),
 		Names: strings.Join(cfg.Program.Names, " "), Sock: cfg.Daemon, User: j.User, Group: j.Group}
-	out.Defaults(enroot.Read(enroot.Dir()), site)
+	out.Defaults(enroot.Read(enroot.Dir()), site.Containers)
+	out.NoSquashfs = !site.Squashfs()
 	if cfg.Program.Account != nil {
 		out.Home, out.Shell = cfg.Program.Account(j.UID)
 	}

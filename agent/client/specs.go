@@ -59,7 +59,7 @@ func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) 
 	}
 	argv := append([]string{path}, j.Spec.Args...)
 	around := b.around(&cfg, h.node, nil)
-	in := b.cfg.inside(j.Spec.Inside, cfg.Containers, j.Spec, &around)
+	in := b.cfg.inside(j.Spec.Inside, &cfg, j.Spec, &around)
 	if in != nil && j.Spec.UserEnv {
 		env = append(in.Login(), env...)
 	}
@@ -69,7 +69,7 @@ func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) 
 	}
 	id := step.ID{Job: j.ID, Attempt: j.Attempt, Step: cluster.BatchStep, Node: h.node}
 	return step.Spec{
-		ID: id, Private: b.private(h.node, id, l), Container: in,
+		ID: id, Private: b.private(h.node, id, l), Container: in, NoNewPrivs: cfg.NoNewPrivs(j),
 		Fence: fence.Of(&cfg, &inv, found, l.ShareHere()), OOMText: b.oomText(id),
 		UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: j.Spec.WorkDir, Umask: j.Spec.Umask,
 		Rlimits: cfg.Propagated(j.Spec.Rlimits, j.Spec.OwnLimits), Env: env, Script: script, ScriptPath: path,
@@ -89,7 +89,7 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	out = step.Spec{ID: id, UID: h.job.Spec.UID, GID: h.job.Spec.GID, Groups: h.job.Spec.Groups,
 		Dir: s.WorkDir, Umask: s.Umask, Rlimits: cfg.Propagated(s.Rlimits, s.OwnLimits), Env: s.Env,
 		PTY: s.PTY, HostName: b.hardware.HostName(id.Node), Hosts: b.hardware.Hosts(id.Node), PIDEnv: b.cfg.PIDEnv,
-		OOMText: b.oomText(id)}
+		OOMText: b.oomText(id), NoNewPrivs: cfg.NoNewPrivs(h.job)}
 	for k := range h.job.Alloc.Shares {
 		if sh := h.job.Alloc.Shares[k]; sh.Node == id.Node {
 			out.Fence = fence.OfStep(fence.Of(&cfg, &inv, found, sh), s, ls.record.Shares[i])
@@ -107,7 +107,7 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	}
 	bind, mem := cluster.Bind(s, ls.record.Shares[i], &inv), cluster.BindMem(s.MemBind)
 	around := b.around(&cfg, id.Node, s)
-	if out.Container = b.cfg.inside(s.Inside, cfg.Containers, h.job.Spec, &around); out.Container != nil {
+	if out.Container = b.cfg.inside(s.Inside, &cfg, h.job.Spec, &around); out.Container != nil {
 		out.Container.Save, out.Container.Sent = s.Save, sentTo(s, id)
 		out.Container.First, out.Container.Terminal = i == 0, s.Terminal
 		if file := b.displayOf(h.job.ID, id.Node).Path(); file != "" {
@@ -161,7 +161,8 @@ func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 	}
 	return step.Spec{
 		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
-		Fence: fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: b.private(h.node, id, l),
+		NoNewPrivs: cfg.NoNewPrivs(j),
+		Fence:      fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: b.private(h.node, id, l),
 		HostName: b.hardware.HostName(h.node), Hosts: b.hardware.Hosts(h.node),
 		Tasks: []step.Task{{Argv: holder}},
 	}
@@ -171,7 +172,7 @@ func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 func (b *builder) fetchSpec(h *jobHere, id step.ID) (out step.Spec, err error) {
 	s, want := h.job.Spec, h.job.Spec.Prefetch
 	site := enroot.Read(enroot.Dir())
-	q := container.Request{Store: b.cfg.Images, Limit: b.cfg.ImageDisk, Image: want.Image,
+	q := container.Request{Store: b.cfg.Images, Limit: b.cfg.ImageDisk, Most: b.cfg.ImageSize, Image: want.Image,
 		UID: s.UID, GID: s.GID, Groups: s.Groups, Enroot: want.Enroot, Docker: want.Docker,
 		HTTP: site.AllowHTTP, Daemon: b.cfg.Daemon}
 	if b.cfg.Program.Account != nil {

@@ -213,6 +213,9 @@ func (k *link) call(ctx context.Context, q api.FederationCall) (api.FederationAn
 	k.heard = time.Now()
 	k.mu.Unlock()
 	if out.Record != nil {
+		if err := out.Record.CheckVersion(time.Now()); err != nil {
+			return out, err
+		}
 		_, err = k.own.Propose(ctx, &cluster.FederationPut{Record: *out.Record})
 	}
 	return out, err

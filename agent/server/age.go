@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dev.muster/agent/federation"
@@ -37,6 +38,8 @@ type others struct {
 	levels map[string]int       // of the log, that each knows
 	behind map[string]uint64    // how many entries of the log each lacked
 	lead   []progress           // with rising indexes
+	// caughtUp: this server has had all that the leader had, once since it started (knowsEnds).
+	caughtUp atomic.Bool
 	// far asks a peer in the name of a user; nil: it can not be done.
 	far    func(who api.Caller, name string) (*api.Client, error)
 	offers *federation.Offers // what other clusters are told; of the last term in which this server led
@@ -114,6 +117,46 @@ func (o *others) asOf(index uint64) time.Time {
 	return o.lead[0].at
 }
 
+// newest returns how far the leader was when it answered last; 0 if it has not.
+func (o *others) newest() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.lead) == 0 {
+		return 0
+	}
+	return o.lead[len(o.lead)-1].index
+}
+
+// known returns the index of the last entry that this server knows to exist, whether it has applied it or not.
+func known(s *Server) uint64 {
+	index := max(s.log.Committed(), s.others.newest())
+	if a := s.ahead.Load(); a != nil {
+		index = max(index, a.Index)
+	}
+	return index
+}
+
+// leaderAnswers reports whether another server leads and answered when it was last asked.
+func leaderAnswers(s *Server) bool {
+	addr := s.LeaderAddr()
+	if addr == "" || s.cfg.Peer == nil {
+		return false
+	}
+	for _, v := range s.servers() {
+		if v.Addr == addr {
+			return !s.others.fails(v.Name)
+		}
+	}
+	return false
+}
+
+// fails reports whether a server did not answer when it was last asked.
+func (o *others) fails(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed[name]
+}
+
 // listenToServers asks the others how far they are until ctx ends.
 func (s *Server) listenToServers(ctx context.Context) {
 	if s.cfg.Peer == nil {
@@ -157,8 +200,13 @@ func (s *Server) Age() time.Duration {
 	if s.Leads() || s.cfg.Peer == nil {
 		return 0
 	}
-	at := s.others.asOf(s.log.AppliedIndex())
-	if at.IsZero() {
+	applied := s.log.AppliedIndex()
+	at := s.others.asOf(applied)
+	switch {
+	case !at.IsZero():
+	case s.others.newest() > applied: // the leader has had more for as long as this server knows it
+		at = s.Snapshot().Now
+	default:
 		at = s.heard()
 	}
 	if age := time.Since(at); age >= StaleAfter {
@@ -175,6 +223,24 @@ func (s *Server) Freshen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, freshenTime)
 	defer cancel()
 	s.CatchUp(ctx)
+}
+
+// knowsEnds reports whether this server has had all that the leader had, at some time since it started. Before that it
+// does not know which sessions and tokens were ended while it was away, and believes none.
+func knowsEnds(s *Server) bool {
+	if s.others.caughtUp.Load() {
+		return true
+	}
+	if s.tookOver.Load() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), freshenTime)
+		defer cancel()
+		s.CatchUp(ctx)
+		if s.others.asOf(s.log.AppliedIndex()).IsZero() {
+			return false
+		}
+	}
+	s.others.caughtUp.Store(true)
+	return true
 }
 
 // freshenTime bounds how long a read waits for what this server lacks.

@@ -107,9 +107,34 @@ func (s *Server) endSession(_ context.Context, _ api.Caller, q api.SessionEnd) (
 	return api.Empty{}, nil
 }
 
-// logOut ends a session here and on every other server that answers.
+// recordLogout writes to the log that a session of the caller has ended.
+func recordLogout(s *Server) func(context.Context, api.Caller, api.SessionEnd) (api.Empty, error) {
+	return func(ctx context.Context, who api.Caller, q api.SessionEnd) (none api.Empty, _ error) {
+		end := &cluster.SessionEnd{Session: cluster.EndedSession{ID: q.ID, UID: who.UID, Until: q.Until}}
+		_, _, err := s.proposeOf(ctx, who.Identity, end)
+		return none, err
+	}
+}
+
+// logOut ends a session on all servers: here at once, elsewhere by the log. Where that cannot be written, or servers
+// do not know of it yet, the others are called.
 func (s *Server) logOut(ctx context.Context, who *session.Session) {
 	s.credentials.sessions.End(who.ID, who.Until, time.Now())
+	call := s.inName.Load()
+	if call != nil && s.Snapshot().Level() >= cluster.LevelSecurity {
+		end := api.SessionEnd{ID: who.ID, Until: who.Until}
+		_, err := api.CallAs(ctx, *call, who.Caller(), api.LogOut, end)
+		if err == nil {
+			return
+		}
+		s.slog.Error("the end of a session was not recorded: it holds until servers restart",
+			"user", who.User, "err", err)
+	}
+	tellLogout(ctx, s, who)
+}
+
+// tellLogout ends a session on the other servers that answer.
+func tellLogout(ctx context.Context, s *Server, who *session.Session) {
 	group, err := s.log.Group()
 	if err != nil || s.cfg.Peer == nil {
 		return

@@ -277,6 +277,9 @@ func hearRecord(ctx context.Context, s *Server, peer *cluster.PeerCluster, from 
 			"%s has no right to make %s a member of a federation: "+
 				"there, muster peer invite %s --root (or peer add --root) gives it", peer.Name, own, peer.Name)
 	}
+	if err := r.CheckVersion(time.Now()); err != nil {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "cluster %s: %v", peer.Name, err)
+	}
 	_, _, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.FederationPut{Record: *r})
 	return err
 }

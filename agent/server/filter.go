@@ -83,7 +83,7 @@ func plugin(ctx context.Context, s *Server, name string, q *api.SubmitRequest, p
 		if s.cfg.Hooks.Filter == nil {
 			return nil, cluster.Errorf(cluster.Unavailable, "", "this server can not run the site's script")
 		}
-		at := api.FilterScene{Snap: snap, By: q.Spec.UID, Open: openTo(snap, &q.Spec)}
+		at := api.FilterScene{Snap: snap, By: q.Spec.UID, User: q.Spec.User, Open: openTo(snap, &q.Spec)}
 		return s.cfg.Hooks.Filter.Submit(ctx, at, q, part)
 	}
 	return nil, nil
@@ -180,7 +180,10 @@ func filterUpdate(ctx context.Context, s *Server, who api.Caller, c *cluster.Upd
 		return nil, nil, nil // it is refused below, in the usual words
 	}
 	j := jobs[0]
-	at := api.FilterScene{Snap: snap, By: who.UID, Open: openTo(snap, j.Spec)}
+	at := api.FilterScene{Snap: snap, By: who.UID, User: who.User, Open: openTo(snap, j.Spec)}
+	if at.User == "" && who.UID == j.Spec.UID {
+		at.User = j.Spec.User
+	}
 	said, site, err = s.cfg.Hooks.Filter.Update(ctx, at, j, &c.Patch)
 	return site, said, saying(err, said)
 }

@@ -100,7 +100,7 @@ func (s *Server) lead(ctx context.Context) {
 			s.led.Store(&now)
 			s.endTerm()
 		}
-		if !opened && (self || s.follows()) {
+		if !opened && (self || follows(s)) {
 			opened = true
 			s.open()
 		}
@@ -119,7 +119,7 @@ func (s *Server) lead(ctx context.Context) {
 const catchUpChecks = 20 * time.Millisecond
 
 // follows reports whether this server has heard of a leader and applied what it had when it started.
-func (s *Server) follows() bool {
+func follows(s *Server) bool {
 	addr, self := s.log.Leader()
 	return addr != "" && !self && s.log.CaughtUp()
 }

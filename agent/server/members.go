@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -163,6 +164,9 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	}
 	cmd := cluster.MemberJoin{Token: q.Token, Member: cluster.Member{Name: q.Name, Role: q.Role, Addr: q.Addr,
 		Key: trust.KeyHash(public), Public: public}}
+	if s.level.Load() >= cluster.LevelSecurity {
+		cmd.From = who.Origin
+	}
 	if err := s.asServer(ctx, &cmd); err != nil {
 		return none, err
 	}
@@ -184,7 +188,7 @@ func (s *Server) otherOwner(node string) string {
 // asServer proposes a member's admission here, or has the leader do it.
 func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 	if s.Leads() || s.cfg.Peer == nil {
-		_, _, err := s.propose(ctx, cluster.Identity{System: true}, cmd)
+		_, _, err := s.propose(ctx, cluster.Identity{System: true, Origin: cmp.Or(cmd.From, "unknown")}, cmd)
 		return err
 	}
 	addr := s.LeaderAddr()
@@ -196,6 +200,13 @@ func (s *Server) asServer(ctx context.Context, cmd *cluster.MemberJoin) error {
 		return err
 	}
 	return s.log.Applied(ctx, r.Index) // so that the new member is known here when it calls
+}
+
+// admitMember answers another server, at which a machine has joined.
+func (s *Server) admitMember(ctx context.Context, who api.Caller, cmd cluster.MemberJoin) (api.WriteResponse, error) {
+	by := cluster.Identity{System: true, Origin: cmp.Or(cmd.From, "host:"+who.Member)}
+	_, index, err := s.proposeOf(ctx, by, &cmd)
+	return api.WriteResponse{Index: index}, err
 }
 
 func (s *Server) renew(_ context.Context, _ api.Caller, q api.RenewRequest) (api.RenewResponse, error) {
@@ -249,7 +260,8 @@ func (s *Server) leaveMember(ctx context.Context, who api.Caller, _ api.Empty) (
 		return api.WriteResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 			"compute nodes and login hosts leave by themselves; servers by muster server leave")
 	}
-	_, index, err := s.propose(ctx, cluster.Identity{System: true}, &cluster.MemberRevoke{Name: who.Member})
+	by := cluster.Identity{System: true, Login: "member " + who.Member, Origin: "host:" + who.Member}
+	_, index, err := s.propose(ctx, by, &cluster.MemberRevoke{Name: who.Member})
 	if err != nil {
 		return api.WriteResponse{}, err
 	}
@@ -265,7 +277,7 @@ func (s *Server) leaveMember(ctx context.Context, who api.Caller, _ api.Empty) (
 		}
 	}
 	if gone.Nodes != nil {
-		_, index, err = s.propose(ctx, cluster.Identity{System: true}, &gone)
+		_, index, err = s.propose(ctx, by, &gone)
 	}
 	return api.WriteResponse{Index: index}, err
 }
@@ -377,7 +389,7 @@ func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerReques
 	return api.Empty{}, asLeader(s.log.Add(q.Name, q.Addr, voter))
 }
 
-func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
+func (s *Server) removeServer(ctx context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
 	if err := operator(who, "take servers out of the group"); err != nil {
 		return api.Empty{}, err
 	}
@@ -393,14 +405,20 @@ func (s *Server) removeServer(_ context.Context, who api.Caller, q api.ServerReq
 		return api.Empty{}, cluster.Errorf(cluster.Unavailable, cluster.ErrNoLeader, "the lead moves; try again")
 	}
 	s.slog.Info("server removed", "name", q.Name)
-	return api.Empty{}, asLeader(s.log.Remove(q.Name))
+	if err := s.log.Remove(q.Name); err != nil {
+		return api.Empty{}, asLeader(err)
+	}
+	note(ctx, s, who.Identity, cluster.AuditNote{Action: "server remove", Object: "server " + q.Name})
+	return api.Empty{}, nil
 }
 
-func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
+func (s *Server) transferLead(ctx context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
 	if err := operator(who, "move the lead"); err != nil {
 		return api.Empty{}, err
 	}
+	change := cluster.AuditNote{Action: "server transfer", Object: "server " + cmp.Or(q.Name, "(any)")}
 	if q.Name == "" {
+		note(ctx, s, who.Identity, change) // before: another server leads then
 		return api.Empty{}, s.transfer(consensus.Voter{})
 	}
 	v, err := s.inGroup(q.Name)
@@ -411,6 +429,7 @@ func (s *Server) transferLead(_ context.Context, who api.Caller, q api.ServerReq
 		return api.Empty{}, cluster.Errorf(cluster.Conflict, "",
 			"server %s has no vote yet: it is still catching up", q.Name)
 	}
+	note(ctx, s, who.Identity, change)
 	return api.Empty{}, s.transfer(v)
 }
 

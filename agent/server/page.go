@@ -26,6 +26,7 @@ func (s *Server) Pages(call api.InNameOf) http.Handler {
 	return s.cfg.Page(webpage.Config{
 		Server: pageServer{s}, Name: s.cfg.Name, Version: s.cfg.Version, Log: s.slog,
 		Sessions: s.credentials.sessions, Events: s.events, Samples: s.hist.Samples, History: s.hist.History,
+		Lag:     s.hist.Lag,
 		Dialect: s.cfg.Dialect, Call: call, More: scraped.Routes,
 		Front: s.cfg.Hooks.Front, Socket: s.cfg.Hooks.Socket,
 	})
@@ -44,10 +45,18 @@ func (p pageServer) Follow(ctx context.Context, who api.Caller, q api.EventQuery
 	return p.s.follow(ctx, who, q, send)
 }
 
-func (p pageServer) TokenCaller(token string) (api.Caller, error) { return p.s.TokenCaller(token, "") }
+func (p pageServer) TokenCaller(token string) (api.Caller, error) {
+	return p.s.TokenCaller(token, "", "page")
+}
 
 func (p pageServer) Link(ctx context.Context, link string, open bool) (session.Session, bool) {
 	return linkAnywhere(ctx, p.s, link, open)
 }
 
 func (p pageServer) LogOut(ctx context.Context, who *session.Session) { p.s.logOut(ctx, who) }
+
+func (p pageServer) Note(ctx context.Context, who *session.Session, from string, n cluster.AuditNote) {
+	by := who.Caller().Identity
+	by.Origin = from
+	note(ctx, p.s, by, n)
+}

@@ -27,6 +27,18 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
+// TestNewestOfTheLeader checks that a server which lacked entries from its first moment does not pass for fresh.
+func TestNewestOfTheLeader(t *testing.T) {
+	o := newOthers()
+	if o.newest() != 0 {
+		t.Error("nobody was asked")
+	}
+	o.leads(progress{time.Now(), 500})
+	if at := o.asOf(20); !at.IsZero() || o.newest() != 500 {
+		t.Errorf("as of %v, newest %d", at, o.newest())
+	}
+}
+
 // TestSilent: a server is silent once it has not answered for a while, since it last did.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

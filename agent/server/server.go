@@ -129,7 +129,10 @@ func New(cfg Config, trans raft.Transport, hist history.History, logger *slog.Lo
 		stats: metrics.NewStats(), booted: time.Now(), current: make(chan struct{})}
 	s.lookout = &heartbeat.Lookout{Heartbeats: s.heartbeats, Rumours: heartbeat.NewRumours(), Reach: cfg.Reach,
 		Snapshot: s.Snapshot, Poke: s.poke, Log: logger}
-	s.credentials.sessions = session.New(s.cfg.Name, func() *cluster.CA { return s.Snapshot().CA() })
+	s.credentials.sessions = session.New(s.cfg.Name, func() *cluster.CA { return s.Snapshot().CA() },
+		func(who *session.Session) bool {
+			return !knowsEnds(s) || cluster.SessionOver(s.Snapshot(), who.ID, who.Until)
+		})
 	s.credentials.tokens = newIssuer(s)
 	cfg.Log.Wrote = s.stats.Times.Fsync.Observe
 	log, err := consensus.Open(cfg.Log, machine{s}, trans, logger)
@@ -151,6 +154,9 @@ func (s *Server) fillKeeper() {
 	k.Snapshot = s.Snapshot
 	k.Committed = s.committed
 	k.After = s.waitAfter
+	k.Known = func() uint64 { return known(s) }
+	k.Applied = s.log.Applied
+	k.Elsewhere = func() bool { return leaderAnswers(s) }
 	k.Leads = s.Leads
 	k.Owns = s.owns
 	k.Counted = func() api.JobCounts { return s.stats.Counted().Jobs }
@@ -216,6 +222,7 @@ func poke(c chan struct{}) {
 // error, and the index to read one's own write.
 func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...cluster.Command) ([]any, uint64, error) {
 	now := time.Now()
+	by = traced(s, by)
 	lines := make([][]byte, len(cmds))
 	for i, c := range cmds {
 		c, err := s.atLevel(c)
@@ -235,6 +242,7 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	defer done()
 	values, err := s.log.Propose(ctx, lines...)
 	if errors.Is(err, consensus.ErrUncertain) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		logUncertain(s, by, cmds)
 		return nil, 0, Uncertain("the lead was lost while this was written")
 	}
 	if errors.Is(err, consensus.ErrNotLeader) {
@@ -249,6 +257,7 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 	for i, v := range values {
 		a := v.(applied)
 		out[i], index = a.Result, a.index
+		logAudits(s, a.Events)
 		if a.Err != nil && first == nil {
 			first = a.Err
 		}
@@ -303,13 +312,14 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	var events []cluster.Event
 	var news []eventlog.Record
 	trusted, configured, federated := false, false, false // members, the configuration, the federation changed
+	var at time.Time
 	s.mu.Lock()
 	for i, line := range lines {
 		e, err := cluster.DecodeEntry(line)
 		if err != nil {
 			s.stop(unreadable(index, err)) // never skip: this server would differ from the others
 		}
-		e.Index = index
+		e.Index, at = index, e.At
 		a := s.state.Apply(e)
 		switch {
 		case a.Panic != "":
@@ -336,6 +346,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	s.events.Append(news) // under the lock: who knows the index finds what happened at it
 	hooks, _ := s.state.HookCount()
 	s.mu.Unlock()
+	s.hist.Note(index, at)
 	s.hist.Apply(index, events) // even none: history knows by the index whether it lacks something
 	s.wakeups.wakeFor(events)
 	s.stats.Note(events)
@@ -400,10 +411,10 @@ func (m machine) Snapshot() (func(io.Writer) error, error) {
 	}, nil
 }
 
-func (m machine) Restore(r io.Reader) error {
+func (m machine) Restore(r io.Reader) (uint64, error) {
 	st, err := cluster.Decode(r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m.s.mu.Lock()
 	m.s.state, m.s.snap, m.s.floor, m.s.confs = st, nil, st.Index, st.Index
@@ -412,10 +423,10 @@ func (m machine) Restore(r io.Reader) error {
 	m.s.mu.Unlock()
 	m.s.wakeups.wakeAll()
 	if err := m.s.hist.Restored(st.Index); err != nil {
-		return err
+		return 0, err
 	}
 	m.s.hist.Check()
-	return nil
+	return st.Index, nil
 }
 
 // Hear takes what gossip says of the other members now.

@@ -11,9 +11,13 @@ import (
 // newIssuer makes the issuer of this server's tokens for users.
 func newIssuer(s *Server) *usertoken.Issuer {
 	return &usertoken.Issuer{
-		Snapshot:  s.Snapshot,
-		Propose:   s.proposeAndWait,
+		Snapshot: s.Snapshot,
+		Propose:  s.proposeAndWait,
+		Note: func(ctx context.Context, by cluster.Identity, n cluster.AuditNote) {
+			note(ctx, s, by, n)
+		},
 		Leads:     s.Leads,
+		KnowsEnds: func() bool { return knowsEnds(s) },
 		Moved:     func() <-chan struct{} { return s.wakeups.await(topicAny) },
 		AccountOf: s.userOf,
 		Actor:     s.actor,
@@ -34,8 +38,8 @@ func (s *Server) proposeAndWait(ctx context.Context, by cluster.Identity, cmd cl
 }
 
 // TokenCaller says as whom a token lets somebody act.
-func (s *Server) TokenCaller(token, named string) (api.Caller, error) {
-	return s.credentials.tokens.Caller(token, named)
+func (s *Server) TokenCaller(token, named, from string) (api.Caller, error) {
+	return s.credentials.tokens.Caller(token, named, from)
 }
 
 // tokenRoutes are those of the tokens by which members join and users ask.

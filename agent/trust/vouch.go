@@ -31,6 +31,8 @@ type User struct {
 	Groups []uint32 `json:"groups,omitempty"`
 	Admin  bool     `json:"admin,omitempty"` // the user who runs a server
 	Via    string   `json:"via,omitempty"`   // the member whose word a server passes on
+	// Origin says where the call came from, for the audit trail. It is believed of servers alone.
+	Origin string `json:"origin,omitempty"`
 }
 
 // Assertion says that a user makes one request, signed by the member on whose socket it arrived.

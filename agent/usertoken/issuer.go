@@ -58,8 +58,12 @@ type Issuer struct {
 	Snapshot func() *cluster.Snapshot
 	// Propose writes a command to the log and waits until the state here has it.
 	Propose func(context.Context, cluster.Identity, cluster.Command) (index uint64, err error)
-	Leads   func() bool
-	Moved   func() <-chan struct{} // closed when the state changes next
+	// Note records a change in the audit trail that is not a command of the log.
+	Note  func(context.Context, cluster.Identity, cluster.AuditNote)
+	Leads func() bool
+	// KnowsEnds reports whether the state has all tokens that were ended before this server started; nil: it has.
+	KnowsEnds func() bool
+	Moved     func() <-chan struct{} // closed when the state changes next
 	// AccountOf finds a user, as who vouches for the caller knows them.
 	AccountOf func(who api.Caller, uid uint32) (users.Account, error)
 	// Actor is as whom a call is logged; Level is the caller's AdminLevel, "" for none.
@@ -72,6 +76,7 @@ type Issuer struct {
 
 	good    readTokens   // that were shown
 	waiting atomic.Int32 // for keys
+	refused refusals
 }
 
 // errToken refuses a token; why is told to the log alone.
@@ -390,6 +395,9 @@ func (r *readTokens) put(token string, t readToken) {
 
 // read says what a token claims, if it is good now.
 func (k *Issuer) read(token string) (tokenClaims, error) {
+	if k.KnowsEnds != nil && !k.KnowsEnds() {
+		return tokenClaims{}, errors.New("no leader has answered since this server started: it may have been ended")
+	}
 	if t, ok := k.good.get(token); ok {
 		secret, err := k.secretOf(t.kid)
 		field, _ := k.authAlt("userclaimfield")
@@ -428,27 +436,49 @@ func (k *Issuer) check(token string) (claims tokenClaims, err error) {
 	return claims, err
 }
 
-// Caller says as whom a token lets somebody act. Who is root may name another user.
-func (k *Issuer) Caller(token, named string) (api.Caller, error) {
+// errNoToken refuses a call without a token.
+var errNoToken = cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+	"a token is needed: scontrol token prints one")
+
+// Caller says as whom a token lets somebody act, who calls from an address. Who is root may name another user.
+func (k *Issuer) Caller(token, named, from string) (api.Caller, error) {
+	if token == "" {
+		k.tell(from, "err", "no token")
+		return api.Caller{}, errNoToken
+	}
 	if len(token) > maxToken {
-		return k.refuse("bytes", len(token))
+		return k.refuse(from, "bytes", len(token))
 	}
 	claims, err := k.read(token)
 	if err != nil {
-		return k.refuse("err", err)
+		return k.refuse(from, "err", err)
 	}
 	if named != "" && subtle.ConstantTimeCompare([]byte(named), []byte(claims.User)) == 0 {
 		if claims.User != "root" {
-			return k.refuse("user", claims.User, "named", named)
+			return k.refuse(from, "user", claims.User, "named", named)
 		}
 		claims.User = named
 	}
-	return users.Caller(claims.User)
+	who, err := users.Caller(claims.User)
+	who.Origin = "token:" + claims.ID
+	return who, err
 }
 
 // refuse counts a bad token and tells the log why; who has shown it learns nothing.
-func (k *Issuer) refuse(why ...any) (api.Caller, error) {
+func (k *Issuer) refuse(from string, why ...any) (api.Caller, error) {
 	k.Refused()
-	k.Log.Info("token refused", why...)
+	k.tell(from, why...)
 	return api.Caller{}, errToken
+}
+
+// tell writes a line about a refusal, unless there were too many recently.
+func (k *Issuer) tell(from string, why ...any) {
+	omitted, ok := k.refused.line(time.Now())
+	if !ok {
+		return
+	}
+	if omitted > 0 {
+		why = append(why, "others_without_a_line", omitted)
+	}
+	k.Log.Info("token refused", append([]any{"from", from}, why...)...)
 }

@@ -20,7 +20,7 @@ import (
 // names none was signed before there were any, by a key that is derived from the cluster's authority. jwt_key and
 // jwks in AuthAltParameters name keys that somebody else has made.
 
-// Make makes a token for the caller, or for somebody else if an operator asks.
+// Make makes a token for the caller, or for somebody else (mayMakeFor).
 func (k *Issuer) Make(ctx context.Context, who api.Caller,
 	q api.UserTokenRequest) (none api.UserTokenResponse, _ error) {
 	own, err := k.AccountOf(who, who.UID)
@@ -29,7 +29,7 @@ func (k *Issuer) Make(ctx context.Context, who api.Caller,
 	}
 	name := own.Name
 	if q.User != "" && q.User != name {
-		if err := k.mayMakeFor(who, q.User); err != nil {
+		if err := k.mayMakeFor(who, name, q.User); err != nil {
 			return none, err
 		}
 		name = q.User
@@ -68,28 +68,43 @@ func (k *Issuer) Make(ctx context.Context, who api.Caller,
 	if err != nil {
 		return none, err
 	}
+	k.Note(ctx, who.Identity, cluster.AuditNote{
+		Action: "token create", Object: "token " + id + " of " + name,
+		New: "expires=" + expires.UTC().Format(time.RFC3339),
+	})
 	k.Log.Info("token made", "user", name, "by", who.UID, "id", id, "key", key.ID, "expires", expires)
 	return api.UserTokenResponse{Token: text, Expires: expires}, nil
 }
 
-// mayMakeFor refuses tokens for somebody else: those of root may be made by root alone, and nobody gets more
+// mayMakeFor refuses tokens for somebody else: root and SlurmUser make them, as in Slurm. With operator_tokens in
+// AuthAltParameters operators of the books do so, too. Those of root are made by root alone, and nobody gets more
 // rights by one.
-func (k *Issuer) mayMakeFor(who api.Caller, name string) error {
-	denied := cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-		"only operators may make tokens for others, and only root for root")
+func (k *Issuer) mayMakeFor(who api.Caller, own, name string) error {
+	if who.Operator() {
+		return nil
+	}
 	level := k.Level(who)
-	if level == "" && !who.Operator() {
-		return denied
+	_, deputies := k.authAlt("operator_tokens")
+	if !k.isSlurmUser(who, own) && (level == "" || !deputies) {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"only root and SlurmUser make tokens for others (AuthAltParameters=operator_tokens lets operators do so)")
 	}
 	uid, err := users.IDByName.Get(name)
 	if err != nil {
 		return cluster.Errorf(cluster.Invalid, cluster.ErrUser, "user %s does not exist on this server", name)
 	}
 	target := api.Caller{Identity: cluster.Identity{UID: uid, User: name}}
-	above := target.Operator() || target.UID == uint32(os.Getuid()) ||
-		level != "Administrator" && k.Level(target) == "Administrator"
-	if above && !who.Operator() {
-		return denied
+	if target.Operator() || uid == uint32(os.Getuid()) ||
+		level != "Administrator" && k.Level(target) == "Administrator" {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"a token for %s would give more rights than yours: root makes it", name)
 	}
 	return nil
+}
+
+// isSlurmUser reports whether the caller is the user of the servers' programs. A compute node vouches for its users
+// only as far as their jobs go, so that one's word is not enough.
+func (k *Issuer) isSlurmUser(who api.Caller, own string) bool {
+	user := k.Snapshot().Config().ServerUser
+	return user != "" && user == own && who.Role != cluster.RoleNode
 }

@@ -2,7 +2,10 @@ package webpage
 
 import (
 	"cmp"
+	"net/netip"
 	"strings"
+
+	"dev.muster/agent/origin"
 )
 
 // Settings are the keys of muster.conf.
@@ -14,8 +17,10 @@ type Settings struct {
 	Redirect         string // where else one is sent to the page from, ADDRESS:PORT; "": nowhere
 	Password         string // "": no; "pam", or a program
 	OIDC             OIDC
-	Shell            bool   // terminals in jobs are opened
-	Templates        string // the folder of scripts that the form for jobs offers; "": none
+	Shell            bool // terminals in jobs are opened
+	// Proxies are those whose headers X-Forwarded-* are believed.
+	Proxies   []netip.Prefix
+	Templates string // the folder of scripts that the form for jobs offers; "": none
 }
 
 // OIDC is what is to be known of an OpenID provider.
@@ -45,6 +50,7 @@ func Read(keys map[string]string) Settings {
 			GroupClaim: keys["oidcgroupclaim"], Operators: list("oidcoperators"), Admins: list("oidcadministrators"),
 			Stay: strings.EqualFold(keys["oidclogout"], "no")},
 	}
+	s.Proxies, _ = origin.Parse(list("trustedproxies")) // what cannot be read was refused (slurm/conf)
 	s.Certificate, s.Password = word(s.Certificate, ByCluster), word(s.Password, "pam")
 	return s
 }

@@ -30,6 +30,8 @@ type Server interface {
 	Link(ctx context.Context, link string, open bool) (session.Session, bool)
 	// LogOut ends a session on all servers.
 	LogOut(context.Context, *session.Session)
+	// Note records in the audit trail a visitor's action that is not a command of the log; from is the origin.
+	Note(ctx context.Context, who *session.Session, from string, n cluster.AuditNote)
 }
 
 // History is where pages read the past.
@@ -46,8 +48,10 @@ type Config struct {
 	Sessions      *session.Store
 	Events        *eventlog.Log
 	Samples       *samples.Store
-	History       History     // nil: none is kept
-	Dialect       api.Dialect // words why a job has ended; nil: it is not said
+	History       History // nil: none is kept
+	// Lag reports what history lacks, or nil; nil: nothing ever is.
+	Lag     func() *api.Lag
+	Dialect api.Dialect // words why a job has ended; nil: it is not said
 	// Call does what visitors who have logged in ask for.
 	Call api.InNameOf
 	// Front and Socket are of the commands that forms run; "" where there are none.

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,5 +97,33 @@ func TestClaims(t *testing.T) {
 	v, err := claims{"email": "a", "email_verified": true, "g": []any{"x", "y"}}.visitor(o)
 	if err != nil || v.User != "a" || strings.Join(v.Groups, " ") != "x y" {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestTriesBothWays slows one password on many names from one address, and many addresses with one name; whoever fills
+// the memory of attempts does not make it forget those who go on.
+func TestTriesBothWays(t *testing.T) {
+	now := time.Now()
+	p := NewPasswords()
+	for i := range freeTries {
+		p.failed(countedOf(fmt.Sprint("name", i), "10.0.0.1"), now)
+		p.failed(countedOf("alice", fmt.Sprint("10.0.1.", i)), now)
+	}
+	for _, c := range []struct {
+		user, from string
+		waits      bool
+	}{{"bob", "10.0.0.1", true}, {"alice", "10.0.9.9", true}, {"bob", "10.0.9.9", false}} {
+		if wait := p.wait(countedOf(c.user, c.from), now); (wait > 0) != c.waits {
+			t.Errorf("%s from %s waits %v", c.user, c.from, wait)
+		}
+	}
+	for i := range maxCounted {
+		p.failed(countedOf(fmt.Sprint("other", i), ""), now.Add(time.Second))
+		if i%1000 == 0 {
+			p.failed(countedOf("carol", "10.0.0.3"), now.Add(time.Duration(i)*time.Millisecond))
+		}
+	}
+	if p.wait(countedOf("carol", "10.0.9.9"), now.Add(20*time.Second)) <= 0 || len(p.tries) > maxCounted {
+		t.Errorf("carol is forgotten; %d are counted", len(p.tries))
 	}
 }

@@ -88,14 +88,25 @@ func (p *Passwords) failed(of []counted, now time.Time) {
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.tries, func(_ string, t tries) bool { return now.Sub(t.last) > forgetAfter })
 	for _, c := range of {
-		if n := p.tries[c.key].n; n > 0 || len(p.tries) < maxCounted {
-			p.tries[c.key] = tries{n + 1, now}
-		}
+		p.tries[c.key] = tries{p.tries[c.key].n + 1, now}
+	}
+	for len(p.tries) > maxCounted { // whoever fills it forgets nothing of those who still try
+		p.forgetOldest()
 	}
 }
 
-// Check lets a user in whose password is right, or says why not; from is the visitor's address, "" where a proxy
-// hides it.
+func (p *Passwords) forgetOldest() {
+	oldest := ""
+	for key, t := range p.tries {
+		if oldest == "" || t.last.Before(p.tries[oldest].last) {
+			oldest = key
+		}
+	}
+	delete(p.tries, oldest)
+}
+
+// Check lets a user in whose password is right, or says why not; from is the visitor's address, "" where it is not
+// known.
 func (p *Passwords) Check(ctx context.Context, s *webpage.Settings, user, password, from string) error {
 	select {
 	case p.busy <- struct{}{}:

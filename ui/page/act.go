@@ -375,6 +375,9 @@ func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session.Sessi
 		Server: s.Name, Now: time.Now(), Index: snap.Index, View: data, Path: r.URL.Path,
 		Asked: r.URL.RequestURI(),
 	}
+	if s.Lag != nil {
+		p.Late = s.Lag().Text()
+	}
 	if in != nil {
 		p.User, p.CSRF, p.Operator = in.User, s.Sessions.CSRF(in), in.UID == 0 || in.Admin
 	}

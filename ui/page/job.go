@@ -140,7 +140,7 @@ func gotRows(j *cluster.Job) (rows rowList) {
 	rows.add("nodes", hostlist.CompressNames(j.AllocNodes()))
 	rows.add("starts after the first", strconv.Itoa(j.Restarts))
 	if j.Phase == cluster.Ended {
-		rows.add("exit", fmt.Sprintf("code %d, signal %d", j.Exit.Code, j.Exit.Signal))
+		rows.add("exit", exitText(j.Exit))
 		rows.add("reason", string(j.EndReason))
 	}
 	rows.add("said by the site", j.SystemComment)
@@ -260,8 +260,8 @@ func stepRows(snap *cluster.Snapshot, j *cluster.Job, past []*cluster.Step) (row
 		if st.Ended.IsZero() {
 			continue
 		}
-		step(st, fmt.Sprintf(" for %s from %s, code %d, signal %d", span(st.Ended.Sub(st.Started)),
-			stamped(st.Started), st.Exit.Code, st.Exit.Signal))
+		step(st, fmt.Sprintf(" for %s from %s, %s", span(st.Ended.Sub(st.Started)), stamped(st.Started),
+			exitText(st.Exit)))
 	}
 	return rows
 }

@@ -3,13 +3,13 @@ package page
 import (
 	"cmp"
 	"context"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"dev.muster/agent/origin"
 	"dev.muster/agent/session"
 	"dev.muster/agent/users"
 	"dev.muster/agent/visibility"
@@ -157,9 +157,20 @@ func (l *logins) open(w http.ResponseWriter, r *http.Request, who session.Sessio
 		return false
 	}
 	l.Log.Info("session opened", "user", who.User, "uid", who.UID, "by", by, "from", r.RemoteAddr)
+	l.Note(r.Context(), &who, pageOrigin(r), cluster.AuditNote{
+		Action: "page login", Object: "page of " + l.Name, New: "by=" + by,
+	})
 	session.SetCookie(w, r, value)
 	l.remember(w, r, idToken)
 	return true
+}
+
+// pageOrigin is where a visitor comes from, as the audit trail shows it.
+func pageOrigin(r *http.Request) string {
+	if at := origin.Of(r).Address; at.IsValid() {
+		return "page:" + at.String()
+	}
+	return "page"
 }
 
 // logoutPath is where sessions end. The browser keeps for it alone that the provider let the visitor in, and what it
@@ -233,24 +244,26 @@ func sessionOf(name string) (none session.Session, err error) {
 	}, time.Now()), nil
 }
 
-// safePlace refuses what would go over a network for all to read: passwords, and what is typed in a shell. The
-// address is "" where a proxy hides it.
+// safePlace refuses what would go over a network for all to read: passwords, and what is typed in a shell. It returns
+// the address whose failed attempts count together.
 func safePlace(r *http.Request) (address string, err error) {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	proxied := r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Forwarded-Proto") != ""
-	ip := net.ParseIP(host)
-	if !session.Secure(r) && (proxied || ip == nil || !ip.IsLoopback()) {
+	o := origin.Of(r)
+	if !o.Secure && (o.Proxied || !o.Address.IsLoopback()) {
 		return "", cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"this goes by TLS alone (PageCertificate in muster.conf)")
+			"this goes by TLS alone (PageCertificate in muster.conf; TrustedProxies names proxies that have TLS)")
 	}
-	if proxied || ip == nil {
+	if !o.Address.IsValid() {
 		return "", nil
 	}
-	if ip.To4() == nil { // whoever has one has all of the network
-		return ip.Mask(net.CIDRMask(64, 128)).String(), nil
+	if o.Address.Is6() { // whoever has one has all of the network
+		p, err := o.Address.Prefix(64)
+		return p.Addr().String(), err
 	}
-	return host, nil
+	return o.Address.String(), nil
 }
+
+// nobody is a name that no user has.
+const nobody = "-"
 
 func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 	if !readForm(w, r) {
@@ -263,12 +276,16 @@ func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	address, err := safePlace(r)
-	if err == nil {
-		err = l.passwords.Check(r.Context(), &s, v.Name, r.PostForm.Get("password"), address)
+	who, refused := sessionOf(v.Name)
+	name := v.Name
+	if refused != nil {
+		name = nobody // root's password is answered as a wrong one is, and as late
 	}
-	who := session.Session{}
 	if err == nil {
-		who, err = sessionOf(v.Name)
+		err = l.passwords.Check(r.Context(), &s, name, r.PostForm.Get("password"), address)
+	}
+	if err == nil {
+		err = refused
 	}
 	if err != nil {
 		l.refuse(w, r, v, "password", err)

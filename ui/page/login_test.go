@@ -2,7 +2,10 @@ package page
 
 import (
 	"net/http/httptest"
+	"strings"
 	"testing"
+
+	"dev.muster/agent/origin"
 )
 
 // TestLanding: after a login one comes to a path of the page, and to no other site.
@@ -16,19 +19,25 @@ func TestLanding(t *testing.T) {
 	}
 }
 
-// TestSafePlace: passwords are taken by TLS, or from a browser on this machine; addresses of IPv6 count by their
-// network.
+// TestSafePlace takes passwords by TLS, or from a browser on this machine; addresses of IPv6 count by their network.
 func TestSafePlace(t *testing.T) {
-	for _, c := range []struct{ at, headers, want, refused string }{
-		{"127.0.0.1:1", "", "127.0.0.1", ""}, {"10.0.0.1:1", "", "", "yes"}, {"[::1]:1", "", "::", ""},
-		{"127.0.0.1:1", "X-Forwarded-For", "", "yes"}, {"10.0.0.1:1", "X-Forwarded-Proto", "", ""},
+	for _, c := range []struct{ at, trusted, headers, want, refused string }{
+		{"127.0.0.1:1", "", "", "127.0.0.1", ""}, {"10.0.0.1:1", "", "", "", "yes"}, {"[::1]:1", "", "", "::", ""},
+		{"127.0.0.1:1", "", "X-Forwarded-For", "", "yes"}, {"127.0.0.1:1", "", "Forwarded", "", "yes"},
+		{"10.0.0.1:1", "", "X-Forwarded-Proto", "", "yes"}, {"127.0.0.1:1", "", "X-Forwarded-Proto", "", "yes"},
+		{"10.0.0.1:1", "10.0.0.1", "X-Forwarded-Proto", "10.0.0.1", ""},
+		{"10.0.0.1:1", "10.0.0.1", "X-Forwarded-For", "", "yes"},
 	} {
 		r := httptest.NewRequest("POST", "http://page/login/password", nil)
 		r.RemoteAddr = c.at
 		if c.headers != "" {
 			r.Header.Set(c.headers, "https")
 		}
-		at, err := safePlace(r)
+		proxies, err := origin.Parse(strings.Fields(c.trusted))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := safePlace(origin.Marked(r, proxies))
 		if at != c.want || (err != nil) != (c.refused != "") {
 			t.Errorf("%+v: %q, %v", c, at, err)
 		}

@@ -98,7 +98,7 @@ func eventRow(t *eventlog.Record) ui.Happened {
 		row.What, row.To, row.State = "job "+jobID(t.Job), jobPath(t.Job), e.Job.State
 		row.Text = strings.Join(strings.Fields(e.Job.Name+" "+e.Job.User+" "+e.Job.Reason+" "+e.Job.Nodes), " ")
 		if e.Job.Exit != nil && *e.Job.Exit+e.Job.Signal != 0 {
-			row.Text += fmt.Sprintf(", exit code %d, signal %d", *e.Job.Exit, e.Job.Signal)
+			row.Text += ", " + exitText(cluster.ExitStatus{Code: *e.Job.Exit, Signal: e.Job.Signal})
 		}
 	case e.Node != nil:
 		row.What, row.To, row.State = "node "+string(e.Node.Name), "/nodes/"+string(e.Node.Name), e.Node.State

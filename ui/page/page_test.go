@@ -60,6 +60,8 @@ func (s *testServer) Link(_ context.Context, link string, open bool) (session.Se
 	return s.sessions.Invited(link, time.Now())
 }
 
+func (*testServer) Note(context.Context, *session.Session, string, cluster.AuditNote) {}
+
 func (s *testServer) LogOut(_ context.Context, in *session.Session) {
 	s.sessions.End(in.ID, in.Until, time.Now())
 }
@@ -68,7 +70,7 @@ func (s *testServer) LogOut(_ context.Context, in *session.Session) {
 func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 	t.Helper()
 	state := agenttest.Cluster(t, nodes, jobs)
-	server := &testServer{state: state.Snapshot, sessions: session.New("s1", func() *cluster.CA { return nil })}
+	server := &testServer{state: state.Snapshot, sessions: session.New("s1", func() *cluster.CA { return nil }, func(*session.Session) bool { return false })}
 	server.scraped = &metrics.Exporter{
 		Name: "s1", Version: "v", Stats: metrics.NewStats(), Snapshot: server.Snapshot, Servers: server.Servers,
 		Leads: func() bool { return true }, Panics: func() uint64 { return 0 }, Heard: time.Now,
@@ -222,7 +224,7 @@ func TestPastJob(t *testing.T) {
 	h.whole = true
 	body := get(t, s.handler(), "GET", "/jobs/77").Body.String()
 	for _, want := range []string{"This is from history", "<h1>&lt;b&gt;old</h1>", `class="state failed"`,
-		"waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "code 3, signal 0", "program: 3, 2 steps",
+		"waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "exit code 3", "program: 3, 2 steps",
 		"77.extern", "77.0 train", "2 tasks for 10 min 0 s"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)

@@ -34,6 +34,10 @@ func (s *pages) handler() http.Handler {
 	} {
 		mux.HandleFunc("GET "+path, s.page(v))
 	}
+	for typed, path := range map[string]string{"/jobs": "/queue", "/nodes": "/map"} {
+		mux.Handle("GET "+typed, http.RedirectHandler(path, http.StatusFound))
+		mux.Handle("GET "+typed+"/{$}", http.RedirectHandler(path, http.StatusFound))
+	}
 	mux.HandleFunc("GET /jobs/{id}/live", jobLog)
 	mux.HandleFunc("GET /jobs/{id}/log/more", s.with(moreOutput))
 	mux.HandleFunc("GET /jobs/{id}/log/file/{stream}", s.with(downloadOutput))

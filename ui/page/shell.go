@@ -3,6 +3,8 @@ package page
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -42,18 +44,29 @@ func (x *shells) link(sees visibility.Scope, j *cluster.Job) []ui.Link {
 
 // refusal is why there is no terminal in a job for somebody.
 func (x *shells) refusal(sees visibility.Scope, j *cluster.Job) error {
-	refuse := func(text string) error { return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s", text) }
 	switch {
 	case !x.logins.settings().Shell || x.commands == nil:
-		return refuse("Shells are not opened here (PageShell in muster.conf).")
+		return refuseShell("Shells are not opened here (PageShell in muster.conf).")
 	case j == nil || j.Spec.UID != sees.Who.UID:
-		return refuse("A shell is opened in a job of one's own alone.")
+		return refuseShell("A shell is opened in a job of one's own alone.")
 	case j.Phase == cluster.Starting:
-		return refuse("The job begins just now: open this again in a moment.")
+		return refuseShell("The job begins just now: open this again in a moment.")
 	case j.Phase != cluster.Running || !j.Tasks.Empty():
-		return refuse("The job does not run, so there is nothing to open a shell in.")
+		return refuseShell("The job does not run, so there is nothing to open a shell in.")
 	}
 	return nil
+}
+
+func refuseShell(text string) error {
+	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s", text)
+}
+
+// checkNode refuses what is no node of the job: srun would read a path as a list of nodes.
+func checkNode(j *cluster.Job, node string) error {
+	if node == "" || slices.Contains(j.AllocNodes(), cluster.NodeName(node)) {
+		return nil
+	}
+	return refuseShell("Job " + jobName(j) + " has no node " + node + ": choose one of its nodes.")
 }
 
 // find is the job of a request, if a terminal may be opened in it; else it has answered.
@@ -66,6 +79,9 @@ func (x *shells) find(w http.ResponseWriter, r *http.Request) (*session.Session,
 	sees := visibility.Of(x.Snapshot(), who)
 	n := lookup.Living(sees.Snap, r.PathValue("id"))
 	err := x.refusal(sees, n.Job)
+	if err == nil {
+		err = checkNode(n.Job, r.URL.Query().Get("node"))
+	}
 	if err == nil {
 		_, err = safePlace(r)
 	}
@@ -117,6 +133,9 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	begun, node := time.Now(), r.URL.Query().Get("node")
 	x.Log.Info("shell opened", "job", jobName(j), "node", node, "user", u.Name, "uid", u.UID, "from", r.RemoteAddr)
+	x.Note(r.Context(), in, pageOrigin(r), cluster.AuditNote{
+		Action: "job shell", Object: "job " + jobName(j), New: strings.TrimSpace("node " + node),
+	})
 	stays := func() bool { return x.Sessions.Read(cookie.Value, time.Now()) != nil && x.logins.settings().Shell }
 	why := shell.Serve(r.Context(), ws, x.commands, u, shell.Words(jobName(j), node), stays)
 	x.Log.Info("shell closed", "job", jobName(j), "user", u.Name, "uid", u.UID, "after", time.Since(begun), "why", why)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"dev.muster/agent/visibility"
@@ -281,8 +282,11 @@ func jobRow(snap *cluster.Snapshot, j *cluster.Job, now time.Time) ui.Job {
 	row := ui.Job{ID: jobID(j), To: jobPath(j), Name: j.Spec.Name, User: j.Spec.User, Account: j.Spec.Account,
 		Partition: strings.Join(api.PartitionsOf(j), ","),
 		State:     api.JobWord(j), Size: size(snap, j), Limit: span(j.Limit), For: span(now.Sub(j.Submitted))}
-	if j.Alloc != nil {
+	switch {
+	case j.Alloc != nil:
 		row.Nodes, row.For = hostlist.CompressNames(j.AllocNodes()), span(j.RunTime(now))
+	case j.Phase == cluster.Ended:
+		row.For = "never ran"
 	}
 	if j.Phase == cluster.Pending {
 		row.Why = api.WaitWord(j)
@@ -291,6 +295,21 @@ func jobRow(snap *cluster.Snapshot, j *cluster.Job, now time.Time) ui.Job {
 		row.Reason += ", planned for " + j.PlannedStart.Format("Jan 2 15:04")
 	}
 	return row
+}
+
+// exitText words how a job or a step has ended.
+func exitText(e cluster.ExitStatus) string {
+	switch {
+	case e == cluster.OOMExit:
+		return "out of memory"
+	case e.Signal == 0:
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	text := fmt.Sprintf("signal %d (%v)", e.Signal, syscall.Signal(e.Signal))
+	if e.Code != 0 {
+		text = fmt.Sprintf("exit code %d, %s", e.Code, text)
+	}
+	return text
 }
 
 // size words what a job has, or asks for.
