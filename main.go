@@ -10,6 +10,7 @@ import (
 
 	"dev.muster/agent/container/imagehelper"
 	"dev.muster/agent/supervisor"
+	"dev.muster/agent/userfile"
 	"dev.muster/cli"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
@@ -30,6 +31,7 @@ func programs() []program {
 	return []program{
 		{"supervisor", func(w []string) bool { return len(w) == 2 && w[0] == "--dir" },
 			func(w []string) int { return exitOf("muster supervisor:", supervisor.Main(context.Background(), w[1])) }},
+		{"userfile", func(w []string) bool { return len(w) == 0 }, func([]string) int { return userfile.Serve() }},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},

@@ -3,17 +3,22 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"dev.muster/agent"
 	"dev.muster/api"
+	"dev.muster/cli/look"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
+	"dev.muster/durable"
 	"dev.muster/slurm/front"
 	"github.com/urfave/cli/v2"
 )
@@ -35,28 +40,59 @@ func addresses(list []string) []string {
 	return out
 }
 
-// welcome tells who has made a new cluster how others join. A journal is no place for tokens: others may read it.
-func welcome(ctx context.Context, socket, addr string) {
-	if os.Getenv(journalEnv) != "" {
-		fmt.Fprintln(os.Stderr,
-			"muster: this is a new cluster; muster token create --install --role client (or server, or login) prints how others join it")
+// joinFile has the commands by which other machines join a new cluster, in its first server's data folder.
+const joinFile = "join-commands"
+
+// joinLife is how long the tokens in them are good.
+const joinLife = 24 * time.Hour
+
+// welcome shows whoever has founded a cluster how other machines join. The commands hold tokens: they are printed on a
+// terminal only. A log may have other readers, so there they go into a file of root's.
+func welcome(ctx context.Context, cfg *agent.Config, addr string) {
+	text := joinCommands(ctx, cfg.Socket, addr)
+	if front.IsTerminal(os.Stderr) {
+		fmt.Fprint(os.Stderr, "muster: this is a new cluster. For a day, others can join it:\n"+text+
+			"muster: muster token create makes further tokens.\n")
 		return
 	}
+	file := filepath.Join(cfg.Dir, joinFile)
+	if err := durable.Swap(file, []byte(text), 0o600); err != nil {
+		cfg.Log.Error("the commands for joining could not be written", "err", err)
+	} else {
+		fmt.Fprintf(os.Stderr, "muster: this is a new cluster; for a day, others join it by the commands in %s\n", file)
+	}
+	fmt.Fprintln(os.Stderr,
+		"muster: muster token create --install --role client (or server, or login) prints how others join it")
+}
+
+// forgetCommands removes the commands for joining once their tokens have expired.
+func forgetCommands(dir string) error {
+	file := filepath.Join(dir, joinFile)
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < joinLife {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(file)
+}
+
+// joinCommands makes two tokens and returns the commands that use them.
+func joinCommands(ctx context.Context, socket, addr string) string {
 	c := &api.Client{
 		Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
 	}
 	defer c.Close()
 	text := func(role cluster.Role, uses int) string {
-		r, err := api.Call(ctx, c, api.CreateToken, api.TokenRequest{Role: role, Uses: uses})
+		r, err := api.Call(ctx, c, api.CreateToken, api.TokenRequest{Role: role, Uses: uses, Life: joinLife})
 		if err != nil {
 			return fmt.Sprintf("(%v)", err)
 		}
 		return r.Text
 	}
-	fmt.Fprintf(os.Stderr, `muster: this is a new cluster. For a day, others can join it:
-muster:   a server:       muster server --join %[1]s --token %[2]s
+	return fmt.Sprintf(`muster:   a server:       muster server --join %[1]s --token %[2]s
 muster:   a client:       muster client --join %[1]s --token %[3]s
-muster: muster token create makes further tokens.
 `, addr, text(cluster.RoleServer, 10), text(cluster.RoleNode, 10_000))
 }
 
@@ -144,7 +180,7 @@ func serverCommands() []*cli.Command {
 			return table(func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "SERVER\tADDRESS\tVERSION\tSTATE")
 				for _, s := range r.Servers {
-					state := "follows, catching up"
+					state := "catching up, no vote yet"
 					switch {
 					case !s.Silent.IsZero():
 						state = "silent since " + s.Silent.Local().Format(time.TimeOnly)
@@ -154,6 +190,9 @@ func serverCommands() []*cli.Command {
 						state = "follows"
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Addr, cmp.Or(r.Versions[s.Name], "-"), state)
+				}
+				if late := look.WithoutVote(r.Servers); late != "" {
+					fmt.Fprintln(w, late)
 				}
 				if older := olderServers(r); len(older) > 0 {
 					fmt.Fprintf(w,
@@ -234,14 +273,15 @@ func reclaim(c *cli.Context) error {
 	return err
 }
 
-// olderServers are those that do not know a level of the log which another one knows.
+// olderServers are those that do not know a level of the log which another one knows. One that has just joined has not
+// said which it knows.
 func olderServers(r api.MembersResponse) (names []string) {
 	newest := r.Level
 	for _, s := range r.Servers {
 		newest = max(newest, s.Level)
 	}
 	for _, s := range r.Servers {
-		if s.Level < newest {
+		if s.Level > 0 && s.Level < newest {
 			names = append(names, s.Name)
 		}
 	}

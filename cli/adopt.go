@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,6 +28,9 @@ var adoptOptions = []adoptOption{
 	{"action_unknown", []string{"newest", "deny"}},
 }
 
+// socketOption names the socket of the node's daemon, if it is not the usual one.
+const socketOption = "socket"
+
 // parseAdopt reads name=value arguments.
 func parseAdopt(argv []string) (map[string]string, error) {
 	set := map[string]string{}
@@ -33,9 +39,13 @@ func parseAdopt(argv []string) (map[string]string, error) {
 	}
 	for _, a := range argv {
 		name, value, _ := strings.Cut(a, "=")
+		if name == socketOption && filepath.IsAbs(value) {
+			set[name] = value
+			continue
+		}
 		i := slices.IndexFunc(adoptOptions, func(o adoptOption) bool { return o.name == name })
 		if i < 0 {
-			var names []string
+			names := []string{socketOption + "=PATH"}
 			for _, o := range adoptOptions {
 				names = append(names, o.name)
 			}
@@ -49,17 +59,38 @@ func parseAdopt(argv []string) (map[string]string, error) {
 	return set, nil
 }
 
+// nodeSocket is where the daemon of a node listens that packages installed.
+const nodeSocket = "/run/muster/muster.sock"
+
 // runAdopt is called by pam_exec for an account or a session: the process that called it, sshd say, becomes part of
 // the newest job of the user on this node. Its exit code is the answer: 0 lets the user in. Texts on its output are
 // for the user.
 func runAdopt(sys *front.Sys, argv []string) int {
-	const denied = 1
+	text, err := os.ReadFile("/proc/self/environ") // os.Environ has only the first of two values
+	if err != nil {
+		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
+		return denied
+	}
+	return adopt(sys, strings.Split(string(text), "\x00"), argv, front.DialUnix)
+}
+
+// denied is the exit code that lets nobody in.
+const denied = 1
+
+// adopt is runAdopt with the environment as PAM made it. A user may have added to that environment, as pam_env allows:
+// only PAM's own two variables count. The daemon at a socket that the user names could answer as the user likes.
+func adopt(sys *front.Sys, env, argv []string, dial func(path string) (api.Conn, error)) int {
 	set, err := parseAdopt(argv)
 	if err != nil {
 		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
 		return denied
 	}
-	user, kind := sys.Getenv("PAM_USER"), sys.Getenv("PAM_TYPE")
+	user, userErr := findOnce(env, "PAM_USER")
+	kind, kindErr := findOnce(env, "PAM_TYPE")
+	if err := cmp.Or(userErr, kindErr); err != nil {
+		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
+		return denied
+	}
 	switch {
 	case user == "" || kind == "":
 		fmt.Fprintln(sys.Stderr,
@@ -69,11 +100,11 @@ func runAdopt(sys *front.Sys, argv []string) int {
 	case user == "root", kind != "account" && kind != "open_session":
 		return 0
 	}
-	if err := os.Unsetenv("HOME"); err != nil { // below which users could have a daemon that answers as they like
-		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
-		return denied
-	}
-	_, err = front.Call(sys, api.AdoptSession, api.AdoptRequest{
+	socket := cmp.Or(set[socketOption], nodeSocket)
+	trusted := *sys
+	trusted.Environ = []string{"MUSTER_SOCKET=" + socket}
+	trusted.Dial = func(context.Context) (api.Conn, error) { return dial(socket) }
+	_, err = front.Call(&trusted, api.AdoptSession, api.AdoptRequest{
 		User: user, PID: os.Getppid(), Only: set["action_unknown"] == "deny",
 	})
 	if err == nil {
@@ -96,4 +127,21 @@ func runAdopt(sys *front.Sys, argv []string) int {
 	}
 	fmt.Fprintf(sys.Stdout, "Access denied by muster: %v\n", err)
 	return denied
+}
+
+// findOnce returns a variable's value, and refuses a second one: who may add one may not choose what PAM says.
+func findOnce(env []string, name string) (value string, err error) {
+	found := false
+	for _, v := range env {
+		n, x, _ := strings.Cut(v, "=")
+		if n != name {
+			continue
+		}
+		if found {
+			return "", fmt.Errorf(
+				"the environment has two values of %s: remove user_readenv=1 from the line of pam_env", name)
+		}
+		value, found = x, true
+	}
+	return value, nil
 }

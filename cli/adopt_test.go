@@ -2,9 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +12,6 @@ import (
 
 // TestAdoptOptions: who is let in without a daemon, and which options are known.
 func TestAdoptOptions(t *testing.T) {
-	t.Setenv("HOME", os.Getenv("HOME")) // which is unset for good, else
 	for _, c := range []struct {
 		what, user, kind, args string
 		code                   int
@@ -27,15 +24,57 @@ func TestAdoptOptions(t *testing.T) {
 		{"no daemon, strictly", "ann", "account", "action_generic_failure=deny", 1, "Access denied by muster: "},
 		{
 			"an unknown option", "ann", "account", "log_level=debug", 1,
-			"log_level=debug is not known: want action_no_jobs, action_adopt_failure",
+			"log_level=debug is not known: want socket=PATH, action_no_jobs, action_adopt_failure",
 		},
 		{"an unknown value", "ann", "account", "action_no_jobs=maybe", 1, "want action_no_jobs=deny or ignore"},
 	} {
-		var out bytes.Buffer
-		sys := &front.Sys{Stdout: &out, Stderr: &out, Environ: []string{"PAM_USER=" + c.user, "PAM_TYPE=" + c.kind},
-			Dial: func(context.Context) (api.Conn, error) { return nil, errors.New("nobody listens") }}
-		if code := runAdopt(sys, strings.Fields(c.args)); code != c.code || !strings.Contains(out.String(), c.says) || c.says == "" && out.Len() > 0 {
-			t.Errorf("%s: %d %s", c.what, code, out.String())
+		t.Run(c.what, func(t *testing.T) {
+			env := []string{"PAM_USER=" + c.user, "PAM_TYPE=" + c.kind}
+			code, out := tryAdopt(t, env, strings.Fields(c.args), nodeSocket)
+			if code != c.code || !strings.Contains(out, c.says) || c.says == "" && out != "" {
+				t.Errorf("%d %s", code, out)
+			}
+		})
+	}
+}
+
+// tryAdopt runs the program where no daemon listens; it may ask only at one socket.
+func tryAdopt(t *testing.T, env, argv []string, socket string) (code int, out string) {
+	var b bytes.Buffer
+	dial := func(path string) (api.Conn, error) {
+		if path != socket {
+			t.Errorf("it asks at %s", path)
 		}
+		return nil, errors.New("nobody listens at " + path)
+	}
+	code = adopt(&front.Sys{Stdout: &b, Stderr: &b}, env, argv, dial)
+	return code, b.String()
+}
+
+// TestAdoptEnvironment: what pam_env takes from a user's file lets nobody in.
+func TestAdoptEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		what, env, args string
+		code            int
+		says, socket    string
+	}{
+		{"root before", "PAM_USER=root PAM_USER=ann PAM_TYPE=account", "", 1, "two values of PAM_USER", ""},
+		{"root after", "PAM_USER=ann PAM_TYPE=account PAM_USER=root", "", 1, "two values of PAM_USER", ""},
+		{"another kind", "PAM_TYPE=auth PAM_USER=ann PAM_TYPE=account", "", 1, "two values of PAM_TYPE", ""},
+		{
+			"a daemon of the user's", "MUSTER_SOCKET=/tmp/s HOME=/tmp PAM_USER=ann PAM_TYPE=account",
+			"action_generic_failure=deny", 1, "nobody listens at " + nodeSocket, nodeSocket,
+		},
+		{
+			"a daemon of the administrator's", "MUSTER_SOCKET=/tmp/s PAM_USER=ann PAM_TYPE=account",
+			"action_generic_failure=deny socket=/run/other", 1, "nobody listens at /run/other", "/run/other",
+		},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			code, out := tryAdopt(t, strings.Fields(c.env), strings.Fields(c.args), c.socket)
+			if code != c.code || !strings.Contains(out, c.says) {
+				t.Errorf("%d %s", code, out)
+			}
+		})
 	}
 }

@@ -37,7 +37,11 @@ func Main(args []string, page webpage.Maker) int {
 
 // runNative runs one of muster's own commands.
 func runNative(args []string, page webpage.Maker) error {
-	a := app(page)
+	return runApp(app(page), args)
+}
+
+// runApp runs the command that a line names.
+func runApp(a *cli.App, args []string) error {
 	a.CustomAppHelpTemplate = strings.ReplaceAll(helpText(a), "{{", "{ {")
 	a.Action = func(c *cli.Context) error {
 		if c.NArg() == 0 {
@@ -122,30 +126,45 @@ func flagNames(c *cli.Command) (names []string) {
 	return names
 }
 
-// optionsFirst puts the options of each command before its arguments, as the library wants them. What stands behind
-// -- stays there, and commands that read their options themselves get all as it is.
+// optionsFirst moves all options behind the last command and before its arguments. There the library applies or refuses
+// each one; it would drop an option that precedes a subcommand. Words after -- stay there. A command that reads its own
+// options gets its words unchanged.
 func optionsFirst(known []*cli.Command, args []string) []string {
 	var flags []cli.Flag
-	var out []string
+	var out, options []string
 	for len(args) > 0 {
 		if args[0] != "--" && strings.HasPrefix(args[0], "-") {
 			n := wordsOfOption(flags, args)
-			out, args = append(out, args[:n]...), args[n:]
+			options, args = append(options, args[:n]...), args[n:]
 			continue
 		}
 		i := slices.IndexFunc(known, func(c *cli.Command) bool { return slices.Contains(c.Names(), args[0]) })
 		switch {
 		case i < 0 && out == nil:
-			return args // an unknown command: whatever is behind it is not what matters
+			return append(options, args...) // an unknown command: whatever is behind it is not what matters
 		case i < 0:
-			return append(out, behindOptions(flags, args)...)
+			return append(out, behindOptions(flags, append(options, args...))...)
 		}
-		if known[i].SkipFlagParsing {
-			return append(out, args...)
+		c := known[i]
+		out, args = append(out, args[0]), args[1:]
+		if len(out) == 1 { // muster's own options, before any command
+			out, options = append(options, out...), nil
 		}
-		out, flags, known, args = append(out, args[0]), known[i].Flags, known[i].Subcommands, args[1:]
+		if c.SkipFlagParsing {
+			return slices.Concat(out, options, args)
+		}
+		flags, known = flagsBelow(c), c.Subcommands
 	}
-	return out
+	return append(out, options...)
+}
+
+// flagsBelow are the options of a command and of those below it.
+func flagsBelow(c *cli.Command) []cli.Flag {
+	flags := slices.Clone(c.Flags)
+	for _, s := range c.Subcommands {
+		flags = append(flags, flagsBelow(s)...)
+	}
+	return flags
 }
 
 // behindOptions puts the arguments of one command behind its options.

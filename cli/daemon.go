@@ -153,7 +153,7 @@ func daemonFlags(bind string) []cli.Flag {
 			Name: "hollow-time", Value: time.Second,
 			Usage: "how long a step of a hollow node lasts without --hollow-exec",
 		},
-		imageDiskFlag(),
+		imageDiskFlag(), imageSizeFlag(),
 		&cli.DurationFlag{
 			Name: "gpu-every", Value: 10 * time.Second,
 			Usage: "how often this machine's GPUs and ports are looked at",
@@ -198,6 +198,9 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 	if err != nil {
 		return err
 	}
+	if err := forgetCommands(dir); err != nil {
+		return fmt.Errorf("remove expired tokens: %w", err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -207,7 +210,7 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 		Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"),
 		SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"),
-		HollowTime: c.Duration("hollow-time"), ImageDisk: imageDisk(c),
+		HollowTime: c.Duration("hollow-time"), Images: agent.ImageLimits{Disk: imageDisk(c), Size: imageSize(c)},
 		Dialect: slurm.Dialect{},
 		Web:     agent.WebConfig{Addr: c.String("http"), Page: page, RESTSocket: c.String("rest-socket")},
 		Program: client.Program{
@@ -233,7 +236,7 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 	if serve && cfg.Bind != "" {
 		cfg.Plain = packaging.NewDepot(filepath.Join(dir, filepath.Base(packaging.DownloadDir)), cfg.Log)
 	}
-	cfg.Founded = func(addr string) { welcome(ctx, cfg.Socket, addr) }
+	cfg.Founded = func(addr string) { welcome(ctx, &cfg, addr) }
 	cfg.Started = func() {
 		fmt.Fprintf(os.Stderr, "muster: ready at %s\n", cfg.Socket)
 		if err := notify(notifySocket); err != nil {

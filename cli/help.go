@@ -19,7 +19,7 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"use the cluster", []string{"logs", "why", "samples", "lint"}},
-		{"look at it", []string{"status", "top", "health", "idle", "sql", "ui"}},
+		{"look at it", []string{"status", "top", "health", "idle", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
 			"snapshot", "burnin", "image", "gpu", "debug"}},
 		{"plan one", []string{"sim"}},

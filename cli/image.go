@@ -21,11 +21,21 @@ func imageDiskFlag() cli.Flag {
 
 func imageDisk(c *cli.Context) int64 { return c.Int64("image-disk") * gigabyte }
 
+func imageSizeFlag() cli.Flag {
+	return &cli.Int64Flag{Name: "image-size", EnvVars: []string{"MUSTER_IMAGE_SIZE"}, Value: defaultImageSize,
+		Usage: "refuse images of containers that unpack to more than `GIB`"}
+}
+
+// defaultImageSize is in GiB.
+const defaultImageSize = 64
+
+func imageSize(c *cli.Context) int64 { return c.Int64("image-size") * gigabyte }
+
 // imageCommand is muster image, which looks after the images of containers on this node.
 func imageCommand() *cli.Command {
 	verb := func(name, args, usage string) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, ArgsUsage: args,
-			Flags:  []cli.Flag{dataFlag(), imageDiskFlag()},
+			Flags:  []cli.Flag{dataFlag(), imageDiskFlag(), imageSizeFlag()},
 			Action: func(c *cli.Context) error { return runImage(c, name) }}
 	}
 	about := "look after the images of containers on this node"
@@ -50,8 +60,9 @@ func runImage(c *cli.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	store, limit := agent.ImagesIn(c.String("data")), strconv.FormatInt(imageDisk(c), 10)
-	words := append([]string{"muster", "internal", "image", name, store, limit}, c.Args().Slice()...)
+	store, disk := agent.ImagesIn(c.String("data")), strconv.FormatInt(imageDisk(c), 10)
+	size := strconv.FormatInt(imageSize(c), 10)
+	words := append([]string{"muster", "internal", "image", name, store, disk, size}, c.Args().Slice()...)
 	return fmt.Errorf("execute %s: %w", self,
 		unix.Exec(self, words, append(os.Environ(), "MUSTER_SOCKET="+daemonSocket())))
 }

@@ -22,10 +22,13 @@ import (
 
 // What is looked at before a machine becomes a member of a cluster, and before it is none any more.
 
+// tokenEnv is the variable with the join token.
+const tokenEnv = "MUSTER_TOKEN"
+
 // tokenFlags are the ways to give a join token.
 func tokenFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "join token of muster token create", EnvVars: []string{"MUSTER_TOKEN"}},
+		&cli.StringFlag{Name: "token", Usage: "join token of muster token create", EnvVars: []string{tokenEnv}},
 		&cli.StringFlag{
 			Name: "token-file", Usage: "file that holds the join token",
 			EnvVars: []string{"MUSTER_TOKEN_FILE"},
@@ -36,9 +39,13 @@ func tokenFlags() []cli.Flag {
 // maxToken bounds what is read of a file that holds a token.
 const maxToken = 64 << 10
 
-// joinToken is the join token of a command line, of the environment or of a file; "" where none is given.
+// joinToken is the join token of a command line, of the environment or of a file; "" where none is given. It is
+// removed from the environment.
 func joinToken(c *cli.Context) (string, error) {
-	text, path := c.String("token"), c.String("token-file")
+	text, path := strings.Clone(c.String("token")), c.String("token-file") // the environment is overwritten
+	if err := forgetVariable(tokenEnv); err != nil {
+		fmt.Fprintln(os.Stderr, "muster: the token stays in this process's environment:", err)
+	}
 	if path == "" {
 		return text, nil
 	}

@@ -51,6 +51,7 @@ func lookCommands() []*cli.Command {
 				}
 				return exit(runSQL(frontEnd(), o))
 			}},
+		eventsCommand(),
 		{Name: "samples", ArgsUsage: "JOB|NODE",
 			Usage: "show what a job, or a node, and its GPUs did, minute by minute: also what sbatch --profile asks to keep",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "of one of the job's nodes alone"},

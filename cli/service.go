@@ -6,11 +6,8 @@ import (
 	"net"
 )
 
-// Variables that systemd sets for a service.
-const (
-	notifyEnv  = "NOTIFY_SOCKET"
-	journalEnv = "JOURNAL_STREAM"
-)
+// notifyEnv is the variable with the socket that systemd wants to be notified by.
+const notifyEnv = "NOTIFY_SOCKET"
 
 // notify tells systemd that the daemon is ready; where there is no socket, nobody wants to know.
 func notify(socket string) error {

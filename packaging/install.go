@@ -234,8 +234,35 @@ func (i *Installer) files(packaged bool) (list []action, err error) {
 	if err != nil {
 		return nil, err
 	}
+	restrict, err := i.hardening(env, options)
+	if err != nil {
+		return nil, err
+	}
 	more, err := i.siblings()
-	return slices.Concat(list, options, more), err
+	return slices.Concat(list, options, restrict, more), err
+}
+
+// hardeningFile restricts the unit of a server.
+const hardeningFile = unitDir + "/muster-server.service.d/hardening.conf"
+
+// hardening returns the action that restricts a server which runs no jobs, or takes the restrictions from one that
+// does. The options are those of the file env if it stays as it is.
+func (i *Installer) hardening(env string, written []action) ([]action, error) {
+	d, options := disk{i.Root}, i.Options
+	if len(written) == 0 {
+		have, err := os.ReadFile(d.path(env))
+		if err != nil {
+			return nil, err
+		}
+		options = string(have)
+	}
+	switch {
+	case i.Role == Server && !strings.Contains(options, "--and-client"):
+		return []action{d.file(hardeningFile, 0o644, []byte(hardening))}, nil
+	case d.exists(hardeningFile):
+		return []action{d.removed(hardeningFile)}, nil
+	}
+	return nil, nil
 }
 
 // programFiles are the actions for what a package would hold, and for the list of it.

@@ -210,6 +210,34 @@ func TestInstallOptions(t *testing.T) {
 	}
 }
 
+// TestInstallHardening: a server that runs no jobs is restricted, and no longer once it runs some.
+func TestInstallHardening(t *testing.T) {
+	h := newHost(t, Server)
+	h.install()
+	if text := h.read(hardeningFile); !strings.Contains(text, "ProtectKernelTunables=yes") {
+		t.Errorf("%s: %q", hardeningFile, text)
+	}
+	h.Options = "--and-client"
+	h.install()
+	if (disk{h.Root}).exists(hardeningFile) {
+		t.Error("a server that runs jobs is restricted")
+	}
+	h.Options = "" // the options stay, and so does this
+	if out := h.install(); out != "muster: nothing to change\n" {
+		t.Error(out)
+	}
+	h.Options = "--bootstrap-expect 3"
+	h.install()
+	if h.uninstall(false); (disk{h.Root}).exists(hardeningFile) || (disk{h.Root}).exists(filepath.Dir(hardeningFile)) {
+		t.Errorf("left is\n%s", h.tree())
+	}
+	client := newHost(t, Client)
+	client.install()
+	if (disk{client.Root}).exists(hardeningFile) {
+		t.Error("a client has the restrictions of a server")
+	}
+}
+
 // TestInstallBundle: programs for other architectures that lie beside the one to install are kept to be given out.
 func TestInstallBundle(t *testing.T) {
 	h := newHost(t, Server)

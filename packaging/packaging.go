@@ -18,6 +18,11 @@ var envFile string
 //go:embed systemd/*.service
 var units embed.FS
 
+// hardening restricts a server that runs no jobs.
+//
+//go:embed systemd/server-hardening.conf
+var hardening string
+
 // Unit is a unit of systemd.
 type Unit struct {
 	Name string

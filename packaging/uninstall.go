@@ -34,7 +34,7 @@ func (i *Installer) Uninstall(ctx context.Context, purge bool) error {
 		return err
 	}
 	if !i.DryRun {
-		i.emptied(append(paths, i.listFile()))
+		i.emptied(append(paths, i.listFile(), hardeningFile))
 	}
 	if runs && i.Systemd {
 		if err := i.reload(ctx); err != nil {
@@ -62,6 +62,9 @@ func (i *Installer) removals(paths []string, purge bool) (list []action) {
 		if d.exists(p + keptSuffix) {
 			list = append(list, d.moved(p+keptSuffix, p))
 		}
+	}
+	if d.exists(hardeningFile) {
+		list = append(list, d.removed(hardeningFile))
 	}
 	list = append(list, d.removed(i.listFile()))
 	if purge {
@@ -129,8 +132,9 @@ func (i *Installer) emptied(paths []string) {
 	}
 }
 
-// mayEmpty reports whether a folder is one that Install makes: below the prefix, but not its share/man and the like.
+// mayEmpty reports whether a folder is one that Install makes: below the prefix, but not its share/man and the like, or
+// that of the server's restrictions.
 func (i *Installer) mayEmpty(dir string) bool {
 	rest, below := strings.CutPrefix(dir, path.Join(i.Prefix, "share")+"/")
-	return below && rest != "man"
+	return below && rest != "man" || dir == path.Dir(hardeningFile)
 }

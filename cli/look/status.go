@@ -172,10 +172,34 @@ func (st *clusterStatus) countServers(ping *api.PingResponse) {
 			st.Attention = append(st.Attention, fmt.Sprintf("server %s (%s) does not answer", v.Name, v.Addr))
 		}
 	}
+	if late := WithoutVote(ping.Servers); late != "" {
+		st.Attention = append(st.Attention, late)
+	}
 	if st.Quorum = 2*up > voters && st.Leader != ""; !st.Quorum {
 		st.Attention = append(st.Attention,
 			fmt.Sprintf("no server leads: %d of %d servers answer, a majority must; running jobs run on", up, voters))
 	}
+}
+
+// WithoutVote names the servers that have no vote yet, and says what the cluster does not survive until they have; ""
+// if all have one.
+func WithoutVote(servers []api.Server) string {
+	var late, voters []string
+	for _, s := range servers {
+		if s.Voter {
+			voters = append(voters, s.Name)
+		} else {
+			late = append(late, s.Name)
+		}
+	}
+	if len(late) == 0 || len(voters) == 0 {
+		return ""
+	}
+	text := strings.Join(late, ", ") + ": catching up, no vote yet"
+	if len(voters) < 3 && len(servers) > 2 { // a majority of two is both
+		text += "; the cluster does not survive the loss of " + strings.Join(voters, " or ") + " until then"
+	}
+	return text
 }
 
 // whyOut is the state of a node that can not be used, "" for the others.

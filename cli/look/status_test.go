@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,32 @@ func TestStatus(t *testing.T) {
 	st.print(&out, painter{true})
 	if !strings.Contains(out.String(), "\x1b[31m2 of 3 up\x1b[0m") {
 		t.Errorf("no colours: %q", out.String())
+	}
+}
+
+// TestWithoutVote: a server that catches up has no vote, and the cluster depends on those that have one.
+func TestWithoutVote(t *testing.T) {
+	joined := func(voters, others int) (list []api.Server) {
+		for i := range voters + others {
+			list = append(list, api.Server{Name: fmt.Sprint("s", i+1), Voter: i < voters})
+		}
+		return list
+	}
+	const alone = "; the cluster does not survive the loss of "
+	for _, c := range []struct {
+		voters, others int
+		want           string
+	}{
+		{3, 0, ""},
+		{1, 0, ""},
+		{1, 1, "s2: catching up, no vote yet"},
+		{1, 2, "s2, s3: catching up, no vote yet" + alone + "s1 until then"},
+		{2, 1, "s3: catching up, no vote yet" + alone + "s1 or s2 until then"},
+		{4, 1, "s5: catching up, no vote yet"},
+	} {
+		if got := WithoutVote(joined(c.voters, c.others)); got != c.want {
+			t.Errorf("%d and %d: %q, want %q", c.voters, c.others, got, c.want)
+		}
 	}
 }
 
