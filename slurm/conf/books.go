@@ -71,17 +71,19 @@ func (r *reader) retention(file string, n int, p pair) bool {
 		if i < 0 {
 			i, keep.Rules = len(keep.Rules), append(keep.Rules, cluster.RetainRule{Kind: k.kind})
 		}
-		age, ok := cluster.ParseAge(p.value)
-		switch {
-		case k.archive:
-			keep.Rules[i].Archive = strings.EqualFold(p.value, "yes")
-		case ok:
-			keep.Rules[i].Age = age
-		default:
-			r.note(file, n,
-				"%s=%s: want a number of months, or of hours or days as 48hours or 30days; ignored", p.key,
-				p.value)
+		if k.archive {
+			if err := yes(&keep.Rules[i].Archive, p.key, p.value); err != nil {
+				r.note(file, n, "%v; ignored", err)
+			}
+			return true
 		}
+		age, ok := cluster.ParseAge(p.value)
+		if ok {
+			keep.Rules[i].Age = age
+			return true
+		}
+		r.note(file, n, "%s=%s: want a number of months, or of hours or days as 48hours or 30days; ignored", p.key,
+			p.value)
 		return true
 	}
 	return false

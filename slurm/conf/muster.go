@@ -41,6 +41,15 @@ func musterKeys() []musterKey {
 			"the file with the key of that certificate"},
 		{"PageRedirect", listenAddress,
 			"[ADDRESS]:PORT of another port, 80 say, that sends whoever comes to it to the page"},
+		{"TrustedProxies", networks,
+			"addresses or networks, joined by commas, of proxies whose X-Forwarded-For and X-Forwarded-Proto " +
+				"the page believes; none is the default"},
+		{"MaxUserScriptBytes", byteCount,
+			"how many bytes of scripts and environments the pending jobs of a user may have, such as 64M (the " +
+				"default), or UNLIMITED"},
+		{"ContainerSquashfs", oneOf("yes", "no"),
+			"no refuses containers from users' squashfs files, which the nodes' kernels read as root; yes is the " +
+				"default"},
 		{"PagePassword", fileOr("no", "pam"),
 			"what checks names and passwords: pam (the system's shadow database, by unix_chkpwd), the whole " +
 				"path of a program, or no (the default)"},
@@ -73,6 +82,11 @@ func musterKeys() []musterKey {
 }
 
 func anyText(string) error { return nil }
+
+func byteCount(value string) error {
+	_, err := cluster.ParseBytes(value)
+	return err
+}
 
 // listenAddress takes [ADDRESS]:PORT.
 func listenAddress(value string) error {

@@ -24,6 +24,7 @@ var partitionKeys = [...]struct {
 	{"exclusiveuser", func(p *cluster.Partition, k, v string) error { return yes(&p.ExclusiveUser, k, v) }},
 	{"disablerootjobs", func(p *cluster.Partition, k, v string) error { return yes(&p.DisableRootJobs, k, v) }},
 	{"lln", func(p *cluster.Partition, k, v string) error { return yes(&p.LLN, k, v) }},
+	{"nonewprivs", func(p *cluster.Partition, k, v string) error { return yes(&p.NoNewPrivs, k, v) }},
 	{"reqresv", func(p *cluster.Partition, k, v string) error { return yes(&p.ReqResv, k, v) }},
 	{"maxtime", func(p *cluster.Partition, k, v string) error {
 		err := setMinutes(&p.MaxTime, k, v)

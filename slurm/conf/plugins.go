@@ -91,7 +91,8 @@ func scriptFiles(cfg *cluster.Config) (out []File) {
 }
 
 // tokenWords are the parameters of tokens that servers read.
-var tokenWords = []string{"jwt_key", "jwks", "disable_token_creation", "max_token_lifespan", "userclaimfield"}
+var tokenWords = []string{"jwt_key", "jwks", "disable_token_creation", "max_token_lifespan", "operator_tokens",
+	"userclaimfield"}
 
 // tokenKeys tells what of AuthAltParameters has no effect.
 func tokenKeys(r *reader, file string, n int, p pair) {

@@ -9,10 +9,14 @@ import (
 	"dev.muster/cluster"
 )
 
+// yes reads a key that is on or off, by each of Slurm's words.
 func yes(to *bool, key, v string) error {
 	switch strings.ToUpper(v) {
-	case "YES", "NO":
-		*to = strings.EqualFold(v, "YES")
+	case "YES", "TRUE", "UP", "1":
+		*to = true
+		return nil
+	case "NO", "FALSE", "DOWN", "0":
+		*to = false
 		return nil
 	}
 	return fmt.Errorf("%s=%s: want YES or NO", key, v)

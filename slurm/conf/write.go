@@ -152,6 +152,7 @@ var partitionWords = [...]struct {
 	{"DisableRootJobs", func(p *cluster.Partition) string { return yesText(p.DisableRootJobs) }},
 	{"LLN", func(p *cluster.Partition) string { return yesText(p.LLN) }},
 	{"ReqResv", func(p *cluster.Partition) string { return yesText(p.ReqResv) }},
+	{"NoNewPrivs", func(p *cluster.Partition) string { return yesText(p.NoNewPrivs) }},
 	{"MaxTime", func(p *cluster.Partition) string { return timeText(p.MaxTime) }},
 	{"DefaultTime", func(p *cluster.Partition) string { return timeText(p.DefaultTime) }},
 	{"MinNodes", func(p *cluster.Partition) string { return unless(p.MinNodes, 0) }},

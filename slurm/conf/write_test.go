@@ -90,7 +90,7 @@ var (
 		"Priority=3", "OverSubscribe=FORCE:2", "PreemptMode=CANCEL", "GraceTime=30", "QOS=q",
 		"AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
 		"DefMemPerGPU=3", "DefCpuPerGPU=4", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED",
-		"LLN=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600",
+		"LLN=YES", "NoNewPrivs=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600",
 		"ExclusiveUser=YES", "AllowAccounts=ALL"}
 	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000",
 		"TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",

@@ -18,7 +18,7 @@ var partitionComplaints = [...]struct {
 	alone      bool
 }{
 	{
-		"Default DisableRootJobs ExclusiveUser Hidden LLN ReqResv RootOnly",
+		"Default DisableRootJobs ExclusiveUser Hidden LLN NoNewPrivs ReqResv RootOnly",
 		misread + "%s\nscontrol: error: Acceptable %k values are YES and NO", false,
 	},
 	{"State", misread + "%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", false},

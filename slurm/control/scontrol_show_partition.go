@@ -46,6 +46,9 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	if p.IdleGPU != "" {
 		o.line("IdleGPU=", string(p.IdleGPU), " IdleGPUTime=", format.Padded(p.IdleTime()))
 	}
+	if p.NoNewPrivs {
+		o.line("NoNewPrivs=YES")
+	}
 	c.print(o)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"slices"
 
 	"dev.muster/slurm/data"
 )
@@ -41,6 +42,9 @@ func (s *Sys) AnswerWith(k *data.Ask, out *bufio.Writer, cluster string, warned 
 		m.Group = name
 	}
 	a := k.Answer(m)
+	if s.warnings != nil {
+		warned = slices.Concat(warned, *s.warnings)
+	}
 	a.Warnings, a.Rows = warned, data.Rows(parts)
 	if s.Answers != nil {
 		s.Answers(a)

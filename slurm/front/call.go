@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/slurm/data"
 )
 
 // Client reaches the local daemon.
@@ -72,6 +73,9 @@ func (s *Sys) sayWords(r any, err error) {
 			s.Say("error: %s", line)
 		}
 	}
+	if w, ok := r.(interface{ Late() string }); ok && err == nil && w.Late() != "" {
+		s.warn(w.Late())
+	}
 	if w, ok := r.(interface{ Words() []string }); ok && err == nil {
 		for _, line := range w.Words() {
 			s.Say("%s", line)
@@ -92,4 +96,18 @@ func (s *Sys) tellCall(method, path string, took time.Duration, err error) {
 		return
 	}
 	s.Tell(Debug2, "%s %s answered after %v", method, path, took.Round(time.Microsecond))
+}
+
+// warn prints a warning that is also part of an answer in JSON or YAML.
+func (s *Sys) warn(text string) {
+	s.Say("%s", text)
+	s.sharedWarnings()
+	*s.warnings = append(*s.warnings, data.Problem{Description: text, Source: s.Prog})
+}
+
+// sharedWarnings makes the list of warnings. Call it before s is copied for another cluster.
+func (s *Sys) sharedWarnings() {
+	if s.warnings == nil {
+		s.warnings = new([]data.Problem)
+	}
 }

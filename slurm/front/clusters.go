@@ -127,6 +127,7 @@ func (s *Sys) To(name string) (there *Sys, code int) {
 
 // at is the same command at another cluster.
 func (s *Sys) at(name, own string) *Sys {
+	s.sharedWarnings()
 	one := *s
 	if one.cluster = name; name == own {
 		return &one

@@ -159,6 +159,12 @@ func (sp *spawned) sys() *front.Sys {
 	if s.Getenv("SLURM_NNODES") == "" {
 		set("SLURM_NNODES", strconv.Itoa(len(run.resp.Nodes)))
 	}
+	for _, v := range submit.ContainerEnviron(run.req) {
+		name, value, _ := strings.Cut(v, "=")
+		if name != "PYXIS_CONTAINER_SAVE" { // the step that asks for tasks saves its own
+			set(name, value)
+		}
+	}
 	for _, g := range run.req.Set {
 		for _, in := range inherited {
 			if in.option == g.Long && g.From == submit.FromLine {

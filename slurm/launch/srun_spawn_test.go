@@ -69,6 +69,24 @@ func TestSpawnRequest(t *testing.T) {
 	}
 }
 
+// TestSpawnContainer: tasks run in a container as those do that ask for them.
+func TestSpawnContainer(t *testing.T) {
+	sys := slurmtest.Sys("srun", "/tmp")
+	line := []string{
+		"--mpi=pmi2", "--container-image=lab/mpi:1", "--container-mounts=/data", "--container-readonly",
+		"--container-save=/tmp/x", "prog",
+	}
+	sp, _ := spawnedBy(t, sys, line, pmi.Program{Tasks: 2, Argv: []string{"worker"}})
+	r, err := sp.request(sp.sys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Step.Inside
+	if c == nil || c.Image != "lab/mpi:1" || len(c.Mounts) != 1 || c.Writable || r.Step.Save != "" {
+		t.Errorf("asks for %+v", c)
+	}
+}
+
 // TestSpawnPrograms: each of several programs has its tasks, and its words as they are.
 func TestSpawnPrograms(t *testing.T) {
 	words := []string{"/bin/a", "it's", `"q" \`, "", "two words", "#"}

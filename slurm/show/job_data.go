@@ -158,7 +158,7 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "het_job_offset", Of: func(r *JobRow) data.Value { return data.Num(HetOf(r).Offset) }},
 	{Path: "job_id", Of: func(r *JobRow) data.Value { return data.Num(r.ID) }},
 	{Path: "job_resources", Of: func(r *JobRow) data.Value {
-		if r.Alloc == nil || r.Phase == cluster.Ended {
+		if r.Alloc == nil {
 			return data.Raw("null")
 		}
 		return data.Record(&resourceTable, r)
@@ -458,7 +458,8 @@ var resourceTable = data.Table[JobRow]{Schema: "job_res", Members: []data.Member
 	{Path: "nodes.allocation", Of: func(r *JobRow) data.Value {
 		list := make([]givenNode, len(r.Alloc.Shares))
 		for i := range list {
-			list[i] = givenNode{i, &r.Alloc.Shares[i]}
+			share := &r.Alloc.Shares[i]
+			list[i] = givenNode{i, share, r.View.inventory(share.Node)}
 		}
 		return data.Records(&givenTable, list)
 	}},
@@ -470,6 +471,7 @@ var resourceTable = data.Table[JobRow]{Schema: "job_res", Members: []data.Member
 type givenNode struct {
 	index int
 	*cluster.Share
+	inv *cluster.Inventory // nil: it is not known
 }
 
 var givenTable = data.Table[givenNode]{Schema: "job_res_node", Members: []data.Member[givenNode]{
@@ -479,23 +481,50 @@ var givenTable = data.Table[givenNode]{Schema: "job_res_node", Members: []data.M
 	{Path: "cpus.used", Of: func(g *givenNode) data.Value { return data.Num(g.CPUs.Len()) }},
 	{Path: "memory.used", Of: func(g *givenNode) data.Value { return data.Num(int64(g.MemMB)) }},
 	{Path: "memory.allocated", Of: func(g *givenNode) data.Value { return data.Num(int64(g.MemMB)) }},
-	{Path: "sockets", Of: func(g *givenNode) data.Value {
-		cores := make([]int, 0, g.CPUs.Len())
+	{Path: "sockets", Of: func(g *givenNode) data.Value { return data.Records(&givenSocketTable, g.sockets()) }},
+}}
+
+// givenSocket is a socket of a node, with all of its cores.
+type givenSocket struct {
+	index int
+	cores []givenCore
+}
+
+type givenCore struct {
+	index int
+	given bool
+}
+
+// sockets are those of the node. Of a node that is not known they are one, with the CPUs that the job has.
+func (g *givenNode) sockets() (list []givenSocket) {
+	if g.inv == nil {
+		all := givenSocket{}
 		for k := range g.CPUs.All() {
-			cores = append(cores, k)
+			all.cores = append(all.cores, givenCore{k, true})
 		}
-		return data.Records(&givenSocketTable, [][]int{cores})
+		return []givenSocket{all}
+	}
+	given := g.inv.CoresOf(g.CPUs)
+	for n := range g.inv.Sockets {
+		s := givenSocket{index: n}
+		for k := range g.inv.CoresPerSocket {
+			s.cores = append(s.cores, givenCore{k, given.Has(n*g.inv.CoresPerSocket + k)})
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+var givenSocketTable = data.Table[givenSocket]{Schema: "job_res_socket", Members: []data.Member[givenSocket]{
+	{Path: "index", Of: func(s *givenSocket) data.Value { return data.Num(s.index) }},
+	{Path: "cores", Of: func(s *givenSocket) data.Value { return data.Records(&givenCoreTable, s.cores) }},
+}}
+
+var givenCoreTable = data.Table[givenCore]{Schema: "job_res_core", Members: []data.Member[givenCore]{
+	{Path: "index", Of: func(k *givenCore) data.Value { return data.Num(k.index) }},
+	{Path: "status", Of: func(k *givenCore) data.Value {
+		return data.Words(front.Choose(k.given, "ALLOCATED", "UNALLOCATED"))
 	}},
-}}
-
-var givenSocketTable = data.Table[[]int]{Schema: "job_res_socket", Members: []data.Member[[]int]{
-	{Path: "index", Of: func(*[]int) data.Value { return data.Num(0) }},
-	{Path: "cores", Of: func(list *[]int) data.Value { return data.Records(&givenCoreTable, *list) }},
-}}
-
-var givenCoreTable = data.Table[int]{Schema: "job_res_core", Members: []data.Member[int]{
-	{Path: "index", Of: func(k *int) data.Value { return data.Num(*k) }},
-	{Path: "status", Of: func(*int) data.Value { return data.Words("ALLOCATED") }},
 }}
 
 // StepTable makes the objects of live steps.

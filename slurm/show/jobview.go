@@ -27,6 +27,8 @@ type View struct {
 	Books   *Books
 	Fed     *api.FederationResponse
 	Place   string // the cluster, where lines of several are shown together
+
+	nodes map[cluster.NodeName]*cluster.Inventory
 }
 
 // QOSID is the number of a QOS, 0: there is none of that name any more.
@@ -67,6 +69,19 @@ func (v *View) Config() *api.ClusterResponse {
 		v.Conf = &r
 	}
 	return v.Conf
+}
+
+// inventory asks for the nodes when a text first needs one. One that is not there is nil.
+func (v *View) inventory(name cluster.NodeName) *cluster.Inventory {
+	if v.nodes == nil {
+		v.nodes = map[cluster.NodeName]*cluster.Inventory{}
+		r, _ := front.Call(v.Sys, api.ListNodes, api.NodeQuery{})
+		for i := range r.Nodes {
+			n := &r.Nodes[i]
+			v.nodes[n.Name] = &n.Inventory
+		}
+	}
+	return v.nodes[name]
 }
 
 // Mem writes an amount of memory.

@@ -58,12 +58,16 @@ func (o *options) fetch(n *Node, from, to string) error {
 
 // fetchAll takes what a folder on a node holds.
 func (o *options) fetchAll(n *Node, what *cast.Answer, from, to string) error {
-	err := os.Mkdir(to, os.FileMode(what.Mode)|0o700)
+	err := os.Mkdir(to, os.FileMode(what.Mode)&os.ModePerm|0o700)
 	if err != nil && !(o.force && errors.Is(err, os.ErrExist)) {
 		return errno(err)
 	}
 	for _, name := range append(what.Files, what.Dirs...) {
-		if err := o.fetch(n, from+"/"+name, to+"/"+name); err != nil {
+		err := cast.CheckName(name)
+		if err == nil {
+			err = o.fetch(n, from+"/"+name, to+"/"+name)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -101,14 +105,14 @@ func (o *options) save(from *bufio.Reader, what *cast.Answer, to string) error {
 		return &cast.Failed{Errno: syscall.EEXIST, Text: "file exists"}
 	}
 	half := to + "." + strconv.Itoa(os.Getpid())
-	f, err := os.OpenFile(half, os.O_CREATE|os.O_EXCL|os.O_WRONLY, os.FileMode(what.Mode)|0o200)
+	f, err := os.OpenFile(half, os.O_CREATE|os.O_EXCL|os.O_WRONLY, os.FileMode(what.Mode)&os.ModePerm|0o200)
 	if err != nil {
 		return errno(err)
 	}
 	defer os.Remove(half)
 	_, err = cast.ReadChunks(from, f)
 	if err == nil && o.preserve {
-		err = errors.Join(f.Chmod(os.FileMode(what.Mode)),
+		err = errors.Join(f.Chmod(os.FileMode(what.Mode)&os.ModePerm),
 			os.Chtimes(half, time.Unix(0, what.Accessed), time.Unix(0, what.Modified)))
 	}
 	if cerr := f.Close(); err == nil {

@@ -294,8 +294,13 @@ func isContainer(long string) bool {
 
 // handOn puts the options of Pyxis on salloc's line into the environment of what it runs.
 func handOn(r *Request) {
+	r.sys.Environ = append(r.sys.Environ, ContainerEnviron(r)...)
+}
+
+// ContainerEnviron returns variables that have srun in an allocation do what the options of containers on a line say.
+func ContainerEnviron(r *Request) (variables []string) {
 	if r.bundle != "" {
-		r.sys.Environ = append(r.sys.Environ, "SRUN_CONTAINER="+r.inside.Image)
+		variables = append(variables, "SRUN_CONTAINER="+r.inside.Image)
 	}
 	for _, g := range r.Set {
 		if g.From != FromLine || !isContainer(g.Long) || g.Long == "container-prefetch" {
@@ -311,6 +316,7 @@ func handOn(r *Request) {
 			value = "1"
 		}
 		name := pyxisPrefix + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(long, "container-"), "-", "_"))
-		r.sys.Environ = append(r.sys.Environ, name+"="+value)
+		variables = append(variables, name+"="+value)
 	}
+	return variables
 }
