@@ -117,7 +117,7 @@ func TestContainerFile(t *testing.T) {
 		{"its mounts, too", "srun --container=bundle touch /data/y", "", "Read-only file system"},
 		{"salloc", "salloc -Q --container=bundle srun pwd", "/deep\n", ""},
 		{"no bundle", "srun --container=/none true", "",
-			"--container: open /none/config.json: no such file or directory"},
+			"--container: stat /none/config.json: no such file or directory"},
 		{"sbatch", "sbatch -W -o batch.out --container=" + d.dir + "/bundle --wrap pwd >/dev/null; cat batch.out",
 			"/deep\n", ""},
 	} {

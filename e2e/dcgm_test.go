@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,16 +26,8 @@ func TestGPUJobs(t *testing.T) {
 		t.Errorf("the folder has %v, %v", names, err)
 	}
 	metrics := func() string {
-		r, err := http.Get("http://" + addr + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		_, text := fetch(t, "http://"+addr+"/metrics")
+		return text
 	}
 	const label = `gpu="1",UUID="GPU-00000001-1111-2222-3333-444455556666",pci_bus_id="00000000:1C:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3",Hostname=`
 	if text := metrics(); !strings.Contains(text, "DCGM_FI_DEV_GPU_TEMP{"+label) || !strings.Contains(text, `hpc_job="1"} 61`) || !strings.Contains(text, "# TYPE DCGM_FI_DEV_ECC_DBE_VOL_TOTAL counter\n") {

@@ -240,7 +240,7 @@ func TestFenceOfEveryPath(t *testing.T) {
 		{what: "a process that is detached", line: "srun ASKS sh -c 'setsid PROBE & wait'"},
 		{
 			what: "a login",
-			line: "srun ASKS --uid=1 -D / sleep 60 & sh -c 'until PAM_TYPE=account PAM_USER=daemon muster pam-adopt >/dev/null; do :; done; PROBE'; scancel -u daemon; wait",
+			line: "srun ASKS --uid=1 -D / sleep 60 & sh -c 'until PAM_TYPE=account PAM_USER=daemon muster pam-adopt socket=$MUSTER_SOCKET >/dev/null; do :; done; PROBE'; scancel -u daemon; wait",
 		},
 	} {
 		t.Run(c.what, func(t *testing.T) {

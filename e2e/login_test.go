@@ -405,7 +405,7 @@ func TestPagePassword(t *testing.T) {
 		header               []string
 	}{
 		"wrong":         {"bin", "x", "the name or the password is not right", nil},
-		"root":          {"root", "secret of root", "root logs in by a link alone", nil},
+		"root":          {"root", "secret of root", "the name or the password is not right", nil},
 		"a file's path": {"../bin", "secret of ../bin", "is not right", nil},
 		"by a network":  {"bin", "secret of bin", "by TLS alone", []string{"X-Forwarded-For", "10.0.0.1"}},
 		"another site":  {"bin", "secret of bin", "cross-origin", []string{"Sec-Fetch-Site", "cross-site"}},

@@ -80,19 +80,19 @@ echo keeps $?
 		"RESIZING|c1-001,c2-001,c3-001\nCOMPLETED|c1-001,c2-001")
 }
 
-// TestNoKillShell: so does an allocation of salloc, which tells of it. With its first node it ends.
+// TestNoKillShell: so does an allocation of salloc, which tells of it. With its first node it ends, and what runs in it.
 func TestNoKillShell(t *testing.T) {
 	t.Parallel()
 	g := failing(t)
 	type end struct{ out, errs string }
 	over := make(chan end)
 	go func() {
-		out, errs, _ := g.run("s1", "salloc", "--no-kill", "-N3", "-n3", "sh", "-c", `
+		out, errs, _ := g.run("s1", "salloc", "--no-kill", "--kill-command", "-N3", "-n3", "sh", "-c", `
 touch granted
 until [ "$(squeue -h -j $SLURM_JOB_ID -o %D)" = 2 ]; do sleep .1; done
 srun -N2 -n2 sh -c 'echo $SLURMD_NODENAME'
 touch smaller
-while [ -n "$(squeue -h -j $SLURM_JOB_ID)" ]; do sleep .1; done`)
+exec sleep 600`)
 		over <- end{out, errs}
 	}()
 	is := func(file string) func() bool {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -114,10 +115,20 @@ func (p *page) daemon(name, command string) {
 	}
 	p.t.Cleanup(m.cleanup)
 	m.tells(`muster: (ready) at`)
-	if len(p.vars) == 0 { // the first one: what it prints is the page's variables
-		p.vars = []string{"S1=10.77.0.1", "SERVER_TOKEN=" + m.tells(`muster server --join \S+ --token (\S+)`),
-			"CLIENT_TOKEN=" + m.tells(`muster client --join \S+ --token (\S+)`)}
+	if len(p.vars) > 0 {
+		return
 	}
+	// The first one: what it writes is the page's variables.
+	commands := p.types(name, "cat "+m.tells(`others join it by the commands in (\S+)`))
+	token := func(expr string) string {
+		found := regexp.MustCompile(expr).FindStringSubmatch(commands)
+		if found == nil {
+			p.t.Fatalf("%s is not in %q", expr, commands)
+		}
+		return found[1]
+	}
+	p.vars = []string{"S1=10.77.0.1", "SERVER_TOKEN=" + token(`muster server --join \S+ --token (\S+)`),
+		"CLIENT_TOKEN=" + token(`muster client --join \S+ --token (\S+)`)}
 }
 
 // types types a command, again while it fails, as somebody would who sees that something is on its

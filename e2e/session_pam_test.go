@@ -19,7 +19,7 @@ func TestSessionPAM(t *testing.T) {
 		writeFile(t, "slurm.conf",
 			"ClusterName=c\nNodeName=n1 RealMemory=1000\nPartitionName=p Nodes=ALL Default=YES\n"))
 	services := t.TempDir()
-	text := "auth required pam_permit.so\naccount required pam_exec.so quiet stdout /usr/bin/env MUSTER_SOCKET=" + d.dir + "/s " + filepath.Join(bin, "muster") + " pam-adopt\nsession required pam_exec.so stdout /bin/sh -c cat</proc/$PPID/cgroup\n"
+	text := "auth required pam_permit.so\naccount required pam_exec.so quiet stdout " + filepath.Join(bin, "muster") + " pam-adopt socket=" + d.dir + "/s\nsession required pam_exec.so stdout /bin/sh -c cat</proc/$PPID/cgroup\n"
 	if err := os.WriteFile(services+"/login-test", []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

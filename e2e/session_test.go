@@ -12,7 +12,7 @@ import (
 
 // session is a process as sshd has one for each login: it calls the helper as pam_exec does, says what that
 // answered, and is then the user's shell.
-const session = `PAM_TYPE=account "$0" pam-adopt $OPTIONS; echo "code $?"; exec sleep 600`
+const session = `PAM_TYPE=account "$0" pam-adopt socket="$MUSTER_SOCKET" $OPTIONS; echo "code $?"; exec sleep 600`
 
 // TestSession: a login on a node becomes part of the user's newest job there and ends with it; without a job there
 // is none.

@@ -21,6 +21,12 @@ func TestPageShell(t *testing.T) {
 		!strings.Contains(text, "a job of one&#39;s own") {
 		t.Errorf("in another's job: %d %s", w.StatusCode, text)
 	}
+	for _, path := range []string{"/shell?node=/etc/passwd", "/shell/socket?node=nosuch"} {
+		w, text := answer(t, s.http, "GET", s.page+"/jobs/"+id+path, nil)
+		if w.StatusCode != 403 || !strings.Contains(text, "choose one of its nodes") {
+			t.Errorf("%s: %d %s", path, w.StatusCode, text)
+		}
+	}
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
 		"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	socket := s.page + "/jobs/" + id + "/shell/socket"

@@ -42,12 +42,13 @@ func TestSignalsGoToTasks(t *testing.T) {
 // TestSrunDies: the step of an srun that was killed ends, and so does the job that it had made for it.
 func TestSrunDies(t *testing.T) {
 	d := startDev(t)
-	cmd := exec.Command(filepath.Join(bin, "srun"), "-J", "orphan", "-n2", "sleep", "100")
+	cmd := exec.Command(filepath.Join(bin, "srun"), "-J", "orphan", "-n2", "-o", "out", "sh", "-c",
+		"echo up; exec sleep 100")
 	cmd.Dir, cmd.Env = d.work, d.env
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	d.wait("the step", func() bool { return d.must("squeue", "-h", "-s", "-o", "%i") != "" })
+	d.wait("the tasks", func() bool { return strings.Count(d.soFar("out"), "up") == 2 })
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -103,15 +103,53 @@ func TestUI(t *testing.T) {
 		"out-%N-%j, asked of node c1-001) can not be shown: ") {
 		t.Errorf("the output of a job whose node is away: %s", body)
 	}
-	if code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {token("s3", "/")}}); code != 303 {
-		t.Fatalf("logout: %d", code)
+	servers := []string{"s1", "s2", "s3"}
+	for _, s := range servers {
+		g.at[s].kill()
+	}
+	g.at["s2"].start()
+	g.wait("the page of s2 alone", func() bool {
+		code, _ := fetch(t, "http://"+g.pageAt(g.host("s2"))+"/livez")
+		return code == 200
+	})
+	if _, body := ask("GET", "s2", "/", nil); strings.Contains(body, "log out") {
+		t.Error("a server that has heard of no leader takes a session: it may have ended")
+	}
+	g.at["s1"].start()
+	g.at["s3"].start()
+	for _, s := range servers {
+		g.wait("the session at "+s, func() bool {
+			code, body := fetch(t, "http://"+g.pageAt(g.host(s))+"/livez")
+			if code == 200 {
+				_, body = ask("GET", s, "/", nil)
+			}
+			return strings.Contains(body, "log out")
+		})
+	}
+	csrf := token("s3", "/")
+	g.at["s2"].kill()
+	g.wait("a leader without s2", func() bool {
+		code, _ := ask("POST", "s3", "/logout", url.Values{"csrf": {csrf}})
+		return code == 303
+	})
+	g.at["s3"].kill()
+	for _, s := range []string{"s2", "s3"} { // one was down at the logout, the other one has restarted
+		g.at[s].start()
 	}
 	cookie = mine
-	for _, s := range []string{"s1", "s2", "s3"} {
+	for _, s := range []string{"s2", "s3"} {
+		g.wait("the page of "+s, func() bool {
+			code, _ := fetch(t, "http://"+g.pageAt(g.host(s))+"/livez")
+			return code == 200
+		})
 		if _, body := ask("GET", s, "/", nil); strings.Contains(body, "log out") {
 			t.Errorf("%s takes a session that has ended", s)
 		}
 	}
+	g.wait("s1 to know, which has not restarted and may have lost its leader", func() bool {
+		_, body := ask("GET", "s1", "/", nil)
+		return !strings.Contains(body, "log out")
+	})
 }
 
 // TestUILive: the output of a job and what it uses while it runs are shown to its user, as far as the user may read
