@@ -311,6 +311,7 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		}
 		spec.Partitions = []string{p.Name}
 	}
+	spec.Partitions = s.config.openPartitions(spec.Partitions)
 	for _, name := range spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {
@@ -318,6 +319,10 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		}
 		if p.RootOnly && !by.Operator() {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
+		}
+		if !p.takesFrom(spec.SubmitHost) && !by.System {
+			return Errorf(Denied, ErrAccess, "jobs for partition %s cannot be submitted on %s: submit on one of %s",
+				name, cmp.Or(spec.SubmitHost, "an unknown machine"), strings.Join(p.AllocNodes, ","))
 		}
 	}
 	// The system changes jobs that are there already: see UpdateJob.
@@ -343,7 +348,7 @@ func (t *tables) closed(names []string) error {
 	var why []string
 	for _, name := range names {
 		p, _ := t.Partition(name)
-		if p.State != PartitionDrain && p.State != PartitionInactive {
+		if !p.refusesJobs() {
 			return nil
 		}
 		why = append(why, fmt.Sprintf("partition %s is %s", name, p.State))

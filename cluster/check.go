@@ -60,9 +60,8 @@ func (c *PartitionSet) check(s *Snapshot) error {
 	if _, known := s.QOS(p.QOS); p.QOS != "" && !known {
 		return Errorf(Invalid, ErrQOS, "partition %s: there is no QOS %s", p.Name, p.QOS)
 	}
-	if n := p.MaxCPUsPerNode; n > 0 && (old == nil || old.MaxCPUsPerNode != n) {
-		return Errorf(Invalid, ErrUnsupported,
-			"partition %s: MaxCPUsPerNode=%d can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own", p.Name, n)
+	if _, known := s.Partition(p.Alternate); p.Alternate != "" && !known {
+		return Errorf(Invalid, ErrPartition, "partition %s: its alternate %s does not exist", p.Name, p.Alternate)
 	}
 	for _, name := range p.Nodes {
 		if old != nil && slices.Contains(old.Nodes, name) || knownNode(s, name) {

@@ -20,10 +20,8 @@ func TestCheck(t *testing.T) {
 		"a partition in use": {&PartitionSet{Partition: Partition{Name: "busy"}, Delete: true}, ErrPartInUse},
 		"one that is not":    {&PartitionSet{Partition: Partition{Name: "none"}, Delete: true}, ""},
 		"a QOS that is not":  {&PartitionSet{Partition: Partition{Name: "main", QOS: "nosuch"}}, ErrQOS},
-		"CPUs of a node": {
-			&PartitionSet{Partition: Partition{Name: "main",
-				PartitionLimits: PartitionLimits{MaxCPUsPerNode: 2}}}, ErrUnsupported,
-		},
+		"an alternate that is not": {&PartitionSet{Partition: Partition{Name: "main",
+			PartitionAccess: PartitionAccess{Alternate: "nosuch"}}}, ErrPartition},
 		"a node that is not": {
 			&PartitionSet{Partition: Partition{Name: "main", Nodes: []NodeName{"nosuch"}}}, ErrNodeName,
 		},

@@ -311,16 +311,45 @@ func (c *Config) NoNewPrivs(j *Job) bool {
 	})
 }
 
+// refusesJobs reports whether nothing can be submitted to the partition.
+func (p *Partition) refusesJobs() bool {
+	return p.State == PartitionDrain || p.State == PartitionInactive
+}
+
+// openPartitions replaces partitions that take no jobs by those that take theirs for them (Alternate). An alternate
+// that takes none either is not followed further, as in Slurm.
+func (c *Config) openPartitions(names []string) []string {
+	find := func(name string) int {
+		return slices.IndexFunc(c.Partitions, func(p Partition) bool { return p.Name == name })
+	}
+	out := slices.Clone(names)
+	for i, name := range names {
+		at := find(name)
+		if at >= 0 && c.Partitions[at].refusesJobs() && find(c.Partitions[at].Alternate) >= 0 {
+			out[i] = c.Partitions[at].Alternate
+		}
+	}
+	return out
+}
+
 // PartitionLimits are what a job gets of a partition, and what it may ask for there.
 type PartitionLimits struct {
 	MaxTime        time.Duration `json:"max_time,omitempty"`     // 0 or Unlimited: none
 	DefaultTime    time.Duration `json:"default_time,omitempty"` // 0: MaxTime
 	MinNodes       int           `json:"min_nodes,omitempty"`
-	MaxNodes       int           `json:"max_nodes,omitempty"` // 0: no limit
-	MaxCPUsPerNode int           `json:"max_cpus_per_node,omitempty"`
+	MaxNodes       int           `json:"max_nodes,omitempty"`         // 0: no limit
+	MaxCPUsPerNode int           `json:"max_cpus_per_node,omitempty"` // of all its jobs together; 0: no limit
 	DefMem         Mem           `json:"def_mem,omitzero"`
 	MaxMem         Mem           `json:"max_mem,omitzero"`
+	// MaxCPUsPerSocket bounds the CPUs that all jobs of the partition together have of a socket, as MaxCPUsPerNode does
+	// for a node; 0: no limit.
+	MaxCPUsPerSocket int `json:"max_cpus_per_socket,omitempty" since:"11"`
+	// OverTimeLimit is how long the partition's jobs may run on after their time limit; nil: as the cluster says.
+	OverTimeLimit *time.Duration `json:"over_time_limit,omitempty" since:"11"`
 }
+
+// LimitsCPUs reports whether the partition's jobs may have only some CPUs of a node.
+func (l *PartitionLimits) LimitsCPUs() bool { return l.MaxCPUsPerNode > 0 || l.MaxCPUsPerSocket > 0 }
 
 // PartitionAccess is whose jobs a partition takes; empty: everybody's.
 type PartitionAccess struct {
@@ -329,6 +358,16 @@ type PartitionAccess struct {
 	AllowQOS      []string `json:"allow_qos,omitempty"`
 	DenyAccounts  []string `json:"deny_accounts,omitempty"`
 	DenyQOS       []string `json:"deny_qos,omitempty"`
+	// AllocNodes are the machines on which jobs for the partition may be submitted.
+	AllocNodes []string `json:"alloc_nodes,omitempty" since:"11"`
+	// Alternate is the partition that takes the jobs for this one while it takes none itself; empty: they are refused.
+	Alternate string `json:"alternate,omitempty" since:"11"`
+}
+
+// takesFrom reports whether jobs for the partition may be submitted on a machine, which may be told with its domain.
+func (a *PartitionAccess) takesFrom(host string) bool {
+	short, _, _ := strings.Cut(host, ".")
+	return len(a.AllocNodes) == 0 || slices.Contains(a.AllocNodes, host) || slices.Contains(a.AllocNodes, short)
 }
 
 // PartitionPower is when nodes of a partition are switched off and on.

@@ -38,7 +38,21 @@ func (c *PartitionSet) apply(t *tx) (any, error) {
 	t.putConfig(&cfg)
 	t.gather()
 	t.requeueAll(old.Partitions)
+	if overTimesDiffer(&cfg, old) {
+		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
+	}
 	return nil, t.noteConfig("", c.kind(), old)
+}
+
+// overTimesDiffer reports whether jobs of some partition may run on for another time after their limit.
+func overTimesDiffer(a, b *Config) bool {
+	same := func(x, y Partition) bool {
+		if x.OverTimeLimit == nil || y.OverTimeLimit == nil {
+			return x.Name == y.Name && x.OverTimeLimit == y.OverTimeLimit
+		}
+		return x.Name == y.Name && *x.OverTimeLimit == *y.OverTimeLimit
+	}
+	return a.OverTimeLimit != b.OverTimeLimit || !slices.EqualFunc(a.Partitions, b.Partitions, same)
 }
 
 // Configure replaces the whole configuration and declares its nodes.
@@ -75,7 +89,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if err := t.noteConfig(c.How, c.kind(), old); err != nil {
 		return nil, err
 	}
-	if cfg.MinJobAge != old.MinJobAge || cfg.OverTimeLimit != old.OverTimeLimit {
+	if cfg.MinJobAge != old.MinJobAge || overTimesDiffer(&cfg, old) {
 		t.touch(slices.Collect(t.Jobs())...) // their clocks depend on it
 	}
 	if cfg.Enforce.Associations {

@@ -572,11 +572,24 @@ func (j *Job) EndLimit(c *Config) time.Time {
 	if j.Started.IsZero() || j.Limit == 0 || j.Limit == Unlimited {
 		return time.Time{}
 	}
-	all := j.Limit + j.SuspendTotal + c.OverTimeLimit
+	all := j.Limit + j.SuspendTotal + c.overTime(j)
 	if all < j.Limit {
 		return time.Time{} // longer than a duration can tell
 	}
 	return j.begun().Add(all)
+}
+
+// overTime is how long a job may run on after its time limit.
+func (c *Config) overTime(j *Job) time.Duration {
+	if j.Alloc == nil {
+		return c.OverTimeLimit
+	}
+	for i := range c.Partitions {
+		if p := &c.Partitions[i]; p.OverTimeLimit != nil && p.Name == j.Alloc.Partition {
+			return *p.OverTimeLimit
+		}
+	}
+	return c.OverTimeLimit
 }
 
 // deadline is when the clock ends the job for its deadline, zero if it has none: while it waits, as soon as it

@@ -69,6 +69,11 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	if !t.mayJoin(&l, j.Spec) {
 		return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 	}
+	if p, ok := t.Partition(j.Alloc.Partition); ok && p.LimitsCPUs() && t.level >= LevelSecurity && j.HoldsCPUs() {
+		if !p.allows(l.CPUsOf(p.Name, t.jobs.Get).Union(sh.CPUs), &n.Inventory) {
+			return Errorf(Conflict, ErrBusy, "the jobs of partition %s may have no more CPUs of node %s", p.Name, sh.Node)
+		}
+	}
 	l.hold(j, &sh)
 	l.Jobs = append(slices.Clone(l.Jobs), j.ID)
 	slices.Sort(l.Jobs)
@@ -122,6 +127,50 @@ func (l *Load) leaves(sh *Share, over int, inv *Inventory) bool {
 	}
 	enough := sh.MemMB <= 0 || l.MemMB+sh.MemMB <= inv.MemMB
 	return enough && inv.mayGive(l, sh.Part)
+}
+
+// CPUsOf is the CPUs of the node that jobs of a partition have.
+func (l *Load) CPUsOf(partition string, job func(JobID) (*Job, bool)) (cpus IDSet) {
+	for _, id := range l.Jobs {
+		j, ok := job(id)
+		if !ok || j.Alloc == nil || j.Alloc.Partition != partition || !j.HoldsCPUs() {
+			continue
+		}
+		for _, sh := range j.HeldShares() {
+			if sh.Node == l.Node {
+				cpus = cpus.Union(sh.CPUs)
+			}
+		}
+	}
+	return cpus
+}
+
+// allows reports whether the partition's jobs together may have these CPUs of a node: MaxCPUsPerNode, MaxCPUsPerSocket.
+func (l *PartitionLimits) allows(all IDSet, inv *Inventory) bool {
+	if l.MaxCPUsPerNode > 0 && all.Len() > l.MaxCPUsPerNode {
+		return false
+	}
+	if l.MaxCPUsPerSocket == 0 {
+		return true
+	}
+	return !slices.ContainsFunc(inv.SocketCPUs(), func(socket IDSet) bool {
+		return all.Intersect(socket).Len() > l.MaxCPUsPerSocket
+	})
+}
+
+// SocketCPUs lists the CPUs of each socket; what is beyond the last one is counted to that.
+func (inv *Inventory) SocketCPUs() []IDSet {
+	sockets := max(inv.Sockets, 1)
+	per := max(inv.CoresPerSocket, 1) * max(inv.ThreadsPerCore, 1)
+	out := make([]IDSet, sockets)
+	for s := range out {
+		upTo := min((s+1)*per, inv.CPUs)
+		if s == sockets-1 {
+			upTo = inv.CPUs
+		}
+		out[s] = RangeIDSet(s*per, upTo-1)
+	}
+	return out
 }
 
 // closes is what Load.Closed becomes of a job.

@@ -459,7 +459,7 @@ func (t *tables) begins(r *Reservation, now time.Time) bool {
 func (j *Job) overrun(c *Config, r *Reservation) {
 	latest := r.End.Add(c.ResvOverRun)
 	if end := j.EndLimit(c); c.ResvOverRun != Unlimited && (end.IsZero() || end.After(latest)) {
-		j.Limit = max(latest.Sub(j.begun())-j.SuspendTotal-c.OverTimeLimit, time.Second)
+		j.Limit = max(latest.Sub(j.begun())-j.SuspendTotal-c.overTime(j), time.Second)
 	}
 }
 

@@ -118,9 +118,10 @@ func (t *plannedSpan) overlapsWith(from, to time.Time) bool {
 // plannedShare is a planned job on a node that leaves some of it to others.
 type plannedShare struct {
 	*plannedSpan
-	node  int
-	share cluster.Share
-	left  place.NodeFree // what the node has left when it begins
+	node      int
+	share     cluster.Share
+	partition string
+	left      place.NodeFree // what the node has left when it begins
 }
 
 func newForecast(s *cluster.Snapshot, now time.Time) *forecast {
@@ -303,7 +304,7 @@ func (f *forecast) takeSpan(t *plannedSpan, comps ...place.ComponentStart) {
 			}
 			t.nodes[i] = f.free.TakesWhole(i, sh, p.Job.Spec.Sharing == cluster.ShareUser)
 			if !t.nodes[i] {
-				f.addShare(&plannedShare{plannedSpan: t, node: i, share: *sh})
+				f.addShare(&plannedShare{plannedSpan: t, node: i, share: *sh, partition: p.Start.Alloc.Partition})
 			}
 		}
 	}
@@ -312,14 +313,14 @@ func (f *forecast) takeSpan(t *plannedSpan, comps ...place.ComponentStart) {
 // addShare adds a share, and takes shares of one time from each other.
 func (f *forecast) addShare(n *plannedShare) {
 	n.left = f.expectedFree(n.node, n.from)
-	n.left.TakeShare(n.share, false)
+	n.left.TakeShare(n.share, n.partition, false)
 	from, upTo := f.sharesOn(n.node)
 	for _, o := range f.shares[from:upTo] {
 		if !o.from.After(n.from) && n.from.Before(o.to) {
-			n.left.TakeShare(o.share, false)
+			n.left.TakeShare(o.share, o.partition, false)
 		}
 		if !o.from.Before(n.from) && o.from.Before(n.to) {
-			o.left.TakeShare(n.share, false)
+			o.left.TakeShare(n.share, n.partition, false)
 		}
 	}
 	f.shares = slices.Insert(f.shares, upTo, n)
@@ -361,7 +362,7 @@ func (f *forecast) exclusionWithTaken(fs *place.FreeSet, ex place.Exclusion, fro
 			case n.from.After(from):
 				free.LimitTo(&n.left)
 			default:
-				free.TakeShare(n.share, false)
+				free.TakeShare(n.share, n.partition, false)
 			}
 			less = true
 		}

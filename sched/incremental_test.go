@@ -33,6 +33,9 @@ func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 			if round[1]%2 == 0 {
 				h.scheduler.Images = h.withImage
 			}
+			if round[1]%3 == 1 {
+				h.limitCPUs(1 + int(round[1])%16)
+			}
 			for range 60 {
 				h.step()
 				for n := 0; h.decide() && n < 3; n++ {
@@ -58,6 +61,14 @@ func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 	if all.imageStarts < 100 {
 		t.Errorf("%d jobs have started where their images are: the histories say little of that", all.imageStarts)
 	}
+}
+
+// limitCPUs has all jobs of the last partition have no more than so many CPUs of a node together.
+func (h *history) limitCPUs(most int) {
+	cfg := *h.S.Config()
+	cfg.Partitions = slices.Clone(cfg.Partitions)
+	cfg.Partitions[len(cfg.Partitions)-1].MaxCPUsPerNode = most
+	h.Apply(&cluster.Configure{Config: &cfg})
 }
 
 // count adds up what was met in a history.

@@ -159,7 +159,7 @@ func (c *cycle) resumeSuspended(j *cluster.Job) {
 
 // retakeCPUs takes the CPUs of a job that is resumed.
 func (c *cycle) retakeCPUs(v *cluster.Job) {
-	c.eachFreeSet(func(fs *place.FreeSet) { fs.RetakeCPUs(v.Alloc.Shares, v.Alloc.Over > 0) })
+	c.eachFreeSet(func(fs *place.FreeSet) { fs.RetakeCPUs(v.Alloc) })
 }
 
 // canResume reports whether a job that was suspended waits for nobody, and its CPUs are free.

@@ -262,7 +262,7 @@ func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.meter.Start(j, alloc.Partition, alloc)
 	for _, ps := range c.planned {
 		if EndOf(c.now, j.Limit).After(ps.At) {
-			ps.ReduceFor(c.free, alloc.Shares)
+			ps.ReduceFor(c.free, alloc)
 		}
 	}
 	c.started = append(c.started, place.Release{At: EndOf(c.now, j.Limit), Shares: alloc.Shares})

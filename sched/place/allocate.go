@@ -14,9 +14,10 @@ import (
 func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.JobsPerCPU,
 		Shares: make([]cluster.Share, len(rooms))}
-	if d.ownSpec != nil {
-		rooms = slices.Clone(rooms)
-		for i := range rooms {
+	rooms = slices.Clone(rooms)
+	for i := range rooms {
+		rooms[i].free = rooms[i].free.withinLimits(d)
+		if d.ownSpec != nil {
 			rooms[i].free = d.withOwnSpec(rooms[i].free)
 		}
 	}

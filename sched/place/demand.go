@@ -481,6 +481,7 @@ func (d *Demand) tasksOn(free *NodeFree) int {
 	if !d.mayJoin(free) {
 		return 0
 	}
+	free = free.withinLimits(d)
 	cpus := free.wholeCPUs
 	if d.ownSpec != nil {
 		free = d.withOwnSpec(free)
@@ -527,7 +528,7 @@ func (d *Demand) mayJoin(free *NodeFree) bool {
 		return true
 	}
 	mayShare := !free.busy || d.JobsPerCPU > 0
-	return mayShare && free.wholeCPUs >= free.allCPUs
+	return mayShare && free.withinLimits(d).wholeCPUs >= free.allCPUs
 }
 
 // hasOthers reports whether a node is another user's, or the job is to have none but its user's beside it and some are.
@@ -680,6 +681,7 @@ func tasksOfGPUMem(d *Demand, free *NodeFree) int {
 func (d *Demand) gpusGivenBy(free *NodeFree, kind string) int {
 	n := countGPUs(free, kind)
 	if d.cpusPerGPU > 0 {
+		free = free.withinLimits(d)
 		if d.ownSpec != nil {
 			free = d.withOwnSpec(free)
 		}

@@ -82,7 +82,7 @@ func (d *Demand) exceededLimit(s *cluster.Snapshot, all *FreeSet) *cluster.Error
 	disk := int64(0)
 	made := false
 	for n := range s.PartitionNodes(d.part) {
-		cpus = max(cpus, n.Inventory.CPUs)
+		cpus = max(cpus, mostCPUs(d.part, &n.Inventory))
 		mem = max(mem, n.Inventory.MemMB)
 		disk = max(disk, n.Inventory.TmpMB)
 		made = made || d.hasSockets(&n.Inventory)

@@ -16,8 +16,9 @@ type FreeSet struct {
 	all            []int
 	partitionNodes map[*cluster.Partition][]int // indexes of each partition's nodes, rising; made when first asked for
 	models         []model
-	wholeSockets   bool // CPUs are given as whole sockets
-	Overlaps       bool // a CPU may have several jobs
+	wholeSockets   bool        // CPUs are given as whole sockets
+	Overlaps       bool        // a CPU may have several jobs
+	limited        limitedCPUs // of a node without jobs
 	// wholePlans: planned starts leave nothing of their nodes to others (plan_whole_nodes).
 	wholePlans      bool
 	HasOneUserNodes bool // there are nodes that are for one user's jobs
@@ -73,7 +74,7 @@ func (fs *FreeSet) Clone() *FreeSet {
 func (fs *FreeSet) takeAlloc(a *cluster.Alloc) {
 	for _, sh := range a.Shares {
 		if i, ok := fs.Index(sh.Node); ok {
-			fs.nodes[i].TakeShare(sh, a.Over > 0)
+			fs.nodes[i].TakeShare(sh, a.Partition, a.Over > 0)
 			fs.noteChange(i, false)
 		}
 	}
@@ -239,17 +240,18 @@ func (fs *FreeSet) WithOverlap(jobs int) *FreeSet {
 // Reload takes over what is given out on a node; it reports whether that has changed.
 func (fs *FreeSet) Reload(i int, load *cluster.Load) bool {
 	free := &fs.nodes[i]
-	now := fs.models[free.model].loadedNode(free.node, free.model, load)
+	now := fs.models[free.model].loadedNode(free.node, free.model, load, fs.classes.workload.s)
 	now.troubled = free.troubled
 	free.startedUser = 0
 	return fs.replaceNode(i, now)
 }
 
-// RetakeCPUs takes the CPUs of a job that is resumed; over: it lets others onto them.
-func (fs *FreeSet) RetakeCPUs(shares []cluster.Share, over bool) {
-	for _, sh := range shares {
+// RetakeCPUs takes the CPUs of a job that is resumed.
+func (fs *FreeSet) RetakeCPUs(a *cluster.Alloc) {
+	for _, sh := range a.Shares {
 		if i, ok := fs.Index(sh.Node); ok {
-			fs.nodes[i].takeCPUs(sh.CPUs, over)
+			fs.nodes[i].takeCPUs(sh.CPUs, a.Over > 0)
+			fs.nodes[i].limited = fs.nodes[i].limited.with(a.Partition, sh.CPUs)
 			fs.nodes[i].recount()
 			fs.noteChange(i, false)
 		}

@@ -121,6 +121,7 @@ func (nc *NodeCache) FreeSet(s *cluster.Snapshot) *FreeSet {
 		numberOf: map[classKey]int32{}, workload: &workload{s: s},
 		examples: make([]NodeFree, 0, 64), capabilities: make([]Capability, 0, 64),
 	}
+	fs.limited = newLimitedCPUs(s.Config())
 	fs.Overlaps, fs.wholeSockets, fs.wholePlans = oversubscribed(s), s.Config().SocketAlloc, s.Config().PlanWhole
 	models := make([]int, len(nc.hardware)) // by hardware: the model's index plus one
 	weight := false
@@ -160,7 +161,7 @@ func (fs *FreeSet) addNode(st *cachedNode, number int, now time.Time) {
 	free := &fs.nodes[len(fs.nodes)-1]
 	*free = m.emptyNode(st.node, number)
 	if len(l.Jobs) > 0 {
-		free.subtractLoad(l)
+		free.subtractLoad(l, fs.classes.workload.s)
 		fs.HasOneUserNodes = fs.HasOneUserNodes || l.Closed != 0
 		fs.Overlaps = fs.Overlaps || !l.Shared.Empty()
 		free.class = fs.classNumber(fs.classKeyOf(free), free)
@@ -178,6 +179,7 @@ func (fs *FreeSet) addModel(inv *cluster.Inventory, whole bool) {
 		m.gpus = cluster.RangeIDSet(0, len(inv.GPUs)-1)
 	}
 	m.unit = unitOf(inv, fs.wholeSockets)
+	m.limited = fs.limited
 	m.wholeCPUs = freeInUnits(inv, m.cpus, m.unit)
 	for _, g := range inv.GPUs {
 		k := slices.Index(m.types, g.Type)

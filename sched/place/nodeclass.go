@@ -359,6 +359,7 @@ func classFitOf(d *Demand, fs *FreeSet) classFit {
 	cf.byNumbers = !anyOf(
 		cf.classes.tooManyTypes,
 		d.oneUser,
+		d.part.LimitsCPUs(),
 		d.tasksPerSocket > 0,
 		len(d.gpuSocket) > 0,
 		bound,

@@ -26,6 +26,7 @@ type NodeFree struct {
 	overlap     *cpuOverlap // nil where a CPU has one job at most
 	troubled    bool        // it had trouble of late, see cluster.Node.Shaky
 	unit        int         // how many CPUs are given at once: a core's or a socket's
+	limited     limitedCPUs
 }
 
 // Name is the node's.
@@ -43,7 +44,8 @@ func (free *NodeFree) sameAs(o *NodeFree) bool {
 	if anyOf(free.mem != o.mem, free.jobs != o.jobs, free.onlyUser != o.onlyUser) {
 		return false
 	}
-	return free.cpus.Equal(o.cpus) && free.gpus.Equal(o.gpus) && slices.Equal(free.gpuParts, o.gpuParts)
+	sameLimited := slices.EqualFunc(free.limited, o.limited, partitionCPUs.equal)
+	return free.cpus.Equal(o.cpus) && free.gpus.Equal(o.gpus) && slices.Equal(free.gpuParts, o.gpuParts) && sameLimited
 }
 
 // LimitTo leaves no more free than another state of the same node has.
@@ -51,6 +53,7 @@ func (free *NodeFree) LimitTo(o *NodeFree) {
 	free.cpus, free.gpus = free.cpus.Intersect(o.cpus), free.gpus.Intersect(o.gpus)
 	free.mem = min(free.mem, o.mem)
 	free.jobs = max(free.jobs, o.jobs)
+	free.limited = free.limited.most(o.limited)
 	free.recount()
 }
 
@@ -62,6 +65,7 @@ type model struct {
 	wholeCPUs  int
 	unit       int
 	emptyClass int32 // class of a node without jobs
+	limited    limitedCPUs
 
 	types  []string // of GPUs
 	typeOf []int    // by device number: the index in types
@@ -98,32 +102,34 @@ func (m *model) emptyNode(n *cluster.Node, kind int) NodeFree {
 		node: n, model: kind, class: m.emptyClass, unit: m.unit,
 		cpus: m.cpus, cpuCount: m.cpus.Len(), wholeCPUs: m.wholeCPUs, allCPUs: m.wholeCPUs,
 		gpus: m.gpus, gpuCount: m.gpus.Len(),
-		mem: m.inventory.MemMB - m.inventory.SpecMemMB,
+		mem: m.inventory.MemMB - m.inventory.SpecMemMB, limited: m.limited,
 	}
 }
 
 // loadedNode is a node with the jobs of its load.
-func (m *model) loadedNode(n *cluster.Node, kind int, l *cluster.Load) NodeFree {
+func (m *model) loadedNode(n *cluster.Node, kind int, l *cluster.Load, s *cluster.Snapshot) NodeFree {
 	free := m.emptyNode(n, kind)
 	if len(l.Jobs) > 0 {
-		free.subtractLoad(l)
+		free.subtractLoad(l, s)
 	}
 	return free
 }
 
 // subtractLoad takes from an empty node what its jobs have.
-func (free *NodeFree) subtractLoad(l *cluster.Load) {
+func (free *NodeFree) subtractLoad(l *cluster.Load, s *cluster.Snapshot) {
 	free.jobs = len(l.Jobs)
 	free.cpus, free.gpus = free.cpus.Minus(l.CPUs), free.gpus.Minus(l.GPUs)
 	free.mem -= l.MemMB
 	free.onlyUser = l.Closed
 	free.gpuParts = l.Parts
+	free.limited = free.limited.of(l, s)
 	free.recount()
 }
 
-// TakeShare gives a share of the node to a job; over: the job lets others onto its CPUs.
-func (free *NodeFree) TakeShare(sh cluster.Share, over bool) {
+// TakeShare gives a share of the node to a job of a partition; over: the job lets others onto its CPUs.
+func (free *NodeFree) TakeShare(sh cluster.Share, partition string, over bool) {
 	free.takeCPUs(sh.CPUs, over)
+	free.limited = free.limited.with(partition, sh.CPUs)
 	free.gpus = free.gpus.Minus(sh.GPUs)
 	free.mem -= sh.MemMB
 	free.jobs++
@@ -205,6 +211,7 @@ func (free *NodeFree) takeCPUs(cpus cluster.IDSet, over bool) {
 
 // giveBackCPUs is the reverse.
 func (free *NodeFree) giveBackCPUs(cpus cluster.IDSet) {
+	free.limited = free.limited.without(cpus)
 	if free.overlap == nil {
 		free.cpus = free.cpus.Union(cpus)
 		return

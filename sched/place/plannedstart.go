@@ -48,13 +48,13 @@ func newPlannedStart(fs *FreeSet, at time.Time, a *cluster.Alloc, last *PlannedS
 		}
 		free := fs.nodes[i]
 		m := &fs.models[free.model]
-		free.TakeShare(*sh, a.Over > 0)
+		free.TakeShare(*sh, a.Partition, a.Over > 0)
 		if fs.wholePlans {
 			ps.leftovers[k] = leftover{index: i, share: sh, gpus: make([]int, len(m.types))}
 			continue
 		}
 		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem,
-			gpus: make([]int, len(m.types))}
+			gpus: make([]int, len(m.types)), limited: free.limited}
 		for id := range free.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}
@@ -146,6 +146,8 @@ type leftover struct {
 	cpuIDs cluster.IDSet // the CPUs, as planned
 	gpus   []int         // by type, see model.types
 	mem    cluster.MemMB
+	// limited is what jobs of partitions with a limit will have, the planned one among them.
+	limited limitedCPUs
 }
 
 // limitNode takes from a node of the set what is more than the leftover, for a job that must not have some CPUs.
@@ -162,13 +164,14 @@ func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, barred cluster.IDSe
 	}
 	free.gpus = gpus
 	free.mem = min(free.mem, left.mem)
+	free.limited = free.limited.most(left.limited)
 	free.gpuParts = nil // shared GPUs are never left over
 	free.recount()
 }
 
 // ReduceFor takes what a job has that will still run when the planned start comes.
-func (ps *PlannedStart) ReduceFor(fs *FreeSet, shares []cluster.Share) {
-	for _, sh := range shares {
+func (ps *PlannedStart) ReduceFor(fs *FreeSet, a *cluster.Alloc) {
+	for _, sh := range a.Shares {
 		i, ok := fs.Index(sh.Node)
 		if !ok {
 			continue
@@ -179,6 +182,7 @@ func (ps *PlannedStart) ReduceFor(fs *FreeSet, shares []cluster.Share) {
 		}
 		ps.reduced, left.gpus = true, slices.Clone(left.gpus)
 		left.cpus -= sh.CPUs.Len()
+		left.limited = left.limited.with(a.Partition, sh.CPUs)
 		left.mem -= sh.MemMB
 		if ps.excluded != nil { // the planned job will get other CPUs for those of its own that are gone
 			gone := sh.CPUs.Minus(left.cpuIDs).Len()
@@ -207,7 +211,7 @@ func (ps *PlannedStart) KeepsSame(o *PlannedStart) bool {
 func sameAmounts(x, y leftover) bool {
 	a := [...]int{x.index, x.cpus, int(x.mem)}
 	b := [...]int{y.index, y.cpus, int(y.mem)}
-	return a == b && slices.Equal(x.gpus, y.gpus)
+	return a == b && slices.Equal(x.gpus, y.gpus) && slices.EqualFunc(x.limited, y.limited, partitionCPUs.equal)
 }
 
 // CompareLeftovers lists the nodes of which it leaves more than another one did, and all of which it leaves

@@ -24,13 +24,15 @@ var (
 	lackMake     = &lack{text: "of another make or feature"}
 	lackCompany  = &lack{text: "with jobs of other users"}
 	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
-	lackCPUs     = &lack{"short of CPUs", func(_ wanting, free *NodeFree) int { return free.wholeCPUs }, ""}
-	lackSockets  = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
-	lackGPUType  = &lack{text: "without such GPUs"}
-	lackGPUs     = &lack{"short of GPUs", wanting.fewestGPUsLeft, ""}
-	lackMemory   = &lack{"short of memory", func(_ wanting, free *NodeFree) int { return int(free.mem) }, " MB"}
-	lacks        = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackCPUs, lackSockets,
-		lackGPUType, lackGPUs, lackMemory}
+	lackLimit    = &lack{"at the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
+		func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs }, ""}
+	lackCPUs    = &lack{"short of CPUs", func(_ wanting, free *NodeFree) int { return free.wholeCPUs }, ""}
+	lackSockets = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
+	lackGPUType = &lack{text: "without such GPUs"}
+	lackGPUs    = &lack{"short of GPUs", wanting.fewestGPUsLeft, ""}
+	lackMemory  = &lack{"short of memory", func(_ wanting, free *NodeFree) int { return int(free.mem) }, " MB"}
+	lacks       = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackLimit, lackCPUs,
+		lackSockets, lackGPUType, lackGPUs, lackMemory}
 )
 
 // wanting is a demand that asks what nodes lack.
@@ -150,6 +152,7 @@ var keepers = [...]struct {
 	{lackMake, func(d wanting, free *NodeFree) bool { return !d.mayUse(free.node) }},
 	{lackCompany, func(d wanting, free *NodeFree) bool { return d.hasOthers(free) }},
 	{lackWhole, func(d wanting, free *NodeFree) bool { return d.exclusive && free.busy }},
+	{lackLimit, wanting.exceedsLimit},
 	{lackCPUs, func(d wanting, free *NodeFree) bool { return free.wholeCPUs < d.cpusOfFewest(free) }},
 	{lackMemory, wanting.lacksMemory},
 	{lackSockets, wanting.lacksSockets},
@@ -164,6 +167,15 @@ func (d wanting) firstLack(free *NodeFree) *lack {
 		}
 	}
 	return lackGPUs
+}
+
+// exceedsLimit reports whether the node has the CPUs, and only the partition's limit keeps the job from them.
+func (d wanting) exceedsLimit(free *NodeFree) bool {
+	need := d.cpusOfFewest(free)
+	if d.exclusive {
+		need = free.allCPUs
+	}
+	return free.wholeCPUs >= need && free.withinLimits(d.Demand).wholeCPUs < need
 }
 
 // exceedsMemory reports whether the job asks for more memory than the node has.

@@ -122,6 +122,7 @@ var setters = map[string]func(*cluster.JobSpec, value){
 	"-c":                  func(s *cluster.JobSpec, v value) { s.CPUsPerTask = v.number() },
 	"-w":                  func(s *cluster.JobSpec, v value) { s.NodeList = v.nodes() },
 	"-x":                  func(s *cluster.JobSpec, v value) { s.Exclude = v.nodes() },
+	"-p":                  func(s *cluster.JobSpec, v value) { s.Partitions = strings.Split(v.text, ",") },
 	"-m":                  func(s *cluster.JobSpec, v value) { s.Distribution = v.text },
 	"-C":                  func(s *cluster.JobSpec, v value) { s.Constraint = v.text },
 	"--exclusive":         func(s *cluster.JobSpec, _ value) { s.Sharing = cluster.ShareExclusive },

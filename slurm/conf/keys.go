@@ -333,12 +333,8 @@ func hasAny(text string, words ...string) bool {
 
 // holdsNothing says why a limit of a partition would not be held, "" if it is: a configuration with one is refused.
 func holdsNothing(p pair) string {
-	switch {
-	case p.key == "maxnodes" && p.value == "0":
+	if p.key == "maxnodes" && p.value == "0" {
 		return "MaxNodes=0 would leave it open: close it by State=DRAIN, or State=DOWN"
-	case p.key == "maxcpuspernode" && !strings.EqualFold(p.value, "UNLIMITED"):
-		return "MaxCPUsPerNode=" + p.value +
-			" can not be held yet: keep CPUs for GPU jobs by CoreSpecCount, or by nodes of their own"
 	}
 	return ""
 }

@@ -27,7 +27,7 @@ var keysOfFiles = []struct{ file, before, after, words string }{
 	{"slurm.conf", "ClusterName=c\nNodeName=n[0-3] CPUs=16\nPartitionName=first Nodes=n0\nPartitionName=p Nodes=n0 ", "\n", `
 		AllocNodes=n1 AllowAccounts=a AllowGroups=g AllowQos=q Alternate=z CpuBind=cores Default=YES
 		DefaultTime=5 DefCpuPerGPU=2 DefMemPerCPU=5 DefMemPerGPU=5 DefMemPerNode=5 DenyAccounts=a
-		DenyQos=q DisableRootJobs=YES ExclusiveTopo=YES ExclusiveUser=YES GraceTime=5 Hidden=YES LLN=YES
+		DenyQos=q DisableRootJobs=YES Exclusive=NODE ExclusiveTopo=YES ExclusiveUser=YES GraceTime=5 Hidden=YES LLN=YES
 		MaxCPUsPerNode=3 MaxCPUsPerSocket=3 MaxMemPerCPU=5 MaxMemPerNode=5 MaxNodes=2 MaxTime=5
 		MinNodes=2 OverSubscribe=FORCE:2 OverTimeLimit=3 PowerDownOnIdle=YES PreemptMode=CANCEL
 		Priority=3 PriorityJobFactor=3 PriorityTier=3 QOS=q ReqResv=YES ResumeTimeout=3 RootOnly=YES

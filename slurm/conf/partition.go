@@ -43,6 +43,7 @@ var partitionKeys = [...]struct {
 		return number(&p.MaxNodes, k, v)
 	}},
 	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
+	{"maxcpuspersocket", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerSocket, k, v) }},
 	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
 	{"priority", func(p *cluster.Partition, k, v string) error {
 		err := shortNumber(&p.PriorityTier, k, v)
@@ -67,6 +68,7 @@ var partitionKeys = [...]struct {
 		"maxmempernode",
 		func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) },
 	},
+	{"exclusive", func(p *cluster.Partition, _, v string) error { return setExclusive(p, v) }},
 	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
 	{"preemptmode", func(p *cluster.Partition, _, v string) error { return setPreemptMode(&p.PreemptMode, v) }},
@@ -76,6 +78,15 @@ var partitionKeys = [...]struct {
 	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
 	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
 	{"denyaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.DenyAccounts, v) }},
+	{"allocnodes", func(p *cluster.Partition, _, v string) error { return setAllocNodes(p, v) }},
+	{"alternate", func(p *cluster.Partition, _, v string) error {
+		p.Alternate = v
+		if strings.EqualFold(v, "none") {
+			p.Alternate = ""
+		}
+		return nil
+	}},
+	{"overtimelimit", func(p *cluster.Partition, k, v string) error { return setOverTime(p, k, v) }},
 	{"denyqos", func(p *cluster.Partition, _, v string) error { return list(&p.DenyQOS, v) }},
 	{"suspendtime", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTime, k, v) }},
 	{"suspendtimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTimeout, k, v) }},
@@ -194,6 +205,63 @@ func setOverSubscribe(p *cluster.Partition, value string) error {
 		p.OverSubscribe = how
 	}
 	return err
+}
+
+// setExclusive reads Slurm 26.05's word for OverSubscribe=EXCLUSIVE and ExclusiveUser=YES.
+func setExclusive(p *cluster.Partition, value string) error {
+	node := false
+	user := false
+	switch strings.ToUpper(value) {
+	case "NO":
+	case "NODE":
+		node = true
+	case "USER":
+		user = true
+	case "TOPO":
+		return errors.New("Exclusive=TOPO has no effect: the nodes of a topology segment are not kept for one job; " +
+			"Exclusive=NODE keeps each node for one")
+	default:
+		return fmt.Errorf("Exclusive=%s: want NO, NODE or USER", value)
+	}
+	p.ExclusiveUser = user
+	if node {
+		p.OverSubscribe = cluster.OverExclusive
+	} else if p.OverSubscribe == cluster.OverExclusive {
+		p.OverSubscribe = ""
+	}
+	return nil
+}
+
+// setAllocNodes sets the machines on which jobs may be submitted.
+func setAllocNodes(p *cluster.Partition, value string) error {
+	p.AllocNodes = nil
+	if value == "" || strings.EqualFold(value, "ALL") {
+		return nil
+	}
+	names, err := hostlist.Expand(value)
+	if err != nil {
+		return fmt.Errorf("AllocNodes=%s: %w", value, err)
+	}
+	p.AllocNodes = names
+	return nil
+}
+
+// setOverTime sets for how many minutes jobs may go on after their time limit; NONE: as the cluster says.
+func setOverTime(p *cluster.Partition, key, value string) error {
+	p.OverTimeLimit = nil
+	if strings.EqualFold(value, "NONE") {
+		return nil
+	}
+	over := time.Duration(cluster.Unlimited)
+	if !strings.EqualFold(value, "UNLIMITED") {
+		n := 0
+		if err := number(&n, key, value); err != nil {
+			return err
+		}
+		over = time.Duration(n) * time.Minute
+	}
+	p.OverTimeLimit = &over
+	return nil
 }
 
 func setState(p *cluster.Partition, value string) error {

@@ -35,7 +35,7 @@ func TestClosedToRoot(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"MaxNodes=0":               "MaxNodes=0 would leave it open: close it by State=DRAIN",
-		"MaxCPUsPerNode=3":         "MaxCPUsPerNode=3 can not be held yet: keep CPUs for GPU jobs by CoreSpecCount",
+		"MaxCPUsPerNode=3":         "<nil>",
 		"MaxCPUsPerNode=UNLIMITED": "<nil>",
 		"MaxNodes=1":               "<nil>",
 	} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
 )
 
 // File is one of the files of a configuration.
@@ -158,6 +159,10 @@ var partitionWords = [...]struct {
 	{"MinNodes", func(p *cluster.Partition) string { return unless(p.MinNodes, 0) }},
 	{"MaxNodes", func(p *cluster.Partition) string { return unless(p.MaxNodes, 0) }},
 	{"MaxCPUsPerNode", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerNode, 0) }},
+	{"MaxCPUsPerSocket", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerSocket, 0) }},
+	{"AllocNodes", func(p *cluster.Partition) string { return hostlist.Compress(p.AllocNodes) }},
+	{"Alternate", func(p *cluster.Partition) string { return p.Alternate }},
+	{"OverTimeLimit", func(p *cluster.Partition) string { return OverTimeText(p, "") }},
 	{"MaxCPUsPerUser", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerUser, 0) }},
 	{"PriorityTier", func(p *cluster.Partition) string {
 		if p.PriorityJobFactor == 1 {
@@ -200,6 +205,18 @@ func secondsText(d *time.Duration) string {
 		return "INFINITE"
 	}
 	return strconv.Itoa(int(*d / time.Second))
+}
+
+// OverTimeText is for how many minutes jobs of a partition may go on after their time limit; none: what is said where
+// the cluster's setting counts.
+func OverTimeText(p *cluster.Partition, none string) string {
+	switch {
+	case p.OverTimeLimit == nil:
+		return none
+	case *p.OverTimeLimit >= cluster.Unlimited:
+		return "UNLIMITED"
+	}
+	return strconv.Itoa(int(*p.OverTimeLimit / time.Minute))
 }
 
 func yesText(b bool) string {

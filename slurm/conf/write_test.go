@@ -91,7 +91,8 @@ var (
 		"AllowGroups=a,b", "DenyQOS=x", "TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5",
 		"DefMemPerGPU=3", "DefCpuPerGPU=4", "DefMemPerCPU=2", "MaxMemPerNode=90", "MaxTime=UNLIMITED",
 		"LLN=YES", "NoNewPrivs=YES", "SuspendTime=60", "SuspendTime=INFINITE", "SuspendTimeout=5", "ResumeTimeout=600",
-		"ExclusiveUser=YES", "AllowAccounts=ALL"}
+		"ExclusiveUser=YES", "AllowAccounts=ALL", "MaxCPUsPerNode=3", "MaxCPUsPerSocket=2", "AllocNodes=login[1-2],n9",
+		"Alternate=main", "OverTimeLimit=3", "OverTimeLimit=UNLIMITED", "Exclusive=NODE", "Exclusive=USER"}
 	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000",
 		"TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
 		"CpuSpecList=0-1", "MemSpecLimit=100", "Topology=a", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE", "State=DOWN", `State=DRAIN Reason="bad fan"`, "State=IDLE"}
@@ -169,7 +170,7 @@ func TestWriteAll(t *testing.T) {
 			return strings.EqualFold(w.key, k.key)
 		}):
 		case strings.Contains(k.key, "memper"), slices.Contains([]string{
-			"deftime", "shared", "priority", "jobdefaults",
+			"deftime", "shared", "exclusive", "priority", "jobdefaults",
 		}, k.key): // written otherwise
 		default:
 			t.Errorf("%s of a partition is read, but not written", k.key)

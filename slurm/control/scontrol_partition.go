@@ -22,14 +22,15 @@ var partitionComplaints = [...]struct {
 		misread + "%s\nscontrol: error: Acceptable %k values are YES and NO", false,
 	},
 	{"State", misread + "%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", false},
+	{"Exclusive", misread + "%s\nscontrol: error: Acceptable Exclusive values are NO, NODE and USER", false},
 	{"OverSubscribe Shared", misread + "%s\nscontrol: error: " + overSubscribeWords, false},
 	{"PreemptMode", misread + "%s", false},
 	{"MaxTime DefaultTime DefTime", "scontrol: error: Invalid input %s", false},
 	{"MaxNodes", `scontrol: error: Invalid numeric value "%v" for MaxNodes.`, true},
 	{"JobDefaults TRESBillingWeights", updateError + ": Invalid %k specification", true},
 	{
-		"DefMemPerCPU DefMemPerNode GraceTime MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode " +
-			"Priority PriorityJobFactor PriorityTier",
+		"DefMemPerCPU DefMemPerNode GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU MaxMemPerNode " +
+			"OverTimeLimit Priority PriorityJobFactor PriorityTier",
 		"scontrol: error: Invalid %k value: %v", false,
 	},
 }

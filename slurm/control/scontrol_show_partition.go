@@ -8,6 +8,8 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
+	"dev.muster/slurm/conf"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
@@ -19,19 +21,28 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	o.line("PartitionName=", p.Name)
 	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"),
 		allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
-	o.line("AllocNodes=ALL Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
+	alternate := ""
+	if p.Alternate != "" {
+		alternate = " Alternate=" + p.Alternate
+	}
+	o.line("AllocNodes=", cmp.Or(hostlist.Compress(p.AllocNodes), "ALL"), alternate,
+		" Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
 	deflt := "NONE"
 	if p.DefaultTime != 0 {
 		deflt = format.Padded(p.DefaultTime)
 	}
 	o.line("DefaultTime=", deflt, " DisableRootJobs=", upperYesNo(p.DisableRootJobs), " ExclusiveUser=", upperYesNo(p.ExclusiveUser),
 		" GraceTime=", strconv.Itoa(int(p.GraceTime/time.Second)), " Hidden=", upperYesNo(p.Hidden))
+	perSocket := "" // 22.05, whose lines these are, has no such limit
+	if p.MaxCPUsPerSocket > 0 {
+		perSocket = " MaxCPUsPerSocket=" + strconv.Itoa(p.MaxCPUsPerSocket)
+	}
 	o.line("MaxNodes=", show.UnlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(show.MaxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
-		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", show.UnlimitedCount(p.MaxCPUsPerNode))
+		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", show.UnlimitedCount(p.MaxCPUsPerNode), perSocket)
 	o.line("Nodes=", format.Null(row.NodeList()))
 	o.line("PriorityJobFactor=", strconv.Itoa(max(p.PriorityJobFactor, 1)), " PriorityTier=", strconv.Itoa(max(p.PriorityTier, 1)),
 		" RootOnly=", upperYesNo(p.RootOnly), " ReqResv=", upperYesNo(p.ReqResv), " OverSubscribe=", cmp.Or(p.OverSubscribe, "NO"))
-	o.line("OverTimeLimit=NONE PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
+	o.line("OverTimeLimit=", conf.OverTimeText(p, "NONE"), " PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
 	_, _, _, cpus := row.CPUCounts()
 	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=",
 		strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")

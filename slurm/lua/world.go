@@ -80,7 +80,7 @@ var partFields = map[string]func(p part) lua.LValue{
 	"flag_default":        func(p part) lua.LValue { return bit(p.Default) },
 	"flags":               func(p part) lua.LValue { return bit(p.Default) },
 	"max_cpus_per_node":   func(p part) lua.LValue { return numberOr(p.MaxCPUsPerNode, infinite) },
-	"max_cpus_per_socket": func(part) lua.LValue { return lua.LNumber(infinite) },
+	"max_cpus_per_socket": func(p part) lua.LValue { return numberOr(p.MaxCPUsPerSocket, infinite) },
 	"max_mem_per_cpu":     func(p part) lua.LValue { return memOf(p.MaxMem, cluster.MemPerCPU, lua.LNil) },
 	"max_mem_per_node":    func(p part) lua.LValue { return memOf(p.MaxMem, cluster.MemPerNode, lua.LNumber(0)) },
 	"max_nodes":           func(p part) lua.LValue { return numberOr(p.MaxNodes, infinite) },

@@ -79,7 +79,7 @@ func JobDefaults(d cluster.PerGPU) string {
 
 // PartitionTable makes the objects of partitions.
 var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []data.Member[InfoRow]{
-	{Path: "nodes.allowed_allocation"},
+	{Path: "nodes.allowed_allocation", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.AllocNodes...) }},
 	{Path: "nodes.configured", Of: func(r *InfoRow) data.Value {
 		return data.Text(front.Choose(r.Part.NodesText == "", r.NodeList(), r.Part.NodesText))
 	}},
@@ -90,7 +90,7 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 	{Path: "qos.allowed", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.AllowQOS...) }},
 	{Path: "qos.deny", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.DenyQOS...) }},
 	{Path: "qos.assigned", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.QOS) }},
-	{Path: "alternate"},
+	{Path: "alternate", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.Alternate) }},
 	{Path: "tres.billing_weights", Of: func(r *InfoRow) data.Value { return data.Text(BillingWeights(r.Part)) }},
 	{Path: "tres.configured", Of: func(r *InfoRow) data.Value { return data.Text(r.TRES()) }},
 	{Path: "cluster"},
@@ -121,7 +121,7 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 	}},
 	{Path: "grace_time", Of: func(r *InfoRow) data.Value { return Seconds(r.Part.GraceTime) }},
 	{Path: "maximums.cpus_per_node", Of: func(r *InfoRow) data.Value { return data.Limit(r.Part.MaxCPUsPerNode) }},
-	{Path: "maximums.cpus_per_socket", Of: func(*InfoRow) data.Value { return data.Infinite }},
+	{Path: "maximums.cpus_per_socket", Of: func(r *InfoRow) data.Value { return data.Limit(r.Part.MaxCPUsPerSocket) }},
 	{Path: "maximums.memory_per_cpu", Of: func(r *InfoRow) data.Value {
 		return partMem(r.Part.MaxMem, cluster.MemPerCPU, data.Num(0))
 	}},
@@ -138,7 +138,12 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 		return data.Text(front.Choose(strings.HasPrefix(r.Part.OverSubscribe, "FORCE"), "force", ""))
 	}},
 	{Path: "maximums.time", Of: func(r *InfoRow) data.Value { return Minutes(MaxTime(r.Part.MaxTime)) }},
-	{Path: "maximums.over_time_limit"},
+	{Path: "maximums.over_time_limit", Of: func(r *InfoRow) data.Value {
+		if r.Part.OverTimeLimit == nil {
+			return data.Unset
+		}
+		return Minutes(*r.Part.OverTimeLimit)
+	}},
 	{Path: "minimums.nodes", Of: func(r *InfoRow) data.Value { return data.Num(r.Part.MinNodes) }},
 	{Path: "name", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.Name) }},
 	{Path: "node_sets", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.NodesText) }},
