@@ -457,7 +457,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
 	}
 	for _, h := range e.Holders {
-		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until}
+		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until, Endless: h.Endless}
 		if sees.Job(h.Job) {
 			held.Job = h.Job
 		}
