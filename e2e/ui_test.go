@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -400,6 +401,41 @@ func TestPagePlan(t *testing.T) {
 		}
 		return n == 3
 	})
+}
+
+// TestUINewcomer: whoever opens the page for the first time, and submits the form as it is offered, sees what the job
+// wrote.
+func TestUINewcomer(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "2x8c16g2gpu:h100", "--hollow-exec", "--http", addr)
+	v, b := logIn(t, d, addr), startBrowser(t, d.dir)
+	if b == nil {
+		return
+	}
+	b.enter(v)
+	b.open("http://"+addr+"/", 1200, "light")
+	b.submit(func() { b.run(`(document.querySelector("nav a[href='/submit']").click(), [])`) })
+	b.run(`(document.querySelector("[name=folder]").value = ` + strconv.Quote(d.dir) + `, [])`) // not the user's home
+	b.submit(func() { b.run(`(document.querySelector("main button.do").click(), [])`) })
+	if at := b.run(`[location.pathname]`); !strings.HasPrefix(at[0], "/jobs/") {
+		t.Fatalf("the form leads to %s", at)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	d.wait("the output on the job's page", func() bool {
+		text = b.run(`[document.querySelector("main").innerText]`)[0]
+		return strings.Contains(text, "ended: ") && strings.Contains(text, "\n"+host+"\n")
+	})
+	if strings.Contains(text, "not found") || !strings.Contains(text, "completed") {
+		t.Errorf("the job's page has no %q: %s", host, text)
+	}
+	for _, s := range b.said {
+		t.Errorf("the browser says %s", s)
+	}
 }
 
 // enter gives the browser a visitor's session.
