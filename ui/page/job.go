@@ -177,8 +177,8 @@ func priorityRows(snap *cluster.Snapshot, j *cluster.Job, now time.Time) (rows r
 	for _, part := range []struct {
 		name string
 		n    float64
-	}{{"of that age", f.Age}, {"association", f.Assoc}, {"fair share", f.FairShare}, {"size", f.Size},
-		{"partition", f.Partition}, {"QOS", f.QOS}, {"site", float64(f.Site)}, {"nice", -float64(f.Nice)}} {
+	}{{"age", f.Age}, {"association", f.Assoc}, {"fair share", f.FairShare}, {"size", f.Size},
+		{"partition", f.Partition}, {"QOS", f.QOS}, {"site", float64(f.Site)}, {"nice", 0 - float64(f.Nice)}} {
 		rows.add(part.name, strconv.FormatFloat(part.n, 'f', 0, 64))
 	}
 	return rows
