@@ -144,7 +144,7 @@ func (f frame) line(class string, points []PlotPoint, value func(PlotPoint) floa
 // newPlot makes a plot with its scales.
 func newPlot(title string, from, to time.Time, most float64, points []PlotPoint, tick time.Duration,
 	stamp string) (Plot, frame) {
-	step, f := niceStep(most), frame{from: from, to: to, width: to.Sub(from) / 96}
+	step, f := niceStep(most), frame{from: from, to: to, width: max(to.Sub(from)/96, time.Minute)}
 	f.most = step
 	for f.most < most {
 		f.most += step

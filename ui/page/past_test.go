@@ -127,6 +127,9 @@ func TestFirstLook(t *testing.T) {
 		}
 	}
 	_, area, _ := strings.Cut(body, `class="p-used" d="M`)
+	if line, _, _ := strings.Cut(area, `"`); strings.Contains(line, "M") {
+		t.Errorf("two minutes in a row are not one area: %s", line)
+	}
 	var x, y float64
 	if _, err := fmt.Sscanf(area, "%f %f", &x, &y); err != nil || x > 720*0.8 || x < 720*0.4 {
 		t.Errorf("the curve of 3 of 10 minutes begins at %v, %v", x, err)
