@@ -426,12 +426,26 @@ func TestUINewcomer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text string
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job's page: %s", text)
+		}
+	}()
 	d.wait("the output on the job's page", func() bool {
 		text = b.run(`[document.querySelector("main").innerText]`)[0]
 		return strings.Contains(text, "ended: ") && strings.Contains(text, "\n"+host+"\n")
 	})
 	if strings.Contains(text, "not found") || !strings.Contains(text, "completed") {
-		t.Errorf("the job's page has no %q: %s", host, text)
+		t.Error("the default script did not run")
+	}
+	for _, path := range []string{"/", "/map", "/accounts", "/queue?state=ended"} {
+		b.look("http://"+addr, path, 390, "light")
+		b.judge(path)
+		small := b.run(`[...document.querySelectorAll("td a, td input, .counts a, .pages a")].filter((e) => {
+			const at = e.getBoundingClientRect(); return at.height < 24 || at.width < 24; }).map((e) => e.outerHTML)`)
+		if len(small) > 0 {
+			t.Errorf("%s: too small for a finger: %s", path, small)
+		}
 	}
 	for _, s := range b.said {
 		t.Errorf("the browser says %s", s)

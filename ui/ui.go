@@ -3,28 +3,68 @@
 package ui
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
+	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed views static
 var files embed.FS
 
-// Static serves the style sheet and the script.
+// Static serves the style sheet and the script, compressed to those who take that.
 func Static() http.Handler {
 	sub, err := fs.Sub(files, "static")
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	return http.FileServerFS(sub)
+	plain := http.FileServerFS(sub)
+	packed := sync.OnceValue(func() map[string][]byte { return packFiles(sub) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept-Encoding")
+		text, ok := packed()[strings.TrimPrefix(r.URL.Path, "/")]
+		if !ok || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			plain.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.URL.Path)))
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = w.Write(text)
+	})
+}
+
+// packFiles compresses all files of a folder that have a type that browsers know.
+func packFiles(dir fs.FS) map[string][]byte {
+	out := map[string][]byte{}
+	_ = fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || mime.TypeByExtension(path.Ext(name)) == "" {
+			return err
+		}
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(text) // into memory
+		_ = z.Close()
+		out[name] = b.Bytes()
+		return nil
+	}) // the files are embedded
+	return out
 }
 
 // Page is what all views show around their own.
