@@ -41,6 +41,8 @@ type SubmitResponse struct {
 	// thread_spec.
 	Ignored []string `json:"ignored,omitempty"`
 	Said    []string `json:"said,omitempty"` // by the site's script
+	// Accounts are those that there are, if the job's is none of them and was taken all the same.
+	Accounts []string `json:"accounts,omitempty"`
 }
 
 // TestResponse says when and where a job would start (--test-only).
