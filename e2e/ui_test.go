@@ -205,7 +205,7 @@ func TestUISooner(t *testing.T) {
 	d.wait("what is foretold", func() bool { return !strings.Contains(v.get("/jobs/"+short), "is being worked out") })
 	body := v.get("/jobs/" + short)
 	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`,
-		"node-001 until ", `href="/jobs/` + short + `/sooner">`} {
+		"node-001, over in ", `href="/jobs/` + short + `/sooner">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}

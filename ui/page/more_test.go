@@ -221,3 +221,24 @@ func TestPriorityRows(t *testing.T) {
 		}
 	}
 }
+
+// TestPasted: the line that submitted a job does the same again when it is pasted into a shell.
+func TestPasted(t *testing.T) {
+	for _, c := range []struct {
+		spec         cluster.JobSpec
+		script, want string
+	}{
+		{cluster.JobSpec{SubmitLine: "sbatch -N1 job.sh"}, "#!/bin/sh\ntrue\n", "sbatch -N1 job.sh"},
+		{cluster.JobSpec{SubmitLine: "sbatch --wrap for s in $(seq 3); do echo 'x'; done"},
+			wrapped + "for s in $(seq 3); do echo 'x'; done\n",
+			`sbatch --wrap 'for s in $(seq 3); do echo '\''x'\''; done'`},
+		{cluster.JobSpec{SubmitLine: "sbatch --wrap=a | b -N1 -J my job", Name: "my job"}, wrapped + "a | b\n",
+			"sbatch --wrap='a | b' -N1 -J 'my job'"},
+		{cluster.JobSpec{SubmitLine: "sbatch -J a&b job.sh", Name: "a&b"}, "", "sbatch -J 'a&b' job.sh"},
+	} {
+		c.spec.Layout = &cluster.Layout{}
+		if got := pasted(&c.spec, c.script); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
