@@ -41,6 +41,8 @@ type SubmitResponse struct {
 	// thread_spec.
 	Ignored []string `json:"ignored,omitempty"`
 	Said    []string `json:"said,omitempty"` // by the site's script
+	// Accounts are those that there are, if the job's is none of them and was taken all the same.
+	Accounts []string `json:"accounts,omitempty"`
 }
 
 // TestResponse says when and where a job would start (--test-only).
@@ -194,6 +196,8 @@ type Holder struct {
 	Nodes []cluster.NodeName `json:"nodes"`
 	From  time.Time          `json:"from,omitzero"` // of a planned start; zero: it has them now
 	Until time.Time          `json:"until"`         // at most
+	// Endless: the job has no time limit, so Until is a guess, and nothing can be planned behind it.
+	Endless bool `json:"endless,omitempty"`
 }
 
 // Change is a change of a job, in words and where there is one as a command, and when the job would start with it.

@@ -196,8 +196,8 @@ func serverCommands() []*cli.Command {
 				}
 				if older := olderServers(r); len(older) > 0 {
 					fmt.Fprintf(w,
-						"an upgrade is under way: the log stays as the oldest version writes it until %s are upgraded too\n",
-						strings.Join(older, ", "))
+						"an upgrade is under way: the log stays as the oldest version writes it until %s %s upgraded too\n",
+						strings.Join(older, ", "), map[bool]string{true: "is", false: "are"}[len(older) == 1])
 				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
 					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n",

@@ -16,6 +16,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/conf"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/lua"
 	"github.com/urfave/cli/v2"
 )
@@ -44,7 +45,8 @@ func configCommand() *cli.Command {
 			{
 				Name:      "apply",
 				Usage:     "put a slurm.conf, with what lies beside it, in force on all servers and nodes",
-				ArgsUsage: "FILE|DIR", Flags: []cli.Flag{dry}, Action: applyConfig,
+				ArgsUsage: "FILE|DIR", Action: applyConfig,
+				Flags: []cli.Flag{dry, &cli.BoolFlag{Name: "force", Usage: "apply keys too that are none of Slurm's"}},
 			},
 			{Name: "show", Usage: "print what is in force as files, or what was with change NUMBER",
 				ArgsUsage: "[NUMBER]",
@@ -159,7 +161,7 @@ func printDiff(w io.Writer, have, want *cluster.Config) {
 
 func applyConfig(c *cli.Context) error {
 	if c.NArg() != 1 {
-		return errors.New("usage: muster config apply [--dry-run] FILE|DIR")
+		return errors.New("usage: muster config apply [--dry-run] [--force] FILE|DIR")
 	}
 	want, notes, err := conf.Load(confFile(c.Args().First()))
 	if err != nil {
@@ -170,6 +172,10 @@ func applyConfig(c *cli.Context) error {
 		return err
 	}
 	tell(c.App.ErrWriter, notes)
+	if wrong := conf.Mistyped(notes); len(wrong) > 0 && !c.Bool("force") && !c.Bool("dry-run") {
+		return fmt.Errorf("muster config apply: nothing was changed: %s; correct the file or use --force",
+			front.Plural(len(wrong), "unknown key", "unknown keys"))
+	}
 	return putConfig(c, have, want, "apply")
 }
 
@@ -193,7 +199,11 @@ func undoConfig(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return putConfig(c, have, was.Config, fmt.Sprintf("undo %d", *to))
+	how := fmt.Sprintf("undo %d", *to)
+	if *to == 0 {
+		how = "undo of all changes"
+	}
+	return putConfig(c, have, was.Config, how)
 }
 
 // putConfig shows what a configuration changes and has the servers put it in force, if nobody was faster.

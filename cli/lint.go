@@ -59,38 +59,39 @@ type jobScript struct {
 
 // lintRule finds one kind of mistake.
 type lintRule struct {
-	name   string
-	of     func(s *jobScript) (lintNote, bool)
-	always bool // however many others there are
+	name    string
+	of      func(s *jobScript) (lintNote, bool)
+	always  bool // however many others there are
+	certain bool // what it finds is a mistake, and no matter of taste
 }
 
 // lintRules are the rules, the ones that matter most first: those behind the third that applies are not heard, but for
 // names.
 var lintRules = [...]lintRule{
-	{"crlf", lintCRLF, false},
-	{"late", lintLate, false},
-	{"mistyped", lintMistyped, true},
-	{"refused", lintRefused, false},
-	{"partition", lintPartition, true},
-	{"account", lintAccount, true},
-	{"qos", lintQOS, true},
-	{"gpus-of-node", lintTooManyGPUs, false},
-	{"torchrun-per-node", lintTorchrunTasks, false},
-	{"torchrun-nodes", lintTorchrunNodes, false},
-	{"torchrun-gpus", lintTorchrunGPUs, false},
-	{"rendezvous", lintRendezvous, false},
-	{"tasks-gpus", lintTasksGPUs, false},
-	{"one-node", lintOneNode, false},
-	{"data-loader", lintDataLoader, false},
-	{"memory", lintMemory, false},
-	{"mail", lintMail, false},
-	{"array", lintArray, false},
-	{"time", lintTime, false},
-	{"shebang", lintShebang, false},
+	{"crlf", lintCRLF, false, true},
+	{"late", lintLate, false, true},
+	{"mistyped", lintMistyped, true, true},
+	{"refused", lintRefused, false, true},
+	{"partition", lintPartition, true, true},
+	{"account", lintAccount, true, true},
+	{"qos", lintQOS, true, true},
+	{"gpus-of-node", lintTooManyGPUs, true, true},
+	{"torchrun-per-node", lintTorchrunTasks, false, false},
+	{"torchrun-nodes", lintTorchrunNodes, false, false},
+	{"torchrun-gpus", lintTorchrunGPUs, false, false},
+	{"rendezvous", lintRendezvous, false, false},
+	{"tasks-gpus", lintTasksGPUs, false, false},
+	{"one-node", lintOneNode, false, false},
+	{"data-loader", lintDataLoader, false, false},
+	{"memory", lintMemory, false, false},
+	{"mail", lintMail, false, false},
+	{"array", lintArray, false, false},
+	{"time", lintTime, false, false},
+	{"shebang", lintShebang, false, false},
 }
 
 // runLint prints at most three notes on each script or configuration file, and all names that are wrong, the most
-// helpful first, and nothing where there is nothing to say.
+// helpful first, and nothing where there is nothing to say. It returns 1 if some are certain to be mistakes.
 func runLint(s *front.Sys, args []string) int {
 	if len(args) > 1 && args[0] == "--submit" {
 		return lintSubmit(s, args[1:])
@@ -118,6 +119,9 @@ func runLint(s *front.Sys, args []string) int {
 		for _, r := range lintRules {
 			if n, ok := r.of(sc); ok && (r.always || len(notes) < maxNotes) {
 				notes = append(notes, n)
+				if r.certain {
+					code = max(code, 1)
+				}
 			}
 		}
 		for _, n := range notes {

@@ -31,8 +31,9 @@ func lintOf(t *testing.T, name, text string, answers bool) []string {
 		slurmtest.WithBooks(f.Own, f)
 		sys.Dial = f.Dial(t)
 	}
-	if code := runLint(sys, []string{filepath.Join(dir, name)}); code != 0 {
-		t.Fatalf("exit code %d: %s", code, sys.Stderr)
+	code := runLint(sys, []string{filepath.Join(dir, name)})
+	if text := sys.Stderr.(*bytes.Buffer).String(); text != "" || code < 0 || code > 1 {
+		t.Fatalf("exit code %d: %s", code, text)
 	}
 	out := strings.ReplaceAll(strings.TrimSuffix(sys.Stdout.(*bytes.Buffer).String(), "\n"),
 		filepath.Join(dir, name), "F")
@@ -201,7 +202,7 @@ func TestLintConf(t *testing.T) {
 	got := lintOf(t, "slurm.conf",
 		"NodeFeaturesPlugins=knl\nUsePam=1\nSwitchParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n",
 		false)
-	want := []string{"F:6: schedulertyp is no key of slurm.conf: do you mean SchedulerType?",
+	want := []string{"F:6: SchedulerTyp is no key of slurm.conf: do you mean SchedulerType?",
 		"F:5: KillWait=abc is not a number; ignored",
 		"F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
 		"F: 3 more: muster config check F"}
@@ -212,5 +213,37 @@ func TestLintConf(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestLintCode: what is certain to be a mistake is an error for scripts that call lint, advice is not. More GPUs than
+// a node has are named beside any number of other mistakes.
+func TestLintCode(t *testing.T) {
+	dir := t.TempDir()
+	f := slurmtest.New()
+	f.Own = f.Mux()
+	slurmtest.WithBooks(f.Own, f)
+	check := func(text string, want int) string {
+		t.Helper()
+		file := filepath.Join(dir, "job.sh")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sys := slurmtest.Sys("muster lint", dir)
+		sys.Dial = f.Dial(t)
+		code := runLint(sys, []string{file})
+		if code != want {
+			t.Errorf("%q: exit code %d, want %d: %s", text, code, want, sys.Stdout)
+		}
+		return sys.Stdout.(*bytes.Buffer).String()
+	}
+	check("#!/bin/sh\n#SBATCH --time=5\ntrue\n", 0)
+	if out := check("#SBATCH --time=5\ntrue\n", 0); out == "" {
+		t.Error("a script without #! goes without advice")
+	}
+	many := "#!/bin/sh\n#SBATCH --time=5 --gpus-per-node=99\n#SBACTH -N1\n#SBATCH -p nosuch -A nosuch -q nosuch\n" +
+		"true\n#SBATCH -N2\n"
+	if out := check(many, 1); !strings.Contains(out, "asks for 99 GPUs on a node") {
+		t.Errorf("the GPUs are not named: %s", out)
 	}
 }

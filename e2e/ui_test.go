@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -204,7 +205,7 @@ func TestUISooner(t *testing.T) {
 	d.wait("what is foretold", func() bool { return !strings.Contains(v.get("/jobs/"+short), "is being worked out") })
 	body := v.get("/jobs/" + short)
 	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`,
-		"node-001 until ", `href="/jobs/` + short + `/sooner">`} {
+		"node-001, over in ", `href="/jobs/` + short + `/sooner">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
 		}
@@ -400,6 +401,51 @@ func TestPagePlan(t *testing.T) {
 		}
 		return n == 3
 	})
+}
+
+// TestUINewcomer: whoever opens the page for the first time, and submits the form as it is offered, sees what the job
+// wrote.
+func TestUINewcomer(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "2x8c16g2gpu:h100", "--hollow-exec", "--http", addr)
+	v, b := logIn(t, d, addr), startBrowser(t, d.dir)
+	if b == nil {
+		return
+	}
+	b.enter(v)
+	b.open("http://"+addr+"/", 1200, "light")
+	b.submit(func() { b.run(`(document.querySelector("nav a[href='/submit']").click(), [])`) })
+	b.run(`(document.querySelector("[name=folder]").value = ` + strconv.Quote(d.dir) + `, [])`) // not the user's home
+	b.submit(func() { b.run(`(document.querySelector("main button.do").click(), [])`) })
+	if at := b.run(`[location.pathname]`); !strings.HasPrefix(at[0], "/jobs/") {
+		t.Fatalf("the form leads to %s", at)
+	}
+	var text string
+	defer func() {
+		if t.Failed() {
+			t.Logf("the job's page: %s", text)
+		}
+	}()
+	d.wait("the output on the job's page", func() bool {
+		text = b.run(`[document.querySelector("main").innerText]`)[0]
+		return strings.Contains(text, "ended: ") && strings.Contains(text, "all of its output\ngpu-node-00")
+	})
+	if strings.Contains(text, "not found") || !strings.Contains(text, "completed") {
+		t.Error("the default script did not run")
+	}
+	for _, path := range []string{"/", "/map", "/accounts", "/queue?state=ended"} {
+		b.look("http://"+addr, path, 390, "light")
+		b.judge(path)
+		small := b.run(`[...document.querySelectorAll("td a, td input, .counts a, .pages a")].filter((e) => {
+			const at = e.getBoundingClientRect(); return at.height < 24 || at.width < 24; }).map((e) => e.outerHTML)`)
+		if len(small) > 0 {
+			t.Errorf("%s: too small for a finger: %s", path, small)
+		}
+	}
+	for _, s := range b.said {
+		t.Errorf("the browser says %s", s)
+	}
 }
 
 // enter gives the browser a visitor's session.

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Size of a plot.
+// Size of a plot. Its curves are stretched to the width that there is; texts are placed by percent, so that they have
+// one size in plots of any width.
 const (
 	plotWidth  = 720
 	plotHeight = 180
 	plotTop    = 12
-	plotLeft   = 40
 	plotFoot   = 24
 	plotGap    = 5 // parts that may be missing before a curve breaks off
 )
@@ -21,7 +21,7 @@ const (
 type Plot struct {
 	Title, Now string
 	Shapes     []Shape
-	Ticks      []Day
+	Ticks      []Tick
 	Levels     []Level
 	Hovers     []Bar
 	Legend     []Cell
@@ -33,6 +33,12 @@ func (Plot) Width() int { return plotWidth }
 
 // Height is that of the drawing.
 func (Plot) Height() int { return plotHeight }
+
+// Tick is a moment with its text, in percent of the width.
+type Tick struct {
+	At   float64
+	Text string
+}
 
 // Shape is a line or an area.
 type Shape struct{ Class, D, Title string }
@@ -58,7 +64,7 @@ type frame struct {
 
 func (f frame) x(t time.Time) float64 {
 	part := float64(t.Sub(f.from)) / float64(f.to.Sub(f.from))
-	return plotLeft + min(max(part, 0), 1)*(plotWidth-plotLeft)
+	return min(max(part, 0), 1) * plotWidth
 }
 
 func (f frame) y(v float64) float64 {
@@ -77,23 +83,46 @@ func (f frame) runs(points []PlotPoint) (out [][]PlotPoint) {
 	return append(out, points[start:])
 }
 
-// area is the space between two values of all points.
+// until is when the part of a run ends that a point stands for.
+func (f frame) until(run []PlotPoint, i int) time.Time {
+	if i+1 < len(run) {
+		return run[i+1].At
+	}
+	return run[i].At.Add(f.width)
+}
+
+// area is the space between two values of all points. It goes in steps: each point is the mean of its time, and
+// between two of them nothing is known.
 func (f frame) area(class string, points []PlotPoint, low, high func(PlotPoint) float64) Shape {
 	var b strings.Builder
 	for _, run := range f.runs(points) {
 		if len(run) == 0 {
 			continue
 		}
-		end := f.x(run[len(run)-1].At.Add(f.width))
-		for i, p := range run {
-			fmt.Fprintf(&b, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], f.x(p.At), f.y(high(p)))
-		}
-		last := run[len(run)-1]
-		fmt.Fprintf(&b, "L%.1f %.1fL%.1f %.1f", end, f.y(high(last)), end, f.y(low(last)))
+		f.steps(&b, run, high)
 		for i := len(run) - 1; i >= 0; i-- {
-			fmt.Fprintf(&b, "L%.1f %.1f", f.x(run[i].At), f.y(low(run[i])))
+			y := f.y(low(run[i]))
+			fmt.Fprintf(&b, "L%.1f %.1fL%.1f %.1f", f.x(f.until(run, i)), y, f.x(run[i].At), y)
 		}
 		b.WriteString("Z")
+	}
+	return Shape{Class: class, D: b.String()}
+}
+
+// steps begins a path with the values of a run.
+func (f frame) steps(b *strings.Builder, run []PlotPoint, value func(PlotPoint) float64) {
+	for i, p := range run {
+		y := f.y(value(p))
+		fmt.Fprintf(b, "%s%.1f %.1fL%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], f.x(p.At), y,
+			f.x(f.until(run, i)), y)
+	}
+}
+
+// stepLine goes along a value in steps.
+func (f frame) stepLine(class string, points []PlotPoint, value func(PlotPoint) float64) Shape {
+	var b strings.Builder
+	for _, run := range f.runs(points) {
+		f.steps(&b, run, value)
 	}
 	return Shape{Class: class, D: b.String()}
 }
@@ -115,7 +144,7 @@ func (f frame) line(class string, points []PlotPoint, value func(PlotPoint) floa
 // newPlot makes a plot with its scales.
 func newPlot(title string, from, to time.Time, most float64, points []PlotPoint, tick time.Duration,
 	stamp string) (Plot, frame) {
-	step, f := niceStep(most), frame{from: from, to: to, width: to.Sub(from) / 96}
+	step, f := niceStep(most), frame{from: from, to: to, width: max(to.Sub(from)/96, time.Minute)}
 	f.most = step
 	for f.most < most {
 		f.most += step
@@ -131,8 +160,8 @@ func newPlot(title string, from, to time.Time, most float64, points []PlotPoint,
 	}
 	day := time.Date(from.Year(), from.Month(), from.Day(), 0, 0, 0, 0, from.Location())
 	for t := day; t.Before(to); t = t.Add(tick) {
-		if x := int(f.x(t)); t.After(from) && x < plotWidth-24 && x > plotLeft+16 {
-			p.Ticks = append(p.Ticks, Day{x, t.Format(stamp)})
+		if at := f.x(t) * 100 / plotWidth; t.After(from) && at > 4 && at < 96 {
+			p.Ticks = append(p.Ticks, Tick{at, t.Format(stamp)})
 		}
 	}
 	return p, f
@@ -197,7 +226,8 @@ func Lines(title string, what [][2]string, points map[string][]PlotPoint, from, 
 	var texts []string
 	for i, w := range what {
 		class := fmt.Sprintf("p-line%d", i)
-		plot.Shapes = append(plot.Shapes, f.line(class, points[w[0]], func(p PlotPoint) float64 { return p.Used }))
+		plot.Shapes = append(plot.Shapes, f.stepLine(class, points[w[0]],
+			func(p PlotPoint) float64 { return p.Used }))
 		plot.Legend = append(plot.Legend, Cell{Class: class, Title: w[1]})
 		peak := 0.0
 		for _, p := range points[w[0]] {

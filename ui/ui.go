@@ -3,27 +3,68 @@
 package ui
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
+	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed views static
 var files embed.FS
 
-// Static serves the style sheet and the script.
+// Static serves the style sheet and the script, compressed to those who take that.
 func Static() http.Handler {
 	sub, err := fs.Sub(files, "static")
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	return http.FileServerFS(sub)
+	plain := http.FileServerFS(sub)
+	packed := sync.OnceValue(func() map[string][]byte { return packFiles(sub) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept-Encoding")
+		text, ok := packed()[strings.TrimPrefix(r.URL.Path, "/")]
+		if !ok || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			plain.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.URL.Path)))
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = w.Write(text)
+	})
+}
+
+// packFiles compresses all files of a folder that have a type that browsers know.
+func packFiles(dir fs.FS) map[string][]byte {
+	out := map[string][]byte{}
+	_ = fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || mime.TypeByExtension(path.Ext(name)) == "" {
+			return err
+		}
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(text) // into memory
+		_ = z.Close()
+		out[name] = b.Bytes()
+		return nil
+	}) // the files are embedded
+	return out
 }
 
 // Page is what all views show around their own.
@@ -76,6 +117,7 @@ type Link struct {
 type Gauge struct {
 	Name            string
 	Used, Out, Have int
+	Types           []Gauge // how much of each type, if there are several
 }
 
 // Percent is the part in use, Lost the part that is out of service, of 100.
@@ -108,7 +150,7 @@ type Overview struct {
 	Waiting       int
 	Oldest        string // how long the job has waited that could have begun first
 	Block         Block
-	Today         Today
+	Today         *Today // nil: there is no history
 	Plots         []Plot
 	Spans         []Link
 	Empty, NoJobs bool // no nodes, no jobs
@@ -129,14 +171,10 @@ type Block struct {
 }
 
 // Today is what has happened in the last 24 hours.
-type Today struct{ Submitted, Started, Completed, Cancelled, Failed int }
+type Today struct {
+	Started, Completed, Cancelled, Failed int
 
-// Add counts so many of what happened.
-func (t *Today) Add(what string, n int) {
-	if to := map[string]*int{"submitted": &t.Submitted, "started": &t.Started, "completed": &t.Completed,
-		"cancelled": &t.Cancelled, "failed": &t.Failed}[what]; to != nil {
-		*to += n
-	}
+	Comes bool // it is being counted: the page is to be fetched again soon
 }
 
 // Count is a number of something, with where to see it.
@@ -175,7 +213,8 @@ type Node struct {
 	Cells               []Cell // one a GPU; none where there are too many nodes to tell them apart
 	Jobs                int
 	Mem                 Gauge
-	Named               bool // its name stands on its tile
+	Named               bool   // its name stands on its tile
+	Class, Most         string // of a tile without cells: its color, and who has most of it
 }
 
 // Title says what a node is, in a line: it is also what reads a tile aloud that has no room for a name.
@@ -185,6 +224,9 @@ func (n Node) Title() string {
 		if g.Have > 0 || g.Name == "CPUs" {
 			text += fmt.Sprintf(", %d of %d %s", g.Used, g.Have, g.Name)
 		}
+	}
+	if n.Most != "" {
+		text += ", most of it " + n.Most
 	}
 	if n.Reason != "" {
 		text += ": " + n.Reason
@@ -230,6 +272,7 @@ type Map struct {
 	As         string // "list", or what the colours mean
 	List       []Node
 	Shown, All int
+	Dense      string // what the color of a tile means that has no cells
 }
 
 // Partition is a row of them.
@@ -277,8 +320,8 @@ type Queue struct {
 	Bulk       []Link // what may be done to several
 }
 
-// Row is a field and its value.
-type Row struct{ Name, Value, To string }
+// Row is a field and its value, which may lead somewhere; of Link the field's name does.
+type Row struct{ Name, Value, To, Link string }
 
 // Cause is why a job waits.
 type Cause struct{ Reason, Text, Hint string }
@@ -577,8 +620,20 @@ type Reservation struct {
 func load(name string) (*template.Template, error) {
 	return template.New("page.html").Funcs(template.FuncMap{
 		"stamp": func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },
-		"words": Words,
+		"words": Words, "num": Number,
 	}).ParseFS(files, "views/page.html", "views/parts.html", "views/"+name+".html")
+}
+
+// Number writes a number with its digits in groups of three, from five digits on.
+func Number(n int) string {
+	text := strconv.Itoa(n)
+	if n < 10_000 {
+		return text
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
 }
 
 // Render writes a view; with part, only what changes of it.

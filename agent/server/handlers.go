@@ -189,7 +189,27 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	}
 	id := values[len(values)-1].(cluster.JobID)
 	s.slog.Info("job submitted", "job", id, "user", spec.User, "name", spec.Name)
-	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&asked, &spec), Said: done.said}, nil
+	return api.SubmitResponse{Job: id, Index: index, Ignored: ignored(&asked, &spec), Said: done.said,
+		Accounts: accountsBeside(snap, asked.Account)}, nil
+}
+
+// maxAccounts bounds the accounts among which a mistyped one is looked for.
+const maxAccounts = 1000
+
+// accountsBeside lists the accounts that there are if a job names none of them, which only associations forbid.
+func accountsBeside(snap *cluster.Snapshot, account string) (names []string) {
+	if account == "" || snap.Config().Enforce.Associations {
+		return nil
+	}
+	for a := range snap.Accounts() {
+		if a.Name == account {
+			return nil
+		}
+		if len(names) < maxAccounts {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 // submitted finds what a submission with this key has made, when it is made again: before it is looked at whether
@@ -457,7 +477,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 		out.Causes = append(out.Causes, api.Cause{Reason: c.Reason, Text: c.Text, Hint: c.Hint})
 	}
 	for _, h := range e.Holders {
-		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until}
+		held := api.Holder{Nodes: h.Nodes, From: h.From, Until: h.Until, Endless: h.Endless}
 		if sees.Job(h.Job) {
 			held.Job = h.Job
 		}

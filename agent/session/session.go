@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
@@ -210,8 +211,26 @@ func (s *Store) End(id string, until, now time.Time) {
 	}
 }
 
-// CSRF is the token that every form of a session carries.
-func (s *Store) CSRF(who *Session) string { return hex.EncodeToString(s.MAC("form", who.ID)) }
+// CSRF is the token that every form of a session carries. Each time it is written another way, so that the length of a
+// compressed page tells nothing of it (BREACH).
+func (s *Store) CSRF(who *Session) string {
+	token := s.MAC("form", who.ID)
+	out := make([]byte, 2*len(token))
+	_, _ = rand.Read(out[:len(token)]) // it never fails
+	subtle.XORBytes(out[len(token):], out, token)
+	return hex.EncodeToString(out)
+}
+
+// Meant reports whether a form that was sent carries the token of a session.
+func (s *Store) Meant(who *Session, token string) bool {
+	sent, err := hex.DecodeString(token)
+	want := s.MAC("form", who.ID)
+	if err != nil || len(sent) != 2*len(want) {
+		return false
+	}
+	subtle.XORBytes(sent[:len(want)], sent, sent[len(want):])
+	return subtle.ConstantTimeCompare(sent[:len(want)], want) == 1
+}
 
 // Secure reports whether the visitor came by TLS, here or at a proxy that the site trusts.
 func Secure(r *http.Request) bool { return origin.Of(r).Secure }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestSessionsOfCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := two.Read(value, now); got == nil || got.User != "ada" || two.CSRF(got) != one.CSRF(&in) {
+	if got := two.Read(value, now); got == nil || got.User != "ada" || !two.Meant(got, one.CSRF(&in)) {
 		t.Errorf("another server reads %+v", got)
 	}
 	for name, s := range map[string]*Store{"another cluster": foreign, "a cluster of one process": alone} {
@@ -67,5 +68,23 @@ func TestSessionsOfCluster(t *testing.T) {
 	}
 	if _, ok := one.Open(first, now); ok || len(one.links) > maxUserLink {
 		t.Errorf("%d links of one user wait", len(one.links))
+	}
+}
+
+// TestFormToken: the token of a session's forms is never written the same way twice, and no other one is taken.
+func TestFormToken(t *testing.T) {
+	s := New("s1", func() *cluster.CA { return nil }, func(*Session) bool { return false })
+	a, b := &Session{ID: "a"}, &Session{ID: "b"}
+	one, two := s.CSRF(a), s.CSRF(a)
+	if one == two || one[:8] == two[:8] || one[len(one)-8:] == two[len(two)-8:] {
+		t.Errorf("it is written alike: %s, %s", one, two)
+	}
+	if !s.Meant(a, one) || !s.Meant(a, two) {
+		t.Error("its own is not taken")
+	}
+	for _, bad := range []string{"", "x", one[:len(one)-2], one + "00", s.CSRF(b), strings.Repeat("0", len(one))} {
+		if s.Meant(a, bad) {
+			t.Errorf("%q is taken", bad)
+		}
 	}
 }

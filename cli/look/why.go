@@ -63,12 +63,31 @@ func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	if j.Phase == cluster.Pending && len(resp.Causes) == 0 {
 		fmt.Fprintln(sys.Stdout, "  nothing: it starts in the next cycle")
 	}
-	if !resp.StartsAt.IsZero() {
-		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", front.Stamp(resp.StartsAt), front.NodeText(resp.Nodes))
-	}
+	printStart(sys, resp)
 	printHolders(sys, resp.Holders)
 	printChanges(sys, resp.Changes)
 	sayOthers(sys, resp.Others, resp.More)
+}
+
+// printStart prints when a job is expected to start, or which job without a time limit keeps that from being known.
+func printStart(sys *front.Sys, resp *api.WhyResponse) {
+	if i := slices.IndexFunc(resp.Holders, func(h api.Holder) bool { return h.Endless }); i >= 0 {
+		fmt.Fprintf(sys.Stdout, "  expected start unknown: %s has no time limit: nothing can be planned behind it\n",
+			holderName(sys, &resp.Holders[i]))
+		return
+	}
+	if !resp.StartsAt.IsZero() {
+		fmt.Fprintf(sys.Stdout, "  expected start %s on %s\n", front.Stamp(resp.StartsAt), front.NodeText(resp.Nodes))
+	}
+}
+
+// holderName is which job holds something, as far as the caller may know.
+func holderName(s *front.Sys, h *api.Holder) string {
+	if h.Job == nil {
+		return "a job of another user"
+	}
+	r := show.JobRow{Job: h.Job, View: &show.View{Sys: s, Now: s.Now()}}
+	return fmt.Sprintf("job %s (%s) of %s", r.ShownID(), h.Job.Spec.Name, h.Job.Spec.User)
 }
 
 // printPlace prints where a job runs, until when, and of which nodes is to be heard yet.
@@ -129,7 +148,8 @@ func sayOthers(s *front.Sys, list []*cluster.Job, more int) {
 		fmt.Fprintf(s.Stdout, "  job %s waits for reasons of its own: muster why %s\n", r.ShownID(), own)
 	}
 	if more > 0 {
-		fmt.Fprintf(s.Stdout, "  and so do %d more: squeue -r -t PENDING -j %d\n", more, list[0].ArrayID)
+		too := front.Plural(more, "more does so", "more do so")
+		fmt.Fprintf(s.Stdout, "  and %s: squeue -r -t PENDING -j %d\n", too, list[0].ArrayID)
 	}
 }
 
@@ -139,21 +159,19 @@ const maxHolders = 5
 // printHolders prints which jobs hold what another one is to get.
 func printHolders(s *front.Sys, list []api.Holder) {
 	if n := len(list) - maxHolders; n > 0 {
-		fmt.Fprintf(s.Stdout, "    %d more jobs are to be over there before then\n", n)
+		fmt.Fprintf(s.Stdout, "    %s to be over there before then\n", front.Plural(n, "more job is", "more jobs are"))
 		list = list[n:]
 	}
 	for _, h := range list {
-		who := "a job of another user"
-		if h.Job != nil {
-			r := show.JobRow{Job: h.Job, View: &show.View{Sys: s, Now: s.Now()}}
-			who = fmt.Sprintf("job %s (%s) of %s", r.ShownID(), h.Job.Spec.Name, h.Job.Spec.User)
-		}
 		verb := "holds"
 		if !h.From.IsZero() {
 			verb = "is to have"
 		}
-		fmt.Fprintf(s.Stdout, "    %s %s %s until %s at most\n", who, verb, front.NodeText(h.Nodes),
-			front.Stamp(h.Until))
+		until := "until " + front.Stamp(h.Until) + " at most"
+		if h.Endless {
+			until = "without a time limit"
+		}
+		fmt.Fprintf(s.Stdout, "    %s %s %s %s\n", holderName(s, &h), verb, front.NodeText(h.Nodes), until)
 	}
 }
 

@@ -14,6 +14,8 @@ type Holder struct {
 	Nodes []cluster.NodeName // of those that are planned
 	From  time.Time          // of a planned start; zero: it has them now
 	Until time.Time          // at most
+	// Endless: the job has no time limit, so Until is a guess, and nothing can be planned behind it.
+	Endless bool
 }
 
 // explainStart fills in when and where the job is planned to start, and which jobs hold what it is to get there until
@@ -46,7 +48,7 @@ func (e *Explanation) explainStart(s *cluster.Snapshot, now time.Time, id cluste
 			}
 		}
 		if on != nil {
-			e.Holders = append(e.Holders, Holder{j, on, from, until})
+			e.Holders = append(e.Holders, Holder{j, on, from, until, j.Limit <= 0 || j.Limit >= sched.Endless})
 		}
 	}
 	for j := range s.Live() {

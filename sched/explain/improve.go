@@ -21,6 +21,9 @@ const (
 	maxOthers  = 4
 )
 
+// leastGain is how much sooner a start must be to be told.
+const leastGain = time.Minute
+
 // Change is one change of a job that would start it sooner; of a heterogeneous job one of a kind, of as many
 // components as need it.
 type Change struct {
@@ -43,8 +46,9 @@ type improver struct {
 type knob struct {
 	job   *cluster.Job
 	kind  string // alike for all components
-	have  int    // 1 is the least
-	step  bool   // one less is worth telling
+	have  int
+	least int  // that is tried
+	step  bool // one less is worth telling
 	by    cluster.Identity
 	patch func(n int) cluster.Patch
 	say   func(n int) (text, hint string) // hint: the words of scontrol update
@@ -72,7 +76,7 @@ func Changes(s *cluster.Snapshot, now time.Time, id cluster.JobID, may func(*clu
 	knobs := map[string][]knob{}
 	for _, o := range parts {
 		for _, k := range slices.Concat(reducible(o), droppable(o, parts), im.elsewhere(o, may)) {
-			if k.have <= 1 {
+			if k.have <= k.least {
 				continue
 			}
 			if knobs[k.kind] == nil {
@@ -129,11 +133,14 @@ func (im *improver) startWith(ks []knob, at setting) sched.Start {
 // tryKind looks at knobs of one kind: what helps of each alone, and of all together if that helps more.
 func (im *improver) tryKind(ks []knob) {
 	if len(ks) > 1 { // else it is tried at once
-		ks = slices.DeleteFunc(ks, func(k knob) bool { _, ok := im.withSettings([]knob{k}, setting{1}); return !ok })
+		ks = slices.DeleteFunc(ks, func(k knob) bool {
+			_, ok := im.withSettings([]knob{k}, setting{k.least})
+			return !ok
+		})
 	}
-	least := slices.Repeat(setting{1}, len(ks))
+	least := leastOf(ks)
 	best := im.startWith(ks, least)
-	if !best.Sooner(&im.base) {
+	if !im.gains(&best) {
 		return
 	}
 	var alone sched.Start
@@ -141,9 +148,9 @@ func (im *improver) tryKind(ks []knob) {
 		one := ks[i : i+1]
 		st := best
 		if len(ks) > 1 {
-			st = im.startWith(one, setting{1})
+			st = im.startWith(one, leastOf(one))
 		}
-		if st.Sooner(&im.base) {
+		if im.gains(&st) {
 			im.offerLargest(one, st)
 		}
 		if st.Sooner(&alone) {
@@ -159,7 +166,7 @@ func (im *improver) tryKind(ks []knob) {
 // less than it has if that helps.
 func (im *improver) offerLargest(one []knob, best sched.Start) {
 	k := one[0]
-	n, st := im.largest(one, setting{1}, 0, best)
+	n, st := im.largest(one, leastOf(one), 0, best)
 	im.offer(one, setting{n}, st)
 	if k.step && n < k.have-1 {
 		im.offer(one, setting{k.have - 1}, im.startWith(one, setting{k.have - 1}))
@@ -168,7 +175,7 @@ func (im *improver) offerLargest(one []knob, best sched.Start) {
 
 // offerTogether offers what all of the knobs must be for a start that none of them brings alone.
 func (im *improver) offerTogether(ks []knob, best sched.Start) {
-	at := slices.Repeat(setting{1}, len(ks))
+	at := leastOf(ks)
 	last := best
 	for i, k := range ks {
 		at[i] = k.have
@@ -183,20 +190,35 @@ func (im *improver) offerTogether(ks []knob, best sched.Start) {
 
 // largest is how much of one knob, less than it has, brings a start no later than the least does, and that start.
 func (im *improver) largest(ks []knob, at setting, i int, least sched.Start) (int, sched.Start) {
-	starts := map[int]sched.Start{1: least}
+	low := ks[i].least
+	starts := map[int]sched.Start{low: least}
 	at = slices.Clone(at)
-	n := sort.Search(ks[i].have-2, func(m int) bool { // the first that is too much, less two
-		at[i] = m + 2
+	n := sort.Search(ks[i].have-low-1, func(m int) bool { // the first that is too much, less what is tried first
+		at[i] = m + low + 1
 		st := im.startWith(ks, at)
-		starts[m+2] = st
+		starts[at[i]] = st
 		return least.Sooner(&st)
-	}) + 1
+	}) + low
 	return n, starts[n]
+}
+
+// leastOf is the least of each knob.
+func leastOf(ks []knob) setting {
+	at := make(setting, len(ks))
+	for i, k := range ks {
+		at[i] = k.least
+	}
+	return at
+}
+
+// gains reports whether a start is so much sooner than the job's own that it is worth a change.
+func (im *improver) gains(st *sched.Start) bool {
+	return st.Sooner(&im.base) && (im.base.At.IsZero() || im.base.At.Sub(st.At) >= leastGain)
 }
 
 // offer notes a change if it helps.
 func (im *improver) offer(ks []knob, at setting, st sched.Start) {
-	if !st.Sooner(&im.base) {
+	if !im.gains(&st) {
 		return
 	}
 	var texts, hints phrases // of components that change alike there is one
@@ -247,7 +269,7 @@ func reducible(j *cluster.Job) (out []knob) {
 	spec := j.Spec
 	sp := fmt.Sprintf
 	add := func(kind string, have int, step bool, patch func(int) cluster.Patch, say func(int) (text, hint string)) {
-		out = append(out, knob{j, kind, have, step, system, patch, say})
+		out = append(out, knob{j, kind, have, 1, step, system, patch, say})
 	}
 	add("time", int(min(j.Limit, sched.Endless)/time.Minute), false, func(n int) cluster.Patch {
 		l := time.Duration(n) * time.Minute
@@ -260,6 +282,7 @@ func reducible(j *cluster.Job) (out []knob) {
 		func(n int) (string, string) {
 			return sp("with %s instead of %d", place.Count(n, "node", "nodes"), spec.MinNodes), sp("numnodes=%d", n)
 		})
+	out[len(out)-1].least = mostOf(spec.MinNodes)
 	if spec.MinNodes <= 1 {
 		add("tasks", spec.Tasks, true, func(n int) cluster.Patch { return cluster.Patch{Tasks: &n} },
 			func(n int) (string, string) {
@@ -290,7 +313,8 @@ func gpus(j *cluster.Job, list []cluster.GRES, per string, patch func([]cluster.
 		return nil
 	}
 	g := list[0]
-	out = append(out, knob{j, "GPUs " + per, int(g.Count), true, system, func(n int) cluster.Patch {
+	have := int(g.Count)
+	out = append(out, knob{j, "GPUs " + per, have, mostOf(have), true, system, func(n int) cluster.Patch {
 		return patch([]cluster.GRES{{Name: g.Name, Type: g.Type, Count: int64(n)}})
 	}, func(n int) (string, string) {
 		return fmt.Sprintf("with %s %s instead of %d", place.Count(n, "GPU", "GPUs"), per, g.Count), ""
@@ -302,9 +326,13 @@ func gpus(j *cluster.Job, list []cluster.GRES, per string, patch func([]cluster.
 	return out
 }
 
+// mostOf is the least of nodes or GPUs that is offered in place of so many: more than half of them, since a job that is
+// made much smaller is another one. Of two it is one.
+func mostOf(have int) int { return max(have-max((have-1)/2, 1), 1) }
+
 // condition is a knob that there is only to keep or to change.
 func condition(j *cluster.Job, kind string, by cluster.Identity, p cluster.Patch, text, hint string) knob {
-	return knob{j, kind, 2, false, by, func(int) cluster.Patch { return p },
+	return knob{j, kind, 2, 1, false, by, func(int) cluster.Patch { return p },
 		func(int) (string, string) { return text, hint }}
 }
 

@@ -49,6 +49,7 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 	room := 0
 	tasks := 0
 	nodes := 0
+	var roomy []*NodeFree
 	lacking := map[*lack]int{}
 	most := map[*lack]int{}
 	for _, i := range fs.Members(d.part) {
@@ -61,6 +62,7 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 		if n := d.tasksOnAny(free); n > 0 {
 			room++
 			tasks += n
+			roomy = append(roomy, free)
 			continue
 		}
 		l := d.firstLack(free)
@@ -75,12 +77,16 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 		text += " and " + g
 	}
 	text += memText(d.Demand) + fmt.Sprintf("; of %s%s ", Count(nodes, "node", "nodes"), which)
-	if room == 0 {
+	short := d.gpusShort(roomy)
+	switch {
+	case room == 0:
 		text += "none has room"
-	} else {
+	case short != "":
+		text += short
+	default:
 		text += fmt.Sprintf("%s room (for %s)", Count(room, "has", "have"), Count(min(tasks, 1<<30), "task", "tasks"))
 	}
-	if room >= d.MinNodes && tasks >= d.tasks && away.None() {
+	if room >= d.MinNodes && tasks >= d.tasks && away.None() && short == "" {
 		if how := arrangement(d.Demand, fs); how != "" {
 			text += ", which do not lie as " + how + " wants"
 		}
@@ -95,6 +101,31 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 		}
 	}
 	return text
+}
+
+// gpusShort tells that so many nodes as the job may have do not give the GPUs that it wants in all, "" that they do.
+func (d wanting) gpusShort(roomy []*NodeFree) string {
+	nodes := min(d.mostNodes(len(roomy)), len(roomy))
+	for _, want := range d.gpuJob {
+		var gives []int
+		for _, free := range roomy {
+			gives = append(gives, max(d.gpusGivenBy(free, want.Type), 0))
+		}
+		slices.SortFunc(gives, func(a, b int) int { return b - a })
+		sum := 0
+		for _, n := range gives[:nodes] {
+			sum += n
+		}
+		name := strings.TrimSpace(want.Type + " GPU")
+		switch {
+		case int64(sum) >= want.Count:
+		case nodes == 1:
+			return fmt.Sprintf("none has %s (the most is %d)", Count(int(want.Count), name, name+"s"), sum)
+		default:
+			return fmt.Sprintf("%s have %s at most", Count(nodes, "node", "nodes"), Count(sum, name, name+"s"))
+		}
+	}
+	return ""
 }
 
 // arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.

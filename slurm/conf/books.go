@@ -45,9 +45,9 @@ func (r *reader) dbdLine(file string, n int, ps []pair) {
 		switch {
 		case r.retention(file, n, p), strings.Contains(dbdNeedless, " "+p.key+" "):
 		case i >= 0:
-			r.note(file, n, "%s has no effect: %s", p.key, dbdElsewhere[i].why)
+			r.note(file, n, "%s has no effect: %s", p.typed, dbdElsewhere[i].why)
 		default:
-			r.note(file, n, "%s is no key of slurmdbd.conf", p.key)
+			r.note(file, n, "%s "+noKey+"slurmdbd.conf", p.typed)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func burstTime(r *reader, file string, n int, p pair) {
 			return
 		}
 	}
-	r.note(file, n, "%s is no key of burst_buffer.conf; it is ignored", p.key)
+	r.note(file, n, "%s "+noKey+"burst_buffer.conf; it is ignored", p.typed)
 }
 
 // burstLines writes burst_buffer.conf.

@@ -162,10 +162,10 @@ func (r *reader) slurmLine(file string, n int, ps []pair) {
 	case "downnodes":
 		r.downNodes(file, n, ps)
 	case "frontendname":
-		r.note(file, n, "%s lines have no effect: each node runs its own client", ps[0].key)
+		r.note(file, n, "%s lines have no effect: each node runs its own client", ps[0].typed)
 	default:
 		if meant := lineMeant(ps); meant != "" {
-			r.note(file, n, "%s is no key of slurm.conf: do you mean %s? The line is ignored", ps[0].key, meant)
+			r.note(file, n, "%s "+noKey+"slurm.conf: do you mean %s? The line is ignored", ps[0].typed, meant)
 			return
 		}
 		for _, p := range ps {

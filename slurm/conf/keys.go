@@ -372,8 +372,8 @@ func readMPIParams(r *reader, file string, n int, p pair) {
 // leave tells of a key that nothing reads.
 func (r *reader) leave(file string, n int, p pair) {
 	why, fine := unread(p.key)
-	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.key, why); fine {
-		r.fine = append(r.fine, strings.Replace(text, p.key+" ", p.key+" needs no setting: ", 1))
+	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.typed, why); fine {
+		r.fine = append(r.fine, strings.Replace(text, p.typed+" ", p.typed+" needs no setting: ", 1))
 	} else {
 		r.notes = append(r.notes, text)
 	}
@@ -383,7 +383,7 @@ func (r *reader) leave(file string, n int, p pair) {
 func (r *reader) requeueExit(file string, n int, p pair) {
 	set, err := cluster.ParseIDSet(p.value)
 	if err != nil || set.Max() > 255 {
-		r.note(file, n, "%s=%s: want exit codes from 0 to 255, as 100,120-130; ignored", p.key, p.value)
+		r.note(file, n, "%s=%s: want exit codes from 0 to 255, as 100,120-130; ignored", p.typed, p.value)
 		return
 	}
 	if p.key == "requeueexit" {
@@ -397,7 +397,7 @@ func (r *reader) requeueExit(file string, n int, p pair) {
 func (r *reader) number(file string, n int, p pair, to *int) {
 	v, err := strconv.Atoi(p.value)
 	if err != nil {
-		r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
+		r.note(file, n, "%s=%s is not a number; ignored", p.typed, p.value)
 		return
 	}
 	*to = v

@@ -8,8 +8,8 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// pair is one Key=Value of a line.
-type pair struct{ key, value string }
+// pair is one Key=Value of a line, its key in small letters; typed is the key as it stands there.
+type pair struct{ key, value, typed string }
 
 // reader collects one configuration.
 type reader struct {
@@ -48,7 +48,7 @@ func (r *reader) pairs(file string, n int, words []string) (out []pair) {
 			r.note(file, n, "%q is not Key=Value; ignored", w)
 			continue
 		}
-		out = append(out, pair{strings.ToLower(k), v})
+		out = append(out, pair{strings.ToLower(k), v, k})
 	}
 	for i := range out {
 		out[i].value = strings.Trim(out[i].value, `"`)

@@ -89,10 +89,10 @@ func (r *reader) yamlKey(file string, n int, t *yamlTopology, key, value string)
 		t.sizes = append(t.sizes, strings.FieldsFunc(value,
 			func(r rune) bool { return strings.ContainsRune("[], ", r) })...)
 	case units[key] != "" && value != "":
-		t.units = append(t.units, yamlUnit{n, []pair{{units[key], value}}})
+		t.units = append(t.units, yamlUnit{n, []pair{{units[key], value, key}}})
 	case members[key] != "" && len(t.units) > 0:
 		u := &t.units[len(t.units)-1]
-		u.words = append(u.words, pair{members[key], value})
+		u.words = append(u.words, pair{members[key], value, key})
 	default:
 		r.note(file, n, "%s is not known in a topology; ignored", key)
 	}
@@ -118,7 +118,7 @@ func (r *reader) useTopology(file string, list []yamlTopology) {
 	r.cfg.Topology, r.cfg.Blocks, r.cfg.BlockSizes = nil, nil, nil
 	r.cfg.Keys["topologyplugin"] = "topology/" + cmp.Or(t.plugin, "flat")
 	if len(t.sizes) > 0 {
-		r.topologyLine(file, t.line, []pair{{"blocksizes", strings.Join(t.sizes, ",")}})
+		r.topologyLine(file, t.line, []pair{{"blocksizes", strings.Join(t.sizes, ","), "block_sizes"}})
 	}
 	for _, u := range t.units {
 		r.topologyLine(file, u.line, u.words)

@@ -102,6 +102,19 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"JobSubmitPlugins", "CliFilterPlugins",
 	"AuthAltParameters", "PlugStackConfig"}
 
+// noKey begins what is said of keys that are mistyped.
+const noKey = "is no key of "
+
+// Mistyped returns those notes that are about keys that no file has.
+func Mistyped(notes []string) (out []string) {
+	for _, n := range notes {
+		if strings.Contains(n, " "+noKey) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // unread says what became of a key that nothing reads: why it changes nothing, and whether that is as it should be.
 // A key that is none of Slurm's has the ones that it resembles.
 func unread(key string) (why string, fine bool) {
@@ -118,7 +131,7 @@ func unread(key string) (why string, fine bool) {
 			return g.why, false
 		}
 	}
-	return "is no key of slurm.conf" + opt.Meant(key, knownKeys()), false
+	return noKey + "slurm.conf" + opt.Meant(key, knownKeys()), false
 }
 
 // knownKeys are all that are read, or spoken of above.

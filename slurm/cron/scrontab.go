@@ -365,7 +365,7 @@ func (r *crontabReader) job(n int, e cronEntry) string {
 	}
 	own := *r.sys
 	own.Environ = []string{"HOME=" + r.user.Home, "USER=" + r.user.Name, "LOGNAME=" + r.user.Name,
-		"SHELL=" + r.user.Shell, "PATH=/usr/local/bin:/usr/bin:/bin"}
+		"SHELL=" + r.user.Shell, front.JobPath("/usr/local/bin:/usr/bin:/bin")}
 	own.UID, own.GID = r.user.UID, r.user.GID
 	own.Getwd = func() (string, error) { return r.user.Home, nil }
 	argv := append([]string{"--job-name=" + strings.Fields(e.command)[0], "--requeue"}, r.options...)

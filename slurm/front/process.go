@@ -3,6 +3,8 @@ package front
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -47,4 +49,14 @@ func Output(name string, args ...string) (text string, ok bool) {
 	all, _ := io.ReadAll(io.LimitReader(r, 1<<20))
 	st, err := p.Wait()
 	return string(all), err == nil && st.Success()
+}
+
+// JobPath returns a PATH for jobs that bring none: the folder of this program, beside which the front-ends lie, and
+// then the folders dirs.
+func JobPath(dirs string) string {
+	exe, err := os.Executable()
+	if err != nil || slices.Contains(strings.Split(dirs, ":"), filepath.Dir(exe)) {
+		return "PATH=" + dirs
+	}
+	return "PATH=" + filepath.Dir(exe) + ":" + dirs
 }

@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/control"
 	"dev.muster/slurm/data"
+	"dev.muster/slurm/front"
 	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/sacctmgr"
 	"dev.muster/slurm/submit"
@@ -275,7 +276,7 @@ func (x *request) submit(parts []map[string]any, script string, batch bool) {
 	r.Script, r.Job.Command, r.Job.SubmitLine = cluster.BlobText(script), "", ""
 	r.Job.Args = texts(parts[0]["argv"])
 	setComments(r, parts)
-	sys.Environ = texts(parts[0]["environment"])
+	sys.Environ = withPath(texts(parts[0]["environment"]))
 	q, code := submit.Submission(sys, r)
 	if code != 0 {
 		x.refuse(badQuery, strings.TrimSpace(errs.String()), "Batch job submission failed")
@@ -293,6 +294,14 @@ func (x *request) submit(parts []map[string]any, script string, batch bool) {
 		answer = append(answer, data.One("step_id", "hostlist_text", data.Text("batch")))
 	}
 	x.write(200, answer...)
+}
+
+// withPath adds a PATH to an environment that has none, so that the script finds srun.
+func withPath(environ []string) []string {
+	if slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "PATH=") }) {
+		return environ
+	}
+	return append(environ, front.JobPath("/usr/local/bin:/usr/bin:/bin"))
 }
 
 // allocate makes a job whose nodes are there for steps: its script waits until it is cancelled or its time is over.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -372,5 +374,23 @@ func TestSharesBasic(t *testing.T) {
 	if status, _, text := ask(t, f, "GET", "/slurm/v0.0.44/shares", ""); status != 500 ||
 		!strings.Contains(text, `"error_number":-1`) {
 		t.Errorf("%d %.300s", status, text)
+	}
+}
+
+// TestSubmissionPath: a job whose environment has no PATH gets one that begins with the folder of muster's commands; a
+// PATH that was given is kept.
+func TestSubmissionPath(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for environ, want := range map[string]string{`"A=b"`: "PATH=" + filepath.Dir(exe) + ":/usr/local/bin:/usr/bin:/bin",
+		`"PATH=/bin"`: "PATH=/bin"} {
+		f := fixed()
+		status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+
+			`"environment":[`+environ+`],"current_working_directory":"/tmp"}}`)
+		if log := strings.Join(f.Log, "\n"); status != 200 || !strings.Contains(log, want) {
+			t.Errorf("%s: %d, no %s in %s\n%s", environ, status, want, log, text)
+		}
 	}
 }

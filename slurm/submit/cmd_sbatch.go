@@ -12,6 +12,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
 )
 
 // Sbatch submits a batch script.
@@ -157,7 +158,20 @@ func SubmitAll(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitRespons
 		}
 	}
 	sayIgnored(s, resp.Ignored)
+	sayAccount(s, r.Job.Account, resp.Accounts)
 	return resp, err
+}
+
+// sayAccount says that a job's account is none of those that there are.
+func sayAccount(s *front.Sys, account string, known []string) {
+	if len(known) == 0 {
+		return
+	}
+	text := ""
+	if near := opt.Nearest(account, known); near != "" {
+		text = "; did you mean " + near + "?"
+	}
+	s.Say("why: no account %s%s", account, text)
 }
 
 func submitOnce(s *front.Sys, r *Request, q api.SubmitRequest) (api.SubmitResponse, error) {

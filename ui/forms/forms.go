@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -275,11 +276,12 @@ func Plain(pid int) {
 	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
 }
 
-// Command is a front-end as a user. The environment is what jobs of a crontab have.
+// Command is a front-end as a user. The environment is what jobs of a crontab have. The folder of the program comes
+// first in PATH, so that scripts find this cluster's srun also where it is not installed, or where a Slurm is.
 func (c *Commands) Command(ctx context.Context, u User, words []string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, c.Program, words...)
 	cmd.Env = []string{"HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=" + u.Shell,
-		"PATH=/usr/local/bin:/usr/bin:/bin", "MUSTER_SOCKET=" + c.Socket}
+		"PATH=" + filepath.Dir(c.Program) + ":/usr/local/bin:/usr/bin:/bin", "MUSTER_SOCKET=" + c.Socket}
 	cmd.Dir, cmd.WaitDelay = "/", time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	switch own := uint32(os.Getuid()); {

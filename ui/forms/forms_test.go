@@ -75,3 +75,12 @@ func TestPerUser(t *testing.T) {
 		t.Errorf("%v are left", p.has)
 	}
 }
+
+// TestOwnCommands: a script of the form finds the srun of this cluster before any other.
+func TestOwnCommands(t *testing.T) {
+	cmd, err := NewCommands("/opt/cluster/bin/muster", "/s").Command(context.Background(),
+		User{UID: uint32(os.Getuid())}, []string{"sbatch"})
+	if want := "PATH=/opt/cluster/bin:/usr/local/bin:/usr/bin:/bin"; err != nil || !slices.Contains(cmd.Env, want) {
+		t.Errorf("%q, %v", cmd.Env, err)
+	}
+}

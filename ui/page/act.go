@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -256,7 +255,7 @@ func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *
 				"There is no session, or it is over: nothing was done. muster ui prints a link that opens one.")
 			return
 		}
-		if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("csrf")), []byte(s.Sessions.CSRF(in))) != 1 {
+		if !s.Sessions.Meant(in, r.PostForm.Get("csrf")) {
 			s.say(w, r, http.StatusForbidden, "Not done",
 				"The form is not one of this session's: nothing was done. Open the page again and repeat it.")
 			return
@@ -342,8 +341,10 @@ func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, tex
 	s.render(w, r, in, code, "say", title, text)
 }
 
-// packFrom is from how many bytes on a view is compressed. Those of sessions are not: they have a secret and what
-// the visitor sent in one, and the length of that would tell of it.
+// packFrom is from how many bytes on a view is compressed, with and without a session. Who reads the lengths of a
+// visitor's pages, and gets text of their own into them, could tell from these what stands there (BREACH). The one
+// secret on a page, the token of its forms, is written another way each time; the cookie, which other sites do not get
+// sent (SameSite=Strict), keeps them from asking for pages in the visitor's name.
 const packFrom = 4 << 10
 
 // packers are kept: each has half a MiB.
@@ -389,7 +390,7 @@ func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session.Sessi
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept-Encoding")
-	if in == nil && out.Len() > packFrom && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if out.Len() > packFrom && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		packed(&out)
 		w.Header().Set("Content-Encoding", "gzip")
 	}

@@ -85,3 +85,28 @@ id: 6
 		t.Errorf("got\n%s", text)
 	}
 }
+
+// TestNeeds: what may need an administrator are faults of nodes and of the platform, and no mistakes of users.
+func TestNeeds(t *testing.T) {
+	ended := func(o cluster.Outcome, why cluster.Reason, b *cluster.Blame) cluster.Event {
+		return cluster.Event{Job: &cluster.Job{Phase: cluster.Ended, Outcome: o, EndReason: why, Blame: b}}
+	}
+	for name, c := range map[string]struct {
+		event cluster.Event
+		want  bool
+	}{
+		"refused":            {ended(cluster.Failed, cluster.EndBadConstraints, nil), false},
+		"its program failed": {ended(cluster.Failed, cluster.EndNonZeroExit, nil), false},
+		"its own memory":     {ended(cluster.OutOfMemory, cluster.NoReason, nil), false},
+		"a fault":            {ended(cluster.Failed, cluster.EndNonZeroExit, &cluster.Blame{Text: "fan"}), true},
+		"maybe a fault":      {ended(cluster.Failed, cluster.EndNonZeroExit, &cluster.Blame{Maybe: true}), false},
+		"not launched":       {ended(cluster.Failed, cluster.EndLaunchFailure, nil), true},
+		"its node is lost":   {ended(cluster.NodeFailed, cluster.NoReason, nil), true},
+		"a node is drained":  {cluster.Event{Node: &cluster.Node{Drain: true}}, true},
+		"a node is well":     {cluster.Event{Node: &cluster.Node{Up: true}}, false},
+	} {
+		if got := needs(&eventlog.Record{Event: c.event}); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (s *pages) viewJob(sees visibility.Scope, r *http.Request) (string, string,
 		v.Strip, v.ArrayID = &strip, strconv.Itoa(int(j.ArrayID))
 	}
 	v.Components = components(sees, j)
-	v.Asked, v.Got, v.Files = askedRows(sees.Snap, j), gotRows(j), fileRows(j)
+	v.Asked, v.Got, v.Files = askedRows(sees.Snap, j), gotRows(j), fileRows(sees.Snap, j)
 	v.Depends = dependRows(sees, j)
 	v.Attempts = attempts(s, r, j)
 	if v.Owner {
@@ -148,9 +148,13 @@ func gotRows(j *cluster.Job) (rows rowList) {
 }
 
 // fileRows are how a job was submitted and where it reads and writes.
-func fileRows(j *cluster.Job) (rows rowList) {
+func fileRows(snap *cluster.Snapshot, j *cluster.Job) (rows rowList) {
 	s := j.Spec
-	rows.add("submitted by", s.SubmitLine)
+	script := ""
+	if b, ok := snap.Blob(s.Script); ok && s.Script != "" {
+		script = string(b.Text)
+	}
+	rows.add("submitted by", pasted(s, script))
 	rows.add("command", strings.TrimSpace(s.Command+" "+strings.Join(s.Args, " ")))
 	rows.add("working folder", s.WorkDir)
 	rows.add("output", s.Stdout)
@@ -161,6 +165,33 @@ func fileRows(j *cluster.Job) (rows rowList) {
 		rows.add("input", s.Stdin)
 	}
 	return rows
+}
+
+// wrapped is how a script begins that sbatch --wrap has made.
+const wrapped = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n"
+
+// pasted is the line that submitted a job as a shell takes it. The record has its words without quotes, as Slurm has
+// them, so those that need some are found by what they have become: the script of --wrap, and texts of the job.
+func pasted(s *cluster.JobSpec, script string) string {
+	line := s.SubmitLine
+	values := []string{s.Name, s.Comment, s.Constraint, s.WorkDir, s.Stdout, s.Stderr}
+	if command, ok := strings.CutPrefix(script, wrapped); ok {
+		values = append([]string{strings.TrimSuffix(command, "\n")}, values...)
+	}
+	for _, v := range values {
+		if !strings.ContainsAny(v, " \t\n\"'`$&|;<>()*?[]{}~#!\\") {
+			continue
+		}
+		quoted := "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+		for _, before := range []string{"=", " "} {
+			if at := strings.Index(line+" ", before+v+" "); at >= 0 {
+				at += len(before)
+				line = line[:at] + quoted + line[at+len(v):]
+				break
+			}
+		}
+	}
+	return line
 }
 
 // priorityRows are what a job's priority is made of.
@@ -177,8 +208,8 @@ func priorityRows(snap *cluster.Snapshot, j *cluster.Job, now time.Time) (rows r
 	for _, part := range []struct {
 		name string
 		n    float64
-	}{{"of that age", f.Age}, {"association", f.Assoc}, {"fair share", f.FairShare}, {"size", f.Size},
-		{"partition", f.Partition}, {"QOS", f.QOS}, {"site", float64(f.Site)}, {"nice", -float64(f.Nice)}} {
+	}{{"age", f.Age}, {"association", f.Assoc}, {"fair share", f.FairShare}, {"size", f.Size},
+		{"partition", f.Partition}, {"QOS", f.QOS}, {"site", float64(f.Site)}, {"nice", 0 - float64(f.Nice)}} {
 		rows.add(part.name, strconv.FormatFloat(part.n, 'f', 0, 64))
 	}
 	return rows
@@ -292,7 +323,7 @@ func viewArray(s *pages, sees visibility.Scope, r *http.Request, n *lookup.Found
 	if v.Owner && n.Job.Spec.Kind == cluster.Batch {
 		v.Actions = append(v.Actions, again(n.Job))
 	}
-	v.Asked, v.Files, v.Depends = askedRows(sees.Snap, n.Job), fileRows(n.Job), dependRows(sees, n.Job)
+	v.Asked, v.Files, v.Depends = askedRows(sees.Snap, n.Job), fileRows(sees.Snap, n.Job), dependRows(sees, n.Job)
 	if a := n.Job.Spec.Array; a != nil && a.Limit > 0 {
 		v.Asked = append(v.Asked, ui.Row{Name: "tasks at a time", Value: strconv.Itoa(a.Limit)})
 	}

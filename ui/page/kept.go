@@ -14,6 +14,9 @@ import (
 // moment, so that what one of them is shown needs not be made anew for each.
 const momentAge = 500 * time.Millisecond
 
+// keptAge is how long a view of a moment is kept: some are sent before they are whole, and fetched again.
+const keptAge = 2 * time.Second
+
 // maxKept bounds the views that are kept of a moment.
 const maxKept = 256
 
@@ -23,6 +26,7 @@ type moment struct {
 	at   time.Time
 	snap *cluster.Snapshot
 	made map[string]*keptView
+	from time.Time // when the first of them was made
 }
 
 // keptView is a view that was made; it notes what would be sent.
@@ -48,8 +52,8 @@ func (m *moment) now(snapshot func() *cluster.Snapshot) *cluster.Snapshot {
 // look renews the moment if it is too old. Called with mu held.
 func (m *moment) look(snapshot func() *cluster.Snapshot) *cluster.Snapshot {
 	if m.snap == nil || time.Since(m.at) > momentAge {
-		if snap := snapshot(); m.snap == nil || snap.Index != m.snap.Index {
-			m.snap, m.made = snap, map[string]*keptView{}
+		if snap := snapshot(); m.snap == nil || snap.Index != m.snap.Index || time.Since(m.from) > keptAge {
+			m.snap, m.made, m.from = snap, map[string]*keptView{}, time.Now()
 		}
 		m.at = time.Now()
 	}

@@ -43,12 +43,23 @@ var eventKinds = []struct {
 	{"reservations", "reservations", func(t *eventlog.Record) bool { return t.Resv != nil }},
 }
 
-// needs reports whether somebody may have to look at an event: a node that is well needs nobody.
+// needs reports whether an administrator may have to look at an event: a node that is well needs nobody, and neither
+// does a job that failed by its own program, or that was refused.
 func needs(t *eventlog.Record) bool {
 	if t.Node != nil {
 		return !t.Node.Usable() || t.Node.Reason != ""
 	}
-	return t.Job == nil && t.Step == nil && t.Purged == 0 || failed(t)
+	if t.Job != nil {
+		return failed(t) && byPlatform(t.Job)
+	}
+	return t.Step == nil && t.Purged == 0
+}
+
+// byPlatform reports whether a job died of the cluster, and not of what its user did.
+func byPlatform(j *cluster.Job) bool {
+	blamed := j.Blame != nil && !j.Blame.Maybe
+	return blamed || j.EndReason == cluster.EndLaunchFailure || j.Outcome == cluster.NodeFailed ||
+		j.Outcome == cluster.BootFailed
 }
 
 // failed reports whether an event is a job's bad end.

@@ -9,11 +9,15 @@ import (
 
 	"dev.muster/acct"
 	"dev.muster/agent/eventlog"
+	"dev.muster/agent/visibility"
 	"dev.muster/agent/webpage"
 	"dev.muster/cluster"
+	"dev.muster/sched/explain"
+	"dev.muster/ui"
 )
 
-// TestEventsView: what needs somebody is first; one kind or a word narrows it down; PrivateData counts.
+// TestEventsView: what needs an administrator is first, which no job is that failed by itself; one kind or a word narrows it
+// down; PrivateData counts.
 func TestEventsView(t *testing.T) {
 	s, _ := pageServer(t, 1, 0)
 	at := time.Now()
@@ -32,11 +36,11 @@ func TestEventsView(t *testing.T) {
 		},
 	})
 	for path, want := range map[string][4]bool{ // node, job 5, job 6, reservation
-		"/events": {true, false, true, true}, "/events?kind=nodes": {true, false, false,
+		"/events": {true, false, false, true}, "/events?kind=nodes": {true, false, false,
 			false}, "/events?kind=failed": {false, false, true, false}, "/events?kind=jobs": {false, true, true, false},
 		"/events?kind=reservations": {false, false, false, true}, "/events?find=fan": {true, false, false,
 			false}, "/events?kind=jobs&find=ada": {false, true, true, false}, "/events?kind=nonsense": {true,
-			false, true, true},
+			false, false, true},
 	} {
 		body := get(t, s.handler(), "GET", path).Body.String()
 		for i, text := range []string{"bad fan (by root)", "job 5<", "out_of_memory", "reservation maint"} {
@@ -160,5 +164,81 @@ func TestUsageViews(t *testing.T) {
 	}
 	if h.asked != chartDays {
 		t.Errorf("history was asked %d times", h.asked)
+	}
+}
+
+// TestDenseTiles: where a tile has no cells its color is that of who has most of the node, as the legend says, and
+// nobody whom the visitor may not see is named.
+func TestDenseTiles(t *testing.T) {
+	s, _ := pageServer(t, pageCells+1, 2)
+	h := s.handler()
+	hue := ui.Colour(userHues(visibility.Of(s.Snapshot(), visibility.Stranger))["a\"><img src=x>"])
+	body := get(t, h, "GET", "/map?by=user").Body.String()
+	for _, want := range []string{" " + hue + ` l4" href="/nodes/n00000"`, "most of it a&#34;&gt;&lt;img src=x&gt;",
+		"A node has the color of the user who has most of it"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in\n%.3000s", want, body)
+		}
+	}
+	if body := get(t, h, "GET", "/map?by=job").Body.String(); !strings.Contains(body, "most of it job 1 of") {
+		t.Errorf("by job: %.3000s", body)
+	}
+	if body := get(t, h, "GET", "/map?by=health").Body.String(); strings.Contains(body, "most of it") {
+		t.Error("by health a tile names somebody")
+	}
+}
+
+// TestHolders: a job that holds something is linked itself, with how long it is until that is over.
+func TestHolders(t *testing.T) {
+	s, state := pageServer(t, 1, 1)
+	now := time.Now()
+	j, _ := state.Snapshot().Job(1)
+	list := []explain.Holder{{Job: j, Nodes: []cluster.NodeName{"n1"}, Until: now.Add(57 * time.Minute)},
+		{Job: j, Nodes: []cluster.NodeName{"n2"}, Until: now.Add(9000 * time.Hour), Endless: true}}
+	rows := holderRows(visibility.Of(s.Snapshot(), visibility.Stranger), list, now)
+	want := "n1, over in 57 min (" + now.Add(57*time.Minute).Format("2006-01-02 15:04") + ") at the latest"
+	if rows[0].Link != "/jobs/1" || rows[0].To != "" || rows[0].Value != want {
+		t.Errorf("%+v, want %s", rows[0], want)
+	}
+	if rows[1].Value != "n2, without a time limit" {
+		t.Errorf("%+v", rows[1])
+	}
+}
+
+// TestPriorityRows: a part of the priority that is nothing has no row, and no minus.
+func TestPriorityRows(t *testing.T) {
+	s, state := pageServer(t, 1, 2)
+	cfg := *state.Snapshot().Config()
+	cfg.Priority.Multifactor, cfg.Priority.Weights.Age = true, 1000
+	if out := state.Apply(cluster.Entry{Index: 900, At: time.Now(), By: cluster.Identity{System: true},
+		Cmd: &cluster.Configure{Config: &cfg}}); out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	j, _ := s.Snapshot().Job(2)
+	for _, row := range priorityRows(s.Snapshot(), j, time.Now().Add(time.Hour)) {
+		if row.Name == "nice" || row.Value == "0" || strings.HasPrefix(row.Value, "-") {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestPasted: the line that submitted a job does the same again when it is pasted into a shell.
+func TestPasted(t *testing.T) {
+	for _, c := range []struct {
+		spec         cluster.JobSpec
+		script, want string
+	}{
+		{cluster.JobSpec{SubmitLine: "sbatch -N1 job.sh"}, "#!/bin/sh\ntrue\n", "sbatch -N1 job.sh"},
+		{cluster.JobSpec{SubmitLine: "sbatch --wrap for s in $(seq 3); do echo 'x'; done"},
+			wrapped + "for s in $(seq 3); do echo 'x'; done\n",
+			`sbatch --wrap 'for s in $(seq 3); do echo '\''x'\''; done'`},
+		{cluster.JobSpec{SubmitLine: "sbatch --wrap=a | b -N1 -J my job", Name: "my job"}, wrapped + "a | b\n",
+			"sbatch --wrap='a | b' -N1 -J 'my job'"},
+		{cluster.JobSpec{SubmitLine: "sbatch -J a&b job.sh", Name: "a&b"}, "", "sbatch -J 'a&b' job.sh"},
+	} {
+		c.spec.Layout = &cluster.Layout{}
+		if got := pasted(&c.spec, c.script); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
 	}
 }

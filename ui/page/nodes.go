@@ -59,6 +59,9 @@ func (s *pages) viewMap(sees visibility.Scope, r *http.Request) (string, string,
 	v.Groups = grouped(sees, nodes, colour)
 	v.Legend = append([]ui.Cell{{Class: "free", Title: "free"}, {Class: "gone",
 		Title: "missing or out of service"}}, colour.legend...)
+	if len(nodes) > pageCells {
+		v.Dense = colour.dense
+	}
 	if v.As == "health" {
 		v.Legend[0] = ui.Cell{Class: "used", Title: "well"}
 	}

@@ -65,6 +65,7 @@ type pages struct {
 	curves   curves
 	hardware *later[*ui.CurveSet]
 	starts   *later[explain.Explanation]
+	today    *later[*ui.Today]
 	moment   moment
 }
 

@@ -79,7 +79,7 @@ func pageServer(t testing.TB, nodes, jobs int) (*pages, *cluster.State) {
 		Server: server, Name: "s1", Version: "v", Log: slog.New(slog.DiscardHandler),
 		Sessions: server.sessions, Events: eventlog.New(eventlog.Size), More: server.scraped.Routes,
 	})
-	s.hardware.wait, s.starts.wait = time.Minute, time.Minute
+	s.hardware.wait, s.starts.wait, s.today.wait = time.Minute, time.Minute, time.Minute
 	return s, state
 }
 

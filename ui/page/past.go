@@ -23,8 +23,11 @@ import (
 
 // Bounds of the past.
 const (
-	pastAge   = 20 * time.Second
-	pastParts = 96 // of a curve
+	pastAge    = 20 * time.Second
+	pastStale  = time.Hour        // so old counts are shown while new ones are made
+	pastParts  = 96               // of a curve
+	pastLeast  = 10 * time.Minute // that curves show of a cluster that has just begun
+	pastMargin = 10               // part of a span that may be empty before it is cut to what is known
 )
 
 // between reads samples: acct.Past's Between.
@@ -64,7 +67,6 @@ type curves struct {
 type madeCurves struct {
 	at    time.Time
 	plots []ui.Plot
-	today ui.Today
 }
 
 // of draws the curves of a span.
@@ -77,6 +79,11 @@ func (c *curves) of(ctx context.Context, read between, span string) (madeCurves,
 	m := madeCurves{at: time.Now()}
 	p := pastSpans[max(slices.IndexFunc(pastSpans, func(p pastSpan) bool { return p.name == span }), 0)]
 	to := m.at
+	queue, err := read(ctx, "queue", to.Add(-p.back), to, pastParts)
+	if err != nil {
+		return m, err
+	}
+	p = p.known(queue, to)
 	from := to.Add(-p.back)
 	for _, kind := range []string{"gpu", "cpu"} {
 		list, err := read(ctx, kind, from, to, pastParts)
@@ -92,24 +99,57 @@ func (c *curves) of(ctx context.Context, read between, span string) (madeCurves,
 				p.tick, p.stamp))
 		}
 	}
-	list, err := read(ctx, "queue", from, to, pastParts)
-	if err != nil {
+	if queue, err = read(ctx, "queue", from, to, pastParts); err != nil {
 		return m, err
 	}
 	m.plots = append(m.plots, ui.Lines("Jobs", [][2]string{{"pending", "wait"}, {"running", "run"}},
-		map[string][]ui.PlotPoint{"pending": pointsOf(list, "pending"), "running": pointsOf(list, "running")}, from,
+		map[string][]ui.PlotPoint{"pending": pointsOf(queue, "pending"), "running": pointsOf(queue, "running")}, from,
 		to, p.tick, p.stamp))
-	if list, err = read(ctx, acct.Counted, to.Add(-24*time.Hour), to, 1000); err != nil {
-		return m, err
-	}
-	for _, s := range list {
-		m.today.Add(s.Name, int(s.Used))
-	}
 	if c.made == nil {
 		c.made = map[string]madeCurves{}
 	}
 	c.made[p.name] = m
 	return m, nil
+}
+
+// known cuts a span to the time of which something is known: a chart of a day says nothing of a cluster that is a
+// minute old.
+func (p pastSpan) known(list []acct.Sample, to time.Time) pastSpan {
+	if len(list) == 0 {
+		return p
+	}
+	age := max(to.Sub(list[0].At), pastLeast)
+	if age > p.back-p.back/pastMargin {
+		return p
+	}
+	p.back = age
+	p.tick, p.stamp = ticksOf(age)
+	return p
+}
+
+// lastDay counts what has become of jobs in the last 24 hours, by history: samples count from this server's start.
+func (s *pages) lastDay(ctx context.Context) *ui.Today {
+	db, ok := s.History.(*acct.DB)
+	if !ok {
+		return nil
+	}
+	made, ok := s.today.of(ctx, "day", func(ctx context.Context) (*ui.Today, error) {
+		c, err := acct.PastOf(db).Count(ctx, time.Now().Add(-24*time.Hour))
+		if err != nil {
+			return nil, err
+		}
+		t := ui.Today{Started: c.Started, Completed: c.Ended[cluster.Completed], Cancelled: c.Ended[cluster.Cancelled]}
+		for outcome, n := range c.Ended {
+			if !slices.Contains(wellEnded, outcome) {
+				t.Failed += n
+			}
+		}
+		return &t, nil
+	})
+	if !ok || made == nil {
+		return &ui.Today{Comes: true}
+	}
+	return made
 }
 
 func namesOf(list []acct.Sample) []string {
@@ -221,13 +261,9 @@ func (s *pages) viewOverview(sees visibility.Scope, r *http.Request) (string, st
 	snap, now := sees.Snap, time.Now()
 	m := samples.Measure(snap)
 	v := ui.Overview{Unit: "GPUs", Empty: snap.NodeCount() == 0, NoJobs: snap.JobCount() == 0}
-	for _, g := range m.List() {
-		if g.Kind == "gpu" {
-			v.Gauges = append(v.Gauges, gaugeOf(strings.TrimSpace(g.Name+" GPUs"), &g))
-		}
-	}
-	slices.SortFunc(v.Gauges, func(a, b ui.Gauge) int { return strings.Compare(a.Name, b.Name) })
-	if len(v.Gauges) == 0 {
+	if gpus := gpuGauge(m); gpus.Have > 0 {
+		v.Gauges = append(v.Gauges, gpus)
+	} else {
 		v.Unit = "CPUs"
 	}
 	v.Gauges = append(v.Gauges, gaugeOf("CPUs", m.Of("cpu", "")), gaugeOf("nodes", m.Of("node", "")))
@@ -249,9 +285,27 @@ func (s *pages) viewOverview(sees visibility.Scope, r *http.Request) (string, st
 		if err != nil {
 			return "", "", nil, err
 		}
-		v.Plots, v.Today = made.plots, made.today
+		v.Plots, v.Today = made.plots, s.lastDay(r.Context())
 	}
 	return "overview", "Overview", &v, nil
+}
+
+// gpuGauge is how many GPUs are in use, and of several types how many of each.
+func gpuGauge(m samples.Measures) ui.Gauge {
+	all := ui.Gauge{Name: "GPUs"}
+	for _, g := range m.List() {
+		if g.Kind != "gpu" {
+			continue
+		}
+		one := gaugeOf(strings.TrimSpace(g.Name+" GPUs"), &g)
+		all.Used, all.Out, all.Have = all.Used+one.Used, all.Out+one.Out, all.Have+one.Have
+		all.Types = append(all.Types, one)
+	}
+	slices.SortFunc(all.Types, func(a, b ui.Gauge) int { return strings.Compare(a.Name, b.Name) })
+	if len(all.Types) == 1 {
+		all.Name, all.Types = all.Types[0].Name, nil
+	}
+	return all
 }
 
 func gaugeOf(name string, s *acct.Sample) ui.Gauge {

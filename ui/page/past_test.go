@@ -1,7 +1,9 @@
 package page
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"dev.muster/agent/samples"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/ui"
 )
 
 // TestMeasured: a sample counts what is in use, free and out of service of each kind, what waits and why, and what
@@ -82,6 +85,7 @@ func TestCurves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	endJobs(t, db, now, cluster.Completed)
 	body := get(t, s.handler(), "GET", "/?past=hours").Body.String()
 	for _, want := range []string{"h100 GPUs over time, 100 % in use on average", "Jobs over time, at most 2 wait",
 		": 24 in use, 0 free, 0 out of service</title>",
@@ -97,5 +101,92 @@ func TestCurves(t *testing.T) {
 	}
 	if strings.Contains(body, `<a href="/queue?state=ended">0</a>`) {
 		t.Error("nothing was counted in a day")
+	}
+}
+
+// TestFirstLook: minutes after a cluster began, the overview counts the jobs that have ended meanwhile, and its curves
+// show these minutes, in steps.
+func TestFirstLook(t *testing.T) {
+	db := runningHistory(t)
+	s, _ := pageServer(t, 3, 5)
+	s.History = db
+	now := time.Now()
+	endJobs(t, db, now, cluster.Completed, cluster.Completed, cluster.Failed, cluster.OutOfMemory, cluster.Cancelled,
+		cluster.Requeued)
+	m := samples.Measure(s.Snapshot())
+	for _, at := range []time.Time{now.Add(-3 * time.Minute), now.Add(-2 * time.Minute)} {
+		if err := acct.PastOf(db).Add(t.Context(), at, m.List()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := get(t, s.handler(), "GET", "/").Body.String()
+	for _, want := range []string{`<a href="/queue?state=ended">2</a> <small>completed`, "6 started", ">2 failed</a>",
+		"1 cancelled"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in\n%s", want, body)
+		}
+	}
+	_, area, _ := strings.Cut(body, `class="p-used" d="M`)
+	if line, _, _ := strings.Cut(area, `"`); strings.Contains(line, "M") {
+		t.Errorf("two minutes in a row are not one area: %s", line)
+	}
+	var x, y float64
+	if _, err := fmt.Sscanf(area, "%f %f", &x, &y); err != nil || x > 720*0.8 || x < 720*0.4 {
+		t.Errorf("the curve of 3 of 10 minutes begins at %v, %v", x, err)
+	}
+}
+
+// TestGPUTypes: GPUs of several types are one card with a row for each.
+func TestGPUTypes(t *testing.T) {
+	s, _ := pageServer(t, 1, 0)
+	m := samples.Measure(s.Snapshot())
+	if g := gpuGauge(m); g.Name != "h100 GPUs" || g.Have != 8 || g.Types != nil {
+		t.Errorf("%+v", g)
+	}
+	m.Of("gpu", "a100").Total, m.Of("gpu", "a100").Used = 16, 4
+	g := gpuGauge(m)
+	if len(g.Types) != 2 || g.Name != "GPUs" || g.Have != 24 || g.Used != 4 || g.Types[0].Name != "a100 GPUs" {
+		t.Errorf("%+v", g)
+	}
+	var out bytes.Buffer
+	if err := ui.Render(&out, "overview", ui.Page{View: &ui.Overview{Gauges: []ui.Gauge{
+		{Name: "GPUs", Have: 118108, Types: g.Types}}}}, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"of 118\u202f108 in use", "<span>a100 GPUs</span>", "4 of 16"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+// runningHistory is an empty history that takes records until the test ends.
+func runningHistory(t *testing.T) *acct.DB {
+	t.Helper()
+	db := historyOf(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- db.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// endJobs adds jobs to a history that have ended a minute ago.
+func endJobs(t *testing.T, db *acct.DB, now time.Time, how ...cluster.Outcome) {
+	t.Helper()
+	var events []cluster.Event
+	for i, o := range how {
+		events = append(events, cluster.Event{Job: &cluster.Job{ID: cluster.JobID(100 + i), Task: cluster.TaskAny,
+			Phase: cluster.Ended, Outcome: o, Submitted: now.Add(-time.Hour), Started: now.Add(-2 * time.Minute),
+			Ended: now.Add(-time.Minute), Attempt: 1, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, User: "ada"}}})
+	}
+	db.Apply(1, events)
+	if err := db.Flush(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

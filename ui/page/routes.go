@@ -18,7 +18,8 @@ func New(cfg webpage.Config) http.Handler {
 
 func newPages(cfg webpage.Config) *pages {
 	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
-		starts: newLater[explain.Explanation](startsAge, startsStale)}
+		starts: newLater[explain.Explanation](startsAge, startsStale),
+		today:  newLater[*ui.Today](pastAge, pastStale)}
 }
 
 // handler is the table of paths.

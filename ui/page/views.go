@@ -55,6 +55,8 @@ type palette struct {
 	free   string
 	of     func(j *cluster.Job) string
 	legend []ui.Cell
+	whose  func(j *cluster.Job) string // who is said to have most of a tile; nil: colors are of nodes alone
+	dense  string                      // what the color of a tile means that has no cells
 }
 
 // painter makes the palette for what the colours mean.
@@ -65,10 +67,14 @@ func painter(sees visibility.Scope, by string) palette {
 	case "job":
 		hues := jobHues(sees.Snap)
 		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.ID]) },
-			legend: []ui.Cell{{Class: "c0", Title: "in use; neighbours of one colour are one job"}}}
+			legend: []ui.Cell{{Class: "c0", Title: "in use; neighbours of one colour are one job"}},
+			whose:  func(j *cluster.Job) string { return "job " + jobID(j) + " of " + j.Spec.User },
+			dense:  "A node has the color of the job that has most of it, paler if part of the node is free."}
 	}
 	hues := userHues(sees)
-	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.Spec.User]) }}
+	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.Spec.User]) },
+		whose: func(j *cluster.Job) string { return j.Spec.User },
+		dense: "A node has the color of the user who has most of it, paler if part of the node is free."}
 	seen := map[string]bool{}
 	for j := range sees.Snap.Live() {
 		if sees.Job(j) && len(seen) < pageTop {
@@ -185,6 +191,7 @@ func tile(sees visibility.Scope, n *cluster.Node, colour palette, cells bool) ui
 			Used: l.GPUs.Len(), Have: len(inv.GPUs)},
 		Mem: ui.Gauge{Name: "memory", Used: int(l.MemMB) >> 10, Have: int(inv.MemMB) >> 10}}
 	if t.Named = cells; !cells {
+		t.Class, t.Most = colour.most(sees, n)
 		return t
 	}
 	whose := make([]*cluster.Job, len(inv.GPUs))
@@ -216,6 +223,37 @@ func tile(sees visibility.Scope, n *cluster.Node, colour palette, cells bool) ui
 		t.Cells = append(t.Cells, c)
 	}
 	return t
+}
+
+// most is the color of a tile that has no cells, and who has most of the node.
+func (p *palette) most(sees visibility.Scope, n *cluster.Node) (class, whose string) {
+	if p.whose == nil {
+		return "", ""
+	}
+	parts, best := map[string]int{}, 0
+	for _, id := range sees.Snap.Load(n.Name).Jobs {
+		j, ok := sees.Snap.Job(id)
+		if !ok {
+			continue
+		}
+		sh, ok := j.Share(n.Name)
+		if !ok {
+			continue
+		}
+		part := sh.CPUs.Len()
+		if len(n.Inventory.GPUs) > 0 {
+			part = sh.GPUs.Len()
+		}
+		name := p.whose(j)
+		if parts[name] += part; class != "" && parts[name] <= best {
+			continue
+		}
+		class, whose, best = p.of(j), "", parts[name]
+		if sees.Job(j) {
+			whose = name
+		}
+	}
+	return class, whose
 }
 
 // span words a duration for people.
@@ -250,28 +288,70 @@ func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j 
 		v.Causes = append(v.Causes, ui.Cause{Reason: string(c.Reason), Text: c.Text, Hint: c.Hint})
 	}
 	v.Comes = !ok
-	if !then.StartsAt.IsZero() {
-		v.Starts = then.StartsAt.Format("2006-01-02 15:04") + " on " + hostlist.CompressNames(then.Nodes)
+	endless := slices.IndexFunc(then.Holders, func(h explain.Holder) bool { return h.Endless })
+	switch {
+	case endless >= 0:
+		v.Starts = "unknown: " + holderName(sees, &then.Holders[endless]) +
+			" has no time limit: nothing can be planned behind it"
+	case !then.StartsAt.IsZero():
+		v.Starts = ahead(then.StartsAt, now) + " on " + hostlist.CompressNames(then.Nodes)
 	}
-	v.Holders = holderRows(sees, then.Holders)
+	v.Holders = holderRows(sees, then.Holders, now)
 	if sees.Who.UID == j.Spec.UID || sees.Who.Operator() {
 		v.Sooner = ui.Link{To: jobPath(j) + "/sooner", Text: "what would start it sooner"}
 	}
+}
+
+// holderName is which job holds something, as far as the visitor may see.
+func holderName(sees visibility.Scope, h *explain.Holder) string {
+	if sees.Job(h.Job) {
+		return fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User)
+	}
+	return "a job of another user"
+}
+
+// ahead words a moment of the future: how long it is until then, and the date.
+func ahead(at, now time.Time) string {
+	if in := at.Sub(now); in >= time.Second {
+		return "in " + coarse(in) + " (" + at.Format("2006-01-02 15:04") + ")"
+	}
+	return "now"
+}
+
+// coarse words how long it is until something in one unit.
+func coarse(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d d", d/(24*time.Hour))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// until words when a job is over.
+func until(h *explain.Holder, now time.Time) string {
+	if h.Endless {
+		return ", without a time limit"
+	}
+	return ", over " + ahead(h.Until, now) + " at the latest"
 }
 
 // maxHolders is how many of the jobs that hold something are shown, those that are over last.
 const maxHolders = 5
 
 // holderRows are the jobs that hold what another one is to get, as far as the visitor may see them.
-func holderRows(sees visibility.Scope, list []explain.Holder) (out []ui.Row) {
+func holderRows(sees visibility.Scope, list []explain.Holder, now time.Time) (out []ui.Row) {
 	for _, h := range list[max(len(list)-maxHolders, 0):] {
-		row := ui.Row{Name: "another user",
-			Value: hostlist.CompressNames(h.Nodes) + " until " + h.Until.Format("2006-01-02 15:04") + " at most"}
+		row := ui.Row{Name: holderName(sees, &h), Value: hostlist.CompressNames(h.Nodes)}
 		if !h.From.IsZero() {
-			row.Value += ", from " + h.From.Format("2006-01-02 15:04")
+			row.Value += ", from " + ahead(h.From, now)
 		}
+		row.Value += until(&h, now)
 		if sees.Job(h.Job) {
-			row.Name, row.To = fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User), jobPath(h.Job)
+			row.Link = jobPath(h.Job)
 		}
 		out = append(out, row)
 	}

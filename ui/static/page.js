@@ -37,6 +37,7 @@ function replace(text) {
   main.replaceChildren(...next.childNodes);
   if (focus && main.contains(focus)) focus.focus({ preventScroll: true });
   scrollTo(...at);
+  lines();
 }
 document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; renew(); } });
 
@@ -77,15 +78,22 @@ async function follow(pre, box, told) {
 const tail = document.getElementById("tail");
 if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("follows"));
 
-// The last lines of a job stand on its page, once its node has told them.
-const last = document.getElementById("last");
-if (last) fetch(last.dataset.lines).then((r) => r.ok ? r.text() : "").then((text) => {
+// lines puts the last lines of a job on its page, once its node has told them, and again when it has started and ended.
+let state;
+function lines() {
+  const last = document.getElementById("last"), word = main.querySelector(".head .state")?.textContent;
+  if (!last || word === state) return;
+  state = word;
+  fetch(last.dataset.lines).then((r) => r.ok ? r.text() : "").then((text) => show(last, text));
+}
+function show(last, text) {
   const found = new DOMParser().parseFromString(text, "text/html"), pre = document.createElement("pre");
   const all = found.getElementById("tail"), note = found.querySelector("#log .note");
   if (!all && !note) return;
   pre.textContent = all ? all.textContent.trimEnd().split("\n").slice(-20).join("\n") || "nothing yet" : note.textContent;
   last.replaceChildren(pre);
-});
+}
+lines();
 
 // What a job that is being written would come to is told beside it.
 const form = document.getElementById("submit");
