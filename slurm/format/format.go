@@ -238,6 +238,26 @@ func pad(b []byte, s string, width int, right, whole bool) []byte {
 	return b
 }
 
+// LongNames are the names of -O, in the order of the alphabet.
+func LongNames[T any](cols []Column[T]) (names []string) {
+	for i := range cols {
+		names = append(names, strings.Fields(cols[i].Long)...)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Letters are those of -o as they are written there, %a, in the order of the alphabet.
+func Letters[T any](cols []Column[T]) (names []string) {
+	for i := range cols {
+		if cols[i].Code != 0 {
+			names = append(names, "%"+string(cols[i].Code))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Place is how a manual tells of a column: its letter, if it has one, and its names.
 type Place struct {
 	Code  byte

@@ -103,6 +103,20 @@ func Refuse(prog Prog, testOnly bool, reason string) *UsageError {
 	return e
 }
 
+// Refusal words an error of Parse as the programs do that run nothing: their exit code is 1, and some print the first
+// line alone. An answer stays one.
+func Refusal(err error, short bool) error {
+	u, ok := err.(*UsageError)
+	if !ok || u.Stdout {
+		return err
+	}
+	lines := u.Lines
+	if short {
+		lines = lines[:1]
+	}
+	return &UsageError{Code: CodeError, Lines: lines}
+}
+
 // Number reads a whole number as C's strtol does: an optional sign, then digits, and
 // nothing after them. It is cut to the range of an int32 as Slurm does.
 func Number(s string) (int, bool) {

@@ -170,6 +170,9 @@ func (p *Parser[T]) Parse(argv []string) (found []Found[T], rest []string, err e
 // long reads one --name or --name=value.
 func (p *Parser[T]) long(word string, next []string) (Found[T], []string, error) {
 	name, value, given := strings.Cut(word, "=")
+	if name == autocomplete {
+		return Found[T]{}, next, p.complete(value, given, next)
+	}
 	row, typed, err := p.lookup(name, word)
 	if err != nil {
 		return Found[T]{}, next, err

@@ -29,6 +29,7 @@ type infoOptions struct {
 	perNode, wide, noHeader bool
 	reasons, summary, exact bool
 	dead, responding        bool
+	future                  bool
 	reservations            bool
 	data                    data.Ask
 	hidden, raw             bool
@@ -65,6 +66,14 @@ var SinfoOptions = []opt.Option[infoOptions]{
 	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Sinfo, Meta: "fields",
 		Help: "what to show, as name[:[.]width],...",
 		Set:  func(o *infoOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "future", On: opt.Sinfo, Newer: true, Help: "nodes in state FUTURE too",
+		Set: func(o *infoOptions, _ string) error { o.future = true; return nil }},
+	{Long: "helpFormat", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the fields of -O",
+		Set: func(*infoOptions, string) error { return longNames(infoColumns) }},
+	{Long: "helpformat", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the letters of -o",
+		Set: func(*infoOptions, string) error { return shortNames(infoColumns) }},
+	{Long: "helpstate", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the states of -t",
+		Set: func(*infoOptions, string) error { return opt.Answer(knownNodeStates()...) }},
 	{
 		Long: "hide", On: opt.Sinfo, Help: "no hidden partitions",
 		Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil },
@@ -146,6 +155,14 @@ var SinfoOptions = []opt.Option[infoOptions]{
 // validNodeStates is what sinfo says that it knows.
 const validNodeStates = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,cloud,completing," +
 	"powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,unknown"
+
+// knownNodeStates are the states that -t knows.
+func knownNodeStates() (words []string) {
+	for i := range nodeFilters {
+		words = append(words, nodeFilters[i].long)
+	}
+	return words
+}
 
 // setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
 func setInfoStates(o *infoOptions, v string) error {
@@ -302,11 +319,16 @@ func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
 	return cells
 }
 
+// hides reports whether a node of a state is left out that no option names.
+func (o *infoOptions) hides(state int) bool {
+	return Hidden(state) && !(o.future && state&stateBaseMask == baseFuture)
+}
+
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
-	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && Hidden(NodeState(n)) {
+	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && o.hides(NodeState(n)) {
 		return false
 	}
 	is := func(f *nodeWord) bool { return f != nil && f.is(NodeState(n)) }
