@@ -69,12 +69,7 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("job_name", v)
 			return nil
 		}},
-	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
-		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = front.FilterList(v)
-			o.note("job_name", v)
-			return nil
-		}},
+	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Alias: "name"},
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel,
 		Help: "act only on jobs on these nodes", Meta: "nodes",
 		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},

@@ -164,20 +164,22 @@ func knownNodeStates() (words []string) {
 	return words
 }
 
-// setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
+// setInfoStates reads states with commas between them, of which a node has one, or with & or +, of which it has all.
+// With ~ before it a state is one that a node does not have.
 func setInfoStates(o *infoOptions, v string) error {
+	v = strings.ReplaceAll(v, "+", "&")
 	o.states, o.allStates = nil, strings.Contains(v, "&")
 	if v == "" {
 		o.states = append(o.states, nil)
 	}
 	for _, w := range strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == '&' }) {
-		w = strings.ToLower(w)
+		w, not := strings.CutPrefix(strings.ToLower(w), "~")
 		i := slices.IndexFunc(nodeFilters[:], func(f nodeWord) bool { return f.short == w || f.long == w })
 		switch {
 		case w == "all":
 			return nil
 		case i >= 0:
-			o.states = append(o.states, &nodeFilters[i])
+			o.states = append(o.states, filterOf(&nodeFilters[i], not))
 		case strings.Contains(unknownNodeWords, w+","):
 			o.states = append(o.states, nil)
 		default:
@@ -188,6 +190,16 @@ func setInfoStates(o *infoOptions, v string) error {
 		}
 	}
 	return nil
+}
+
+// filterOf is a state, or all others.
+func filterOf(f *nodeWord, not bool) *nodeWord {
+	if !not {
+		return f
+	}
+	others := *f
+	others.is = func(state int) bool { return !f.is(state) }
+	return &others
 }
 
 // Sinfo lists partitions and nodes.

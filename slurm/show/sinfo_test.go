@@ -15,7 +15,8 @@ func TestStatesOfNodes(t *testing.T) {
 	drained := &api.NodeInfo{Node: cluster.Node{Up: true, Drain: true}}
 	for states, want := range map[string]string{
 		"idle,drain": "true true",
-		"idle&drain": "false true",
+		"idle&drain": "false true", "idle+drain": "false true",
+		"~drain": "true false", "idle&~drain": "true false", "~idle": "false false",
 		"idle":       "true true",
 		"drain":      "false true",
 		"down&drain": "false false",

@@ -437,6 +437,19 @@ func StepName(step int) string {
 	return strconv.Itoa(step)
 }
 
+// StepTarget reads JOB[.STEP], where a step may be one without a number, such as batch.
+func StepTarget(arg string) (front.Target, bool) {
+	job, name, _ := strings.Cut(arg, ".")
+	for _, own := range [...]int{cluster.BatchStep, cluster.ExternStep, cluster.InteractiveStep} {
+		if name == StepName(own) {
+			t, ok := front.ParseTarget(job)
+			t.Step = &own
+			return t, ok
+		}
+	}
+	return front.ParseTarget(arg)
+}
+
 // ShownID is how users write the step: 42.0, 42.batch.
 func (s *StepRow) ShownID() string {
 	job := s.Job.ShownID()
