@@ -153,7 +153,7 @@ func TestUpdatePairs(t *testing.T) {
 		"job 734 comment x nice 7":               "",
 		"jobid=734 comment":                      "Invalid input: comment\nRequest aborted\n",
 		"jobname=run1 userid=0 comment=x":        "",
-		"userid=0 jobname=run1 comment=x":       "",
+		"userid=0 jobname=run1 comment=x":        "",
 		"jobname=run1 userid=nosuch_x comment=x": "Invalid UserID: nosuch_x\nRequest aborted\n",
 		"jobname=nosuch userid=0 comment=x":      "scontrol: error: No jobs with user ID 0 and name 'nosuch'\n",
 	} {
