@@ -32,6 +32,9 @@ func Errorf(code int, format string, args ...any) *UsageError {
 	return &UsageError{Code: code, Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
+// Answer ends a program with lines that it was asked for, such as the list of its fields.
+func Answer(lines ...string) *UsageError { return &UsageError{Lines: lines, Stdout: true} }
+
 // SetClusters reads the names of -M; of none there is no cluster, as Slurm says.
 func SetClusters(v string, dst *string) error {
 	if *dst = v; v != "" {
