@@ -47,6 +47,28 @@ func TestNewerOptions(t *testing.T) {
 	}
 }
 
+// TestSinfoAllOrSome: --all and --partition exclude each other where both are on the line, or both are variables.
+func TestSinfoAllOrSome(t *testing.T) {
+	const conflict = "--- stderr\nsinfo: error: Conflicting options, %, specified. Please choose one or the other.\n--- rc 1\n"
+	both := []string{"SINFO_ALL=1", "SINFO_PARTITION=debug"}
+	for _, c := range []struct {
+		env  []string
+		args string
+		want string
+	}{
+		{nil, "-a -p debug", strings.Replace(conflict, "%", "-a and -p", 1)},
+		{both, "", strings.Replace(conflict, "%", "SINFO_ALL and SINFO_PARTITION", 1)},
+		{both, "-p debug", "debug\n"},
+		{both[1:], "", "debug\n"},
+		{both[1:], "-a", "debug\ntrain*\npriority\n"},
+	} {
+		line := append([]string{"sinfo", "-h", "-o", "%P"}, strings.Fields(c.args)...)
+		if got := runLine(slurmtest.New(), t, 0, c.env, line...); got != c.want {
+			t.Errorf("%v sinfo %s: %q, want %q", c.env, c.args, got, c.want)
+		}
+	}
+}
+
 // TestNotMe: --notme leaves one's own jobs out, and --me all others.
 func TestNotMe(t *testing.T) {
 	f := slurmtest.New()

@@ -209,10 +209,13 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if given := onLine(opt.Sinfo, SinfoOptions, argv); slices.Contains(given, "long") &&
-		(slices.Contains(given, "format") || slices.Contains(given, "Format")) {
+	given := onLine(opt.Sinfo, SinfoOptions, argv)
+	if slices.Contains(given, "long") && (slices.Contains(given, "format") || slices.Contains(given, "Format")) {
 		sys.Say("%s", mixedFormats)
 		return 1
+	}
+	if both := o.settleParts(given); both != "" {
+		return sys.Fail("Conflicting options, %s, specified. Please choose one or the other.", both)
 	}
 	if !o.data.On && !sys.Once() && sys.Tells(front.Told) {
 		front.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
@@ -229,6 +232,23 @@ func Sinfo(sys *front.Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// settleParts has --all of the line go before the variable for --partition. It returns what excludes each other.
+func (o *infoOptions) settleParts(given []string) (both string) {
+	all := slices.Contains(given, "all")
+	parts := slices.Contains(given, "partition")
+	switch {
+	case all && parts:
+		return "-a and -p"
+	case all:
+		o.parts = nil
+	case parts:
+		return ""
+	case o.hidden && len(o.parts) > 0:
+		return "SINFO_ALL and SINFO_PARTITION"
+	}
+	return ""
 }
 
 // dateLine is what stands above a table that is dated.
