@@ -51,6 +51,9 @@ var goldens = []struct {
 			"squeue -j735 -O jobid:,userid:5xyz,name:.6",
 			"squeue -O jobarrayid:.12,arraytaskid,state:4,foo,tres-alloc:60",
 			"squeue -j739 -O cpus-per-tres,mem-per-tres,tres-per-task",
+			"squeue -O jobid:8,foo:20.,name:8", "squeue -s -O stepid:12,foo:9|,stepname",
+			"squeue -t all -O jobid:6,containerid:8,containertype:8,cpuspertask:4,cronjob:5,exclusive:10," +
+				"excnodes:14,licensesalloc:12,segmentsize:5,sluid:6",
 		},
 	},
 	{"squeue-json", []string{"squeue -j735 --json", "squeue -j741 --yaml=v0.0.44", "squeue --json=list",
@@ -60,7 +63,8 @@ var goldens = []struct {
 			"sinfo -p train -t idle", "sinfo -t alloc", "sinfo -n nosuch", "sinfo -p nosuch",
 			"sinfo -t junk", "sinfo -d", "sinfo -r -h", "sinfo -o %N", "sinfo -o %P|%A|%F|%C",
 			"sinfo -o %q|%5P|%.9P|%N", "sinfo -O foo,partition:2,nodeaiot:8,gresused",
-			"sinfo -N -O nodelist,statecomplete", "sinfo -T"}},
+			"sinfo -N -O nodelist,statecomplete", "sinfo -T", "sinfo -O partition:12,foo:4::,reservation:12,nodes:5",
+			"sinfo -o %P|%i|"}},
 	{"sinfo-all", []string{"sinfo -o %all", "sinfo -e -p train"}},
 	{
 		"scontrol-job",

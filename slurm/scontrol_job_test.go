@@ -143,3 +143,32 @@ func TestUpdateJobPatch(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdatePairs: keys and values of update job without = between them, and jobs by their name and user.
+func TestUpdatePairs(t *testing.T) {
+	f := updating()
+	for line, want := range map[string]string{
+		"jobid=734 comment x":                    "",
+		"jobid 734 comment x":                    "",
+		"job 734 comment x nice 7":               "",
+		"jobid=734 comment":                      "Invalid input: comment\nRequest aborted\n",
+		"jobname=run1 userid=0 comment=x":        "",
+		"userid=0 jobname=run1 comment=x":        "",
+		"jobname=run1 userid=nosuch_x comment=x": "Invalid UserID: nosuch_x\nRequest aborted\n",
+		"jobname=nosuch userid=0 comment=x":      "scontrol: error: No jobs with user ID 0 and name 'nosuch'\n",
+	} {
+		got := runLine(f, t, 0, nil, append([]string{"scontrol", "update"}, strings.Fields(line)...)...)
+		if want != "" {
+			want = "--- stderr\n" + want + "--- rc 1\n"
+		}
+		if got != want {
+			t.Errorf("scontrol update %s: %q, want %q", line, got, want)
+		}
+	}
+	for _, step := range []string{"735.batch", "735.0"} {
+		if got := runLine(slurmtest.New(), t, 0, nil, "scontrol", "-o", "show", "step", step); strings.Count(got, "\n") > 2 ||
+			!strings.HasPrefix(got, "StepId="+step+" ") {
+			t.Errorf("scontrol show step %s: %s", step, got)
+		}
+	}
+}

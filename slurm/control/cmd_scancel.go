@@ -33,6 +33,7 @@ type cancelOptions struct {
 	hurry       bool
 	reservation string
 	wckey       string
+	comment     *string  // --admin-comment
 	badFlags    []string // what is wrong with variables that stand for flags
 }
 
@@ -45,6 +46,9 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("account", v)
 			return nil
 		}},
+	{Long: "admin-comment", Arg: opt.Required, On: opt.Scancel, Newer: true, Meta: "text",
+		Help: "set the job's AdminComment first; operators only",
+		Set:  func(o *cancelOptions, v string) error { o.comment = &v; return nil }},
 	{Long: "batch", Short: 'b', On: opt.Scancel, Env: "BATCH", Help: "signal the batch shell only",
 		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.batch, "BATCH", v) }},
 	{Long: "cron", Short: 'c', On: opt.Scancel, Env: "CRON", Newer: true,
@@ -52,10 +56,8 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 		Set:  func(o *cancelOptions, _ string) error { o.cron = true; return nil }},
 	{Long: "full", Short: 'f', On: opt.Scancel, Env: "FULL", Help: "signal the batch shell and all steps",
 		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.full, "FULL", v) }},
-	{
-		Long: "hurry", Short: 'H', On: opt.Scancel, Env: "HURRY", Help: "stage nothing out of burst buffers",
-		Set: func(o *cancelOptions, _ string) error { o.hurry = true; return nil },
-	},
+	{Long: "hurry", Short: 'H', On: opt.Scancel, Env: "HURRY", Help: "stage nothing out of burst buffers",
+		Set: func(o *cancelOptions, _ string) error { o.hurry = true; return nil }},
 	{Long: "interactive", Short: 'i', On: opt.Scancel, Env: "INTERACTIVE", Help: "ask before each job",
 		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, &o.interactive, "INTERACTIVE", v) }},
 	{Long: "me", On: opt.Scancel, Help: "act only on own jobs",
@@ -67,12 +69,7 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("job_name", v)
 			return nil
 		}},
-	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Help: "the same as --name", Meta: "job_name",
-		Set: func(o *cancelOptions, v string) error {
-			o.filter.Names = front.FilterList(v)
-			o.note("job_name", v)
-			return nil
-		}},
+	{Long: "jobname", Arg: opt.Required, On: opt.Scancel, Alias: "name"},
 	{Long: "nodelist", Short: 'w', Arg: opt.Required, On: opt.Scancel,
 		Help: "act only on jobs on these nodes", Meta: "nodes",
 		Set: func(o *cancelOptions, v string) error { return front.SetNodes(&o.filter.Nodes, v) }},
@@ -90,10 +87,8 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("qos", v)
 			return nil
 		}},
-	{
-		Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages",
-		Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil },
-	},
+	{Long: "quiet", Short: 'Q', On: opt.Scancel, Help: "no messages",
+		Set: func(o *cancelOptions, _ string) error { o.quiet = true; return nil }},
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Scancel,
 		Help: "act only on jobs in this reservation", Meta: "name",
 		Set: func(o *cancelOptions, v string) error {
@@ -104,21 +99,15 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 	{Long: "signal", Short: 's', Arg: opt.Required, On: opt.Scancel,
 		Help: "signal to send instead of ending the job", Meta: "name | number",
 		Set: setCancelSignal},
-	{
-		Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Env: "STATE",
-		Help: "act only on jobs in this state", Meta: "states", Set: setCancelState,
-	},
-	{
-		Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Env: "USER",
-		Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser,
-	},
+	{Long: "state", Short: 't', Arg: opt.Required, On: opt.Scancel, Env: "STATE",
+		Help: "act only on jobs in this state", Meta: "states", Set: setCancelState},
+	{Long: "user", Short: 'u', Arg: opt.Required, On: opt.Scancel, Env: "USER",
+		Help: "act only on jobs of this user", Meta: "user_name", Set: setCancelUser},
 	{Long: "clusters", Short: 'M', Arg: opt.Required, On: opt.Scancel, Env: "scancel=SLURM_CLUSTERS",
 		Help: "clusters to act on", Meta: "names",
 		Set: func(o *cancelOptions, v string) error { return opt.SetClusters(v, &o.clusters) }},
-	{
-		Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers",
-		Set: func(*cancelOptions, string) error { return nil },
-	},
+	{Long: "ctld", On: opt.Scancel, Help: "no effect: signals always travel by the servers",
+		Set: func(*cancelOptions, string) error { return nil }},
 	{Long: "sibling", Arg: opt.Required, On: opt.Scancel, Meta: "name",
 		Help: "have jobs that wait not run at this cluster of the federation",
 		Set:  func(o *cancelOptions, v string) error { o.sibling = v; return nil }},
@@ -129,10 +118,8 @@ var ScancelOptions = []opt.Option[cancelOptions]{
 			o.note("wckey", v)
 			return nil
 		}},
-	{
-		Long: "verbose", Short: 'v', On: opt.Scancel, Env: "VERBOSE", Help: "more messages",
-		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, new(bool), "VERBOSE", v) },
-	},
+	{Long: "verbose", Short: 'v', On: opt.Scancel, Env: "VERBOSE", Help: "more messages",
+		Set: func(o *cancelOptions, v string) error { return setCancelFlag(o, new(bool), "VERBOSE", v) }},
 	{Long: "version", Short: 'V', On: opt.Scancel, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Scancel, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Scancel, Group: opt.HelpGroup, Help: "print a short help"},
@@ -273,12 +260,28 @@ func cancelAll(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 // cancelOne ends or signals one. A job that waits has no batch shell yet: what would kill that ends the job.
 func cancelOne(s *front.Sys, o *cancelOptions, t front.Target) error {
 	q := o.command(t)
+	if err := o.writeComment(s, q.Ref); err != nil {
+		return err
+	}
 	_, err := front.Call(s, api.CancelJob, q)
 	if q.Sig == 9 && q.Step == nil && front.IsKind(err, cluster.ErrPending) {
 		q.Sig = 0
 		q.Scope = 0
 		_, err = front.Call(s, api.CancelJob, q)
 	}
+	return err
+}
+
+// writeComment sets a job's AdminComment, as --admin-comment asks.
+func (o *cancelOptions) writeComment(s *front.Sys, job cluster.Ref) error {
+	if o.comment == nil {
+		return nil
+	}
+	patch := cluster.UpdateJob{
+		Ref:   job,
+		Patch: cluster.Patch{AdminComment: o.comment},
+	}
+	_, err := front.Call(s, api.UpdateJob, patch)
 	return err
 }
 

@@ -22,20 +22,14 @@ import (
 
 // ScontrolOptions are the options of scontrol, which are fields of a control.
 var ScontrolOptions = []opt.Option[control]{
-	{
-		Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL",
-		Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil },
-	},
-	{
-		Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show",
-		Set: func(c *control, _ string) error { c.details = true; return nil },
-	},
+	{Long: "all", Short: 'a', On: opt.Scontrol, Env: "scontrol=SCONTROL_ALL",
+		Help: "hidden partitions too", Set: func(c *control, _ string) error { c.all = true; return nil }},
+	{Long: "details", Short: 'd', On: opt.Scontrol, Help: "more details in show",
+		Set: func(c *control, _ string) error { c.details = true; return nil }},
 	{Long: "federation", On: opt.Scontrol, Help: "jobs of all clusters of the federation in one list",
 		Set: func(c *control, _ string) error { c.fed.Federation = true; return nil }},
-	{
-		Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too",
-		Set: func(c *control, _ string) error { c.future = true; return nil },
-	},
+	{Long: "future", Short: 'F', On: opt.Scontrol, Help: "nodes in state FUTURE too",
+		Set: func(c *control, _ string) error { c.future = true; return nil }},
 	{Long: "hide", On: opt.Scontrol, Help: "no hidden partitions",
 		Set: func(c *control, _ string) error { c.all = false; return nil }},
 	{Long: "json", Arg: opt.Optional, On: opt.Scontrol, Meta: "version", Newer: true,
@@ -49,24 +43,16 @@ var ScontrolOptions = []opt.Option[control]{
 		Meta: "names", Help: "clusters to act on",
 		Set: func(c *control, v string) error { return opt.SetClusters(v, &c.clusters) }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Scontrol, Alias: "clusters"},
-	{
-		Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record",
-		Set: func(c *control, _ string) error { c.oneLine = true; return nil },
-	},
-	{
-		Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors",
-		Set: func(c *control, _ string) error { c.quiet = true; return nil },
-	},
+	{Long: "oneliner", Short: 'o', On: opt.Scontrol, Help: "one line for each record",
+		Set: func(c *control, _ string) error { c.oneLine = true; return nil }},
+	{Long: "quiet", Short: 'Q', On: opt.Scontrol, Help: "no messages but errors",
+		Set: func(c *control, _ string) error { c.quiet = true; return nil }},
 	{Long: "sibling", On: opt.Scontrol, Help: "jobs of the federation at each cluster that has them",
 		Set: func(c *control, _ string) error { c.fed.Sibling = true; return nil }},
-	{
-		Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user",
-		Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil },
-	},
-	{
-		Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages",
-		Set: func(*control, string) error { return nil },
-	},
+	{Long: "uid", Short: 'u', Arg: opt.Required, On: opt.Scontrol, Meta: "user",
+		Ignored: "commands are always the caller's", Set: func(*control, string) error { return nil }},
+	{Long: "verbose", Short: 'v', On: opt.Scontrol, Help: "more messages",
+		Set: func(*control, string) error { return nil }},
 	{Long: "version", Short: 'V', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", Short: 'h', On: opt.Scontrol, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Scontrol, Group: opt.HelpGroup, Help: "print a short help"},

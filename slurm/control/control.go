@@ -28,6 +28,7 @@ type control struct {
 	clusters         string
 	times            string // SLURM_TIME_FORMAT
 	fed              front.FedAsk
+	owners           []uint32 // of the jobs that a name stands for; none: anyone
 }
 
 // Asked is what --json and --yaml say.
@@ -90,7 +91,8 @@ func (c *control) refs(args []string) (list []front.Target, words []string, bad 
 			if k, v, ok := strings.Cut(w, "="); ok && (strings.EqualFold(k, "jobname") || strings.EqualFold(k, "name")) {
 				name = v
 			}
-			resp, err := front.Call(c.sys, api.ListJobs, api.JobQuery{Names: []string{name}, Brief: true})
+			q := api.JobQuery{Names: []string{name}, Users: c.owners, Brief: true}
+			resp, err := front.Call(c.sys, api.ListJobs, q)
 			if err != nil || len(resp.Jobs) == 0 {
 				return nil, nil, w
 			}

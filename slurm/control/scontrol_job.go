@@ -18,6 +18,10 @@ const resetAccrue = "resetaccruetime"
 
 // updateJob changes jobs.
 func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
+	rest, wrong := readOwner(c, who, rest)
+	if wrong != nil {
+		return c.complain(wrong...)
+	}
 	p, all, code := readPatch(c, who, rest)
 	if code >= 0 {
 		return code
@@ -26,6 +30,10 @@ func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
 		return c.complain(noChanges)
 	}
 	refs, words, bad := c.refs([]string{who.Value})
+	if bad != "" && len(c.owners) > 0 {
+		return c.complain("scontrol: error: No jobs with user ID " + front.UintText(c.owners[0]) +
+			" and name '" + bad + "'")
+	}
 	if bad != "" {
 		return c.complain("Invalid job id specified for job "+bad, "slurm_update error: Invalid job id specified")
 	}
@@ -43,6 +51,21 @@ func (c *control) updateJob(who front.Setting, rest []front.Setting) int {
 		c.resized(refs[0].Ref)
 	}
 	return code
+}
+
+// readOwner takes UserID out of the words: with JobName it says whose jobs are meant. wrong is what to say of a user
+// that does not exist.
+func readOwner(c *control, who front.Setting, rest []front.Setting) (others []front.Setting, wrong []string) {
+	i := slices.IndexFunc(rest, func(s front.Setting) bool { return s.Key == "userid" })
+	if i < 0 || who.Key != "jobname" {
+		return rest, nil
+	}
+	user, ok := front.LookupUser(rest[i].Value)
+	if !ok {
+		return nil, []string{"Invalid UserID: " + rest[i].Value, "Request aborted"}
+	}
+	c.owners = []uint32{user.UID}
+	return slices.Delete(slices.Clone(rest), i, i+1), nil
 }
 
 // fixedKey complains about a key that can not be changed. The lines of a burst buffer are in the job's script, and were

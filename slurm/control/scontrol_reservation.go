@@ -11,6 +11,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
@@ -139,7 +140,7 @@ func (e *resvEdit) setDelay(s front.Setting) string {
 	if s.Sign != 0 {
 		return noSigns + strings.TrimRight(key, "+-")
 	}
-	d, ok := values.ParseSpan(s.Value)
+	d, ok := opt.ParseSpan(s.Value)
 	if !ok {
 		return "Invalid duration " + s.Text
 	}

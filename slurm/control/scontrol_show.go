@@ -49,7 +49,7 @@ func (c *control) print(r *record) {
 func (c *control) showSteps(arg string) int {
 	var want front.Target
 	if arg != "" {
-		t, ok := front.ParseTarget(arg)
+		t, ok := show.StepTarget(arg)
 		if !ok {
 			return c.complain("slurm_get_job_steps error: Invalid job id specified")
 		}

@@ -37,9 +37,7 @@ func updates() []struct {
 
 // update is scontrol update KEY=VALUE... The words are read before anything is asked for.
 func (c *control) update(args []string) int {
-	if len(args) > 1 && strings.EqualFold(args[0], "job") { // update job 42 ...
-		args = append([]string{args[0] + "=" + args[1]}, front.Paired(args[2:])...)
-	}
+	args = values.PairedWords(args)
 	list := front.Words(args)
 	named := list
 	if list[0].Bare {

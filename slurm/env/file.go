@@ -51,7 +51,15 @@ func (e *list) files(j *cluster.Job) {
 // NoTask is what %a shows outside an array.
 const NoTask = 4294967294
 
-// FileName expands the patterns of an output name: %A %a %j %J %N %n %s %t %u %x %%, with a
+// taskNumber is a job's number in its array.
+func taskNumber(j *cluster.Job) int {
+	if j.Task == cluster.TaskAny {
+		return NoTask
+	}
+	return j.Task
+}
+
+// FileName expands the patterns of an output name: %A %a %b %j %J %N %n %s %t %u %x %%, with a
 // width for padding. A backslash anywhere switches expansion off for the whole name.
 func FileName(pattern string, l *cluster.Launch) string {
 	if strings.Contains(pattern, `\`) {
@@ -96,10 +104,9 @@ func expand(c byte, width int, l *cluster.Launch) (string, bool) {
 		}
 		return pad(int(j.ID))
 	case 'a':
-		if j.Task == cluster.TaskAny {
-			return pad(NoTask)
-		}
-		return pad(j.Task)
+		return pad(taskNumber(j))
+	case 'b':
+		return pad(taskNumber(j) % 10)
 	case 'J':
 		if l.Step == nil {
 			return pad(int(j.ID))

@@ -146,7 +146,7 @@ func cut(s string, width int) string {
 }
 
 // ParseLong reads a format string of -O: names, each with :[.][WIDTH][TEXT] or 20 wide. bad lists
-// the names that are no columns; they are left out.
+// the names that are no columns; of them only the text behind the width is shown, as in Slurm.
 func ParseLong[T any](cols []Column[T], spec string) (f Format[T], bad []string) {
 	for word := range strings.SplitSeq(spec, ",") {
 		name, size, given := strings.Cut(word, ":")
@@ -157,11 +157,8 @@ func ParseLong[T any](cols []Column[T], spec string) (f Format[T], bad []string)
 				x.text = blankFor(less)
 			}
 		}
-		if x.col = FindLong(cols, name); x.col == nil {
-			if name != "" {
-				bad = append(bad, name)
-			}
-			continue
+		if x.col = FindLong(cols, name); x.col == nil && name != "" {
+			bad = append(bad, name)
 		}
 		f.fields = append(f.fields, x)
 	}
@@ -239,6 +236,26 @@ func pad(b []byte, s string, width int, right, whole bool) []byte {
 		b = append(b, s...)
 	}
 	return b
+}
+
+// LongNames are the names of -O, in the order of the alphabet.
+func LongNames[T any](cols []Column[T]) (names []string) {
+	for i := range cols {
+		names = append(names, strings.Fields(cols[i].Long)...)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Letters are those of -o as they are written there, %a, in the order of the alphabet.
+func Letters[T any](cols []Column[T]) (names []string) {
+	for i := range cols {
+		if cols[i].Code != 0 {
+			names = append(names, "%"+string(cols[i].Code))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Place is how a manual tells of a column: its letter, if it has one, and its names.

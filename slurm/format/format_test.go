@@ -62,6 +62,7 @@ func TestParseLong(t *testing.T) {
 		{"alpha:.-5", "ALPHA ", "one ", ""},
 		{"alpha:,beta:2x", "ALPHABEx", "one7-x", ""},
 		{"foo,alpha:3,b", "ALP", "one", "foo b"},
+		{"alpha:3,foo:20.,beta:3", "ALP.BET", "one.7-0", "foo"}, {"foo:.5X,alpha:3", "XALP", "Xone", "foo"},
 		{"", "", "", ""},
 	} {
 		f, bad := ParseLong(cols, c.spec)

@@ -28,14 +28,8 @@ func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		return nil, sys.Usage(out)
 	}
 	if err != nil {
-		if u, ok := err.(*opt.UsageError); ok {
-			lines := u.Lines
-			if prog&(opt.Sacct|opt.Sstat) != 0 { // these are shorter about it
-				lines = lines[:1]
-			}
-			err = &opt.UsageError{Code: opt.CodeError, Lines: lines}
-		}
-		return nil, sys.Usage(err)
+		shorter := prog&(opt.Sacct|opt.Sstat) != 0
+		return nil, sys.Usage(opt.Refusal(err, shorter))
 	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {
 		if f.Row.Long == "verbose" && (f.Value == "" || strings.EqualFold(f.Value, "true")) {

@@ -32,6 +32,9 @@ func Errorf(code int, format string, args ...any) *UsageError {
 	return &UsageError{Code: code, Lines: []string{fmt.Sprintf(format, args...)}}
 }
 
+// Answer ends a program with lines that it was asked for, such as the list of its fields.
+func Answer(lines ...string) *UsageError { return &UsageError{Lines: lines, Stdout: true} }
+
 // SetClusters reads the names of -M; of none there is no cluster, as Slurm says.
 func SetClusters(v string, dst *string) error {
 	if *dst = v; v != "" {
@@ -101,6 +104,20 @@ func Refuse(prog Prog, testOnly bool, reason string) *UsageError {
 	e := Errorf(CodeError, "%s: %s", what, reason)
 	e.Refused = true
 	return e
+}
+
+// Refusal words an error of Parse as the programs do that run nothing: their exit code is 1, and some print the first
+// line alone. An answer stays one.
+func Refusal(err error, short bool) error {
+	u, ok := err.(*UsageError)
+	if !ok || u.Stdout {
+		return err
+	}
+	lines := u.Lines
+	if short {
+		lines = lines[:1]
+	}
+	return &UsageError{Code: CodeError, Lines: lines}
 }
 
 // Number reads a whole number as C's strtol does: an optional sign, then digits, and

@@ -96,3 +96,15 @@ func (p *Parser[T]) Usage(operands string) []string {
 	})
 	return wrapText(head, text+operands, len(head))
 }
+
+// Listed arranges names as Slurm's lists of fields: so many in a line, each so wide.
+func Listed(names []string, perLine, width int) (lines []string) {
+	for some := range slices.Chunk(names, perLine) {
+		line := ""
+		for _, name := range some {
+			line += name + strings.Repeat(" ", max(width-len(name), 1))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -5,6 +5,7 @@ package opt
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -170,6 +171,9 @@ func (p *Parser[T]) Parse(argv []string) (found []Found[T], rest []string, err e
 // long reads one --name or --name=value.
 func (p *Parser[T]) long(word string, next []string) (Found[T], []string, error) {
 	name, value, given := strings.Cut(word, "=")
+	if name == autocomplete {
+		return Found[T]{}, next, p.complete(value, given, next)
+	}
 	row, typed, err := p.lookup(name, word)
 	if err != nil {
 		return Found[T]{}, next, err
@@ -210,6 +214,29 @@ func (p *Parser[T]) cluster(found []Found[T], word string, next []string) ([]Fou
 		return append(found, f), next, nil
 	}
 	return found, next, nil
+}
+
+// autocomplete is an option of every program since 24.05; scripts of shells call it.
+const autocomplete = "autocomplete"
+
+// complete answers --autocomplete: the long names that begin with value, which may be the next word.
+func (p *Parser[T]) complete(value string, given bool, next []string) error {
+	if !given && len(next) == 0 {
+		return p.usage("option '--" + autocomplete + "' requires an argument")
+	}
+	if !given {
+		value = next[0]
+	}
+	prefix := strings.TrimLeft(value, "-")
+	names := []string{}
+	p.each(func(o *Option[T]) bool {
+		if strings.HasPrefix(o.Long, prefix) && !o.Hidden {
+			names = append(names, "--"+o.Long+map[ArgKind]string{Required: "="}[o.Arg])
+		}
+		return true
+	})
+	slices.Sort(names)
+	return Answer(slices.Compact(names)...)
 }
 
 // each calls f with the program's rows until it returns false.

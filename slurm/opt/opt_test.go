@@ -113,6 +113,29 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// TestAutocomplete: every program lists its options that begin with a word, an argument's with "=".
+func TestAutocomplete(t *testing.T) {
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"--autocomplete=--acc"}, "--account="},
+		{[]string{"--autocomplete", "--nodes"}, "--nodes="},
+		{[]string{"--autocomplete=nosuch"}, ""},
+	} {
+		p := Parser[got]{Prog: Srun, Rows: rows}
+		_, _, err := p.Parse(c.argv)
+		if u, ok := err.(*UsageError); !ok || !u.Stdout || u.Code != 0 || u.Error() != c.want {
+			t.Errorf("%q: %#v, want %q", c.argv, err, c.want)
+		}
+	}
+	p := Parser[got]{Prog: Srun, Rows: rows}
+	_, _, err := p.Parse([]string{"--autocomplete"})
+	if err == nil || !strings.Contains(err.Error(), "requires an argument") {
+		t.Errorf("without an argument: %v", err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("-N4\x00--acc=x\x00--\x00y")
 	f.Fuzz(func(t *testing.T, s string) {

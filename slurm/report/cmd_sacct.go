@@ -52,6 +52,7 @@ type sacctOptions struct {
 	steps      []front.Target // single steps that -j names
 	wholes     []cluster.Ref  // jobs that it names
 	fed        front.FedAsk
+	perTask    bool // --array
 }
 
 // What sacct prints without -o, with -b and with -l.
@@ -82,6 +83,14 @@ var SacctOptions = []sacctOption{
 		Long: "allusers", Short: 'a', On: opt.Sacct, Help: "jobs of all users",
 		Set: func(o *sacctOptions, _ string) error { o.all = true; return nil },
 	},
+	{Long: "array", On: opt.Sacct, Newer: true, Help: "one line for each pending task of an array",
+		Set: func(o *sacctOptions, _ string) error { o.perTask = true; return nil }},
+	{Long: "expand-patterns", On: opt.Sacct, Newer: true, Help: "expand the patterns of file names: always so",
+		Set: func(*sacctOptions, string) error { return nil }},
+	{Long: "helpreason", On: opt.Sacct, Newer: true, Group: opt.HelpGroup, Help: "list the reasons of -R",
+		Set: func(*sacctOptions, string) error { return opt.Answer(opt.Listed(reasonWords(), 2, 39)...) }},
+	{Long: "helpstate", On: opt.Sacct, Newer: true, Group: opt.HelpGroup, Help: "list the states of -s",
+		Set: func(*sacctOptions, string) error { return opt.Answer(opt.Listed(stateWords(), 4, 20)...) }},
 	{Long: "accounts", Short: 'A', Arg: opt.Required, On: opt.Sacct, Help: "jobs of these accounts", Meta: "list",
 		Set: func(o *sacctOptions, v string) error {
 			o.query.Accounts = namedList(strings.ToLower(v))
@@ -620,7 +629,7 @@ func (o *sacctOptions) print(cols []sizedColumn, all []placed) {
 func (o *sacctOptions) printRecords(w *bufio.Writer, v *show.View, cols []sizedColumn, resp *api.HistoryResponse) {
 	cells := make([]string, len(cols))
 	for i := range resp.Records {
-		for _, row := range o.rows(v, &resp.Records[i]) {
+		for _, row := range o.split(o.rows(v, &resp.Records[i])) {
 			if !o.shows(&row) {
 				continue
 			}
@@ -630,6 +639,23 @@ func (o *sacctOptions) printRecords(w *bufio.Writer, v *show.View, cols []sizedC
 			o.line(w, cols, cells)
 		}
 	}
+}
+
+// split makes a line of each task that waits, with --array.
+func (o *sacctOptions) split(rows []acctRow) []acctRow {
+	job := rows[0].Job
+	if !o.perTask || job.Tasks.Empty() {
+		return rows
+	}
+	var out []acctRow
+	for task := range job.Tasks.All() {
+		one := *job
+		one.Task, one.Tasks = task, cluster.IDSet{}
+		row := rows[0]
+		row.JobRow = show.JobRow{Job: &one, View: row.View}
+		out = append(out, row)
+	}
+	return append(out, rows[1:]...)
 }
 
 // line writes the cells; one that is too long is cut and ends in +.

@@ -31,6 +31,8 @@ func (o *diagOptions) Asked() *data.Ask {
 // SdiagOptions are the options of sdiag.
 var SdiagOptions = []opt.Option[diagOptions]{
 	{Long: "all", Short: 'a', On: opt.Sdiag, Help: "all counts", Set: func(*diagOptions, string) error { return nil }},
+	{Long: "no-trunc", On: opt.Sdiag, Newer: true, Help: "do not cut long lines: always so",
+		Set: func(*diagOptions, string) error { return nil }},
 	{
 		Long: "reset", Short: 'r', On: opt.Sdiag, Help: "count anew",
 		Set: func(o *diagOptions, _ string) error { o.reset = true; return nil },

@@ -48,6 +48,10 @@ var SprioOptions = []opt.Option[prioOptions]{
 		Help: "what to show, as %[[.]width]letter",
 		Set:  func(o *prioOptions, v string) error { o.format = v; return nil },
 	},
+	{Long: "helpformat", On: opt.Sprio, Newer: true, Group: opt.HelpGroup, Help: "list the letters of -o",
+		Set: func(*prioOptions, string) error {
+			return opt.Answer(opt.Listed(format.Letters(prioColumns()), 8, 6)...)
+		}},
 	{
 		Long: "jobs", Short: 'j', Arg: opt.Optional, On: opt.Sprio, Meta: "ids", Help: "only these jobs",
 		Set: setPrioJobs,

@@ -156,6 +156,24 @@ var statColumns = [...]statColumn{
 	{"TRESUsageOutMaxTask", 19, nil},
 	{"TRESUsageOutMin", 15, nil}, {"TRESUsageOutMinNode", 19, nil}, {"TRESUsageOutMinTask", 19, nil},
 	{"TRESUsageOutTot", 15, nil},
+	{"AllocTRES", 10, func(r *statRow) string { return r.allocTRES() }},
+	{"SLUID", 14, func(*statRow) string { return "" }},
+}
+
+// allocTRES is what a step that was launched has of its job.
+func (r *statRow) allocTRES() string {
+	if r.ID.Step < 0 {
+		return ""
+	}
+	cpus, gpus := 0, 0
+	var mem cluster.MemMB
+	for _, sh := range r.Shares {
+		cpus += sh.CPUs.Len()
+		gpus += sh.GPUs.Len()
+		mem += sh.MemMB
+	}
+	view := show.View{Raw: r.raw, Unit: r.unit}
+	return show.AlphaTRES(cpus, len(r.Shares), view.Mem(mem), int64(gpus), nil, 0)
 }
 
 const statFormat = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages,MaxPagesNode," +

@@ -222,6 +222,46 @@ var acctColumns = [...]acctColumn{
 	{"WorkDir", 20, func(r *acctRow) string { return r.Spec.WorkDir }, nil},
 	{"Verdict", 40, func(r *acctRow) string { return r.why.String() }, nil}, // why it did not end well
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.Node) }, nil},
+	// Fields that came after 22.05 stand last, so that what abbreviates one of its fields goes on to.
+	{"Exclusive", 14, func(r *acctRow) string { return show.ExclusiveWord(r.Spec.Sharing) }, nil},
+	{"Extra", 14, none, nil},
+	{"FailedNode", 8, func(r *acctRow) string { return string(r.why.Node) }, nil},
+	{"Licenses", 10, func(r *acctRow) string { return r.Spec.Licenses }, nil},
+	{"OriginalSLUID", 14, none, nil},
+	{
+		"OverSubscribe", 14,
+		func(r *acctRow) string { return front.Choose(r.Spec.Sharing == cluster.ShareOver, "YES", "NO") }, nil,
+	},
+	{"Planned", 10, func(r *acctRow) string { return format.Padded(r.waited()) }, nil},
+	{"PlannedCPU", 10, func(r *acctRow) string { return format.Padded(r.plannedCPU()) }, nil},
+	{"PlannedCPURAW", 13, func(r *acctRow) string { return wholeSeconds(r.plannedCPU()) }, nil},
+	{"QOSREQ", 10, func(r *acctRow) string { return r.Spec.QOS }, nil},
+	{"ReqReservation", 20, func(r *acctRow) string { return r.Spec.Reservation }, nil},
+	{"Restarts", 8, func(r *acctRow) string { return strconv.Itoa(r.Restarts) }, nil},
+	{"SegmentSize", 11, func(r *acctRow) string { return countOf(r.Spec.Segment) }, nil},
+	{"SLUID", 14, none, nil},
+	{"StdErr", 20, func(r *acctRow) string { return r.fileName(2, r.Spec.Stderr != "") }, nil},
+	{"StdIn", 20, func(r *acctRow) string { return r.fileName(0, true) }, nil},
+	{"StdOut", 20, func(r *acctRow) string { return r.fileName(1, true) }, nil},
+}
+
+// plannedCPU is the time that the job waited, for each of its CPUs.
+func (r *acctRow) plannedCPU() time.Duration { return r.waited() * time.Duration(r.NumCPUs()) }
+
+// fileName is one of the standard files of a batch job, if it has one of its own.
+func (r *acctRow) fileName(fd int, own bool) string {
+	if r.Spec.Kind != cluster.Batch || !own {
+		return ""
+	}
+	return r.StdFile(fd)
+}
+
+// countOf is a number, or nothing for 0.
+func countOf(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 func none(*acctRow) string {

@@ -163,3 +163,41 @@ func TestSacctLines(t *testing.T) {
 		t.Errorf("-j 0, names %v, %v", o.query.Refs, err)
 	}
 }
+
+// TestFieldsSince2205: fields of sacct and sstat that came after 22.05, of a batch job and of one without a script.
+func TestFieldsSince2205(t *testing.T) {
+	layout := &cluster.Layout{Segment: 2, Licenses: "a:1"}
+	batch := &cluster.JobSpec{Layout: layout, Kind: cluster.Batch, Stdout: "/o-%j", WorkDir: "/w", QOS: "high",
+		Reservation: "r", Sharing: cluster.ShareExclusive}
+	start := time.Unix(1_800_000_000, 0)
+	job := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: batch, Eligible: start, Started: start.Add(time.Minute),
+		Restarts: 2}
+	alone := &cluster.Job{ID: 8, Task: cluster.TaskAny,
+		Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Kind: cluster.Allocation, Sharing: cluster.ShareOver}}
+	for name, want := range map[string][2]string{
+		"Exclusive": {"NODE", "NO"}, "OverSubscribe": {"NO", "YES"}, "Licenses": {"a:1", ""},
+		"Planned": {"00:01:00", "00:00:00"}, "PlannedCPURAW": {"60", "0"}, "QOSREQ": {"high", ""},
+		"ReqReservation": {"r", ""}, "Restarts": {"2", "0"}, "SegmentSize": {"2", ""},
+		"StdOut": {"/o-9", ""}, "StdErr": {"", ""}, "StdIn": {"/dev/null", ""}, "SLUID": {"", ""},
+	} {
+		i := slices.IndexFunc(acctColumns[:], func(c acctColumn) bool { return c.name == name })
+		if i < 0 {
+			t.Errorf("no field %s", name)
+			continue
+		}
+		for k, j := range []*cluster.Job{job, alone} {
+			row := &acctRow{JobRow: show.JobRow{Job: j, View: &show.View{Now: start}}}
+			if got := acctColumns[i].job(row); got != want[k] {
+				t.Errorf("%s of job %d: %q, want %q", name, j.ID, got, want[k])
+			}
+		}
+	}
+	step := &cluster.Step{Shares: []cluster.Share{
+		{Node: "n1", CPUs: cluster.RangeIDSet(0, 3), GPUs: cluster.NewIDSet(0), MemMB: 1024},
+		{Node: "n2", CPUs: cluster.RangeIDSet(0, 3), GPUs: cluster.NewIDSet(1), MemMB: 1024},
+	}}
+	const want = "cpu=8,gres/gpu=2,mem=2G,node=2"
+	if got := (&statRow{stepUse: stepUse{Step: step}}).allocTRES(); got != want {
+		t.Errorf("AllocTRES of a step: %q, want %q", got, want)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/opt"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
 
@@ -115,6 +116,27 @@ func setSacctFlags(o *sacctOptions, v string) error {
 		}
 	}
 	return nil
+}
+
+// reasonWords are the reasons that jobs wait for, but those of limits.
+func reasonWords() []string {
+	words := []string{"None"}
+	for _, row := range cluster.ReasonRows() {
+		words = append(words, string(row.Word))
+	}
+	return words
+}
+
+// stateWords are the states that history tells.
+func stateWords() (words []string) {
+	for i := range show.JobStates {
+		name := show.JobStates[i].Long
+		if st, ok := historyState(name); ok && len(st) > 0 && !slices.Contains(words, name) &&
+			!slices.Contains(strings.Fields(unaccountedStates), name) {
+			words = append(words, name)
+		}
+	}
+	return words
 }
 
 func setSacctReasons(o *sacctOptions, v string) error {

@@ -29,6 +29,7 @@ type infoOptions struct {
 	perNode, wide, noHeader bool
 	reasons, summary, exact bool
 	dead, responding        bool
+	future                  bool
 	reservations            bool
 	data                    data.Ask
 	hidden, raw             bool
@@ -65,6 +66,14 @@ var SinfoOptions = []opt.Option[infoOptions]{
 	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Sinfo, Meta: "fields",
 		Help: "what to show, as name[:[.]width],...",
 		Set:  func(o *infoOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "future", On: opt.Sinfo, Newer: true, Help: "nodes in state FUTURE too",
+		Set: func(o *infoOptions, _ string) error { o.future = true; return nil }},
+	{Long: "helpFormat", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the fields of -O",
+		Set: func(*infoOptions, string) error { return longNames(infoColumns) }},
+	{Long: "helpformat", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the letters of -o",
+		Set: func(*infoOptions, string) error { return shortNames(infoColumns) }},
+	{Long: "helpstate", On: opt.Sinfo, Newer: true, Group: opt.HelpGroup, Help: "list the states of -t",
+		Set: func(*infoOptions, string) error { return opt.Answer(knownNodeStates()...) }},
 	{
 		Long: "hide", On: opt.Sinfo, Help: "no hidden partitions",
 		Set: func(o *infoOptions, _ string) error { o.hidden = false; return nil },
@@ -147,20 +156,30 @@ var SinfoOptions = []opt.Option[infoOptions]{
 const validNodeStates = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,cloud,completing," +
 	"powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,unknown"
 
-// setInfoStates reads states with commas between them, of which a node has one, or with &, of which it has all.
+// knownNodeStates are the states that -t knows.
+func knownNodeStates() (words []string) {
+	for i := range nodeFilters {
+		words = append(words, nodeFilters[i].long)
+	}
+	return words
+}
+
+// setInfoStates reads states with commas between them, of which a node has one, or with & or +, of which it has all.
+// With ~ before it a state is one that a node does not have.
 func setInfoStates(o *infoOptions, v string) error {
+	v = strings.ReplaceAll(v, "+", "&")
 	o.states, o.allStates = nil, strings.Contains(v, "&")
 	if v == "" {
 		o.states = append(o.states, nil)
 	}
 	for _, w := range strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == '&' }) {
-		w = strings.ToLower(w)
+		w, not := strings.CutPrefix(strings.ToLower(w), "~")
 		i := slices.IndexFunc(nodeFilters[:], func(f nodeWord) bool { return f.short == w || f.long == w })
 		switch {
 		case w == "all":
 			return nil
 		case i >= 0:
-			o.states = append(o.states, &nodeFilters[i])
+			o.states = append(o.states, filterOf(&nodeFilters[i], not))
 		case strings.Contains(unknownNodeWords, w+","):
 			o.states = append(o.states, nil)
 		default:
@@ -173,6 +192,16 @@ func setInfoStates(o *infoOptions, v string) error {
 	return nil
 }
 
+// filterOf is a state, or all others.
+func filterOf(f *nodeWord, not bool) *nodeWord {
+	if !not {
+		return f
+	}
+	others := *f
+	others.is = func(state int) bool { return !f.is(state) }
+	return &others
+}
+
 // Sinfo lists partitions and nodes.
 func Sinfo(sys *front.Sys, argv []string) int {
 	var o infoOptions
@@ -180,10 +209,13 @@ func Sinfo(sys *front.Sys, argv []string) int {
 	if code >= 0 {
 		return code
 	}
-	if given := onLine(opt.Sinfo, SinfoOptions, argv); slices.Contains(given, "long") &&
-		(slices.Contains(given, "format") || slices.Contains(given, "Format")) {
+	given := onLine(opt.Sinfo, SinfoOptions, argv)
+	if slices.Contains(given, "long") && (slices.Contains(given, "format") || slices.Contains(given, "Format")) {
 		sys.Say("%s", mixedFormats)
 		return 1
+	}
+	if both := o.settleParts(given); both != "" {
+		return sys.Fail("Conflicting options, %s, specified. Please choose one or the other.", both)
 	}
 	if !o.data.On && !sys.Once() && sys.Tells(front.Told) {
 		front.TellAsked(sys.Stdout, "\n", o.asked(sys, argv), o.shown(sys, argv))
@@ -200,6 +232,23 @@ func Sinfo(sys *front.Sys, argv []string) int {
 		}
 		time.Sleep(o.every)
 	}
+}
+
+// settleParts has --all of the line go before the variable for --partition. It returns what excludes each other.
+func (o *infoOptions) settleParts(given []string) (both string) {
+	all := slices.Contains(given, "all")
+	parts := slices.Contains(given, "partition")
+	switch {
+	case all && parts:
+		return "-a and -p"
+	case all:
+		o.parts = nil
+	case parts:
+		return ""
+	case o.hidden && len(o.parts) > 0:
+		return "SINFO_ALL and SINFO_PARTITION"
+	}
+	return ""
 }
 
 // dateLine is what stands above a table that is dated.
@@ -302,11 +351,16 @@ func (o *infoOptions) cells(v *View, resp api.NodesResponse) (cells []InfoRow) {
 	return cells
 }
 
+// hides reports whether a node of a state is left out that no option names.
+func (o *infoOptions) hides(state int) bool {
+	return Hidden(state) && !(o.future && state&stateBaseMask == baseFuture)
+}
+
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
 	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
 		return false
 	}
-	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && Hidden(NodeState(n)) {
+	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && o.hides(NodeState(n)) {
 		return false
 	}
 	is := func(f *nodeWord) bool { return f != nil && f.is(NodeState(n)) }

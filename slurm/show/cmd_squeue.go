@@ -24,8 +24,17 @@ const (
 	queueFormat      = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 	queueLongFormat  = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 	queueStartFormat = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+	stateFormat      = "%.18i %.2t"
 	stepFormat       = "%.15i %.8j %.9P %.8u %.9M %N"
 )
+
+// jobChoice is what newer options of squeue choose jobs by.
+type jobChoice struct {
+	notMe     bool
+	onlyState bool
+	over      time.Duration // --running-over; 0: not given
+	under     time.Duration // --running-under; 0: not given
+}
 
 // queueOptions is what squeue's line and variables ask for.
 type queueOptions struct {
@@ -42,6 +51,7 @@ type queueOptions struct {
 	start, raw, me             bool
 	data                       data.Ask
 	hidden, follow             bool
+	choice                     jobChoice
 	badUsers                   []string
 	jobWord, stepWord          bool   // -j or -s without an argument: it may be the next word
 	jobText, stepText          string // those arguments, as they stand
@@ -71,6 +81,8 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Meta: "names", Help: "clusters to ask",
 		Set: func(o *queueOptions, v string) error { return opt.SetClusters(v, &o.clusters) }},
 	{Long: "cluster", Arg: opt.Required, On: opt.Squeue, Alias: "clusters"},
+	{Long: "expand-patterns", On: opt.Squeue, Newer: true, Help: "expand the patterns of file names: always so",
+		Set: func(*queueOptions, string) error { return nil }},
 	{Long: "federation", On: opt.Squeue, Env: "FEDERATION", Help: "all clusters of the federation in one list",
 		Set: func(o *queueOptions, _ string) error { o.fed.Federation = true; return nil }},
 	{Long: "follow", On: opt.Squeue, Newer: true,
@@ -82,6 +94,14 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "Format", Short: 'O', Arg: opt.Required, On: opt.Squeue, Env: "FORMAT2", Meta: "fields",
 		Help: "what to show, as name[:[.]width],...",
 		Set:  func(o *queueOptions, v string) error { o.format, o.long = "", v; return nil }},
+	{Long: "helpFormat", On: opt.Squeue, Newer: true, Group: opt.HelpGroup, Help: "list the fields of -O",
+		Set: func(*queueOptions, string) error { return longNames(jobColumns()) }},
+	{Long: "helpformat", On: opt.Squeue, Newer: true, Group: opt.HelpGroup, Help: "list the letters of -o",
+		Set: func(*queueOptions, string) error { return shortNames(jobColumns()) }},
+	{Long: "helpstate", On: opt.Squeue, Newer: true, Group: opt.HelpGroup, Help: "list the states of -t",
+		Set: func(*queueOptions, string) error {
+			return opt.Answer(strings.Split(strings.ToLower(validStates), ",")...)
+		}},
 	{
 		Long: "hide", On: opt.Squeue, Help: "no jobs in hidden partitions",
 		Set: func(o *queueOptions, _ string) error { o.hidden = false; return nil },
@@ -131,6 +151,19 @@ var SqueueOptions = []opt.Option[queueOptions]{
 		Long: "noheader", Short: 'h', On: opt.Squeue, Help: "no line of headers",
 		Set: func(o *queueOptions, _ string) error { o.noHeader = true; return nil },
 	},
+	{
+		Long: "notme", On: opt.Squeue, Newer: true, Help: "only jobs of others",
+		Set: func(o *queueOptions, _ string) error {
+			o.choice.notMe = true
+			return nil
+		},
+	},
+	{Long: "only-job-state", On: opt.Squeue, Newer: true,
+		Help: "only IDs and states: with -j, -t, and options that choose clusters or columns",
+		Set: func(o *queueOptions, _ string) error {
+			o.choice.onlyState = true
+			return nil
+		}},
 	{Long: "partition", Short: 'p', Arg: opt.Required, On: opt.Squeue, Env: "PARTITION", Meta: "names",
 		Help: "only jobs in these partitions",
 		Set: func(o *queueOptions, v string) error {
@@ -147,6 +180,12 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "reservation", Short: 'R', Arg: opt.Required, On: opt.Squeue, Meta: "name",
 		Help: "only jobs in this reservation",
 		Set:  func(o *queueOptions, v string) error { o.reservation = v; return nil }},
+	{Long: "running-over", Arg: opt.Required, On: opt.Squeue, Newer: true, Meta: "time",
+		Help: "only jobs that have run longer than this",
+		Set:  func(o *queueOptions, v string) error { return setRunning(&o.choice.over, v) }},
+	{Long: "running-under", Arg: opt.Required, On: opt.Squeue, Newer: true, Meta: "time",
+		Help: "only jobs that run, and have for less than this",
+		Set:  func(o *queueOptions, v string) error { return setRunning(&o.choice.under, v) }},
 	{Long: "sibling", On: opt.Squeue, Env: "SIB SIBLING",
 		Help: "the jobs of the federation at each cluster that has them",
 		Set:  func(o *queueOptions, _ string) error { o.fed.Sibling = true; return nil }},
@@ -176,6 +215,50 @@ var SqueueOptions = []opt.Option[queueOptions]{
 	{Long: "version", Short: 'V', On: opt.Squeue, Group: opt.HelpGroup, Help: "print the version"},
 	{Long: "help", On: opt.Squeue, Group: opt.HelpGroup, Help: "print this"},
 	{Long: "usage", On: opt.Squeue, Group: opt.HelpGroup, Help: "print a short help"},
+}
+
+// longNames answers --helpFormat.
+func longNames[T any](cols []format.Column[T]) error {
+	return opt.Answer(opt.Listed(format.LongNames(cols), 4, format.LongWidth)...)
+}
+
+// shortNames answers --helpformat.
+func shortNames[T any](cols []format.Column[T]) error {
+	return opt.Answer(opt.Listed(format.Letters(cols), 8, 6)...)
+}
+
+// setRunning reads the time of --running-over and --running-under.
+func setRunning(to *time.Duration, v string) error {
+	d, ok := opt.ParseSpan(v)
+	if slices.Contains([]string{"unlimited", "infinite"}, strings.ToLower(v)) {
+		d, ok = cluster.Unlimited, true
+	}
+	if !ok || d == 0 {
+		return opt.Errorf(opt.CodeError, "fatal: Invalid time limit specification")
+	}
+	*to = d
+	return nil
+}
+
+// besideState are the options that --only-job-state goes together with.
+var besideState = []string{"only-job-state", "jobs", "states", "clusters", "federation", "local", "sibling", "format",
+	"Format", "noheader", "sort", "array", "all", "iterate", "verbose"}
+
+// checkOnlyState returns what to say if --only-job-state stands beside an option that looks at more than states.
+func (o *queueOptions) checkOnlyState(given []string) string {
+	if !o.choice.onlyState {
+		return ""
+	}
+	if o.data.On { // Slurm's objects are others than squeue's here
+		return "--only-job-state prints no JSON or YAML; leave it out"
+	}
+	for _, name := range given {
+		if !slices.Contains(besideState, name) {
+			return "fatal: Option --only-job-state only works alone, with -j (--jobs) and/or -t (--states) " +
+				"parameters, parameters for cluster/federation selection, and the printing options."
+		}
+	}
+	return ""
 }
 
 // setEvery reads the seconds of --iterate.
@@ -300,7 +383,8 @@ func Squeue(sys *front.Sys, argv []string) int {
 		_, _ = sys.Stdout.Write([]byte(squeueUsage))
 		return sys.Fail("Unrecognized option: %s", rest[0])
 	}
-	if text := o.formats(sys, onLine(opt.Squeue, SqueueOptions, argv)); text != "" {
+	given := onLine(opt.Squeue, SqueueOptions, argv)
+	if text := cmp.Or(o.formats(sys, given), o.checkOnlyState(given)); text != "" {
 		sys.Say("%s", text)
 		return 1
 	}
@@ -556,6 +640,8 @@ func (o *queueOptions) light(codes []byte) bool {
 
 func (o *queueOptions) jobFormat() (format.Format[JobRow], []string) {
 	switch {
+	case o.choice.onlyState && o.long == "" && o.format == "":
+		return format.Parse(jobColumns(), stateFormat, "")
 	case o.long != "":
 		return format.ParseLong(jobColumns(), o.long)
 	case o.format != "":

@@ -28,7 +28,8 @@ type View struct {
 	Fed     *api.FederationResponse
 	Place   string // the cluster, where lines of several are shown together
 
-	nodes map[cluster.NodeName]*cluster.Inventory
+	nodes    map[cluster.NodeName]*cluster.Inventory
+	reserved map[cluster.NodeName]string // the reservation of each node; nil: not asked for yet
 }
 
 // QOSID is the number of a QOS, 0: there is none of that name any more.

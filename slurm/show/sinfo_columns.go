@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 )
@@ -62,6 +64,9 @@ var infoColumns = []format.Column[InfoRow]{
 	},
 	{Code: 'H', Long: "timestamp", Head: "TIMESTAMP", Of: func(r *InfoRow) string {
 		return r.text("Unknown", func(n *api.NodeInfo) string { return r.v.Stamp(n.ReasonAt, "Unknown") })
+	}},
+	{Code: 'i', Long: "reservation", Head: "RESERVATION", Of: func(r *InfoRow) string {
+		return r.text("", func(n *api.NodeInfo) string { return r.v.reservationOf(n) })
 	}},
 	{
 		Code: 'I', Long: "priorityjobfactor", Head: "PRIO_JOB_FACTOR",
@@ -190,6 +195,40 @@ func (r *InfoRow) layout() string {
 	return r.least(func(n *api.NodeInfo) int { return n.Inventory.Sockets }) + ":" +
 		r.least(func(n *api.NodeInfo) int { return n.Inventory.CoresPerSocket }) + ":" +
 		r.least(func(n *api.NodeInfo) int { return n.Inventory.ThreadsPerCore })
+}
+
+// reservationOf names the reservation that has a node now; "" if none has.
+func (v *View) reservationOf(n *api.NodeInfo) string {
+	if !n.Reserved && !n.Maint {
+		return ""
+	}
+	if v.reserved == nil {
+		v.reserved = v.reservedNodes()
+	}
+	return v.reserved[n.Name]
+}
+
+// reservedNodes asks which reservation has which node now.
+func (v *View) reservedNodes() map[cluster.NodeName]string {
+	resp, err := front.Call(v.Sys, api.ListReservations, api.ReservationQuery{})
+	if err != nil { // the state of a node says that there is one
+		return map[cluster.NodeName]string{}
+	}
+	return namesByNode(resp.Reservations, v.Now)
+}
+
+// namesByNode names the reservation of each node that one has at a time.
+func namesByNode(list []cluster.Reservation, now time.Time) map[cluster.NodeName]string {
+	names := map[cluster.NodeName]string{}
+	for i := range list {
+		if !list[i].Active(now) {
+			continue
+		}
+		for _, node := range list[i].Nodes {
+			names[node] = list[i].Name
+		}
+	}
+	return names
 }
 
 // NodeAddr is a node's address without the port, or its name.

@@ -139,7 +139,7 @@ var ownColumns = []format.Column[JobRow]{
 		Of: func(r *JobRow) string { return r.View.When(r.Submitted) },
 	},
 	{
-		Code: 'x', Long: "", Head: "EXC_NODES", Whole: true,
+		Code: 'x', Long: "excnodes", Head: "EXC_NODES", Whole: true,
 		Of: func(r *JobRow) string { return front.NodeText(r.Spec.Exclude) },
 	},
 	{Code: 'X', Long: "corespec", Head: "CORE_SPEC", Of: func(r *JobRow) string { return r.CoreSpec() }},
@@ -163,11 +163,15 @@ var ownColumns = []format.Column[JobRow]{
 		Of: func(r *JobRow) string { return format.Null(BurstState(r.Job)) }},
 	{Long: "cluster", Head: "CLUSTER", Of: func(r *JobRow) string { return ClusterOf(r.View) }},
 	{Long: "container", Head: "CONTAINER", Of: func(r *JobRow) string { return format.Null(image(r)) }},
+	{Long: "containerid", Head: "CONTAINERID", Of: func(*JobRow) string { return "(null)" }},
+	{Long: "containertype", Head: "CONTAINERTYPE", Of: func(*JobRow) string { return "(null)" }},
 	{
-		Long: "cpus-per-task", Head: "CPUS_PER_TASK",
+		Long: "cpus-per-task cpuspertask", Head: "CPUS_PER_TASK",
 		Of: func(r *JobRow) string { return strconv.Itoa(r.Spec.TaskCPUs()) },
 	},
 	{Long: "cpus-per-tres", Head: "CPUS_PER_TRES", Of: func(r *JobRow) string { return OrNA(r.CPUsPerTRES()) }},
+	{Long: "cronjob", Head: "CRON_JOB",
+		Of: func(r *JobRow) string { return front.Choose(r.Spec.Cron == nil, "No", "Yes") }},
 	{Long: "deadline", Head: "DEADLINE", Of: func(r *JobRow) string { return r.View.When(r.Spec.Deadline) }},
 	{
 		Long: "delayboot", Head: "DELAY_BOOT", Whole: true,
@@ -175,6 +179,8 @@ var ownColumns = []format.Column[JobRow]{
 	},
 	{Long: "derivedec", Head: "DERIVED_EC", Of: func(r *JobRow) string { return strconv.Itoa(waitStatus(r.Derived)) }},
 	{Long: "eligibletime", Head: "ELIGIBLE_TIME", Of: func(r *JobRow) string { return r.View.When(r.EligibleTime()) }},
+	{Long: "exclusive", Head: "EXCLUSIVE",
+		Of: func(r *JobRow) string { return ExclusiveWord(r.shares()) }},
 	{Long: "exit_code", Head: "EXIT_CODE", Of: func(r *JobRow) string { return strconv.Itoa(waitStatus(r.Exit)) }},
 	{Long: "hetjobid", Head: "HET_JOB_ID", Of: func(r *JobRow) string {
 		return r.het(func(h *cluster.HetPart) string { return front.UintText(uint32(h.ID)) })
@@ -184,6 +190,8 @@ var ownColumns = []format.Column[JobRow]{
 		return r.het(func(h *cluster.HetPart) string { return strconv.Itoa(h.Offset) })
 	}},
 	{Long: "lastschedeval", Head: "LAST_SCHED_EVAL", Of: func(r *JobRow) string { return r.View.When(r.EvalTime()) }},
+	{Long: "licensesalloc", Head: "LICENSES_ALLOC",
+		Of: func(r *JobRow) string { return format.Null(heldLicenses(r)) }},
 	{Long: "maxcpus", Head: "MAX_CPUS", Of: func(r *JobRow) string { return strconv.Itoa(r.NumCPUs()) }},
 	{
 		Long: "maxnodes", Head: "MAX_NODES",
@@ -218,12 +226,15 @@ var ownColumns = []format.Column[JobRow]{
 	{Long: "requeue", Head: "REQUEUE", Of: func(r *JobRow) string { return Bit(r.Requeues()) }},
 	{Long: "resizetime", Head: "RESIZE_TIME", Of: func(r *JobRow) string { return r.View.When(r.ResizedAt()) }},
 	{Long: "restartcnt", Head: "RESTART_COUNT", Of: func(r *JobRow) string { return strconv.Itoa(r.Restarts) }},
+	{Long: "segmentsize", Head: "SEGMENT_SIZE",
+		Of: func(r *JobRow) string { return countNA(r.Spec.Segment) }},
 	{Long: "siblingsactive", Head: "ACTIVE_SIBLINGS", Of: func(r *JobRow) string { return shared(r, FedActive) }},
 	{Long: "siblingsactiveraw", Head: "ACTIVE_SIBLINGS_RAW",
 		Of: func(r *JobRow) string { return shared(r, activeNumbers) }},
 	{Long: "siblingsviable", Head: "VIABLE_SIBLINGS", Of: func(r *JobRow) string { return shared(r, FedViable) }},
 	{Long: "siblingsviableraw", Head: "VIALBLE_SIBLINGS_RAW",
 		Of: func(r *JobRow) string { return shared(r, viableNumbers) }},
+	{Long: "sluid", Head: "SLUID", Of: func(*JobRow) string { return "N/A" }},
 	{Long: "sperboard", Head: "SOCKETS_PER_BOARD", Of: func(r *JobRow) string { return "0" }},
 	{Long: "stderr", Head: "STDERR", Of: func(r *JobRow) string { return r.StdFile(2) }},
 	{Long: "stdin", Head: "STDIN", Of: func(r *JobRow) string { return r.StdFile(0) }},
@@ -263,6 +274,25 @@ func countNA(n int) string {
 		return "N/A"
 	}
 	return strconv.Itoa(n)
+}
+
+// ExclusiveWord is what 26.05 shows of a job that keeps others off its nodes.
+func ExclusiveWord(s cluster.Sharing) string {
+	switch s {
+	case cluster.ShareExclusive:
+		return "NODE"
+	case cluster.ShareUser, cluster.ShareMCS:
+		return SharingTexts[s]
+	}
+	return "NO"
+}
+
+// heldLicenses are the licenses that the job has now.
+func heldLicenses(r *JobRow) string {
+	if r.Alloc == nil || r.over() {
+		return ""
+	}
+	return r.Spec.Licenses
 }
 
 // waitStatus is a status as wait(2) gives it.
@@ -405,6 +435,19 @@ func StepName(step int) string {
 		return "interactive"
 	}
 	return strconv.Itoa(step)
+}
+
+// StepTarget reads JOB[.STEP], where a step may be one without a number, such as batch.
+func StepTarget(arg string) (front.Target, bool) {
+	job, name, _ := strings.Cut(arg, ".")
+	for _, own := range [...]int{cluster.BatchStep, cluster.ExternStep, cluster.InteractiveStep} {
+		if name == StepName(own) {
+			t, ok := front.ParseTarget(job)
+			t.Step = &own
+			return t, ok
+		}
+	}
+	return front.ParseTarget(arg)
 }
 
 // ShownID is how users write the step: 42.0, 42.batch.

@@ -108,6 +108,9 @@ func (o *queueOptions) keeps(r *JobRow) bool {
 	if len(o.states) > 0 && !o.allStates && !slices.Contains(o.states, r.State) {
 		return false
 	}
+	if !o.keepsRunning(r) || o.choice.notMe && r.Spec.UID == r.View.Sys.UID {
+		return false
+	}
 	if o.reservation != "" && r.Spec.Reservation != o.reservation {
 		return false
 	}
@@ -118,6 +121,20 @@ func (o *queueOptions) keeps(r *JobRow) bool {
 		name, _, _ := strings.Cut(l, ":")
 		return slices.Contains(o.licenses, name)
 	})
+}
+
+// keepsRunning reports whether a job has run for as long as --running-over and --running-under want.
+func (o *queueOptions) keepsRunning(r *JobRow) bool {
+	over, under := o.choice.over, o.choice.under
+	if over == 0 && under == 0 {
+		return true
+	}
+	running := []cluster.Phase{cluster.Running, cluster.Suspended, cluster.Ending}
+	if !slices.Contains(running, r.Phase) {
+		return false
+	}
+	ran := r.Elapsed()
+	return ran > over && ran < cmp.Or(under, cluster.Unlimited)
 }
 
 // split makes one line of each task with -r, and leaves only the tasks that -j names.

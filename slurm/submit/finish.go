@@ -435,6 +435,9 @@ func (r *Request) finishStep() error {
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "srun: error: Could not open multi_prog config file %s", r.Argv[0])
 	}
-	s.MultiProgFile, s.MultiProg = true, string(text)
+	s.MultiProgFile, s.MultiProg = true, joinedLines(string(text))
 	return nil
 }
+
+// joinedLines appends the next line to one that ends in a backslash.
+func joinedLines(text string) string { return strings.ReplaceAll(text, "\\\n", "") }

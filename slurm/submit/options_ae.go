@@ -122,6 +122,7 @@ var optionsAtoE = []opt.Option[Request]{
 		Set: func(r *Request, v string) error {
 			freq := values.SpellFreq(v)
 			r.Job.CPUFreq, r.Step.CPUFreq = freq, freq
+			noteFreq(r, "cpu-freq")
 			return values.CheckCPUFreq(v)
 		}},
 	{Long: "cpus-per-gpu", Arg: opt.Required, On: opt.All, Env: "CPUS_PER_GPU", Group: opt.GPU,

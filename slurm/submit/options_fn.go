@@ -24,6 +24,7 @@ var optionsFtoN = []opt.Option[Request]{
 		Meta: "[type=]value", Help: "frequency of GPUs",
 		Set: func(r *Request, v string) error {
 			r.Job.GPUFreq = v
+			noteFreq(r, "gpu-freq")
 			return values.CheckGPUFreq(v)
 		}},
 	{Long: "gpus", Short: 'G', Arg: opt.Required, On: opt.All, Env: "GPUS", Group: opt.GPU,

@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"strings"
+
 	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
@@ -16,6 +18,8 @@ var optionsNewer = []opt.Option[Request]{
 		}},
 	{Long: "container-id", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
 		Meta: "id", Ignored: "only OCI bundles of 23.02 have one"},
+	{Long: "container-type", Arg: opt.Required, On: opt.All, Newer: true, Group: opt.Containers,
+		Meta: "type", Ignored: "muster runs containers by itself, whatever their type"},
 	{Long: "exclude-topology", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
 	{Long: "external-launcher", Arg: opt.Optional, On: opt.Srun, Newer: true,
@@ -35,10 +39,14 @@ var optionsNewer = []opt.Option[Request]{
 		Set: setOOMKillStep},
 	{Long: "resources", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
+	{Long: "resv-ports", Arg: opt.Optional, On: opt.Sbatch | opt.Salloc, Newer: true, Hidden: true,
+		Meta: "count", Help: "not supported for jobs: use srun --resv-ports",
+		Set: refuseJobPorts},
 	{Long: "stepmgr", On: opt.Sbatch | opt.Salloc, Newer: true,
 		Ignored: "steps never load the server"},
 	{Long: "tree-width", Arg: opt.Required, On: opt.Srun, Env: "TREE_WIDTH", Newer: true,
-		Meta: "n", Ignored: "the launch has no fan-out to set"},
+		Meta: "n", Ignored: noFanOut, Set: checkTreeWidth},
+	{Long: "treewidth", Arg: opt.Required, On: opt.Srun, Newer: true, Alias: "tree-width"},
 	{Long: "tres-bind", Arg: opt.Required, On: opt.All, Env: "TRES_BIND", Newer: true, Group: opt.GPU,
 		Meta: "list", Help: "bind tasks to GPUs: gres/gpu:TYPE, with the types of --gpu-bind",
 		Set: setTRESBind},
@@ -47,10 +55,40 @@ var optionsNewer = []opt.Option[Request]{
 		Set: func(r *Request, v string) error {
 			return checkTRESPerTask(r, v)
 		}},
-	{Long: "autocomplete", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true,
-		Ignored: "completion is made by muster"},
+	{Long: "wait-for-children", On: opt.Srun, Newer: true, Hidden: true,
+		Help: "not supported: a task ends with its first process", Set: refuseChildren},
 	{Long: "accept-preempt", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
+}
+
+// noFanOut is why widths of trees have no effect.
+const noFanOut = "the launch has no fan-out to set"
+
+// maxTreeWidth is Slurm's bound.
+const maxTreeWidth = 65533
+
+// checkTreeWidth refuses what Slurm refuses of --treewidth.
+func checkTreeWidth(_ *Request, v string) error {
+	n := 0
+	if strings.EqualFold(v, "off") || values.SetCount(v, 1, &n) == nil && n <= maxTreeWidth {
+		return nil
+	}
+	return opt.Errorf(opt.CodeUsage, "error: Invalid --treewidth value: %s", v)
+}
+
+// refuseJobPorts refuses ports of a whole job, as Slurm does without its step manager.
+func refuseJobPorts(r *Request, v string) error {
+	if err := setResvPorts(r, v); err != nil {
+		return err
+	}
+	return opt.Errorf(opt.CodeError, "error: --resv-ports: muster reserves ports for steps only; "+
+		"use srun --resv-ports in the job")
+}
+
+// refuseChildren refuses to wait for processes that a task leaves behind.
+func refuseChildren(*Request, string) error {
+	return opt.Errorf(opt.CodeError, "error: --wait-for-children is not supported: "+
+		"a task ends with its first process; let that wait for the others, for example by `wait` in a shell script")
 }
 
 // optionsOwn are options that Slurm does not have.

@@ -160,6 +160,13 @@ func (r *Request) word(long, value string, err error) error {
 // note remembers a remark about muster, once.
 func (r *Request) note(text string) { r.warn("note: " + text) }
 
+// noteFreq says that a frequency is recorded and shown, but not set; of one from the environment nothing is said.
+func noteFreq(r *Request, option string) {
+	if r.from != FromEnv {
+		r.note("option --" + option + " has no effect yet: muster leaves the clocks as they are")
+	}
+}
+
 // warn remembers a line for stderr, once.
 func (r *Request) warn(text string) {
 	for _, n := range r.Notes {

@@ -66,7 +66,8 @@ var dependTypes = []cluster.DependType{
 }
 
 // ParseDepends reads TYPE:ID[+MINUTES][:ID...][,...], with ? in place of , for "any of
-// them", "singleton", and bare job numbers, which mean afterany.
+// them", "singleton", and bare job numbers, which mean afterany. The state that squeue shows behind a job, such as
+// (unfulfilled), is passed over.
 func ParseDepends(s string) (cluster.Depends, bool) {
 	d := cluster.Depends{Any: strings.Contains(s, "?")}
 	if s == "" || s == "0" {
@@ -74,7 +75,7 @@ func ParseDepends(s string) (cluster.Depends, bool) {
 	}
 	// A comma next to a ? is taken for one.
 	for word := range strings.SplitSeq(strings.ReplaceAll(s, "?", ","), ",") {
-		if strings.EqualFold(word, string(cluster.SingletonOf)) {
+		if strings.EqualFold(withoutState(word), string(cluster.SingletonOf)) {
 			d.Terms = append(d.Terms, cluster.Depend{Type: cluster.SingletonOf, Task: cluster.TaskAny})
 			continue
 		}
@@ -85,6 +86,15 @@ func ParseDepends(s string) (cluster.Depends, bool) {
 		d.Terms = append(d.Terms, terms...)
 	}
 	return d, true
+}
+
+// withoutState cuts a word in parentheses from the end of a term.
+func withoutState(term string) string {
+	head, state, found := strings.Cut(term, "(")
+	if found && strings.HasSuffix(state, ")") {
+		return head
+	}
+	return term
 }
 
 // dependTerms reads TYPE:ID[+MINUTES][:ID...], or a bare number.
@@ -100,7 +110,7 @@ func dependTerms(word string) (terms []cluster.Depend, ok bool) {
 		return nil, false
 	}
 	for id := range strings.SplitSeq(ids, ":") {
-		t, ok := dependTerm(kind, id)
+		t, ok := dependTerm(kind, withoutState(id))
 		if !ok {
 			return nil, false
 		}

@@ -98,6 +98,10 @@ func TestParseLists(t *testing.T) {
 		{gres, "gpu:a:1:2", "bad"},
 		{gres, ":h100", "bad"}, {gres, ":h100:2", "bad"}, {gres, "gpu::1", "bad"}, {gres, "gpu:h100:", "bad"},
 		{gpus, ":2", "bad"}, {gpus, "h100:", "bad"},
+		{deps, "afterany:5(unfulfilled)?singleton(unfulfilled)", "{any:true,terms:[{type:afterany,job:5,task:-1},{type:singleton,task:-1}]}"},
+		{deps, "after:5+1(unfulfilled):6_2(failed)",
+			"{terms:[{type:after,job:5,task:-1,plus:60000000000},{type:after,job:6,task:2}]}"}, {deps, "afterok:5(x)y", "bad"}, {deps, "afterok:5(", "bad"},
+		{deps, "afterok:5()", "{terms:[{type:afterok,job:5,task:-1}]}"}, {deps, "(x)", "bad"},
 		{deps, "12", "{terms:[{type:afterany,job:12,task:-1}]}"},
 		{deps, "afterok:1_2:3_*", "{terms:[{type:afterok,job:1,task:2},{type:afterok,job:3,task:-1,array:true}]}"},
 		{
