@@ -23,16 +23,19 @@ type GRESLine struct {
 	Cores      IDSet      `json:"cores,omitzero"`     // cores, not CPUs
 	Links      []int      `json:"links,omitempty"`
 	Flags      []string   `json:"flags,omitempty"`
+	any        bool       // GPUs of other types count, too
 }
 
 // autoOff is the AutoDetect that wants only what lines name.
 const autoOff = "off"
 
-// declared is what gres.conf and slurm.conf say of one node's GPUs.
+// declared is what gres.conf and slurm.conf say of one node.
 type declared struct {
 	auto  string
 	lines []GRESLine // of GPUs
 	types []string   // of its Gres=
+	// limits is what its NodeName line says that it has; 0: nothing is said. What it finds beyond that is not for jobs.
+	limits Hardware
 	// shared are what other jobs may have of the same GPUs: shards, MPS shares.
 	shared []GRES
 }
@@ -61,6 +64,57 @@ func (c *Config) declaredOf(name NodeName) declared {
 		d.types = typesOf(c.Declared[i].Inventory.GPUs)
 	}
 	return d
+}
+
+// limitBy takes a node's own line for a limit on what it finds. A line that leaves out CPUs= or RealMemory= has 1 of
+// it, as in Slurm, where such a line is of no use; here it says nothing.
+func (d *declared) limitBy(said *Inventory) {
+	if said.CPUs > 1 {
+		d.limits.CPUs = said.CPUs
+	}
+	if said.MemMB > 1 {
+		d.limits.MemMB = said.MemMB
+	}
+	if len(d.lines) > 0 || d.auto == autoOff {
+		return // gres.conf says more
+	}
+	for _, g := range said.GPUs {
+		i := slices.IndexFunc(d.lines, func(l GRESLine) bool { return l.Type == g.Type })
+		if i < 0 {
+			d.lines = append(d.lines, GRESLine{At: "Gres=" + gpuWords(said.GPUs), Name: "gpu", Type: g.Type, any: true})
+			i = len(d.lines) - 1
+		}
+		d.lines[i].Count++
+	}
+}
+
+// gpuWords writes GPUs as Gres= has them.
+func gpuWords(gpus []GPU) string {
+	var words []string
+	for _, kind := range typesOf(gpus) {
+		n := len(slices.DeleteFunc(slices.Clone(gpus), func(g GPU) bool { return g.Type != kind }))
+		words = append(words, fmt.Sprintf("gpu:%s:%d", kind, n))
+	}
+	untyped := len(slices.DeleteFunc(slices.Clone(gpus), func(g GPU) bool { return g.Type != "" }))
+	if untyped > 0 {
+		words = append(words, fmt.Sprintf("gpu:%d", untyped))
+	}
+	return strings.Join(words, ",")
+}
+
+// limit leaves of what a node has found what its line says. A line with a CPU for each core of several threads means
+// the whole machine.
+func (h *Hardware) limit(inv *Inventory) {
+	eachCore := h.CPUs*max(inv.ThreadsPerCore, 1) == inv.CPUs
+	if eachCore {
+		h.CPUs = 0
+	}
+	if h.CPUs > 0 {
+		inv.CPUs = min(inv.CPUs, h.CPUs)
+	}
+	if h.MemMB > 0 {
+		inv.MemMB = min(inv.MemMB, h.MemMB)
+	}
 }
 
 // typesOf are the types of GPUs that have one, each once.
@@ -236,6 +290,17 @@ func (m *match) some(l *GRESLine, want int, may func(*GPU) bool, where string) {
 			m.name(i, l)
 			n++
 		}
+	}
+	var others []string
+	for i := range m.gpus {
+		if g := &m.gpus[i]; l.any && n < want && !m.named[i] {
+			m.named[i] = true
+			n++
+			others = append(others, g.Type)
+		}
+	}
+	if len(others) > 0 {
+		m.note(l, "found %d of type %s", len(others), strings.Join(slices.Compact(others), ","))
 	}
 	if n < want {
 		m.note(l, "%d of %d found%s", n, want, kindText(l.Type)+where)

@@ -100,6 +100,7 @@ func (n *Node) found(now Inventory, said declared) {
 			})
 		}
 	}
+	said.limits.limit(&now)
 	full := Hardware{
 		max(n.Full.CPUs, now.CPUs, now.Said.CPUs), max(n.Full.MemMB, now.MemMB, now.Said.MemMB),
 		max(n.Full.GPUs, len(gpus)),
@@ -111,6 +112,12 @@ func (n *Node) found(now Inventory, said declared) {
 		full.GPUs = len(gpus) // how many there should be is the configuration's, or the slicing's, to say
 	}
 	full.GPUs = max(full.GPUs, now.Said.GPUs)
+	if said.limits.CPUs > 0 {
+		full.CPUs = max(said.limits.CPUs, now.Said.CPUs)
+	}
+	if said.limits.MemMB > 0 {
+		full.MemMB = max(said.limits.MemMB, now.Said.MemMB)
+	}
 	now.GPUs = number(old.GPUs, gpus)
 	now.keep(&old)
 	n.Inventory = now

@@ -71,7 +71,7 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	}
 	if p, ok := t.Partition(j.Alloc.Partition); ok && p.LimitsCPUs() && t.level >= LevelSecurity && j.HoldsCPUs() {
 		if !p.allows(l.CPUsOf(p.Name, t.jobs.Get).Union(sh.CPUs), &n.Inventory) {
-			return Errorf(Conflict, ErrBusy, "the jobs of partition %s may have no more CPUs of node %s", p.Name, sh.Node)
+			return Errorf(Conflict, ErrBusy, "jobs of partition %s may have no more CPUs of node %s", p.Name, sh.Node)
 		}
 	}
 	l.hold(j, &sh)

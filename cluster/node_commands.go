@@ -35,7 +35,12 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	c.comeUp(t, &n)
 	before := n.Inventory.Faults
 	lacked := n.Lacks
-	n.found(c.Inventory, t.config.declaredOf(c.Name))
+	said := t.config.declaredOf(c.Name)
+	k := slices.IndexFunc(t.config.Declared, func(d Node) bool { return d.Name == c.Name })
+	if k >= 0 && t.level >= LevelSecurity && !c.Inventory.Hollow {
+		said.limitBy(&t.config.Declared[k].Inventory)
+	}
+	n.found(c.Inventory, said)
 	n.faulty(t, before)
 	if c.Scored && n.Trouble == nil {
 		n.Trouble = &FailureScore{At: t.at}

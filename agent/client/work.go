@@ -68,7 +68,9 @@ func (j *jobs) take(ctx context.Context, w api.Work) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if w.Config != nil {
-		if j.cfg.GPUs != nil && !reflect.DeepEqual(j.config.GRES, w.Config.GRES) {
+		sameLines := reflect.DeepEqual(j.config.GRES, w.Config.GRES) &&
+			reflect.DeepEqual(j.config.Declared, w.Config.Declared)
+		if j.cfg.GPUs != nil && !sameLines {
 			j.link.RegisterSoon() // what the machine has is compared with other lines now
 		}
 		j.config, j.confAt = *w.Config, w.ConfigIndex

@@ -45,7 +45,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	snap := s.Snapshot()
 	s.tellMisplaced(snap, names)
 	out := api.RegisterResponse{
-		Index: index, Anew: anew, Ask: ask, Config: *snap.Config(),
+		Index: index, Anew: anew, Ask: ask, Config: clientConfig(snap, names),
 		GPUs: map[cluster.NodeName][]cluster.GPU{},
 	}
 	for i, name := range names {
@@ -120,7 +120,7 @@ func (s *Server) getWork(ctx context.Context, who api.Caller, q api.WorkRequest)
 	for {
 		moved := s.wakeups.awaitNodes(names)
 		w := s.workOf(names, q.Nodes)
-		w.Config, w.ConfigIndex = s.configAfter(q.Config)
+		w.Config, w.ConfigIndex = s.configAfter(q.Config, names)
 		w.NextJob = s.Snapshot().NextID
 		if len(w.Nodes) > 0 || len(w.Unknown) > 0 || w.Config != nil {
 			if q.Gather {
@@ -155,17 +155,38 @@ func noteImages(s *Server, names []cluster.NodeName, keys []string) {
 	})
 }
 
-// configAfter is the configuration if it is newer than a client knows, without what no client needs.
-func (s *Server) configAfter(index uint64) (*cluster.Config, uint64) {
+// configAfter is the configuration for the client of some nodes, if it is newer than what that knows.
+func (s *Server) configAfter(index uint64, names []cluster.NodeName) (*cluster.Config, uint64) {
 	s.mu.Lock()
 	at := s.confs
 	s.mu.Unlock()
 	if at <= index {
 		return nil, 0
 	}
-	cfg := *s.Snapshot().Config()
-	cfg.Declared, cfg.Keys = nil, nil
+	cfg := clientConfig(s.Snapshot(), names)
 	return &cfg, at
+}
+
+// clientConfig is the configuration without what the client of some nodes does not need.
+func clientConfig(snap *cluster.Snapshot, names []cluster.NodeName) cluster.Config {
+	cfg := *snap.Config()
+	cfg.Keys = nil
+	cfg.Declared = declaredAmong(cfg.Declared, names)
+	return cfg
+}
+
+// declaredAmong is what a configuration declares of some nodes.
+func declaredAmong(list []cluster.Node, names []cluster.NodeName) (own []cluster.Node) {
+	asked := map[cluster.NodeName]bool{}
+	for _, n := range names {
+		asked[n] = true
+	}
+	for i := range list {
+		if asked[list[i].Name] {
+			own = append(own, list[i])
+		}
+	}
+	return own
 }
 
 // workOf collects the nodes whose work is newer than the client knows.

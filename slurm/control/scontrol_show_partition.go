@@ -21,22 +21,14 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	o.line("PartitionName=", p.Name)
 	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"),
 		allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
-	alternate := ""
-	if p.Alternate != "" {
-		alternate = " Alternate=" + p.Alternate
-	}
-	o.line("AllocNodes=", cmp.Or(hostlist.Compress(p.AllocNodes), "ALL"), alternate,
+	o.line("AllocNodes=", cmp.Or(hostlist.Compress(p.AllocNodes), "ALL"),
+		front.Choose(p.Alternate == "", "", " Alternate="+p.Alternate),
 		" Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
-	deflt := "NONE"
-	if p.DefaultTime != 0 {
-		deflt = format.Padded(p.DefaultTime)
-	}
+	deflt := front.Choose(p.DefaultTime == 0, "NONE", format.Padded(p.DefaultTime))
 	o.line("DefaultTime=", deflt, " DisableRootJobs=", upperYesNo(p.DisableRootJobs), " ExclusiveUser=", upperYesNo(p.ExclusiveUser),
 		" GraceTime=", strconv.Itoa(int(p.GraceTime/time.Second)), " Hidden=", upperYesNo(p.Hidden))
-	perSocket := "" // 22.05, whose lines these are, has no such limit
-	if p.MaxCPUsPerSocket > 0 {
-		perSocket = " MaxCPUsPerSocket=" + strconv.Itoa(p.MaxCPUsPerSocket)
-	}
+	// 22.05, whose lines these are, has no limit for a socket.
+	perSocket := front.Choose(p.MaxCPUsPerSocket == 0, "", " MaxCPUsPerSocket="+strconv.Itoa(p.MaxCPUsPerSocket))
 	o.line("MaxNodes=", show.UnlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(show.MaxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
 		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", show.UnlimitedCount(p.MaxCPUsPerNode), perSocket)
 	o.line("Nodes=", format.Null(row.NodeList()))
@@ -71,14 +63,8 @@ func allow(name string, yes, no []string) string {
 }
 
 func partitionMem(head string, m cluster.Mem) string {
-	per := "Node"
-	switch m.Per {
-	case cluster.MemPerCPU:
-		per = "CPU"
-	case cluster.MemPerGPU:
-		per = "GPU"
-	}
-	return head + "MemPer" + per + "=" + show.UnlimitedCount(int(m.MB))
+	per := map[cluster.MemPer]string{cluster.MemPerCPU: "CPU", cluster.MemPerGPU: "GPU"}[m.Per]
+	return head + "MemPer" + cmp.Or(per, "Node") + "=" + show.UnlimitedCount(int(m.MB))
 }
 
 // showPartitions is scontrol show partition [NAME].
@@ -90,18 +76,18 @@ func (c *control) showPartitions(arg string) int {
 	found := false
 	var rows []show.InfoRow
 	for i := range resp.Partitions {
-		if p := &resp.Partitions[i]; c.data.On && (arg == "" || p.Name == arg) {
+		p := &resp.Partitions[i]
+		switch {
+		case arg != "" && p.Name != arg:
+		case c.data.On:
 			rows = append(rows, show.PartitionRow(c.view(resp.Now), p, resp.Nodes))
+		default:
+			c.partitionRecord(p, &resp)
+			found = true
 		}
 	}
 	if c.data.On {
 		return show.WritePartitions(c.out, c.view(resp.Now), &c.data, rows)
-	}
-	for i := range resp.Partitions {
-		if p := &resp.Partitions[i]; arg == "" || p.Name == arg {
-			c.partitionRecord(p, &resp)
-			found = true
-		}
 	}
 	if !found && arg != "" {
 		_, _ = c.out.WriteString("Partition " + arg + " not found\n")
