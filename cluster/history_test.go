@@ -63,7 +63,7 @@ func TestOwnSteps(t *testing.T) {
 			j.Phase = Ended
 			j.Outcome = NodeFailed
 			j.Ended = at.Add(1)
-		}, map[int]Outcome{ExternStep: NodeFailed}},
+		}, map[int]Outcome{ExternStep: NodeFailed, BatchStep: Cancelled}},
 		"pending": {func(j *Job) { j.Phase, j.Alloc = Pending, nil }, map[int]Outcome{}},
 	} {
 		j := base

@@ -290,10 +290,14 @@ func (j *Job) OwnSteps() (out []*Step) {
 		out = append(out, externStep(j))
 	}
 	goesOn := j.Phase != Ended || len(j.Waiting) > 0 || j.Outcome == Resized
-	if goesOn && j.RunsScript() {
+	lost := j.Phase == Ended && j.Outcome == NodeFailed // with what would have reported the script's end
+	if (goesOn || lost) && j.RunsScript() {
 		s := ownStep(j, BatchStep, "batch", j.Alloc.Shares[:1])
 		s.Ended = j.Ended
 		s.Outcome = j.Outcome
+		if lost {
+			s.Outcome = Cancelled // as the steps of srun, in Slurm, too
+		}
 		out = append(out, s)
 	}
 	return out
