@@ -217,6 +217,8 @@ type BooksResponse struct {
 	TrackWCKey bool `json:"track_wckey,omitempty"`
 	// Priority says how standings are computed.
 	Priority cluster.PriorityConfig `json:"priority,omitzero"`
+	// Enforce says what of the books binds jobs; nil: a server of an older version, which does not say.
+	Enforce *cluster.Enforce `json:"enforce,omitempty"`
 	// RunMins is what runs: resources times the minutes to the jobs' limits.
 	RunMins map[cluster.AssocID][]cluster.Amount `json:"run_mins,omitempty"`
 }

@@ -20,6 +20,7 @@ func (s *Server) listBooks(ctx context.Context, who api.Caller, q api.AfterQuery
 	}
 	out := api.BooksResponse{Index: snap.Index, Cluster: snap.Config().ClusterName,
 		TRES: snap.Config().TRES, TrackWCKey: snap.Config().TracksWCKey(), Priority: snap.Config().Priority,
+		Enforce:  &snap.Config().Enforce,
 		Accounts: slices.Collect(snap.Accounts()), Users: slices.Collect(snap.Users()),
 		Assocs: slices.Collect(snap.Assocs()),
 		QOS:    slices.Collect(snap.QOSes()), RunMins: runMins(snap, time.Now())}

@@ -149,7 +149,23 @@ func TestUsageViews(t *testing.T) {
 	if out.Err != nil {
 		t.Fatal(out.Err)
 	}
+	unheld := get(t, s.handler(), "GET", "/accounts").Body.String()
+	for _, want := range []string{"no job waits for it: AccountingStorageEnforce=limits", `<td class="num">not counted</td>`} {
+		if !strings.Contains(unheld, want) {
+			t.Errorf("%q is not in %s", want, unheld)
+		}
+	}
+	cfg := *s.Snapshot().Config()
+	cfg.Priority.Multifactor, cfg.Enforce.Limits = true, true
+	out = state.Apply(cluster.Entry{Index: 101, At: time.Now(), By: cluster.Identity{System: true},
+		Cmd: &cluster.Configure{Config: &cfg}})
+	if out.Err != nil {
+		t.Fatal(out.Err)
+	}
 	body := get(t, s.handler(), "GET", "/accounts").Body.String()
+	if strings.Contains(body, "no job waits for it") {
+		t.Errorf("limits that are enforced are told as if they were not: %s", body)
+	}
 	for _, want := range []string{"<td>account ml</td><td>GPU hours</td>", ">100.0</td>", "GPU hours a day",
 		", ml: 2 of 2 GPU hours</title>", `href="/queue?state=ended&amp;account=ml">ml</a> <small>60.0</small>`,
 		`<td class="num">2.`, time.Now().AddDate(0, 0, 45).Format("2006")} {

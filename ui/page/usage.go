@@ -148,6 +148,9 @@ func budgets(sees visibility.Scope, days []dayUse, now time.Time) (out []ui.Budg
 				Limit: hours(float64(l.Max) * 60),
 				Bar:   ui.Gauge{Name: l.TRES + " minutes", Used: int(used), Have: int(l.Max)}}
 			b.Rate, b.Lasts = lasts(days, l.TRES, (float64(l.Max)-used)/60, whose, now)
+			if !sees.Snap.Config().Priority.Multifactor {
+				b.Used, b.Rate, b.Lasts = "not counted", "", ""
+			}
 			out = append(out, b)
 		}
 	}

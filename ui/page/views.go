@@ -421,10 +421,24 @@ func (s *pages) viewAccounts(sees visibility.Scope, r *http.Request) (string, st
 		return "", "", nil, err
 	}
 	v := ui.Accounts{Rows: shares(sees), Budgets: budgets(sees, days, time.Now()), Chart: chartOf(days, r)}
+	v.Note = unheldNote(sees.Snap)
 	if len(v.Rows) == 0 {
 		v.Note = "There are no accounts: everybody may run. The first is made with sacctmgr add account."
 	}
 	return "accounts", "Accounts", v, nil
+}
+
+// unheldNote tells which limits and budgets are set that hold nothing back.
+func unheldNote(snap *cluster.Snapshot) string {
+	var set []cluster.Limits
+	for a := range snap.Assocs() {
+		set = append(set, a.Limits)
+	}
+	for q := range snap.QOSes() {
+		set = append(set, q.Limits)
+	}
+	cfg := snap.Config()
+	return strings.Join(cluster.Unheld(cfg.Enforce, cfg.Priority, set...), ". ")
 }
 
 // shares lists the tree of associations, each account before its own.
