@@ -237,6 +237,18 @@ fence-vm: build
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200
 
+# This machine's GPUs as muster has them, compared with nvidia-smi (eight minutes at most). dist/gpu-check is all that another
+# machine needs for it: copy the folder there and run gpu-check.py. Without a GPU here the stand-ins are checked, too.
+GPU_CHECK_MB = 25
+.PHONY: gpu-check
+gpu-check: build
+	@rm -rf dist/gpu-check; mkdir -p dist/gpu-check; cp packaging/scripts/gpu-check.py dist/gpu-check/; \
+	if command -v xz >/dev/null; then xz -6 -T0 -c bin/muster >dist/gpu-check/muster.xz; else gzip -9 -c bin/muster >dist/gpu-check/muster.gz; fi; \
+	size=$$(du -sk --apparent-size dist/gpu-check | cut -f1); echo "dist/gpu-check: $$((size / 1024)) MB"; \
+	[ $$size -lt $$(($(GPU_CHECK_MB) * 1024)) ] || { echo "that is more than $(GPU_CHECK_MB) MB"; exit 1; }
+	dist/gpu-check/gpu-check.py
+	@[ -e /proc/driver/nvidia ] || { echo "no NVIDIA GPU here: checking gpu-check.py with stand-ins"; $(GO) test -count=1 -run TestGPUCheck ./e2e; }
+
 # Members of a cluster die and are cut off while callers submit, cancel and requeue.
 CHAOS ?= 30m
 chaos: needs build

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestGrace: tasks of a script's srun that save on SIGTERM have the time for it when their job is cancelled, and
@@ -36,6 +37,28 @@ func TestSignalsGoToTasks(t *testing.T) {
 	for n, target := range []string{id, id + ".0"} {
 		d.must("scancel", "-s", "USR1", target)
 		d.wait("the signal to "+target, func() bool { return strings.Count(d.soFar("out"), "child lives") == n+1 })
+	}
+}
+
+// TestFullSignalOnce: a signal for all of a job reaches the script, what it has started and each task, which has it once,
+// though srun is a process of the script and passes signals on.
+func TestFullSignalOnce(t *testing.T) {
+	d := startDev(t)
+	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap",
+		`trap "echo script" USR1
+sh -c 'trap "echo child" USR1; while :; do sleep .1; done' &
+srun -n2 sh -c 'trap "echo task" USR1; echo up; while :; do sleep .1; done' & wait; wait; wait`))
+	d.wait("both tasks", func() bool { return strings.Count(d.soFar("out"), "up") == 2 })
+	for n := 1; n <= 2; n++ {
+		d.must("scancel", "-s", "USR1", "--full", id)
+		d.wait("all to have the signal", func() bool {
+			out := d.soFar("out")
+			return strings.Count(out, "script") == n && strings.Count(out, "child") == n && strings.Count(out, "task") >= 2*n
+		})
+		time.Sleep(time.Second / 2) // for a signal too many
+		if got := strings.Count(d.soFar("out"), "task"); got != 2*n {
+			t.Errorf("two tasks had the signal %d times after it was sent %d times", got, n)
+		}
 	}
 }
 

@@ -53,7 +53,9 @@ func meant(number int, s *cluster.JobSignal) (scope step.Scope, wanted bool) {
 		return step.Leaders, batch
 	case s.Scope == cluster.SignalBatchFull:
 		return step.All, batch
-	case s.Scope == cluster.SignalFull && batch: // the script with what it has started
+	case s.Scope == cluster.SignalFull && batch && s.Sig != int(syscall.SIGKILL):
+		return step.Script, true // srun would pass the signal on to its tasks, which would have it twice
+	case s.Scope == cluster.SignalFull && batch:
 		return step.All, true
 	case s.Scope == cluster.SignalFull:
 		return step.Leaders, true

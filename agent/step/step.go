@@ -158,6 +158,7 @@ type Scope uint8
 const (
 	Leaders Scope = 0 // the tasks' own processes
 	All     Scope = 2 // every process of the step
+	Script  Scope = 3 // as All, but for the sruns of a script, whose tasks have the signal already
 )
 
 // Runner runs steps on this machine. Start is idempotent by ID. All methods may be called

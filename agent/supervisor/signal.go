@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -58,7 +59,7 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 			}
 		}
 		return nil
-	case scope != step.All:
+	case scope == step.Leaders:
 		defer s.mu.Unlock()
 		return r.send(sig)
 	}
@@ -70,7 +71,7 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 		}
 		return unix.ESRCH // ended meanwhile
 	}
-	return s.signalAll(r, g, sig)
+	return s.signalAll(r, g, sig, scope)
 }
 
 // interrupt ends what the launcher of r waits for; mu is held.
@@ -106,8 +107,8 @@ func (r *run) send(sig syscall.Signal) (err error) {
 	return err
 }
 
-// signalAll signals every process found. Killing repeats until none is new.
-func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal) error {
+// signalAll signals every process found that the scope has. Killing repeats until none is new.
+func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal, scope step.Scope) error {
 	sent := map[int]bool{}
 	if sig == unix.SIGKILL { // the tasks first: they are not to report their children's deaths
 		s.mu.Lock()
@@ -125,6 +126,9 @@ func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal) erro
 		for _, p := range pids {
 			if !sent[p] {
 				sent[p], fresh = true, true
+				if scope == step.Script && isSrun(p) {
+					continue
+				}
 				unix.Kill(p, sig)
 			}
 		}
@@ -133,6 +137,12 @@ func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal) erro
 		}
 	}
 	return nil
+}
+
+// isSrun reports whether a process is an srun, by the name under which it was started.
+func isSrun(pid int) bool {
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return err == nil && string(name) == "srun\n"
 }
 
 func (s *supervisor) freeze(id step.ID, stop bool) error {
@@ -177,7 +187,7 @@ func (s *supervisor) applyFreeze(r *run, g *cgroup.Group, stop bool) error {
 		return g.Freeze(stop)
 	}
 	if stop {
-		return s.signalAll(r, nil, unix.SIGSTOP)
+		return s.signalAll(r, nil, unix.SIGSTOP, step.All)
 	}
-	return s.signalAll(r, nil, unix.SIGCONT)
+	return s.signalAll(r, nil, unix.SIGCONT, step.All)
 }

@@ -3,7 +3,7 @@ package front
 import (
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
@@ -55,8 +55,8 @@ func Output(name string, args ...string) (text string, ok bool) {
 // then the folders dirs.
 func JobPath(dirs string) string {
 	exe, err := os.Executable()
-	if err != nil || slices.Contains(strings.Split(dirs, ":"), filepath.Dir(exe)) {
+	if err != nil || slices.Contains(strings.Split(dirs, ":"), path.Dir(exe)) {
 		return "PATH=" + dirs
 	}
-	return "PATH=" + filepath.Dir(exe) + ":" + dirs
+	return "PATH=" + path.Dir(exe) + ":" + dirs
 }

@@ -91,12 +91,21 @@ func (m *manager) defaultPlace(qos string, a *cluster.Association) string {
 	return line
 }
 
-// stillDefault refuses to remove accounts and QOS that are somebody's default; 0 if they are nobody's.
+// keepsAccount reports whether a user has an account other than those that a query names.
+func keepsAccount(b *show.Books, q *mgrQuery, user string) bool {
+	return slices.ContainsFunc(b.Assocs, func(a *cluster.Association) bool {
+		return a.User == user && !q.has("account", a.Account)
+	})
+}
+
+// stillDefault refuses to remove accounts and QOS that are somebody's default; 0 if they are nobody's. A user who loses
+// all accounts needs no default.
 func (m *manager) stillDefault(entity string, q *mgrQuery) int {
 	var lines []string
 	for _, a := range m.books.Assocs {
 		switch u := m.books.User(a.User); {
-		case entity == "account" && u != nil && q.has("account", a.Account) && u.DefaultAccount == a.Account:
+		case entity == "account" && u != nil && q.has("account", a.Account) && u.DefaultAccount == a.Account &&
+			keepsAccount(m.books, q, a.User):
 			lines = append(lines,
 				fmt.Sprintf("  C = %-15.15s A = %-10.10s U = %-9.9s", m.books.Cluster, a.Account, a.User))
 		case entity == "qos" && a.DefaultQOS != "" && q.has("qos", a.DefaultQOS):

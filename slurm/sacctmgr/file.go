@@ -164,6 +164,7 @@ type loader struct {
 	made    map[string]bool // accounts and users that the file makes
 	named   bool            // the file has named its cluster
 	coords  map[string][]string
+	qos     []*cluster.QOS // as the file has them
 	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their
 	// number.
 	clean    bool
@@ -204,7 +205,8 @@ func (m *manager) load(args []string) int {
 	l := &loader{m: m, clean: clean, made: map[string]bool{}, coords: map[string][]string{},
 		accounts: map[string]bool{cluster.RootName: true}, users: map[string]cluster.User{},
 		assocs: map[cluster.AssocID]bool{}}
-	if code := l.read(f); code != 0 {
+	code := l.read(f)
+	if m.coming = nil; code != 0 {
 		return code
 	}
 	l.coordinate()
@@ -228,17 +230,21 @@ func (m *manager) load(args []string) int {
 func (l *loader) read(r io.Reader) int {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, front.MaxLine)
-	for n := 1; in.Scan(); n++ {
-		line := strings.TrimSpace(in.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if code := l.line(n, line); code != 0 {
-			return code
-		}
+	var lines []string
+	for in.Scan() {
+		lines = append(lines, strings.TrimSpace(in.Text()))
 	}
 	if err := in.Err(); err != nil {
 		return l.m.wrong(" " + err.Error())
+	}
+	l.m.coming = namedQOS(lines)
+	for i, line := range lines {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if code := l.line(i+1, line); code != 0 {
+			return code
+		}
 	}
 	return 0
 }
@@ -254,6 +260,9 @@ func (l *loader) line(n int, line string) int {
 	list, bad := front.Settings(parts[1:])
 	if bad != "" {
 		return l.m.wrong(fmt.Sprintf(" line %d: Unknown option: %s", n, bad))
+	}
+	if kind == "qos" {
+		return l.setQOS(n, name, list)
 	}
 	if kind != "cluster" && !l.named {
 		l.m.wrong(" You need to specify a cluster name first with 'Cluster - $NAME' in your file")
@@ -281,6 +290,7 @@ func (l *loader) cluster(name string, list []front.Setting) int {
 		return l.m.otherCluster()
 	}
 	l.named = true
+	l.makeQOS()
 	l.m.tell("For cluster %s", name)
 	return l.place("root", "", "", list)
 }

@@ -32,7 +32,49 @@ func limitAliases() map[string]string {
 		"maxjobsaccruepu":  "MaxJobsAccruePerUser", "maxjobsaccruepa": "MaxJobsAccruePerAccount",
 		"mintresperjob": "MinTRES", "minpriothresh": "MinPrioThreshold",
 		"maxnodespernode": "MaxTRESPerNode",
+		"maxtrespj":       "MaxTRES", "maxtresminspj": "MaxTRESMins", "maxtrespn": "MaxTRESPerNode",
 	}
+}
+
+// limitWord is a long name of a limit, which may be cut short after some letters.
+type limitWord struct {
+	word  string
+	least int
+	limit string
+}
+
+// cutLimits are the names that may be cut short: those of associations and QOS alike, then those of one of them.
+func cutLimits(qos bool) []limitWord {
+	both := []limitWord{
+		{"grpjobs", 4, "GrpJobs"}, {"grpjobsaccrue", 8, "GrpJobsAccrue"}, {"grpsubmitjobs", 4, "GrpSubmitJobs"},
+		{"grptresmins", 8, "GrpTRESMins"}, {"grptresrunmins", 8, "GrpTRESRunMins"}, {"grpwall", 4, "GrpWall"},
+		{"maxtresminsperjob", 8, "MaxTRESMins"}, {"maxtrespernode", 11, "MaxTRESPerNode"},
+		{"maxwalldurationperjob", 4, "MaxWall"}, {"minpriothreshold", 4, "MinPrioThreshold"},
+	}
+	if qos {
+		return append(both,
+			limitWord{"maxjobsperuser", 4, "MaxJobsPerUser"}, limitWord{"maxjobsperaccount", 11, "MaxJobsPerAccount"},
+			limitWord{"maxsubmitjobsperuser", 4, "MaxSubmitJobsPerUser"},
+			limitWord{"maxsubmitjobsperaccount", 17, "MaxSubmitJobsPerAccount"},
+			limitWord{"maxtresperjob", 11, "MaxTRES"}, limitWord{"maxtresperuser", 11, "MaxTRESPerUser"},
+			limitWord{"maxtresperaccount", 11, "MaxTRESPerAccount"}, limitWord{"mintresperjob", 8, "MinTRES"})
+	}
+	return append(both, limitWord{"maxjobs", 4, "MaxJobs"}, limitWord{"maxjobsaccrue", 8, "MaxJobsAccrue"},
+		limitWord{"maxsubmitjobs", 4, "MaxSubmitJobs"}, limitWord{"maxtresperjob", 7, "MaxTRES"})
+}
+
+// cutLimit returns the limit that a name cut short means, or "".
+func cutLimit(qos bool, key string) string {
+	isExact := func(row cluster.LimitName) bool { return strings.EqualFold(row.Name, key) }
+	if slices.ContainsFunc(cluster.LimitNames(), isExact) {
+		return ""
+	}
+	for _, w := range cutLimits(qos) {
+		if front.IsKey(key, w.least, w.word) {
+			return w.limit
+		}
+	}
+	return ""
 }
 
 // oldLimits are names of limits on one resource.
@@ -50,7 +92,11 @@ func oldLimits() map[string]cluster.Limit {
 func oldLimitName(key string) string {
 	best := ""
 	for name := range oldLimits() {
-		if len(key) >= leastLimitName && strings.HasPrefix(name, key) && (best == "" || len(name) < len(best)) {
+		least := leastLimitName
+		if strings.HasSuffix(name, "nodes") || name == "grpmem" {
+			least = 4 // "grpn", "grpm", "maxn"
+		}
+		if len(key) >= least && strings.HasPrefix(name, key) && (best == "" || len(name) < len(best)) {
 			best = name
 		}
 	}
@@ -68,7 +114,7 @@ func setLimitKey(l *cluster.Limits, qos bool, key, value string) (label string, 
 		*l = l.With(old)
 		return old.Name, true, err
 	}
-	name := limitAliases()[key]
+	name := cmp.Or(limitAliases()[key], cutLimit(qos, key))
 	if qos {
 		name = cmp.Or(perUserLimit(key), name)
 	}

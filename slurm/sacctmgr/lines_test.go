@@ -2,10 +2,13 @@ package sacctmgr
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/show"
 	"dev.muster/slurm/slurmtest"
 )
 
@@ -37,6 +40,22 @@ var mgrLines = []struct{ line, says, asks string }{
 	{"modify user cluster=oracle set adminlevel=administrator", " There was a problem with your 'where' options.", ""},
 	{"modify qos id=, set priority=3", " Nothing modified", ""},
 	{"modify job jobid=, set comment=x", "sacctmgr: fatal: Bad job/step specified: ", ""},
+	{"delete account team-b", " Deleting accounts...\n  team-b", `"user":{"name":"bob","admin_level":"Operator"}`},
+	{"modify qos high set maxjob=3", " Modified qos", `"name":"MaxJobsPerUser","max":3`},
+	{"modify qos high set grpjob=3", " Modified qos", `"name":"GrpJobs","max":3`},
+	{"modify qos high set maxsubmitjobsp=3", " Modified qos", `"name":"MaxSubmitJobsPerUser","max":3`},
+	{"modify qos high set maxtresp=cpu=3", " Unknown option: maxtresp=cpu=3", ""},
+	{"modify qos high set maxtresperu=cpu=3", " Modified qos", `"name":"MaxTRESPerUser","tres":"cpu","max":3`},
+	{"modify qos high set maxtrespj=cpu=3 maxtresminspj=cpu=4 maxtrespn=cpu=5", " Modified qos",
+		`{"name":"MaxTRES","tres":"cpu","max":3},{"name":"MaxTRESMins","tres":"cpu","max":4},` +
+			`{"name":"MaxTRESPerNode","tres":"cpu","max":5}`},
+	{"modify account team-a set maxjo=3", " Modified account associations", `"name":"MaxJobs","max":3`},
+	{"modify account team-a set maxtresp=cpu=3", " Modified account associations", `"name":"MaxTRES","tres":"cpu","max":3`},
+	{"modify account team-a set maxw=3 grpt=cpu=3", " Unknown option: grpt=cpu=3", ""},
+	{"modify account team-a set grpn=3", " Modified account associations", `"name":"GrpTRES","tres":"node","max":3`},
+	{"modify account team-a set maxjobsp=3", " Unknown option: maxjobsp=3", ""},
+	{"-P show qos high format=name,maxtrespj,maxtresminspj,maxtrespn",
+		"Name|MaxTRES|MaxTRESMins|MaxTRESPerNode\nhigh|||", ""},
 	{"delete qos id=99", " Nothing deleted", ""},
 	{"delete qos id=2", " Deleting QOS(s)...\n  high", `"high"`},
 	{"modify user where account=team-a set adminlevel=administrator",
@@ -127,6 +146,48 @@ func TestSacctmgrLines(t *testing.T) {
 		log := strings.Join(f.Log, "\n")
 		if l.asks == "" && log != "" || !strings.Contains(log, l.asks) {
 			t.Errorf("%s asks for %q, want %q", l.line, log, l.asks)
+		}
+	}
+}
+
+// TestLoadQOS: load makes and changes the QOS of a file of Slurm 25.11 and newer, which may preempt later ones.
+func TestLoadQOS(t *testing.T) {
+	const tree = "Cluster - 'oracle':Fairshare=1\nParent - 'root'\n"
+	for _, c := range []struct{ file, says, asks string }{
+		{"QOS - 'normal':Description='Normal'\nQOS - 'gold':Priority=7:Flags='DenyOnLimit':MaxTRESPerJob=cpu=5:Preempt='late'\n" +
+			"QOS - 'late':MaxJobsPU=2:MaxWallDurationPerJob=30\n" + tree + "Account - 'a1':Description='x':QOS='gold'\n",
+			" Added QOS gold\n Added QOS late\n", `"preempt":["late"]`},
+		{"QOS - 'high':Priority=8\n" + tree, " Changed QOS high\n", `"name":"high","priority":8`},
+		{"QOS - 'high':Foo=8\n" + tree, " Unknown option: Foo=8\n", ""},
+		{tree + "QOS - 'high':Priority=8\n", " You need to specify all QOS before the 'Cluster - $NAME'", ""},
+		{"QOS - 'high':Priority=9\n", " Nothing new added.", ""},
+	} {
+		f := slurmtest.New()
+		f.Own = f.Mux()
+		slurmtest.WithBooks(f.Own, f)
+		sys := slurmtest.Sys("sacctmgr", "/")
+		var out bytes.Buffer
+		sys.Stdout, sys.Stderr, sys.Dial, sys.UID = &out, &out, f.Dial(t), 0
+		file := filepath.Join(t.TempDir(), "books.cfg")
+		if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		Run(sys, []string{"-i", "load", file})
+		log := strings.Join(f.Log, "\n")
+		if !strings.Contains(out.String(), c.says) || !strings.Contains(log, c.asks) || c.asks == "" && log != "" {
+			t.Errorf("%s says\n%s\nand asks for\n%s\nwant\n%s\nand\n%s", c.file, out.String(), log, c.says, c.asks)
+		}
+	}
+}
+
+// TestDefaultAccountStays: an account is not deleted that is the default one of a user with another account.
+func TestDefaultAccountStays(t *testing.T) {
+	m := &manager{sys: slurmtest.Sys("sacctmgr", "/"), books: &show.Books{BooksResponse: slurmtest.Books()}}
+	m.books.Users = []*cluster.User{{Name: "carol", DefaultAccount: "team-a"}}
+	for accounts, want := range map[string]int{"team-a": 1, "team-b": 0, "team-a team-b": 0} {
+		q := &mgrQuery{where: map[string][]string{"account": strings.Fields(accounts)}}
+		if got := m.stillDefault("account", q); got != want {
+			t.Errorf("delete account %s: %d, want %d", accounts, got, want)
 		}
 	}
 }

@@ -390,8 +390,11 @@ func (m *manager) remove(args []string) int {
 	if code := m.stillDefault(entity, q); code != 0 {
 		return code
 	}
-	if entity == "qos" {
+	switch entity {
+	case "qos":
 		changes = append(m.forgetQOS(q), changes...)
+	case "account":
+		changes = append(changes, forgetDefaults(m.books, q)...)
 	}
 	what := map[string]string{"user": "users", "account": "accounts", "qos": "QOS(s)"}[entity]
 	return m.announced(" Deleting "+what+"...\n  "+strings.Join(names, "\n  "), changes, "deleting records")
@@ -441,6 +444,19 @@ func (m *manager) forgetQOS(q *mgrQuery) (changes []cluster.Change) {
 			n := *other
 			n.Preempt = slices.DeleteFunc(slices.Clone(other.Preempt), gone)
 			changes = append(changes, cluster.Change{QOS: &n})
+		}
+	}
+	return changes
+}
+
+// forgetDefaults has users without an account left have no default one, so that a later account of that name is not
+// theirs by chance.
+func forgetDefaults(b *show.Books, q *mgrQuery) (changes []cluster.Change) {
+	for _, u := range b.Users {
+		if u.DefaultAccount != "" && q.has("account", u.DefaultAccount) {
+			n := *u
+			n.DefaultAccount = ""
+			changes = append(changes, cluster.Change{User: &n})
 		}
 	}
 	return changes

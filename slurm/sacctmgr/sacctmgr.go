@@ -34,6 +34,7 @@ type manager struct {
 	over      bool   // the session is to end
 	lines     *lines // of standard input
 	data      data.Ask
+	coming    []string // the QOS that the file being loaded makes
 }
 
 // Asked is what --json and --yaml say.
@@ -466,7 +467,7 @@ func (m *manager) checkQOS(label string, s front.Setting) int {
 		all = append(all, q.Name)
 	}
 	for _, w := range mgrNameList(s.Value) {
-		if w != "" && !slices.Contains(all, w) {
+		if w != "" && !slices.Contains(all, w) && !slices.Contains(m.coming, w) {
 			return m.wrong("sacctmgr: error: You gave a bad qos '"+w+"'. Valid QOS's are "+strings.Join(all, ","),
 				" Unknown option: "+s.Text, " Use keyword 'where' to modify condition")
 		}

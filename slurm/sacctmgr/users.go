@@ -108,12 +108,16 @@ func (p *userPlan) record(name string) {
 	} else if p.fresh = append(p.fresh, name); p.accounts != nil {
 		user.DefaultAccount = cmp.Or(p.user.DefaultAccount, p.accounts[0])
 	}
+	lost := old != nil && old.DefaultAccount == "" && p.accounts != nil // the default one was deleted
+	if lost {
+		user.DefaultAccount = p.accounts[0]
+	}
 	added := addWCKeys(&user, p.keys, p.user.DefaultWCKey)
 	for _, k := range added {
 		p.keysPlaces = append(p.keysPlaces,
 			fmt.Sprintf("  U = %-9.9s W = %-10.10s C = %-10.10s", name, k, p.m.books.Cluster))
 	}
-	if old == nil || added != nil {
+	if old == nil || lost || added != nil {
 		p.changes = append(p.changes, cluster.Change{User: &user})
 	}
 }
