@@ -33,6 +33,7 @@ KillOnBadExit=0
 MCSPlugin=mcs/none
 PrivateData=none
 PrologEpilogTimeout=65534
+ProctrackType=proctrack/cgroup
 PropagatePrioProcess=0
 ResumeRate=300 nodes/min
 ResvOverRun=0 min

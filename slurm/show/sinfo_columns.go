@@ -8,12 +8,13 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 )
 
 // allInfoFields is what %all stands for, with the blanks that Slurm's has.
-const allInfoFields = "%a|%b|%c|%d|%e|%f|%g|%h|%l|%m|%n|%o|%p|%r|%s|%t|%u|%v|%w|%z|%A |%B |%C |%D |%E |%F |%G |%H |%I |%L |%M |%N |%O |%P |%R |%S |%T |%U |%V |%X |%Y |%Z "
+const allInfoFields = "%a|%b|%c|%d|%e|%f|%g|%h|%i|%l|%m|%n|%o|%p|%r|%s|%t|%u|%v|%w|%z|%A |%B |%C |%D |%E |%F |%G |%H |%I |%L |%M |%N |%O |%P |%R |%S |%T |%U |%V |%X |%Y |%Z "
 
 // infoColumns are the fields of sinfo: the letters of -o and the names of -O.
 var infoColumns = []format.Column[InfoRow]{
@@ -111,7 +112,9 @@ var infoColumns = []format.Column[InfoRow]{
 	{Code: 'r', Long: "root", Head: "ROOT", Of: func(r *InfoRow) string { return YesNo(r.Part.RootOnly) }},
 	{Code: 'R', Long: "partitionname", Head: "PARTITION", Of: func(r *InfoRow) string { return r.Part.Name }},
 	{Code: 's', Long: "size", Head: "JOB_SIZE", Of: func(r *InfoRow) string { return jobSize(r.Part) }},
-	{Code: 'S', Long: "allocnodes", Head: "ALLOCNODES", Of: func(*InfoRow) string { return "all" }},
+	{Code: 'S', Long: "allocnodes", Head: "ALLOCNODES", Of: func(r *InfoRow) string {
+		return cmp.Or(hostlist.Compress(r.Part.AllocNodes), "all")
+	}},
 	{Code: 't', Long: "statecompact", Head: "STATE", Of: func(r *InfoRow) string {
 		return r.text("n/a", func(n *api.NodeInfo) string { return StateWord(NodeState(n), false) })
 	}},
