@@ -42,6 +42,7 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 		return nil
 	}
 	cfg := cluster.DefaultConfig()
+	cfg.LimitsExcept = []string{"MEMLOCK"} // of a login shell it is a few MB, with which RDMA fails
 	want := &cfg
 	if s.cfg.Load != nil {
 		var err error
