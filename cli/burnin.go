@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dev.muster/api"
 	"dev.muster/cli/look"
@@ -22,8 +23,8 @@ import (
 const burninUsage = `usage: muster burnin [--seconds N] [--memory MB] [--disk MB] [--output FILE] NODES
        muster burnin --show [--json] [NODES|UUID|SERIAL …]`
 
-// burninLimit is the time limit of a test's job, in minutes.
-const burninLimit = "120"
+// burninLimit is the time limit of a test's job, where its partition allows so much.
+const burninLimit = 2 * time.Hour
 
 // runBurnin submits an acceptance test of each of some nodes, or shows what tests found (muster burnin [--show] …).
 // It returns the exit code: 1 if a part that is shown has failed.
@@ -103,15 +104,16 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 	for i := range resp.Nodes {
 		n := &resp.Nodes[i]
 		partition := partitionOf(info.Config.Partitions, n.Name)
-		if partition == "" {
+		if partition == nil {
 			fmt.Fprintf(s.Stderr, "%s: node %s is in no partition: it can have no jobs\n", s.Prog, n.Name)
 			failed = 1
 			continue
 		}
 		line := "exec muster internal burnin " + strings.Join(options, " ")
+		limit := strconv.Itoa(int(burninTime(partition) / time.Minute))
 		argv := []string{"--job-name=burnin", "--nodelist=" + string(n.Name), "--nodes=1", "--ntasks=1",
-			"--partition=" + partition, "--exclusive", "--mem=0", "--priority=1",
-			"--requeue", "--time=" + burninLimit, "--chdir=/", "--output=" + output, "--wrap=PATH=" + shellWord(path.Dir(self)) + `:"$PATH" ` + line}
+			"--partition=" + partition.Name, "--exclusive", "--mem=0", "--priority=1",
+			"--requeue", "--time=" + limit, "--chdir=/", "--output=" + output, "--wrap=PATH=" + shellWord(path.Dir(self)) + `:"$PATH" ` + line}
 		if gpus := len(n.Inventory.Found()); gpus > 0 {
 			argv = append(argv, "--gres=gpu:"+strconv.Itoa(gpus))
 		}
@@ -142,19 +144,36 @@ func burninSubmit(s *front.Sys, list string, options []string, output string) in
 // shellWord quotes a text for the shell.
 func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// partitionOf is a partition that has a node, the default one if that is among them.
-func partitionOf(all []cluster.Partition, n cluster.NodeName) string {
-	has := func(p cluster.Partition) bool {
-		return p.State == cluster.PartitionUp && (p.All || slices.Contains(p.Nodes, n))
+// partitionOf is the partition that suits the test of a node best, nil if none has it: one that gives all of the
+// node's CPUs, for as long as a test may take, and of these the default one.
+func partitionOf(all []cluster.Partition, n cluster.NodeName) *cluster.Partition {
+	var best *cluster.Partition
+	for i := range all {
+		p := &all[i]
+		has := p.State == cluster.PartitionUp && (p.All || slices.Contains(p.Nodes, n))
+		if has && (best == nil || suitsTest(p) > suitsTest(best)) {
+			best = p
+		}
 	}
-	list := slices.DeleteFunc(slices.Clone(all), func(p cluster.Partition) bool { return !has(p) })
-	if len(list) == 0 {
-		return ""
+	return best
+}
+
+// suitsTest rates a partition for the test of a whole node.
+func suitsTest(p *cluster.Partition) (points int) {
+	for i, good := range [...]bool{p.Default, burninTime(p) == burninLimit, !p.LimitsCPUs()} {
+		if good {
+			points += 1 << i
+		}
 	}
-	if i := slices.IndexFunc(list, func(p cluster.Partition) bool { return p.Default }); i >= 0 {
-		return list[i].Name
+	return points
+}
+
+// burninTime is the time limit of a test in a partition: a job with a longer one than MaxTime would wait for ever.
+func burninTime(p *cluster.Partition) time.Duration {
+	if p.MaxTime <= 0 {
+		return burninLimit
 	}
-	return list[0].Name
+	return min(burninLimit, p.MaxTime)
 }
 
 // burninShow prints the latest test of each part.
