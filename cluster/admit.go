@@ -320,7 +320,7 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		if p.RootOnly && !by.Operator() {
 			return Errorf(Denied, ErrAccess, "partition %s is for root only", name)
 		}
-		if !p.takesFrom(spec.SubmitHost) && !by.System {
+		if !p.TakesFrom(spec.SubmitHost) && !by.System {
 			return Errorf(Denied, ErrAccess, "jobs for partition %s cannot be submitted on %s: submit on one of %s",
 				name, cmp.Or(spec.SubmitHost, "an unknown machine"), strings.Join(p.AllocNodes, ","))
 		}

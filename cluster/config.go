@@ -364,8 +364,8 @@ type PartitionAccess struct {
 	Alternate string `json:"alternate,omitempty" since:"11"`
 }
 
-// takesFrom reports whether jobs for the partition may be submitted on a machine, which may be told with its domain.
-func (a *PartitionAccess) takesFrom(host string) bool {
+// TakesFrom reports whether jobs for the partition may be submitted on a machine, which may be told with its domain.
+func (a *PartitionAccess) TakesFrom(host string) bool {
 	short, _, _ := strings.Cut(host, ".")
 	return len(a.AllocNodes) == 0 || slices.Contains(a.AllocNodes, host) || slices.Contains(a.AllocNodes, short)
 }

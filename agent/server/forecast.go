@@ -67,7 +67,9 @@ func (s *Server) changes(snap *cluster.Snapshot, who api.Caller, j *cluster.Job,
 	}
 	s.fore.mu.Lock()
 	defer s.fore.mu.Unlock()
-	may := func(p *cluster.Partition) bool { return !p.Hidden && inGroups(p, j.Spec) }
+	may := func(p *cluster.Partition) bool {
+		return !p.Hidden && inGroups(p, j.Spec) && p.TakesFrom(j.Spec.SubmitHost)
+	}
 	for _, c := range explain.Changes(snap, now, j.ID, may) {
 		out = append(out, api.Change{
 			Change: c.Text, Hint: c.Hint, StartsAt: c.At, Now: !c.At.After(now), Nodes: c.Nodes(),
