@@ -216,7 +216,7 @@ func (q *Query) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
-// matches reports whether a job is asked for. In a window without states are the jobs that were eligible by its end.
+// matches reports whether a job is asked for.
 func (q *Query) matches(j *cluster.Job) bool {
 	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	if !in(q.Accounts, j.Spec.Account) || !in(q.Names, j.Spec.Name) || !in(q.QOS, j.Spec.QOS) {
@@ -241,6 +241,11 @@ func (q *Query) matches(j *cluster.Job) bool {
 	if !q.HistoryFilter.Matches(j) || !j.Ended.IsZero() && j.Ended.Before(q.From) {
 		return false
 	}
+	return q.inWindow(j)
+}
+
+// inWindow reports whether a job was in one of the states in the window, or was eligible by its end.
+func (q *Query) inWindow(j *cluster.Job) bool {
 	if len(q.States) == 0 {
 		return len(q.Refs) > 0 || q.To.IsZero() || !j.Eligible.After(q.To)
 	}

@@ -180,7 +180,8 @@ func TestSacctWindow(t *testing.T) {
 	} {
 		c.o.sys = slurmtest.Sys("sacct", "/")
 		if code := c.o.window(); code != 0 || !c.o.query.From.Equal(c.from) || !c.o.query.To.Equal(c.to) {
-			t.Errorf("-S %q -E %q -s %v: %d, %v to %v", c.o.from, c.o.to, c.o.states, code, c.o.query.From, c.o.query.To)
+			t.Errorf("-S %q -E %q -s %v: %d, %v to %v",
+				c.o.from, c.o.to, c.o.states, code, c.o.query.From, c.o.query.To)
 		}
 	}
 }

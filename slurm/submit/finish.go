@@ -382,9 +382,9 @@ func stepConflicts(r *Request) error {
 	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "%s", text))
 }
 
-// arbitrary gives the step a node for each task where -m arbitrary asks for it. The step then has the nodes that are
+// placeNamed gives the step a node for each task where -m arbitrary asks for it. The step then has the nodes that are
 // named: the size of its job, which the environment says, does not count, and more cannot be had.
-func (r *Request) arbitrary() error {
+func placeNamed(r *Request) error {
 	s := &r.Step
 	if !strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") {
 		return nil
@@ -417,7 +417,7 @@ func (r *Request) finishStep() error {
 	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
 		s.Mem = cluster.Mem{}
 	}
-	if err := r.arbitrary(); err != nil {
+	if err := placeNamed(r); err != nil {
 		return err
 	}
 	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
