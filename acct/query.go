@@ -216,6 +216,7 @@ func (q *Query) where() (string, []any) {
 	return " WHERE " + strings.Join(terms, " AND "), args
 }
 
+// matches reports whether a job is asked for.
 func (q *Query) matches(j *cluster.Job) bool {
 	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	if !in(q.Accounts, j.Spec.Account) || !in(q.Names, j.Spec.Name) || !in(q.QOS, j.Spec.QOS) {
@@ -240,7 +241,15 @@ func (q *Query) matches(j *cluster.Job) bool {
 	if !q.HistoryFilter.Matches(j) || !j.Ended.IsZero() && j.Ended.Before(q.From) {
 		return false
 	}
-	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(s State) bool { return q.wasIn(j, s) })
+	return q.inWindow(j)
+}
+
+// inWindow reports whether a job was in one of the states in the window, or was eligible by its end.
+func (q *Query) inWindow(j *cluster.Job) bool {
+	if len(q.States) == 0 {
+		return len(q.Refs) > 0 || q.To.IsZero() || !j.Eligible.After(q.To)
+	}
+	return slices.ContainsFunc(q.States, func(s State) bool { return q.wasIn(j, s) })
 }
 
 // wasIn reports whether a job was in a state at some time of the window, as sacct's -s, -S and -E mean it.

@@ -53,6 +53,21 @@ func TestScancelFilters(t *testing.T) {
 	}
 }
 
+// TestScancelOthers: filters select jobs of all users, and the servers decide who may cancel them; --me does not.
+func TestScancelOthers(t *testing.T) {
+	for line, want := range map[string]int{"scancel -A team-a": 2, "scancel -n one": 1, "scancel -A team-a --me": 1} {
+		f := slurmtest.New()
+		f.Jobs = nil
+		for id, name := range []string{"one", "two"} {
+			spec := cluster.JobSpec{Name: name, Account: "team-a", UID: uint32(1000 + id), Layout: &cluster.Layout{}}
+			f.Jobs = append(f.Jobs, &cluster.Job{ID: cluster.JobID(id + 1), Task: cluster.TaskAny, Spec: &spec})
+		}
+		if text := runLine(f, t, 1001, nil, strings.Fields(line)...); len(f.Log) != want {
+			t.Errorf("%s: %d cancelled, want %d; it said:\n%s", line, len(f.Log), want, text)
+		}
+	}
+}
+
 // TestSqueueFormatsExclude: the formats of a line exclude each other; those of variables give way.
 func TestSqueueFormatsExclude(t *testing.T) {
 	f := slurmtest.New()

@@ -371,6 +371,10 @@ func readMPIParams(r *reader, file string, n int, p pair) {
 
 // leave tells of a key that nothing reads.
 func (r *reader) leave(file string, n int, p pair) {
+	if why := differs(p); why != "" {
+		r.note(file, n, "%s=%s %s", p.key, p.value, why)
+		return
+	}
 	why, fine := unread(p.key)
 	if text := fmt.Sprintf("%s:%d: %s %s", file, n, p.typed, why); fine {
 		r.fine = append(r.fine, strings.Replace(text, p.typed+" ", p.typed+" needs no setting: ", 1))

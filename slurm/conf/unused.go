@@ -38,6 +38,32 @@ var elsewhere = [...]struct{ why, keys string }{
 	{"the node's own folder for temporary files is used", "TmpFS"},
 }
 
+// differing are values of keys in elsewhere that ask for something else than what muster always does.
+var differing = [...]struct{ key, value, why string }{
+	{"SelectType", "select/linear",
+		"has no effect: jobs get CPUs, memory and GPUs of nodes, as with select/cons_tres; " +
+			"OverSubscribe=EXCLUSIVE gives a partition's jobs whole nodes"},
+	{"SchedulerType", "sched/builtin",
+		"has no effect: jobs that delay none before them start earlier, as with sched/backfill"},
+	{"SwitchType", "switch/nvidia_imex", "has no effect: no IMEX channels are made for jobs"},
+	{"SwitchType", "switch/hpe_slingshot", "has no effect: no Slingshot services are made for jobs"},
+	{"TaskPlugin", "task/none",
+		"has no effect: tasks are bound to CPUs and fenced, as with task/affinity,task/cgroup; " +
+			"--cpu-bind=none leaves a step's tasks unbound"},
+	{"ProctrackType", "proctrack/linuxproc",
+		"has no effect: processes are tracked by their cgroup, as with proctrack/cgroup"},
+}
+
+// differs returns why a value changes nothing though it asks for something else than what muster always does, or "".
+func differs(p pair) string {
+	for _, d := range differing {
+		if strings.EqualFold(d.key, p.key) && strings.EqualFold(d.value, p.value) {
+			return d.why
+		}
+	}
+	return ""
+}
+
 // undone are the keys of Slurm that ask for something that muster does not do.
 var undone = [...]struct{ why, keys string }{
 	{"plugins of Slurm can not be loaded",

@@ -26,6 +26,30 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
+// TestDiffers: a value that asks for something else than what is always so is told, with what happens instead; the
+// values that mean it are not.
+func TestDiffers(t *testing.T) {
+	for line, want := range map[string]string{
+		"SelectType=select/linear":             "as with select/cons_tres",
+		"SchedulerType=sched/builtin":          "as with sched/backfill",
+		"SwitchType=switch/nvidia_imex":        "no IMEX channels",
+		"SwitchType=switch/hpe_slingshot":      "no Slingshot services",
+		"TaskPlugin=Task/None":                 "as with task/affinity,task/cgroup",
+		"ProctrackType=proctrack/linuxproc":    "as with proctrack/cgroup",
+		"SelectType=select/cons_tres":          "",
+		"SchedulerType=sched/backfill":         "",
+		"SwitchType=switch/none":               "",
+		"TaskPlugin=task/affinity,task/cgroup": "",
+		"ProctrackType=proctrack/cgroup":       "",
+	} {
+		_, notes := load(t, "ClusterName=c\n"+line+"\n")
+		told := strings.Join(notes, "\n")
+		if (told == "") != (want == "") || !strings.Contains(told, want) {
+			t.Errorf("%s: %q, want %q", line, told, want)
+		}
+	}
+}
+
 // TestClosedToRoot: DisableRootJobs of the cluster is in force, and what would leave a partition open that is to be
 // closed is refused.
 func TestClosedToRoot(t *testing.T) {

@@ -381,7 +381,8 @@ func sayUnsignalled(s *front.Sys, o *cancelOptions, t front.Target, id string) i
 	return 1
 }
 
-// cancelMatching ends the jobs that all filters select, asking first with -i.
+// cancelMatching ends the jobs that all filters select, asking first with -i. The servers know who may: operators,
+// coordinators of the job's account and its user.
 func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int {
 	for _, t := range targets {
 		o.filter.Refs = append(o.filter.Refs, t.Ref)
@@ -402,9 +403,6 @@ func cancelMatching(s *front.Sys, o *cancelOptions, targets []front.Target) int 
 	worst := 0
 	var chosen []front.Target
 	for _, j := range resp.Jobs {
-		if (o.me || s.UID != 0) && j.Spec.UID != s.UID && !slices.Contains(o.filter.Users, j.Spec.UID) {
-			continue
-		}
 		for _, t := range targetsOf(j, targets) {
 			if o.interactive && !agreesToCancel(s, in, j, t) {
 				continue

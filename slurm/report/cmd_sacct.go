@@ -473,7 +473,8 @@ func (o *sacctOptions) columns() (cols []sizedColumn, code int) {
 	return cols, 0
 }
 
-// window settles which time is looked at: without -j or -S since midnight, with -s and no end only now.
+// window settles which time is looked at: without -j or -S since midnight, with -s and no end only the moment of -S,
+// or now.
 func (o *sacctOptions) window() int {
 	now := o.sys.Now()
 	parse := func(text, long string, to *time.Time) int {
@@ -513,6 +514,9 @@ func (o *sacctOptions) window() int {
 		if len(o.states) > 0 {
 			o.query.From = now
 		}
+	}
+	if len(o.states) > 0 && o.to == "" {
+		o.query.To = o.query.From
 	}
 	to := o.query.To
 	if to.IsZero() {

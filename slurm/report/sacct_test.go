@@ -164,6 +164,28 @@ func TestSacctLines(t *testing.T) {
 	}
 }
 
+// TestSacctWindow: with states and without an end, the window is the moment of its start.
+func TestSacctWindow(t *testing.T) {
+	now := slurmtest.Sys("sacct", "/").Now()
+	from := now.Add(-time.Hour)
+	for _, c := range []struct {
+		o        sacctOptions
+		from, to time.Time
+	}{
+		{sacctOptions{from: "now-1hour"}, from, time.Time{}},
+		{sacctOptions{from: "now-1hour", states: []string{"CD"}}, from, from},
+		{sacctOptions{from: "now-1hour", to: "now", states: []string{"CD"}}, from, now},
+		{sacctOptions{states: []string{"CD"}}, now, now},
+		{sacctOptions{states: []string{"CD"}, byJob: true}, time.Time{}, time.Time{}},
+	} {
+		c.o.sys = slurmtest.Sys("sacct", "/")
+		if code := c.o.window(); code != 0 || !c.o.query.From.Equal(c.from) || !c.o.query.To.Equal(c.to) {
+			t.Errorf("-S %q -E %q -s %v: %d, %v to %v",
+				c.o.from, c.o.to, c.o.states, code, c.o.query.From, c.o.query.To)
+		}
+	}
+}
+
 // TestFieldsSince2205: fields of sacct and sstat that came after 22.05, of a batch job and of one without a script.
 func TestFieldsSince2205(t *testing.T) {
 	layout := &cluster.Layout{Segment: 2, Licenses: "a:1"}

@@ -56,8 +56,9 @@ func cutLimits(qos bool) []limitWord {
 			limitWord{"maxjobsperuser", 4, "MaxJobsPerUser"}, limitWord{"maxjobsperaccount", 11, "MaxJobsPerAccount"},
 			limitWord{"maxsubmitjobsperuser", 4, "MaxSubmitJobsPerUser"},
 			limitWord{"maxsubmitjobsperaccount", 17, "MaxSubmitJobsPerAccount"},
-			limitWord{"maxtresperjob", 11, "MaxTRES"}, limitWord{"maxtresperuser", 11, "MaxTRESPerUser"},
-			limitWord{"maxtresperaccount", 11, "MaxTRESPerAccount"}, limitWord{"mintresperjob", 8, "MinTRES"})
+			limitWord{"maxtresperuser", 11, "MaxTRESPerUser"},
+			limitWord{"maxtresperaccount", 11, "MaxTRESPerAccount"}, limitWord{"maxtresperjob", 7, "MaxTRES"},
+			limitWord{"mintresperjob", 8, "MinTRES"})
 	}
 	return append(both, limitWord{"maxjobs", 4, "MaxJobs"}, limitWord{"maxjobsaccrue", 8, "MaxJobsAccrue"},
 		limitWord{"maxsubmitjobs", 4, "MaxSubmitJobs"}, limitWord{"maxtresperjob", 7, "MaxTRES"})

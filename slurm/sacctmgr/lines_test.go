@@ -44,7 +44,8 @@ var mgrLines = []struct{ line, says, asks string }{
 	{"modify qos high set maxjob=3", " Modified qos", `"name":"MaxJobsPerUser","max":3`},
 	{"modify qos high set grpjob=3", " Modified qos", `"name":"GrpJobs","max":3`},
 	{"modify qos high set maxsubmitjobsp=3", " Modified qos", `"name":"MaxSubmitJobsPerUser","max":3`},
-	{"modify qos high set maxtresp=cpu=3", " Unknown option: maxtresp=cpu=3", ""},
+	{"modify qos high set maxtresp=cpu=3", " Modified qos", `"name":"MaxTRES","tres":"cpu","max":3`},
+	{"modify qos high set mint=cpu=3", " Unknown option: mint=cpu=3", ""},
 	{"modify qos high set maxtresperu=cpu=3", " Modified qos", `"name":"MaxTRESPerUser","tres":"cpu","max":3`},
 	{"modify qos high set maxtrespj=cpu=3 maxtresminspj=cpu=4 maxtrespn=cpu=5", " Modified qos",
 		`{"name":"MaxTRES","tres":"cpu","max":3},{"name":"MaxTRESMins","tres":"cpu","max":4},` +

@@ -382,6 +382,28 @@ func stepConflicts(r *Request) error {
 	return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "%s", text))
 }
 
+// placeNamed gives the step a node for each task where -m arbitrary asks for it. The step then has the nodes that are
+// named: the size of its job, which the environment says, does not count, and more cannot be had.
+func placeNamed(r *Request) error {
+	s := &r.Step
+	if !strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") {
+		return nil
+	}
+	named := len(s.NodeList)
+	switch {
+	case named == 0:
+	case r.From("nodes") == FromEnv:
+		s.MinNodes, s.MaxNodes = named, named
+	case s.MinNodes > named && r.Client.JobID != 0:
+		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
+			"error: Unable to create step for job %d: Requested node configuration is not available", r.Client.JobID))
+	}
+	if len(r.hosts) > named {
+		s.NodeList = r.hosts
+	}
+	return nil
+}
+
 // finishStep makes srun's step of what was asked for its job.
 func (r *Request) finishStep() error {
 	s, j := &r.Step, &r.Job
@@ -395,8 +417,8 @@ func (r *Request) finishStep() error {
 	if r.From("mem") == FromEnv && s.Mem.Per == cluster.MemPerNode { // the job's own: its steps share that
 		s.Mem = cluster.Mem{}
 	}
-	if strings.HasPrefix(strings.ToLower(s.Distribution), "arbitrary") && len(r.hosts) > len(s.NodeList) {
-		s.NodeList = r.hosts
+	if err := placeNamed(r); err != nil {
+		return err
 	}
 	if v, ok := r.sys.LookupEnv("SLURM_STEP_GRES"); ok && r.From("gres") != FromLine {
 		list, valid := values.ParseGRES(v)

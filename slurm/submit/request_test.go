@@ -658,6 +658,25 @@ func TestJobEnviron(t *testing.T) {
 
 // TestStepEnviron: what shows a batch script its job's GPUs is not passed on to steps, which have their own or
 // none; what a user sets where the job has no GPUs is.
+// TestArbitraryNodes: a step of -m arbitrary has the nodes that are named, however many its job has.
+func TestArbitraryNodes(t *testing.T) {
+	for line, want := range map[string]string{
+		"-w n2,n1 -n2 true":     "2-2",
+		"-w n2,n1 -N2 -n2 true": "2-2",
+		"-w n2,n1 -N3 -n5 true": "1 srun: error: Unable to create step for job 7: Requested node configuration is not available",
+	} {
+		sys := slurmtest.Sys("srun", t.TempDir(), "SLURM_JOB_ID=7", "SLURM_NNODES=3", "SLURM_JOB_NUM_NODES=3")
+		r, err := ParseSrun(append([]string{"-m", "arbitrary"}, strings.Fields(line)...), sys)
+		got := refusal(err)
+		if err == nil {
+			got = fmt.Sprintf("%d-%d", r.Step.MinNodes, r.Step.MaxNodes)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
 func TestStepEnviron(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{
