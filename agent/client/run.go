@@ -105,6 +105,37 @@ func (c *Client) Run(ctx context.Context) error {
 	return c.reports.Close()
 }
 
+// Retire ends the process that holds the steps of this machine, if nothing runs in it and the servers have done with
+// each job that is known here: it may have news of others. It returns how many jobs run. Call it after Run.
+func (c *Client) Retire(done func(cluster.JobID) bool) (running int, err error) {
+	process, ok := c.cfg.Runner.(interface{ Shutdown() error })
+	if !ok {
+		return 0, nil // timers end with this process
+	}
+	list, err := c.cfg.Runner.List()
+	if err != nil {
+		return 0, fmt.Errorf("ask the supervisor for its steps: %w", err)
+	}
+	live, open := map[cluster.JobID]bool{}, false
+	for i := range list {
+		if list[i].State != step.Ended {
+			live[list[i].ID.Job] = true
+		}
+		open = open || !done(list[i].ID.Job)
+	}
+	c.mu.Lock()
+	for _, n := range c.nodes {
+		for id := range n.jobs {
+			open = open || !done(id)
+		}
+	}
+	c.mu.Unlock()
+	if open || len(live) > 0 {
+		return len(live), nil
+	}
+	return 0, process.Shutdown()
+}
+
 // watch takes the runner's news.
 func (c *Client) watch(ctx context.Context) {
 	for {
