@@ -249,7 +249,8 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
 		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
 		Images: images, ImageDisk: cfg.Images.Disk, ImageSize: cfg.Images.Size, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
-		Machine: here, Sampler: sampler, SampleSpan: cfg.SampleSpan}
+		HollowLoad: cfg.GPU.Hollow,
+		Machine:    here, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -32,7 +32,8 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		Needed: []string{cfg.Spool, cfg.Daemon}, Servers: c.link, Log: logger,
 	})
 	c.gpus = sweep.NewJobGPUs(cfg.Dir, cfg.GPUs, c.tellLeaked, logger)
-	c.meter = meter.New(cfg.Sampler, cfg.GPUs, meterSource{c}, logger)
+	c.loads = loadsOf(c)
+	c.meter = meter.New(cfg.Sampler, c.loads, meterSource{c}, logger)
 	c.build = &builder{tables: c.tables, hardware: c.hardware, texts: newTexts(cfg.Server)}
 	c.parts = newParts(c.tables, c.hardware, c.build)
 	c.steps = &steps{tables: c.tables, reports: reports, parts: c.parts, build: c.build}
