@@ -65,12 +65,14 @@ func Run(ctx context.Context, cfg Config) error {
 			}
 		})
 	}
+	var state func() *cluster.Snapshot // as the server of this process has it
 	if cfg.Server {
 		SpendMemory()
 		s, err := newServer(cfg, name, n)
 		if err != nil {
 			return errors.Join(err, ln.Close())
 		}
+		state = s.Snapshot
 		s.Routes(mux)
 		peerRoutes(mux, s)
 		run("server", s.Run)
@@ -88,6 +90,9 @@ func Run(ctx context.Context, cfg Config) error {
 		} else {
 			c.Routes(mux)
 			run("client", c.Run)
+			if cfg.Server && n == nil { // this process is the whole cluster
+				defer retire(c, state, &cfg)
+			}
 			run("GPU metrics", func(ctx context.Context) error { return serveGPUs(ctx, &cfg, c.GPUMetrics) })
 		}
 	}
@@ -104,6 +109,22 @@ func Run(ctx context.Context, cfg Config) error {
 		return cause
 	}
 	return nil
+}
+
+// retire ends the supervisor of a client that has ended, unless jobs need it, and says so if they do.
+func retire(c *client.Client, state func() *cluster.Snapshot, cfg *Config) {
+	snap := state()
+	jobs, err := c.Retire(func(id cluster.JobID) bool {
+		j, known := snap.Job(id)
+		return known && (j.Phase == cluster.Ended || j.Phase == cluster.Pending)
+	})
+	if err != nil {
+		cfg.Log.Warn("the supervisor goes on", "err", err)
+	}
+	if jobs > 0 {
+		fmt.Fprintf(os.Stderr, "muster: jobs that keep running: %d; to manage or cancel them, "+
+			"start muster dev again with --data %s\n", jobs, cfg.Dir)
+	}
 }
 
 // servePorts answers other members and whoever joins.
@@ -228,7 +249,8 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	cc := client.Config{Dir: dir, Spool: filepath.Join(cfg.Dir, "spool"), Nodes: nodes, Server: near, Runner: runner,
 		Dialect: cfg.Dialect, Program: cfg.Program, PIDEnv: cfg.PIDEnv, MountEnv: cfg.MountEnv, Daemon: cfg.Socket,
 		Images: images, ImageDisk: cfg.Images.Disk, ImageSize: cfg.Images.Size, GPUs: gpus, GPUJobs: cfg.GPU.Jobs,
-		Machine: here, Sampler: sampler, SampleSpan: cfg.SampleSpan}
+		HollowLoad: cfg.GPU.Hollow,
+		Machine:    here, Sampler: sampler, SampleSpan: cfg.SampleSpan}
 	if n != nil {
 		cc.Peer = n.nodes.at
 	}

@@ -75,6 +75,7 @@ type GPUConfig struct {
 	Every   time.Duration // how often it is asked
 	Metrics string        // where their load is shown (client.GPUMetrics); "": nowhere
 	Jobs    string        // the folder for their jobs; "": none
+	Hollow  bool          // those of hollow nodes do something
 }
 
 // name is what this machine is called in the cluster.

@@ -149,6 +149,10 @@ func daemonFlags(bind string) []cli.Flag {
 			Usage: "what the names of --hollow begin with, e.g. rack1- (default: node- or gpu-node-)",
 		},
 		&cli.BoolFlag{Name: "hollow-exec", Usage: "really run the steps of hollow nodes on this machine"},
+		&cli.BoolFlag{
+			Name:  "hollow-load",
+			Usage: "simulate load on the GPUs of hollow nodes while jobs have them; some stay idle",
+		},
 		&cli.DurationFlag{
 			Name: "hollow-time", Value: time.Second,
 			Usage: "how long a step of a hollow node lasts without --hollow-exec",
@@ -220,7 +224,7 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 		Hooks:  agent.Hooks{Socket: c.String("socket"), Front: self},
 		PIDEnv: "SLURM_TASK_PID", MountEnv: "SLURM_JOB_MOUNT_SRC", Supervisor: []string{self, "internal", "supervisor"},
 		GPU: agent.GPUConfig{Helper: []string{self, "internal", "gpu-helper"}, Every: c.Duration("gpu-every"),
-			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs")},
+			Metrics: c.String("gpu-metrics"), Jobs: c.String("gpu-jobs"), Hollow: c.Bool("hollow-load")},
 		Sysfs: c.String("sysfs"), SampleSpan: c.Duration("sample-span"),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	cfg.Hooks.Filter = &lua.Filter{Log: cfg.Log}
@@ -297,6 +301,9 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 			}
 		}
 		cfg.Hollow = nodes
+	}
+	if cfg.GPU.Hollow {
+		machine.NameGPUs(cfg.Hollow)
 	}
 	return nil
 }

@@ -397,24 +397,33 @@ func (d *dev) killSupervisor() {
 	_ = syscall.Kill(d.supervisor(), syscall.SIGKILL)
 }
 
-// supervisor is the process id of this daemon's supervisor, found by its command line.
+// supervisor is the process id of this daemon's supervisor.
 func (d *dev) supervisor() int {
 	d.t.Helper()
+	pids := supervisors(d.t, d.dir+"/d/client")
+	if len(pids) == 0 {
+		d.t.Fatal("no supervisor found")
+	}
+	return pids[0]
+}
+
+// supervisors are the process ids of the supervisors of a folder, found by their command lines.
+func supervisors(t testing.TB, dir string) (pids []int) {
+	t.Helper()
 	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	want := "internal\x00supervisor\x00--dir\x00" + d.dir + "/d/client\x00"
+	want := "internal\x00supervisor\x00--dir\x00" + dir + "\x00"
 	for _, p := range procs {
 		if text, err := os.ReadFile(p); err == nil && strings.HasSuffix(string(text), want) {
 			var pid int
 			if _, err := fmt.Sscanf(p, "/proc/%d/cmdline", &pid); err == nil {
-				return pid
+				pids = append(pids, pid)
 			}
 		}
 	}
-	d.t.Fatal("no supervisor found")
-	return 0
+	return pids
 }
 
 // kernelTellsExits reports whether PIDFD_GET_INFO has exit codes: Linux 6.15 and later.

@@ -66,6 +66,9 @@ func TestQuickstart(t *testing.T) {
 	if stopped = true; !strings.Contains(gone, "removed") {
 		t.Errorf("stop: %s", gone)
 	}
+	if pids := supervisors(t, dir+"/client"); len(pids) > 0 {
+		t.Errorf("supervisors that are left: %v", pids)
+	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("%s is left: %v", dir, err)
 	}

@@ -26,7 +26,7 @@ if ! squeue >/dev/null 2>&1; then
   for page in 7480 7481 7482 7483 7484 7485; do free $page && break; done
   echo "http://127.0.0.1:$page/" >"$data/page"
   muster dev --data "$data" --socket "$MUSTER_SOCKET" --http 127.0.0.1:$page \
-    --hollow 8x16c64g8gpu:h100 --hollow-exec >"$data/log" 2>&1 &
+    --hollow 8x16c64g8gpu:h100 --hollow-exec --hollow-load >"$data/log" 2>&1 &
   echo $! >"$data/pid"
   disown
 fi

@@ -6,6 +6,7 @@ package client
 import (
 	"dev.muster/agent/container/exchange"
 	"dev.muster/agent/hardware"
+	"dev.muster/agent/measure"
 	"dev.muster/agent/meter"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/sweep"
@@ -19,6 +20,7 @@ type Client struct {
 	hardware *hardware.Nodes
 	gpus     *sweep.JobGPUs
 	meter    *meter.Meter
+	loads    measure.GPUs // nil: nobody knows what GPUs do
 	build    *builder
 	jobs     *jobs
 	steps    *steps

@@ -42,6 +42,8 @@ type Config struct {
 	Daemon   string // address that front-ends inside jobs use
 	// GPUs watches those of this machine, which is the only node then; nil for hollow nodes.
 	GPUs *gpu.Watcher
+	// HollowLoad has the GPUs of hollow nodes do something (machine.HollowLoad).
+	HollowLoad bool
 	// GPUJobs is a folder for a file of each GPU with the numbers of its jobs; empty: none.
 	GPUJobs string
 	// Machine looks at this machine's other parts; nil for hollow nodes.

@@ -32,7 +32,8 @@ func New(cfg Config, logger *slog.Logger) (*Client, error) {
 		Needed: []string{cfg.Spool, cfg.Daemon}, Servers: c.link, Log: logger,
 	})
 	c.gpus = sweep.NewJobGPUs(cfg.Dir, cfg.GPUs, c.tellLeaked, logger)
-	c.meter = meter.New(cfg.Sampler, cfg.GPUs, meterSource{c}, logger)
+	c.loads = loadsOf(c)
+	c.meter = meter.New(cfg.Sampler, c.loads, meterSource{c}, logger)
 	c.build = &builder{tables: c.tables, hardware: c.hardware, texts: newTexts(cfg.Server)}
 	c.parts = newParts(c.tables, c.hardware, c.build)
 	c.steps = &steps{tables: c.tables, reports: reports, parts: c.parts, build: c.build}
@@ -103,6 +104,37 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.measureHardware(ctx) })
 	wg.Wait()
 	return c.reports.Close()
+}
+
+// Retire ends the process that holds the steps of this machine, if nothing runs in it and the servers have done with
+// each job that is known here: it may have news of others. It returns how many jobs run. Call it after Run.
+func (c *Client) Retire(done func(cluster.JobID) bool) (running int, err error) {
+	process, ok := c.cfg.Runner.(interface{ Shutdown() error })
+	if !ok {
+		return 0, nil // timers end with this process
+	}
+	list, err := c.cfg.Runner.List()
+	if err != nil {
+		return 0, fmt.Errorf("ask the supervisor for its steps: %w", err)
+	}
+	live, open := map[cluster.JobID]bool{}, false
+	for i := range list {
+		if list[i].State != step.Ended {
+			live[list[i].ID.Job] = true
+		}
+		open = open || !done(list[i].ID.Job)
+	}
+	c.mu.Lock()
+	for _, n := range c.nodes {
+		for id := range n.jobs {
+			open = open || !done(id)
+		}
+	}
+	c.mu.Unlock()
+	if open || len(live) > 0 {
+		return len(live), nil
+	}
+	return 0, process.Shutdown()
 }
 
 // watch takes the runner's news.

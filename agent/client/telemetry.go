@@ -28,7 +28,7 @@ func (c *Client) measureHardware(ctx context.Context) {
 		Span: c.cfg.SampleSpan,
 		Work: c.measuredWork,
 		Use:  c.meter.Sum,
-		GPUs: c.cfg.GPUs,
+		GPUs: c.loads,
 		Log:  c.slog,
 		Tell: func(ctx context.Context, q api.SamplesRequest) (api.SamplesResponse, error) {
 			return api.Call(ctx, c.cfg.Server, api.TellSamples, q)
@@ -70,7 +70,7 @@ func (c *Client) measuredPart(st *step.Status) (p measure.Part, ok bool) {
 		return p, false
 	}
 	for _, sh := range h.job.Alloc.Shares {
-		if sh.Node != id.Node || c.cfg.GPUs == nil {
+		if sh.Node != id.Node || c.loads == nil {
 			continue
 		}
 		for _, g := range fence.GPUs(c.hardware.Inventory(id.Node), sh) {
@@ -78,6 +78,41 @@ func (c *Client) measuredPart(st *step.Status) (p measure.Part, ok bool) {
 		}
 	}
 	return p, true
+}
+
+// loadsOf is what tells the load of GPUs: this machine's watcher, the pattern of hollow nodes, or nil.
+func loadsOf(c *Client) measure.GPUs {
+	switch {
+	case c.cfg.GPUs != nil:
+		return c.cfg.GPUs
+	case c.cfg.HollowLoad:
+		return &machine.HollowLoad{Nodes: c.cfg.Nodes, Held: func() map[string]bool { return heldGPUs(c) }}
+	}
+	return nil
+}
+
+// heldGPUs are the GPUs that jobs have here, by UUID.
+func heldGPUs(c *Client) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]bool{}
+	for _, n := range c.nodes {
+		inv := c.hardware.Inventory(n.name)
+		for _, h := range n.jobs {
+			if h.job == nil || h.job.Alloc == nil {
+				continue
+			}
+			for _, sh := range h.job.Alloc.Shares {
+				if sh.Node != n.name {
+					continue
+				}
+				for _, g := range fence.GPUs(inv, sh) {
+					out[g.UUID] = true
+				}
+			}
+		}
+	}
+	return out
 }
 
 // gpuJobs are the jobs of each GPU of this machine, by the driver's number; a slice counts for the GPU that it is of.
@@ -164,7 +199,7 @@ func (c meterSource) Terms(st *step.Status) (out meter.Terms, ok bool) {
 	}
 	out.Every = c.config.Sampling(freq)
 	for _, sh := range shares {
-		if sh.Node != id.Node || c.cfg.GPUs == nil { // a hollow node has none that do anything
+		if sh.Node != id.Node || c.loads == nil { // a hollow node has none that do anything
 			continue
 		}
 		out.Shared = sh.Part != nil

@@ -19,10 +19,15 @@ type Config struct {
 	Work func() ([]Part, []machine.Node)
 	// Use is what parts have used so far, in their order.
 	Use   func([]usage.Target) []Use
-	GPUs  *gpu.Watcher // of this machine; nil: nobody looks at them
-	Sysfs fs.FS        // of this machine; nil for hollow nodes
+	GPUs  GPUs  // of these nodes; nil: nobody looks at them
+	Sysfs fs.FS // of this machine; nil for hollow nodes
 	Tell  func(context.Context, api.SamplesRequest) (api.SamplesResponse, error)
 	Log   *slog.Logger
+}
+
+// GPUs tells what GPUs do now: a gpu.Watcher, or a machine.HollowLoad.
+type GPUs interface {
+	Sample(context.Context) ([]gpu.Load, error)
 }
 
 const (

@@ -33,7 +33,7 @@ const (
 // Meter measures what the parts of steps here use.
 type Meter struct {
 	sampler *usage.Sampler // nil where steps are no processes: nothing is measured then
-	gpus    *gpu.Watcher   // nil: their GPUs are not measured
+	gpus    measure.GPUs   // nil: their GPUs are not measured
 	source  Source
 	slog    *slog.Logger
 
@@ -71,7 +71,7 @@ type metered struct {
 }
 
 // New makes a meter. Without a sampler nothing is measured, without a watcher no GPUs are.
-func New(sampler *usage.Sampler, gpus *gpu.Watcher, source Source, log *slog.Logger) *Meter {
+func New(sampler *usage.Sampler, gpus measure.GPUs, source Source, log *slog.Logger) *Meter {
 	return &Meter{
 		sampler: sampler, gpus: gpus, source: source, slog: log,
 		begins: make(chan struct{}, 1), measured: map[step.ID]*metered{},

@@ -79,12 +79,8 @@ func Open(dir string, exe []string) (*Remote, error) {
 
 // Close ends the connection. The supervisor and its steps go on.
 func (r *Remote) Close() error {
+	r.shut()
 	r.mu.Lock()
-	select {
-	case <-r.closed:
-	default:
-		close(r.closed)
-	}
 	if r.conn != nil {
 		r.conn.Close()
 	}
@@ -398,11 +394,24 @@ func (r *Remote) Release(id ID) error {
 	return err
 }
 
-// Shutdown kills every step and ends the supervisor, then closes r.
+// Shutdown kills every step and ends the supervisor, then closes r. It is marked as closed first: the connection
+// breaks when the supervisor ends, and that must not start another one.
 func (r *Remote) Shutdown() error {
+	r.shut()
 	_, err := r.call(MsgStop, nil, false)
 	r.Close()
 	return err
+}
+
+// shut marks r as closed.
+func (r *Remote) shut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.closed:
+	default:
+		close(r.closed)
+	}
 }
 
 // Upgrade makes the supervisor execute the program at exe (empty: its own path) in its place,
