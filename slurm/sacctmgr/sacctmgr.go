@@ -202,7 +202,7 @@ func (m *manager) commit(changes []cluster.Change, what string) int {
 	resp, err := front.Call(m.sys, api.ChangeAccounts, cluster.ChangeAccounts{Changes: changes})
 	if err == nil {
 		m.after = resp.Index
-		m.noteUnheld(limitsOf(changes)...)
+		noteUnheld(m.sys.Stderr, m.books, limitsOf(changes)...)
 		return 0
 	}
 	text, _ := front.ErrorText(err)

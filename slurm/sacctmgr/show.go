@@ -433,7 +433,7 @@ func (m *manager) show(args []string) int {
 	out := bufio.NewWriterSize(m.sys.Stdout, 1<<16)
 	m.report.Print(out, m.rows(entity, q))
 	_ = out.Flush()
-	m.noteUnheld(m.limitsShown(entity)...)
+	noteUnheld(m.sys.Stderr, m.books, limitsShown(m.books, entity)...)
 	return 0
 }
 

@@ -2,18 +2,20 @@ package sacctmgr
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"dev.muster/cluster"
+	"dev.muster/slurm/show"
 )
 
 // noteUnheld tells on the standard error which of some limits hold nothing back as the cluster is configured.
-func (m *manager) noteUnheld(set ...cluster.Limits) {
-	if m.books.Enforce == nil {
+func noteUnheld(to io.Writer, b *show.Books, set ...cluster.Limits) {
+	if b.Enforce == nil {
 		return
 	}
-	for _, note := range cluster.Unheld(*m.books.Enforce, m.books.Priority, set...) {
-		fmt.Fprintln(m.sys.Stderr, "sacctmgr: note: "+note)
+	for _, note := range cluster.Unheld(*b.Enforce, b.Priority, set...) {
+		fmt.Fprintln(to, "sacctmgr: note: "+note)
 	}
 }
 
@@ -32,14 +34,14 @@ func limitsOf(changes []cluster.Change) (set []cluster.Limits) {
 }
 
 // limitsShown are the limits that the lines of an entity tell of, whichever of these are asked for.
-func (m *manager) limitsShown(entity string) (set []cluster.Limits) {
+func limitsShown(b *show.Books, entity string) (set []cluster.Limits) {
 	if slices.Contains([]string{"association", "user", "account"}, entity) {
-		for _, a := range m.books.Assocs {
+		for _, a := range b.Assocs {
 			set = append(set, a.Limits)
 		}
 	}
 	if entity == "qos" {
-		for _, q := range m.books.QOS {
+		for _, q := range b.QOS {
 			set = append(set, q.Limits)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 )
 
@@ -26,13 +25,12 @@ func TestNoteUnheld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var errs bytes.Buffer
-			m := &manager{sys: &front.Sys{Stderr: &errs}}
-			m.books = &show.Books{BooksResponse: api.BooksResponse{
+			b := &show.Books{BooksResponse: api.BooksResponse{
 				Enforce: c.enforce, Assocs: []*cluster.Association{assoc},
 			}}
-			m.noteUnheld(limitsOf([]cluster.Change{{Assoc: assoc}})...)
-			m.noteUnheld(m.limitsShown("association")...)
-			m.noteUnheld(m.limitsShown("tres")...)
+			noteUnheld(&errs, b, limitsOf([]cluster.Change{{Assoc: assoc}})...)
+			noteUnheld(&errs, b, limitsShown(b, "association")...)
+			noteUnheld(&errs, b, limitsShown(b, "tres")...)
 			want := 0
 			if c.told {
 				want = 2
