@@ -61,9 +61,6 @@ const decimals = "0123456789"
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigits reports whether a text has nothing but digits.
-func isDigits(s string) bool { return leadingDigits(s) == len(s) }
-
 // leadingDigits counts the digits with which a text begins.
 func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, decimals)) }
 
