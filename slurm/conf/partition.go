@@ -218,7 +218,7 @@ func setExclusive(p *cluster.Partition, value string) error {
 	case "USER":
 		user = true
 	case "TOPO":
-		return fmt.Errorf("Exclusive=%s has no effect: the nodes of a topology segment are not kept for one job; "+
+		return fmt.Errorf("a partition's Exclusive=%s has no effect: the nodes of a topology segment are not kept for one job; "+
 			"Exclusive=NODE keeps each node for one", value)
 	default:
 		return fmt.Errorf("Exclusive=%s: want NO, NODE or USER", value)
