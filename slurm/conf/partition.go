@@ -221,7 +221,7 @@ func setExclusive(p *cluster.Partition, value string) error {
 		return fmt.Errorf("a partition's Exclusive=%s has no effect: the nodes of a topology segment are not kept for one job; "+
 			"Exclusive=NODE keeps each node for one", value)
 	default:
-		return fmt.Errorf("Exclusive=%s: want NO, NODE or USER", value)
+		return fmt.Errorf("want NO, NODE or USER for Exclusive, not %s", value)
 	}
 	p.ExclusiveUser = user
 	if node {
