@@ -128,7 +128,7 @@ func newInstaller(c *cli.Context, role string) (*packaging.Installer, error) {
 	}
 	_, err = os.Stat("/run/systemd/system") // as sd_booted(3)
 	return &packaging.Installer{Role: role, Root: root, Prefix: prefix, Source: self,
-		FrontEnds: slurm.FrontEnds(), Files: manuals(), DryRun: c.Bool("dry-run"), Verbose: c.Bool("verbose"),
+		FrontEnds: slurm.FrontEnds(), MoreNames: slurm.KeyMakers(), Files: manuals(), DryRun: c.Bool("dry-run"), Verbose: c.Bool("verbose"),
 		Out:     os.Stdout,
 		Systemd: err == nil, Command: command, StopSteps: func(force bool) error { return stopSteps(self, force) }}, nil
 }

@@ -363,6 +363,21 @@ func (m *Meter) Gate(j *Job, part string) *Gate {
 	return g
 }
 
+// MostNodes returns the most nodes that limits ever allow a job of this kind; 0: any number. A group that has nodes
+// already may have fewer left at present.
+func (g *Gate) MostNodes() (most int) {
+	for i := range g.bounds {
+		b := &g.bounds[i]
+		if b.tres != "node" || b.what != ofJob && b.what != ofHeld || b.max < 1 {
+			continue
+		}
+		if most == 0 || int(b.max) < most {
+			most = int(b.max)
+		}
+	}
+	return most
+}
+
 // Reserves reports whether a planned start may be kept free for the job.
 func (m *Meter) Reserves(j *Job, part string) bool {
 	if m.Off() {

@@ -47,6 +47,8 @@ type Installer struct {
 	// FrontEnds are the names under which the program is called, Files what else belongs to it.
 	FrontEnds []string
 	Files     []File
+	// MoreNames are further names of the program, linked where no other program of the machine has them.
+	MoreNames []string
 	// Options are those of the daemon, for the file that the units read; empty: leave the file as it is.
 	Options      string
 	ReplaceSlurm bool
@@ -278,7 +280,7 @@ func (i *Installer) programFiles() (list []action, err error) {
 	}
 	program, share := i.bin("muster"), path.Join(i.Prefix, "share")
 	add(program, d.copied(program, 0o755, i.Source), "")
-	for _, n := range i.FrontEnds {
+	for _, n := range slices.Concat(i.FrontEnds, i.freeNames()) {
 		add(i.bin(n), d.link(i.bin(n), "muster"), "link Slurm's commands in "+i.bin("")+" to muster")
 	}
 	for _, f := range i.Files {

@@ -189,6 +189,22 @@ func TestInstallSlurm(t *testing.T) {
 	}
 }
 
+// TestInstallMoreNames: names that another program of the machine has are not linked, whichever folder it is in.
+func TestInstallMoreNames(t *testing.T) {
+	h := newHost(t, Client)
+	h.MoreNames = []string{"mungekey", "create-munge-key"}
+	h.put("/usr/sbin/mungekey", "munge's")
+	h.install()
+	if after := h.tree(); !strings.Contains(after, "/usr/local/bin/create-munge-key -> muster\n") ||
+		strings.Contains(after, "/usr/local/bin/mungekey") {
+		t.Errorf("it linked\n%s", after)
+	}
+	h.put("/usr/sbin/create-munge-key", "munge's") // installed later
+	if h.install(); strings.Contains(h.tree(), "/usr/local/bin/create-munge-key") {
+		t.Errorf("it left\n%s", h.tree())
+	}
+}
+
 // TestInstallOptions: the options of the daemon go into its file, and stay there.
 func TestInstallOptions(t *testing.T) {
 	h := newHost(t, Login)

@@ -19,7 +19,20 @@ var (
 )
 
 // foreignCommands are the front-ends of somebody else's, of Slurm most likely, on this machine.
-func (i *Installer) foreignCommands() (list []string) {
+func (i *Installer) foreignCommands() []string { return i.foreign(i.FrontEnds) }
+
+// freeNames returns those of MoreNames that no other program of this machine has.
+func (i *Installer) freeNames() (list []string) {
+	for _, n := range i.MoreNames {
+		if len(i.foreign([]string{n})) == 0 {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// foreign returns the paths at which programs other than muster have one of these names.
+func (i *Installer) foreign(names []string) (list []string) {
 	d := disk{i.Root}
 	dirs := commandDirs
 	if own := path.Join(i.Prefix, "bin"); !slices.Contains(dirs, own) {
@@ -29,7 +42,7 @@ func (i *Installer) foreignCommands() (list []string) {
 		if st, err := os.Lstat(d.path(dir)); err != nil || st.Mode()&os.ModeSymlink != 0 {
 			continue // /usr/sbin may be /usr/bin
 		}
-		for _, n := range i.FrontEnds {
+		for _, n := range names {
 			p := path.Join(dir, n)
 			if !d.exists(p) {
 				continue

@@ -217,7 +217,7 @@ func (h *history) someLimits() cluster.Limits {
 		name string
 		most int
 	}{{"GrpTRES=cpu", 16 * nodes}, {"GrpTRES=node", nodes}, {"GrpTRES=gres/gpu", 4 * nodes},
-		{"GrpJobs", 3 * nodes}, {"MaxJobs", 2 * nodes}, {"MaxTRES=cpu", 60}, {"MaxTRESPerUser=cpu", 16 * nodes},
+		{"GrpJobs", 3 * nodes}, {"MaxJobs", 2 * nodes}, {"MaxTRES=cpu", 60}, {"MaxTRES=node", 4}, {"MaxTRESPerUser=cpu", 16 * nodes},
 		{"MaxTRESPerAccount=mem", 64000 * nodes}, {"MaxJobsPerUser", 3 * nodes},
 		{"GrpTRESRunMins=cpu", 2000 * nodes}, {"MaxTRESRunMinsPerUser=cpu", 1000 * nodes},
 		{"GrpTRESMins=cpu", 20000 * nodes},
@@ -376,6 +376,9 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	case one(3):
 		s.MinNodes = 1 + r.IntN(h.S.Snapshot().NodeCount())
 		s.MaxNodes, s.CPUsPerTask = s.MinNodes, 16
+		if h.hasLimits && one(2) { // some limits make a range narrower
+			s.MaxNodes += r.IntN(4)
+		}
 	case one(3):
 		s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
 	case one(8):

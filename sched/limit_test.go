@@ -185,6 +185,45 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsOnRange: of a range of nodes a job gets as many as a limit allows, and waits if the fewest are too many.
+// Tasks that need more nodes wait for the limit, too.
+func TestLimitsOnRange(t *testing.T) {
+	for _, c := range []struct {
+		limits                    string
+		least, most, tasks, nodes int
+		why                       cluster.Reason
+	}{
+		{limits: "qos: MaxTRES=node=3", least: 1, most: 8, nodes: 3},
+		{limits: "user: MaxTRES=node=3", least: 1, most: 8, nodes: 3},
+		{limits: "team: MaxTRES=node=2", least: 2, most: 8, nodes: 2},
+		{limits: "qos: GrpTRES=node=3", least: 1, most: 8, nodes: 3},
+		{limits: "qos: MaxTRESPerUser=node=1", least: 1, most: 8, nodes: 1},
+		{limits: "qos: MaxTRES=node=3", least: 1, most: 2, nodes: 2},
+		{limits: "qos: MaxTRES=node=3", least: 4, most: 8, why: "QOSMaxNodePerJobLimit"},
+		{limits: "user: MaxTRES=node=3", least: 4, most: 8, why: "AssocMaxNodePerJobLimit"},
+		{limits: "qos: MaxTRES=node=3", tasks: 50, why: "QOSMaxNodePerJobLimit"},
+	} {
+		t.Run(fmt.Sprintf("%s/%d-%d", c.limits, c.least, c.most), func(t *testing.T) {
+			b := rules(t, c.limits)
+			id := b.Submit(func(s *cluster.JobSpec) {
+				layout := cluster.Layout{MinNodes: c.least, MaxNodes: c.most, Tasks: c.tasks}
+				*s = *ruledJob("u")
+				layout.Mem = s.Mem
+				s.Layout = &layout
+			})
+			b.ScheduleAll()
+			j, _ := b.S.Job(id)
+			nodes := 0
+			if j.Alloc != nil {
+				nodes = len(j.Alloc.Shares)
+			}
+			if nodes != c.nodes || j.Phase == cluster.Pending && j.Wait != c.why {
+				t.Errorf("it has %d nodes, %q; want %d, %q", nodes, j.Wait, c.nodes, c.why)
+			}
+		})
+	}
+}
+
 // told wants the limit that a job waits for among the causes that are told.
 func (b ruled) told(j *cluster.Job) {
 	b.T.Helper()

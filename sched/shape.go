@@ -29,7 +29,7 @@ type shapeKey struct {
 	segment                          int32
 	flags                            place.Flags
 	forSystem                        int32 // see specKey
-	partMin, partMax                 int32 // plus one, where the job's QOS replaces the partition's bounds; else 0
+	partMin, partMax                 int32 // plus one, where accounts or QOS replace the partition's bounds; else 0
 
 	mem        cluster.Mem
 	tmp        int64
@@ -65,7 +65,8 @@ type jobShape struct {
 func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
 	key := shapeKeyOf(p, j.Spec, j.Avoid, c.switchesWanted(j))
 	key.reservation = own
-	if least, most := c.s.NodeBounds(p, j.Spec); least != p.MinNodes || most != p.MaxNodes {
+	limit := nodeLimit(c.meter, p, j)
+	if least, most := boundsOf(c.s, p, j, limit); least != p.MinNodes || most != p.MaxNodes {
 		key.partMin = int32(1 + least)
 		key.partMax = int32(1 + most)
 	}
@@ -75,7 +76,7 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 	}
 	shape, ok := c.book.byKey[key]
 	if !ok {
-		shape = c.newShape(p, j, own)
+		shape = c.newShape(p, j, own, limit)
 		c.book.add(key, shape)
 	}
 	if !c.revisited {
@@ -84,9 +85,42 @@ func (c *cycle) shapeFor(p *cluster.Partition, j *cluster.Job, own *reservedNode
 	return shape
 }
 
-// newShape is the shape of a job, and whether such jobs can run at all.
-func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNodes) *jobShape {
+// boundsOf returns how many nodes a job may have in a partition at least and at most, where limits allow so many; 0:
+// any.
+func boundsOf(s *cluster.Snapshot, p *cluster.Partition, j *cluster.Job, limit int) (least, most int) {
+	least, most = s.NodeBounds(p, j.Spec)
+	if limit > 0 && (most == 0 || limit < most) {
+		most = limit
+	}
+	return least, most
+}
+
+// limitNodes bounds what a job demands by what limits allow (0: any number). A job that needs more keeps its demand:
+// it waits for the limit, which is then its reason.
+func limitNodes(d *place.Demand, limit int) {
+	if limit >= d.MinNodes && (d.PartMax == 0 || limit < d.PartMax) {
+		d.PartMax = limit
+	}
+}
+
+// nodeLimit returns the most nodes that limits allow a job in a partition; 0 where they allow all that it may get.
+func nodeLimit(m *cluster.Meter, p *cluster.Partition, j *cluster.Job) int {
+	s := j.Spec
+	onOne := s.MaxNodes == 0 && s.Tasks <= 1 && len(s.PerJob) == 0
+	if m.Off() || onOne {
+		return 0
+	}
+	most := m.Gate(j, p.Name).MostNodes()
+	if s.MaxNodes > 0 && s.MaxNodes <= most {
+		return 0
+	}
+	return most
+}
+
+// newShape is the shape of a job to which limits allow so many nodes (0: any), and whether such jobs can run at all.
+func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNodes, limit int) *jobShape {
 	d := place.NewDemand(c.s, p, j.Spec, j.Avoid)
+	limitNodes(d, limit)
 	d.Switches = c.switchesWanted(j)
 	shape := &jobShape{
 		part: p, demand: d, fit: place.NewFit(d, c.free), reservation: own,
@@ -95,6 +129,9 @@ func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNode
 	fitsNow := shape.fit.ObviouslyPossible(c.free) || shape.fit.Find(c.free, nil, 0, place.Exclusion{}) != nil
 	if !fitsNow { // else there is no need to ask
 		shape.why, shape.note = d.Possible(c.s, c.emptied())
+	}
+	if shape.why != cluster.NoReason && limit > 0 { // it may be the limit that makes it impossible: then that is told
+		return c.newShape(p, j, own, 0)
 	}
 	return shape
 }

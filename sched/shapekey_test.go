@@ -64,6 +64,7 @@ func demandOf(c *cycle, part *cluster.Partition, j *cluster.Job) *place.Demand {
 	}
 	d := place.NewDemand(c.s, part, &spec, j.Avoid)
 	d.Switches = c.switchesWanted(j)
+	limitNodes(d, nodeLimit(c.meter, part, j))
 	return d
 }
 
@@ -87,7 +88,11 @@ func shapeTestbeds(t *testing.T) map[string]*testbed {
 	lifted.Apply(&cluster.Configure{Config: &cfg})
 	qos := &cluster.QOS{Name: "lift", UsageFactor: 1, Flags: []string{"PartitionMinNodes"}}
 	lifted.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: qos}}})
-	return map[string]*testbed{"plain": plain, "shared": shared, "lifted": lifted}
+
+	limited := of(schedtest.Ruled(t, 4, "", "", "", "", "MaxTRES=node=3", ""))
+	qos = &cluster.QOS{Name: "lift", UsageFactor: 1, Limits: schedtest.Limits(t, "MaxTRES=node=2")}
+	limited.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{{QOS: qos}}})
+	return map[string]*testbed{"plain": plain, "shared": shared, "lifted": lifted, "limited": limited}
 }
 
 // shapeBases are specs of which one field at a time is changed: some matter only beside others.

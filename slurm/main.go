@@ -95,8 +95,19 @@ func Wrappers() (names []string) {
 	return names
 }
 
-// IsCommand reports whether name is a front-end or a wrapper.
-func IsCommand(name string) bool { return IsFrontEnd(name) || slices.Contains(Wrappers(), name) }
+// KeyMakers are the names of munge's commands that make a key, which the installer links where no other program has
+// them.
+func KeyMakers() (names []string) {
+	for _, w := range wrap.KeyMakers() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
+// IsCommand reports whether name is a front-end, a wrapper or one of munge's commands.
+func IsCommand(name string) bool {
+	return IsFrontEnd(name) || slices.Contains(Wrappers(), name) || slices.Contains(KeyMakers(), name)
+}
 
 // FrontEnds lists the names.
 func FrontEnds() (names []string) {
@@ -126,6 +137,9 @@ func Main(argv []string, sys *front.Sys) int {
 	all := frontEnds()
 	for _, w := range wrap.Commands() {
 		all = append(all, frontEnd{name: w.Name, summary: w.Summary, run: w.Call})
+	}
+	for _, w := range wrap.KeyMakers() {
+		all = append(all, frontEnd{name: w.Name, summary: w.Summary, run: w.Run})
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {

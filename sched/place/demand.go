@@ -15,7 +15,7 @@ type Demand struct {
 	MinNodes        int
 	maxNodes        int  // 0: as many as it takes
 	PartMin         int  // fewest nodes that the partition allows; 0: any
-	PartMax         int  // most nodes that the partition allows; 0: any
+	PartMax         int  // most nodes that the partition and limits of accounts and QOS allow; 0: any
 	tasks           int  // 0: as many as fit on minNodes
 	tasksPerNode    int  // tasks per node, 0: free
 	maxTasksPerNode int  // on a node of this cluster, 0: any number

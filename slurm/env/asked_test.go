@@ -26,6 +26,7 @@ func TestAskedVariables(t *testing.T) {
 		{"small letters", []int{1}, dist("Block,NoPack"), "SLURM_DISTRIBUTION=block,nopack SLURM_TASKS_PER_NODE=1"},
 		{"the default of nodes", []int{1}, dist("*,Pack"), "SLURM_DISTRIBUTION=block,pack SLURM_TASKS_PER_NODE=1"},
 		{"of nodes alone", []int{1}, dist("*:block"), "SLURM_DISTRIBUTION=block:block SLURM_TASKS_PER_NODE=1"},
+		{"the default alone", []int{1}, dist("*"), "SLURM_DISTRIBUTION=block SLURM_TASKS_PER_NODE=1"},
 		{
 			"no number of tasks: as many as the CPUs are for", []int{8, 8}, func(s *cluster.JobSpec) {},
 			"SLURM_TASKS_PER_NODE=8(x2)",

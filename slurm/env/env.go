@@ -266,8 +266,8 @@ func (e *list) ofSteps(s *cluster.JobSpec) {
 // without its size.
 func distribution(typed string) string {
 	s, _, _ := strings.Cut(strings.ToLower(typed), "=")
-	if strings.HasPrefix(s, "*,") || strings.HasPrefix(s, "*:") {
-		s = "block" + s[1:]
+	if rest, is := strings.CutPrefix(s, "*"); is {
+		s = "block" + rest
 	}
 	return s
 }

@@ -501,13 +501,21 @@ func (s *StepRow) hasGPUs() bool {
 	return slices.ContainsFunc(s.Shares, func(sh cluster.Share) bool { return !sh.GPUs.Empty() })
 }
 
-// PerStep is what it has in all: a CPU for each task, or more, and what --gpus asks for.
+// PerStep is what it has in all: a CPU for each task, or more, or those of its GPUs, and what --gpus asks for.
 func (s *StepRow) PerStep() string {
 	if s.ID.Step < 0 || !s.hasGPUs() {
 		return ""
 	}
 	a := s.AskedOf()
-	return withComma("cpu:"+strconv.Itoa(s.Tasks*max(a.CPUsPerTask, 1)), format.GRES(a.PerJob))
+	if a.CPUsPerGPU > 0 && len(a.PerTask) > 0 { // Slurm has these CPUs by task
+		return format.GRES(a.PerJob)
+	}
+	gpus := 0
+	for _, sh := range s.Shares {
+		gpus += sh.GPUs.Len()
+	}
+	cpus := max(s.Tasks*max(a.CPUsPerTask, 1), gpus*a.CPUsPerGPU)
+	return withComma("cpu:"+strconv.Itoa(cpus), format.GRES(a.PerJob))
 }
 
 // PerNode is what it asked for on each node, else what its job did.

@@ -117,6 +117,11 @@ func TestStepRequest(t *testing.T) {
 		"--gpus-per-task": {
 			&cluster.StepAsked{PerTask: gpus(1)}, devices, "cpu:2 gres:gpu:4 gres:gpu:1 gpu:per_task:1 ",
 		},
+		"--cpus-per-gpu":  {&cluster.StepAsked{PerJob: gpus(2), CPUsPerGPU: 3}, devices, "cpu:6,gres:gpu:2 gres:gpu:4   "},
+		"one CPU per GPU": {&cluster.StepAsked{CPUsPerGPU: 1}, devices, "cpu:2 gres:gpu:4   "},
+		"CPUs of the GPUs of tasks": {
+			&cluster.StepAsked{PerTask: gpus(1), CPUsPerGPU: 2}, devices, " gres:gpu:4 gres:gpu:1 gpu:per_task:1 ",
+		},
 		"--gres": {&cluster.StepAsked{PerNode: gpus(2)}, devices, "cpu:2 gres:gpu:2   "},
 		"bound, memory": {
 			&cluster.StepAsked{GPUBind: "none", MemPerGPU: 10}, devices,

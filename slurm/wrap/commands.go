@@ -36,6 +36,23 @@ func Commands() []Command {
 	}
 }
 
+// KeyMakers lists munge's commands that make its key. The installer links them where no other program has these names,
+// so that copied guides and roles, which begin by making a key, go on to their next step.
+func KeyMakers() []Command {
+	const summary = "does nothing: muster needs no munge key"
+	return []Command{
+		{"create-munge-key", summary, noKey, ""},
+		{"mungekey", summary, noKey, ""},
+	}
+}
+
+// noKey prints why there is no key to make, whatever the options are.
+func noKey(sys *front.Sys, _ []string) int {
+	fmt.Fprintf(sys.Stdout, "%s: muster needs no munge key: its servers and nodes have certificates of their own "+
+		"(muster token)\n", sys.Prog)
+	return 0
+}
+
 // Call runs the wrapper. Those of others know no --help and --version, so these are answered here.
 func (c Command) Call(sys *front.Sys, argv []string) int {
 	switch {
