@@ -218,8 +218,8 @@ func setExclusive(p *cluster.Partition, value string) error {
 	case "USER":
 		user = true
 	case "TOPO":
-		return fmt.Errorf("a partition's Exclusive=%s has no effect: the nodes of a topology segment are not kept for one job; "+
-			"Exclusive=NODE keeps each node for one", value)
+		return fmt.Errorf("a partition's Exclusive=%s has no effect: the nodes of a topology segment are not kept for "+
+			"one job; Exclusive=NODE keeps each node for one", value)
 	default:
 		return fmt.Errorf("want NO, NODE or USER for Exclusive, not %s", value)
 	}
