@@ -134,6 +134,8 @@ func TestAccountsLimits(t *testing.T) {
 	d.must("sacctmgr", "-i", "modify", "account", "science", "set", "grptres=cpu=-1")
 	d.wait("its end without it",
 		func() bool { return d.must("squeue", "-h", "-t", "all", "-j", big, "-o", "%T") == "COMPLETED" })
+	// As in 26.05, the default account stays while its user has another one.
+	d.must("sacctmgr", "-i", "add", "user", "daemon", "account=art")
 	if _, errs, code := d.run("sacctmgr", "-i", "delete", "account", "science"); code != 1 || !strings.HasPrefix(errs, " Error with request: You can not remove the default account of a user\n  C = ") {
 		t.Errorf("deleting the default account of users: exit code %d, %q", code, errs)
 	}

@@ -167,10 +167,10 @@ func (s *Server) configAfter(index uint64, names []cluster.NodeName) (*cluster.C
 	return &cfg, at
 }
 
-// clientConfig is the configuration without what the client of some nodes does not need.
+// clientConfig is the configuration without what the client of some nodes does not need. Keys stay: clients read some
+// (PrologFlags, MpiParams).
 func clientConfig(snap *cluster.Snapshot, names []cluster.NodeName) cluster.Config {
 	cfg := *snap.Config()
-	cfg.Keys = nil
 	cfg.Declared = declaredAmong(cfg.Declared, names)
 	return cfg
 }
