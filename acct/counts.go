@@ -20,7 +20,7 @@ func (p Past) Count(ctx context.Context, from time.Time) (c JobCounts, err error
 	d.files.RLock()
 	defer d.files.RUnlock()
 	since := from.UnixNano()
-	// What has started since is not over, or has ended since: the index on the end finds both.
+	// A job that started after this moment still runs or ended after it, so the index on the end finds them all.
 	row := d.r.QueryRowContext(ctx,
 		"SELECT count(*) FROM job WHERE (ended = 0 OR ended >= ?1) AND started >= ?1", since)
 	if err := row.Scan(&c.Started); err != nil {

@@ -168,7 +168,7 @@ func suitsTest(p *cluster.Partition) (points int) {
 	return points
 }
 
-// burninTime is the time limit of a test in a partition: a job with a longer one than MaxTime would wait for ever.
+// burninTime returns the time limit of a test in a partition. A job whose limit exceeds MaxTime would never start.
 func burninTime(p *cluster.Partition) time.Duration {
 	if p.MaxTime <= 0 {
 		return burninLimit

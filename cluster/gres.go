@@ -34,7 +34,7 @@ type declared struct {
 	auto  string
 	lines []GRESLine // of GPUs
 	types []string   // of its Gres=
-	// limits is what its NodeName line says that it has; 0: nothing is said. What it finds beyond that is not for jobs.
+	// limits is what its NodeName line declares; 0: not declared. Jobs get nothing that the node finds beyond it.
 	limits Hardware
 	// shared are what other jobs may have of the same GPUs: shards, MPS shares.
 	shared []GRES

@@ -39,7 +39,8 @@ func clientJobs(t *testing.T) (d *dev, running, held, ended string) {
 	d = startDev(t, "--hollow", "2x8c16g4gpu:h100", "--hollow-exec")
 	ended = d.must("sbatch", "--parsable", "-J", "done", "-o", "/dev/null", "--wrap", "true")
 	d.wait("the job to end", func() bool { return d.must("squeue", "-h", "-t", "CD", "-j", ended, "-o", "%t") == "CD" })
-	running = d.must("sbatch", "--parsable", "-J", "train", "--gpus-per-node=2", "-o", "/dev/null", "--wrap", "sleep 600")
+	running = d.must("sbatch", "--parsable", "-J", "train", "--gpus-per-node=2", "-o", "/dev/null",
+		"--wrap", "sleep 600")
 	d.wait("the job to run", func() bool { return d.must("squeue", "-h", "-j", running, "-o", "%t") == "R" })
 	held = d.must("sbatch", "--parsable", "-H", "-J", "later", "-o", "/dev/null", "--wrap", "true")
 	return d, running, held, ended
@@ -64,9 +65,11 @@ func TestSkyPilotPolls(t *testing.T) {
 	} {
 		matches(t, line, strings.TrimSuffix(d.shell(line), "\n"), want)
 	}
-	jobs := fields(t, "squeue", d.must("squeue", "-h", "--states=running,completing", "-o", "%i\x1f%j\x1f%u\x1f%N\x1f%b"), "\x1f", 5)
+	list := d.must("squeue", "-h", "--states=running,completing", "-o", "%i\x1f%j\x1f%u\x1f%N\x1f%b")
+	jobs := fields(t, "squeue", list, "\x1f", 5)
 	matches(t, "the GPUs of a job", jobs[0][4], `gres[/:]gpu(:h100)?:2`)
-	for _, row := range fields(t, "sinfo", d.must("sinfo", "-h", "--Node", "-o", "%N\x1f%t\x1f%G\x1f%c\x1f%m\x1f%P"), "\x1f", 6) {
+	nodes := d.must("sinfo", "-h", "--Node", "-o", "%N\x1f%t\x1f%G\x1f%c\x1f%m\x1f%P")
+	for _, row := range fields(t, "sinfo", nodes, "\x1f", 6) {
 		matches(t, "GPUs of a node", row[2], `gpu:(h100:)?4.*`)
 		for _, number := range row[3:5] {
 			if _, err := strconv.Atoi(number); err != nil {
@@ -120,7 +123,8 @@ func TestMonitorColumns(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"TRES-PER-NODE": `gres[/:]gpu:2`, "NAME": "train", "STATE": "RUNNING", "NUMNODES": "1",
-		"NODELIST": `gpu-node-00\d`, "PARTITION": "main", "TRES-ALLOC": `cpu=1,.*gres/gpu=2.*`, "EXCNODES": "", "REQUEUE": "[01]",
+		"NODELIST": `gpu-node-00\d`, "PARTITION": "main", "TRES-ALLOC": `cpu=1,.*gres/gpu=2.*`,
+		"EXCNODES": "", "REQUEUE": "[01]",
 	} {
 		matches(t, name, byName[name], want)
 	}
@@ -169,13 +173,15 @@ func TestPortalColumns(t *testing.T) {
 		matches(t, "job "+id, got[id], want)
 	}
 	matches(t, "sinfo", d.must("sinfo", "-M", name, "-aho", "%F/%C"), `(CLUSTER: .*\n)?\d+/\d+/\d+/2/\d+/\d+/\d+/16`)
-	matches(t, "sinfo", d.must("sinfo", "-ahNO", "nodehost:100,gres:512,gresused:512,statelong"), `(\S+ +gpu:\S+ +gpu:\S+ +\S+ *\n?){2}`)
+	used := d.must("sinfo", "-ahNO", "nodehost:100,gres:512,gresused:512,statelong")
+	matches(t, "sinfo", used, `(\S+ +gpu:\S+ +gpu:\S+ +\S+ *\n?){2}`)
 	matches(t, "sinfo", d.must("sinfo", "-ho", "\x1e%c\x1f%n\x1f%f"), "(\x1e8\x1fgpu-node-00[12]\x1f\\S+ ?\n?){2}")
 	matches(t, "scontrol", d.must("scontrol", "show", "part", "-o"), `.*AllowAccounts=\S+ AllowQos=\S+ .*TRES=\S+.*`)
 	const columns = "User,Group,JobId,JobName,Elapsed,ReqMem,AllocCPUS,ReqCPUS,Timelimit,State,TotalCPU,MaxRSS,Partition," +
 		"Submit,Start,End,ReqTRES"
 	d.wait("history", func() bool { return d.must("sacct", "-n", "-X", "-j", ended) != "" })
-	fields(t, "sacct", d.must("sacct", "-P", "--delimiter", unit, "-n", "--units", "G", "--allocations", "-o", columns), unit, 17)
+	history := d.must("sacct", "-P", "--delimiter", unit, "-n", "--units", "G", "--allocations", "-o", columns)
+	fields(t, "sacct", history, unit, 17)
 	d.must("scontrol", "release", held)
 	d.must("scancel", running)
 }

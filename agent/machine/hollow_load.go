@@ -13,8 +13,8 @@ import (
 	"dev.muster/gpu"
 )
 
-// What the GPUs of hollow nodes do is made up, so that curves, idle GPUs and reports can be seen without hardware: a
-// pattern that depends on the node's name, the GPU's index and the time alone.
+// The load of hollow GPUs is simulated, so that charts, the list of idle GPUs and reports can be tried without
+// hardware. It depends only on the node's name, the GPU's index and the time.
 
 // Parts of the pattern.
 const (

@@ -440,7 +440,7 @@ func (k *Issuer) check(token string) (claims tokenClaims, err error) {
 var errNoToken = cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 	"a token is needed: scontrol token prints one")
 
-// Caller says as whom a token lets somebody act, who calls from an address. Who is root may name another user.
+// Caller returns the user that a token, sent from an address, stands for. A token of root may name another user.
 func (k *Issuer) Caller(token, named, from string) (api.Caller, error) {
 	if token == "" {
 		k.tell(from, "err", "no token")

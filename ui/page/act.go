@@ -341,10 +341,10 @@ func (s *pages) say(w http.ResponseWriter, r *http.Request, code int, title, tex
 	s.render(w, r, in, code, "say", title, text)
 }
 
-// packFrom is from how many bytes on a view is compressed, with and without a session. Who reads the lengths of a
-// visitor's pages, and gets text of their own into them, could tell from these what stands there (BREACH). The one
-// secret on a page, the token of its forms, is written another way each time; the cookie, which other sites do not get
-// sent (SameSite=Strict), keeps them from asking for pages in the visitor's name.
+// packFrom is the size in bytes from which a view is compressed, with and without a session. An attacker who sees the
+// lengths of a visitor's compressed pages, and can place text in them, could guess what else they contain (BREACH). The
+// only secret on a page is the token of its forms, which is encoded differently each time; and other sites cannot
+// request pages in the visitor's name, since browsers do not send them the cookie (SameSite=Strict).
 const packFrom = 4 << 10
 
 // packers are kept: each has half a MiB.
