@@ -183,7 +183,7 @@ func admitNumbers(spec *JobSpec) error {
 		}
 	}
 	for g := range eachOf(l.PerNode, l.PerJob, l.PerSocket, l.PerTask) {
-		if !isCount(g.Count) {
+		if g.Count < 0 || !g.IsCounted() && !isCount(g.Count) {
 			return Errorf(Invalid, ErrGRES, "%d is not a number of devices", g.Count)
 		}
 	}
@@ -244,8 +244,7 @@ func admitParts(s *Snapshot, spec *JobSpec) error {
 	return nil
 }
 
-// admitResources refuses what no configuration of this version can name: licenses and reservations that
-// are not there, and generic resources other than GPUs.
+// admitResources refuses licenses, reservations and generic resources that are not there.
 func admitResources(s *Snapshot, spec *JobSpec) error {
 	if err := s.config.admitLicenses(spec.Licenses); err != nil {
 		return err
@@ -260,11 +259,8 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 				spec.User, spec.Account, name)
 		}
 	}
-	for g := range eachOf(spec.PerNode, spec.PerJob, spec.PerTask) {
-		known := g.Name == "gpu" || g.Name == "none" || slices.Contains(PartNames, g.Name)
-		if g.Count > 0 && !known {
-			return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
-		}
+	if err := admitCounted(s, spec); err != nil {
+		return err
 	}
 	return admitParts(s, spec)
 }

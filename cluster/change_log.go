@@ -63,7 +63,7 @@ func (n *Node) hosts(old *Node) bool {
 	}
 	a := &n.Inventory
 	b := &old.Inventory
-	if !a.SpecCPUs.Equal(b.SpecCPUs) || !sameList(a.GPUs, b.GPUs) {
+	if !a.SpecCPUs.Equal(b.SpecCPUs) || !sameList(a.GPUs, b.GPUs) || !slices.Equal(a.Shared, b.Shared) {
 		return false
 	}
 	if !slices.Equal(a.Features, b.Features) || !slices.Equal(a.Faults, b.Faults) {

@@ -118,9 +118,30 @@ func (c *Configure) apply(t *tx) (any, error) {
 		n.Inventory.SpecMemMB = said.SpecMemMB
 		t.putNode(&n)
 	}
+	if t.level >= LevelCounted {
+		t.shareAnew()
+	}
 	t.powerDeclared()
 	happened(t, TriggerReconfig)
 	return nil, nil
+}
+
+// shareAnew gives the nodes the shares of GPUs and the counted resources that the configuration now has for them.
+func (t *tx) shareAnew() {
+	lines := map[NodeName]*Inventory{}
+	for i := range t.config.Declared {
+		d := &t.config.Declared[i]
+		lines[d.Name] = &d.Inventory
+	}
+	for _, n := range slices.Collect(t.Nodes()) {
+		said := t.config.declaredWith(n.Name, lines[n.Name])
+		if slices.Equal(said.shared, n.Inventory.Shared) {
+			continue
+		}
+		now := *n
+		now.Inventory.Shared = said.shared
+		t.putNode(&now)
+	}
 }
 
 func (t *tx) putConfig(c *Config) {

@@ -36,12 +36,21 @@ type declared struct {
 	types []string   // of its Gres=
 	// limits is what its NodeName line declares; 0: not declared. Jobs get nothing that the node finds beyond it.
 	limits Hardware
-	// shared are what other jobs may have of the same GPUs: shards, MPS shares.
+	// shared are what other jobs may have of the same GPUs (shards, MPS shares), and what is counted.
 	shared []GRES
 }
 
 // declaredOf collects what a configuration says of a node's GPUs. AutoDetect of the node's own goes before that of all.
 func (c *Config) declaredOf(name NodeName) declared {
+	i := slices.IndexFunc(c.Declared, func(n Node) bool { return n.Name == name })
+	if i < 0 {
+		return c.declaredWith(name, nil)
+	}
+	return c.declaredWith(name, &c.Declared[i].Inventory)
+}
+
+// declaredWith is declaredOf with what the node's own line says; nil if it has none.
+func (c *Config) declaredWith(name NodeName, line *Inventory) declared {
 	var d declared
 	own := false
 	for _, l := range c.GRES {
@@ -55,15 +64,40 @@ func (c *Config) declaredOf(name NodeName) declared {
 		if strings.EqualFold(l.Name, "gpu") {
 			d.lines = append(d.lines, l)
 		}
-		if name := strings.ToLower(l.Name); name == "mps" || name == "shard" {
-			d.share(GRES{Name: name, Count: int64(max(l.Count, len(l.Files), 1))})
+		if l.Name != "" && !strings.EqualFold(l.Name, "gpu") {
+			d.share(l.shared())
 		}
 	}
-	i := slices.IndexFunc(c.Declared, func(n Node) bool { return n.Name == name })
-	if i >= 0 {
-		d.types = typesOf(c.Declared[i].Inventory.GPUs)
+	if line != nil {
+		d.types = typesOf(line.GPUs)
+		d.override(line.Shared)
 	}
 	return d
+}
+
+// shared is what a line has of a resource that is no GPU.
+func (l *GRESLine) shared() GRES {
+	g := GRES{Name: l.Name, Count: int64(max(l.Count, len(l.Files), 1))}
+	if name := strings.ToLower(l.Name); slices.Contains(PartNames, name) {
+		g.Name = name
+		return g
+	}
+	g.Type = l.Type
+	g.Unconsumed = slices.Contains(l.Flags, "no_consume")
+	return g
+}
+
+// override has the counts of the node's own line (Gres=) go before those of gres.conf.
+func (d *declared) override(own []GRES) {
+	for _, g := range own {
+		d.shared = slices.DeleteFunc(d.shared, func(o GRES) bool { return compareKinds(o, g) == 0 })
+		d.shared = append(d.shared, g)
+	}
+}
+
+// dropCounted leaves out what is counted, for logs that do not know it.
+func (d *declared) dropCounted() {
+	d.shared = slices.DeleteFunc(d.shared, func(g GRES) bool { return g.IsCounted() })
 }
 
 // limitBy takes a node's own line for a limit on what it finds. A line that leaves out CPUs= or RealMemory= has 1 of
@@ -129,7 +163,7 @@ func typesOf(gpus []GPU) (types []string) {
 
 // share adds up shares of the same name.
 func (d *declared) share(g GRES) {
-	i := slices.IndexFunc(d.shared, func(o GRES) bool { return o.Name == g.Name })
+	i := slices.IndexFunc(d.shared, func(o GRES) bool { return compareKinds(o, g) == 0 })
 	if i < 0 {
 		d.shared = append(d.shared, g)
 		return

@@ -131,6 +131,8 @@ func TestPlaceStep(t *testing.T) {
 		big.Alloc.Shares[i].MemMB, gang.Alloc.Shares[i].MemMB = 1000, 1000
 	}
 	uneven := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 1), node(1, 3)}}}
+	withCounted := &Job{Spec: spec, Alloc: &Alloc{Shares: []Share{node(0, 3)}}}
+	withCounted.Alloc.Shares[0].Counted = []GRES{lscratch("", 10)}
 	gpu := func(n int64) []GRES { return []GRES{{Name: "gpu", Count: n}} }
 	mem := func(mb MemMB) Mem { return Mem{Per: MemPerNode, MB: mb} }
 	within := func(l Layout) StepSpec { return StepSpec{Layout: l} }
@@ -142,7 +144,8 @@ func TestPlaceStep(t *testing.T) {
 	memPerCPU := Mem{Per: MemPerCPU, MB: 400}
 	one := 1
 	bad := -1
-	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1}
+	inv := &Inventory{CPUs: 16, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 1,
+		Shared: []GRES{{Name: "bw", Count: 3, Unconsumed: true}}}
 	for name, c := range map[string]struct {
 		job  *Job
 		used map[NodeName]StepUse
@@ -213,6 +216,13 @@ func TestPlaceStep(t *testing.T) {
 			spec: within(Layout{PerNode: []GRES{{Name: "gpu", Count: 3}}}), kind: ErrStepGRES},
 		"GPUs held by other step": {job: gang, used: map[NodeName]StepUse{"n0": {GPUs: NewIDSet(0)}},
 			spec: StepSpec{Layout: Layout{PerNode: []GRES{{Name: "gpu", Count: 2}}}}, kind: ErrBusy},
+		"counted": {job: withCounted, spec: exactly(Layout{PerNode: []GRES{lscratch("", 6)}}), want: "n0:1:0"},
+		"counted, more than the job has": {job: withCounted,
+			spec: exactly(Layout{PerNode: []GRES{lscratch("", 11)}}), kind: ErrStepGRES},
+		"counted, held by another step": {job: withCounted,
+			used: map[NodeName]StepUse{"n0": {Counted: []GRES{lscratch("", 6)}}},
+			spec: exactly(Layout{PerNode: []GRES{lscratch("", 5)}}), kind: ErrBusy},
+		"not consumed": {job: withCounted, spec: exactly(Layout{PerNode: []GRES{{Name: "bw", Count: 3}}}), want: "n0:1:0"},
 	} {
 		place := func(t *testing.T, j *Job, spec *StepSpec) {
 			t.Helper()

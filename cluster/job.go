@@ -117,6 +117,8 @@ type Share struct {
 	Part  *GPUPart `json:"part,omitempty"`
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
+	// Counted is what it has of the site's own resources, sorted.
+	Counted []GRES `json:"counted,omitempty" since:"12"`
 	// Usable are the CPUs on which tasks run where these are not CPUs, see UsableBy.
 	Usable IDSet `json:"usable,omitzero"`
 }
@@ -124,6 +126,9 @@ type Share struct {
 // Same reports whether two shares differ in nothing but their nodes.
 func (sh *Share) Same(o *Share) bool {
 	if sh.MemMB != o.MemMB || sh.Tasks != o.Tasks || !samePart(sh.Part, o.Part) {
+		return false
+	}
+	if !slices.Equal(sh.Counted, o.Counted) {
 		return false
 	}
 	return sh.CPUs.Equal(o.CPUs) && sh.Usable.Equal(o.Usable) && sh.GPUs.Equal(o.GPUs)

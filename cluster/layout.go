@@ -9,9 +9,10 @@ import (
 
 // StepUse is what the live steps of a job hold on one node.
 type StepUse struct {
-	CPUs  IDSet
-	GPUs  IDSet
-	MemMB MemMB
+	CPUs    IDSet
+	GPUs    IDSet
+	MemMB   MemMB
+	Counted []GRES
 }
 
 // PlaceStep finds which part of the job's allocation a step gets, with the number of tasks on
@@ -36,10 +37,17 @@ func PlaceStep(j *Job, used map[NodeName]StepUse, s *StepSpec, inv func(NodeName
 		free[i].CPUs = sh.CPUs.Minus(u.CPUs)
 		free[i].GPUs = sh.GPUs.Minus(u.GPUs)
 		free[i].MemMB = max(sh.MemMB-u.MemMB, 0)
+		free[i].Counted = AddCounted(sh.Counted, u.Counted, -1)
 		room[i] = roomFor(s, sh)
 		now[i] = roomFor(s, free[i])
 		if !exact && !s.Overlap && !u.CPUs.Empty() {
 			now[i] = stepRoom{} // it wants the whole node of the job
+		}
+		if _, ok := sh.countedFor(s, inv(sh.Node)); !ok {
+			room[i].gpus = 0
+		}
+		if _, ok := free[i].countedFor(s, inv(sh.Node)); !ok {
+			now[i].gpus = 0
 		}
 		if sh.MemMB == 0 { // memory is not counted
 			room[i].mem = unbounded
@@ -261,6 +269,9 @@ func (n *stepChoice) refuse(s *StepSpec, room []stepRoom) *Error {
 	for _, sh := range n.shares {
 		most = max(most, sh.GPUs.Len())
 	}
+	if list := CountedIn(s.PerNode); len(list) > 0 {
+		return Errorf(Invalid, ErrStepGRES, "no node of the job has %s for the step (--gres)", joinCounted(list))
+	}
 	e := Errorf(Invalid, ErrStepGRES, "the job has at most %d GPUs on a node, which are too few for the step", most)
 	if most == 0 {
 		e.Hint = NoGRES
@@ -425,6 +436,7 @@ func dealStep(j *Job, shares, free []Share, counts []int, s *StepSpec, exact boo
 			return nil, err
 		}
 		o.GPUs = gpus
+		o.Counted, _ = free[i].countedFor(s, inv(sh.Node))
 		if own := StepMem(s, o); own > 0 {
 			o.MemMB = min(own, sh.MemMB)
 		}

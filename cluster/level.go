@@ -52,8 +52,10 @@ const (
 	// LevelSecurity: the state records page sessions that have ended, bounds the text of a job's constraint, and the
 	// bytes of the scripts and environments of a user's pending jobs; it has an audit trail.
 	LevelSecurity = 11
+	// LevelCounted: jobs have generic resources of the site's own that are counted.
+	LevelCounted = 12
 	// Newest is the level that this program knows.
-	Newest = LevelSecurity
+	Newest = LevelCounted
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

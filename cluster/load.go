@@ -15,6 +15,8 @@ type Load struct {
 	Jobs  []JobID `json:"jobs,omitempty"` // rising
 	// Parts sums what is given out of parts of GPUs, by device and name.
 	Parts []GPUPart `json:"parts,omitempty"`
+	// Counted sums what is given out of the site's own resources, sorted.
+	Counted []GRES `json:"counted,omitempty"`
 	// Closed is one more than the id of the user for whose jobs alone the node is (--exclusive=user); 0: for all.
 	Closed int64 `json:"closed,omitempty"`
 }
@@ -92,6 +94,7 @@ func (t *tx) take(j *Job, nodes ...NodeName) {
 		}
 		l.dropGPUs(&sh)
 		l.MemMB -= sh.MemMB
+		l.Counted = AddCounted(l.Counted, sh.Counted, -1)
 		l.Jobs = slices.DeleteFunc(slices.Clone(l.Jobs), func(id JobID) bool { return id == j.ID })
 		if l.Closed != 0 {
 			l.Closed = 0
@@ -111,6 +114,7 @@ func (l *Load) hold(j *Job, sh *Share) {
 		l.Give(sh.CPUs, j.Alloc.Over > 0)
 	}
 	l.MemMB += sh.MemMB
+	l.Counted = AddCounted(l.Counted, sh.Counted, 1)
 	l.addGPUs(sh)
 	l.Closed = max(l.Closed, closes(j.Spec))
 }
@@ -126,7 +130,7 @@ func (l *Load) leaves(sh *Share, over int, inv *Inventory) bool {
 		return false
 	}
 	enough := sh.MemMB <= 0 || l.MemMB+sh.MemMB <= inv.MemMB
-	return enough && inv.mayGive(l, sh.Part)
+	return enough && inv.mayGive(l, sh.Part) && inv.hasCounted(sh.Counted, l.Counted)
 }
 
 // CPUsOf is the CPUs of the node that jobs of a partition have.
@@ -293,6 +297,7 @@ func (l *Load) add(j *Job, sh *Share, over int) error {
 	}
 	l.addGPUs(sh)
 	l.MemMB += sh.MemMB
+	l.Counted = AddCounted(l.Counted, sh.Counted, 1)
 	return nil
 }
 
@@ -303,6 +308,9 @@ func checkLoad(t *tables, n *Node, held *Load) error {
 	if !sameGPUs || !l.CPUUse.equal(&held.CPUUse) || l.MemMB != held.MemMB {
 		return fmt.Errorf("node %s: load cpus=%s gpus=%s mem=%d, its jobs hold cpus=%s gpus=%s mem=%d",
 			n.Name, l.CPUs, l.GPUs, l.MemMB, held.CPUs, held.GPUs, held.MemMB)
+	}
+	if !slices.Equal(l.Counted, held.Counted) {
+		return fmt.Errorf("node %s: load has %v, its jobs hold %v", n.Name, l.Counted, held.Counted)
 	}
 	if has := n.Inventory.MemMB; has > 0 && l.MemMB > has && n.Usable() {
 		return fmt.Errorf("node %s: %d MB given out of %d", n.Name, l.MemMB, has)

@@ -137,7 +137,7 @@ type Inventory struct {
 	Weight         int       `json:"weight,omitempty"`
 	SpecCPUs       IDSet     `json:"spec_cpus,omitzero"`    // not for jobs (CpuSpecList, CoreSpecCount)
 	SpecMemMB      MemMB     `json:"spec_mem_mb,omitempty"` // nor this memory (MemSpecLimit)
-	Shared         []GRES    `json:"shared,omitempty"`      // shards and MPS shares of all GPUs, as gres.conf has them
+	Shared         []GRES    `json:"shared,omitempty"`      // shards, MPS shares, and what is counted, as gres.conf has it
 	GPUDriver      string    `json:"gpu_driver,omitempty"`  // its version
 	Interface      string    `json:"interface,omitempty"`   // the network interface that has Addr
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts

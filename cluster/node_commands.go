@@ -40,6 +40,9 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	if k >= 0 && t.level >= LevelSecurity && !c.Inventory.Hollow {
 		said.limitBy(&t.config.Declared[k].Inventory)
 	}
+	if t.level < LevelCounted {
+		said.dropCounted()
+	}
 	n.found(c.Inventory, said)
 	n.faulty(t, before)
 	if c.Scored && n.Trouble == nil {

@@ -27,6 +27,8 @@ type GRES struct {
 	Name  string `json:"name"`
 	Type  string `json:"type,omitempty"`
 	Count int64  `json:"count"`
+	// Unconsumed, of a node: a job needs so many, and takes none of them (no_consume).
+	Unconsumed bool `json:"unconsumed,omitempty" since:"12,optional"`
 }
 
 // MemPer says what a memory request is counted by.

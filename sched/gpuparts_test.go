@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -105,5 +106,44 @@ func TestLinkedGPUs(t *testing.T) {
 	}
 	if got := take(2); got != "1,3" {
 		t.Errorf("two beside it: %s", got)
+	}
+}
+
+// TestCounted gives out resources of the site's own: of each node no more than it has, also when a planned start is to
+// have them.
+func TestCounted(t *testing.T) {
+	b := newTestbed(t, 2)
+	ask := func(n int64, minutes int) cluster.JobID {
+		return b.Submit(func(s *cluster.JobSpec) {
+			s.PerNode = []cluster.GRES{{Name: "lscratch", Count: n}}
+			s.Limit = time.Duration(minutes) * time.Minute
+			s.NodeList = []cluster.NodeName{nodeName(0)}
+		})
+	}
+	runs := func(id cluster.JobID) bool {
+		b.ScheduleAll()
+		j, _ := b.S.Job(id)
+		return j.Alloc != nil
+	}
+	first := ask(6, 60)
+	if !runs(first) {
+		t.Fatal("a job that asks for 6 of 8 waits")
+	}
+	blocked := ask(5, 60)
+	if runs(blocked) {
+		t.Fatal("two jobs have 11 of 8")
+	}
+	if long := ask(2, 600); !runs(long) {
+		t.Error("2 of the 3 that a planned start leaves are not given")
+	}
+	if longer := ask(2, 600); runs(longer) {
+		t.Error("what a planned start needs is given to a job that runs longer")
+	}
+	b.EndJob(first)
+	if !runs(blocked) {
+		t.Error("a job waits for what is free")
+	}
+	if err := b.S.Check(); err != nil {
+		t.Error(err)
 	}
 }

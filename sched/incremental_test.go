@@ -382,6 +382,9 @@ func (h *history) randomJob(s *cluster.JobSpec) {
 	case one(3):
 		s.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
 	case one(8):
+		s.PerNode = []cluster.GRES{{Name: "lscratch", Count: int64(1 + r.IntN(8))}}
+		s.Tasks = 1 + r.IntN(20)
+	case one(8):
 		s.PerNode = []cluster.GRES{{Name: "shard", Count: int64(1 + r.IntN(3))}}
 		s.MinNodes = 1 + r.IntN(2)
 		s.MaxNodes = s.MinNodes

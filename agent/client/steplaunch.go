@@ -120,6 +120,7 @@ func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error
 				u.GPUs = u.GPUs.Union(sh.GPUs)
 			}
 			u.MemMB += cluster.StepMem(&ls.spec, sh)
+			u.Counted = cluster.AddCounted(u.Counted, sh.Counted, 1)
 			used[sh.Node] = u
 		}
 	}

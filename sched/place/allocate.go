@@ -52,6 +52,9 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 			}
 			sh.Part = &p
 		}
+		if !d.takeCounted(r.free, &sh) {
+			return nil
+		}
 		sh.MemMB = d.memory(r.free, sh.CPUs.Len(), devices.Len())
 		if sh.MemMB > max(r.free.mem, 0) || sh.CPUs.Len() < d.cpusHeld(&r.free.node.Inventory, want) {
 			return nil
@@ -69,6 +72,19 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 		spreadTasks(a, rooms, holds)
 	}
 	return a
+}
+
+// takeCounted gives a share what the job asks for of the site's own resources; all there is to a job with whole nodes.
+func (d *Demand) takeCounted(free *NodeFree, sh *cluster.Share) (ok bool) {
+	if d.exclusive && d.snapshot.Level() >= cluster.LevelCounted {
+		sh.Counted = free.node.Inventory.RestCounted(free.counted)
+		return d.hasCounted(free)
+	}
+	if len(d.counted) == 0 {
+		return true
+	}
+	sh.Counted, ok = free.node.Inventory.FindCounted(d.counted, free.counted)
+	return ok
 }
 
 // spreadTasks gives each node of an allocation one of its tasks in turn, to each no more than its CPUs hold.

@@ -19,6 +19,7 @@ type classKey struct {
 	mem             cluster.MemMB
 	gpus            [4]int16 // by type, see model.types
 	parts           int32    // see partSetNumber; 0: no GPU is shared
+	counted         int32    // see countedNumber; 0: nothing is given out of what is counted
 	busy            bool
 	closed          int64
 }
@@ -30,7 +31,10 @@ type nodeClasses struct {
 	capabilities []Capability     // the summary of each class
 	tooManyTypes bool             // some node has more types of GPUs than a key holds: classes do not tell nodes apart
 	partSets     map[string]int32 // see partSetNumber
-	workload     *workload
+	// What is given out of the site's own resources, by its number in a key; the first is nothing.
+	countedSets [][]cluster.GRES
+	countedOf   map[string]int32
+	workload    *workload
 	// ratings by class, for jobs without GPUs and with some; see rating.
 	ratings [2][]rating
 }
@@ -78,6 +82,9 @@ func (fs *FreeSet) classKeyOf(free *NodeFree) classKey {
 	if len(free.gpuParts) > 0 {
 		s.parts = fs.classes.partSetNumber(m, free.gpuParts)
 	}
+	if len(free.counted) > 0 {
+		s.counted = fs.classes.countedNumber(free.counted)
+	}
 	switch {
 	case len(m.types) == 1:
 		s.gpus[0] = int16(free.gpuCount)
@@ -108,9 +115,39 @@ func (k *nodeClasses) partSetNumber(m *model, list []cluster.GPUPart) int32 {
 	return n
 }
 
+// countedNumber numbers what is given out of the site's own resources.
+func (k *nodeClasses) countedNumber(list []cluster.GRES) int32 {
+	if len(list) == 0 {
+		return 0
+	}
+	key := fmt.Sprint(list)
+	n, ok := k.countedOf[key]
+	if !ok {
+		if k.countedOf == nil {
+			k.countedOf = map[string]int32{}
+			k.countedSets = [][]cluster.GRES{nil}
+		}
+		n = int32(len(k.countedSets))
+		k.countedOf[key] = n
+		k.countedSets = append(k.countedSets, list)
+	}
+	return n
+}
+
+// countedSet is what a number stands for.
+func (k *nodeClasses) countedSet(n int32) []cluster.GRES {
+	if n == 0 {
+		return nil
+	}
+	return k.countedSets[n]
+}
+
 // limitedTo is the key of a node of which a job may have only a leftover: that has whole GPUs alone.
-func (s classKey) limitedTo(left *leftover, m *model) classKey {
+func (s classKey) limitedTo(left *leftover, m *model, classes *nodeClasses) classKey {
 	s.cpus, s.wholeCPUs, s.mem, s.parts = min(s.cpus, left.cpus), min(s.wholeCPUs, left.cpus), min(s.mem, left.mem), 0
+	if len(left.counted) > 0 {
+		s.counted = classes.countedNumber(cluster.MostCounted(classes.countedSet(s.counted), left.counted))
+	}
 	for k := range m.types {
 		s.gpus[k] = min(s.gpus[k], int16(max(left.gpus[k], 0)))
 	}
@@ -128,6 +165,7 @@ func (fs *FreeSet) classNumber(s classKey, free *NodeFree) int32 {
 	own.cpuCount = s.cpus
 	own.wholeCPUs = s.wholeCPUs
 	own.mem = s.mem
+	own.counted = fs.classes.countedSet(s.counted)
 	own.busy = s.busy
 	own.onlyUser = s.closed
 	if s != fs.classKeyOf(free) {
@@ -238,7 +276,7 @@ func (ci *classIndex) classifyNode(i int) int32 {
 				st = ci.free.classKeyOf(free)
 				cut = true
 			}
-			st = st.limitedTo(left, &ci.free.models[free.model])
+			st = st.limitedTo(left, &ci.free.models[free.model], ci.free.classes)
 		}
 	}
 	if !cut {

@@ -70,7 +70,7 @@ func (nf *nodeFit) countOn(i int32) int32 {
 	if nf.byNumbers {
 		return nf.tasksOnSuited(nf.index.classAt[i])
 	}
-	if nf.mask == 0 || nf.demand.onGPUs() || nf.demand.part.LimitsCPUs() {
+	if d := nf.demand; nf.mask == 0 || d.onGPUs() || len(d.counted) > 0 || d.part.LimitsCPUs() {
 		return int32(nf.demand.tasksOn(nf.freeOn(i)))
 	}
 	own := nf.free.nodes[i]

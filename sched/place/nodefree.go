@@ -13,19 +13,20 @@ type NodeFree struct {
 	gpus        cluster.IDSet
 	gpuParts    []cluster.GPUPart // of GPUs that are shared, what is given out
 	mem         cluster.MemMB
-	model       int         // index in FreeSet.models
-	class       int32       // number of its node class; -1: not known since it changed, see classOf
-	cpuCount    int         // how many CPUs are free
-	gpuCount    int         // how many GPUs are free
-	wholeCPUs   int         // CPUs of cores (or sockets, see unit) that are free as a whole
-	allCPUs     int         // wholeCPUs of the node without jobs
-	jobs        int         // how many run there
-	onlyUser    int64       // the UID plus one whose jobs alone it takes (--exclusive=user); 0: it takes all
-	startedUser int64       // the UID plus one whose jobs have started there in this cycle; -1: of several users
-	busy        bool        // some job runs there
-	overlap     *cpuOverlap // nil where a CPU has one job at most
-	troubled    bool        // it had trouble of late, see cluster.Node.Shaky
-	unit        int         // how many CPUs are given at once: a core's or a socket's
+	counted     []cluster.GRES // what is given out of the site's own resources
+	model       int            // index in FreeSet.models
+	class       int32          // number of its node class; -1: not known since it changed, see classOf
+	cpuCount    int            // how many CPUs are free
+	gpuCount    int            // how many GPUs are free
+	wholeCPUs   int            // CPUs of cores (or sockets, see unit) that are free as a whole
+	allCPUs     int            // wholeCPUs of the node without jobs
+	jobs        int            // how many run there
+	onlyUser    int64          // the UID plus one whose jobs alone it takes (--exclusive=user); 0: it takes all
+	startedUser int64          // the UID plus one whose jobs have started there in this cycle; -1: of several users
+	busy        bool           // some job runs there
+	overlap     *cpuOverlap    // nil where a CPU has one job at most
+	troubled    bool           // it had trouble of late, see cluster.Node.Shaky
+	unit        int            // how many CPUs are given at once: a core's or a socket's
 	limited     limitedCPUs
 }
 
@@ -44,6 +45,9 @@ func (free *NodeFree) sameAs(o *NodeFree) bool {
 	if anyOf(free.mem != o.mem, free.jobs != o.jobs, free.onlyUser != o.onlyUser) {
 		return false
 	}
+	if !slices.Equal(free.counted, o.counted) {
+		return false
+	}
 	sameLimited := slices.EqualFunc(free.limited, o.limited, partitionCPUs.equal)
 	return free.cpus.Equal(o.cpus) && free.gpus.Equal(o.gpus) && slices.Equal(free.gpuParts, o.gpuParts) && sameLimited
 }
@@ -52,6 +56,7 @@ func (free *NodeFree) sameAs(o *NodeFree) bool {
 func (free *NodeFree) LimitTo(o *NodeFree) {
 	free.cpus, free.gpus = free.cpus.Intersect(o.cpus), free.gpus.Intersect(o.gpus)
 	free.mem = min(free.mem, o.mem)
+	free.counted = cluster.MostCounted(free.counted, o.counted)
 	free.jobs = max(free.jobs, o.jobs)
 	free.limited = free.limited.most(o.limited)
 	free.recount()
@@ -120,6 +125,7 @@ func (free *NodeFree) subtractLoad(l *cluster.Load, s *cluster.Snapshot) {
 	free.jobs = len(l.Jobs)
 	free.cpus, free.gpus = free.cpus.Minus(l.CPUs), free.gpus.Minus(l.GPUs)
 	free.mem -= l.MemMB
+	free.counted = l.Counted
 	free.onlyUser = l.Closed
 	free.gpuParts = l.Parts
 	free.limited = free.limited.of(l, s)
@@ -132,6 +138,7 @@ func (free *NodeFree) TakeShare(sh cluster.Share, partition string, over bool) {
 	free.limited = free.limited.with(partition, sh.CPUs)
 	free.gpus = free.gpus.Minus(sh.GPUs)
 	free.mem -= sh.MemMB
+	free.counted = cluster.AddCounted(free.counted, sh.Counted, 1)
 	free.jobs++
 	if sh.Part != nil {
 		free.gpuParts = cluster.AddPart(free.gpuParts, *sh.Part)
@@ -144,6 +151,7 @@ func (free *NodeFree) TakeShare(sh cluster.Share, partition string, over bool) {
 func (free *NodeFree) giveBackShare(sh cluster.Share, noCPUs bool) {
 	free.gpus = free.gpus.Union(sh.GPUs.Intersect(free.node.Inventory.Devices()))
 	free.mem += sh.MemMB
+	free.counted = cluster.AddCounted(free.counted, sh.Counted, -1)
 	free.jobs--
 	if !noCPUs {
 		free.giveBackCPUs(sh.CPUs)

@@ -53,7 +53,7 @@ func newPlannedStart(fs *FreeSet, at time.Time, a *cluster.Alloc, last *PlannedS
 			ps.leftovers[k] = leftover{index: i, share: sh, gpus: make([]int, len(m.types))}
 			continue
 		}
-		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem,
+		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem, counted: free.counted,
 			gpus: make([]int, len(m.types)), limited: free.limited}
 		for id := range free.gpus.All() {
 			l.gpus[m.typeOf[id]]++
@@ -131,7 +131,7 @@ func (ps *PlannedStart) leftIfUnchanged(i int, sh *cluster.Share) *leftover {
 
 // sameShare reports whether two shares without a part of a GPU are the same.
 func sameShare(a, b *cluster.Share) bool {
-	if anyOf(a.Part != nil, b.Part != nil, a.MemMB != b.MemMB) {
+	if anyOf(a.Part != nil, b.Part != nil, a.MemMB != b.MemMB, !slices.Equal(a.Counted, b.Counted)) {
 		return false
 	}
 	return a.CPUs.Equal(b.CPUs) && a.GPUs.Equal(b.GPUs)
@@ -146,6 +146,8 @@ type leftover struct {
 	cpuIDs cluster.IDSet // the CPUs, as planned
 	gpus   []int         // by type, see model.types
 	mem    cluster.MemMB
+	// counted is what will be given out of the site's own resources.
+	counted []cluster.GRES
 	// limited is what jobs of partitions with a limit will have, the planned one among them.
 	limited limitedCPUs
 }
@@ -164,6 +166,7 @@ func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, barred cluster.IDSe
 	}
 	free.gpus = gpus
 	free.mem = min(free.mem, left.mem)
+	free.counted = cluster.MostCounted(free.counted, left.counted)
 	free.limited = free.limited.most(left.limited)
 	free.gpuParts = nil // shared GPUs are never left over
 	free.recount()
@@ -184,6 +187,7 @@ func (ps *PlannedStart) ReduceFor(fs *FreeSet, a *cluster.Alloc) {
 		left.cpus -= sh.CPUs.Len()
 		left.limited = left.limited.with(a.Partition, sh.CPUs)
 		left.mem -= sh.MemMB
+		left.counted = cluster.AddCounted(left.counted, sh.Counted, 1)
 		if ps.excluded != nil { // the planned job will get other CPUs for those of its own that are gone
 			gone := sh.CPUs.Minus(left.cpuIDs).Len()
 			left.cpuIDs = left.cpuIDs.Minus(sh.CPUs)
@@ -211,7 +215,8 @@ func (ps *PlannedStart) KeepsSame(o *PlannedStart) bool {
 func sameAmounts(x, y leftover) bool {
 	a := [...]int{x.index, x.cpus, int(x.mem)}
 	b := [...]int{y.index, y.cpus, int(y.mem)}
-	return a == b && slices.Equal(x.gpus, y.gpus) && slices.EqualFunc(x.limited, y.limited, partitionCPUs.equal)
+	sameCounts := slices.Equal(x.gpus, y.gpus) && slices.Equal(x.counted, y.counted)
+	return a == b && sameCounts && slices.EqualFunc(x.limited, y.limited, partitionCPUs.equal)
 }
 
 // CompareLeftovers lists the nodes of which it leaves more than another one did, and all of which it leaves
@@ -258,7 +263,7 @@ func (left *leftover) exceeds(was *leftover) bool {
 			return true
 		}
 	}
-	return false
+	return !slices.Equal(left.counted, cluster.MostCounted(left.counted, was.counted))
 }
 
 // NodeIndexes are those of its nodes.

@@ -35,6 +35,7 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 		nodes = append(nodes, inv)
 	}
 	b := schedtest.Named(t, func(cfg *cluster.Config) {
+		cfg.GRES = []cluster.GRESLine{{Name: "lscratch", Count: 8}}
 		cfg.LLN, cfg.SerialAtEnd = r.IntN(6) == 0, r.IntN(6) == 0
 		half := (count + 1) / 2
 		switch kind {
@@ -53,7 +54,11 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 		}
 	}, nodes...)
 	for range r.IntN(6) {
-		b.Submit(schedtest.Ask(t, fmt.Sprintf("-N1 -n%d --gpus-per-node=%d", 1+r.IntN(12), r.IntN(3))))
+		line := fmt.Sprintf("-N1 -n%d --gpus-per-node=%d", 1+r.IntN(12), r.IntN(3))
+		if r.IntN(3) == 0 {
+			line += fmt.Sprintf(" --gres=lscratch:%d", 1+r.IntN(8))
+		}
+		b.Submit(schedtest.Ask(t, line))
 	}
 	placeAll(b)
 	tr := trial{b: b, line: randomLine(r), kind: kind}
@@ -85,6 +90,7 @@ func randomLine(r *rand.Rand) string {
 	} else {
 		add(2, "--gpus-per-node=%d", 1+r.IntN(4))
 	}
+	add(4, "--gres=lscratch:%d", 1+r.IntN(8))
 	add(5, "--contiguous")
 	add(6, "--exclusive")
 	add(6, "--spread-job")

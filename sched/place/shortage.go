@@ -30,9 +30,10 @@ var (
 	lackSockets = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
 	lackGPUType = &lack{text: "without such GPUs"}
 	lackGPUs    = &lack{"short of GPUs", wanting.fewestGPUsLeft, ""}
+	lackCounted = &lack{text: "short of what --gres asks for"}
 	lackMemory  = &lack{"short of memory", func(_ wanting, free *NodeFree) int { return int(free.mem) }, " MB"}
 	lacks       = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackLimit, lackCPUs,
-		lackSockets, lackGPUType, lackGPUs, lackMemory}
+		lackSockets, lackCounted, lackGPUType, lackGPUs, lackMemory}
 )
 
 // wanting is a demand that asks what nodes lack.
@@ -168,6 +169,9 @@ func gpuText(d *Demand) string {
 		}
 	}
 	add(d.gpuNode, "a node")
+	for i := range d.counted {
+		parts = append(parts, d.counted[i].String()+" a node")
+	}
 	add(d.gpuTask, "a task")
 	add(d.gpuJob, "in all")
 	return strings.Join(parts, ", ")
@@ -180,6 +184,7 @@ var keepers = [...]struct {
 }{
 	{lackExcluded, func(d wanting, free *NodeFree) bool { return d.isExcluded(free.node) }},
 	{lackMemory, wanting.exceedsMemory},
+	{lackCounted, wanting.exceedsCounted},
 	{lackMake, func(d wanting, free *NodeFree) bool { return !d.mayUse(free.node) }},
 	{lackCompany, func(d wanting, free *NodeFree) bool { return d.hasOthers(free) }},
 	{lackWhole, func(d wanting, free *NodeFree) bool { return d.exclusive && free.busy }},
@@ -187,6 +192,7 @@ var keepers = [...]struct {
 	{lackCPUs, func(d wanting, free *NodeFree) bool { return free.wholeCPUs < d.cpusOfFewest(free) }},
 	{lackMemory, wanting.lacksMemory},
 	{lackSockets, wanting.lacksSockets},
+	{lackCounted, func(d wanting, free *NodeFree) bool { return !d.hasCounted(free) }},
 	{lackGPUType, func(d wanting, free *NodeFree) bool { return !d.hasGPUTypes(free.node) }},
 }
 
@@ -212,6 +218,12 @@ func (d wanting) exceedsLimit(free *NodeFree) bool {
 // exceedsMemory reports whether the job asks for more memory than the node has.
 func (d wanting) exceedsMemory(free *NodeFree) bool {
 	return d.mem.Per == cluster.MemPerNode && d.mem.MB > free.node.Inventory.MemMB
+}
+
+// exceedsCounted reports whether the node never has what --gres asks for of the site's own resources.
+func (d wanting) exceedsCounted(free *NodeFree) bool {
+	_, ok := free.node.Inventory.FindCounted(d.counted, nil)
+	return !ok
 }
 
 // lacksMemory reports whether there is not enough memory for one task.

@@ -81,6 +81,12 @@ func (v value) number() (n int) {
 
 func (v value) gpus() []cluster.GRES { return []cluster.GRES{{Name: "gpu", Count: int64(v.number())}} }
 
+// counted reads NAME:COUNT.
+func (v value) counted() cluster.GRES {
+	name, count, _ := strings.Cut(v.text, ":")
+	return cluster.GRES{Name: name, Count: int64(value{v.t, count}.number())}
+}
+
 func (v value) nodes() (out []cluster.NodeName) {
 	for _, n := range strings.Split(v.text, ",") {
 		out = append(out, cluster.NodeName(n))
@@ -127,6 +133,7 @@ var setters = map[string]func(*cluster.JobSpec, value){
 	"-C":                  func(s *cluster.JobSpec, v value) { s.Constraint = v.text },
 	"--exclusive":         func(s *cluster.JobSpec, _ value) { s.Sharing = cluster.ShareExclusive },
 	"--gpus":              func(s *cluster.JobSpec, v value) { s.PerJob = v.gpus() },
+	"--gres":              func(s *cluster.JobSpec, v value) { s.PerNode = append(s.PerNode, v.counted()) },
 	"--gpus-per-node":     func(s *cluster.JobSpec, v value) { s.PerNode = v.gpus() },
 	"--gpus-per-task":     func(s *cluster.JobSpec, v value) { s.PerTask = v.gpus() },
 	"--gpus-per-socket":   func(s *cluster.JobSpec, v value) { s.PerSocket = v.gpus() },

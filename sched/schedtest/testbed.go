@@ -27,7 +27,7 @@ func New(t testing.TB, nodes int, parts ...cluster.Partition) *Testbed {
 	b := Empty(t)
 	cfg := StrictOrder()
 	cfg.Partitions = append(cfg.Partitions, parts...)
-	cfg.GRES = []cluster.GRESLine{{Name: "shard", Count: 16}, {Name: "mps", Count: 400}}
+	cfg.GRES = []cluster.GRESLine{{Name: "shard", Count: 16}, {Name: "mps", Count: 400}, {Name: "lscratch", Count: 8}}
 	b.Apply(&cluster.Configure{Config: &cfg})
 	for i := range nodes {
 		b.Apply(&cluster.NodeUp{Name: NodeName(i), Inventory: Node(1)})
@@ -35,15 +35,17 @@ func New(t testing.TB, nodes int, parts ...cluster.Partition) *Testbed {
 	return b
 }
 
-// Empty has no nodes and no configuration.
+// Empty has no nodes and no configuration, and the newest level.
 func Empty(t testing.TB) *Testbed {
-	return &Testbed{T: t, S: cluster.NewState(), Now: Epoch}
+	b := &Testbed{T: t, S: cluster.NewState(), Now: Epoch}
+	b.Apply(&cluster.RaiseLevel{Level: cluster.Newest})
+	return b
 }
 
 // NodeName is n000 and so on.
 func NodeName(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%03d", i)) }
 
-// Node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1, each with 4 shards by New.
+// Node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1, each with 4 shards, and 8 of lscratch, by New.
 func Node(threads int) cluster.Inventory {
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: threads, CPUs: 16 * threads, MemMB: 64000}
 	for i := range 4 {

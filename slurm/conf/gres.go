@@ -25,7 +25,7 @@ var gresKeys = map[string]string{"nodename": "NodeName", "autodetect": "AutoDete
 // gresFlags are the Flags that gres.conf(5) knows.
 var gresFlags = []string{"countonly", "one_sharing", "all_sharing", "nvidia_gpu_env", "amd_gpu_env",
 	"intel_gpu_env", "opencl_env",
-	"no_gpu_env", "explicit"}
+	"no_gpu_env", "explicit", "no_consume"}
 
 // gresLine reads one line of gres.conf. It is compared with what a node finds when that registers; nodes that are
 // known only from the configuration get the cores of their GPUs from it.
@@ -45,9 +45,6 @@ func (r *reader) gresLine(file string, n int, ps []pair) {
 	}
 	if l.Multiple && len(l.Files) == 0 {
 		l.Multiple = false
-	}
-	if l.Name != "" && !slices.Contains([]string{"gpu", "mps", "shard"}, strings.ToLower(l.Name)) {
-		r.note(file, n, "Name=%s: only gpu, mps and shard are known yet", l.Name)
 	}
 	r.cfg.GRES = append(r.cfg.GRES, l)
 	if strings.EqualFold(l.Name, "gpu") {

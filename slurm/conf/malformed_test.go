@@ -18,7 +18,7 @@ func TestMalformed(t *testing.T) {
 		"NodeName=n1 Gres=gpu:1,gpu:99999999999999999": "slurm.conf:1: Gres=gpu:99999999999999999: want gpu",
 		"NodeName=n1 Gres=gpu:h100:2000":               "slurm.conf:1: Gres=gpu:h100:2000: want gpu",
 		"NodeName=n1 Gres=gpu:-1":                      "slurm.conf:1: Gres=gpu:-1: want gpu",
-		"NodeName=n1 Gres=fpga:2":                      "slurm.conf:1: Gres=fpga:2: only gpu, mps and shard are known; ignored",
+		"NodeName=n1 Gres=fpga:a:b:2":                  "slurm.conf:1: Gres=fpga:a:b:2: want NAME, NAME:COUNT or NAME:TYPE:COUNT; ignored",
 		"NodeName=n1 Gres=gpu:h100,gpu:no_consume:2":   "",
 		"NodeName=n1\n\x00\xff x=1":                    `slurm.conf:2: "\x00\xff" is not Key=Value; ignored`,
 	} {

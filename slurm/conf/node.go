@@ -158,6 +158,27 @@ func nodeTopology(r *reader, file string, n int, inv *cluster.Inventory, text st
 	inv.Topology = unit
 }
 
+// addCounted gives a node what a word of Gres= says of a resource of the site's own: NAME[:TYPE][:no_consume][:COUNT].
+func addCounted(inv *cluster.Inventory, words []string) bool {
+	g := cluster.GRES{Name: words[0], Count: 1, Unconsumed: slices.Contains(words, "no_consume")}
+	words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "no_consume" })
+	if k := len(words) - 1; k >= 0 {
+		n, err := gresCount(words[k])
+		if err == nil {
+			g.Count = int64(n)
+			words = words[:k]
+		}
+	}
+	if g.Name == "" || len(words) > 1 {
+		return false
+	}
+	if len(words) == 1 {
+		g.Type = words[0]
+	}
+	inv.Shared = append(inv.Shared, g)
+	return true
+}
+
 // maxNodeGPUs bounds the GPUs of a node.
 const maxNodeGPUs = 1024
 
@@ -172,7 +193,9 @@ func (r *reader) nodeGRES(file string, n int, inv *cluster.Inventory, text strin
 				fmt.Sprintf("%s:%d: Gres=%s needs no setting: gres.conf says how many there are", file, n, g))
 			continue
 		default:
-			r.note(file, n, "Gres=%s: only gpu, mps and shard are known; ignored", g)
+			if !addCounted(inv, words) {
+				r.note(file, n, "Gres=%s: want NAME, NAME:COUNT or NAME:TYPE:COUNT; ignored", g)
+			}
 			continue
 		}
 		words = slices.DeleteFunc(words[1:], func(w string) bool { return w == "no_consume" })

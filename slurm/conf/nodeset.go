@@ -74,7 +74,7 @@ var notInLine = [...]struct{ keys, why string }{
 func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 	r := &reader{cfg: &cluster.Config{}}
 	said := inv
-	said.GPUs, said.CPUs, said.MemMB = nil, 0, 0
+	said.GPUs, said.CPUs, said.MemMB, said.Shared = nil, 0, 0, nil
 	ps := r.pairs("--conf", 1, strings.Fields(text))
 	for _, p := range ps {
 		i := slices.IndexFunc(notInLine[:],
@@ -84,6 +84,9 @@ func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 			continue
 		}
 		r.nodeKey("--conf", 1, &said, p)
+	}
+	for _, g := range cluster.CountedIn(said.Shared) {
+		r.notes = append(r.notes, "Gres="+g.Declaration()+" is not for this: the servers' slurm.conf or gres.conf has it")
 	}
 	inv.Said = cluster.Hardware{CPUs: said.CPUs, MemMB: said.MemMB, GPUs: len(said.GPUs)}
 	inv.Features = said.Features

@@ -22,7 +22,7 @@ func TestLine(t *testing.T) {
 		"NodeName=n1":            "nodename=n1 is not for this: --node names it",
 		"Sockets=2":              "sockets=2 is not for this: the machine finds it out",
 		"Topology=a:b,c:d":       "--conf:1: Topology=a:b,c:d: want the switch or block that the node is in, NAME or TOPOLOGY:NAME, and one only; ignored",
-		"Gres=fpga:1 Topology=x": "--conf:1: Gres=fpga:1: only gpu, mps and shard are known; ignored",
+		"Gres=fpga:1 Topology=x": "Gres=fpga:1 is not for this: the servers' slurm.conf or gres.conf has it",
 	} {
 		if _, notes := Line(text, was); strings.Join(notes, "; ") != want {
 			t.Errorf("%s: %q, want %q", text, notes, want)

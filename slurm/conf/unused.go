@@ -29,9 +29,10 @@ var elsewhere = [...]struct{ why, keys string }{
 			"AccountingStorageParameters MaxDBDMsgs"},
 	{"scripts and environments are always kept", "AccountingStoreFlags"},
 	{"it is always so here",
-		"SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType GresTypes JobAcctGatherType " +
+		"SelectType SchedulerType SwitchType ProctrackType TaskPlugin LaunchType JobAcctGatherType " +
 			"CoreSpecPlugin " +
 			"TopologyPlugin PriorityType RoutePlugin PrEpPlugins GroupUpdateForce JobAcctGatherParams"},
+	{"Gres= and gres.conf name the generic resources", "GresTypes"},
 	{"calls and launches have limits of their own",
 		"MessageTimeout TCPTimeout EioTimeout TreeWidth EpilogMsgTime GetEnvTimeout GroupUpdateTime BcastParameters " +
 			"BcastExclude MaxNodeCount"},

@@ -115,9 +115,21 @@ func nodeWords(n *cluster.Node) string {
 		word("ThreadsPerCore", unless(inv.ThreadsPerCore, 1)), word("RealMemory", unless(inv.MemMB, 1)),
 		word("TmpDisk", unless(inv.TmpMB, 0)),
 		word("Weight", unless(inv.Weight, 1)), word("Feature", strings.Join(inv.Features, ",")),
-		word("Topology", inv.Topology), word("Gres", gpuText(inv.GPUs)),
+		word("Topology", inv.Topology), word("Gres", gresText(inv)),
 		word("CpuSpecList", inv.SpecCPUs.String()), word("MemSpecLimit", unless(inv.SpecMemMB, 0)),
 		word("State", stateWord(n)), word("Reason", n.Reason)}, "")
+}
+
+// gresText is Gres= of a node.
+func gresText(inv *cluster.Inventory) string {
+	var out []string
+	if text := gpuText(inv.GPUs); text != "" {
+		out = append(out, text)
+	}
+	for _, g := range cluster.CountedIn(inv.Shared) {
+		out = append(out, g.Declaration())
+	}
+	return strings.Join(out, ",")
 }
 
 // gpuText has GPUs of one type that follow each other in one word.

@@ -94,7 +94,7 @@ var (
 		"ExclusiveUser=YES", "AllowAccounts=ALL", "MaxCPUsPerNode=3", "MaxCPUsPerSocket=2", "AllocNodes=login[1-2],n9",
 		"Alternate=main", "OverTimeLimit=3", "OverTimeLimit=UNLIMITED", "Exclusive=NODE", "Exclusive=USER"}
 	nodeKeys = []string{"Sockets=2", "CoresPerSocket=4", "ThreadsPerCore=2", "CPUs=16", "RealMemory=64000",
-		"TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2",
+		"TmpDisk=9", "Weight=3", "Feature=a,b", "Gres=gpu:a100:2,gpu:h100:1", "Gres=gpu:2", "Gres=gpu:1,lscratch:ssd:10,bw:no_consume:4G",
 		"CpuSpecList=0-1", "MemSpecLimit=100", "Topology=a", "CoreSpecCount=1", "State=CLOUD", "State=FUTURE", "State=DOWN", `State=DRAIN Reason="bad fan"`, "State=IDLE"}
 )
 
@@ -138,7 +138,7 @@ func randomFiles(r *rand.Rand) map[string]string {
 		}[r.IntN(2)]
 	}
 	if r.IntN(2) > 0 {
-		files["gres.conf"] = "AutoDetect=nvml\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1\nName=shard Count=8 Links=-1,2 Flags=CountOnly\n"
+		files["gres.conf"] = "AutoDetect=nvml\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-1\nName=shard Count=8 Links=-1,2 Flags=CountOnly\nName=tape Type=lto File=/dev/st[0-1]\n"
 	}
 	if r.IntN(2) > 0 {
 		files["cgroup.conf"] = "ConstrainCores=no\nConstrainDevices=yes\nConstrainRAMSpace=no\n"

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,27 +185,31 @@ func zero(n int) string { return strconv.Itoa(n) }
 // jobNodes writes what -d adds: what each node gives, like ones in one line.
 func (c *control) jobNodes(o *record, r *show.JobRow) {
 	kind := r.GPUType()
-	gres := "(null)"
+	var all []string
 	if n := r.NumGPUs(); n > 0 {
-		gres = "gpu:" + kind + strconv.Itoa(n)
+		all = append(all, "gpu:"+kind+strconv.Itoa(n))
 	}
-	o.line("JOB_GRES=", gres)
+	for _, g := range r.Counted() {
+		all = append(all, g.String())
+	}
+	o.line("JOB_GRES=", cmp.Or(strings.Join(all, ","), "(null)"))
 	shares := r.Alloc.Shares
 	for i := 0; i < len(shares); {
 		k := i + 1
-		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].TaskCPUs().Equal(shares[i].TaskCPUs()) && shares[k].GPUs.Equal(shares[i].GPUs) {
+		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].TaskCPUs().Equal(shares[i].TaskCPUs()) && shares[k].GPUs.Equal(shares[i].GPUs) &&
+			slices.Equal(shares[k].Counted, shares[i].Counted) {
 			k++
 		}
 		var names []cluster.NodeName
 		for _, sh := range shares[i:k] {
 			names = append(names, sh.Node)
 		}
-		text := ""
-		if g := shares[i].GPUs; !g.Empty() && r.Phase != cluster.Ended {
-			text = "gpu:" + kind + strconv.Itoa(g.Len()) + "(IDX:" + g.String() + ")"
+		var text []string
+		if r.Phase != cluster.Ended {
+			text = show.ShareGRES(&shares[i], kind)
 		}
 		o.line("  Nodes=", front.NodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=",
-			strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", text)
+			strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", strings.Join(text, ","))
 		i = k
 	}
 }

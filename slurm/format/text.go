@@ -194,7 +194,7 @@ func GRES(list []cluster.GRES) string {
 			b.WriteString(g.Type)
 		}
 		b.WriteByte(':')
-		b.WriteString(strconv.FormatInt(g.Count, 10))
+		b.WriteString(g.CountText())
 	}
 	return b.String()
 }

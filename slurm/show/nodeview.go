@@ -415,7 +415,7 @@ func GRESText(inv *cluster.Inventory) string {
 		if text != "" {
 			text += ","
 		}
-		text += g.Name + ":" + strconv.FormatInt(g.Count, 10)
+		text += g.Declaration()
 	}
 	return format.Null(text)
 }
@@ -456,6 +456,13 @@ func GRESUsed(n *api.NodeInfo) string {
 			text += ","
 		}
 		text += gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + OrNA(used.String()) + ")"
+	}
+	for _, g := range cluster.CountedIn(n.Inventory.Shared) {
+		g.Count = cluster.CountOf(n.Load.Counted, g)
+		if text != "" {
+			text += ","
+		}
+		text += g.String()
 	}
 	return cmp.Or(text, "gpu:0")
 }
