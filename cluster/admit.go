@@ -71,6 +71,11 @@ func admitOwner(s *Snapshot, spec *JobSpec) error {
 	if err := admitAccount(s, spec); err != nil {
 		return err
 	}
+	if s.level >= LevelCounted {
+		if err := admitReservations(s, spec); err != nil {
+			return err
+		}
+	}
 	if err := admitWCKey(s, spec); err != nil {
 		return err
 	}
@@ -249,20 +254,41 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 	if err := s.config.admitLicenses(spec.Licenses); err != nil {
 		return err
 	}
-	for _, name := range spec.ResvNames() {
-		r, ok := s.Reservation(name)
-		if !ok {
-			return Errorf(Invalid, ErrReservation, "there is no reservation %s", name)
-		}
-		if !r.Allows(spec) {
-			return Errorf(Denied, ErrResvAccess, "user %s and account %q may not use reservation %s",
-				spec.User, spec.Account, name)
+	if s.level < LevelCounted { // before the account was known
+		if err := admitReservations(s, spec); err != nil {
+			return err
 		}
 	}
 	if err := admitCounted(s, spec); err != nil {
 		return err
 	}
 	return admitParts(s, spec)
+}
+
+// admitReservations refuses reservations that are not there, or not for the job.
+func admitReservations(s *Snapshot, spec *JobSpec) error {
+	for _, name := range spec.ResvNames() {
+		r, ok := s.Reservation(name)
+		if !ok {
+			return Errorf(Invalid, ErrReservation, "there is no reservation %s", name)
+		}
+		if !r.Allows(spec) {
+			return Errorf(Denied, ErrResvAccess, "%s may not use reservation %s", whoAsks(r, spec), name)
+		}
+	}
+	return nil
+}
+
+// whoAsks names what of a job a reservation asks about.
+func whoAsks(r *Reservation, spec *JobSpec) string {
+	text := fmt.Sprintf("user %s and account %q", spec.User, spec.Account)
+	if len(r.QOS) > 0 {
+		text += fmt.Sprintf(" with QOS %q", spec.QOS)
+	}
+	if len(r.Partitions) > 0 {
+		text += " in partition " + strings.Join(spec.Partitions, ",")
+	}
+	return text
 }
 
 // admitFeatures refuses features that no node has.

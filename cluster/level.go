@@ -52,7 +52,8 @@ const (
 	// LevelSecurity: the state records page sessions that have ended, bounds the text of a job's constraint, and the
 	// bytes of the scripts and environments of a user's pending jobs; it has an audit trail.
 	LevelSecurity = 11
-	// LevelCounted: jobs have generic resources of the site's own that are counted.
+	// LevelCounted: jobs have generic resources of the site's own that are counted. Reservations are for jobs of a
+	// QOS or partition, and ask for a job's account when that is known.
 	LevelCounted = 12
 	// Newest is the level that this program knows.
 	Newest = LevelCounted

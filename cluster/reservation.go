@@ -22,15 +22,20 @@ type Reservation struct {
 	Partition string  `json:"partition,omitempty"`
 	Features  string  `json:"features,omitempty"`
 	Licenses  string  `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
-	// Who may use it. With Not, everybody but those. A job must be of the users or groups and of the accounts
-	// where both are given.
-	Users       []string  `json:"users,omitempty"`
-	UsersNot    bool      `json:"users_not,omitempty"`
-	Groups      []string  `json:"groups,omitempty"`
-	GIDs        []uint32  `json:"gids,omitempty"` // of Groups
-	Accounts    []string  `json:"accounts,omitempty"`
-	AccountsNot bool      `json:"accounts_not,omitempty"`
-	Flags       ResvFlags `json:"flags,omitempty"`
+	// Who may use it. With Not, everybody but those. A job must be of the users or groups, of the accounts, of the QOS
+	// and of the partitions, where these are given.
+	Users       []string `json:"users,omitempty"`
+	UsersNot    bool     `json:"users_not,omitempty"`
+	Groups      []string `json:"groups,omitempty"`
+	GIDs        []uint32 `json:"gids,omitempty"` // of Groups
+	Accounts    []string `json:"accounts,omitempty"`
+	AccountsNot bool     `json:"accounts_not,omitempty"`
+	QOS         []string `json:"qos,omitempty" since:"12"`
+	QOSNot      bool     `json:"qos_not,omitempty" since:"12"`
+	// Partitions are those whose jobs may use it (AllowedPartitions).
+	Partitions    []string  `json:"partitions,omitempty" since:"12"`
+	PartitionsNot bool      `json:"partitions_not,omitempty" since:"12"`
+	Flags         ResvFlags `json:"flags,omitempty"`
 	// MaxStartDelay is how long at most a job of it waits for others that have its nodes meanwhile: those with
 	// --signal=R: whose warning comes no earlier before their end; 0: it lets nobody have them.
 	MaxStartDelay time.Duration `json:"max_start_delay,omitempty"`
@@ -111,7 +116,7 @@ func (r *Reservation) Lets(s *JobSpec) bool {
 // Beyond reports whether its jobs may use other nodes too.
 func (r *Reservation) Beyond() bool { return r.Flags&(ResvFlex|ResvAnyNodes) != 0 }
 
-// Allows reports whether a job's user and account may use it.
+// Allows reports whether a job may use it by its user, account, QOS and one of its partitions.
 func (r *Reservation) Allows(s *JobSpec) bool {
 	users := len(r.Users)+len(r.GIDs) == 0
 	switch {
@@ -123,7 +128,25 @@ func (r *Reservation) Allows(s *JobSpec) bool {
 				return g == s.GID || slices.Contains(s.Groups, g)
 			})
 	}
-	return users && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, s.Account) != r.AccountsNot)
+	if !users || !lists(r.Accounts, r.AccountsNot, s.Account) || !lists(r.QOS, r.QOSNot, s.QOS) {
+		return false
+	}
+	return len(r.Partitions) == 0 || slices.ContainsFunc(s.Partitions, r.AllowsPartition)
+}
+
+// AllowsPartition reports whether jobs may use it in a partition.
+func (r *Reservation) AllowsPartition(name string) bool {
+	return lists(r.Partitions, r.PartitionsNot, name)
+}
+
+// lists reports whether a list that allows its names, or with not all others, allows one; an empty list allows all.
+func lists(list []string, not bool, name string) bool {
+	return len(list) == 0 || slices.Contains(list, name) != not
+}
+
+// IsForNobody reports whether nothing says who may use it.
+func (r *Reservation) IsForNobody() bool {
+	return len(r.Users)+len(r.GIDs)+len(r.Accounts)+len(r.QOS)+len(r.Partitions) == 0
 }
 
 // next moves a repeating reservation to its first time that is not over.
@@ -240,6 +263,9 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
 		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
 	}
+	if err := t.admitAccess(&r); err != nil {
+		return nil, err
+	}
 	if err := t.config.admitLicenses(r.Licenses); err != nil {
 		return nil, err
 	}
@@ -306,9 +332,24 @@ func (r *Reservation) checkWhat() error {
 			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
 		refuseIf(len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)),
 			Invalid, ErrNodeName, "a reservation needs nodes"),
-		refuseIf(len(r.Users)+len(r.GIDs)+len(r.Accounts) == 0,
-			Invalid, ErrUser, "a reservation needs users, groups or accounts"),
+		refuseIf(r.IsForNobody(),
+			Invalid, ErrUser, "a reservation needs users, groups, accounts, QOS or partitions that may use it"),
 	)
+}
+
+// admitAccess refuses QOS and partitions that are not there.
+func (t *tx) admitAccess(r *Reservation) error {
+	for _, name := range r.QOS {
+		if _, ok := t.QOS(name); !ok {
+			return Errorf(Invalid, ErrQOS, "there is no QOS %s: sacctmgr show qos lists them", name)
+		}
+	}
+	for _, name := range r.Partitions {
+		if _, ok := t.Partition(name); !ok {
+			return Errorf(Invalid, ErrPartition, "partition %s does not exist", name)
+		}
+	}
+	return nil
 }
 
 // float notes from when on a reservation with TIME_FLOAT moves along.

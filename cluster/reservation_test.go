@@ -319,3 +319,49 @@ func TestMaxStartDelay(t *testing.T) {
 		t.Error("it lets the other go first, from when its grace is over for two minutes")
 	}
 }
+
+// TestResvAccess: a job must be of the users, the account, the QOS and one of the partitions, or not of those denied.
+func TestResvAccess(t *testing.T) {
+	spec := JobSpec{User: "alice", Account: "physics", QOS: "high", Partitions: []string{"gpu", "cpu"}}
+	for _, c := range []struct {
+		name string
+		resv Reservation
+		want bool
+	}{
+		{"account", Reservation{Accounts: []string{"physics"}}, true},
+		{"another account", Reservation{Accounts: []string{"bio"}}, false},
+		{"QOS", Reservation{QOS: []string{"high"}}, true},
+		{"another QOS", Reservation{QOS: []string{"low"}}, false},
+		{"QOS denied", Reservation{QOS: []string{"high"}, QOSNot: true}, false},
+		{"another QOS denied", Reservation{QOS: []string{"low"}, QOSNot: true}, true},
+		{"one of the partitions", Reservation{Partitions: []string{"cpu"}}, true},
+		{"another partition", Reservation{Partitions: []string{"x"}}, false},
+		{"one of the partitions denied", Reservation{Partitions: []string{"cpu"}, PartitionsNot: true}, true},
+		{"both denied", Reservation{Partitions: []string{"cpu", "gpu"}, PartitionsNot: true}, false},
+		{"QOS and another user", Reservation{QOS: []string{"high"}, Users: []string{"bob"}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.resv.Allows(&spec); got != c.want {
+				t.Errorf("the job may use it: %t", got)
+			}
+		})
+	}
+}
+
+// TestResvOfDefaultAccount: a reservation for an account is for jobs that leave out their account, too.
+func TestResvOfDefaultAccount(t *testing.T) {
+	w := newWorld(t, 2)
+	w.ok(root, &ChangeAccounts{Changes: []Change{
+		{Account: &Account{Name: "physics"}},
+		{Assoc: &Association{Account: "physics", Shares: 1}},
+		{User: &User{Name: "alice", DefaultAccount: "physics"}},
+		{Assoc: &Association{Account: "physics", User: "alice", Shares: 1}},
+	}})
+	w.ok(root, &ReservationPut{Reservation: Reservation{
+		Name: "r", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Accounts: []string{"physics"},
+	}})
+	w.submit(func(s *JobSpec) { s.Reservation = "r" })
+	w.refused(root, &ReservationPut{Reservation: Reservation{
+		Name: "q", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n1"}, QOS: []string{"nosuch"},
+	}}, ErrQOS)
+}

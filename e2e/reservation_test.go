@@ -34,8 +34,8 @@ func TestReservations(t *testing.T) {
 		"user=root", "nodecnt=1")
 	control("!scontrol: error: CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"+none,
 		"create", "res", "start=now", "duration=60", "user=root")
-	control("!scontrol: error: Either Users/Groups and/or Accounts must be specified"+none, "create", "res",
-		"start=now", "duration=60", "nodecnt=1")
+	control("!scontrol: error: Either Users/Groups, AllowedPartitions, QOS and/or Accounts must be specified"+none,
+		"create", "res", "start=now", "duration=60", "nodecnt=1")
 	control("!scontrol: error: Error parsing flags foo"+none, "create", "res", "start=now", "duration=60",
 		"nodecnt=1", "user=root", "flags=foo")
 	control("!scontrol: error: Unknown parameter bla=3"+none, "create", "res", "start=now", "duration=60",

@@ -433,3 +433,30 @@ func TestBeginsOnTime(t *testing.T) {
 	cycle()
 	b.wantOn(id, "n000")
 }
+
+// TestReservedForPartition: what is reserved for jobs of a partition, or of a QOS, other jobs do not have, whichever
+// user's they are; and a job of two partitions has it in that one alone.
+func TestReservedForPartition(t *testing.T) {
+	b := newTestbed(t, 2, cluster.Partition{Name: "other", All: true, State: cluster.PartitionUp})
+	b.reserve("r", 0, 9*time.Hour, 1,
+		func(r *cluster.Reservation) { r.Users, r.Partitions = nil, []string{"other"} })
+	of := func(parts ...string) func(*cluster.JobSpec) {
+		return func(s *cluster.JobSpec) { s.Partitions = parts }
+	}
+	one := b.Submit(lasts(time.Hour, wants(1), inside("r"), of("main", "other")))
+	b.ScheduleAll()
+	b.wantOn(one, "n000")
+	if j, _ := b.S.Job(one); j.Alloc.Partition != "other" {
+		t.Errorf("the job runs in partition %s", j.Alloc.Partition)
+	}
+	out := b.S.Apply(cluster.Entry{
+		Index: b.N + 1, At: b.Now, By: cluster.Identity{System: true},
+		Cmd: &cluster.Submit{Spec: &cluster.JobSpec{
+			UID: 1, User: "u", Reservation: "r", Partitions: []string{"main"}, Layout: &cluster.Layout{},
+		}},
+	})
+	b.N++
+	if out.Err == nil || out.Err.Kind != cluster.ErrResvAccess {
+		t.Errorf("a job of partition main: %v", out.Err)
+	}
+}

@@ -130,6 +130,10 @@ func (c *cycle) newShape(p *cluster.Partition, j *cluster.Job, own *reservedNode
 	if !fitsNow { // else there is no need to ask
 		shape.why, shape.note = d.Possible(c.s, c.emptied())
 	}
+	if own != nil && !own.AllowsPartition(p.Name) {
+		shape.why = cluster.WaitReservation
+		return shape
+	}
 	if shape.why != cluster.NoReason && limit > 0 { // it may be the limit that makes it impossible: then that is told
 		return c.newShape(p, j, own, 0)
 	}

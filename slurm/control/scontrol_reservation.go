@@ -78,6 +78,14 @@ func resvKeys() []resvKey {
 			e.Accounts, e.AccountsNot, bad = e.edit(e.Accounts, e.AccountsNot, s)
 			return bad
 		}},
+		{"qos", func(e *resvEdit, s front.Setting) (bad string) {
+			e.QOS, e.QOSNot, bad = e.edit(e.QOS, e.QOSNot, s)
+			return bad
+		}},
+		{"allowedpartitions", func(e *resvEdit, s front.Setting) (bad string) {
+			e.Partitions, e.PartitionsNot, bad = e.edit(e.Partitions, e.PartitionsNot, s)
+			return bad
+		}},
 		{"flags", (*resvEdit).setFlags},
 		{"partitionname", func(e *resvEdit, s front.Setting) string {
 			if e.Partition = s.Value; s.Value == "" && !e.exists {
@@ -352,7 +360,7 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 }
 
 // signedKeys are the keys that += and -= change; the others say themselves what is wrong with that, or refuse it.
-const signedKeys = "users groups accounts flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
+const signedKeys = "users groups accounts qos allowedpartitions flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
 
 // misplaced complains about a setting whose form its key does not take.
 func misplaced(key resvKey, s front.Setting, earlier []front.Setting) (bad string, plain bool) {
@@ -362,7 +370,7 @@ func misplaced(key resvKey, s front.Setting, earlier []front.Setting) (bad strin
 	switch {
 	case s.Sign != 0 && !slices.Contains(strings.Fields(signedKeys), names[0]):
 		return noSigns + strings.TrimRight(word, "+-"), false
-	case slices.Contains([]string{"users", "groups", "accounts"}, names[0]) && slices.ContainsFunc(earlier, again):
+	case slices.Contains([]string{"users", "groups", "accounts", "qos", "allowedpartitions"}, names[0]) && slices.ContainsFunc(earlier, again):
 		return "Parameter " + s.Text + " specified more than once", true
 	}
 	return "", false
@@ -416,8 +424,8 @@ func (e *resvEdit) incomplete() string {
 		return "Start time cannot be after end time"
 	case len(e.Nodes) == 0 && e.Count == 0 && len(e.Cores) == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
 		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
-	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
-		return "Either Users/Groups and/or Accounts must be specified"
+	case e.IsForNobody():
+		return "Either Users/Groups, AllowedPartitions, QOS and/or Accounts must be specified"
 	case len(e.Users) > 0 && len(e.GIDs) > 0:
 		return "Users and Groups are mutually exclusive.  You can have one or the other, but not both"
 	case partOnly:
@@ -495,7 +503,7 @@ func (c *control) updateReservation(who front.Setting, list []front.Setting) int
 	}
 	why := ""
 	switch {
-	case len(e.Users)+len(e.GIDs)+len(e.Accounts) == 0:
+	case e.IsForNobody():
 		why = "Reservation request lacks users, groups or accounts"
 	case len(e.Users) > 0 && len(e.GIDs) > 0:
 		why = "Reservations can't have users and groups specified, only one or the other"
@@ -556,6 +564,9 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
 	}
 	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
+	if len(r.QOS)+len(r.Partitions) > 0 {
+		o.line("AllowedPartitions=", names(r.Partitions, r.PartitionsNot), " QOS=", names(r.QOS, r.QOSNot))
+	}
 	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
 		" Licenses=", format.Null(r.Licenses), " State=", show.ResvState(r, now), " BurstBuffer=(null) Watts=n/a")
 	o.line("MaxStartDelay=", front.Choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
