@@ -72,7 +72,9 @@ func (j *job) serve() error {
 	o.addSink(stream.StepServer, p.in, false)
 	o.addSource(&source{rank: stream.StepServer, fd: 1, f: p.out})
 	o.addSource(&source{rank: stream.StepServer, fd: 2, f: p.errs})
+	back := j.l.pool.lend(j.r.spec.UID) // the server is the user's process, who may have it wait
 	ready, err := readReady(p.ready, cmp.Or(sv.Wait, readyTime))
+	back()
 	if err == nil {
 		j.served.env = ready.Env
 	}

@@ -10,6 +10,7 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api/stream"
 	"dev.muster/pmi"
+	"golang.org/x/sys/unix"
 )
 
 // managed is a step of tasks that speak PMI-1 by their descriptor 3. say does so in the shell of a task.
@@ -134,5 +135,35 @@ func TestServerFails(t *testing.T) {
 		if out != "" {
 			t.Errorf("%s: a task began", c.program)
 		}
+	}
+}
+
+// TestSlowServer: steps whose servers are never ready, as their user may have it, hold up no launches of other users.
+func TestSlowServer(t *testing.T) {
+	needRoot(t)
+	g := newRig(t)
+	var slow []step.Spec
+	for range 3 * launchThreads {
+		sp := g.managed(1, "true")
+		sp.UID, sp.GID = bob, bob
+		sp.Server.Argv = []string{"/bin/sleep", "60"}
+		slow = append(slow, sp)
+	}
+	g.start(slow...)
+	hers := g.spec("true")
+	hers.UID, hers.GID = alice, alice
+	g.run(hers)
+	for _, sp := range slow {
+		if isEnded(g.st[sp.ID]) {
+			t.Fatalf("step %v of bob's had to end before alice's began", sp.ID)
+		}
+	}
+	for _, sp := range slow {
+		if err := g.r.Signal(sp.ID, unix.SIGKILL, step.All); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sp := range slow {
+		g.await(sp.ID, isEnded)
 	}
 }
