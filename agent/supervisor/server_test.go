@@ -117,7 +117,14 @@ func TestServerFails(t *testing.T) {
 	if err := os.WriteFile(said, []byte("#!/bin/sh\nprintf '{\"error\":\"there is no libfoo: install it\"}' >&4\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	wordy := filepath.Join(g.own, "wordy")
+	if err := os.WriteFile(wordy, []byte("#!/bin/sh\n"+
+		"{ printf '{\"env\":[[]'; yes ,[] | tr -d '\\n' | head -c 3000000; printf ']}'; } >&4\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ program, want string }{
+		{wordy, "the process manager of MPI says more than 81920 bytes when it is ready: " +
+			"is its library changed, by LD_LIBRARY_PATH?"},
 		{"/bin/false", "the process manager of MPI has ended before it was ready"},
 		{"/nowhere", "start the process manager of MPI: execve /nowhere: no such file or directory"},
 		{said, "there is no libfoo: install it"},
