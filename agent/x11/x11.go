@@ -49,7 +49,7 @@ type Display struct {
 	Number int
 	file   string // what XAUTHORITY names
 	cookie []byte
-	ln     net.Listener
+	lns    []net.Listener
 	forget func()
 
 	reading chan struct{} // room for connections that have not shown their cookie
@@ -78,12 +78,12 @@ func Open(o Options) (*Display, error) {
 	if err != nil || len(cookie) == 0 || len(cookie) > maxCookie {
 		return nil, errors.New("the cookie of the X server is none: want hexadecimal digits, as xauth list shows them")
 	}
-	ln, number, err := listen(o.Number)
+	lns, number, err := listen(o.Number)
 	if err != nil {
 		return nil, err
 	}
 	d := &Display{
-		Number: number, file: o.File, cookie: cookie, ln: ln,
+		Number: number, file: o.File, cookie: cookie, lns: lns,
 		reading: make(chan struct{}, maxReading), waiting: map[uint64]net.Conn{},
 		tell: make(chan uint64, maxWaiting), closed: make(chan struct{}),
 	}
@@ -93,15 +93,17 @@ func Open(o Options) (*Display, error) {
 		d.forget, err = writeFile(o, number, cookie)
 	}
 	if err != nil {
-		ln.Close()
+		closeAll(lns)
 		return nil, err
 	}
-	go d.accept() // ends with the listener
+	for _, ln := range lns {
+		go d.accept(ln) // ends with the listener
+	}
 	return d, nil
 }
 
 // listen takes a free number, that which is wanted if it can be had.
-func listen(wanted int) (net.Listener, int, error) {
+func listen(wanted int) ([]net.Listener, int, error) {
 	first := rand.IntN(highest - lowest + 1)
 	for i := -1; i <= highest-lowest; i++ {
 		n := lowest + (first+i)%(highest-lowest+1)
@@ -111,13 +113,36 @@ func listen(wanted int) (net.Listener, int, error) {
 		if n < lowest || n > highest {
 			continue
 		}
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+n)))
-		if err == nil {
-			return ln, n, nil
+		if lns, err := listenAt(base + n); err == nil {
+			return lns, n, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("no display from :%d to :%d is free on this node: ports %d to %d of 127.0.0.1 are taken",
-		lowest, highest, base+lowest, base+highest)
+	return nil, 0, fmt.Errorf("no display from :%d to :%d is free on this node: "+
+		"ports %d to %d of 127.0.0.1 or ::1 are taken", lowest, highest, base+lowest, base+highest)
+}
+
+// listenAt takes a port of all addresses that programs find for localhost. They try ::1 first: who had that one would
+// be shown their cookie.
+func listenAt(port int) ([]net.Listener, error) {
+	first, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	second, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port)))
+	switch {
+	case err == nil:
+		return []net.Listener{first, second}, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		first.Close()
+		return nil, err
+	}
+	return []net.Listener{first}, nil // this machine has no IPv6
+}
+
+func closeAll(lns []net.Listener) {
+	for _, ln := range lns {
+		ln.Close()
+	}
 }
 
 // Environ are the variables by which programs find it.
@@ -136,9 +161,9 @@ func (d *Display) Path() string {
 	return d.file
 }
 
-func (d *Display) accept() {
+func (d *Display) accept(ln net.Listener) {
 	for {
-		conn, err := d.ln.Accept()
+		conn, err := ln.Accept()
 		if err != nil {
 			return
 		}
@@ -240,7 +265,7 @@ func (d *Display) Close() {
 		waiting := d.waiting
 		d.waiting = map[uint64]net.Conn{}
 		d.mu.Unlock()
-		d.ln.Close()
+		closeAll(d.lns)
 		for _, conn := range waiting {
 			conn.Close()
 		}

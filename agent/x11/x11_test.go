@@ -166,6 +166,39 @@ func TestDisplayOfOthers(t *testing.T) {
 	}
 }
 
+// TestPortOfOthers: a display has its port at both addresses of localhost, so that programs show their cookie to nobody
+// else; where one of them is taken it has another port.
+func TestPortOfOthers(t *testing.T) {
+	other, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skip("there is no IPv6 here: ", err)
+	}
+	other.Close()
+	o := options(t)
+	for o.Number = lowest; o.Number <= highest; o.Number++ {
+		port := strconv.Itoa(base + o.Number)
+		if other, err = net.Listen("tcp6", "[::1]:"+port); err == nil {
+			break
+		}
+	}
+	defer other.Close()
+	d, told, _ := open(t, o)
+	if d.Number == o.Number {
+		t.Fatalf("display :%d is given out, whose port is another's at ::1", d.Number)
+	}
+	program, err := net.Dial("tcp", "[::1]:"+strconv.Itoa(base+d.Number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if _, err := program.Write(setup(binary.LittleEndian, cookieKind, rawCookie(t))); err != nil {
+		t.Fatal(err)
+	}
+	if d.Take(uint64(number(t, told))) == nil {
+		t.Error("want a connection")
+	}
+}
+
 // TestDisplayAgain: a tunnel that is made again gets the number and the file that it had; two displays have two
 // numbers.
 func TestDisplayAgain(t *testing.T) {
