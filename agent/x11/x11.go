@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,9 +53,8 @@ type Display struct {
 	lns    []net.Listener
 	forget func()
 
-	reading chan struct{} // room for connections that have not shown their cookie
-
 	mu      sync.Mutex
+	reading []net.Conn // that have not shown their cookie, the oldest first
 	next    uint64
 	waiting map[uint64]net.Conn
 	tell    chan uint64
@@ -84,8 +84,8 @@ func Open(o Options) (*Display, error) {
 	}
 	d := &Display{
 		Number: number, file: o.File, cookie: cookie, lns: lns,
-		reading: make(chan struct{}, maxReading), waiting: map[uint64]net.Conn{},
-		tell: make(chan uint64, maxWaiting), closed: make(chan struct{}),
+		waiting: map[uint64]net.Conn{},
+		tell:    make(chan uint64, maxWaiting), closed: make(chan struct{}),
 	}
 	if o.InHome {
 		d.file, d.forget, err = addHome(o, number)
@@ -167,19 +167,34 @@ func (d *Display) accept(ln net.Listener) {
 		if err != nil {
 			return
 		}
-		select {
-		case d.reading <- struct{}{}:
-			go d.receive(conn) // ends within setupTime
-		default:
-			conn.Close()
-		}
+		d.greet(conn)
+		go d.receive(conn) // ends within setupTime
 	}
+}
+
+// greet makes room for a connection that is to show its cookie. Programs do so at once, so those that have had the most
+// time are closed: connections of other users' hold up nobody's.
+func (d *Display) greet(conn net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reading) >= maxReading {
+		d.reading[0].Close()
+		d.reading = d.reading[1:]
+	}
+	d.reading = append(d.reading, conn)
+}
+
+// greeted ends what greet began.
+func (d *Display) greeted(conn net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reading = slices.DeleteFunc(d.reading, func(c net.Conn) bool { return c == conn })
 }
 
 // receive keeps a connection that begins with the cookie.
 func (d *Display) receive(conn net.Conn) {
-	defer func() { <-d.reading }()
 	admitted, err := admit(conn, d.cookie)
+	d.greeted(conn)
 	if err != nil {
 		conn.Close()
 		return

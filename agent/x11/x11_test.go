@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const cookie = "00112233445566778899aabbccddeeff"
@@ -196,6 +197,30 @@ func TestPortOfOthers(t *testing.T) {
 	}
 	if d.Take(uint64(number(t, told))) == nil {
 		t.Error("want a connection")
+	}
+}
+
+// TestSilentOthers: connections of others that show no cookie keep no program from the display.
+func TestSilentOthers(t *testing.T) {
+	d, told, _ := open(t, options(t))
+	for range 2 * maxReading {
+		dial(t, d)
+	}
+	program := dial(t, d)
+	if _, err := program.Write(setup(binary.LittleEndian, cookieKind, rawCookie(t))); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan int, 1)
+	go func() { got <- number(t, told) }()
+	select {
+	case <-got:
+	case <-time.After(setupTime - time.Second):
+		t.Fatal("the program waits in vain")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reading) > maxReading {
+		t.Errorf("%d connections are read, want %d at most", len(d.reading), maxReading)
 	}
 }
 
