@@ -101,14 +101,29 @@ func (l *launcher) makeDir(sp *step.Spec) error {
 	return os.Chown(dir, int(sp.UID), int(sp.GID))
 }
 
+// removeTime is how long the end of a step waits for the removal of its server's folder.
+const removeTime = time.Second
+
 // removeDir removes the server's folder; nothing of the step's is left that could use it.
 func (r *run) removeDir() {
-	sv := r.spec.Server
-	if sv == nil {
-		return
+	if sv := r.spec.Server; sv != nil {
+		removeSoon(sv.Dir, os.RemoveAll) // "" is no folder, and removed
 	}
-	if err := os.RemoveAll(sv.Dir); err != nil { // "" is no folder, and removed
-		slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
+}
+
+// removeSoon removes a folder of the user's, who may have filled it with any number of files: what takes longer than
+// removeTime goes on by itself. A node whose step does not end is taken out of service.
+func removeSoon(dir string, remove func(string) error) {
+	done := make(chan struct{})
+	go func() { // ends when all is gone
+		defer close(done)
+		if err := remove(dir); err != nil {
+			slog.Error("a folder of a step is left", "dir", dir, "err", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(removeTime):
 	}
 }
 

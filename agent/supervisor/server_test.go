@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api/stream"
@@ -173,4 +174,28 @@ func TestSlowServer(t *testing.T) {
 	for _, sp := range slow {
 		g.await(sp.ID, isEnded)
 	}
+}
+
+// TestFullFolder: a step whose user has filled the folder of its server ends before all of that is removed.
+func TestFullFolder(t *testing.T) {
+	gone, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		removeSoon("/full", func(string) error { <-gone; return nil })
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * removeTime):
+		t.Error("the end waits for the removal")
+	}
+	close(gone)
+	dir := t.TempDir()
+	if removeSoon(dir, os.RemoveAll); exists(dir) {
+		t.Error("the folder is left")
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
 }
