@@ -324,8 +324,21 @@ func addHome(o Options, number int) (file string, forget func(), err error) {
 	return file, func() { go func() { _ = xauth(o.Owner, file, "remove "+at) }() }, nil // it has a limit
 }
 
+// turns has one xauth of a user run at a time: a user whose lock it waits for could have any number of them wait,
+// outside of the job and its limits. By user ID, a channel with room for one.
+var turns sync.Map
+
+// turn waits until no xauth of a user runs; over ends that of the caller.
+func turn(uid uint32) (over func()) {
+	one, _ := turns.LoadOrStore(uid, make(chan struct{}, 1))
+	busy := one.(chan struct{})
+	busy <- struct{}{}
+	return func() { <-busy }
+}
+
 // xauth has the program do something, which it reads from its input: a cookie is not for others to see.
 func xauth(u Owner, file, what string) error {
+	defer turn(u.UID)()
 	program, err := exec.LookPath("xauth")
 	if err != nil {
 		return errors.New("X11Parameters=home_xauthority needs the program xauth on this node: install package xauth")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -197,6 +198,29 @@ func TestPortOfOthers(t *testing.T) {
 	}
 	if d.Take(uint64(number(t, told))) == nil {
 		t.Error("want a connection")
+	}
+}
+
+// TestTurns: a user has one xauth at a time, whatever another one waits for.
+func TestTurns(t *testing.T) {
+	dir := t.TempDir()
+	program := "#!/bin/sh\nmkdir \"$HOME/runs\" || echo twice >>\"$HOME/log\"; sleep 0.05; rmdir \"$HOME/runs\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "xauth"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	u := Owner{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: dir}
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if err := xauth(u, dir+"/file", "add"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if text, err := os.ReadFile(filepath.Join(dir, "log")); err == nil {
+		t.Errorf("several ran at once: %s", text)
 	}
 }
 
