@@ -13,8 +13,11 @@ import (
 	"dev.muster/cluster"
 )
 
-// maxStepsHere bounds the live steps of one job.
-const maxStepsHere = 4096
+// Bounds of the live steps of one job: how many, and what their environments, programs and words take in memory.
+const (
+	maxStepsHere = 4096
+	maxTextsHere = 256 << 20
+)
 
 // createStep places a step in its job's allocation and starts it.
 func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
@@ -92,10 +95,38 @@ func (s *steps) madeBy(q api.StepRequest) *liveStep {
 
 // placeAny makes a step of either kind. Called with mu held.
 func (s *steps) placeAny(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
+	if err := s.room(h.job.ID, spec); err != nil {
+		return nil, err
+	}
 	if spec.Cast != nil && spec.Cast.Alone {
 		return s.placeCast(h, spec)
 	}
 	return s.place(h, spec)
+}
+
+// room refuses a step if those of its job have too long texts. Called with mu held.
+func (s *steps) room(job cluster.JobID, spec *cluster.StepSpec) *api.Error {
+	total := textOf(spec)
+	for id, ls := range s.live {
+		if id.Job == job {
+			total += textOf(&ls.spec)
+		}
+	}
+	if total <= maxTextsHere {
+		return nil
+	}
+	return cluster.Errorf(cluster.Conflict, cluster.ErrBusy,
+		"the live steps of job %d have more than %d MiB of environments and programs: wait until some have ended",
+		job, maxTextsHere>>20)
+}
+
+// textOf is what the texts of a step take that have no small bound.
+func textOf(spec *cluster.StepSpec) int {
+	total := len(spec.Env) + len(spec.MultiProg) + len(spec.SubmitLine)
+	for _, word := range spec.Argv {
+		total += len(word)
+	}
+	return total
 }
 
 // place reserves a step's resources. Called with mu held.

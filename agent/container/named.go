@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dev.muster/agent/folder"
 	"dev.muster/cluster"
 	"dev.muster/durable"
 	"dev.muster/wire"
@@ -96,7 +97,7 @@ func (o *Own) Drop() error {
 	if err := os.Remove(filepath.Join(o.dir, keptFile)); err != nil { // nobody finds it from now on
 		return err
 	}
-	return os.RemoveAll(o.dir)
+	return folder.Remove(o.dir)
 }
 
 // keptFile says what a named container was made of.

@@ -72,11 +72,14 @@ func (o *output) disconnect() {
 	}
 }
 
+// maxSeq bounds what a client may say that it has: numbers go on from there where those of before are not known.
+const maxSeq = 1 << 62
+
 // attach puts a new client in the place of an older one and welcomes it.
 func (o *output) attach(conn net.Conn, last uint64) *attachment {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.paused {
+	if o.closed || o.paused || last > maxSeq {
 		return nil
 	}
 	if o.adopted { // the numbers given before are not known here

@@ -10,10 +10,12 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"dev.muster/agent/container"
+	"dev.muster/agent/folder"
 	"dev.muster/agent/step"
 	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
@@ -42,9 +44,56 @@ func (r *run) contained() {
 	r.launchApart()
 }
 
+// maxApart bounds the launches of one user that have a thread each. They may wait for the user's files, or for a
+// program that is to come, for as long as the user likes; and the runtime ends a process of 10,000 threads.
+const maxApart = 128
+
+// apart counts the launches that have a thread each.
+type apart struct {
+	mu    sync.Mutex
+	moved *sync.Cond
+	n     map[uint32]int // by user
+}
+
+func newApart() *apart {
+	a := &apart{n: map[uint32]int{}}
+	a.moved = sync.NewCond(&a.mu)
+	return a
+}
+
+// begin waits until a step may have a thread. A killed one only has to be recorded, and logins wait for one for
+// sessions: neither waits.
+func (a *apart) begin(r *run) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.n[r.spec.UID] >= maxApart && !r.doomed.Load() && !r.isExternal() {
+		a.moved.Wait()
+	}
+	a.n[r.spec.UID]++
+}
+
+// end ends what begin began.
+func (a *apart) end(r *run) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.n[r.spec.UID]--; a.n[r.spec.UID] == 0 {
+		delete(a.n, r.spec.UID)
+	}
+	a.moved.Broadcast()
+}
+
+// wake has those that wait look whether their step is killed.
+func (a *apart) wake() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.moved.Broadcast()
+}
+
 // launchApart launches a step on a thread that ends with it.
 func (r *run) launchApart() {
 	s := r.sup
+	s.apart.begin(r)
+	defer s.apart.end(r)
 	if !s.mayLaunch(r) {
 		return
 	}
@@ -359,7 +408,7 @@ func (r *run) uncontain() {
 		return
 	}
 	go func() { // ends when all is gone
-		if err := os.RemoveAll(container.StepDir(c.Store, r.containerName())); err != nil {
+		if err := folder.Remove(container.StepDir(c.Store, r.containerName())); err != nil {
 			slog.Error("a container could not be removed", "job", r.id.Job, "err", err)
 		}
 	}()

@@ -16,20 +16,24 @@ type labelledFile struct {
 	begun []byte // of a line that has not ended yet
 }
 
-// write adds what the task wrote, up to its last newline.
+// write adds what the task wrote, up to its last newline. What is kept is copied once, however many lines there are.
 func (w *labelledFile) write(data []byte) {
 	w.begun = append(w.begun, data...)
+	rest := w.begun
 	for {
-		i := bytes.IndexByte(w.begun, '\n')
-		if i < 0 && len(w.begun) < longestLine {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 && len(rest) < longestLine {
+			if len(rest) < len(w.begun) {
+				w.begun = append([]byte(nil), rest...)
+			}
 			return
 		}
 		if i < 0 {
-			w.begun = append(w.begun, '\n')
-			i = len(w.begun) - 1
+			rest = append(rest, '\n')
+			i = len(rest) - 1
 		}
-		w.put(w.begun[:i+1])
-		w.begun = append([]byte(nil), w.begun[i+1:]...)
+		w.put(rest[:i+1])
+		rest = rest[i+1:]
 	}
 }
 

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"dev.muster/agent/step"
@@ -55,5 +57,22 @@ func TestAwaitFiles(t *testing.T) {
 	o.awaitFiles()
 	if text, err := os.ReadFile(name); string(text) != "0: first\n0: last\n" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// TestManyLines: lines of a task that are short cost the supervisor about what they are long.
+func TestManyLines(t *testing.T) {
+	file, err := os.OpenFile("/dev/null", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &labelledFile{f: file, label: "0: "}
+	defer w.end()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.write([]byte(strings.Repeat("\n", stream.MaxData)))
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 100*stream.MaxData {
+		t.Errorf("%d bytes of memory for %d bytes of output", took, stream.MaxData)
 	}
 }

@@ -111,7 +111,7 @@ func openSupervisor(dir string) (*supervisor, error) {
 		dir: dir, owner: owner(dir), root: os.Geteuid() == 0, stopC: make(chan struct{}),
 		steps: map[step.ID]*run{}, pids: map[int]*task{}, early: map[int]earlyWait{}, stops: map[int]chan earlyWait{},
 		conns: map[*control]struct{}{}, pools: map[string]*pool{}, spaces: map[string]*namespace{},
-		born: make(chan struct{}, 1),
+		born: make(chan struct{}, 1), apart: newApart(),
 	}
 	s.moved = sync.NewCond(&s.mu)
 	s.openers.Born = s.childBorn

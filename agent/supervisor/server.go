@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/folder"
 	"dev.muster/agent/step"
 	"dev.muster/api/stream"
 	"dev.muster/pmi"
@@ -22,8 +23,12 @@ import (
 // readyTime is how long the tasks wait for their server.
 const readyTime = 30 * time.Second
 
-// maxReady bounds what a server says when it is ready: some variables of each task.
-const maxReady = 64 << 20
+// Bounds of what a server says when it is ready: some variables of each task, or an error. The server has its user's
+// rights, and what it says takes many times its length while it is read.
+const (
+	maxReady     = 64 << 10
+	maxTaskReady = 8 << 10 // more for each task
+)
 
 // served is what a launch has of the step's server.
 type served struct {
@@ -72,7 +77,9 @@ func (j *job) serve() error {
 	o.addSink(stream.StepServer, p.in, false)
 	o.addSource(&source{rank: stream.StepServer, fd: 1, f: p.out})
 	o.addSource(&source{rank: stream.StepServer, fd: 2, f: p.errs})
-	ready, err := readReady(p.ready, cmp.Or(sv.Wait, readyTime))
+	back := j.l.pool.lend(j.r.spec.UID) // the server is the user's process, who may have it wait
+	ready, err := readReady(p.ready, maxReady+len(j.r.spec.Tasks)*maxTaskReady, cmp.Or(sv.Wait, readyTime))
+	back()
 	if err == nil {
 		j.served.env = ready.Env
 	}
@@ -95,14 +102,29 @@ func (l *launcher) makeDir(sp *step.Spec) error {
 	return os.Chown(dir, int(sp.UID), int(sp.GID))
 }
 
+// removeTime is how long the end of a step waits for the removal of its server's folder.
+const removeTime = time.Second
+
 // removeDir removes the server's folder; nothing of the step's is left that could use it.
 func (r *run) removeDir() {
-	sv := r.spec.Server
-	if sv == nil {
-		return
+	if sv := r.spec.Server; sv != nil {
+		removeSoon(sv.Dir, folder.Remove) // "" is no folder, and removed
 	}
-	if err := os.RemoveAll(sv.Dir); err != nil { // "" is no folder, and removed
-		slog.Error("a folder of a step is left", "dir", sv.Dir, "err", err)
+}
+
+// removeSoon removes a folder of the user's, who may have filled it with any number of files: what takes longer than
+// removeTime goes on by itself. A node whose step does not end is taken out of service.
+func removeSoon(dir string, remove func(string) error) {
+	done := make(chan struct{})
+	go func() { // ends when all is gone
+		defer close(done)
+		if err := remove(dir); err != nil {
+			slog.Error("a folder of a step is left", "dir", dir, "err", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(removeTime):
 	}
 }
 
@@ -197,12 +219,12 @@ func (j *job) startServer(sv *step.Server, p *serverPipes) error {
 	return nil
 }
 
-// readReady waits for what a server says when tasks may start.
-func readReady(f *os.File, wait time.Duration) (pmi.Ready, error) {
+// readReady waits for what a server says when tasks may start, in so many bytes at most.
+func readReady(f *os.File, most int, wait time.Duration) (pmi.Ready, error) {
 	defer f.Close()
 	var ready pmi.Ready
 	_ = f.SetReadDeadline(time.Now().Add(wait))
-	text, err := io.ReadAll(io.LimitReader(f, maxReady))
+	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ready, fmt.Errorf("the process manager of MPI is not ready after %s", wait)
@@ -210,6 +232,9 @@ func readReady(f *os.File, wait time.Duration) (pmi.Ready, error) {
 		return ready, err
 	case len(text) == 0:
 		return ready, errors.New("the process manager of MPI has ended before it was ready")
+	case len(text) > most:
+		return ready, fmt.Errorf("the process manager of MPI says more than %d bytes when it is ready: "+
+			"is its library changed, by LD_LIBRARY_PATH?", most)
 	}
 	if err := wire.Unmarshal(text, &ready); err != nil {
 		return ready, fmt.Errorf("the process manager of MPI: %w", err)

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/api/stream"
 	"dev.muster/pmi"
+	"golang.org/x/sys/unix"
 )
 
 // managed is a step of tasks that speak PMI-1 by their descriptor 3. say does so in the shell of a task.
@@ -116,7 +118,14 @@ func TestServerFails(t *testing.T) {
 	if err := os.WriteFile(said, []byte("#!/bin/sh\nprintf '{\"error\":\"there is no libfoo: install it\"}' >&4\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	wordy := filepath.Join(g.own, "wordy")
+	if err := os.WriteFile(wordy, []byte("#!/bin/sh\n"+
+		"{ printf '{\"env\":[[]'; yes ,[] | tr -d '\\n' | head -c 3000000; printf ']}'; } >&4\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ program, want string }{
+		{wordy, "the process manager of MPI says more than 81920 bytes when it is ready: " +
+			"is its library changed, by LD_LIBRARY_PATH?"},
 		{"/bin/false", "the process manager of MPI has ended before it was ready"},
 		{"/nowhere", "start the process manager of MPI: execve /nowhere: no such file or directory"},
 		{said, "there is no libfoo: install it"},
@@ -135,4 +144,58 @@ func TestServerFails(t *testing.T) {
 			t.Errorf("%s: a task began", c.program)
 		}
 	}
+}
+
+// TestSlowServer: steps whose servers are never ready, as their user may have it, hold up no launches of other users.
+func TestSlowServer(t *testing.T) {
+	needRoot(t)
+	g := newRig(t)
+	var slow []step.Spec
+	for range 3 * launchThreads {
+		sp := g.managed(1, "true")
+		sp.UID, sp.GID = bob, bob
+		sp.Server.Argv = []string{"/bin/sleep", "60"}
+		slow = append(slow, sp)
+	}
+	g.start(slow...)
+	hers := g.spec("true")
+	hers.UID, hers.GID = alice, alice
+	g.run(hers)
+	for _, sp := range slow {
+		if isEnded(g.st[sp.ID]) {
+			t.Fatalf("step %v of bob's had to end before alice's began", sp.ID)
+		}
+	}
+	for _, sp := range slow {
+		if err := g.r.Signal(sp.ID, unix.SIGKILL, step.All); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sp := range slow {
+		g.await(sp.ID, isEnded)
+	}
+}
+
+// TestFullFolder: a step whose user has filled the folder of its server ends before all of that is removed.
+func TestFullFolder(t *testing.T) {
+	gone, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		removeSoon("/full", func(string) error { <-gone; return nil })
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * removeTime):
+		t.Error("the end waits for the removal")
+	}
+	close(gone)
+	dir := t.TempDir()
+	if removeSoon(dir, os.RemoveAll); exists(dir) {
+		t.Error("the folder is left")
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
 }

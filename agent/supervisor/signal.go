@@ -80,6 +80,7 @@ func (r *run) interrupt() {
 	for _, p := range r.sup.pools {
 		p.wake()
 	}
+	r.sup.apart.wake()
 	if r.opener != nil {
 		r.opener.Interrupt()
 	}

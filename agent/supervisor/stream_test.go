@@ -344,3 +344,22 @@ func TestStreamsBesideEnd(t *testing.T) {
 		<-handed
 	}
 }
+
+// TestLastNumber: a client that says it has numbers near the largest is turned away, also where a supervisor before has
+// given the numbers. Beyond the largest they would begin anew, and what is sent be sought before the first frame.
+func TestLastNumber(t *testing.T) {
+	for _, last := range []uint64{1<<64 - 2, maxSeq + 1} {
+		o := newOutput(&run{})
+		o.disconnect()
+		o.put(stream.Stderr, stream.OfNode, []byte("a line"))
+		near, far := net.Pipe()
+		go func() { // ends with the pipe
+			_, _ = io.Copy(io.Discard, near)
+		}()
+		if o.attach(far, last) != nil {
+			t.Errorf("a client that has frame %d is taken", last)
+		}
+		near.Close()
+		far.Close()
+	}
+}

@@ -53,6 +53,7 @@ type supervisor struct {
 	conns     map[*control]struct{}
 	nconn     int
 	pools     map[string]*pool
+	apart     *apart
 	spaces    map[string]*namespace // of jobs with folders of their own, by ID.JobName
 	openers   userfile.Pool         // processes that open users' files
 	stub      stub                  // executes programs

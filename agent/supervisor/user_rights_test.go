@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dev.muster/agent/step"
 	"dev.muster/cluster"
@@ -265,6 +266,45 @@ func TestSlowFiles(t *testing.T) {
 		if st := g.await(sp.ID, isEnded); st.Tasks[0].Exit.Signal != int(unix.SIGKILL) && st.Tasks[0].Error == "" {
 			t.Errorf("%+v", st)
 		}
+	}
+}
+
+// TestThreads: steps of a user that have a thread each and wait for that user's files do not make the supervisor run out
+// of threads. They hold up nobody else's, and can be killed.
+func TestThreads(t *testing.T) {
+	needRoot(t)
+	g := newRig(t)
+	pipe := g.fifo("unfed")
+	var slow []step.Spec
+	for range maxApart + 20 {
+		slow = append(slow, g.asBob(func(sp *step.Spec) {
+			sp.NoNewPrivs = true
+			sp.Tasks[0].Stdin = step.IO{Kind: step.File, Path: pipe}
+		}))
+	}
+	g.start(slow...)
+	hers := g.spec("true")
+	hers.UID, hers.GID, hers.NoNewPrivs = alice, alice, true
+	g.run(hers)
+	openers := 0
+	for range 100 {
+		if openers = len(openersOf(t, g.supervisorPID(), bob)); openers >= maxApart {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", g.supervisorPID()))
+	if err != nil || openers > maxApart || len(threads) < openers || len(threads) > maxApart+20 {
+		t.Errorf("%d threads and %d processes for %d steps, want %d at most: %v", len(threads), openers, len(slow),
+			maxApart, err)
+	}
+	for i := range slow {
+		if err := g.r.Signal(slow[len(slow)-1-i].ID, unix.SIGKILL, step.All); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sp := range slow {
+		g.await(sp.ID, isEnded)
 	}
 }
 

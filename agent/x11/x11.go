@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,12 +50,11 @@ type Display struct {
 	Number int
 	file   string // what XAUTHORITY names
 	cookie []byte
-	ln     net.Listener
+	lns    []net.Listener
 	forget func()
 
-	reading chan struct{} // room for connections that have not shown their cookie
-
 	mu      sync.Mutex
+	reading []net.Conn // that have not shown their cookie, the oldest first
 	next    uint64
 	waiting map[uint64]net.Conn
 	tell    chan uint64
@@ -78,14 +78,14 @@ func Open(o Options) (*Display, error) {
 	if err != nil || len(cookie) == 0 || len(cookie) > maxCookie {
 		return nil, errors.New("the cookie of the X server is none: want hexadecimal digits, as xauth list shows them")
 	}
-	ln, number, err := listen(o.Number)
+	lns, number, err := listen(o.Number)
 	if err != nil {
 		return nil, err
 	}
 	d := &Display{
-		Number: number, file: o.File, cookie: cookie, ln: ln,
-		reading: make(chan struct{}, maxReading), waiting: map[uint64]net.Conn{},
-		tell: make(chan uint64, maxWaiting), closed: make(chan struct{}),
+		Number: number, file: o.File, cookie: cookie, lns: lns,
+		waiting: map[uint64]net.Conn{},
+		tell:    make(chan uint64, maxWaiting), closed: make(chan struct{}),
 	}
 	if o.InHome {
 		d.file, d.forget, err = addHome(o, number)
@@ -93,15 +93,17 @@ func Open(o Options) (*Display, error) {
 		d.forget, err = writeFile(o, number, cookie)
 	}
 	if err != nil {
-		ln.Close()
+		closeAll(lns)
 		return nil, err
 	}
-	go d.accept() // ends with the listener
+	for _, ln := range lns {
+		go d.accept(ln) // ends with the listener
+	}
 	return d, nil
 }
 
 // listen takes a free number, that which is wanted if it can be had.
-func listen(wanted int) (net.Listener, int, error) {
+func listen(wanted int) ([]net.Listener, int, error) {
 	first := rand.IntN(highest - lowest + 1)
 	for i := -1; i <= highest-lowest; i++ {
 		n := lowest + (first+i)%(highest-lowest+1)
@@ -111,13 +113,36 @@ func listen(wanted int) (net.Listener, int, error) {
 		if n < lowest || n > highest {
 			continue
 		}
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+n)))
-		if err == nil {
-			return ln, n, nil
+		if lns, err := listenAt(base + n); err == nil {
+			return lns, n, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("no display from :%d to :%d is free on this node: ports %d to %d of 127.0.0.1 are taken",
-		lowest, highest, base+lowest, base+highest)
+	return nil, 0, fmt.Errorf("no display from :%d to :%d is free on this node: "+
+		"ports %d to %d of 127.0.0.1 or ::1 are taken", lowest, highest, base+lowest, base+highest)
+}
+
+// listenAt takes a port of all addresses that programs find for localhost. They try ::1 first: who had that one would
+// be shown their cookie.
+func listenAt(port int) ([]net.Listener, error) {
+	first, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	second, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port)))
+	switch {
+	case err == nil:
+		return []net.Listener{first, second}, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		first.Close()
+		return nil, err
+	}
+	return []net.Listener{first}, nil // this machine has no IPv6
+}
+
+func closeAll(lns []net.Listener) {
+	for _, ln := range lns {
+		ln.Close()
+	}
 }
 
 // Environ are the variables by which programs find it.
@@ -136,25 +161,40 @@ func (d *Display) Path() string {
 	return d.file
 }
 
-func (d *Display) accept() {
+func (d *Display) accept(ln net.Listener) {
 	for {
-		conn, err := d.ln.Accept()
+		conn, err := ln.Accept()
 		if err != nil {
 			return
 		}
-		select {
-		case d.reading <- struct{}{}:
-			go d.receive(conn) // ends within setupTime
-		default:
-			conn.Close()
-		}
+		d.greet(conn)
+		go d.receive(conn) // ends within setupTime
 	}
+}
+
+// greet makes room for a connection that is to show its cookie. Programs do so at once, so those that have had the most
+// time are closed: connections of other users' hold up nobody's.
+func (d *Display) greet(conn net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reading) >= maxReading {
+		d.reading[0].Close()
+		d.reading = d.reading[1:]
+	}
+	d.reading = append(d.reading, conn)
+}
+
+// greeted ends what greet began.
+func (d *Display) greeted(conn net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reading = slices.DeleteFunc(d.reading, func(c net.Conn) bool { return c == conn })
 }
 
 // receive keeps a connection that begins with the cookie.
 func (d *Display) receive(conn net.Conn) {
-	defer func() { <-d.reading }()
 	admitted, err := admit(conn, d.cookie)
+	d.greeted(conn)
 	if err != nil {
 		conn.Close()
 		return
@@ -240,7 +280,7 @@ func (d *Display) Close() {
 		waiting := d.waiting
 		d.waiting = map[uint64]net.Conn{}
 		d.mu.Unlock()
-		d.ln.Close()
+		closeAll(d.lns)
 		for _, conn := range waiting {
 			conn.Close()
 		}
@@ -284,8 +324,21 @@ func addHome(o Options, number int) (file string, forget func(), err error) {
 	return file, func() { go func() { _ = xauth(o.Owner, file, "remove "+at) }() }, nil // it has a limit
 }
 
+// turns has one xauth of a user run at a time: a user whose lock it waits for could have any number of them wait,
+// outside of the job and its limits. By user ID, a channel with room for one.
+var turns sync.Map
+
+// turn waits until no xauth of a user runs; over ends that of the caller.
+func turn(uid uint32) (over func()) {
+	one, _ := turns.LoadOrStore(uid, make(chan struct{}, 1))
+	busy := one.(chan struct{})
+	busy <- struct{}{}
+	return func() { <-busy }
+}
+
 // xauth has the program do something, which it reads from its input: a cookie is not for others to see.
 func xauth(u Owner, file, what string) error {
+	defer turn(u.UID)()
 	program, err := exec.LookPath("xauth")
 	if err != nil {
 		return errors.New("X11Parameters=home_xauthority needs the program xauth on this node: install package xauth")

@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 const cookie = "00112233445566778899aabbccddeeff"
@@ -163,6 +165,86 @@ func TestDisplayOfOthers(t *testing.T) {
 	defer d.mu.Unlock()
 	if d.next != 1 {
 		t.Errorf("%d connections reach the X server, want one", d.next)
+	}
+}
+
+// TestPortOfOthers: a display has its port at both addresses of localhost, so that programs show their cookie to nobody
+// else; where one of them is taken it has another port.
+func TestPortOfOthers(t *testing.T) {
+	other, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skip("there is no IPv6 here: ", err)
+	}
+	other.Close()
+	o := options(t)
+	for o.Number = lowest; o.Number <= highest; o.Number++ {
+		port := strconv.Itoa(base + o.Number)
+		if other, err = net.Listen("tcp6", "[::1]:"+port); err == nil {
+			break
+		}
+	}
+	defer other.Close()
+	d, told, _ := open(t, o)
+	if d.Number == o.Number {
+		t.Fatalf("display :%d is given out, whose port is another's at ::1", d.Number)
+	}
+	program, err := net.Dial("tcp", "[::1]:"+strconv.Itoa(base+d.Number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if _, err := program.Write(setup(binary.LittleEndian, cookieKind, rawCookie(t))); err != nil {
+		t.Fatal(err)
+	}
+	if d.Take(uint64(number(t, told))) == nil {
+		t.Error("want a connection")
+	}
+}
+
+// TestTurns: a user has one xauth at a time, whatever another one waits for.
+func TestTurns(t *testing.T) {
+	dir := t.TempDir()
+	program := "#!/bin/sh\nmkdir \"$HOME/runs\" || echo twice >>\"$HOME/log\"; sleep 0.05; rmdir \"$HOME/runs\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "xauth"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	u := Owner{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: dir}
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if err := xauth(u, dir+"/file", "add"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if text, err := os.ReadFile(filepath.Join(dir, "log")); err == nil {
+		t.Errorf("several ran at once: %s", text)
+	}
+}
+
+// TestSilentOthers: connections of others that show no cookie keep no program from the display.
+func TestSilentOthers(t *testing.T) {
+	d, told, _ := open(t, options(t))
+	for range 2 * maxReading {
+		dial(t, d)
+	}
+	program := dial(t, d)
+	if _, err := program.Write(setup(binary.LittleEndian, cookieKind, rawCookie(t))); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan int, 1)
+	go func() { got <- number(t, told) }()
+	select {
+	case <-got:
+	case <-time.After(setupTime - time.Second):
+		t.Fatal("the program waits in vain")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reading) > maxReading {
+		t.Errorf("%d connections are read, want %d at most", len(d.reading), maxReading)
 	}
 }
 

@@ -105,12 +105,29 @@ func (p *process) obey(o *cast.Order) error {
 	return p.answer(cast.Answer{}, errors.New("an order that is not known here"))
 }
 
+// mkdir makes a folder. One that is there must be the user's alone: who else may write there could put another library
+// in the place of one that comes.
 func (p *process) mkdir(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, os.ErrExist) {
-		err = nil
+		err = ownFolder(path)
 	}
 	return p.answer(cast.Answer{}, err)
+}
+
+// ownFolder refuses what is no folder, or one in which other users may write.
+func ownFolder(path string) error {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return syscall.ENOTDIR
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("other users may write in the folder %s: remove it, or send to another place", path)
+	}
+	return nil
 }
 
 func (p *process) remove(path string) error { return p.answer(cast.Answer{}, os.Remove(path)) }

@@ -154,3 +154,42 @@ func TestGet(t *testing.T) {
 		t.Errorf("left are %s", n)
 	}
 }
+
+// TestFolderOfOthers: libraries go into a folder that is the user's alone, which may be there already; one that others
+// can change is refused.
+func TestFolderOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	own, open, link := filepath.Join(dir, "own"), filepath.Join(dir, "open"), filepath.Join(dir, "link")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, link); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"", "", "other users may write in the folder " + open + ": remove it, or send to another place",
+		"not a directory"}
+	orders := []any{cast.Order{Dir: own}, cast.Order{Dir: own}, cast.Order{Dir: open}, cast.Order{Dir: link}}
+	if os.Geteuid() == 0 {
+		other := filepath.Join(dir, "other")
+		if err := os.Mkdir(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(other, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "other users may write in the folder "+other+": remove it, or send to another place")
+		orders = append(orders, cast.Order{Dir: other})
+	}
+	answers, _, err := told(t, orders...)
+	if err != nil || len(answers) != len(want) {
+		t.Fatalf("%+v %v", answers, err)
+	}
+	for i, a := range answers {
+		if a.Error != want[i] {
+			t.Errorf("%+v: %q, want %q", orders[i], a.Error, want[i])
+		}
+	}
+}

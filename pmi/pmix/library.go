@@ -2,7 +2,7 @@
 
 package pmix
 
-// #cgo LDFLAGS: -ldl
+// #cgo LDFLAGS: -ldl -rdynamic
 // #include <stdlib.h>
 // #include "shim.h"
 import "C"

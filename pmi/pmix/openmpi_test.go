@@ -491,3 +491,46 @@ func TestUnprivileged(t *testing.T) {
 	}
 	s.ok("all")
 }
+
+// TestOtherUser: a program of another user's, which says that it is the step's, does not take part.
+func TestOtherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("root alone can start programs of two users")
+	}
+	headers := needHeaders(t)
+	s := begun(t, 1, 2, func(s *step) {
+		s.uid, s.setup.UID, s.setup.GID, s.setup.Dir = 65534, 65534, 65534, "/tmp"
+	})
+	program := filepath.Join(built, "intruder")
+	if out, err := exec.Command("cc", "-Wall", "-rdynamic", "-I", headers, "-o", program, "testdata/intruder.c",
+		"-l:libpmix.so.2").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		user string
+		in   bool
+	}{{"4242", false}, {"65534", true}} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "setpriv", "--reuid="+c.user, "--regid="+c.user, "--clear-groups", program)
+		cmd.Dir = "/"
+		cmd.Env = append(os.Environ(), "TEST_UID=65534")
+		for _, v := range s.readies[0].Env[0] { // folders of the step are closed to others, who need none
+			if !strings.Contains(v, "TMPDIR=") {
+				cmd.Env = append(cmd.Env, v)
+			}
+		}
+		out, err := cmd.CombinedOutput()
+		if in := strings.HasPrefix(string(out), "joined"); in != c.in {
+			t.Errorf("user %s takes part: %v, want %v (%v)\n%s", c.user, in, c.in, err, out)
+		}
+		if got := len(s.aborts); got > 0 && !c.in {
+			t.Errorf("user %s ends the step", c.user)
+		}
+	}
+	select {
+	case <-s.aborts:
+	case <-time.After(10 * time.Second):
+		t.Error("the step's own user can not end it")
+	}
+}

@@ -16,6 +16,14 @@ import (
 // serving is the server of this process. It is set before the library's server starts.
 var serving *server
 
+//export goAdmits
+func goAdmits(fd C.int) C.int {
+	if admits(int(fd)) {
+		return 1
+	}
+	return 0
+}
+
 //export goOp
 func goOp(status C.int, id C.uintptr_t) { cgo.Handle(id).Value().(chan C.int) <- status }
 

@@ -3,9 +3,12 @@ package login
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,5 +128,25 @@ func TestTriesBothWays(t *testing.T) {
 	}
 	if p.wait(countedOf("carol", "10.0.9.9"), now.Add(20*time.Second)) <= 0 || len(p.tries) > maxCounted {
 		t.Errorf("carol is forgotten; %d are counted", len(p.tries))
+	}
+}
+
+// TestLongAnswer: a provider that sends without end takes no memory of the server's.
+func TestLongAnswer(t *testing.T) {
+	var sent atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		part := make([]byte, 64<<10)
+		for sent.Load() < 64*maxAnswer {
+			n, err := w.Write(part)
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	o := webpage.OIDC{Issuer: s.URL, Client: "page"}
+	_, _, err := NewProviders().Begin(&webpage.Settings{URL: "https://page", OIDC: o}, "/", time.Now())
+	if err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") || sent.Load() >= 64*maxAnswer {
+		t.Errorf("%d bytes were taken: %v", sent.Load(), err)
 	}
 }

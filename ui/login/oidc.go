@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -28,6 +29,7 @@ const (
 	FlowLife     = 10 * time.Minute
 	providerTime = 10 * time.Second // for one answer of it
 	providerAge  = time.Hour        // after that it is asked anew where it answers
+	maxAnswer    = 1 << 20          // bytes of one answer
 	// DonePath is where the provider sends visitors back to.
 	DonePath = "/login/oidc/done"
 )
@@ -96,7 +98,33 @@ func clientOf(o *webpage.OIDC) (*http.Client, error) {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	return &http.Client{Transport: t, Timeout: providerTime}, nil
+	return &http.Client{Transport: bounded{t}, Timeout: providerTime}, nil
+}
+
+// bounded cuts off answers that are too long: who reads them keeps all of them in memory.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(q *http.Request) (*http.Response, error) {
+	r, err := b.RoundTripper.RoundTrip(q)
+	if err == nil {
+		r.Body = &cut{r.Body, maxAnswer + 1}
+	}
+	return r, err
+}
+
+// cut is an answer of which so many bytes may still come.
+type cut struct {
+	io.ReadCloser
+	left int
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxAnswer)
+	}
+	n, err := c.ReadCloser.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
 }
 
 // get finds out where a provider is asked what, and by which keys it signs.

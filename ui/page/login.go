@@ -228,14 +228,14 @@ func (l *logins) refuse(w http.ResponseWriter, r *http.Request, v ui.Login, by s
 	l.offer(w, r, http.StatusForbidden, v)
 }
 
-// sessionOf is the session of a user of this server's system. Root, and who runs the servers, come by a link alone:
-// what they may do is not left to a provider or a password.
-func sessionOf(name string) (none session.Session, err error) {
+// sessionOf is the session of a user of this server's system. Root, and who runs the servers or their programs
+// (SlurmUser), come by a link alone: what they may do is not left to a provider or a password.
+func (l *logins) sessionOf(name string) (none session.Session, err error) {
 	who, err := users.Caller(name)
 	if err != nil {
 		return none, err
 	}
-	if who.Operator() {
+	if who.Operator() || who.User == l.Snapshot().Config().ServerUser {
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 			"%s logs in by a link alone, which muster ui prints", name)
 	}
@@ -276,7 +276,7 @@ func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	address, err := safePlace(r)
-	who, refused := sessionOf(v.Name)
+	who, refused := l.sessionOf(v.Name)
 	name := v.Name
 	if refused != nil {
 		name = nobody // root's password is answered as a wrong one is, and as late
@@ -346,7 +346,7 @@ func (l *logins) fromProvider(w http.ResponseWriter, r *http.Request) {
 	who := session.Session{}
 	if err == nil {
 		v.Name = visitor.User
-		who, err = sessionOf(visitor.User)
+		who, err = l.sessionOf(visitor.User)
 	}
 	if err == nil {
 		err = l.level(r.Context(), &s, who.User, &visitor)

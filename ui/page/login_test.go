@@ -4,8 +4,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/agent/origin"
+	"dev.muster/cluster"
 )
 
 // TestLanding: after a login one comes to a path of the page, and to no other site.
@@ -40,6 +42,28 @@ func TestSafePlace(t *testing.T) {
 		at, err := safePlace(origin.Marked(r, proxies))
 		if at != c.want || (err != nil) != (c.refused != "") {
 			t.Errorf("%+v: %q, %v", c, at, err)
+		}
+	}
+}
+
+// TestServerUsers: neither a provider nor a password opens a session of root or of SlurmUser.
+func TestServerUsers(t *testing.T) {
+	s, state := pageServer(t, 1, 0)
+	l := newLogins(s)
+	if who, err := l.sessionOf("daemon"); err != nil || who.User != "daemon" {
+		t.Errorf("an ordinary user: %+v, %v", who, err)
+	}
+	cfg := *state.Snapshot().Config()
+	cfg.ServerUser = "daemon"
+	if out := state.Apply(cluster.Entry{
+		Index: 1000, At: time.Now(), By: cluster.Identity{System: true},
+		Cmd: &cluster.Configure{Config: &cfg},
+	}); out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	for _, name := range []string{"root", "daemon"} {
+		if who, err := l.sessionOf(name); err == nil || !strings.Contains(err.Error(), "by a link alone") {
+			t.Errorf("%s: %+v, %v", name, who, err)
 		}
 	}
 }

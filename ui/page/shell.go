@@ -137,6 +137,8 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 		Action: "job shell", Object: "job " + jobName(j), New: strings.TrimSpace("node " + node),
 	})
 	stays := func() bool { return x.Sessions.Read(cookie.Value, time.Now()) != nil && x.logins.settings().Shell }
-	why := shell.Serve(r.Context(), ws, x.commands, u, shell.Words(jobName(j), node), stays)
+	site := &x.Snapshot().Config().Srun
+	words := shell.Words(jobName(j), node, site.Prolog, site.Epilog)
+	why := shell.Serve(r.Context(), ws, x.commands, u, words, stays)
 	x.Log.Info("shell closed", "job", jobName(j), "user", u.Name, "uid", u.UID, "after", time.Since(begun), "why", why)
 }

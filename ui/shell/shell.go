@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -25,9 +26,13 @@ const (
 	maxSize   = 1000             // columns and rows
 )
 
-// Words are srun's for a shell in a job; on a node of it, if one is named.
-func Words(job, node string) []string {
-	words := []string{"srun", "--jobid=" + job, "--overlap", "--pty", "--nodes=1", "--ntasks=1", "--quiet"}
+// Words are srun's for a shell in a job; on a node of it, if one is named. The scripts that srun runs here are the
+// site's, or none: those of the user's own ~/.slurm/defaults would run on a server, outside of the job, also for steps
+// that MPI_Comm_spawn asks for. The limits of this process are not for the shell.
+func Words(job, node, prolog, epilog string) []string {
+	words := []string{"srun", "--jobid=" + job, "--overlap", "--pty", "--nodes=1", "--ntasks=1", "--quiet",
+		"--mpi=none", "--propagate=NONE", "--prolog=" + cmp.Or(prolog, "none"),
+		"--epilog=" + cmp.Or(epilog, "none")}
 	if node != "" {
 		words = append(words, "--nodelist="+node)
 	}

@@ -34,7 +34,7 @@ func TestServe(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		ended <- Serve(r.Context(), ws, c, me, Words("7", "n1"), stays.Load)
+		ended <- Serve(r.Context(), ws, c, me, Words("7", "n1", "", ""), stays.Load)
 	}))
 	defer s.Close()
 	ctx := t.Context()
@@ -70,7 +70,25 @@ func TestServe(t *testing.T) {
 		!strings.Contains(err.Error(), why) {
 		t.Errorf("%v, %s", err, why)
 	}
-	if got := Words("7", ""); slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, "nodelist") }) {
+	if got := Words("7", "", "", ""); slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, "nodelist") }) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestOwnScripts: what srun runs on the server is the site's choice, not the user's.
+func TestOwnScripts(t *testing.T) {
+	for _, c := range []struct {
+		prolog, epilog string
+		want           []string
+	}{
+		{"", "", []string{"--prolog=none", "--epilog=none", "--mpi=none", "--propagate=NONE"}},
+		{"/site/p", "/site/e", []string{"--prolog=/site/p", "--epilog=/site/e"}},
+	} {
+		got := Words("7", "", c.prolog, c.epilog)
+		for _, w := range c.want {
+			if !slices.Contains(got, w) {
+				t.Errorf("%q lacks %s", got, w)
+			}
+		}
 	}
 }

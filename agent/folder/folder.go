@@ -1,0 +1,97 @@
+// Package folder removes folders that users have filled.
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxDepth is how many folders lie in each other before those that are deeper are moved up.
+	maxDepth = 32
+	// maxRounds bounds how often a folder is looked at, in which the user may put more meanwhile.
+	maxRounds = 100
+)
+
+// Remove removes a folder that a user has filled, and follows no links. os.RemoveAll keeps a descriptor open for each
+// level, so that folders in each other take all that the process may have; here what lies deep is moved up first.
+func Remove(dir string) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.RemoveAll(dir) // there is none, or no folder
+	}
+	top := os.NewFile(uintptr(fd), dir)
+	defer top.Close()
+	_ = top.Chown(os.Geteuid(), -1) // whose it was puts nothing more there
+	_ = top.Chmod(0o700)
+	for {
+		gone, err := round(top, top, 0)
+		if err != nil && !gone {
+			return err
+		}
+		if !gone {
+			return os.RemoveAll(dir)
+		}
+	}
+}
+
+// round removes what a folder holds, and reports whether something of it is gone. What is moved up to the top while
+// that is read comes with the next round.
+func round(top, dir *os.File, depth int) (gone bool, failed error) {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	for {
+		names, err := dir.Readdirnames(1024)
+		for _, name := range names {
+			switch err := remove(top, dir, name, depth); {
+			case err == nil:
+				gone = true
+			case failed == nil && !errors.Is(err, fs.ErrNotExist):
+				failed = &os.PathError{Op: "remove", Path: dir.Name() + "/" + name, Err: err}
+			}
+		}
+		if err == io.EOF {
+			return gone, failed
+		}
+		if err != nil {
+			return gone, err
+		}
+	}
+}
+
+// remove removes an entry of a folder.
+func remove(top, dir *os.File, name string, depth int) error {
+	at := int(dir.Fd())
+	err := unix.Unlinkat(at, name, 0)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR); err != unix.ENOTEMPTY && err != unix.EEXIST {
+		return err
+	}
+	if depth >= maxDepth {
+		up := fmt.Sprintf(".removed-%016x", rand.Uint64()) // nobody has put another there
+		return unix.Renameat(at, name, int(top.Fd()), up)
+	}
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	below := os.NewFile(uintptr(fd), name)
+	defer below.Close()
+	for range maxRounds {
+		if gone, err := round(top, below, depth+1); err != nil {
+			return err
+		} else if !gone {
+			break
+		}
+	}
+	return unix.Unlinkat(at, name, unix.AT_REMOVEDIR)
+}
