@@ -184,6 +184,8 @@ type WhyResponse struct {
 	Holders []Holder `json:"holders,omitempty"`
 	// Changes are single changes with which it would start sooner, soonest first.
 	Changes []Change `json:"changes,omitempty"`
+	// Notes tell of limits of its account and QOS that hold nothing back.
+	Notes []string `json:"notes,omitempty"`
 	// Others are further records that were asked for and wait, each for reasons of its own: the first tasks; More:
 	// and how many after them.
 	Others []*cluster.Job `json:"others,omitempty"`

@@ -111,7 +111,7 @@ func runLint(s *front.Sys, args []string) int {
 		}
 		var notes []lintNote
 		if strings.HasSuffix(file, ".conf") {
-			code = max(code, lintConf(s, file))
+			code = max(code, lintConf(s, file, books))
 			continue
 		}
 		sc := readJobScript(s, file, text)
@@ -169,9 +169,10 @@ func lintCluster(s *front.Sys) ([]cluster.Node, *cluster.Config) {
 // confRanks order the notes on a configuration by words in them: what is a mistake before what has no effect.
 var confRanks = []string{"do you mean", "is no key", "ignored", "is not", "want", "plugins of Slurm"}
 
-// lintConf prints the notes of config check that matter most.
-func lintConf(s *front.Sys, file string) int {
-	notes, err := confNotes(file)
+// lintConf prints the notes of config check that matter most, and which limits of a cluster's accounts and QOS hold
+// nothing back with the file.
+func lintConf(s *front.Sys, file string, books *api.BooksResponse) int {
+	cfg, notes, err := confNotes(file)
 	if err != nil {
 		return s.Fail("%s: %v", file, err)
 	}
@@ -183,6 +184,11 @@ func lintConf(s *front.Sys, file string) int {
 	for _, n := range notes[:min(len(notes), maxNotes)] {
 		fmt.Fprintln(s.Stdout, n)
 	}
+	if path.Base(file) == "slurm.conf" {
+		for _, n := range unheldIn(books, cfg) {
+			fmt.Fprintf(s.Stdout, "%s: %s\n", file, n)
+		}
+	}
 	if more := len(notes) - maxNotes; more > 0 {
 		fmt.Fprintf(s.Stdout, "%s: %d more: muster config check %s\n", file, more, file)
 	}
@@ -190,20 +196,35 @@ func lintConf(s *front.Sys, file string) int {
 }
 
 // confNotes are the notes on a file, or on the slurm.conf beside it, of which only those on the file itself count.
-func confNotes(file string) ([]string, error) {
+func confNotes(file string) (*cluster.Config, []string, error) {
 	main := file
 	if path.Base(file) != "slurm.conf" {
 		if beside := path.Join(path.Dir(file), "slurm.conf"); conf.Beside(path.Base(file)) {
 			main = beside
 		}
 	}
-	_, notes, err := conf.Load(main)
+	cfg, notes, err := conf.Load(main)
 	if main == file || err != nil {
-		return notes, err
+		return cfg, notes, err
 	}
-	return slices.DeleteFunc(notes, func(n string) bool {
+	return cfg, slices.DeleteFunc(notes, func(n string) bool {
 		return !strings.HasPrefix(n, file+":") && !strings.HasPrefix(n, path.Base(file)+":")
 	}), nil
+}
+
+// unheldIn tells which limits of a cluster hold nothing back under a configuration.
+func unheldIn(books *api.BooksResponse, cfg *cluster.Config) []string {
+	if books == nil {
+		return nil
+	}
+	var set []cluster.Limits
+	for _, a := range books.Assocs {
+		set = append(set, a.Limits)
+	}
+	for _, q := range books.QOS {
+		set = append(set, q.Limits)
+	}
+	return cluster.Unheld(cfg.Enforce, cfg.Priority, set...)
 }
 
 // readJobScript takes a script apart.

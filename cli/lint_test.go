@@ -216,6 +216,18 @@ func TestLintConf(t *testing.T) {
 	}
 }
 
+// TestLintUnheld: of a cluster's limits those are named that the file does not have enforced.
+func TestLintUnheld(t *testing.T) {
+	const enforced = "AccountingStorageEnforce=limits\nPriorityType=priority/multifactor\n"
+	if got := strings.Join(lintOf(t, "slurm.conf", "ClusterName=x\n", true), "\n"); !strings.Contains(got,
+		"F: MaxTRESPerUser") || !strings.Contains(got, "no job waits for it: AccountingStorageEnforce=limits") {
+		t.Errorf("without enforcement: %s", got)
+	}
+	if got := lintOf(t, "slurm.conf", enforced, true); strings.Contains(strings.Join(got, "\n"), "no job waits") {
+		t.Errorf("with enforcement: %s", got)
+	}
+}
+
 // TestLintCode: what is certain to be a mistake is an error for scripts that call lint, advice is not. More GPUs than
 // a node has are named beside any number of other mistakes.
 func TestLintCode(t *testing.T) {

@@ -31,3 +31,15 @@ func Unheld(e Enforce, p PriorityConfig, set ...Limits) (notes []string) {
 	}
 	return notes
 }
+
+// UnheldOf is Unheld of the limits that a job would have by its association and QOS.
+func (s *Snapshot) UnheldOf(j *Job) []string {
+	var set []Limits
+	for a := range s.Line(j.Assoc) {
+		set = append(set, a.Limits)
+	}
+	if q, ok := s.QOS(j.Spec.QOS); ok {
+		set = append(set, q.Limits)
+	}
+	return Unheld(s.config.Enforce, s.config.Priority, set...)
+}

@@ -33,3 +33,21 @@ func TestUnheld(t *testing.T) {
 		})
 	}
 }
+
+// TestUnheldOf: a job is told of the limits of its own account and QOS, and not of those of others.
+func TestUnheldOf(t *testing.T) {
+	w := newWorld(t, 1)
+	limit := Limits{{Name: "GrpTRES", TRES: "gres/gpu", Max: 16}}
+	w.ok(root, &ChangeAccounts{Changes: []Change{
+		{Account: &Account{Name: "physics"}},
+		{Assoc: &Association{Account: "physics", Shares: 1, Limits: limit}},
+		{User: &User{Name: "alice", DefaultAccount: "physics"}},
+		{Assoc: &Association{Account: "physics", User: "alice", Shares: 1}},
+	}})
+	for user, notes := range map[string]int{"alice": 1, "bob": 0} {
+		j, _ := w.s.Job(w.submit(func(s *JobSpec) { s.User = user }))
+		if got := w.s.Snapshot().UnheldOf(j); len(got) != notes {
+			t.Errorf("a job of %s is told %q", user, got)
+		}
+	}
+}

@@ -467,7 +467,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 	})
 	j, now := jobs[0], time.Now()
 	e := explain.Job(snap, now, j.ID)
-	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes}
+	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes, Notes: e.Notes}
 	if j.Het == nil { // the components of one are explained with its leader
 		out.Others = slices.DeleteFunc(jobs[1:], func(o *cluster.Job) bool { return o.Phase != cluster.Pending })
 		out.More = max(len(out.Others)-maxOthers, 0)

@@ -63,6 +63,9 @@ func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	if j.Phase == cluster.Pending && len(resp.Causes) == 0 {
 		fmt.Fprintln(sys.Stdout, "  nothing: it starts in the next cycle")
 	}
+	for _, note := range resp.Notes {
+		fmt.Fprintln(sys.Stdout, "  note: "+note)
+	}
 	printStart(sys, resp)
 	printHolders(sys, resp.Holders)
 	printChanges(sys, resp.Changes)

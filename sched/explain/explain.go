@@ -19,7 +19,7 @@ import (
 func Job(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	e := Causes(s, now, id)
 	then := Foretell(s, now, id)
-	then.Causes = e.Causes
+	then.Causes, then.Notes = e.Causes, e.Notes
 	return then
 }
 
@@ -44,14 +44,15 @@ func Causes(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 	}
 	if a := j.Spec.Array; a != nil && !j.Tasks.Empty() && a.Limit > 0 && s.RunningTasks(j.ArrayID) >= a.Limit {
 		e.addCause(cluster.WaitArrayLimit, fmt.Sprintf("scontrol update jobid=%d arraytaskthrottle=N", j.ArrayID),
-			"%s of the array, at most %d run at once; %s",
-			place.Count(s.RunningTasks(j.ArrayID), "task runs", "tasks run"), a.Limit,
+			"%s, at most %d at once; %s",
+			place.Count(s.RunningTasks(j.ArrayID), "task of the array runs", "tasks of the array run"), a.Limit,
 			place.Count(j.Tasks.Len(), "task waits", "tasks wait"))
 	}
 	for _, a := range j.Avoid {
 		e.addCause(cluster.EndLaunchFailure, fmt.Sprintf("scontrol release %d", j.ID),
 			"node %s could not launch it, it does not go there again: %s", a.Node, a.Why)
 	}
+	e.Notes = s.UnheldOf(j)
 	q := sched.Inquire(s, now, j)
 	if q.NoReservation() {
 		e.explainNoReservation(s, j)

@@ -137,3 +137,19 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%v; go test ./sched/explain -update rewrites %s. Got\n%s", err, path, out.String())
 	}
 }
+
+// TestUnheldNotes: who asks why a job waits hears of limits that nothing enforces.
+func TestUnheldNotes(t *testing.T) {
+	b := schedtest.New(t, 1)
+	b.Schedule = sched.Schedule
+	b.Apply(&cluster.ChangeAccounts{Changes: []cluster.Change{
+		{QOS: &cluster.QOS{
+			Name: "high", UsageFactor: 1, Limits: cluster.Limits{{Name: "GrpTRES", TRES: "cpu", Max: 1}},
+		}},
+	}})
+	id := b.Submit(func(s *cluster.JobSpec) { s.QOS, s.MinNodes, s.MaxNodes = "high", 2, 2 })
+	e := explain.Job(b.S.Snapshot(), b.Now, id)
+	if len(e.Notes) != 1 || !strings.HasPrefix(e.Notes[0], "GrpTRES: no job waits for it") {
+		t.Errorf("notes: %q", e.Notes)
+	}
+}

@@ -21,6 +21,7 @@ type Explanation struct {
 	StartsAt time.Time
 	Nodes    []cluster.NodeName
 	Holders  []Holder // of what it is to get there
+	Notes    []string // limits of its account and QOS that hold nothing back
 }
 
 func (e *Explanation) addCause(r cluster.Reason, hint, format string, args ...any) {
