@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -117,7 +118,29 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 			"the configuration that muster config apply had put in force is replaced by the file; muster config undo brings it back")
 	}
 	s.slog.Info("configuration read again", "notes", len(notes))
+	if want.Source == old.Config().Source {
+		notes = countEffectless(notes)
+	}
 	return api.ReconfigureResponse{Index: index, Notes: append(notes, unchanged(old, want)...)}, nil
+}
+
+// countEffectless tells in one line how many settings of a file that has not changed have no effect: each was named
+// when it was read first.
+func countEffectless(notes []string) (out []string) {
+	const words = "no effect"
+	many := 0
+	for _, note := range notes {
+		if strings.Contains(note, words) {
+			many++
+			continue
+		}
+		out = append(out, note)
+	}
+	if many == 0 {
+		return out
+	}
+	return append(out, fmt.Sprintf("the file is as it was, and %d of its settings have no effect: "+
+		"muster config check FILE names them", many))
 }
 
 // unchanged tells what of a new configuration does not come true by itself.
