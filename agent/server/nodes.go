@@ -23,6 +23,9 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 			return api.RegisterResponse{}, err
 		}
 		n.Owner = s.speaker(who)
+		if err := cluster.Check(s.Snapshot(), n); err != nil {
+			return api.RegisterResponse{}, err
+		}
 		cmds[i], names[i] = n, n.Name
 	}
 	if len(names) == 0 {
@@ -76,7 +79,8 @@ func (s *Server) mayBe(who api.Caller, n *cluster.NodeUp) error {
 		return nil
 	}
 	m, ok := s.Member(who.Member)
-	if _, taken := s.Member(string(n.Name)); ok && m.Hollow && n.Inventory.Hollow && !taken {
+	if _, taken := s.Member(string(n.Name)); ok && m.Hollow && n.Inventory.Hollow && !taken &&
+		memberName.MatchString(string(n.Name)) {
 		return nil
 	}
 	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "member %s may not be node %s", who.Member, n.Name)
