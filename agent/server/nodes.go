@@ -37,7 +37,9 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	ask := s.asks(&q, anew)
 	for _, name := range anew {
 		if _, first := ask[name]; !first {
-			cmds = append(cmds, tellOf(name, q.Seen[name]))
+			tell := tellOf(name, q.Seen[name])
+			tell.Ended = s.newsOf(who, name, tell.Ended)
+			cmds = append(cmds, tell)
 		}
 	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
@@ -293,8 +295,24 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	if err := s.settled(); err != nil {
 		return api.WriteResponse{}, err
 	}
+	for i := range q.Reports {
+		r := &q.Reports[i]
+		r.Updates = s.newsOf(who, r.Node, r.Updates)
+	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
+}
+
+// newsOf is what of a node's news is for it to tell. The rest is left out: late news are no fault of the node's, and it
+// would tell a refused report again and again.
+func (s *Server) newsOf(who api.Caller, node cluster.NodeName, news []cluster.Update) []cluster.Update {
+	all := len(news)
+	news = s.Snapshot().NewsOf(node, news, time.Now())
+	if left := all - len(news); left > 0 {
+		s.slog.Debug("news of jobs left out that are not the node's (any more)", "node", node, "member", who.Member,
+			"count", left)
+	}
+	return news
 }
 
 func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
