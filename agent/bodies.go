@@ -120,9 +120,6 @@ func (s *userShare) release() {
 	}
 }
 
-// valuesOfMember bounds the bytes that what one call of a member's own says may take.
-const valuesOfMember = 512 << 20
-
 // counting has what the request of a call takes in memory be counted with its user's bodies: a few bytes may name a set
 // of millions of tasks, or a component of a job, and a body many of them. Calls that members make for themselves have a
 // bound each.
@@ -133,7 +130,7 @@ func (c *call) counting() (ctx context.Context, done func()) {
 		held := 0
 		take = func(n int) bool {
 			held += n
-			return held <= valuesOfMember
+			return held <= api.MaxValues
 		}
 	}
 	return api.Counting(c.r.Context(), take), share.release

@@ -71,6 +71,18 @@ func Counting(ctx context.Context, take func(bytes int) bool) context.Context {
 	return context.WithValue(ctx, takeKey{}, take)
 }
 
+// MaxValues bounds the bytes that what another machine says may take in memory, where no user is to answer for it.
+const MaxValues = 512 << 20
+
+// Read reads what another machine says, which may be made to fill the memory (wire.UnmarshalCounted).
+func Read(text []byte, v any) error {
+	held := 0
+	return wire.UnmarshalCounted(text, v, func(n int) bool {
+		held += n
+		return held <= MaxValues
+	})
+}
+
 // check looks at the texts in what users ask.
 func (e Endpoint[Req, Resp]) check(q Req) error {
 	if e.Access != User {
