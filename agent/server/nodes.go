@@ -96,13 +96,25 @@ func (s *Server) speaker(who api.Caller) string {
 	return who.Member
 }
 
-// owns refuses a member that speaks for a node of another one.
+// owns refuses a member that speaks for a node of another one, or for one that there is not and that it can not be:
+// the leader remembers of which nodes it has heard.
 func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
-	if n, ok := s.Snapshot().Node(name); ok && n.Owner != s.speaker(who) {
+	n, ok := s.Snapshot().Node(name)
+	own := ok && n.Owner == s.speaker(who)
+	if !ok {
+		own = who.Member == "" || string(name) == who.Member || s.isHollow(who.Member)
+	}
+	if !own {
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s",
 			name, s.speaker(who))
 	}
 	return nil
+}
+
+// isHollow reports whether a member may be nodes of any name.
+func (s *Server) isHollow(member string) bool {
+	m, ok := s.Member(member)
+	return ok && m.Hollow
 }
 
 // getWork answers a client's long poll.

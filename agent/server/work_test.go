@@ -171,3 +171,18 @@ func TestReportsOfOthers(t *testing.T) {
 		t.Errorf("the node's own word is not taken: %+v", got)
 	}
 }
+
+// TestNodesMadeUp: a member is heard of its own node alone, though that may not be known (any more), and not of nodes
+// that it makes up, which the leader would remember.
+func TestNodesMadeUp(t *testing.T) {
+	s := &Server{state: cluster.NewState()}
+	who := api.Caller{Member: "n1", Role: cluster.RoleNode}
+	for name, fails := range map[cluster.NodeName]bool{"n1": false, "made-up": true} {
+		if err := s.owns(who, name); (err != nil) != fails {
+			t.Errorf("node %s: %v", name, err)
+		}
+	}
+	if err := s.owns(api.Caller{}, "other"); err != nil {
+		t.Errorf("the client in this process: %v", err)
+	}
+}
