@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -117,6 +118,22 @@ func (s *userShare) release() {
 	if s.held > 0 {
 		s.bodies.release(s.uid, s.held)
 	}
+}
+
+// counting has what the request of a call takes in memory be counted with its user's bodies: a few bytes may name a set
+// of millions of tasks, or a component of a job, and a body many of them. Calls that members make for themselves have a
+// bound each.
+func (c *call) counting() (ctx context.Context, done func()) {
+	share := &userShare{bodies: &c.bodies, uid: c.who.UID, counted: true}
+	take := share.take
+	if c.who.UID == 0 && c.from.Member != "" {
+		held := 0
+		take = func(n int) bool {
+			held += n
+			return held <= api.MaxValues
+		}
+	}
+	return api.Counting(c.r.Context(), take), share.release
 }
 
 // mostOf is how large the body of a call may be.

@@ -2,14 +2,18 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -140,3 +144,50 @@ func (l *oneConn) Close() error {
 }
 
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{} }
+
+// TestHeavySets: a small call that names many sets of millions of tasks is refused before it fills the memory, and
+// what it took is given back.
+func TestHeavySets(t *testing.T) {
+	mux := api.NewMux()
+	asked := 0
+	api.Handle(mux, api.ListJobs, func(_ context.Context, _ api.Caller, q api.JobQuery) (api.JobsResponse, error) {
+		asked = len(q.Refs)
+		return api.JobsResponse{}, nil
+	})
+	api.Handle(mux, api.SubmitHet, func(_ context.Context, _ api.Caller, q api.HetRequest) (api.SubmitResponse, error) {
+		t.Logf("%d components of %d bytes", len(q.Specs), unsafe.Sizeof(q.Specs[0]))
+		return api.SubmitResponse{}, nil
+	})
+	h := &handler{mux: mux, log: slog.New(slog.NewTextHandler(io.Discard, nil)), ctx: t.Context()}
+	call := func(who api.Caller, refs int) int {
+		t.Helper()
+		body := `{"refs":[` + strings.Repeat(`{"job":1,"tasks":"4000000"},`, refs-1) + `{"job":1,"tasks":"0-4000000"}]}`
+		status, _, err := h.callAs(t.Context(), who, "GET", api.ListJobs.Path, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	user := api.Caller{Identity: cluster.Identity{UID: 1000, Origin: "test"}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if status := call(user, 1000); status == http.StatusOK { // 500 MB
+		t.Error("1000 sets of 4 million tasks are taken")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 2*bodiesOfUser {
+		t.Errorf("the refused call took %d MB", took>>20)
+	}
+	hollow := []byte(`{"specs":[` + strings.Repeat("{},", 1<<20) + `{}]}`) // 3 MB, which would take more than a GB
+	if status, _, err := h.callAs(t.Context(), user, "POST", api.SubmitHet.Path, hollow); err != nil || status == http.StatusOK {
+		t.Errorf("a million empty components: %d, %v", status, err)
+	}
+	for range 10 {
+		if status := call(user, 100); status != http.StatusOK || asked != 100 {
+			t.Fatalf("100 sets: status %d, %d asked", status, asked)
+		}
+	}
+	if len(h.bodies.held) > 0 {
+		t.Errorf("still held: %v", h.bodies.held)
+	}
+}

@@ -162,7 +162,7 @@ func serveFederation(as *handler, p *cluster.PeerCluster, w http.ResponseWriter,
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	var q api.FederationCall
 	if err == nil {
-		err = wire.Unmarshal(body, &q)
+		err = api.Read(body, &q)
 	}
 	if err != nil {
 		http.Error(w, "the call can not be read", http.StatusBadRequest)

@@ -273,7 +273,9 @@ func (c *call) handle() (api.Reply, error) {
 	if own != nil {
 		own.Freshen(c.r.Context())
 	}
-	v, err := c.route.Handle(c.r.Context(), c.who, c.body)
+	ctx, done := c.counting()
+	defer done()
+	v, err := c.route.Handle(ctx, c.who, c.body)
 	if err != nil {
 		return api.Reply{}, err
 	}

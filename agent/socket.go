@@ -57,6 +57,9 @@ func peer(conn net.Conn) (caller, error) {
 	if m, ok := conn.(*memberConn); ok {
 		return memberCaller(m)
 	}
+	if counted, ok := conn.(*userConn); ok {
+		conn = counted.UnixConn
+	}
 	u, ok := conn.(*net.UnixConn)
 	if !ok {
 		return caller{}, errors.New("neither a unix socket nor a member's connection")

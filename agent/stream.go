@@ -67,7 +67,9 @@ func (c *call) stream() {
 	out := &lineWriter{w: c.w}
 	var err error
 	if c.known {
-		err = c.route.Stream(c.r.Context(), c.who, c.body, out.send)
+		ctx, done := c.counting()
+		defer done()
+		err = c.route.Stream(ctx, c.who, c.body, out.send)
 	} else {
 		err = c.passStream(out)
 	}

@@ -48,14 +48,39 @@ const (
 func (r Rights) Has(all Rights) bool { return r&all == all }
 
 // read decodes a request, and checks the texts in what users ask.
-func (e Endpoint[Req, Resp]) read(body []byte) (q Req, err error) {
+func (e Endpoint[Req, Resp]) read(ctx context.Context, body []byte) (q Req, err error) {
 	if len(body) == 0 {
 		return q, nil
 	}
-	if err := wire.Unmarshal(body, &q); err != nil {
+	take, _ := ctx.Value(takeKey{}).(func(int) bool)
+	err = wire.UnmarshalCounted(body, &q, take)
+	if errors.Is(err, wire.ErrHeavy) {
+		return q, cluster.Errorf(cluster.Unavailable, cluster.ErrTooBig,
+			"the calls of this user that are under way take too much memory: ask for less at once in %s", e.Path)
+	}
+	if err != nil {
 		return q, cluster.Errorf(cluster.Invalid, "", "bad request to %s: %v", e.Path, err)
 	}
 	return q, e.check(q)
+}
+
+type takeKey struct{}
+
+// Counting has take count the bytes that requests read with ctx need beyond those of their bodies; false refuses one.
+func Counting(ctx context.Context, take func(bytes int) bool) context.Context {
+	return context.WithValue(ctx, takeKey{}, take)
+}
+
+// MaxValues bounds the bytes that what another machine says may take in memory, where no user is to answer for it.
+const MaxValues = 512 << 20
+
+// Read reads what another machine says, which may be made to fill the memory (wire.UnmarshalCounted).
+func Read(text []byte, v any) error {
+	held := 0
+	return wire.UnmarshalCounted(text, v, func(n int) bool {
+		held += n
+		return held <= MaxValues
+	})
 }
 
 // check looks at the texts in what users ask.
@@ -128,7 +153,7 @@ func Handle[Q, R any](m *Mux, e Endpoint[Q, R], f func(context.Context, Caller, 
 	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights,
 		Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Handle: func(ctx context.Context, who Caller, body []byte) (any, error) {
-			q, err := e.read(body)
+			q, err := e.read(ctx, body)
 			if err != nil {
 				return nil, err
 			}
@@ -173,7 +198,7 @@ func HandleStream[Q, R any](m *Mux, e Endpoint[Q, R],
 	m.routes[e.Method+" "+e.Path] = Route{Access: e.Access, Leader: e.Leader, Rights: e.Rights,
 		Request: reflect.TypeFor[Q](), MaxBody: bodyOf(reflect.TypeFor[Q]()),
 		Stream: func(ctx context.Context, who Caller, req []byte, send func([]byte) error) error {
-			q, err := e.read(req)
+			q, err := e.read(ctx, req)
 			if err != nil {
 				return err
 			}

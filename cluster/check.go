@@ -12,6 +12,8 @@ import (
 // Check refuses a command that would leave the cluster in a state that its user can not have meant.
 func Check(s *Snapshot, cmd Command) error {
 	switch c := cmd.(type) {
+	case *NodeUp:
+		return c.check()
 	case *PartitionSet:
 		return c.check(s)
 	case *UpdateJob:

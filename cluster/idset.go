@@ -264,6 +264,9 @@ func (s IDSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText reads the ranges form.
 func (s *IDSet) UnmarshalText(b []byte) (err error) { *s, err = ParseIDSet(string(b)); return err }
 
+// Weight is how many bytes the set takes: a short text may name millions of members (wire.Weigher).
+func (s *IDSet) Weight() int { return 8 * cap(s.w) }
+
 // IsZero lets omitzero leave empty sets out.
 func (s IDSet) IsZero() bool { return s.Empty() }
 

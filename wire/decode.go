@@ -129,7 +129,21 @@ func decodeTextUnmarshaler(d *decoder, v reflect.Value) error {
 	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(s); err != nil {
 		return &Error{Offset: from, Text: "bad " + v.Type().String() + ": ", Err: err}
 	}
+	if d.take == nil {
+		return nil
+	}
+	if w, ok := v.Addr().Interface().(Weigher); ok {
+		return d.count(w.Weight())
+	}
 	return nil
+}
+
+// count counts bytes that a value takes, or ends the decoding.
+func (d *decoder) count(bytes int) error {
+	if d.take == nil || d.take(bytes) {
+		return nil
+	}
+	return &Error{Offset: d.at, Text: "this and what comes before it", Err: ErrHeavy}
 }
 
 // decodeInterface reads what encoding/json would: maps, lists, strings, numbers, booleans, nil.
@@ -209,6 +223,9 @@ func (p *pointer) decode(d *decoder, v reflect.Value) error {
 		return nil
 	}
 	if v.IsNil() {
+		if err := d.count(int(v.Type().Elem().Size())); err != nil {
+			return err
+		}
 		v.Set(reflect.New(v.Type().Elem()))
 	}
 	return p.to.plan().dec(d, v.Elem())
@@ -235,8 +252,11 @@ func (l *list) decodeSlice(d *decoder, v reflect.Value) error {
 			}
 			return nil
 		}
-		if i >= v.Cap() {
+		if had := v.Cap(); i >= had {
 			v.Grow(1)
+			if err := d.count((v.Cap() - had) * int(v.Type().Elem().Size())); err != nil {
+				return atIndex(err, i)
+			}
 		}
 		if i >= v.Len() {
 			v.SetLen(i + 1)

@@ -22,7 +22,10 @@
 //     in an embedded struct, two fields of one name at one depth. Numbers in an any are float64. A value must not contain itself.
 package wire
 
-import "reflect"
+import (
+	"errors"
+	"reflect"
+)
 
 // RawMessage is JSON that is not decoded yet, or already encoded.
 type RawMessage []byte
@@ -67,6 +70,23 @@ func AppendIndent(dst []byte, v any, prefix, indent string) ([]byte, error) {
 // Unmarshal decodes one JSON value into what v points to.
 func Unmarshal(in []byte, v any) error {
 	var d decoder
+	if len(in) >= internFrom {
+		d.seen = seenBefore.Get().(*[internSlots]string)
+		defer seenBefore.Put(d.seen)
+	}
+	return d.value(in, v)
+}
+
+// Weigher is a value that takes much more memory than its text: how many bytes.
+type Weigher interface{ Weight() int }
+
+// ErrHeavy is why a text is refused whose values take too much memory.
+var ErrHeavy = errors.New(" takes too much memory")
+
+// UnmarshalCounted is Unmarshal of a text that may be made to fill the memory: take counts the bytes of its lists,
+// of what pointers lead to and of Weighers, and ends the decoding with false.
+func UnmarshalCounted(in []byte, v any, take func(bytes int) bool) error {
+	d := decoder{take: take}
 	if len(in) >= internFrom {
 		d.seen = seenBefore.Get().(*[internSlots]string)
 		defer seenBefore.Put(d.seen)

@@ -31,8 +31,9 @@ type decoder struct {
 
 	shared []shared // at most sharedTexts, the oldest is replaced
 	oldest int
-	copies bool // of shared texts: the whole text is the caller's
-	strict bool // a member without a field is an error
+	copies bool                 // of shared texts: the whole text is the caller's
+	strict bool                 // a member without a field is an error
+	take   func(bytes int) bool // counts what values weigh; nil: nobody does
 }
 
 func (d *decoder) fail(what string) error { return &Error{Offset: d.at, Text: what} }

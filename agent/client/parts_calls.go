@@ -65,6 +65,11 @@ func (p *parts) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeNa
 // startParts starts this client's parts of a step that another leads.
 func (p *parts) startParts(ctx context.Context, who api.Caller, q api.PartsRequest) (api.Empty, error) {
 	var none api.Empty
+	switch q.Step.ID.Step {
+	case cluster.ExternStep, cluster.BatchStep: // these are this client's own to start
+		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"%s may not start step %d of job %d: no step of srun has that number", who.Member, q.Step.ID.Step, q.Step.ID.Job)
+	}
 	if err := p.await(ctx, p.known); err != nil {
 		return none, err
 	}

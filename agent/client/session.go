@@ -8,6 +8,7 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
 )
 
 // adoptSession puts a process of a session, one of ssh say, into the newest job that its user has here.
@@ -29,11 +30,22 @@ func (c *Client) adoptSession(ctx context.Context, who api.Caller, q api.AdoptRe
 		err = c.cfg.Runner.Adopt(id, q.PID)
 	}
 	if err != nil {
-		return out, cluster.Errorf(cluster.Conflict, "", "process %d could not be put into job %d: %v",
-			q.PID, id.Job, err)
+		return out, notAdopted(q, id, err)
 	}
 	c.slog.Info("a session was put into a job", "job", id.Job, "node", id.Node, "pid", q.PID, "user", q.User)
 	return api.AdoptResponse{Job: id.Job}, nil
+}
+
+// notAdopted words why a process is not in a job. That the job or its step has ended is what its user can bring about,
+// by scancel or by killing the step's holder at the right moment: then there is no job that takes the session, and that
+// lets nobody in whom a fault of the node would.
+func notAdopted(q api.AdoptRequest, id step.ID, err error) error {
+	if errors.Is(err, errJobEnded) || errors.Is(err, step.ErrUnknown) || errors.Is(err, unix.ESRCH) {
+		return cluster.Errorf(cluster.NotFound, cluster.ErrJobID,
+			"job %d of user %s takes no session, as it or its external step has just ended (%v): log in again",
+			id.Job, q.User, err)
+	}
+	return cluster.Errorf(cluster.Conflict, "", "process %d could not be put into job %d: %v", q.PID, id.Job, err)
 }
 
 // mayAdopt refuses a caller that is not this node's root, and a request that names nobody.
@@ -47,6 +59,9 @@ func mayAdopt(who api.Caller, q api.AdoptRequest) error {
 	}
 	return nil
 }
+
+// errJobEnded is why a session's step was ended at once.
+var errJobEnded = errors.New("the job has ended")
 
 // session is the step in which a job's sessions are.
 type session struct {
@@ -103,5 +118,5 @@ func (c *Client) beginSession(s session) error {
 		c.have.Put(id, &step.Status{ID: id, State: step.Starting})
 	}
 	c.try("kill", id, c.cfg.Runner.Signal(id, syscall.SIGKILL, step.All))
-	return errors.New("the job has ended")
+	return errJobEnded
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -9,12 +10,14 @@ import (
 	"dev.muster/agent/step"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
 )
 
 // startRunner is a runner of which a test sees the calls. It can do nothing else.
 type startRunner struct {
 	step.Runner
 	start func(step.ID) error
+	adopt error
 	calls []string
 }
 
@@ -25,7 +28,7 @@ func (r *startRunner) Start(specs ...step.Spec) error {
 
 func (r *startRunner) Adopt(step.ID, int) error {
 	r.calls = append(r.calls, "adopt")
-	return nil
+	return r.adopt
 }
 
 func (r *startRunner) Forget(...step.ID) error {
@@ -165,6 +168,39 @@ func TestAdoptOrder(t *testing.T) {
 			_, err := cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
 			if (err != nil) != c.fails || !slices.Equal(run.calls, c.calls) || (cl.have.Get(id) != nil) != c.known {
 				t.Errorf("error %v, calls %v, known: %+v", err, run.calls, cl.have.Get(id))
+			}
+		})
+	}
+}
+
+// TestAdoptAfterEnd: a user who ends the job or its external step while a login is under way is one without a job, and
+// not let in as after a fault of the node (action_adopt_failure).
+func TestAdoptAfterEnd(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		phase cluster.Phase // when the step has been started
+		adopt error
+		want  cluster.Code
+	}{
+		{"the job ends meanwhile", cluster.Ending, nil, cluster.NotFound},
+		{"the holder was killed", cluster.Running, fmt.Errorf("the step has ended: %w", unix.ESRCH), cluster.NotFound},
+		{"the step was forgotten", cluster.Running, step.ErrUnknown, cluster.NotFound},
+		{"the node has no groups", cluster.Running, errors.New("no cgroups"), cluster.Conflict},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := here(cluster.Running, self)
+			h.job.Spec.User = "alice"
+			run := &startRunner{adopt: c.adopt}
+			cl := readyClient(t, Config{Runner: run}, h)
+			run.start = func(step.ID) error {
+				h.job.Phase = c.phase
+				return nil
+			}
+			who := api.Caller{Identity: cluster.Identity{Admin: true}, PID: 1}
+			_, err := cl.adoptSession(t.Context(), who, api.AdoptRequest{User: "alice", PID: 4711})
+			var e *cluster.Error
+			if !errors.As(err, &e) || e.Code != c.want {
+				t.Errorf("error %v, want code %v", err, c.want)
 			}
 		})
 	}

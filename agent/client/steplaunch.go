@@ -164,7 +164,8 @@ func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error
 	}
 	if w := spec.World; w != nil {
 		_, lives := s.live[cluster.StepID{Job: h.job.ID, Step: w.Number}]
-		if h.job.Het == nil || h.job.Het.ID != w.Job || lives {
+		// A number below 0 is a script's or a session's, whose files are opened in other ways.
+		if h.job.Het == nil || h.job.Het.ID != w.Job || lives || w.Number < 0 || w.Number >= cluster.FirstCast {
 			return nil, cluster.Errorf(cluster.Conflict, "",
 				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}

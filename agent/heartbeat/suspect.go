@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -129,7 +130,7 @@ func newWatch(l *Lookout) *watch {
 // look looks once for every member of whom gossip says that it has failed, and for those never
 // looked for. It tells when to look again.
 func (w *watch) look(ctx context.Context) time.Duration {
-	all := w.Rumours.All()
+	all := w.placed(w.Rumours.All())
 	var ask []Rumour
 	watching, next := 0, LongestTurn
 	for name, m := range all {
@@ -168,6 +169,33 @@ func (w *watch) look(ctx context.Context) time.Duration {
 		}
 	}
 	return min(next, w.conclude(ask, answers, trusted))
+}
+
+// placed leaves those rumours that are of members, and has each be of where that one itself has said that it listens:
+// who has the key of the gossip may say anything of anybody, and would have others' hosts be looked for in vain.
+func (l *Lookout) placed(all map[string]Rumour) map[string]Rumour {
+	snap := l.Snapshot()
+	addrs := map[string]string{}
+	for m := range snap.MemberList() {
+		if m.Revoked.IsZero() {
+			addrs[m.Name] = m.Addr
+		}
+	}
+	for n := range snap.Nodes() {
+		if n.Up && n.Owner != "" {
+			addrs[n.Owner] = cmp.Or(n.Inventory.Addr, addrs[n.Owner])
+		}
+	}
+	for name, m := range all {
+		addr, known := addrs[name]
+		if !known {
+			delete(all, name)
+			continue
+		}
+		m.Addr = cmp.Or(addr, m.Addr)
+		all[name] = m
+	}
+	return all
 }
 
 func (w *watch) conclude(asked []Rumour, answers []Answer, trusted bool) time.Duration {

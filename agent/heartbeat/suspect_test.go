@@ -195,3 +195,30 @@ func TestLeasesOfAnyTimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedRumours: who has the key of the gossip neither has a host be looked for where it is not, and so be taken
+// for silent, nor have the leader look for hosts that are no members.
+func TestForgedRumours(t *testing.T) {
+	f := newField(t, "a", "b")
+	e := cluster.Entry{Index: 10, At: time.Now(), By: cluster.Identity{System: true}, Cmd: &cluster.NodeUp{
+		Name: "a", Owner: "a", Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1,
+			MemMB: 1000, Addr: "a:1"},
+	}}
+	if a := f.state.Apply(e); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	forge := func(failed bool) {
+		f.Rumours.Hear([]Rumour{{Name: "a", Addr: "evil:1", Failed: failed}, {Name: "b", Addr: "b:1"},
+			{Name: "nobody", Addr: "victim:22"}})
+		f.look(t.Context())
+	}
+	forge(false)
+	f.answer("evil:1", NoAnswer)
+	forge(true)
+	if quiet, _ := f.marked(); quiet {
+		t.Error("a node is taken for silent, as a forged address of it gives no answer")
+	}
+	if f.asked["evil:1"]+f.asked["victim:22"] > 0 {
+		t.Errorf("forged addresses are looked for: %v", f.asked)
+	}
+}

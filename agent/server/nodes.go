@@ -23,6 +23,9 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 			return api.RegisterResponse{}, err
 		}
 		n.Owner = s.speaker(who)
+		if err := cluster.Check(s.Snapshot(), n); err != nil {
+			return api.RegisterResponse{}, err
+		}
 		cmds[i], names[i] = n, n.Name
 	}
 	if len(names) == 0 {
@@ -34,7 +37,9 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	ask := s.asks(&q, anew)
 	for _, name := range anew {
 		if _, first := ask[name]; !first {
-			cmds = append(cmds, tellOf(name, q.Seen[name]))
+			tell := tellOf(name, q.Seen[name])
+			tell.Ended = s.newsOf(who, name, tell.Ended)
+			cmds = append(cmds, tell)
 		}
 	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
@@ -76,7 +81,8 @@ func (s *Server) mayBe(who api.Caller, n *cluster.NodeUp) error {
 		return nil
 	}
 	m, ok := s.Member(who.Member)
-	if _, taken := s.Member(string(n.Name)); ok && m.Hollow && n.Inventory.Hollow && !taken {
+	if _, taken := s.Member(string(n.Name)); ok && m.Hollow && n.Inventory.Hollow && !taken &&
+		memberName.MatchString(string(n.Name)) {
 		return nil
 	}
 	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "member %s may not be node %s", who.Member, n.Name)
@@ -90,13 +96,25 @@ func (s *Server) speaker(who api.Caller) string {
 	return who.Member
 }
 
-// owns refuses a member that speaks for a node of another one.
+// owns refuses a member that speaks for a node of another one, or for one that there is not and that it can not be:
+// the leader remembers of which nodes it has heard.
 func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
-	if n, ok := s.Snapshot().Node(name); ok && n.Owner != s.speaker(who) {
+	n, ok := s.Snapshot().Node(name)
+	own := ok && n.Owner == s.speaker(who)
+	if !ok {
+		own = who.Member == "" || string(name) == who.Member || s.isHollow(who.Member)
+	}
+	if !own {
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s",
 			name, s.speaker(who))
 	}
 	return nil
+}
+
+// isHollow reports whether a member may be nodes of any name.
+func (s *Server) isHollow(member string) bool {
+	m, ok := s.Member(member)
+	return ok && m.Hollow
 }
 
 // getWork answers a client's long poll.
@@ -289,8 +307,24 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	if err := s.settled(); err != nil {
 		return api.WriteResponse{}, err
 	}
+	for i := range q.Reports {
+		r := &q.Reports[i]
+		r.Updates = s.newsOf(who, r.Node, r.Updates)
+	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
+}
+
+// newsOf is what of a node's news is for it to tell. The rest is left out: late news are no fault of the node's, and it
+// would tell a refused report again and again.
+func (s *Server) newsOf(who api.Caller, node cluster.NodeName, news []cluster.Update) []cluster.Update {
+	all := len(news)
+	news = s.Snapshot().NewsOf(node, news, time.Now())
+	if left := all - len(news); left > 0 {
+		s.slog.Debug("news of jobs left out that are not the node's (any more)", "node", node, "member", who.Member,
+			"count", left)
+	}
+	return news
 }
 
 func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {

@@ -145,7 +145,7 @@ func askPeerAt(ctx context.Context, at, token, own string, body []byte, out any)
 		}
 		return errors.New(strings.TrimSpace(string(text)))
 	}
-	return wire.Unmarshal(text, out)
+	return api.Read(text, out)
 }
 
 // sayHello shows a token to another cluster, which tells its name.

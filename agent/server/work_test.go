@@ -15,6 +15,7 @@ import (
 	"dev.muster/agent/eventlog"
 	"dev.muster/agent/history"
 	"dev.muster/agent/metrics"
+	"dev.muster/api"
 	"dev.muster/cluster"
 )
 
@@ -132,5 +133,56 @@ func TestWorkAsOf(t *testing.T) {
 	}
 	if !slices.IsSorted(started) || started[0] == 0 {
 		t.Errorf("the jobs started at %v", started)
+	}
+}
+
+// TestReportsOfOthers: a node, whose key may be in wrong hands, ends no job that is on other nodes.
+func TestReportsOfOthers(t *testing.T) {
+	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), state: cluster.NewState()}
+	at := time.Now()
+	apply := func(c cluster.Command) any {
+		t.Helper()
+		a := s.state.Apply(cluster.Entry{Index: s.state.Index + 1, At: at, By: cluster.Identity{System: true}, Cmd: c})
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		return a.Result
+	}
+	cfg := cluster.DefaultConfig()
+	apply(&cluster.Configure{Config: &cfg})
+	for _, name := range []cluster.NodeName{"n1", "n2"} {
+		apply(&cluster.NodeUp{Name: name, Owner: string(name),
+			Inventory: cluster.Inventory{Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, CPUs: 1, MemMB: 1000}})
+	}
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "job", UID: 1000, GID: 1000, User: "alice"}
+	id := apply(&cluster.Submit{Spec: spec}).(cluster.JobID)
+	apply(&cluster.Decide{Decisions: []cluster.Decision{{Job: id, Task: cluster.TaskAny, Start: &cluster.Alloc{
+		Partition: "main", Shares: []cluster.Share{{Node: "n1", CPUs: cluster.NewIDSet(0), Tasks: 1}},
+	}}}})
+	news := func(node cluster.NodeName) []cluster.Update {
+		return s.newsOf(api.Caller{Member: string(node)}, node, []cluster.Update{
+			{Kind: cluster.BatchOver, Job: id, Attempt: 1, At: at}, {Kind: cluster.JobLost, Job: id, Attempt: 1, At: at},
+		})
+	}
+	if got := news("n2"); len(got) > 0 {
+		t.Errorf("another node's word is taken: %+v", got)
+	}
+	if got := news("n1"); len(got) != 2 {
+		t.Errorf("the node's own word is not taken: %+v", got)
+	}
+}
+
+// TestNodesMadeUp: a member is heard of its own node alone, though that may not be known (any more), and not of nodes
+// that it makes up, which the leader would remember.
+func TestNodesMadeUp(t *testing.T) {
+	s := &Server{state: cluster.NewState()}
+	who := api.Caller{Member: "n1", Role: cluster.RoleNode}
+	for name, fails := range map[cluster.NodeName]bool{"n1": false, "made-up": true} {
+		if err := s.owns(who, name); (err != nil) != fails {
+			t.Errorf("node %s: %v", name, err)
+		}
+	}
+	if err := s.owns(api.Caller{}, "other"); err != nil {
+		t.Errorf("the client in this process: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"dev.muster/agent/step"
@@ -40,7 +41,14 @@ func (l *launcher) files(r *run) *userFiles { return &userFiles{l: l, r: r, spac
 
 // isLocal reports whether the supervisor has no rights that the user lacks, or opens nothing that the user names.
 func (u *userFiles) isLocal() bool {
-	return !u.l.sup.root || u.r.spec.UID == 0 && u.r.spec.GID == 0 || u.r.isExternal()
+	return !u.l.sup.root || u.r.spec.UID == 0 && u.r.spec.GID == 0 || u.r.isExternal() && !u.r.namesFiles()
+}
+
+// namesFiles reports whether r has a folder or files that somebody has chosen, as no step of sessions has.
+func (r *run) namesFiles() bool {
+	return r.spec.Dir != "/" || slices.ContainsFunc(r.spec.Tasks, func(t step.Task) bool {
+		return t.Stdin.Kind == step.File || t.Stdout.Kind == step.File || t.Stderr.Kind == step.File
+	})
 }
 
 // isExternal reports whether r is the step of a job's sessions. The daemon chooses all of its paths, and logins wait

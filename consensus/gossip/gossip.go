@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,9 @@ type Gossip struct {
 	mu      sync.Mutex
 	self    Member
 	leaving bool
-	members map[string]Member // others
+	members map[string]Member    // others
+	heard   map[string]time.Time // when each name was last said to be there
+	swept   time.Time            // when those of before were last forgotten
 }
 
 // Open starts to take part; Join makes others known.
@@ -54,7 +57,7 @@ func Open(cfg Config) (*Gossip, error) {
 	}
 	g := &Gossip{
 		keys: ring, self: cfg.Self, role: cfg.Role, changes: make(chan struct{}, 1),
-		members: map[string]Member{},
+		members: map[string]Member{}, heard: map[string]time.Time{},
 	}
 	if n := len(g.NodeMeta(memberlist.MetaMaxSize)); n == 0 {
 		return nil, fmt.Errorf("what gossip says of %s (%s) has more than %d bytes", cfg.Self.Name,
@@ -70,7 +73,7 @@ func Open(cfg Config) (*Gossip, error) {
 	c.ProbeInterval, c.ProbeTimeout, c.GossipInterval, c.TCPTimeout = probeEvery, probeTime, spreadEvery, streamTime
 	c.SuspicionMult, c.AwarenessMaxMultiplier = 1, maxPatience
 	c.DeadNodeReclaimTime, c.EnableCompression = reclaimTime, false
-	c.Delegate, c.Events = g, events{g}
+	c.Delegate, c.Events, c.Alive = g, events{g}, events{g}
 	c.Logger = log.New(bridge{cfg.Log}, "", 0)
 	if g.list, err = memberlist.Create(c); err != nil {
 		t.stop()
@@ -180,6 +183,33 @@ type events struct{ g *Gossip }
 func (e events) NotifyJoin(n *memberlist.Node)   { e.g.note(n, false) }
 func (e events) NotifyUpdate(n *memberlist.Node) { e.g.note(n, false) }
 func (e events) NotifyLeave(n *memberlist.Node)  { e.g.note(n, true) }
+
+// Bounds of the members that are taken in: who has the key can make them up.
+const (
+	maxMembers = 1 << 16
+	maxName    = 253
+)
+
+// NotifyAlive implements memberlist.AliveDelegate: it keeps members out that are too many or too large.
+func (e events) NotifyAlive(n *memberlist.Node) error {
+	g, now := e.g, time.Now()
+	if len(n.Name) > maxName || len(n.Meta) > memberlist.MetaMaxSize {
+		return fmt.Errorf("its name has %d bytes and what it says %d", len(n.Name), len(n.Meta))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.heard[n.Name]; !known && len(g.heard) >= maxMembers {
+		if now.Sub(g.swept) > time.Minute {
+			g.swept = now
+			maps.DeleteFunc(g.heard, func(_ string, last time.Time) bool { return now.Sub(last) > failedKept })
+		}
+		if len(g.heard) >= maxMembers {
+			return fmt.Errorf("there are %d members", len(g.heard))
+		}
+	}
+	g.heard[n.Name] = now
+	return nil
+}
 
 func (g *Gossip) note(n *memberlist.Node, gone bool) {
 	g.mu.Lock()

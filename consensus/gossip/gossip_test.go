@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/memberlist"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -262,5 +266,34 @@ func TestPacketsLost(t *testing.T) {
 				t.Fatal("c counts as failed: only its packets are lost")
 			}
 		}
+	}
+}
+
+// TestMadeUpMembers: who has the key can not fill the memory of others with members that there are not.
+func TestMadeUpMembers(t *testing.T) {
+	g := &Gossip{members: map[string]Member{}, heard: map[string]time.Time{}}
+	alive := func(name string, meta int) error {
+		return events{g}.NotifyAlive(&memberlist.Node{Name: name, Meta: make([]byte, meta)})
+	}
+	if alive(strings.Repeat("a", maxName+1), 0) == nil || alive("a", memberlist.MetaMaxSize+1) == nil {
+		t.Error("a member of any size is taken in")
+	}
+	for i := range maxMembers {
+		if err := alive(strconv.Itoa(i), 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if alive("one more", 10) == nil {
+		t.Error("any number of members is taken in")
+	}
+	if err := alive("7", 10); err != nil {
+		t.Errorf("one that is known is kept out: %v", err)
+	}
+	g.swept = time.Time{}
+	for name := range g.heard {
+		g.heard[name] = time.Now().Add(-2 * failedKept)
+	}
+	if err := alive("one more", 10); err != nil {
+		t.Errorf("those of before are not forgotten: %v", err)
 	}
 }

@@ -53,6 +53,20 @@ func TestTries(t *testing.T) {
 	}
 }
 
+// TestTriesOfMany: neither another case of the name nor another address of the same network gives more attempts.
+func TestTriesOfMany(t *testing.T) {
+	p, now := NewPasswords(), time.Now()
+	for range freeTries + 20 {
+		p.failed(countedOf("alice", "2001:db8::1"), now)
+	}
+	for of, want := range map[[2]string]time.Duration{{"Alice", ""}: userWait, {"b", "2001:db8::2:3"}: addressWait,
+		{"b", "2001:db8:0:1::1"}: 0, {"b", "::ffff:10.0.0.1"}: 0, {"b", "unknown"}: 0} {
+		if got := p.wait(countedOf(of[0], of[1]), now); got != want {
+			t.Errorf("%s waits %v, want %v", of, got, want)
+		}
+	}
+}
+
 // TestOnce: an answer of a provider is good once, soon, and for the browser that began.
 func TestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

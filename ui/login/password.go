@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -63,9 +64,14 @@ type counted struct {
 	most time.Duration
 }
 
-// countedOf is what an attempt counts for: the name, and the address where it is known.
+// countedOf is what an attempt counts for: the name, and the address where it is known. Directories take a name in any
+// case for the same one, and a machine has as many addresses of IPv6 as it likes in its network (/64).
 func countedOf(user, from string) []counted {
-	list := []counted{{"user " + user, userWait}, {"at " + from, addressWait}}
+	if at, err := netip.ParseAddr(from); err == nil && at.Is6() && !at.Is4In6() {
+		network, _ := at.WithZone("").Prefix(64)
+		from = network.String()
+	}
+	list := []counted{{"user " + strings.ToLower(user), userWait}, {"at " + from, addressWait}}
 	return list[:1+min(len(from), 1)]
 }
 
