@@ -104,18 +104,18 @@ func table(print func(*tabwriter.Writer)) error {
 
 func tokenCommands() []*cli.Command {
 	return []*cli.Command{
-		{Name: "create", Usage: "make a join token and print it", Flags: []cli.Flag{
+		{Name: "create", Usage: "create and print a join token", Flags: []cli.Flag{
 			&cli.StringFlag{
 				Name: "role", Value: cluster.RoleNode.Word(),
-				Usage: "what may join: server, client or login",
+				Usage: "role of the members that join with it: server, client or login",
 			},
-			&cli.IntFlag{Name: "uses", Value: 1, Usage: "how many machines"},
-			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long it is good"},
-			&cli.BoolFlag{Name: "hollow", Usage: "the member may be hollow nodes of other names"},
-			&cli.BoolFlag{Name: "replace", Usage: "the member may take the name of a living one"},
+			&cli.IntFlag{Name: "uses", Value: 1, Usage: "allow this many machines to join with the token"},
+			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long the token is valid"},
+			&cli.BoolFlag{Name: "hollow", Usage: "allow the member to simulate nodes of any name"},
+			&cli.BoolFlag{Name: "replace", Usage: "allow the member to take the name of an existing one"},
 			&cli.BoolFlag{
 				Name:  "install",
-				Usage: "print the command that installs muster on a machine and has it join, instead of the token alone",
+				Usage: "print the command that installs muster on a machine and joins it, instead of the token",
 			},
 		}, Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.CreateToken, api.TokenRequest{Role: roleOf(c.String("role")),
@@ -130,7 +130,7 @@ func tokenCommands() []*cli.Command {
 			fmt.Println(r.Text)
 			return nil
 		}},
-		{Name: "list", Usage: "show the join tokens", Action: func(c *cli.Context) error {
+		{Name: "list", Usage: "list the join tokens", Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.ListTokens, api.Empty{})
 			if err != nil {
 				return err
@@ -143,7 +143,7 @@ func tokenCommands() []*cli.Command {
 				}
 			})
 		}},
-		{Name: "revoke", Usage: "make a join token worthless; members that used it stay",
+		{Name: "revoke", Usage: "revoke a join token; existing members are not affected",
 			ArgsUsage: "TOKEN",
 			Action: func(c *cli.Context) error {
 				id := c.Args().First()
@@ -172,7 +172,7 @@ func serverCommands() []*cli.Command {
 		}
 	}
 	return []*cli.Command{
-		{Name: "members", Usage: "show the server group", Action: func(c *cli.Context) error {
+		{Name: "members", Usage: "list the servers and their state", Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.ListMembers, api.Empty{})
 			if err != nil {
 				return err
@@ -205,7 +205,7 @@ func serverCommands() []*cli.Command {
 				}
 			})
 		}},
-		{Name: "leave", Usage: "take a server out of the group", ArgsUsage: "SERVER",
+		{Name: "leave", Usage: "remove a server from the group", ArgsUsage: "SERVER",
 			Action: func(c *cli.Context) error {
 				if c.NArg() != 1 {
 					return fmt.Errorf("name the server; muster server members shows them")
@@ -213,7 +213,7 @@ func serverCommands() []*cli.Command {
 				return named(api.RemoveServer)(c)
 			}},
 		{
-			Name: "transfer", Usage: "give the lead to another server", ArgsUsage: "[SERVER]",
+			Name: "transfer", Usage: "transfer leadership to another server", ArgsUsage: "[SERVER]",
 			Action: named(api.TransferLead),
 		},
 	}
@@ -221,7 +221,7 @@ func serverCommands() []*cli.Command {
 
 func memberCommands() []*cli.Command {
 	return []*cli.Command{
-		{Name: "list", Usage: "show all that have joined", Action: func(c *cli.Context) error {
+		{Name: "list", Usage: "list all members", Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.ListMembers, api.Empty{})
 			if err != nil {
 				return err
@@ -239,14 +239,14 @@ func memberCommands() []*cli.Command {
 			})
 		}},
 		{Name: "reclaim",
-			Usage:     "the provider takes nodes back: warn their jobs, and have them go back into the queue in time",
+			Usage:     "drain nodes that their provider reclaims: warn their jobs and requeue them in time",
 			ArgsUsage: "NODES",
 			Flags: []cli.Flag{&cli.DurationFlag{
-				Name: "in", Value: 2 * time.Minute, Usage: "how long the jobs have left",
+				Name: "in", Value: 2 * time.Minute, Usage: "time until the nodes are gone",
 			},
-				&cli.StringFlag{Name: "reason", Usage: "said of the nodes (default: reclaimed by its provider)"}},
+				&cli.StringFlag{Name: "reason", Usage: "reason shown for the nodes (default: reclaimed by its provider)"}},
 			Action: reclaim},
-		{Name: "revoke", Usage: "shut a member out: its certificate is worth nothing from now on",
+		{Name: "revoke", Usage: "revoke a member's certificate",
 			ArgsUsage: "MEMBER",
 			Action: func(c *cli.Context) error {
 				_, err := api.Call(c.Context, local(), api.RevokeMember, cluster.MemberRevoke{Name: c.Args().First()})

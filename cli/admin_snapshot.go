@@ -24,9 +24,9 @@ func snapshotCommands() []*cli.Command {
 		return c.Args().First(), nil
 	}
 	return []*cli.Command{
-		{Name: "save", Usage: "write the cluster's state, keys and history into a file, on a server", ArgsUsage: "FILE",
+		{Name: "save", Usage: "save the cluster's state, keys and history to a file; run it on a server", ArgsUsage: "FILE",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "force",
-				Usage: "replace a file that is there"}}, Action: func(c *cli.Context) error {
+				Usage: "overwrite an existing file"}}, Action: func(c *cli.Context) error {
 				path, err := file(c)
 				if err != nil {
 					return err
@@ -36,7 +36,7 @@ func snapshotCommands() []*cli.Command {
 				}
 				return save(c.Context, path)
 			}},
-		{Name: "inspect", Usage: "check a saved cluster and say what it holds", ArgsUsage: "FILE",
+		{Name: "inspect", Usage: "verify a snapshot and summarize its contents", ArgsUsage: "FILE",
 			Action: func(c *cli.Context) error {
 				path, err := file(c)
 				if err != nil {
@@ -51,7 +51,7 @@ func snapshotCommands() []*cli.Command {
 				return table(func(w *tabwriter.Writer) { inspect(w, &a) })
 			}},
 		{Name: "restore",
-			Usage:     "make the data folder of a first server from a file; the other servers join it anew",
+			Usage:     "create a first server's data folder from a snapshot; the other servers must join again",
 			ArgsUsage: "FILE",
 			Flags: []cli.Flag{dataFlag(), &cli.StringFlag{Name: "node",
 				Usage: "the server's name (default: the host name)"}}, Action: func(c *cli.Context) error {

@@ -24,38 +24,38 @@ import (
 // configCommand looks at configuration files, and puts them in force: the configuration is one value, the same on
 // all servers.
 func configCommand() *cli.Command {
-	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "say what would change, and change nothing"}
+	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would change, without changing it"}
 	return &cli.Command{Name: "config",
-		Usage: "the configuration: check and compare files, put one in force, see and undo changes",
+		Usage: "check, compare and apply configurations; list and undo changes",
 		Subcommands: []*cli.Command{
 			{Name: "check",
-				Usage:     "read a slurm.conf, and what lies beside it, and say what is not understood or changes nothing",
+				Usage:     "list the settings of a slurm.conf, and of the files beside it, that muster rejects or ignores",
 				ArgsUsage: "FILE|DIR…",
 				Flags: []cli.Flag{&cli.BoolFlag{
 					Name: "all", Aliases: []string{"a"},
-					Usage: "tell of keys too that need no setting here",
+					Usage: "also list settings that muster does not need",
 				},
-					&cli.BoolFlag{Name: "strict", Usage: "exit with 3 if there is anything to tell"}},
+					&cli.BoolFlag{Name: "strict", Usage: "exit with 3 if there are any notes"}},
 				Action: checkConfig},
 			{
 				Name:      "diff",
-				Usage:     "what muster config apply FILE, or scontrol reconfigure on a server with it, would change",
+				Usage:     "show what muster config apply FILE, or scontrol reconfigure, would change",
 				ArgsUsage: "FILE|DIR", Action: diffConfig,
 			},
 			{
 				Name:      "apply",
-				Usage:     "put a slurm.conf, with what lies beside it, in force on all servers and nodes",
+				Usage:     "apply a slurm.conf, and the files beside it, on all servers and nodes",
 				ArgsUsage: "FILE|DIR", Action: applyConfig,
-				Flags: []cli.Flag{dry, &cli.BoolFlag{Name: "force", Usage: "apply keys too that are none of Slurm's"}},
+				Flags: []cli.Flag{dry, &cli.BoolFlag{Name: "force", Usage: "apply the file although it has unknown settings"}},
 			},
-			{Name: "show", Usage: "print what is in force as files, or what was with change NUMBER",
+			{Name: "show", Usage: "print the active configuration, or that of change NUMBER, as files",
 				ArgsUsage: "[NUMBER]",
-				Flags:     []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write the files into this folder instead"}},
+				Flags:     []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write the files to this folder instead"}},
 				Action:    showConfig},
-			{Name: "history", Usage: "when, by whom and how the configuration was changed", Action: configHistory},
+			{Name: "history", Usage: "list configuration changes: when, by whom and how", Action: configHistory},
 			{
 				Name:      "undo",
-				Usage:     "go back to what was before the last change, or to what was with change NUMBER",
+				Usage:     "roll back the last change, or return to change NUMBER",
 				ArgsUsage: "[NUMBER]", Flags: []cli.Flag{dry}, Action: undoConfig,
 			},
 		}}

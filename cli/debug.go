@@ -32,18 +32,18 @@ func debugCommand() *cli.Command {
 	for i, p := range profiles {
 		names[i] = p.name
 	}
-	return &cli.Command{Name: "debug", Usage: "look into the daemon of this machine", Subcommands: []*cli.Command{
+	return &cli.Command{Name: "debug", Usage: "inspect this machine's daemon", Subcommands: []*cli.Command{
 		{Name: "pprof",
-			Usage:     "write a profile of the daemon, for go tool pprof (trace: go tool trace): " + strings.Join(names, ", "),
+			Usage:     "write a profile of the daemon for go tool pprof (trace: for go tool trace): " + strings.Join(names, ", "),
 			ArgsUsage: "KIND",
 			Flags: []cli.Flag{&cli.StringFlag{
 				Name: "output", Aliases: []string{"o"},
 				Usage: "file to write to (default: standard output)",
 			},
-				&cli.IntFlag{Name: "seconds", Value: 30, Usage: "how long profile (of the CPU) and trace take"},
+				&cli.IntFlag{Name: "seconds", Value: 30, Usage: "duration of a CPU profile or trace"},
 				&cli.BoolFlag{
 					Name:  "text",
-					Usage: "text to read, in place of a file for the tool; not of profile and trace",
+					Usage: "print text instead of the tool's format; not for profile and trace",
 				}},
 			Action: pprofOf},
 	}}

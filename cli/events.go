@@ -24,7 +24,7 @@ func eventsCommand() *cli.Command {
 				Name: "action", Usage: "show only actions that begin with this text, e.g. job or \"node drain\"",
 			},
 			&cli.StringFlag{Name: "object", Usage: "show only objects that contain this text, e.g. \"job 12\""},
-			&cli.DurationFlag{Name: "since", Usage: "show only changes that are not older, e.g. 24h"},
+			&cli.DurationFlag{Name: "since", Usage: "show only changes at most this old, e.g. 24h"},
 			&cli.IntFlag{Name: "last", Usage: "show at most this many changes, the latest ones"},
 			&cli.BoolFlag{Name: "json", Usage: "print one JSON object per change"},
 		},

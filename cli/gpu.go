@@ -10,7 +10,7 @@ import (
 
 // gpuCommand prints what a client would find on this machine.
 func gpuCommand() *cli.Command {
-	return &cli.Command{Name: "gpu", Usage: "print this machine's GPUs, and what is wrong with them",
+	return &cli.Command{Name: "gpu", Usage: "list this machine's GPUs and their faults",
 		Action: func(c *cli.Context) error {
 			self, err := os.Executable()
 			if err != nil {

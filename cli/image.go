@@ -16,14 +16,14 @@ const gigabyte = 1 << 30
 
 func imageDiskFlag() cli.Flag {
 	return &cli.Int64Flag{Name: "image-disk", EnvVars: []string{"MUSTER_IMAGE_DISK"},
-		Usage: "GiB that the images of containers may take on a node (default: half of the file system)"}
+		Usage: "GiB that container images may use on a node (default: half of the file system)"}
 }
 
 func imageDisk(c *cli.Context) int64 { return c.Int64("image-disk") * gigabyte }
 
 func imageSizeFlag() cli.Flag {
 	return &cli.Int64Flag{Name: "image-size", EnvVars: []string{"MUSTER_IMAGE_SIZE"}, Value: defaultImageSize,
-		Usage: "refuse images of containers that unpack to more than `GIB`"}
+		Usage: "reject container images that unpack to more than `GIB`"}
 }
 
 // defaultImageSize is in GiB.

@@ -38,30 +38,30 @@ const maxScript = 1 << 20
 func installCommand() *cli.Command {
 	common := []cli.Flag{
 		&cli.StringFlag{
-			Name: "prefix", Value: "/usr/local", Usage: "below which the program, its links and manuals go",
+			Name: "prefix", Value: "/usr/local", Usage: "install the program, its links and manuals below this folder",
 		},
 		&cli.StringFlag{
 			Name:  "root",
-			Usage: "install into this folder, which becomes a machine's /; nothing is started",
+			Usage: "install into this folder as if it were /, for images; nothing is started",
 		},
-		&cli.BoolFlag{Name: "dry-run", Usage: "only tell what would be done"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with --dry-run: name each file"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "show the steps without doing them"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "with --dry-run: list each file"},
 	}
 	flags := append([]cli.Flag{
 		&cli.StringSliceFlag{
 			Name:  "join",
-			Usage: "address of a server to join by (default: the one from which install.sh came)",
+			Usage: "address of a server to join (default: the one that served install.sh)",
 		},
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{
 			Name:  "bind",
-			Usage: "where the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " of all addresses)",
+			Usage: "address on which the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " on all addresses)",
 		},
-		&cli.StringFlag{Name: "advertise", Usage: "address by which others reach this machine (default: found out)"},
-		&cli.StringFlag{Name: "conf", Usage: "slurm.conf that the daemon puts in force"},
+		&cli.StringFlag{Name: "advertise", Usage: "address at which other members reach this machine (default: detected)"},
+		&cli.StringFlag{Name: "conf", Usage: "slurm.conf that the daemon applies"},
 		&cli.BoolFlag{
 			Name:  "replace-slurm",
-			Usage: "use muster's commands and units instead of those of a Slurm that is installed here",
+			Usage: "replace the commands and units of an installed Slurm",
 		},
 		&cli.BoolFlag{Name: "no-start", Usage: "do not start the daemon"},
 	}, append(tokenFlags(), common...)...)
@@ -75,18 +75,18 @@ func installCommand() *cli.Command {
 			}}
 	}
 	return &cli.Command{Name: "install",
-		Usage:     "install muster on this machine, or upgrade it, and have it join a cluster",
+		Usage:     "install or upgrade muster on this machine and join a cluster",
 		ArgsUsage: "client|server|login",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "uninstall", Usage: "remove what was installed"},
+			&cli.BoolFlag{Name: "uninstall", Usage: "remove muster from this machine"},
 			&cli.BoolFlag{
 				Name:  "purge",
-				Usage: "with --uninstall: also the configuration and the data, and jobs that run",
+				Usage: "with --uninstall: also remove the configuration and data, and end running jobs",
 			},
 		}, common...),
 		Subcommands: []*cli.Command{
 			role(packaging.Server, "a member of the server group; without a token the first one", &cli.BoolFlag{
-				Name: "and-client", Usage: "run jobs on this machine too",
+				Name: "and-client", Usage: "also run jobs on this machine",
 			}),
 			role(packaging.Client, "a compute node"),
 			role(packaging.Login, "a login host, where users work and no jobs run"),

@@ -14,7 +14,7 @@ import (
 // jwtCommands show and end what scontrol token makes.
 func jwtCommands() []*cli.Command {
 	return []*cli.Command{
-		{Name: "list", Usage: "show the keys that sign users' tokens, and the tokens that were ended before their time",
+		{Name: "list", Usage: "list the keys that sign user tokens, and the revoked tokens",
 			Action: func(c *cli.Context) error {
 				r, err := api.Call(c.Context, local(), api.ListJWT, api.Empty{})
 				if err != nil {
@@ -22,8 +22,8 @@ func jwtCommands() []*cli.Command {
 				}
 				return printJWT(&r)
 			}},
-		{Name: "rotate", Usage: "have another key sign users' tokens; those that there are live until their end",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "cut", Usage: "end all tokens that there are"}},
+		{Name: "rotate", Usage: "sign new user tokens with a new key; existing tokens stay valid until they expire",
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "cut", Usage: "revoke all existing tokens"}},
 			Action: func(c *cli.Context) error {
 				r, err := api.Call(c.Context, local(), api.RotateJWT, api.JWTRotation{Cut: c.Bool("cut")})
 				if err != nil {
@@ -31,10 +31,10 @@ func jwtCommands() []*cli.Command {
 				}
 				return printJWT(&r)
 			}},
-		{Name: "revoke", Usage: "end one token, or all that were made so far: yours, a user's or everybody's",
+		{Name: "revoke", Usage: "revoke one token, or all existing tokens of yours, of a user or of everybody",
 			ArgsUsage: "[TOKEN|ID]", Flags: []cli.Flag{
-				&cli.StringFlag{Name: "user", Usage: "of that user"},
-				&cli.BoolFlag{Name: "all", Usage: "of everybody"},
+				&cli.StringFlag{Name: "user", Usage: "revoke the tokens of this user"},
+				&cli.BoolFlag{Name: "all", Usage: "revoke the tokens of all users"},
 			}, Action: func(c *cli.Context) error {
 				if c.NArg() > 1 {
 					return errors.New("revoke: one token at a time")

@@ -28,7 +28,7 @@ const tokenEnv = "MUSTER_TOKEN"
 // tokenFlags are the ways to give a join token.
 func tokenFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "token", Usage: "join token of muster token create", EnvVars: []string{tokenEnv}},
+		&cli.StringFlag{Name: "token", Usage: "join token from muster token create", EnvVars: []string{tokenEnv}},
 		&cli.StringFlag{
 			Name: "token-file", Usage: "file that holds the join token",
 			EnvVars: []string{"MUSTER_TOKEN_FILE"},

@@ -16,11 +16,11 @@ import (
 func lookCommands() []*cli.Command {
 	return []*cli.Command{
 		{Name: "status",
-			Usage: "say how the cluster is and what needs attention; exit code 1 if no majority of the servers is up or some server is down",
+			Usage: "show cluster status and problems; exit with 1 if a server is down or the servers have no majority",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 				&cli.BoolFlag{
 					Name: "watch", Aliases: []string{"w"},
-					Usage: "print it again when something changes, until Ctrl-C",
+					Usage: "print again on every change, until Ctrl-C",
 				}},
 			Action: func(c *cli.Context) error {
 				if c.Bool("watch") {
@@ -28,22 +28,22 @@ func lookCommands() []*cli.Command {
 				}
 				return exit(look.Status(frontEnd(), c.Bool("json")))
 			}},
-		{Name: "top", Usage: "show jobs and the use of GPUs, live; once where the output is no terminal",
+		{Name: "top", Usage: "show jobs and GPU utilization, live on a terminal, otherwise once",
 			Flags: []cli.Flag{
 				&cli.StringFlag{
 					Name: "sort", Value: look.TopSorts()[0],
-					Usage: "order of jobs: " + strings.Join(look.TopSorts(), ", "),
+					Usage: "sort jobs by " + strings.Join(look.TopSorts(), ", "),
 				},
 			},
 			Action: func(c *cli.Context) error { return exit(look.Top(frontEnd(), c.String("sort"))) }},
 		logsCommand(),
 		{Name: "sql",
-			Usage:     "ask history in SQL, for operators: muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'",
+			Usage:     "query the job history in SQL (operators only): muster sql 'SELECT account, sum(seconds * gpus) / 3600.0 FROM runs GROUP BY account'",
 			ArgsUsage: "QUESTION",
-			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list what there is to ask about"},
+			Flags: []cli.Flag{&cli.BoolFlag{Name: "tables", Usage: "list the tables and their columns"},
 				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
-				&cli.BoolFlag{Name: "json", Usage: "print JSON: a list of rows, cells by column"},
-				&cli.BoolFlag{Name: "noheader", Usage: "no line of headers"}},
+				&cli.BoolFlag{Name: "json", Usage: "print JSON: one object per row"},
+				&cli.BoolFlag{Name: "noheader", Usage: "omit the header line"}},
 			Action: func(c *cli.Context) error {
 				o := sqlOptions{
 					Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"),
@@ -53,11 +53,11 @@ func lookCommands() []*cli.Command {
 			}},
 		eventsCommand(),
 		{Name: "samples", ArgsUsage: "JOB|NODE",
-			Usage: "show what a job, or a node, and its GPUs did, minute by minute: also what sbatch --profile asks to keep",
-			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "of one of the job's nodes alone"},
+			Usage: "show the resource usage of a job or node and its GPUs per minute, including samples kept by sbatch --profile",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "only this node of the job"},
 				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
 				&cli.DurationFlag{Name: "since",
-					Usage: "so long ago and later, e.g. 2h (default: all of a job, a day of a node)"}},
+					Usage: "how far back to start, e.g. 2h (default: the whole job, or one day of a node)"}},
 			Action: func(c *cli.Context) error {
 				if c.Args().Len() != 1 {
 					return errors.New("usage: muster samples [--node NODE] [--since TIME] [--csv] JOB|NODE")
@@ -66,12 +66,12 @@ func lookCommands() []*cli.Command {
 					Since: c.Duration("since")}
 				return exit(runSamples(frontEnd(), o))
 			}},
-		{Name: "idle", Usage: "list jobs whose GPUs do nothing (below 5 %): whose, where and since when",
+		{Name: "idle", Usage: "list jobs with idle GPUs (below 5 % utilization), with user, nodes and duration",
 			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
-				Usage: "for so long, e.g. 10m (default: the IdleGPUTime of the partition, 30 minutes)"}},
+				Usage: "minimum idle time, e.g. 10m (default: IdleGPUTime of the partition, 30 minutes)"}},
 			Action: func(c *cli.Context) error { return exit(runIdle(frontEnd(), c.Duration("for"))) }},
 		{Name: "ui",
-			Usage: "print a link that opens a session of yours on the page of the cluster, once, within five minutes",
+			Usage: "print a link that logs you in to the cluster's page; it works once, within five minutes",
 			Action: func(c *cli.Context) error {
 				cl := local()
 				defer cl.Close()
@@ -105,15 +105,15 @@ func exit(code int) error {
 func logsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "logs",
-		Usage:     "print what a job's script, or a task of a step, has written, and follow it (-f), from any machine",
+		Usage:     "print the output of a job's script or of a step's task, from any machine",
 		ArgsUsage: "JOB",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
-			&cli.BoolFlag{Name: "err", Usage: "standard error, where it is a file of its own"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "follow the output until the job ends"},
+			&cli.BoolFlag{Name: "err", Usage: "print standard error, if it has its own file"},
 			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Value: -1, DefaultText: "all",
-				Usage: "only the last lines"},
-			&cli.StringFlag{Name: "step", Usage: "a step of srun, by its `NUMBER`; batch is the script"},
-			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "the first", Usage: "a task of it, by its `RANK`"},
+				Usage: "print only this many last lines"},
+			&cli.StringFlag{Name: "step", Usage: "print a step, by its `NUMBER`; batch is the script"},
+			&cli.IntFlag{Name: "task", Value: -1, DefaultText: "the first", Usage: "print one task, by its `RANK`"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {

@@ -14,9 +14,9 @@ import (
 
 // peerCommands are what operators say of other clusters.
 func peerCommands() []*cli.Command {
-	root := &cli.BoolFlag{Name: "root", Usage: "its root is root here too; else root of there has no rights"}
+	root := &cli.BoolFlag{Name: "root", Usage: "let the peer's root act as root here (default: it has no rights)"}
 	return []*cli.Command{
-		{Name: "invite", Usage: "print the token by which the cluster of that name becomes a peer",
+		{Name: "invite", Usage: "print a token with which the named cluster becomes a peer",
 			ArgsUsage: "NAME", Flags: []cli.Flag{root},
 			Action: func(c *cli.Context) error {
 				if c.NArg() != 1 {
@@ -29,9 +29,9 @@ func peerCommands() []*cli.Command {
 				}
 				return err
 			}},
-		{Name: "add", Usage: "become a peer of the cluster that has made the token", ArgsUsage: "URL[,URL…]",
+		{Name: "add", Usage: "become a peer of the cluster that created the token", ArgsUsage: "URL[,URL…]",
 			Flags: []cli.Flag{root,
-				&cli.StringFlag{Name: "token", Usage: "what muster peer invite has printed there",
+				&cli.StringFlag{Name: "token", Usage: "token that muster peer invite printed on the other cluster",
 					EnvVars: []string{"MUSTER_PEER_TOKEN"}},
 				&cli.StringFlag{Name: "own", Usage: "where this cluster's servers answer others, http://HOST:7480,…; " +
 					"the server's own page if left out"}},
@@ -48,7 +48,7 @@ func peerCommands() []*cli.Command {
 				}
 				return err
 			}},
-		{Name: "ls", Usage: "show the peers", Action: func(c *cli.Context) error {
+		{Name: "ls", Usage: "list the peers", Action: func(c *cli.Context) error {
 			r, err := api.Call(c.Context, local(), api.ListPeers, api.Empty{})
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ func peerCommands() []*cli.Command {
 				}
 			})
 		}},
-		{Name: "rm", Usage: "make a peer a stranger: its token is worth nothing from then on", ArgsUsage: "NAME",
+		{Name: "rm", Usage: "remove a peer: its token and requests are rejected from now on", ArgsUsage: "NAME",
 			Action: func(c *cli.Context) error {
 				_, err := api.Call(c.Context, local(), api.RemovePeer, cluster.PeerDrop{Name: c.Args().First()})
 				return err

@@ -56,23 +56,23 @@ func simCommand() *cli.Command {
 func simFlags() []cli.Flag {
 	places := slices.Sorted(maps.Keys(replay.Placements))
 	return []cli.Flag{
-		&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history in place of a TRACE"},
+		&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history instead of a TRACE"},
 		&cli.StringFlag{
 			Name:  "since",
-			Usage: "of the history: jobs that lived after this time, as 2006-01-02 or 2006-01-02T15:04:05",
+			Usage: "with --from: only jobs that ended after this time, as 2006-01-02 or 2006-01-02T15:04:05",
 		},
-		&cli.StringFlag{Name: "until", Usage: "of the history: jobs submitted up to this time"},
+		&cli.StringFlag{Name: "until", Usage: "with --from: only jobs submitted before this time"},
 		&cli.StringFlag{Name: "nodes",
 			Usage: "table of nodes: name, count, cpus, gpus, mem_mb, gpu_type, partition, switch " +
 				"(SWF: default is the log's machine; history: the cluster's)"},
-		&cli.StringFlag{Name: "limit", Usage: "runtime: jobs without a limit asked for what they took"},
+		&cli.StringFlag{Name: "limit", Usage: "runtime: give jobs without a time limit their run time as the limit"},
 		&cli.Float64Flag{
 			Name: "pace", Value: 1,
-			Usage: "submissions so many times as far apart: 2 is half the load, 0.5 twice",
+			Usage: "stretch the time between submissions by this factor: 2 halves the load, 0.5 doubles it",
 		},
 		&cli.StringFlag{
 			Name: "policy", Value: usualPolicies,
-			Usage: "what to compare, of " + strings.Join(policyNames(), ", "),
+			Usage: "policies to compare, from " + strings.Join(policyNames(), ", "),
 		},
 		&cli.StringFlag{
 			Name:  "conf",
@@ -80,15 +80,15 @@ func simFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "place", Value: "best",
-			Usage: "which node takes a part of a node: " + strings.Join(places, ", "),
+			Usage: "how to choose the node for a job smaller than a node: " + strings.Join(places, ", "),
 		},
 		&cli.BoolFlag{
 			Name:  "compare",
-			Usage: "tell in words what muster's default, a strict order and the textbook make of it, and draw it",
+			Usage: "compare muster's default, a strict order and textbook EASY in words and in a picture",
 		},
 		&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,node:share ..."},
-		&cli.StringFlag{Name: "svg", Usage: "draw queue and use over time to `FILE`; with --compare waits by size, and to " + usualPicture + " if not given"},
-		&cli.BoolFlag{Name: "quiet", Usage: "no progress bar"},
+		&cli.StringFlag{Name: "svg", Usage: "draw the queue and utilization over time to `FILE`; with --compare, waits by job size (default then: " + usualPicture + ")"},
+		&cli.BoolFlag{Name: "quiet", Usage: "do not show a progress bar"},
 	}
 }
 
