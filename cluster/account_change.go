@@ -60,7 +60,7 @@ func (c *ChangeAccounts) ownDefaults(t *tx) bool {
 
 // ownDefault reports whether a user chooses another default among the accounts and keys that the user has.
 func (c *Change) ownDefault(t *tx) bool {
-	if t.level < LevelReconcile || c.User == nil || c.Delete {
+	if c.User == nil || c.Delete {
 		return false
 	}
 	name := c.User.Name

@@ -71,10 +71,8 @@ func admitOwner(s *Snapshot, spec *JobSpec) error {
 	if err := admitAccount(s, spec); err != nil {
 		return err
 	}
-	if s.level >= LevelCounted {
-		if err := admitReservations(s, spec); err != nil {
-			return err
-		}
+	if err := admitReservations(s, spec); err != nil {
+		return err
 	}
 	if err := admitWCKey(s, spec); err != nil {
 		return err
@@ -254,11 +252,6 @@ func admitResources(s *Snapshot, spec *JobSpec) error {
 	if err := s.config.admitLicenses(spec.Licenses); err != nil {
 		return err
 	}
-	if s.level < LevelCounted { // before the account was known
-		if err := admitReservations(s, spec); err != nil {
-			return err
-		}
-	}
 	if err := admitCounted(s, spec); err != nil {
 		return err
 	}
@@ -297,7 +290,7 @@ func admitFeatures(s *Snapshot, spec *JobSpec) error {
 		text string
 		kind ErrKind
 	}{{spec.Constraint, ErrFeature}, {spec.Prefer, ErrPrefer}} {
-		if s.level >= LevelSecurity && len(ask.text) > maxConstraint {
+		if len(ask.text) > maxConstraint {
 			return Errorf(Invalid, ask.kind, "a constraint of %d bytes is too long: %d are the most",
 				len(ask.text), maxConstraint)
 		}

@@ -98,7 +98,7 @@ type BurstConfig struct {
 // burstAsked is the buffer of a job that is submitted, nil if it asks for none.
 func burstAsked(t *tx, j *Job, spec *JobSpec) (*Burst, error) {
 	switch {
-	case spec.BurstBuffer == "" || t.config.Burst == nil || t.level < LevelBurst:
+	case spec.BurstBuffer == "" || t.config.Burst == nil:
 		return nil, nil
 	case j.Het != nil:
 		return nil, Errorf(Invalid, ErrBurst,

@@ -142,19 +142,11 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestBurstNone: without the script, and at a level that servers of before know, the text is no more than that.
+// TestBurstNone: without the script the text is no more than that.
 func TestBurstNone(t *testing.T) {
 	w := newWorld(t, 1)
 	if j := w.job(w.submit(staged)); j.Burst != nil {
 		t.Errorf("without a script: %+v", j.Burst)
-	}
-	w = newBurstWorld(t, 1, nil)
-	w.s.level = LevelBurst - 1
-	if j := w.job(w.submit(staged)); j.Burst != nil {
-		t.Errorf("below the level: %+v", j.Burst)
-	}
-	if _, err := AtLevel(&Configure{Config: w.s.Config()}, LevelBurst-1); err == nil {
-		t.Error("the configuration is taken below its level")
 	}
 	w = newBurstWorld(t, 1, nil)
 	spec := *w.job(w.submit(staged)).Spec

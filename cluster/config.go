@@ -162,7 +162,7 @@ type SchedulingPolicy struct {
 	// BestFit gives jobs of one node the node that they leave least of; NoBestFit has none of that where it is
 	// usual, see package sched.
 	BestFit   bool `json:"best_fit,omitempty"`
-	NoBestFit bool `json:"no_best_fit,omitempty" since:"1,optional"`
+	NoBestFit bool `json:"no_best_fit,omitempty"`
 	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them
 	// beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
@@ -237,13 +237,13 @@ type Containment struct {
 // Plugins are the site's say in what is submitted.
 type Plugins struct {
 	// SubmitPlugins look at what is submitted and changed, in this order (JobSubmitPlugins).
-	SubmitPlugins []string `json:"submit_plugins,omitempty" since:"3,optional"`
+	SubmitPlugins []string `json:"submit_plugins,omitempty"`
 	// Scripts are the site's scripts in Lua, by the names of their files.
-	Scripts map[string]string `json:"scripts,omitempty" since:"3,optional"`
+	Scripts map[string]string `json:"scripts,omitempty"`
 	// Containers is what the site says of containers (plugstack.conf).
-	Containers ContainerDefaults `json:"containers,omitzero" since:"5,optional"`
+	Containers ContainerDefaults `json:"containers,omitzero"`
 	// Burst is how the script for burst buffers is called; nil: there is none (BurstBufferType, burst_buffer.conf).
-	Burst *BurstConfig `json:"burst,omitempty" since:"7"`
+	Burst *BurstConfig `json:"burst,omitempty"`
 }
 
 // Resizing says what sizes jobs that run may get.
@@ -251,7 +251,7 @@ type Resizing struct {
 	// NoShrink: they give no nodes back (disable_job_shrink).
 	NoShrink bool `json:"no_shrink,omitempty"`
 	// Expand: they may get those of others (permit_job_expansion).
-	Expand bool `json:"expand,omitempty" since:"8"`
+	Expand bool `json:"expand,omitempty"`
 }
 
 // PartitionState says what a partition takes and starts.
@@ -298,7 +298,7 @@ type Partition struct {
 	IdleRules
 	// NoNewPrivs has programs of the partition's jobs gain no rights by being executed (no_new_privs, prctl(2)): set-uid
 	// programs, sudo above all, run as the user.
-	NoNewPrivs bool `json:"no_new_privs,omitempty" since:"11"`
+	NoNewPrivs bool `json:"no_new_privs,omitempty"`
 }
 
 // NoNewPrivs reports whether the partition in which j runs forbids its programs to gain rights.
@@ -343,9 +343,9 @@ type PartitionLimits struct {
 	MaxMem         Mem           `json:"max_mem,omitzero"`
 	// MaxCPUsPerSocket bounds the CPUs that all jobs of the partition together have of a socket, as MaxCPUsPerNode does
 	// for a node; 0: no limit.
-	MaxCPUsPerSocket int `json:"max_cpus_per_socket,omitempty" since:"11"`
+	MaxCPUsPerSocket int `json:"max_cpus_per_socket,omitempty"`
 	// OverTimeLimit is how long the partition's jobs may run on after their time limit; nil: as the cluster says.
-	OverTimeLimit *time.Duration `json:"over_time_limit,omitempty" since:"11"`
+	OverTimeLimit *time.Duration `json:"over_time_limit,omitempty"`
 }
 
 // LimitsCPUs reports whether the partition's jobs may have only some CPUs of a node.
@@ -359,9 +359,9 @@ type PartitionAccess struct {
 	DenyAccounts  []string `json:"deny_accounts,omitempty"`
 	DenyQOS       []string `json:"deny_qos,omitempty"`
 	// AllocNodes are the machines on which jobs for the partition may be submitted.
-	AllocNodes []string `json:"alloc_nodes,omitempty" since:"11"`
+	AllocNodes []string `json:"alloc_nodes,omitempty"`
 	// Alternate is the partition that takes the jobs for this one while it takes none itself; empty: they are refused.
-	Alternate string `json:"alternate,omitempty" since:"11"`
+	Alternate string `json:"alternate,omitempty"`
 }
 
 // TakesFrom reports whether jobs for the partition may be submitted on a machine, which may be told with its domain.
@@ -383,8 +383,8 @@ type PartitionPower struct {
 // IdleRules are those of a partition for GPUs that do nothing.
 type IdleRules struct {
 	// IdleGPU is what becomes of jobs whose GPUs do nothing for IdleGPUTime (0: IdleGPUTime of the package).
-	IdleGPU     IdleRule      `json:"idle_gpu,omitempty" since:"3,optional"`
-	IdleGPUTime time.Duration `json:"idle_gpu_time,omitempty" since:"3,optional"`
+	IdleGPU     IdleRule      `json:"idle_gpu,omitempty"`
+	IdleGPUTime time.Duration `json:"idle_gpu_time,omitempty"`
 }
 
 // IdleRule is what becomes of jobs whose GPUs do nothing; empty: nothing.

@@ -118,9 +118,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 		n.Inventory.SpecMemMB = said.SpecMemMB
 		t.putNode(&n)
 	}
-	if t.level >= LevelCounted {
-		t.shareAnew()
-	}
+	t.shareAnew()
 	t.powerDeclared()
 	happened(t, TriggerReconfig)
 	return nil, nil

@@ -16,14 +16,14 @@ type Container struct {
 	Name       string           `json:"name,omitempty"`      // of one that the job keeps; empty: the step's alone
 	NameMode   string           `json:"name_mode,omitempty"` // ContainerAuto and the like
 	// What the user does not want, whatever the site says.
-	NoHome       bool `json:"no_home,omitempty" since:"5,optional"`
-	NoEntrypoint bool `json:"no_entrypoint,omitempty" since:"5,optional"`
-	ReadOnly     bool `json:"read_only,omitempty" since:"5,optional"`
-	NoRoot       bool `json:"no_root,omitempty" since:"5,optional"`
+	NoHome       bool `json:"no_home,omitempty"`
+	NoEntrypoint bool `json:"no_entrypoint,omitempty"`
+	ReadOnly     bool `json:"read_only,omitempty"`
+	NoRoot       bool `json:"no_root,omitempty"`
 	// Unshare are the namespaces that it does not share with the node: net, ipc, uts.
-	Unshare []string `json:"unshare,omitempty" text:"16" since:"5"`
+	Unshare []string `json:"unshare,omitempty" text:"16"`
 	// Bundle says that Image is a folder of the OCI's, whose config.json tells what its root is.
-	Bundle bool `json:"bundle,omitempty" since:"5"`
+	Bundle bool `json:"bundle,omitempty"`
 }
 
 // ContainerDefaults is what the site says of containers, where their user says nothing (plugstack.conf).
@@ -32,7 +32,7 @@ type ContainerDefaults struct {
 	// NoBatch refuses containers of batch scripts.
 	NoBatch bool `json:"no_batch,omitempty"`
 	// Global keeps containers with a name for their user, on the node, not for the job.
-	Global bool `json:"global,omitempty" since:"6,optional"`
+	Global bool `json:"global,omitempty"`
 }
 
 // What a step may do with a container of its name.

@@ -107,11 +107,11 @@ type Cancel struct {
 	Scope SignalScope `json:"scope,omitempty"` // for Sig
 	Step  *int        `json:"step,omitempty"`  // only this step; Sig 0 ends it
 	// Cron confirms that all runs of a job of a crontab are meant.
-	Cron bool `json:"cron,omitempty" since:"3,optional"`
+	Cron bool `json:"cron,omitempty"`
 	// Sibling: the job is not to run at that cluster of the federation, and nothing else.
-	Sibling federation.ID `json:"sibling,omitempty" since:"6"`
+	Sibling federation.ID `json:"sibling,omitempty"`
 	// Hurry: nothing of its burst buffer is staged out.
-	Hurry bool `json:"hurry,omitempty" since:"7,optional"`
+	Hurry bool `json:"hurry,omitempty"`
 	// PendingOnly and such filters are applied by the handler, on its snapshot.
 }
 
@@ -422,10 +422,6 @@ func (t *tx) requeued(n *Job) {
 	special := n.SpecialExit
 	held := n.Held
 	key := n.Key
-	if t.level < LevelReconcile {
-		held = NotHeld
-		key = ""
-	}
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
 		delay = max(delay, prologPause)

@@ -180,7 +180,7 @@ func (inv *Inventory) hasCounted(share, used []GRES) bool {
 // admitCounted refuses counted resources that no node has, and requests of them other than by node.
 func admitCounted(s *Snapshot, spec *JobSpec) error {
 	for _, g := range CountedIn(slices.Concat(spec.PerNode, spec.PerJob, spec.PerTask, spec.PerSocket)) {
-		if s.level < LevelCounted || !s.anyHasCounted(g) {
+		if !s.anyHasCounted(g) {
 			return Errorf(Invalid, ErrGRES, "no node has resources called %s", g.Name)
 		}
 	}

@@ -46,28 +46,6 @@ func TestCountText(t *testing.T) {
 	}
 }
 
-// TestCountedByLevel: servers of before level 12 neither give nodes what is counted nor let jobs ask for it.
-func TestCountedByLevel(t *testing.T) {
-	for _, level := range []int{LevelCounted - 1, LevelCounted} {
-		w := newWorld(t, 0)
-		w.s.level = level
-		cfg := *w.s.Config()
-		cfg.GRES = []GRESLine{{Name: "lscratch", Count: 10}}
-		w.ok(sys, &Configure{Config: &cfg})
-		w.ok(sys, &NodeUp{Name: "n0", Inventory: smallNode()})
-		n, _ := w.s.Node("n0")
-		knows := level >= LevelCounted
-		if knows != (len(n.Inventory.Shared) == 1) {
-			t.Errorf("level %d: the node has %v", level, n.Inventory.Shared)
-		}
-		spec := &JobSpec{UID: 1, User: "u", Layout: &Layout{PerNode: []GRES{lscratch("", 3)}}}
-		out := w.apply(sys, &Submit{Spec: spec})
-		if knows != (out.Err == nil) {
-			t.Errorf("level %d: %v", level, out.Err)
-		}
-	}
-}
-
 // TestCountedReconfigured: a new count holds for nodes that are up at once.
 func TestCountedReconfigured(t *testing.T) {
 	w := newWorld(t, 0)

@@ -27,7 +27,7 @@ func lacking(v any, give func()) {
 // TestDecodeLacking takes each member of each record out of a snapshot, in turn: what is left is read, or refused,
 // and never ends the process.
 func TestDecodeLacking(t *testing.T) {
-	newest := linesOf(readGolden(t, generations(t), "snapshot"))
+	newest := linesOf(readGolden(t, generations(t)-1, "snapshot"))
 	refused, read := 0, 0
 	for i, line := range newest {
 		var record any

@@ -20,9 +20,9 @@ type Identity struct {
 	System bool `json:"system,omitempty"`
 	// Origin says where the command came from: host:NAME, page:ADDRESS, token:ID@ADDRESS, cluster:NAME@ADDRESS. It is
 	// empty for the leader's own proposals and reports of nodes. Entries with an origin are in the audit trail.
-	Origin string `json:"origin,omitempty" since:"11"`
+	Origin string `json:"origin,omitempty"`
 	// Login is the user's name for the audit trail where User is empty. It gives no rights.
-	Login string `json:"login,omitempty" since:"11"`
+	Login string `json:"login,omitempty"`
 }
 
 // Operator reports whether the identity may act on everybody's jobs and on nodes.

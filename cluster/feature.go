@@ -22,7 +22,7 @@ type FeatureCount struct {
 const (
 	// maxWishes bounds the ways in which one constraint can be met.
 	maxWishes = 64
-	// maxConstraint bounds the text of a constraint, from LevelSecurity on.
+	// maxConstraint bounds the text of a constraint.
 	maxConstraint = 16 << 10
 	// maxFeatureDepth bounds parentheses and brackets within each other, so that no text exhausts the stack.
 	maxFeatureDepth = 10_000

@@ -435,7 +435,7 @@ func FuzzDecode(f *testing.F) {
 
 // newestGolden is a part of the newest golden log.
 func newestGolden(f *testing.F, part string) (text []byte) {
-	for n := 1; ; n++ {
+	for n := 0; ; n++ {
 		next, err := os.ReadFile(golden(n, part))
 		if err != nil {
 			return text

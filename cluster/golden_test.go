@@ -17,14 +17,14 @@ import (
 )
 
 // A log that some version of muster has written must be read by all later ones, and mean the same.
-// testdata has generations of it, golden.1, golden.2, …: .log are entries as the log holds them, one a
+// testdata has generations of it, golden.0, golden.1, …: .log are entries as the log holds them, one a
 // line, .snapshot is the state half way through, .state the state at the end. A generation that was once
 // released never changes; -update adds one if the story below gives another log than the newest.
 var update = flag.Bool("update", false, "write a new generation of testdata/golden")
 
 const goldenFiles = "testdata/golden."
 
-// generations counts those that there are.
+// generations counts those that there are: the newest is one less.
 func generations(t *testing.T) int {
 	t.Helper()
 	logs, err := filepath.Glob(goldenFiles + "*.log")
@@ -77,16 +77,16 @@ func encoded(t *testing.T, s *State) []byte {
 
 // TestGolden replays every generation, from the beginning and from its snapshot.
 func TestGolden(t *testing.T) {
-	newest := generations(t)
+	count := generations(t)
 	if *update {
-		newest = writeGolden(t, newest)
+		count = writeGolden(t, count)
 	}
-	if newest == 0 {
+	if count == 0 {
 		t.Fatal("no golden log: go test ./cluster -run TestGolden -update")
 	}
-	for n := range newest {
-		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
-			log, want := linesOf(readGolden(t, n+1, "log")), readGolden(t, n+1, "state")
+	for n := range count {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			log, want := linesOf(readGolden(t, n, "log")), readGolden(t, n, "state")
 			for i, line := range log {
 				e, err := DecodeEntry(line)
 				if err != nil {
@@ -103,11 +103,11 @@ func TestGolden(t *testing.T) {
 			s := NewState()
 			replay(t, s, log)
 			sameState(t, "the log", want, encoded(t, s))
-			half, err := Decode(bytes.NewReader(readGolden(t, n+1, "snapshot")))
+			half, err := Decode(bytes.NewReader(readGolden(t, n, "snapshot")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameState(t, "the snapshot itself", readGolden(t, n+1, "snapshot"), encoded(t, half))
+			sameState(t, "the snapshot itself", readGolden(t, n, "snapshot"), encoded(t, half))
 			replay(t, half, log)
 			sameState(t, "the snapshot and what follows", want, encoded(t, half))
 		})
@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 // TestGoldenComplete wants every kind of entry in the newest generation, and that one to be what is
 // written now.
 func TestGoldenComplete(t *testing.T) {
-	newest := generations(t)
+	newest := generations(t) - 1
 	missing := map[string]bool{}
 	for _, k := range Kinds() {
 		missing[k] = true
@@ -145,12 +145,12 @@ func linesOf(text []byte) [][]byte {
 }
 func unlines(log [][]byte) []byte { return append(bytes.Join(log, []byte("\n")), '\n') }
 
-// writeGolden adds a generation if the newest is not what is written now, and tells the newest.
-func writeGolden(t *testing.T, newest int) int {
+// writeGolden adds a generation if the newest is not what is written now, and counts them.
+func writeGolden(t *testing.T, count int) int {
 	t.Helper()
 	log := goldenStory(t)
-	if newest > 0 && bytes.Equal(readGolden(t, newest, "log"), unlines(log)) {
-		return newest
+	if count > 0 && bytes.Equal(readGolden(t, count-1, "log"), unlines(log)) {
+		return count
 	}
 	half, all := NewState(), NewState()
 	replay(t, half, log[:len(log)/2])
@@ -158,11 +158,11 @@ func writeGolden(t *testing.T, newest int) int {
 	for part, text := range map[string][]byte{
 		"log": unlines(log), "snapshot": encoded(t, half), "state": encoded(t, all),
 	} {
-		if err := os.WriteFile(golden(newest+1, part), text, 0o644); err != nil {
+		if err := os.WriteFile(golden(count, part), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return newest + 1
+	return count + 1
 }
 
 // sameState compares two encoded states line by line: everything that the older version wrote must be

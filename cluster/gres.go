@@ -95,11 +95,6 @@ func (d *declared) override(own []GRES) {
 	}
 }
 
-// dropCounted leaves out what is counted, for logs that do not know it.
-func (d *declared) dropCounted() {
-	d.shared = slices.DeleteFunc(d.shared, func(g GRES) bool { return g.IsCounted() })
-}
-
 // limitBy takes a node's own line for a limit on what it finds. A line that leaves out CPUs= or RealMemory= has 1 of
 // it, as in Slurm, where such a line is of no use; here it says nothing.
 func (d *declared) limitBy(said *Inventory) {

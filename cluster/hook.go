@@ -25,9 +25,9 @@ type Hook struct {
 	// Retain is what of history is to be archived and to go.
 	Retain *Forgetting `json:"retain,omitempty"`
 	// Trigger is the program of a trigger.
-	Trigger *TriggerRun `json:"trigger,omitempty" since:"5,optional"`
+	Trigger *TriggerRun `json:"trigger,omitempty"`
 	// Burst is the function that is called.
-	Burst BurstCall `json:"burst,omitempty" since:"7"`
+	Burst BurstCall `json:"burst,omitempty"`
 	// Array sums up the tasks of the job's array, if the hook is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -358,7 +358,7 @@ type HookEnd struct {
 	// Failed says why it could not be done, or that its program failed; empty if all is well.
 	Failed string `json:"failed,omitempty"`
 	// Env are the variables that the script gives the job.
-	Env []string `json:"env,omitempty" since:"7"`
+	Env []string `json:"env,omitempty"`
 }
 
 // HooksDone tells what came of hooks.
@@ -400,9 +400,9 @@ type Prelude struct {
 	Nodes  []NodeName `json:"nodes,omitempty"`  // those that are not there yet: they are being switched on
 	Over   time.Time  `json:"over,omitzero"`    // zero: not yet
 	// Burst: the script has not prepared the job's burst buffer.
-	Burst bool `json:"burst,omitempty" since:"7"`
+	Burst bool `json:"burst,omitempty"`
 	// Fetch: then its nodes, which hear of it, get its image.
-	Fetch bool `json:"fetch,omitempty" since:"6"`
+	Fetch bool `json:"fetch,omitempty"`
 }
 
 func (p *Prelude) waits() bool {

@@ -118,7 +118,7 @@ type Share struct {
 	MemMB MemMB    `json:"mem_mb,omitempty"`
 	Tasks int      `json:"tasks,omitempty"` // how many tasks are meant to run here
 	// Counted is what it has of the site's own resources, sorted.
-	Counted []GRES `json:"counted,omitempty" since:"12"`
+	Counted []GRES `json:"counted,omitempty"`
 	// Usable are the CPUs on which tasks run where these are not CPUs, see UsableBy.
 	Usable IDSet `json:"usable,omitzero"`
 }
@@ -276,9 +276,9 @@ type Rarely struct {
 	// Shrunk: it has given nodes back while it ran.
 	Shrunk *Shrunk `json:"shrunk,omitempty"`
 	// Fed: clusters of a federation share it.
-	Fed *SharedJob `json:"fed,omitempty" since:"6"`
+	Fed *SharedJob `json:"fed,omitempty"`
 	// Burst: it has a burst buffer.
-	Burst *Burst `json:"burst,omitempty" since:"7"`
+	Burst *Burst `json:"burst,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
@@ -412,11 +412,11 @@ type Step struct {
 	// Failed is the task that failed first.
 	Failed *TaskEnd `json:"failed,omitempty"`
 	// Asked is what it asked for of GPUs, and beside them; nil: nothing.
-	Asked *StepAsked `json:"asked,omitempty" since:"1,optional"`
+	Asked *StepAsked `json:"asked,omitempty"`
 	// Files are where its tasks write; nil: to their srun alone, or it is not known.
-	Files *StepFiles `json:"files,omitempty" since:"5,optional"`
+	Files *StepFiles `json:"files,omitempty"`
 	// Ports are those of each of its nodes that it has for itself, as 12000-12003,12007.
-	Ports string `json:"ports,omitempty" since:"9,optional"`
+	Ports string `json:"ports,omitempty"`
 }
 
 // StepAsked is what a step asked for of GPUs, and for each task, for lists.

@@ -20,43 +20,13 @@ import (
 //	since:"2,optional"  so far the field is left out
 //
 // Such fields must be omitempty. A new value of an old field needs a level as well: propose it at its level only.
+//
+// Levels of before version 0.1 were folded into the first one: no release had written them.
 const (
-	// LevelReconcile: administrators' holds and held running jobs outlive a requeue, keys of submissions a purge;
-	// users choose their own default account; machines installed anew take the place of a silent node; nodes tell
-	// what a restored state lacks.
-	LevelReconcile = 1
-	// LevelLaunch: the configuration names the process manager of MPI programs, and batch scripts may
-	// run in containers.
-	LevelLaunch = 2
-	// LevelCron: users have crontabs, whose jobs run again and again.
-	LevelCron = 3
-	// LevelTokens: the keys of users' tokens are in the log, and tokens that were ended before their time.
-	LevelTokens = 4
-	// LevelTriggers: programs are run when something happens to jobs, nodes or servers; records of steps tell where
-	// the output of their tasks goes; containers have what the site says where their user says nothing, namespaces of
-	// their own, and bundles.
-	LevelTriggers = 5
-	// LevelFederation: clusters of a federation share jobs. LevelPrefetch: nodes get the images of jobs before these
-	// begin.
-	LevelFederation = 6
-	LevelPrefetch   = 6
-	// LevelBurst: jobs have burst buffers, by a script of the site's.
-	LevelBurst = 7
-	// LevelExpand: jobs get the nodes of others while they run.
-	LevelExpand = 8
-	// LevelPorts: records of steps tell which ports of their nodes these have for themselves.
-	LevelPorts = 9
-	// LevelParents: jobs wait for jobs that another cluster of the federation has made. Nodes that are taken out of
-	// service are resumed at a time. Jobs go on without a node that has failed.
-	LevelParents = 10
-	// LevelSecurity: the state records page sessions that have ended, bounds the text of a job's constraint, and the
-	// bytes of the scripts and environments of a user's pending jobs; it has an audit trail.
-	LevelSecurity = 11
-	// LevelCounted: jobs have generic resources of the site's own that are counted. Reservations are for jobs of a
-	// QOS or partition, and ask for a job's account when that is known.
-	LevelCounted = 12
+	// First is the level of version 0.1.
+	First = 1
 	// Newest is the level that this program knows.
-	Newest = LevelCounted
+	Newest = First
 )
 
 // Level is that of what the log holds, and of what Apply makes of it.

@@ -16,19 +16,22 @@ import (
 	"dev.muster/wire"
 )
 
-// testdata/fields.N lists what the log and snapshots of level N may hold: kinds of commands and of records, and
+// testdata/fields.N lists what the log and snapshots may hold from level N on: kinds of commands and of records, and
 // their fields. The list of a level that was once released never changes; -update writes that of the newest.
 func fieldsFile(level int) string { return fmt.Sprintf("testdata/fields.%d", level) }
 
+// readFields reads what is known at a level.
 func readFields(t *testing.T, level int) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(fieldsFile(level))
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		out[strings.TrimSpace(line)] = true
+	for n := First; n <= level; n++ {
+		text, err := os.ReadFile(fieldsFile(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			out[strings.TrimSpace(line)] = true
+		}
 	}
 	return out
 }
@@ -41,13 +44,13 @@ type formats struct {
 
 func allFormats(t *testing.T) formats {
 	f := formats{t, map[string]int{}}
-	f.walk("entry", reflect.TypeFor[envelope[wire.RawMessage]](), 0, nil)
+	f.walk("entry", reflect.TypeFor[envelope[wire.RawMessage]](), First, nil)
 	for _, c := range commands {
 		f.level[c.kind] = c.since
 		f.walk(c.kind, reflect.TypeOf(c.make()), c.since, nil)
 	}
-	f.walk("snapshot", reflect.TypeFor[snapshotHead](), 0, nil)
-	f.walk("record", reflect.TypeFor[snapshotRecord](), 0, nil)
+	f.walk("snapshot", reflect.TypeFor[snapshotHead](), First, nil)
+	f.walk("record", reflect.TypeFor[snapshotRecord](), First, nil)
 	return f
 }
 
@@ -74,8 +77,8 @@ func (f formats) walk(path string, typ reflect.Type, level int, above []reflect.
 		at, since := path+"."+name, level
 		if text := field.Tag.Get("since"); text != "" {
 			since, _ = fieldSince(field)
-			if since < 1 || since > Newest || !strings.Contains(option, "omit") {
-				f.t.Errorf("%s of %v: since:%q wants a level from 1 to %d, and omitempty", name, typ, text, Newest)
+			if since <= First || since > Newest || !strings.Contains(option, "omit") {
+				f.t.Errorf("%s of %v: since:%q wants a level from %d to %d, and omitempty", name, typ, text, First+1, Newest)
 			}
 			since = max(since, level)
 		}
@@ -100,12 +103,14 @@ func (f formats) upTo(level int) map[string]bool {
 func TestLevels(t *testing.T) {
 	all := allFormats(t)
 	if *update {
-		text := strings.Join(slices.Sorted(maps.Keys(all.upTo(Newest))), "\n") + "\n"
+		fresh := all.upTo(Newest)
+		maps.DeleteFunc(fresh, func(path string, _ bool) bool { return all.level[path] < Newest })
+		text := strings.Join(slices.Sorted(maps.Keys(fresh)), "\n") + "\n"
 		if err := os.WriteFile(fieldsFile(Newest), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for level := range Newest + 1 {
+	for level := First; level <= Newest; level++ {
 		want, got := readFields(t, level), all.upTo(level)
 		for path := range got {
 			if !want[path] {
@@ -146,7 +151,7 @@ func paths(at string, v any, known map[string]int, out map[string]bool) {
 func TestAtLevel(t *testing.T) {
 	all := allFormats(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	for level := range Newest {
+	for level := First; level < Newest; level++ {
 		known := readFields(t, level)
 		for _, c := range commands {
 			for range 20 {
@@ -181,19 +186,42 @@ func TestAtLevel(t *testing.T) {
 	if got, err := AtLevel(same, Newest); err != nil || got != Command(same) {
 		t.Errorf("at the newest level: %v, %v", got, err)
 	}
-	if _, err := AtLevel(same, 0); err == nil || !strings.Contains(err.Error(), "Active is known from level 1") {
-		t.Errorf("what can not be left out: %v", err)
+	if _, err := AtLevel(same, First-1); err == nil || !strings.Contains(err.Error(), "node_set is known from level 1") {
+		t.Errorf("below the first level: %v", err)
 	}
-	up := &NodeUp{Name: "n", Inventory: Inventory{CPUs: 3, Inactive: []string{"x"}}}
-	got, err := AtLevel(up, 0)
-	if err != nil {
+}
+
+// TestDropNewer: what is optional of above a level is left out wherever it stands, and anything else of above it is
+// refused.
+func TestDropNewer(t *testing.T) {
+	type inner struct {
+		Old  int `json:"old"`
+		Soft int `json:"soft,omitempty" since:"2,optional"`
+		Hard int `json:"hard,omitempty" since:"2"`
+	}
+	type outer struct {
+		In   inner            `json:"in"`
+		List []*inner         `json:"list,omitempty"`
+		Map  map[string]inner `json:"map,omitempty"`
+	}
+	fill := func(soft, hard int) *outer {
+		in := inner{Old: 1, Soft: soft, Hard: hard}
+		return &outer{In: in, List: []*inner{&in}, Map: map[string]inner{"k": in}}
+	}
+	soft := fill(3, 0)
+	if err := dropNewer(reflect.ValueOf(soft).Elem(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if inv := got.(*NodeUp).Inventory; inv.Inactive != nil || inv.CPUs != 3 {
-		t.Errorf("what is optional is left out, and nothing else: %+v", inv)
+	if want := fill(0, 0); !reflect.DeepEqual(soft, want) {
+		t.Errorf("what is optional is left out, and nothing else: %+v", soft)
 	}
-	if up.Inventory.Inactive == nil {
-		t.Error("the command itself was changed")
+	err := dropNewer(reflect.ValueOf(fill(0, 3)).Elem(), 1)
+	if err == nil || !strings.Contains(err.Error(), "Hard is known from level 2") {
+		t.Errorf("what can not be left out: %v", err)
+	}
+	all := fill(3, 3)
+	if err := dropNewer(reflect.ValueOf(all).Elem(), 2); err != nil || !reflect.DeepEqual(all, fill(3, 3)) {
+		t.Errorf("at its level: %+v, %v", all, err)
 	}
 }
 
@@ -260,6 +288,10 @@ func TestNewerLevel(t *testing.T) {
 	next := bytes.Replace(text, fmt.Appendf(nil, `"level":%d`, Newest), fmt.Appendf(nil, `"level":%d`, Newest+1), 1)
 	if _, err := Decode(bytes.NewReader(next)); !errors.Is(err, ErrNewer) {
 		t.Errorf("a snapshot of the next level: %v", err)
+	}
+	before := bytes.Replace(text, fmt.Appendf(nil, `"level":%d`, Newest), []byte(`"level":0`), 1)
+	if _, err := Decode(bytes.NewReader(before)); err == nil || !strings.Contains(err.Error(), "from before 0.1") {
+		t.Errorf("a snapshot of before the first level: %v", err)
 	}
 	w.ok(sys, &RaiseLevel{Level: 0})
 	if w.s.Level() != Newest {

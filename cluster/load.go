@@ -71,7 +71,7 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 	if !t.mayJoin(&l, j.Spec) {
 		return Errorf(Conflict, ErrBusy, "node %s has jobs of another user, and one of them is not shared", sh.Node)
 	}
-	if p, ok := t.Partition(j.Alloc.Partition); ok && p.LimitsCPUs() && t.level >= LevelSecurity && j.HoldsCPUs() {
+	if p, ok := t.Partition(j.Alloc.Partition); ok && p.LimitsCPUs() && j.HoldsCPUs() {
 		if !p.allows(l.CPUsOf(p.Name, t.jobs.Get).Union(sh.CPUs), &n.Inventory) {
 			return Errorf(Conflict, ErrBusy, "jobs of partition %s may have no more CPUs of node %s", p.Name, sh.Node)
 		}

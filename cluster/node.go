@@ -125,8 +125,8 @@ type Inventory struct {
 	TmpMB          int64     `json:"tmp_mb,omitempty"`
 	GPUs           []GPU     `json:"gpus,omitempty"`
 	NICs           []NIC     `json:"nics,omitempty"`
-	Features       []string  `json:"features,omitempty"`                             // those that are active
-	Inactive       []string  `json:"inactive_features,omitempty" since:"1,optional"` // that are available beside them
+	Features       []string  `json:"features,omitempty"`          // those that are active
+	Inactive       []string  `json:"inactive_features,omitempty"` // that are available beside them
 	OS             string    `json:"os,omitempty"`
 	Arch           string    `json:"arch,omitempty"`
 	Version        string    `json:"version,omitempty"`
@@ -179,11 +179,11 @@ type Node struct {
 	DrainedFor []Fault       `json:"drained_for,omitempty"` // faults, as long as they are the reason
 	Trouble    *FailureScore `json:"trouble,omitempty"`     // nil: its client is of a version before this
 	Expected   Expected      `json:"expected,omitempty"`
-	Reboot     *Reboot       `json:"reboot,omitempty"`                    // asked for or under way
-	Power      *Power        `json:"power,omitempty"`                     // off, or on its way between on and off
-	ReportSeq  uint64        `json:"report_seq,omitempty"`                // last Report applied, for idempotence
-	Unsure     bool          `json:"unsure,omitempty" since:"1,optional"` // the state was restored, and it has not told yet what it knows (Restored)
-	ResumeAt   time.Time     `json:"resume_at,omitzero" since:"10"`       // when it is to serve again
+	Reboot     *Reboot       `json:"reboot,omitempty"`     // asked for or under way
+	Power      *Power        `json:"power,omitempty"`      // off, or on its way between on and off
+	ReportSeq  uint64        `json:"report_seq,omitempty"` // last Report applied, for idempotence
+	Unsure     bool          `json:"unsure,omitempty"`     // the state was restored, and it has not told yet what it knows (Restored)
+	ResumeAt   time.Time     `json:"resume_at,omitzero"`   // when it is to serve again
 }
 
 // Expected says how a node was made known before it registered; empty if it came by itself.

@@ -37,11 +37,8 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 	lacked := n.Lacks
 	said := t.config.declaredOf(c.Name)
 	k := slices.IndexFunc(t.config.Declared, func(d Node) bool { return d.Name == c.Name })
-	if k >= 0 && t.level >= LevelSecurity && !c.Inventory.Hollow {
+	if k >= 0 && !c.Inventory.Hollow {
 		said.limitBy(&t.config.Declared[k].Inventory)
-	}
-	if t.level < LevelCounted {
-		said.dropCounted()
 	}
 	n.found(c.Inventory, said)
 	n.faulty(t, before)
@@ -208,7 +205,7 @@ type NodeSet struct {
 	Action   NodeAction `json:"action,omitempty"`
 	Reason   *string    `json:"reason,omitempty" text:"4096"`
 	Features *[]string  `json:"features,omitempty"` // that are available, all of them active unless Active says more
-	Active   *[]string  `json:"active,omitempty" since:"1"`
+	Active   *[]string  `json:"active,omitempty"`
 	Topology *string    `json:"topology,omitempty"`
 	Weight   *int       `json:"weight,omitempty"`
 	Comment  *string    `json:"comment,omitempty" text:"4096,lines"`
@@ -218,7 +215,7 @@ type NodeSet struct {
 	// Grace is what jobs have left with NodeReclaim.
 	Grace time.Duration `json:"grace,omitempty"`
 	// ResumeAfter is how long NodeDrain and NodeSetDown last; less than nothing: until it is resumed.
-	ResumeAfter *time.Duration `json:"resume_after,omitempty" since:"10"`
+	ResumeAfter *time.Duration `json:"resume_after,omitempty"`
 }
 
 func (*NodeSet) kind() string { return "node_set" }

@@ -86,7 +86,7 @@ func ParentCluster(s *Snapshot, d Depend) (name string, away bool) {
 func parentElsewhere(t *tables, d Depend) federation.ID {
 	self := selfMember(t)
 	of := federation.Of(uint32(d.Job))
-	if t.level < LevelParents || self == nil || of == self.ID {
+	if self == nil || of == self.ID {
 		return 0
 	}
 	return of
@@ -102,9 +102,6 @@ func judgeElsewhere(d Depend) termState {
 
 // TermsOf are the terms on jobs that another cluster has made for which jobs of this one wait.
 func TermsOf(s *Snapshot, origin federation.ID) (list []Depend) {
-	if s.level < LevelParents {
-		return nil
-	}
 	first := JobID(origin.Number(0))
 	seen := map[Depend]bool{}
 	s.depends.Ascend(pairKey{a: first}, func(k pairKey) bool {
@@ -153,9 +150,6 @@ func CheckParents(s *Snapshot, terms []Depend) error {
 			continue
 		}
 		if err := firstError(
-			refuseIf(s.level < LevelParents,
-				Invalid, ErrDependency, "job %d was submitted at another cluster: what depends on it is submitted "+
-					"there, too (-M), until all servers of this one are upgraded", d.Job),
 			refuseIf(s.federation.Record.Member(of) == nil,
 				Invalid, ErrDependency, "job %d was submitted at cluster %d, which is not in federation %s",
 				d.Job, of, s.federation.Record.Name),
@@ -172,9 +166,6 @@ func CheckParents(s *Snapshot, terms []Depend) error {
 // partTerms has jobs know that they wait in vain for those of clusters that have left; self is this cluster, which may
 // be the one that did.
 func partTerms(t *tx, self federation.ID, left federation.Set) {
-	if t.level < LevelParents {
-		return
-	}
 	left = left.Without(self)
 	gone := func(d Depend) bool { return left.Has(federation.Of(uint32(d.Job))) }
 	for _, j := range slices.Collect(t.Jobs()) {

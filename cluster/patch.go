@@ -66,8 +66,8 @@ type Patch struct {
 	DelayBoot   *time.Duration `json:"delay_boot,omitempty"`
 	ResetAccrue bool           `json:"reset_accrue,omitempty" pending:"the age" rule:"requeue"` // counts anew
 	// Features and Clusters say where in the federation a job that waits may run.
-	Features *string `json:"cluster_features,omitempty" since:"6" pending:"the clusters" rule:"places"`
-	Clusters *string `json:"clusters,omitempty" since:"6" pending:"the clusters" rule:"places"`
+	Features *string `json:"cluster_features,omitempty" pending:"the clusters" rule:"places"`
+	Clusters *string `json:"clusters,omitempty" pending:"the clusters" rule:"places"`
 }
 
 // patchSteps judge and set what a patch asks for, in this order: the first error is the answer. Those behind the plain

@@ -30,11 +30,11 @@ type Reservation struct {
 	GIDs        []uint32 `json:"gids,omitempty"` // of Groups
 	Accounts    []string `json:"accounts,omitempty"`
 	AccountsNot bool     `json:"accounts_not,omitempty"`
-	QOS         []string `json:"qos,omitempty" since:"12"`
-	QOSNot      bool     `json:"qos_not,omitempty" since:"12"`
+	QOS         []string `json:"qos,omitempty"`
+	QOSNot      bool     `json:"qos_not,omitempty"`
 	// Partitions are those whose jobs may use it (AllowedPartitions).
-	Partitions    []string  `json:"partitions,omitempty" since:"12"`
-	PartitionsNot bool      `json:"partitions_not,omitempty" since:"12"`
+	Partitions    []string  `json:"partitions,omitempty"`
+	PartitionsNot bool      `json:"partitions_not,omitempty"`
 	Flags         ResvFlags `json:"flags,omitempty"`
 	// MaxStartDelay is how long at most a job of it waits for others that have its nodes meanwhile: those with
 	// --signal=R: whose warning comes no earlier before their end; 0: it lets nobody have them.

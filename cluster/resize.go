@@ -15,7 +15,7 @@ type Shrunk struct {
 	At      time.Time `json:"at"`
 	Leaving []Share   `json:"leaving,omitempty"`
 	// Lost are nodes that have failed under it: it went on without them.
-	Lost []NodeName `json:"lost,omitempty" since:"10"`
+	Lost []NodeName `json:"lost,omitempty"`
 }
 
 // ResizedAt is when the job last got another size, zero if it has not.

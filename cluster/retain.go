@@ -178,7 +178,7 @@ func (c *Retain) apply(t *tx) (any, error) {
 		refuseIf(c.Script != "" && !t.by.Operator(),
 			Denied, ErrAccess,
 			"only operators may name a script that a server runs: have it set as ArchiveScript"),
-		refuseIf(c.Dir != "" && !t.by.Operator() && t.level >= LevelSecurity,
+		refuseIf(c.Dir != "" && !t.by.Operator(),
 			Denied, ErrAccess,
 			"only operators may name a folder that a server writes to as root: have it set as ArchiveDir"),
 		refuseIf(t.Retained.Hook != 0,

@@ -18,7 +18,7 @@ const maxRecord = 1 << 30
 
 type snapshotHead struct {
 	Version int       `json:"version"`
-	Level   int       `json:"level,omitempty" since:"1"`
+	Level   int       `json:"level,omitempty"`
 	Index   uint64    `json:"index"`
 	Now     time.Time `json:"now"`
 	NextID  JobID     `json:"next_id"`
@@ -29,7 +29,7 @@ type snapshotHead struct {
 	LastHook uint64   `json:"last_errand,omitempty"`
 	Retained Retained `json:"retained,omitzero"`
 
-	Restored *Restored `json:"restored,omitempty" since:"1"`
+	Restored *Restored `json:"restored,omitempty"`
 
 	Config  *Config        `json:"config"`
 	Configs []ConfigChange `json:"configs,omitempty"` // its history
@@ -89,6 +89,9 @@ func Decode(r io.Reader) (_ *State, err error) {
 	}
 	if err := checkLevel(head.Level); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
+	}
+	if head.Level < First {
+		return nil, fmt.Errorf("decode snapshot: a version from before 0.1 wrote it, which this one can not read")
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
 		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)

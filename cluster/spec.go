@@ -28,7 +28,7 @@ type GRES struct {
 	Type  string `json:"type,omitempty"`
 	Count int64  `json:"count"`
 	// Unconsumed, of a node: a job needs so many, and takes none of them (no_consume).
-	Unconsumed bool `json:"unconsumed,omitempty" since:"12,optional"`
+	Unconsumed bool `json:"unconsumed,omitempty"`
 }
 
 // MemPer says what a memory request is counted by.
@@ -266,7 +266,7 @@ type JobSpec struct {
 	Notify   string   `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
 	// Inside is the container that the script runs in. Of a job without a script it is the image that its steps are
 	// to have. nil: none.
-	Inside *Container `json:"inside,omitempty" since:"2"`
+	Inside *Container `json:"inside,omitempty"`
 }
 
 // JobFlags are what a job is or is not told to do.
@@ -274,7 +274,7 @@ type JobFlags struct {
 	Hold   bool `json:"hold,omitempty"`
 	Reboot bool `json:"reboot,omitempty"`
 	// NoKill: where a node fails that is not its first, it goes on with the others.
-	NoKill bool `json:"keep_on_node_fail,omitempty" since:"10"`
+	NoKill bool `json:"keep_on_node_fail,omitempty"`
 }
 
 // Rlimit is one resource limit of the submitting shell, by its RLIMIT_ name without
@@ -310,7 +310,7 @@ type SrunDefaults struct {
 	Wait          time.Duration `json:"wait,omitempty"` // how long other tasks may go on after the first has ended; 0: for ever
 	Prolog        string        `json:"prolog,omitempty"`
 	Epilog        string        `json:"epilog,omitempty"`
-	MPI           string        `json:"mpi,omitempty" since:"2"` // process manager (MpiDefault); empty: none
+	MPI           string        `json:"mpi,omitempty"` // process manager (MpiDefault); empty: none
 }
 
 // StepSpec is what a step asked for: one srun.
@@ -394,9 +394,9 @@ type Winsize struct {
 // Timing is when a job may begin. With Cron it runs again and again, and Begin is that of the next run.
 type Timing struct {
 	Begin time.Time `json:"begin,omitzero"`
-	Cron  *Cron     `json:"cron,omitempty" since:"3"`
+	Cron  *Cron     `json:"cron,omitempty"`
 	// Prefetch is an image that nodes get before the job's time counts; nil: none.
-	Prefetch *Prefetch `json:"prefetch,omitempty" since:"6"`
+	Prefetch *Prefetch `json:"prefetch,omitempty"`
 }
 
 // maxCount bounds every number of nodes, tasks, CPUs and devices that may be asked for.

@@ -23,7 +23,7 @@ func spentLess(x, y *SpentKey) bool {
 
 // keepKey keeps the key of a job that is purged for as long as the submission may be made again.
 func (t *tx) keepKey(j *Job) {
-	if t.level < LevelReconcile || j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
+	if j.Key == "" || t.at.Sub(j.Submitted) >= KeyLife {
 		return
 	}
 	k := &SpentKey{

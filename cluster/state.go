@@ -14,6 +14,7 @@ type Snapshot struct{ tables }
 func NewState() *State {
 	cfg := DefaultConfig()
 	s := &State{tables{
+		level:    First,
 		NextID:   cfg.FirstJobID,
 		config:   &cfg,
 		changes:  changeLog{state: new(origin)},

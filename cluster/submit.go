@@ -46,7 +46,7 @@ type Submit struct {
 	// answers with the job that it made then.
 	Key string `json:"key,omitempty"`
 	// Viable are the clusters of the federation where it may run; none: it is this cluster's alone.
-	Viable federation.Set `json:"viable,omitempty" since:"6"`
+	Viable federation.Set `json:"viable,omitempty"`
 }
 
 // maxKeyBytes bounds a submission's key.
@@ -202,7 +202,7 @@ func priorityOf(j *Job, numbers JobID) uint32 {
 }
 
 func (t *tx) setHold(j *Job, h Hold) {
-	if t.level >= LevelReconcile && h == HeldUser && j.Held == HeldAdmin && !t.by.Operator() {
+	if h == HeldUser && j.Held == HeldAdmin && !t.by.Operator() {
 		return // an administrator's hold is not made less by its owner
 	}
 	j.Held = h

@@ -106,16 +106,16 @@ type snapshotRecord struct {
 	Reservation *Reservation `json:"reservation,omitempty"`
 	Hook        *Hook        `json:"errand,omitempty"`
 	Tested      *TestedPart  `json:"tested,omitempty"`
-	Crontab     *Crontab     `json:"crontab,omitempty" since:"3"`
-	Peer        *PeerCluster `json:"peer,omitempty" since:"3"`
-	UserTokens  *UserTokens  `json:"user_tokens,omitempty" since:"4"`
-	Triggers    *Triggers    `json:"triggers,omitempty" since:"5"`
-	Federation  *Federation  `json:"federation,omitempty" since:"6"`
+	Crontab     *Crontab     `json:"crontab,omitempty"`
+	Peer        *PeerCluster `json:"peer,omitempty"`
+	UserTokens  *UserTokens  `json:"user_tokens,omitempty"`
+	Triggers    *Triggers    `json:"triggers,omitempty"`
+	Federation  *Federation  `json:"federation,omitempty"`
 	Gone        *GoneTasks   `json:"gone,omitempty"`
-	Spent       *SpentKey    `json:"spent,omitempty" since:"1"`
+	Spent       *SpentKey    `json:"spent,omitempty"`
 
-	EndedSession *EndedSession `json:"ended_session,omitempty" since:"11"`
-	Audit        *Audit        `json:"audit,omitempty" since:"11"`
+	EndedSession *EndedSession `json:"ended_session,omitempty"`
+	Audit        *Audit        `json:"audit,omitempty"`
 }
 
 // tableRow is one table: where it is, and how snapshots hold it.

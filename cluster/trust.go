@@ -189,7 +189,7 @@ type MemberJoin struct {
 	Token  string `json:"token"`
 	Member Member `json:"member"`
 	// From is the address that the machine called from, for the audit trail.
-	From string `json:"from,omitempty" since:"11,optional"`
+	From string `json:"from,omitempty"`
 }
 
 func (*MemberJoin) kind() string { return "member_join" }
@@ -229,7 +229,7 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 // take its name.
 func (t *tables) silentNode(m *Member) bool {
 	n, ok := t.nodes.Get(NodeName(m.Name))
-	return t.level >= LevelReconcile && m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up
+	return m.Role == RoleNode && ok && n.Owner == m.Name && !n.Up
 }
 
 // MemberRevoke shuts a member out: its certificate is worth nothing from now on, its nodes are down.

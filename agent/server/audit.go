@@ -18,11 +18,8 @@ import (
 // noteTime is how long a change that is not a command may take to be recorded.
 const noteTime = 2 * time.Second
 
-// traced completes the identity of a caller for the audit trail. Below its level the log has no origins.
+// traced completes the identity of a caller for the audit trail.
 func traced(s *Server, by cluster.Identity) cluster.Identity {
-	if s.level.Load() < cluster.LevelSecurity {
-		by.Origin, by.Login = "", ""
-	}
 	if by.Origin == "" || by.User != "" || by.Login != "" || by.System {
 		return by
 	}

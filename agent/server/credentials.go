@@ -121,7 +121,7 @@ func recordLogout(s *Server) func(context.Context, api.Caller, api.SessionEnd) (
 func (s *Server) logOut(ctx context.Context, who *session.Session) {
 	s.credentials.sessions.End(who.ID, who.Until, time.Now())
 	call := s.inName.Load()
-	if call != nil && s.Snapshot().Level() >= cluster.LevelSecurity {
+	if call != nil {
 		end := api.SessionEnd{ID: who.ID, Until: who.Until}
 		_, err := api.CallAs(ctx, *call, who.Caller(), api.LogOut, end)
 		if err == nil {

@@ -164,9 +164,7 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	}
 	cmd := cluster.MemberJoin{Token: q.Token, Member: cluster.Member{Name: q.Name, Role: q.Role, Addr: q.Addr,
 		Key: trust.KeyHash(public), Public: public}}
-	if s.level.Load() >= cluster.LevelSecurity {
-		cmd.From = who.Origin
-	}
+	cmd.From = who.Origin
 	if err := s.asServer(ctx, &cmd); err != nil {
 		return none, err
 	}

@@ -127,6 +127,7 @@ func New(cfg Config, trans raft.Transport, hist history.History, logger *slog.Lo
 		heartbeats: heartbeat.New(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
 		stats: metrics.NewStats(), booted: time.Now(), current: make(chan struct{})}
+	s.level.Store(int64(s.state.Level()))
 	s.lookout = &heartbeat.Lookout{Heartbeats: s.heartbeats, Rumours: heartbeat.NewRumours(), Reach: cfg.Reach,
 		Snapshot: s.Snapshot, Poke: s.poke, Log: logger}
 	s.credentials.sessions = session.New(s.cfg.Name, func() *cluster.CA { return s.Snapshot().CA() },

@@ -163,7 +163,7 @@ func newUserKey() cluster.UserKey {
 }
 
 // signer is the key that signs: the file that the configuration names, else the newest of the state. The leader
-// makes the first one, when it is asked for; as long as an older server can not read it, the derived key signs.
+// makes the first one, when it is asked for.
 func (k *Issuer) signer(ctx context.Context) (cluster.UserKey, error) {
 	if file, ok := k.authAlt("jwt_key"); ok {
 		secret, err := fileKey(file)
@@ -173,8 +173,6 @@ func (k *Issuer) signer(ctx context.Context) (cluster.UserKey, error) {
 	switch keys := snap.UserTokens().Keys; {
 	case len(keys) > 0:
 		return keys[0], nil
-	case snap.Level() < cluster.LevelTokens:
-		return cluster.UserKey{Secret: k.Derived()}, nil
 	case !k.Leads():
 		return cluster.UserKey{}, api.ErrElsewhere
 	}

@@ -76,7 +76,7 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 
 // takeCounted gives a share what the job asks for of the site's own resources; all there is to a job with whole nodes.
 func (d *Demand) takeCounted(free *NodeFree, sh *cluster.Share) (ok bool) {
-	if d.exclusive && d.snapshot.Level() >= cluster.LevelCounted {
+	if d.exclusive {
 		sh.Counted = free.node.Inventory.RestCounted(free.counted)
 		return d.hasCounted(free)
 	}
