@@ -97,7 +97,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
-	run("socket", func(ctx context.Context) error { return serve(ctx, ln, mux, n.way(), cfg.Log) })
+	run("socket", func(ctx context.Context) error { return serve(ctx, fair(ln), mux, n.way(), cfg.Log) })
 	if n != nil {
 		servePorts(run, n, mux, &cfg)
 	}

@@ -197,7 +197,7 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := srv.Serve(fair(ln)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -54,6 +54,9 @@ func peer(conn net.Conn) (caller, error) {
 	if k, ok := conn.(known); ok {
 		return caller{Caller: k.Caller()}, nil
 	}
+	if u, ok := conn.(*userConn); ok {
+		return u.from, nil
+	}
 	if m, ok := conn.(*memberConn); ok {
 		return memberCaller(m)
 	}
