@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"agent/sisters":            {"agent/backoff", "agent/step", "api", "cluster"},
 	"agent/tail":               {"agent/step", "cluster"},
 	"agent/folder":             {},
-	"agent/sweep":              {"agent/backoff", "cluster", "durable", "gpu", "wire"},
+	"agent/sweep":              {"agent/backoff", "agent/folder", "cluster", "durable", "gpu", "wire"},
 	"agent/fence":              {"agent/cgroup", "cluster"},
 	"agent/container/exchange": {"agent/container/layers", "api", "cluster", "wire"},
 	"agent/ports":              {"agent/step", "cluster"},
