@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	ln, err := listen(cfg.Socket)
+	ln, err := listen(cfg.Socket, cfg.callers(os.Geteuid()))
 	if err != nil {
 		return err
 	}

@@ -287,6 +287,13 @@ func TestGarbage(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) {
 	needRoot(t)
+	asOrdinary(t, "Test(RunsTasks|Script|StartFailures|BareNameAndPID|KillsDaemonised|EndKillsTheRest|Signals|"+
+		"Reopen|Stream|StreamCuts|Terminal|Adopt)")
+}
+
+// asOrdinary runs tests as nobody.
+func asOrdinary(t *testing.T, tests string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "user")
 	if err != nil {
 		t.Fatal(err)
@@ -301,9 +308,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if err := os.WriteFile(exe, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe,
-		"-test.run=^Test(RunsTasks|Script|StartFailures|BareNameAndPID|KillsDaemonised|EndKillsTheRest|Signals|"+
-			"Reopen|Stream|StreamCuts|Terminal|Adopt)$")
+	cmd := exec.Command(exe, "-test.run=^"+tests+"$")
 	cmd.Dir = "/tmp"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -48,6 +48,9 @@ func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 
 // say appends a line to the file of the first task's standard error.
 func (l *launcher) say(r *run, text string) {
+	if l.isOwn(r) != nil {
+		return
+	}
 	to := r.spec.Tasks[0].ErrorsTo()
 	files := l.files(r)
 	defer files.end()
