@@ -71,7 +71,7 @@ func (o *output) say(text []byte, ends bool) {
 	if ends {
 		task = stream.AllTasks
 	}
-	if !o.done {
+	if !o.done && o.bytes < 2*MaxUnacked { // else nobody reads it
 		o.put(stream.Stderr, task, text)
 	}
 }
