@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 		"agent/measure", "agent/meter", "agent/outbox", "agent/ports", "agent/sisters", "agent/step", "agent/sweep",
 		"agent/tail", "agent/usage", "agent/x11",
 		"pmi", "wire"},
-	"agent/x11":        {},
+	"agent/x11":        {"agent/step"},
 	"agent/burst":      {"agent/backoff", "agent/users", "api", "cluster", "wire"},
 	"agent/hooks":      {"agent/users", "api", "cluster", "wire"},
 	"agent/federation": {"api", "cluster", "cluster/federation", "wire"},
