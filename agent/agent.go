@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	ln, err := listen(cfg.Socket)
+	ln, err := listen(cfg.Socket, cfg.callers(os.Geteuid()))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	run("debug", func(ctx context.Context) error { return serveDebug(ctx, cfg.Socket+DebugSuffix, cfg.Log) })
-	run("socket", func(ctx context.Context) error { return serve(ctx, boundConns(ln), mux, n.way(), cfg.Log) })
+	run("socket", func(ctx context.Context) error { return serve(ctx, fair(ln), mux, n.way(), cfg.Log) })
 	if n != nil {
 		servePorts(run, n, mux, &cfg)
 	}

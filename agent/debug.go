@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
 	"time"
 )
 
@@ -17,10 +16,7 @@ const DebugSuffix = ".debug"
 
 // serveDebug answers with profiles of this process. One that can not listen does its work all the same.
 func serveDebug(ctx context.Context, path string, log *slog.Logger) error {
-	ln, err := listen(path)
-	if err == nil {
-		err = os.Chmod(path, 0o600)
-	}
+	ln, err := listen(path, forOwners)
 	if err != nil {
 		log.Warn("no profiles of this process", "err", err)
 		return nil
@@ -35,7 +31,7 @@ func serveDebug(ctx context.Context, path string, log *slog.Logger) error {
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	if err := srv.Serve(ownersOnly{ln}); !errors.Is(err, http.ErrServerClosed) {
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

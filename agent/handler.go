@@ -18,10 +18,13 @@ import (
 	"dev.muster/wire"
 )
 
+// maxHeader bounds the head of a call, which has what a GET call asks for.
+const maxHeader = 1 << 20
+
 // serve answers calls on a listener until ctx ends: the local socket, or a lane of the port.
 func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *gateway, log *slog.Logger) error {
 	h := &handler{mux: mux, log: log, ctx: ctx, gateway: d}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 20,
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -48,6 +51,7 @@ type handler struct {
 	gateway *gateway // nil without a network
 
 	bodies   bodies
+	turns    turns
 	refusals refusals
 }
 
@@ -77,7 +81,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, noSuchCall(r))
 		return
 	}
-	body, done, err := h.readBody(w, r, from, mostOf(route))
+	most := mostOf(route)
+	if r.Method == http.MethodGet { // our own clients ask in the path
+		most = min(most, maxHeader)
+	}
+	body, done, err := h.readBody(w, r, from, most)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -118,6 +126,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.stream()
 		return
 	}
+	leave, err := c.turn()
+	if err != nil {
+		return // the caller has gone
+	}
+	defer leave()
 	c.answer()
 }
 
@@ -313,7 +326,7 @@ func (c *call) reply(r api.Reply) {
 		h.Set(api.AgeHeader, strconv.FormatInt(r.Age.Milliseconds(), 10))
 	}
 	c.w.WriteHeader(r.Status)
-	_, _ = c.w.Write(r.Body)
+	c.write(r.Body)
 }
 
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {

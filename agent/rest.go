@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -179,7 +180,7 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	if cfg.Dialect == nil || cfg.Web.RESTSocket == "" {
 		return nil
 	}
-	ln, err := listen(cfg.Web.RESTSocket)
+	ln, err := listen(cfg.Web.RESTSocket, cfg.callers(os.Geteuid()))
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func serveRESTSocket(ctx context.Context, cfg *Config, s *server.Server, as *han
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := srv.Serve(fair(ln)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

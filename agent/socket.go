@@ -26,8 +26,24 @@ func lockDir(dir string) (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// listen opens the local socket, which every user may call; who they are the kernel says.
-func listen(path string) (net.Listener, error) {
+// Modes of sockets: who may call, the kernel says.
+const (
+	forAll    = 0o666
+	forOwners = 0o600 // the daemon's own user, and root
+)
+
+// callers says who may call the local socket of a daemon of the user own. A daemon of an ordinary user's runs all jobs
+// as that user: a job of somebody else would have the rights of the daemon's user.
+func (cfg *Config) callers(own int) os.FileMode {
+	runs := cfg.Client && !cfg.Login && (len(cfg.Hollow) == 0 || cfg.HollowExec)
+	if runs && own != 0 {
+		return forOwners
+	}
+	return forAll
+}
+
+// listen opens a socket for callers of this machine.
+func listen(path string, mode os.FileMode) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make folder of the socket: %w", err)
 	}
@@ -38,8 +54,11 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open local socket: %w", err)
 	}
-	if err := os.Chmod(path, 0o666); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(err, ln.Close())
+	}
+	if mode == forOwners {
+		return ownersOnly{ln}, nil
 	}
 	return ln, nil
 }
@@ -54,11 +73,11 @@ func peer(conn net.Conn) (caller, error) {
 	if k, ok := conn.(known); ok {
 		return caller{Caller: k.Caller()}, nil
 	}
+	if u, ok := conn.(*userConn); ok {
+		return u.from, nil
+	}
 	if m, ok := conn.(*memberConn); ok {
 		return memberCaller(m)
-	}
-	if counted, ok := conn.(*userConn); ok {
-		conn = counted.UnixConn
 	}
 	u, ok := conn.(*net.UnixConn)
 	if !ok {

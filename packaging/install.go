@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Places of an installation.
@@ -343,13 +344,37 @@ func (i *Installer) siblings() (list []action, err error) {
 	}
 	for _, arch := range architectures {
 		from := filepath.Join(filepath.Dir(i.Source), programName+arch)
-		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || from == i.Source {
+		if from == i.Source {
+			continue
+		}
+		ours, err := isOurs(from)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ours {
+			i.tell("%s is left out: others than root may have written it", from)
 			continue
 		}
 		p := path.Join(DownloadDir, programName+arch)
 		list = append(list, disk{i.Root}.copied(p, 0o755, from))
 	}
 	return list, nil
+}
+
+// isOurs reports whether a file is a plain one that nobody but this user or root can have written: other machines run
+// it as root, and the program to install may lie in /tmp, where everybody may put another beside it.
+func isOurs(file string) (bool, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return false, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	own := ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
+	const others = 0o022
+	return own && info.Mode().IsRegular() && info.Mode().Perm()&others == 0, nil
 }
 
 // installed reads the list of what was installed before.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -399,6 +400,33 @@ func TestPackageLists(t *testing.T) {
 	for _, u := range units {
 		if !strings.Contains(string(text), "/"+u.Name) {
 			t.Errorf("the packages have no %s", u.Name)
+		}
+	}
+}
+
+// TestSiblings: of what lies beside the program a server gives others only what nobody else can have put there.
+func TestSiblings(t *testing.T) {
+	dir := t.TempDir()
+	i := &Installer{Role: Server, Root: t.TempDir(), Source: filepath.Join(dir, "muster"), Out: io.Discard}
+	file := filepath.Join(dir, programName+architectures[0])
+	for _, c := range []struct {
+		name  string
+		mode  os.FileMode
+		owner int
+		want  int
+	}{{"its own", 0o755, os.Getuid(), 1}, {"others may write it", 0o777, os.Getuid(), 0}, {"another user's", 0o755, 65534, 0}} {
+		if c.owner != os.Getuid() && os.Getuid() != 0 {
+			continue
+		}
+		if err := os.WriteFile(file, []byte("a program"), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Chown(file, c.owner, -1), os.Chmod(file, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		list, err := i.siblings()
+		if err != nil || len(list) != c.want {
+			t.Errorf("%s: %d, %v, want %d", c.name, len(list), err, c.want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"dev.muster/cluster"
 	"dev.muster/slurm/env"
@@ -78,7 +80,7 @@ func (Dialect) HookProgram(e *cluster.Hook, cfg *cluster.Config) (p cluster.Prog
 			prog = otherMailProg
 		}
 		to := mailAddress(e.Job.Spec, cfg)
-		if strings.HasPrefix(to, "-") { // would be an option
+		if !isAddress(to) {
 			break
 		}
 		p.Argv = []string{prog, "-s", Subject(e), to}
@@ -167,6 +169,19 @@ func mailAddress(s *cluster.JobSpec, cfg *cluster.Config) string {
 		to += "@" + cfg.MailDomain
 	}
 	return to
+}
+
+// isAddress reports whether a text is nothing but addresses to a mail program, which runs as SlurmUser: what begins with
+// - is an option to it, with | a command that it runs, with /, . or + a file that it writes (GNU mailutils, mailx).
+func isAddress(text string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
+	for _, w := range words {
+		first, _ := utf8.DecodeRuneInString(w)
+		if !unicode.IsLetter(first) && !unicode.IsDigit(first) && first != '_' || strings.ContainsAny(w, "|/<>\"'`!()") {
+			return false
+		}
+	}
+	return len(words) > 0
 }
 
 // Subject words what a hook tells of, as the subject of Slurm's mails.

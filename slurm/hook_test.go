@@ -54,3 +54,22 @@ func TestSubject(t *testing.T) {
 		}
 	}
 }
+
+// TestMailAddress: a user's address is an address to the mail program, which runs as SlurmUser: no option, no command
+// and no file.
+func TestMailAddress(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	for to, sent := range map[string]bool{
+		"alice": true, "alice@example.org": true, "a.b+jobs@example.org": true, "alice@a.org,bob@b.org": true,
+		"_svc": true, "ünal@example.org": true,
+		"-oQ/tmp": false, "|/tmp/program": false, "/etc/cron.d/x": false, "./x": false, "+folder": false, "": true,
+		"alice,|/tmp/program": false, "alice -oQ/tmp": false, "alice;|id": false, "a`id`": false, "alice /tmp/x": false,
+	} {
+		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{},
+			User: "alice", MailUser: to}}
+		p := Dialect{}.HookProgram(&cluster.Hook{Kind: cluster.HookMail, Event: cluster.EventBegin, Job: j}, &cfg)
+		if (len(p.Argv) > 0) != sent {
+			t.Errorf("%q: %q", to, p.Argv)
+		}
+	}
+}

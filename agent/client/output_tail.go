@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/agent/step"
@@ -13,14 +14,47 @@ import (
 	"dev.muster/cluster"
 )
 
-// How many read output at a time, and how many of them may wait for more.
+// How many read output at a time, and how many of them may wait for more. Who has named a pipe as output keeps a place
+// for as long as any reading may take, so that each job's user has a part of them.
 const (
-	tailers = 8
-	holders = 100
+	tailers     = 8
+	tailersEach = 2
+	holders     = 100
+	holdersEach = 16
 )
 
 // tailing holds a place for each reader, holding one for each that waits for more.
-var tailing, holding = make(chan struct{}, tailers), make(chan struct{}, holders)
+var tailing, holding = newSeats(tailers, tailersEach), newSeats(holders, holdersEach)
+
+// seats are places for readers of output, by the user whose job it is.
+type seats struct {
+	all, each int
+
+	mu    sync.Mutex
+	taken int
+	of    map[uint32]int
+}
+
+func newSeats(all, each int) *seats { return &seats{all: all, each: each, of: map[uint32]int{}} }
+
+// take takes a place, if there is one for the user; leave gives it back.
+func (s *seats) take(uid uint32) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken >= s.all || s.of[uid] >= s.each {
+		return nil, false
+	}
+	s.taken++
+	s.of[uid]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken--
+		if s.of[uid]--; s.of[uid] == 0 {
+			delete(s.of, uid)
+		}
+	}, true
+}
 
 // written is the file that a job's script or a task writes, or has written, and on which node.
 type written struct {
@@ -170,13 +204,13 @@ func (c *Client) tailOutput(ctx context.Context, who api.Caller, q api.TailReque
 	if q.Hold {
 		places = holding
 	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	default:
+	leave, ok := places.take(w.Spec.UID)
+	if !ok {
 		return out, cluster.Errorf(cluster.Unavailable, "",
-			"%d readers of output are at work on node %s; try again", cap(places), w.node)
+			"%d readers of output, or %d of user %s, are at work on node %s; try again", places.all, places.each,
+			w.Spec.User, w.node)
 	}
+	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if q.Hold {

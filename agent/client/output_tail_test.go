@@ -95,3 +95,24 @@ func TestUntilOver(t *testing.T) {
 		}
 	})
 }
+
+// TestSeatsOfReaders: the readers of one user's output leave places for those of others.
+func TestSeatsOfReaders(t *testing.T) {
+	for name, s := range map[string]*seats{"at once": newSeats(tailers, tailersEach), "that wait": newSeats(holders, holdersEach)} {
+		var leave []func()
+		for range 2 * s.all {
+			if l, ok := s.take(1000); ok {
+				leave = append(leave, l)
+			}
+		}
+		l, ok := s.take(1001)
+		if !ok || len(leave) != s.each {
+			t.Fatalf("%s: %d of one user, another has a place: %t", name, len(leave), ok)
+		}
+		l()
+		leave[0]()
+		if _, ok := s.take(1000); !ok {
+			t.Errorf("%s: a place that was left is not to be had", name)
+		}
+	}
+}

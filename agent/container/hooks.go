@@ -190,14 +190,22 @@ func runHooks(b *build, list []string) error {
 	return heed(b, h, env)
 }
 
-// remove removes the files of hooks, and never what is in the root if that is still mounted there.
+// remove removes the files of hooks, and never what is in the root if that is still mounted there. What the user has
+// put among them goes with its file system, however much it is.
 func (h *hookFiles) remove(own string) {
-	_ = os.RemoveAll(own)
+	_ = unix.Unmount(own, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	_ = os.Remove(own)
 	_ = os.Remove(h.rootfs)
 	_ = os.Remove(h.dir)
 }
 
-// lay makes the files of hooks.
+// What hooks may write beside the image, in memory, which is the job's.
+const (
+	hookBytes = 1 << 30
+	hookNodes = 64 << 10 // files and folders
+)
+
+// lay makes the files of hooks, in a file system of their own: the start of a step waits for their removal.
 func lay(b *build, h hookFiles, own string, env []string) error {
 	var lines []string
 	for _, v := range env {
@@ -207,6 +215,10 @@ func lay(b *build, h hookFiles, own string, env []string) error {
 	}
 	if err := errors.Join(os.Chmod(h.dir, 0o755), os.Mkdir(h.rootfs, 0o755), os.Mkdir(own, 0o700)); err != nil {
 		return err
+	}
+	options := fmt.Sprintf("mode=0700,size=%d,nr_inodes=%d", hookBytes, hookNodes)
+	if err := unix.Mount("tmpfs", own, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return &os.PathError{Op: "mount", Path: own, Err: err}
 	}
 	texts := map[string]string{h.environ: strings.Join(lines, ""), h.mounts: "", h.config: b.config.rc()}
 	for file, text := range texts {

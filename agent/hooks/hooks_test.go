@@ -3,8 +3,10 @@ package hooks
 import (
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dev.muster/api"
@@ -62,5 +64,44 @@ func TestLineOnce(t *testing.T) {
 	text, err := os.ReadFile(file)
 	if want := "job 1 job 2 job"; err != nil || strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", " ") != want {
 		t.Errorf("the file has %q, %v; want %s", text, err, want)
+	}
+}
+
+// TestTriggerOfOthers: a server that is not root's does not run users' programs with its own user's rights.
+func TestTriggerOfOthers(t *testing.T) {
+	if os.Getuid() == 0 {
+		dir := t.TempDir()
+		for d := dir; d != "/"; d = filepath.Dir(d) {
+			if st, err := os.Stat(d); err == nil && st.Mode().Perm()&0o5 != 0o5 {
+				if err := os.Chmod(d, st.Mode().Perm()|0o5); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		text, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exe := filepath.Join(dir, "test")
+		if err := os.WriteFile(exe, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(exe, "-test.run=^TestTriggerOfOthers$")
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	r := &Runner{Dialect: oneProgram{is: cluster.Program{Argv: []string{"/bin/true"}}}, Log: slog.New(slog.DiscardHandler)}
+	cfg := cluster.DefaultConfig()
+	own := uint32(os.Getuid())
+	for uid, want := range map[uint32]string{own: "", own + 1: "runs no programs of user"} {
+		e := &cluster.Hook{Kind: cluster.HookTrigger, Trigger: &cluster.TriggerRun{UID: uid}}
+		err := r.Program(t.Context(), e, &cfg, false)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("of user %d: %v", uid, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 // How many hooks are done at a time, and how their ends are told.
 const (
 	atOnce      = 64                    // but for those of burst buffers
+	atOnceFor   = 8                     // of those that one user has the say over
 	burstAtOnce = 128                   // calls of one stage, as in Slurm
 	gatherTime  = 20 * time.Millisecond // what ends within this is told in one entry
 )
@@ -21,21 +23,69 @@ const (
 type lane struct {
 	atOnce int
 	calls  []cluster.BurstCall // for burst buffers; none: all other hooks
+	// users says that users have the say over how long they take: these are those for nobody but them, and each of
+	// them has a few at a time.
+	users bool
 }
 
 var lanes = [...]lane{
-	{atOnce, nil},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallSetup, cluster.CallDataIn}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallPreRun}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallPostRun, cluster.CallDataOut}},
-	{burstAtOnce, []cluster.BurstCall{cluster.CallTeardown}},
+	{atOnce: atOnce},
+	{atOnce: atOnce, users: true},
+	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallSetup, cluster.CallDataIn}},
+	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallPreRun}},
+	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallPostRun, cluster.CallDataOut}},
+	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallTeardown}},
 }
+
+// usersKinds are the hooks that tell a user of something, or run a user's program.
+var usersKinds = [...]cluster.HookKind{cluster.HookMail, cluster.HookCall, cluster.HookTrigger}
 
 func (l *lane) takes(e *cluster.Hook) bool {
 	if e.Kind != cluster.HookBurst {
-		return l.calls == nil
+		return l.calls == nil && l.users == slices.Contains(usersKinds[:], e.Kind)
 	}
 	return slices.Contains(l.calls, e.Burst)
+}
+
+// userOf is the user who has the say over a hook.
+func userOf(e *cluster.Hook) uint32 {
+	switch {
+	case e.Trigger != nil:
+		return e.Trigger.UID
+	case e.Job != nil:
+		return e.Job.Spec.UID
+	}
+	return 0
+}
+
+// underway are the hooks of a lane that are being done.
+type underway map[uint64]work
+
+// work is one of them.
+type work struct {
+	stop context.CancelFunc
+	user uint32
+}
+
+// next are the hooks that are to be begun beside those under way.
+func (l *lane) next(hooks iter.Seq[*cluster.Hook], busy underway) (list []*cluster.Hook) {
+	of := map[uint32]int{}
+	for _, w := range busy {
+		of[w.user]++
+	}
+	for e := range hooks {
+		if len(busy)+len(list) >= l.atOnce {
+			break
+		}
+		user := userOf(e)
+		_, begun := busy[e.ID]
+		if begun || !l.takes(e) || l.users && user != 0 && of[user] >= atOnceFor {
+			continue
+		}
+		of[user]++
+		list = append(list, e)
+	}
+	return list
 }
 
 // Run does for one term what the state says is to be done outside, and tells what came of it.
@@ -52,7 +102,7 @@ func (r *Runner) Run(term context.Context) {
 
 // run does hooks of one lane. What the state does not say any more is stopped.
 func (r *Runner) run(term context.Context, of *lane) {
-	busy := map[uint64]context.CancelFunc{}
+	busy := underway{}
 	ends, began := make(chan cluster.HookEnd), time.Now()
 	running := 0
 	defer func() {
@@ -63,19 +113,13 @@ func (r *Runner) run(term context.Context, of *lane) {
 	for {
 		moved := r.Server.Moved()
 		snap := r.Server.Committed()
-		if _, full := snap.HookCount(); full && of.calls == nil {
+		if _, full := snap.HookCount(); full && of.users {
 			r.Log.Warn("messages about jobs are left out: too many wait to be sent")
 		}
 		stopGone(snap, of, busy)
-		for e := range snap.Hooks() {
-			if running == of.atOnce {
-				break
-			}
-			if busy[e.ID] != nil || !of.takes(e) {
-				continue
-			}
+		for _, e := range of.next(snap.Hooks(), busy) {
 			one, stop := context.WithCancel(term)
-			busy[e.ID] = stop
+			busy[e.ID] = work{stop, userOf(e)}
 			running++
 			go func() { ends <- r.do(one, e, snap.Config(), e.At.Before(began)) }()
 		}
@@ -91,7 +135,7 @@ func (r *Runner) run(term context.Context, of *lane) {
 			}
 			r.tellEnds(term, over)
 			for _, e := range over {
-				busy[e.ID]()
+				busy[e.ID].stop()
 				delete(busy, e.ID)
 			}
 		}
@@ -99,7 +143,7 @@ func (r *Runner) run(term context.Context, of *lane) {
 }
 
 // stopGone stops the hooks that the state does not say any more.
-func stopGone(snap *cluster.Snapshot, of *lane, busy map[uint64]context.CancelFunc) {
+func stopGone(snap *cluster.Snapshot, of *lane, busy underway) {
 	if of.calls == nil || len(busy) == 0 {
 		return
 	}
@@ -107,9 +151,9 @@ func stopGone(snap *cluster.Snapshot, of *lane, busy map[uint64]context.CancelFu
 	for e := range snap.Hooks() {
 		wanted[e.ID] = true
 	}
-	for id, stop := range busy {
+	for id, w := range busy {
 		if !wanted[id] {
-			stop()
+			w.stop()
 		}
 	}
 }

@@ -156,8 +156,11 @@ func ownFirst(environ []string) []string {
 
 // runAsUser makes a process run as the user of a trigger, with the user's groups.
 func runAsUser(attr *syscall.SysProcAttr, uid uint32) error {
-	if os.Getuid() != 0 || uid == 0 {
+	switch own := os.Getuid(); {
+	case uid == 0 || uint32(own) == uid:
 		return nil
+	case own != 0:
+		return errNotRoot(own, uid)
 	}
 	_, gid, groups, err := users.Lookup(uid)
 	if err != nil {
@@ -165,4 +168,9 @@ func runAsUser(attr *syscall.SysProcAttr, uid uint32) error {
 	}
 	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}
 	return nil
+}
+
+// errNotRoot is why a program of a user is not run: it would have the rights of the server's user.
+func errNotRoot(own int, uid uint32) error {
+	return fmt.Errorf("this server is user %d's, and runs no programs of user %d: have root start it", own, uid)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/consensus"
+	"github.com/hashicorp/raft"
 )
 
 // TestJobPages: the first page of an answer and the ranges that it names of the rest have every job once, whatever
@@ -69,5 +72,29 @@ func TestJobPages(t *testing.T) {
 		if once := slices.Compact(slices.Clone(got)); len(got) != want || len(once) != want || name != "nothing" && want < tasks {
 			t.Errorf("%s: %d jobs, %d different ones, want %d", name, len(got), len(once), want)
 		}
+	}
+}
+
+// TestNodeNamedOften: a node that a question names a thousand times is told once, as the answer about it is many times
+// as long as its name.
+func TestNodeNamedOften(t *testing.T) {
+	_, trans := raft.NewInmemTransport("s1")
+	s, err := New(Config{
+		Name: "s1", Log: consensus.Config{ID: "s1", Addr: "s1", Bootstrap: true, Memory: true},
+	}, trans, stillHistory{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := cluster.Inventory{CPUs: 1, Sockets: 1, CoresPerSocket: 1, ThreadsPerCore: 1, MemMB: 1}
+	up := s.state.Apply(cluster.Entry{Index: 1, At: time.Now(), By: cluster.Identity{System: true},
+		Cmd: &cluster.NodeUp{Name: "n1", Inventory: inv}})
+	if up.Err != nil {
+		t.Fatal(up.Err)
+	}
+	who := api.Caller{Identity: cluster.Identity{UID: 1000}}
+	q := api.NodeQuery{Names: slices.Repeat([]cluster.NodeName{"n1", "none"}, 1000)}
+	out, err := s.listNodes(t.Context(), who, q)
+	if err != nil || len(out.Nodes) != 1 || out.Nodes[0].Name != "n1" || len(out.Missing) == 0 {
+		t.Errorf("%d nodes, %d missing, %v", len(out.Nodes), len(out.Missing), err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Credential is how a child of root becomes a user. Where groups can not be set, it keeps those that it has: so it
@@ -12,6 +14,24 @@ import (
 func Credential(uid, gid uint32, groups []uint32) *syscall.Credential {
 	return &syscall.Credential{Uid: uid, Gid: gid, Groups: groups, NoSetGroups: groupsFixed()}
 }
+
+// Alone keeps a process of a user, which runs beside that user's jobs, from what else the user runs: a process that may
+// be traced (ptrace(2)) is a way out of the fence of a job. It has a capability that gives it nothing, since a process
+// that lacks one of another's capabilities may not trace that one.
+func Alone(attr *syscall.SysProcAttr) {
+	if attr.Credential != nil && attr.Credential.Uid != 0 && mayGuard() {
+		attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_BLOCK_SUSPEND)
+	}
+}
+
+// mayGuard reports whether this process has that capability to give.
+var mayGuard = sync.OnceValue(func() bool {
+	const low, bit = 32, unix.CAP_BLOCK_SUSPEND
+	var have [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0])
+	bound, berr := unix.PrctlRetInt(unix.PR_CAPBSET_READ, bit, 0, 0, 0)
+	return err == nil && berr == nil && bound == 1 && have[bit/low].Permitted&(1<<(bit%low)) != 0
+})
 
 var groupsFixed = sync.OnceValue(func() bool {
 	text, _ := os.ReadFile("/proc/self/setgroups")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -286,6 +287,13 @@ func TestGarbage(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) {
 	needRoot(t)
+	asOrdinary(t, "Test(RunsTasks|Script|StartFailures|BareNameAndPID|KillsDaemonised|EndKillsTheRest|Signals|"+
+		"Reopen|Stream|StreamCuts|Terminal|Adopt)")
+}
+
+// asOrdinary runs tests as nobody.
+func asOrdinary(t *testing.T, tests string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "user")
 	if err != nil {
 		t.Fatal(err)
@@ -300,9 +308,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if err := os.WriteFile(exe, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe,
-		"-test.run=^Test(RunsTasks|Script|StartFailures|BareNameAndPID|KillsDaemonised|EndKillsTheRest|Signals|"+
-			"Reopen|Stream|StreamCuts|Terminal|Adopt)$")
+	cmd := exec.Command(exe, "-test.run=^"+tests+"$")
 	cmd.Dir = "/tmp"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -338,5 +344,27 @@ func TestHostName(t *testing.T) {
 	g.run(plain)
 	if name, _ := os.Hostname(); g.text(plain.ID) != name+"\n" {
 		t.Errorf("plain step sees %q", g.text(plain.ID))
+	}
+}
+
+// TestTracedFromOutside: a step ends though another process of its user, outside of it, traces its tasks: the kernel
+// tells their end to that process alone, for as long as it lives.
+func TestTracedFromOutside(t *testing.T) {
+	runtime.LockOSThread() // which is the tracer
+	defer runtime.UnlockOSThread()
+	g := newRig(t)
+	sp := g.spec("sleep 1000")
+	sp.Tasks[0].Argv = []string{"/bin/sleep", "1000"}
+	g.start(sp)
+	pid := g.await(sp.ID, isRunning).Tasks[0].PID
+	if _, _, no := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0); no != 0 {
+		t.Skipf("no process can be traced here: %v", no)
+	}
+	defer func() { _, _ = unix.Wait4(pid, nil, unix.WALL, nil) }()
+	if err := g.r.Signal(sp.ID, syscall.SIGKILL, step.All); err != nil {
+		t.Fatal(err)
+	}
+	if st := g.await(sp.ID, isEnded); st.Tasks[0].Exit.Signal != 9 {
+		t.Errorf("%+v", st.Tasks[0])
 	}
 }

@@ -16,6 +16,9 @@ import (
 // maxHelper bounds what is told of what a helper said.
 const maxHelper = 4096
 
+// lastWords is how long the output of a helper that has ended is still read.
+const lastWords = time.Second
+
 // hookTime is how long a hook of the site may take.
 const hookTime = time.Minute
 
@@ -55,11 +58,38 @@ func (j *job) helper(
 		defer close(over)
 		go j.r.endGroup(pid, limit, over)
 	}
+	ended := make(chan earlyWait, 1)
+	go func() {
+		ended <- s.awaitEnd(pid, end)
+		_ = out.SetReadDeadline(time.Now().Add(lastWords)) // others may hold the pipe open, by /proc/PID/fd
+	}()
 	said, err = io.ReadAll(io.LimitReader(out, maxHelper))
 	if err == nil {
 		_, err = io.Copy(io.Discard, out)
 	}
-	return said, (<-end).ws, err
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return said, (<-ended).ws, err
+}
+
+// awaitEnd waits for the end of a process that awaitStop tells of, or until it is dead and nobody reaps it.
+func (s *supervisor) awaitEnd(pid int, end <-chan earlyWait) earlyWait {
+	for seen := false; ; {
+		select {
+		case e := <-end:
+			return e
+		case <-time.After(deadPause):
+		}
+		ws, dead := deadStatus(pid)
+		if dead && seen {
+			s.mu.Lock()
+			delete(s.stops, pid)
+			s.mu.Unlock()
+			return earlyWait{ws: ws}
+		}
+		seen = dead
+	}
 }
 
 // endGroup kills a process and its children after a time, or once the step is to end; it ends when over is closed.

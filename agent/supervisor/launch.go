@@ -142,12 +142,13 @@ func (l *launcher) launch(r *run) {
 		known: map[userfile.Request]userfile.Result{}}
 	defer j.close()
 	unix.Umask(int(r.spec.Umask & 0o777))
-	if err == nil {
+	unserved := l.isOwn(r) // the step's own fault, not the node's
+	if err == nil && unserved == nil {
 		j.enterDir()
 	}
 	tasks := make([]*stdio, len(r.tasks))
 	for i, t := range r.tasks {
-		if err != nil {
+		if err != nil || unserved != nil {
 			break
 		}
 		tasks[i] = j.open(t)
@@ -158,8 +159,7 @@ func (l *launcher) launch(r *run) {
 		}
 		err = cgroup.EnterOld(r.grp.Old)
 	}
-	var unserved error // the step's own fault, not the node's
-	if err == nil {
+	if err == nil && unserved == nil {
 		unserved = j.serve() // before the container: it is a program of the node
 	}
 	if err == nil && unserved == nil && !j.contain(tasks) {
@@ -189,6 +189,16 @@ func (l *launcher) launch(r *run) {
 		j.start(t, tasks[i])
 	}
 	unix.Chdir("/")
+}
+
+// isOwn refuses a step of another user where this process, which is not root's, could run it as its own user alone.
+func (l *launcher) isOwn(r *run) error {
+	own := os.Geteuid()
+	if l.sup.root || uint32(own) == r.spec.UID {
+		return nil
+	}
+	return fmt.Errorf("the daemon of this node is user %d's, and runs no programs of user %d: have root start it",
+		own, r.spec.UID)
 }
 
 // launched ends what mayLaunch began.

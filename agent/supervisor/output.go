@@ -16,6 +16,12 @@ import (
 // but for one read of each descriptor. Beyond it the pipes are not read and the tasks wait.
 const MaxUnacked = 1 << 20
 
+// frameCost is about what a frame takes in memory besides its data: a task may write a byte at a time.
+const frameCost = 128
+
+// cost is what a frame counts.
+func cost(f *stream.Frame) int { return len(f.Data) + frameCost }
+
 const (
 	readSize  = stream.MaxData // one read of a pipe
 	batchSize = 2 * readSize   // one write to a client, about
@@ -32,7 +38,7 @@ type output struct {
 	moved   sync.Cond
 	frames  []stream.Frame // unacknowledged, by number
 	seq     uint64         // last number given
-	bytes   int            // data in frames
+	bytes   int            // that frames take
 	sources map[*source]bool
 	over    bool // the step has ended
 	done    bool
@@ -111,7 +117,7 @@ func (o *output) put(kind stream.Kind, rank int32, data []byte) {
 	o.seq++
 	f := stream.Frame{Kind: kind, Seq: o.seq, Task: rank, Data: data}
 	o.frames = append(o.frames, f)
-	o.bytes += len(data)
+	o.bytes += cost(&f)
 	o.others.Tell(f)
 	o.moved.Broadcast()
 }
@@ -292,7 +298,7 @@ func (o *output) close() {
 func (o *output) ack(seq uint64) {
 	n := 0
 	for n < len(o.frames) && o.frames[n].Seq <= seq {
-		o.bytes -= len(o.frames[n].Data)
+		o.bytes -= cost(&o.frames[n])
 		o.frames[n].Data = nil
 		n++
 	}

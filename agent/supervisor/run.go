@@ -28,6 +28,7 @@ type run struct {
 	frozen   bool
 	launched bool // every task has been tried
 	cleaning bool
+	dying    bool        // killed, and it is looked whether its tasks are dead
 	doomed   atomic.Bool // killed, for those who do not hold mu
 	killed   bool        // SIGKILL for all came before the launch was over
 	live     int

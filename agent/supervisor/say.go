@@ -48,6 +48,9 @@ func (s *supervisor) tell(r *run, text string, ends bool, done chan struct{}) {
 
 // say appends a line to the file of the first task's standard error.
 func (l *launcher) say(r *run, text string) {
+	if l.isOwn(r) != nil {
+		return
+	}
 	to := r.spec.Tasks[0].ErrorsTo()
 	files := l.files(r)
 	defer files.end()
@@ -68,7 +71,7 @@ func (o *output) say(text []byte, ends bool) {
 	if ends {
 		task = stream.AllTasks
 	}
-	if !o.done {
+	if !o.done && o.bytes < 2*MaxUnacked { // else nobody reads it
 		o.put(stream.Stderr, task, text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -235,7 +236,7 @@ func TestBackpressure(t *testing.T) {
 	// A client that acknowledges nothing is sent the limit and no more than a read above it.
 	stream.WriteFrame(c, stream.Frame{Kind: stream.Hello})
 	got, last := 0, uint64(0)
-	for got < MaxUnacked {
+	for got < MaxUnacked/2 {
 		f, err := stream.ReadFrame(c)
 		if err != nil {
 			t.Fatal(err)
@@ -362,4 +363,52 @@ func TestLastNumber(t *testing.T) {
 		near.Close()
 		far.Close()
 	}
+}
+
+// TestSmallFrames: a task that writes a byte at a time, of which its client takes none, and lines of the node's own take
+// no more memory than large pieces do.
+func TestSmallFrames(t *testing.T) {
+	o := newOutput(&run{spec: step.Spec{Tasks: make([]step.Task, 1)}})
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	o.addSource(&source{fd: 1, f: read})
+	taken := func() int {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.frames)
+	}
+	const most = MaxUnacked / frameCost
+	for n := 0; n <= 2*most; n++ {
+		if _, err := write.Write([]byte{'x'}); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(100 * time.Millisecond); taken() == n && time.Now().Before(end); {
+			runtime.Gosched() // so that each byte is read by itself
+		}
+		if taken() == n {
+			break
+		}
+	}
+	if n := taken(); n > most+1 {
+		t.Errorf("%d frames wait for the client, want %d at most", n, most)
+	}
+	for range 10 * MaxUnacked / maxSay {
+		o.say(bytes.Repeat([]byte{'y'}, maxSay), false)
+	}
+	o.mu.Lock()
+	n := o.bytes
+	o.mu.Unlock()
+	if n > 2*MaxUnacked+maxSay+frameCost {
+		t.Errorf("%d bytes wait for the client", n)
+	}
+	o.mu.Lock()
+	o.ack(o.seq)
+	if o.bytes != 0 {
+		t.Errorf("%d bytes of none", o.bytes)
+	}
+	o.mu.Unlock()
+	o.close()
 }

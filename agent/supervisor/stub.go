@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -132,21 +132,46 @@ func (s stub) exec(path string, argv []string, attr *syscall.ProcAttr) (pid int,
 		with.Files = append(with.Files, ^uintptr(0)) // closed
 	}
 	with.Files = append(with.Files, uintptr(p[1]))
+	var sys syscall.SysProcAttr
+	if attr.Sys != nil {
+		sys = *attr.Sys
+	}
+	pidfd := -1
+	sys.PidFD, with.Sys = &pidfd, &sys
 	pid, err = syscall.ForkExec(s.path, append([]string{path}, argv...), &with)
 	unix.Close(p[1])
 	if err != nil {
 		unix.Close(p[0])
 		return 0, nil, err
 	}
-	return pid, func() error { return execError(p[0]) }, nil
+	return pid, func() error { return execError(p[0], pid, pidfd) }, nil
 }
 
-// execError waits until the stub has executed the program, has failed to, or is dead.
-func execError(fd int) error {
-	f := os.NewFile(uintptr(fd), "stub") // not polled: nothing else than the answer ends the wait
-	defer f.Close()
+// execError waits until the stub has executed the program, has failed to, or is dead. That the pipe is closed does not
+// tell so: another process of the user may hold its other end open, by /proc/PID/fd.
+func execError(fd, pid, pidfd int) error {
+	defer unix.Close(fd)
+	if pidfd >= 0 { // else Linux before 5.4
+		defer unix.Close(pidfd)
+	}
+	on := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(pidfd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(on, int(deadPause/time.Millisecond))
+		if err != nil && err != unix.EINTR {
+			return nil
+		}
+		if n > 0 && on[0].Revents != 0 {
+			break
+		}
+		if n > 0 && on[1].Revents != 0 {
+			return nil
+		}
+		if _, dead := deadStatus(pid); dead {
+			return nil
+		}
+	}
 	var answer [8]byte
-	if _, err := io.ReadFull(f, answer[:]); err != nil {
+	if n, err := unix.Read(fd, answer[:]); n < len(answer) || err != nil {
 		return nil
 	}
 	return unix.Errno(-int64(binary.NativeEndian.Uint64(answer[:])))

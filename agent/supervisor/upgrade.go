@@ -299,8 +299,8 @@ func (o *output) resume(sv *savedRun) {
 	o.taken = sv.Taken
 	o.written = sv.Written
 	o.dead = sv.Dead
-	for _, f := range o.frames {
-		o.bytes += len(f.Data)
+	for i := range o.frames {
+		o.bytes += cost(&o.frames[i])
 	}
 	for _, f := range sv.Flying {
 		o.flying = append(o.flying, flying{f[0], int(f[1]), int(f[2])})

@@ -373,3 +373,22 @@ func TestOpenerOfUser(t *testing.T) {
 		t.Errorf("after it was stopped: %+v", st)
 	}
 }
+
+// TestStepOfOthers: a supervisor that is not root's runs nothing of other users, which would have its own user's
+// rights, and opens none of the files that they name.
+func TestStepOfOthers(t *testing.T) {
+	g := newRig(t)
+	sp := g.spec("echo ran")
+	if os.Geteuid() == 0 {
+		asOrdinary(t, "TestStepOfOthers")
+		return
+	}
+	sp.UID++
+	st := g.run(sp)
+	if k := st.Tasks[0]; !strings.Contains(k.Error, "runs no programs of user") || k.PID != 0 || k.Fault {
+		t.Errorf("%+v", k)
+	}
+	if _, err := os.Stat(g.out(sp.ID)); !os.IsNotExist(err) {
+		t.Errorf("the output of a user who is not the supervisor's: %v", err)
+	}
+}

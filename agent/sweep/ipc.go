@@ -1,15 +1,18 @@
 package sweep
 
 import (
-	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"dev.muster/agent/folder"
 	"golang.org/x/sys/unix"
 )
+
+// sharedAtOnce is how many names of a folder are held at a time.
+const sharedAtOnce = 1024
 
 // firstUser is the least user id of a person.
 const firstUser = 1000
@@ -90,27 +93,30 @@ func IPC(uid uint32, log *slog.Logger) {
 	}
 }
 
-// removeShared removes what a user owns directly in a folder, and tells how much that was.
+// removeShared removes what a user owns directly in a folder, and tells how much that was. There may be any number of
+// files, and folders in each other to any depth.
 func removeShared(dir string, uid uint32, log *slog.Logger) (gone int) {
-	root, err := os.OpenRoot(dir)
+	f, err := os.Open(dir)
 	if err != nil {
 		return 0
 	}
-	defer root.Close()
-	list, _ := fs.ReadDir(root.FS(), ".")
-	for _, e := range list {
-		info, err := e.Info()
-		if err != nil {
-			continue
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(sharedAtOnce)
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			var st unix.Stat_t
+			if unix.Lstat(path, &st) != nil || st.Uid != uid {
+				continue
+			}
+			if err := folder.Remove(path); err != nil {
+				log.Warn("a file in memory could not be removed", "path", path, "user", uid, "err", err)
+				continue
+			}
+			gone++
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != uid {
-			continue
+		if err != nil { // the end, mostly
+			return gone
 		}
-		if err := root.RemoveAll(e.Name()); err != nil {
-			log.Warn("a file in memory could not be removed", "path", dir+"/"+e.Name(), "user", uid, "err", err)
-			continue
-		}
-		gone++
 	}
-	return gone
 }

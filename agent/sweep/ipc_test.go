@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestIPC: of the kernel's tables the columns are found by name, and of a folder only what the user owns goes.
@@ -44,5 +46,40 @@ func TestIPC(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 || filepath.Base(left[0]) != "b" {
 		t.Error("left:", left)
+	}
+}
+
+// TestDeepShared: folders that a user has put into each other take few of the daemon's descriptors.
+func TestDeepShared(t *testing.T) {
+	dir := t.TempDir()
+	at, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if err := unix.Mkdirat(at, "d", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		below, err := unix.Openat(at, "d", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(at)
+		at = below
+	}
+	unix.Close(at)
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	gone := removeShared(dir, uint32(os.Getuid()), slog.New(slog.DiscardHandler))
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); gone != 1 || len(left) > 0 {
+		t.Errorf("%d are gone, %d left", gone, len(left))
 	}
 }

@@ -128,6 +128,7 @@ func (w *File) command(ctx context.Context, name string, from *int64, again int)
 	switch own := os.Getuid(); {
 	case own == 0:
 		cmd.SysProcAttr.Credential = step.Credential(w.Spec.UID, w.Spec.GID, w.Spec.Groups)
+		step.Alone(cmd.SysProcAttr)
 	case uint32(own) != w.Spec.UID:
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 			"the client of this node is not root's: it reads only files of user %d", own)

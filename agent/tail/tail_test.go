@@ -2,7 +2,9 @@ package tail
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,5 +118,37 @@ func TestReadOn(t *testing.T) {
 	put("new", os.O_TRUNC)
 	if text, at := read(14, true); text != "new" || at != 0 {
 		t.Errorf("a file begun anew: %q at %d", text, at)
+	}
+}
+
+// TestReaderIsAlone: what else the user runs can not trace the process that reads, which runs outside of the fences of
+// the user's jobs.
+func TestReaderIsAlone(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root's client reads as others")
+	}
+	const nobody = 65534
+	spec := &cluster.JobSpec{Layout: &cluster.Layout{}, UID: nobody, GID: nobody}
+	cmd, err := (&File{Spec: spec}).command(t.Context(), "/dev/null", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "id -u; sleep 100 & wait"}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Cancel(); _ = cmd.Wait() }()
+	uid := make([]byte, 16)
+	if n, err := out.Read(uid); err != nil || strings.TrimSpace(string(uid[:n])) != "65534" {
+		t.Fatalf("it runs as %q: %v", uid[:n], err)
+	}
+	other := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)) // as ptrace, it wants access
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if text, err := other.CombinedOutput(); err == nil {
+		t.Errorf("another process of the user looks into it: %q", text)
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"dev.muster/agent/step"
 )
 
 // Numbers of displays on nodes, as Slurm gives them: those below are for the machine's own and for ssh.
@@ -352,6 +354,7 @@ func xauth(u Owner, file, what string) error {
 	if os.Geteuid() == 0 {
 		cred := &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+		step.Alone(cmd.SysProcAttr)
 	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start xauth: %w", err)

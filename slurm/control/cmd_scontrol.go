@@ -234,7 +234,7 @@ func (c *control) hosts(arg string, f func([]string) string) int {
 		return 0
 	}
 	if path.IsAbs(arg) {
-		text, err := front.ReadFileLimited(arg, front.MaxHostFile)
+		text, err := c.sys.ReadFile(arg, front.MaxHostFile)
 		if err != nil {
 			return c.complain("scontrol: error: " + front.PlainError(err))
 		}

@@ -38,6 +38,9 @@ type Sys struct {
 	Hostname       func() (string, error)
 	Sid            int // session id of the calling shell
 	Verbose        int // how many -v were given
+	// NoFiles says that who asks is elsewhere, and that this process has rights that they lack: no file that they name
+	// is opened.
+	NoFiles bool
 	// Direct answers calls within the process that Dial would reach; nil: all travel.
 	Direct api.Direct
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.

@@ -16,6 +16,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/slurmtest"
+	"golang.org/x/sys/unix"
 )
 
 // ask makes a request of root's at a server with fixed records.
@@ -391,6 +392,43 @@ func TestSubmissionPath(t *testing.T) {
 			`"environment":[`+environ+`],"current_working_directory":"/tmp"}}`)
 		if log := strings.Join(f.Log, "\n"); status != 200 || !strings.Contains(log, want) {
 			t.Errorf("%s: %d, no %s in %s\n%s", environ, status, want, log, text)
+		}
+	}
+}
+
+// TestNoFiles: a request names no files of the server's, which is root: neither what is in them nor whether they are
+// there is told, and none is waited for.
+func TestNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	secret, pipe := filepath.Join(dir, "secret"), filepath.Join(dir, "pipe")
+	if err := os.WriteFile(secret, []byte("root-s-hash\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range []string{"required_nodes", "excluded_nodes"} {
+		var said []string
+		for _, file := range []string{secret, pipe, filepath.Join(dir, "none")} {
+			f := fixed()
+			done := make(chan string, 1)
+			go func() {
+				status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{"`+
+					member+`":["`+file+`"],"environment":["A=b"],"current_working_directory":"/tmp"}}`)
+				done <- fmt.Sprint(status, text, f.Log)
+			}()
+			select {
+			case text := <-done:
+				if strings.Contains(text, "root-s-hash") || strings.HasPrefix(text, "200") {
+					t.Errorf("%s of %s: %s", member, file, text)
+				}
+				said = append(said, strings.ReplaceAll(text, file, "FILE"))
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s of %s is waited for", member, file)
+			}
+		}
+		if said[0] != said[2] {
+			t.Errorf("%s tells whether there is a file: %s, and else %s", member, said[0], said[2])
 		}
 	}
 }

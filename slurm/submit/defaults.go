@@ -16,7 +16,7 @@ const maxDefaults = 1 << 20
 // command, or can not be read, is passed over.
 func userDefaults(s *front.Sys, r *Request, cluster string) []front.SiteOption {
 	u, ok := front.UserByID(s.UID)
-	if !ok {
+	if !ok || s.NoFiles {
 		return nil
 	}
 	f, err := os.Open(u.Home + "/.slurm/defaults")

@@ -162,8 +162,8 @@ func (l *envList) bytes() []byte {
 const maxExportFile = 16 << 20 // bytes of --export-file
 
 // readExportFile reads a file, or a descriptor of this process from 3 on.
-func readExportFile(name string) ([]byte, error) {
-	if fd, ok := values.Digits(name); ok {
+func readExportFile(s *front.Sys, name string) ([]byte, error) {
+	if fd, ok := values.Digits(name); ok && !s.NoFiles {
 		if fd < 3 {
 			return nil, os.ErrInvalid
 		}
@@ -173,5 +173,5 @@ func readExportFile(name string) ([]byte, error) {
 		}
 		return io.ReadAll(io.LimitReader(f, maxExportFile))
 	}
-	return front.ReadFileLimited(name, maxExportFile)
+	return s.ReadFile(name, maxExportFile)
 }

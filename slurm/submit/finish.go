@@ -204,7 +204,7 @@ func (r *Request) hostFile() error {
 		})
 	}
 	var list, all []cluster.NodeName
-	if err := readHostFile(name, &list, &all); err != nil {
+	if err := r.readHostFile(name, &list, &all); err != nil {
 		if !strings.Contains(name, "/") {
 			name = "./" + name
 		}
@@ -453,7 +453,7 @@ func (r *Request) finishStep() error {
 	if !r.Client.MultiProg {
 		return nil
 	}
-	text, err := front.ReadFileLimited(r.Argv[0], front.MaxHostFile)
+	text, err := r.sys.ReadFile(r.Argv[0], front.MaxHostFile)
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "srun: error: Could not open multi_prog config file %s", r.Argv[0])
 	}

@@ -3,7 +3,6 @@ package submit
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +47,7 @@ func (r *Request) setWhen(long, v string, dst *time.Time) error {
 }
 
 func setBurstBufferFile(r *Request, v string) error {
-	text, err := os.ReadFile(v)
+	text, err := r.sys.ReadFile(v, MaxScript)
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid --bbf specification")
 	}
@@ -101,7 +100,7 @@ func setDistribution(r *Request, v string) error {
 // setHosts reads a host list, or the file that it names if there is a slash in it.
 func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if strings.Contains(v, "/") {
-		err := readHostFile(v, dst, &r.hosts)
+		err := r.readHostFile(v, dst, &r.hosts)
 		if u, ok := err.(*opt.UsageError); ok {
 			u.Lines = u.Lines[:1]
 		}
@@ -124,8 +123,8 @@ func allNames(names []string) []cluster.NodeName {
 	return out
 }
 
-func readHostFile(path string, dst, all *[]cluster.NodeName) error {
-	text, err := front.ReadFileLimited(path, front.MaxHostFile)
+func (r *Request) readHostFile(path string, dst, all *[]cluster.NodeName) error {
+	text, err := r.sys.ReadFile(path, front.MaxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: slurm_allocate_resources error opening file " + path + ", " + front.PlainError(err),
@@ -151,7 +150,7 @@ func readHostFile(path string, dst, all *[]cluster.NodeName) error {
 }
 
 func setNodeFile(r *Request, v string) error {
-	err := readHostFile(v, &r.Job.NodeList, &r.hosts)
+	err := r.readHostFile(v, &r.Job.NodeList, &r.hosts)
 	if u, ok := err.(*opt.UsageError); ok {
 		u.Code = opt.CodeUsage
 	}
@@ -178,7 +177,7 @@ func setExportFile(r *Request, v string) error {
 		return nil // a descriptor can be read but once
 	}
 	r.Client.ExportFile = v
-	text, err := readExportFile(v)
+	text, err := readExportFile(r.sys, v)
 	if err != nil {
 		return opt.Errorf(opt.CodeError, "error: Could not open user environment file %s", v)
 	}

@@ -18,6 +18,7 @@ import (
 const (
 	maxWatchers  = 64               // of one step
 	maxBehind    = 4 << 20          // bytes that a watcher may be behind
+	frameCost    = 128              // about what a frame takes besides its data
 	recentBytes  = 32 << 10         // of what was said before that a watcher is told
 	recentFrames = 128              // and frames
 	writeTime    = 10 * time.Second // one write to a watcher
@@ -36,7 +37,7 @@ type Watchers struct {
 type watcher struct {
 	conn  net.Conn
 	queue []stream.Frame
-	bytes int           // of output in queue
+	bytes int           // that output takes in queue
 	lost  int           // bytes of output that were left out
 	more  chan struct{} // there is something in queue
 }
@@ -72,14 +73,18 @@ func (h *Watchers) remember(f stream.Frame) {
 
 // add queues a frame; mu is held. Beyond the bound what waits is left out, but for how tasks ended.
 func (w *watcher) add(f stream.Frame) {
-	if w.bytes+len(f.Data) > maxBehind {
-		w.lost += w.bytes
+	if w.bytes+len(f.Data)+frameCost > maxBehind {
 		w.bytes = 0
-		w.queue = slices.DeleteFunc(w.queue, printed)
+		w.queue = slices.DeleteFunc(w.queue, func(o stream.Frame) bool {
+			if printed(o) {
+				w.lost += len(o.Data)
+			}
+			return printed(o)
+		})
 	}
 	w.queue = append(w.queue, f)
 	if printed(f) {
-		w.bytes += len(f.Data)
+		w.bytes += len(f.Data) + frameCost
 	}
 	select {
 	case w.more <- struct{}{}:
