@@ -137,8 +137,10 @@ func (c *call) counting() (ctx context.Context, done func()) {
 }
 
 // mostOf is how large the body of a call may be.
-func mostOf(r api.Route) int64 {
+func mostOf(r api.Route, method string) int64 {
 	switch {
+	case method == http.MethodGet: // our own clients ask in the path
+		return maxHeader
 	case r.MaxBody > 0:
 		return r.MaxBody
 	case r.Access == api.User:

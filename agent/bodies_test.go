@@ -81,7 +81,7 @@ func TestBodyBounds(t *testing.T) {
 		api.SubmitJob.Path: api.MaxBody, api.CancelJob.Path: api.UserBody, api.ReportWork.Path: api.MaxBody,
 	} {
 		r, _ := m.Lookup("POST", path)
-		if got := mostOf(r); got != want {
+		if got := mostOf(r, "POST"); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}

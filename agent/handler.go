@@ -81,11 +81,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, noSuchCall(r))
 		return
 	}
-	most := mostOf(route)
-	if r.Method == http.MethodGet { // our own clients ask in the path
-		most = min(most, maxHeader)
-	}
-	body, done, err := h.readBody(w, r, from, most)
+	body, done, err := h.readBody(w, r, from, mostOf(route, r.Method))
 	if err != nil {
 		h.fail(w, r, err)
 		return

@@ -367,14 +367,13 @@ func (i *Installer) siblings() (list []action, err error) {
 // isOurs reports whether a file is a plain one that nobody but this user or root can have written: other machines run
 // it as root, and the program to install may lie in /tmp, where everybody may put another beside it.
 func isOurs(file string) (bool, error) {
-	info, err := os.Lstat(file)
-	if err != nil {
-		return false, err
+	var st syscall.Stat_t
+	if err := syscall.Lstat(file, &st); err != nil {
+		return false, &fs.PathError{Op: "lstat", Path: file, Err: err}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	own := ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
-	const others = 0o022
-	return own && info.Mode().IsRegular() && info.Mode().Perm()&others == 0, nil
+	const kindAndOthers = syscall.S_IFMT | 0o022
+	own := slices.Contains([]int{0, os.Geteuid()}, int(st.Uid))
+	return own && st.Mode&kindAndOthers == syscall.S_IFREG, nil
 }
 
 // installed reads the list of what was installed before.

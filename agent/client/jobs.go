@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
-	"dev.muster/agent/folder"
+	"dev.muster/agent/userfile"
 	"dev.muster/agent/hardware"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
@@ -147,7 +147,7 @@ func (j *jobs) worksHere(but *jobHere) bool {
 }
 
 func removeFolders(log *slog.Logger, top string) {
-	if err := folder.Remove(top); err != nil {
+	if err := userfile.Remove(top); err != nil {
 		log.Error("a job's private folders could not be removed", "path", top, "err", err)
 	}
 }

@@ -95,7 +95,7 @@ func (s *steps) madeBy(q api.StepRequest) *liveStep {
 
 // placeAny makes a step of either kind. Called with mu held.
 func (s *steps) placeAny(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
-	if err := s.room(h.job.ID, spec); err != nil {
+	if err := hasRoom(s.live, h.job.ID, spec); err != nil {
 		return nil, err
 	}
 	if spec.Cast != nil && spec.Cast.Alone {
@@ -104,10 +104,10 @@ func (s *steps) placeAny(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Er
 	return s.place(h, spec)
 }
 
-// room refuses a step if those of its job have too long texts. Called with mu held.
-func (s *steps) room(job cluster.JobID, spec *cluster.StepSpec) *api.Error {
+// hasRoom refuses a step if those of its job that live have too long texts.
+func hasRoom(live map[cluster.StepID]*liveStep, job cluster.JobID, spec *cluster.StepSpec) *api.Error {
 	total := textOf(spec)
-	for id, ls := range s.live {
+	for id, ls := range live {
 		if id.Job == job {
 			total += textOf(&ls.spec)
 		}
@@ -118,6 +118,15 @@ func (s *steps) room(job cluster.JobID, spec *cluster.StepSpec) *api.Error {
 	return cluster.Errorf(cluster.Conflict, cluster.ErrBusy,
 		"the live steps of job %d have more than %d MiB of environments and programs: wait until some have ended",
 		job, maxTextsHere>>20)
+}
+
+// mayBePart reports whether a job may have a step of a number that the step's first component has chosen. A number below
+// 0 is a script's or a session's, whose files are opened in other ways. Called with mu held.
+func (s *steps) mayBePart(j *cluster.Job, w *cluster.StepWorld) bool {
+	if _, lives := s.live[cluster.StepID{Job: j.ID, Step: w.Number}]; lives {
+		return false
+	}
+	return j.Het != nil && j.Het.ID == w.Job && w.Number >= 0 && w.Number < cluster.FirstCast
 }
 
 // textOf is what the texts of a step take that have no small bound.
@@ -163,9 +172,7 @@ func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error
 		next++
 	}
 	if w := spec.World; w != nil {
-		_, lives := s.live[cluster.StepID{Job: h.job.ID, Step: w.Number}]
-		// A number below 0 is a script's or a session's, whose files are opened in other ways.
-		if h.job.Het == nil || h.job.Het.ID != w.Job || lives || w.Number < 0 || w.Number >= cluster.FirstCast {
+		if !s.mayBePart(h.job, w) {
 			return nil, cluster.Errorf(cluster.Conflict, "",
 				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}

@@ -13,15 +13,15 @@ func TestTextsOfSteps(t *testing.T) {
 	program := strings.Repeat("x", 1<<20)
 	spec := &cluster.StepSpec{MultiProg: program}
 	for number := range maxTextsHere >> 20 {
-		if err := s.room(7, spec); err != nil {
+		if err := hasRoom(s.live, 7, spec); err != nil {
 			t.Fatalf("step %d: %v", number, err)
 		}
 		s.live[cluster.StepID{Job: 7, Step: number}] = &liveStep{spec: *spec}
 	}
-	if err := s.room(7, spec); err == nil || err.Kind != cluster.ErrBusy {
+	if err := hasRoom(s.live, 7, spec); err == nil || err.Kind != cluster.ErrBusy {
 		t.Errorf("one more: %v", err)
 	}
-	if err := s.room(8, spec); err != nil {
+	if err := hasRoom(s.live, 8, spec); err != nil {
 		t.Errorf("of another job: %v", err)
 	}
 }

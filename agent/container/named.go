@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/agent/folder"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 	"dev.muster/durable"
 	"dev.muster/wire"
@@ -97,7 +97,7 @@ func (o *Own) Drop() error {
 	if err := os.Remove(filepath.Join(o.dir, keptFile)); err != nil { // nobody finds it from now on
 		return err
 	}
-	return folder.Remove(o.dir)
+	return userfile.Remove(o.dir)
 }
 
 // keptFile says what a named container was made of.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"dev.muster/agent/folder"
 	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
@@ -117,7 +116,7 @@ func (b *build) writes() (string, error) {
 	if b.again {
 		return disk, nil
 	}
-	return disk, errors.Join(folder.Remove(disk), os.MkdirAll(disk, 0o700))
+	return disk, errors.Join(userfile.Remove(disk), os.MkdirAll(disk, 0o700))
 }
 
 // StepDir is what a step has on the disk, to be removed at its end.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
-	"dev.muster/agent/folder"
 	"dev.muster/agent/step"
 	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
@@ -408,7 +407,7 @@ func (r *run) uncontain() {
 		return
 	}
 	go func() { // ends when all is gone
-		if err := folder.Remove(container.StepDir(c.Store, r.containerName())); err != nil {
+		if err := userfile.Remove(container.StepDir(c.Store, r.containerName())); err != nil {
 			slog.Error("a container could not be removed", "job", r.id.Job, "err", err)
 		}
 	}()

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/folder"
+	"dev.muster/agent/userfile"
 	"dev.muster/agent/step"
 	"dev.muster/api/stream"
 	"dev.muster/pmi"
@@ -108,7 +108,7 @@ const removeTime = time.Second
 // removeDir removes the server's folder; nothing of the step's is left that could use it.
 func (r *run) removeDir() {
 	if sv := r.spec.Server; sv != nil {
-		removeSoon(sv.Dir, folder.Remove) // "" is no folder, and removed
+		removeSoon(sv.Dir, userfile.Remove) // "" is no folder, and removed
 	}
 }
 

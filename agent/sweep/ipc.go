@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dev.muster/agent/folder"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -109,7 +109,7 @@ func removeShared(dir string, uid uint32, log *slog.Logger) (gone int) {
 			if unix.Lstat(path, &st) != nil || st.Uid != uid {
 				continue
 			}
-			if err := folder.Remove(path); err != nil {
+			if err := userfile.Remove(path); err != nil {
 				log.Warn("a file in memory could not be removed", "path", path, "user", uid, "err", err)
 				continue
 			}

@@ -117,15 +117,13 @@ func (p *process) mkdir(path string) error {
 
 // ownFolder refuses what is no folder, or one in which other users may write.
 func ownFolder(path string) error {
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return err
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	if !fi.IsDir() {
-		return syscall.ENOTDIR
-	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("other users may write in the folder %s: remove it, or send to another place", path)
+	const kindAndOthers = syscall.S_IFMT | 0o022
+	if st.Mode&kindAndOthers != syscall.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is no folder that its user alone may write: remove it, or send to another place", path)
 	}
 	return nil
 }

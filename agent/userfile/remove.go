@@ -1,5 +1,4 @@
-// Package folder removes folders that users have filled.
-package folder
+package userfile
 
 import (
 	"errors"
@@ -31,7 +30,7 @@ func Remove(dir string) error {
 	_ = top.Chown(os.Geteuid(), -1) // whose it was puts nothing more there
 	_ = top.Chmod(0o700)
 	for {
-		gone, err := round(top, top, 0)
+		gone, err := removeIn(top, top, 0)
 		if err != nil && !gone {
 			return err
 		}
@@ -41,16 +40,16 @@ func Remove(dir string) error {
 	}
 }
 
-// round removes what a folder holds, and reports whether something of it is gone. What is moved up to the top while
+// removeIn removes what a folder holds, and reports whether something of it is gone. What is moved up to the top while
 // that is read comes with the next round.
-func round(top, dir *os.File, depth int) (gone bool, failed error) {
+func removeIn(top, dir *os.File, depth int) (gone bool, failed error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			switch err := remove(top, dir, name, depth); {
+			switch err := removeOne(top, dir, name, depth); {
 			case err == nil:
 				gone = true
 			case failed == nil && !errors.Is(err, fs.ErrNotExist):
@@ -66,8 +65,8 @@ func round(top, dir *os.File, depth int) (gone bool, failed error) {
 	}
 }
 
-// remove removes an entry of a folder.
-func remove(top, dir *os.File, name string, depth int) error {
+// removeOne removes an entry of a folder.
+func removeOne(top, dir *os.File, name string, depth int) error {
 	at := int(dir.Fd())
 	err := unix.Unlinkat(at, name, 0)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +86,7 @@ func remove(top, dir *os.File, name string, depth int) error {
 	below := os.NewFile(uintptr(fd), name)
 	defer below.Close()
 	for range maxRounds {
-		if gone, err := round(top, below, depth+1); err != nil {
+		if gone, err := removeIn(top, below, depth+1); err != nil {
 			return err
 		} else if !gone {
 			break
