@@ -18,6 +18,8 @@ func Check(s *Snapshot, cmd Command) error {
 		return c.check(s)
 	case *UpdateJob:
 		return c.check(s)
+	case *CrontabPut:
+		return c.check()
 	case *Requeue:
 		return c.check(s)
 	case *ReservationPut:
@@ -163,6 +165,16 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 		if p.Mem != nil && (spec.CPUsPerTask != asked.CPUsPerTask || spec.MinCPUs != asked.MinCPUs) {
 			return Errorf(Invalid, ErrStepMem,
 				"job %d has too few CPUs for that memory (MaxMemPerCPU): submit it again with more", j.ID)
+		}
+	}
+	return nil
+}
+
+// check refuses lines that a text can not have: they are commented out by number once their job is over.
+func (c *CrontabPut) check() error {
+	for _, j := range c.Jobs {
+		if j.First < 1 || j.Last < j.First {
+			return Errorf(Invalid, "", "lines %d to %d of a crontab are none: lines are counted from 1", j.First, j.Last)
 		}
 	}
 	return nil
