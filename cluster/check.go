@@ -109,6 +109,9 @@ func partitionInUse(s *Snapshot, name string) error {
 
 // check: no job waits for one that waits for it.
 func (c *UpdateJob) check(s *Snapshot) error {
+	if err := c.Patch.check(); err != nil {
+		return err
+	}
 	if err := c.checkMove(s); err != nil || c.Patch.Depends == nil {
 		return err
 	}

@@ -287,6 +287,9 @@ func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if err := cluster.CheckRights(who.Identity, spec); err != nil {
 		return err
 	}
+	if err := cluster.CheckAsked(spec); err != nil {
+		return err
+	}
 	u, err := s.userOf(who, spec.UID)
 	if err != nil {
 		return err
