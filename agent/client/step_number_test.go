@@ -29,7 +29,7 @@ func TestStepNumbers(t *testing.T) {
 			t.Errorf("step %d became %d", number, ls.record.ID.Step)
 		}
 	}
-	for _, number := range []int{cluster.ExternStep, cluster.BatchStep} {
+	for _, number := range []int{cluster.ExternStep, cluster.BatchStep, prologStep, epilogStep, fetchStep} {
 		cl := readyClient(t, Config{}, here(cluster.Running, self))
 		q := api.PartsRequest{Step: cluster.Step{ID: cluster.StepID{Job: 1, Step: number}, Attempt: 1}}
 		_, err := cl.parts.startParts(t.Context(), api.Caller{Member: "n2"}, q)
