@@ -31,3 +31,24 @@ func TestCheckAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckHold: a hold that there is not is refused at the door: it would take the place of an administrator's, and
+// the job's user could release it.
+func TestCheckHold(t *testing.T) {
+	w := newWorld(t, 1)
+	id := w.submit(nil)
+	w.ok(root, &HoldJobs{Ref: Ref{Job: id}, Hold: HeldAdmin})
+	for hold, want := range map[Hold]bool{NotHeld: true, HeldUser: true, HeldAdmin: true, HeldAdmin + 1: false} {
+		err := Check(w.s.Snapshot(), &HoldJobs{Ref: Ref{Job: id}, Hold: hold})
+		if (err == nil) != want {
+			t.Errorf("hold %d: %v", hold, err)
+		}
+		if err == nil {
+			w.apply(alice, &HoldJobs{Ref: Ref{Job: id}, Hold: hold})
+		}
+	}
+	w.apply(alice, &HoldJobs{Ref: Ref{Job: id}})
+	if j, _ := w.s.Job(id); j.Held != HeldAdmin {
+		t.Errorf("its user has released a job that an administrator holds: %d", j.Held)
+	}
+}
