@@ -52,3 +52,15 @@ func TestInternalFields(t *testing.T) {
 		t.Error("a component of a heterogeneous job runs again and again")
 	}
 }
+
+// TestReserveForOthers: what users may not do is refused before nodes are looked for by numbers of theirs.
+func TestReserveForOthers(t *testing.T) {
+	s := &Server{}
+	s.ahead.Store(cluster.NewState().Snapshot())
+	q := cluster.ReservationPut{Reservation: cluster.Reservation{Count: 1 << 40}}
+	who := api.Caller{Identity: cluster.Identity{UID: 1000}, Member: "login"}
+	_, err := s.putReservation(t.Context(), who, q)
+	if e := api.AsError(err); e.Code != cluster.Denied {
+		t.Errorf("a user reserves nodes: %v", err)
+	}
+}
