@@ -41,6 +41,9 @@ func (l *Layout) checkAsked() error {
 
 // check refuses a change to what no job can ask for.
 func (p *Patch) check() error {
+	if n := p.MinNodes; n != nil && !isCount(*n) {
+		return Errorf(Invalid, ErrNodeCount, "%d is no number of nodes", *n)
+	}
 	if p.Mem != nil {
 		if err := p.Mem.check(); err != nil {
 			return err

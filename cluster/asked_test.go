@@ -24,8 +24,8 @@ func TestCheckAsked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	over := Sharing(9)
-	for name, p := range map[string]Patch{"memory": {Mem: &Mem{Per: 9}}, "sharing": {Sharing: &over}} {
+	over, none := Sharing(9), -1
+	for name, p := range map[string]Patch{"nodes": {MinNodes: &none}, "memory": {Mem: &Mem{Per: 9}}, "sharing": {Sharing: &over}} {
 		if err := p.check(); err == nil {
 			t.Errorf("a change of %s to nothing is taken", name)
 		}
