@@ -39,3 +39,19 @@ func TestStepNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnNumbers: what is asked for never becomes a step of the node's own, whoever has given it its number.
+func TestOwnNumbers(t *testing.T) {
+	for number, want := range map[int]bool{
+		cluster.ExternStep: false, cluster.BatchStep: false, prologStep: false, fetchStep: false,
+		cluster.InteractiveStep: true, 0: true,
+	} {
+		h := here(cluster.Running, self)
+		cl := readyClient(t, Config{}, h)
+		ls := cl.steps.newStep(h, &cluster.StepSpec{}, number, []cluster.Share{{Node: self}})
+		sp, err := cl.steps.build.stepSpec(h, ls, [][]int{nil}, 0, nil)
+		if want != (err == nil) || sp.Own {
+			t.Errorf("step %d: %v, own: %t", number, err, sp.Own)
+		}
+	}
+}
