@@ -18,6 +18,10 @@ func Check(s *Snapshot, cmd Command) error {
 		return c.check(s)
 	case *UpdateJob:
 		return c.check(s)
+	case *CrontabPut:
+		return c.check()
+	case *HoldJobs:
+		return refuseIf(c.Hold > HeldAdmin, Invalid, "", "%d is no hold: there are 0 to %d", c.Hold, HeldAdmin)
 	case *Requeue:
 		return c.check(s)
 	case *ReservationPut:
@@ -107,6 +111,9 @@ func partitionInUse(s *Snapshot, name string) error {
 
 // check: no job waits for one that waits for it.
 func (c *UpdateJob) check(s *Snapshot) error {
+	if err := c.Patch.check(); err != nil {
+		return err
+	}
 	if err := c.checkMove(s); err != nil || c.Patch.Depends == nil {
 		return err
 	}
@@ -163,6 +170,16 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 		if p.Mem != nil && (spec.CPUsPerTask != asked.CPUsPerTask || spec.MinCPUs != asked.MinCPUs) {
 			return Errorf(Invalid, ErrStepMem,
 				"job %d has too few CPUs for that memory (MaxMemPerCPU): submit it again with more", j.ID)
+		}
+	}
+	return nil
+}
+
+// check refuses lines that a text can not have: they are commented out by number once their job is over.
+func (c *CrontabPut) check() error {
+	for _, j := range c.Jobs {
+		if j.First < 1 || j.Last < j.First {
+			return Errorf(Invalid, "", "lines %d to %d of a crontab are none: lines are counted from 1", j.First, j.Last)
 		}
 	}
 	return nil

@@ -622,10 +622,10 @@ func BindGPUs(s *StepSpec, gpus IDSet, local int, inv *Inventory) GPUBinding {
 	case mode == "per_task" || len(s.PerTask) > 0:
 		per := 1
 		if len(s.PerTask) > 0 {
-			per = int(s.PerTask[0].Count)
+			per = int(min(s.PerTask[0].Count, maxCount))
 		}
 		if mode == "per_task" {
-			per = number()
+			per = min(number(), maxCount)
 		}
 		if b.GPUs = slice(ids, local*per, per); b.GPUs.Len() < per {
 			b.Notes = append(b.Notes, "Not enough gpus to bind for gpus per task")

@@ -146,7 +146,7 @@ func resumeFile(e *cluster.Hook) []byte {
 			Partition: j.Alloc.Partition,
 			Features:  j.Spec.Constraint,
 			Resv:      j.Spec.Reservation,
-			Sharing:   show.SharingTexts[j.Spec.Sharing],
+			Sharing:   show.SharingText(j.Spec.Sharing),
 		})
 	}
 	text, err := wire.Marshal(&out)

@@ -73,3 +73,13 @@ func TestMailAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeFile: a job that shares nodes in no way that there is does not break the server that wakes its nodes.
+func TestResumeFile(t *testing.T) {
+	j := &cluster.Job{ID: 9, Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Sharing: 200}}
+	j.Alloc = &cluster.Alloc{Partition: "main", Shares: []cluster.Share{{Node: "n0"}}}
+	e := &cluster.Hook{Kind: cluster.HookResume, Jobs: []*cluster.Job{j}, Nodes: []cluster.NodeName{"n0"}}
+	if text := resumeFile(e); len(text) == 0 {
+		t.Error("nothing is told of the nodes to be woken")
+	}
+}

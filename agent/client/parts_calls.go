@@ -65,10 +65,12 @@ func (p *parts) jobHereFor(ctx context.Context, who api.Caller, n cluster.NodeNa
 // startParts starts this client's parts of a step that another leads.
 func (p *parts) startParts(ctx context.Context, who api.Caller, q api.PartsRequest) (api.Empty, error) {
 	var none api.Empty
-	switch q.Step.ID.Step {
-	case cluster.ExternStep, cluster.BatchStep: // these are this client's own to start
+	if n := q.Step.ID.Step; n < 0 && n != cluster.InteractiveStep { // the others are this client's own to start
 		return none, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"%s may not start step %d of job %d: no step of srun has that number", who.Member, q.Step.ID.Step, q.Step.ID.Job)
+			"%s may not start step %d of job %d: no step of srun has that number", who.Member, n, q.Step.ID.Job)
+	}
+	if err := q.Step.CheckParts(&q.Spec); err != nil {
+		return none, err
 	}
 	if err := p.await(ctx, p.known); err != nil {
 		return none, err

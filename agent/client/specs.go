@@ -82,6 +82,10 @@ func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) 
 func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, programs map[int][]string) (
 	out step.Spec, err error) {
 	s, id := &ls.spec, ls.ids[i]
+	if id.Step < 0 && id.Step != cluster.InteractiveStep { // whoever asks for a step: these are made elsewhere
+		return out, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"step %d of job %d can not be asked for: it is the node's own", id.Step, id.Job)
+	}
 	b.mu.Lock()
 	cfg := b.config
 	b.mu.Unlock()
@@ -161,8 +165,8 @@ func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 	}
 	return step.Spec{
 		ID: id, UID: j.Spec.UID, GID: j.Spec.GID, Groups: j.Spec.Groups, Dir: "/", Umask: j.Spec.Umask,
-		NoNewPrivs: cfg.NoNewPrivs(j),
-		Fence:      fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: b.private(h.node, id, l),
+		NoNewPrivs: cfg.NoNewPrivs(j), Own: true,
+		Fence: fence.Of(&cfg, &inv, detected, l.ShareHere()), Private: b.private(h.node, id, l),
 		HostName: b.hardware.HostName(h.node), Hosts: b.hardware.Hosts(h.node),
 		Tasks: []step.Task{{Argv: holder}},
 	}

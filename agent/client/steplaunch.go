@@ -95,6 +95,9 @@ func (s *steps) madeBy(q api.StepRequest) *liveStep {
 
 // placeAny makes a step of either kind. Called with mu held.
 func (s *steps) placeAny(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error) {
+	if err := cluster.CheckStep(spec, len(h.job.Alloc.Shares)); err != nil {
+		return nil, api.AsError(err)
+	}
 	if err := hasRoom(s.live, h.job.ID, spec); err != nil {
 		return nil, err
 	}

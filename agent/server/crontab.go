@@ -51,6 +51,9 @@ func putCrontab(s *Server) func(context.Context, api.Caller, api.CrontabRequest)
 			spec.Script, spec.Env = putBlob(snap, &cmds, j.Submit.Script), putBlob(snap, &cmds, j.Submit.Env)
 			put.Jobs = append(put.Jobs, cluster.CronJob{Spec: spec, First: j.First, Last: j.Last})
 		}
+		if err := cluster.Check(snap, put); err != nil {
+			return out, err
+		}
 		cmd, err := s.atLevel(put)
 		if err != nil {
 			return out, err

@@ -268,6 +268,7 @@ func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequ
 	if err := owner(s, who, &q.Spec); err != nil {
 		return done, err
 	}
+	q.Spec.Script, q.Spec.Env = "", "" // which stored texts are the job's is not for its user to say
 	if done.by, done.said, err = filter(ctx, s, who, q, part); err != nil {
 		return done, err
 	}
@@ -285,6 +286,9 @@ func owner(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 			who.UID, spec.UID)
 	}
 	if err := cluster.CheckRights(who.Identity, spec); err != nil {
+		return err
+	}
+	if err := cluster.CheckAsked(spec); err != nil {
 		return err
 	}
 	u, err := s.userOf(who, spec.UID)

@@ -56,6 +56,10 @@ func (s *Server) completeHet(ctx context.Context, snap *cluster.Snapshot, who ap
 ) {
 	c, all := &cluster.SubmitHet{Key: q.Key}, completed{by: who.Identity}
 	for k, spec := range q.Specs {
+		if spec.Cron != nil {
+			return nil, all, cluster.Errorf(cluster.Invalid, "",
+				"component %d is to run again and again: jobs of one component alone do, by scrontab", k)
+		}
 		one := api.SubmitRequest{Spec: spec, Script: q.Script, Env: q.Env}
 		done, err := s.complete(ctx, who, &one, k)
 		if all.said = append(all.said, done.said...); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,28 +95,62 @@ func (s *Server) HasJobOn(ctx context.Context, member string, uid uint32) bool {
 }
 
 func (s *Server) hasJobOn(member string, uid uint32) bool {
-	snap := s.Snapshot()
-	on := func(n *cluster.Node) bool {
-		for _, id := range snap.Load(n.Name).Jobs {
-			j, ok := snap.Job(id)
-			if ok && j.Spec.UID == uid && !snap.Hearsay(j) { // else members could say for whom they may speak
-				return true
-			}
-		}
-		return false
-	}
-	if n, ok := snap.Node(cluster.NodeName(member)); ok && n.Owner == member && on(n) {
+	for range jobsOn(s.Snapshot(), member, uid) {
 		return true
 	}
-	if m, ok := snap.Member(member); !ok || !m.Hollow {
-		return false
-	}
-	for n := range snap.Nodes() {
-		if n.Owner == member && on(n) {
+	return false
+}
+
+// jobsOn yields the jobs that a user has now on nodes of a member.
+func jobsOn(snap *cluster.Snapshot, member string, uid uint32) iter.Seq[*cluster.Job] {
+	return func(yield func(*cluster.Job) bool) {
+		on := func(n *cluster.Node) bool {
+			for _, id := range snap.Load(n.Name).Jobs {
+				j, ok := snap.Job(id)
+				own := ok && j.Spec.UID == uid && !snap.Hearsay(j) // else members could say for whom they may speak
+				if own && !yield(j) {
+					return false
+				}
+			}
 			return true
 		}
+		if n, ok := snap.Node(cluster.NodeName(member)); ok && n.Owner == member && !on(n) {
+			return
+		}
+		if m, ok := snap.Member(member); !ok || !m.Hollow {
+			return
+		}
+		for n := range snap.Nodes() {
+			if n.Owner == member && string(n.Name) != member && !on(n) {
+				return
+			}
+		}
 	}
-	return false
+}
+
+// AsJobsSay is a caller for whom a compute node vouches, with the name and the groups that the user's jobs there have,
+// not with those that the node says: by the groups of others it would have jobs read and write their files on all
+// nodes. false: the user has no job there now.
+func (s *Server) AsJobsSay(ctx context.Context, who api.Caller) (api.Caller, bool) {
+	if !s.HasJobOn(ctx, who.Member, who.UID) {
+		return who, false
+	}
+	first, groups := (*cluster.JobSpec)(nil), []uint32{}
+	for j := range jobsOn(s.Snapshot(), who.Member, who.UID) {
+		if first == nil {
+			first = j.Spec
+		}
+		groups = append(append(groups, j.Spec.GID), j.Spec.Groups...)
+	}
+	if first == nil { // it has just ended
+		return who, false
+	}
+	slices.Sort(groups)
+	who.User, who.Groups = first.User, slices.Compact(groups)
+	if !slices.Contains(who.Groups, who.GID) {
+		who.GID = first.GID
+	}
+	return who, true
 }
 
 func (s *Server) join(ctx context.Context, who api.Caller, q api.JoinRequest) (api.JoinResponse, error) {

@@ -3,9 +3,39 @@ package server
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
+
+// TestAdministratorOfNode: a compute node that vouches for an administrator, who has a job there, changes no books.
+func TestAdministratorOfNode(t *testing.T) {
+	st := cluster.NewState()
+	apply := func(by cluster.Identity, changes ...cluster.Change) error {
+		e := cluster.Entry{Index: st.Index + 1, At: time.Unix(1e9, 0), By: by}
+		e.Cmd = &cluster.ChangeAccounts{Changes: changes}
+		if out := st.Apply(e); out.Err != nil {
+			return out.Err
+		}
+		return nil
+	}
+	user := func(name, level string) cluster.Change {
+		return cluster.Change{User: &cluster.User{Name: name, AdminLevel: level, DefaultAccount: "root"}}
+	}
+	if err := apply(cluster.Identity{System: true}, user("boss", "Administrator")); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{}
+	s.ahead.Store(st.Snapshot())
+	for role, want := range map[cluster.Role]bool{cluster.RoleNode: false, cluster.RoleLogin: true} {
+		who := api.Caller{Member: "n", Role: role, Identity: cluster.Identity{UID: 4_000_000, User: "boss"}}
+		err := apply(s.actor(who, api.ChangeAccounts.Rights), user("mallory", "Administrator"))
+		if (err == nil) != want {
+			t.Errorf("by a %s: %v", role, err)
+		}
+	}
+}
 
 // TestRightsOfEndpoints lists who may do more than any user: a change of one of these is meant.
 func TestRightsOfEndpoints(t *testing.T) {

@@ -13,7 +13,11 @@ import (
 
 // putReservation makes or changes a reservation: it chooses its name and nodes, if they were not given.
 func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.ReservationPut) (api.ReservationResponse, error) {
-	snap := s.Snapshot()
+	snap, by := s.Snapshot(), s.actor(who, api.PutReservation.Rights)
+	if !by.Operator() { // nothing is looked for in the name of whom it is refused
+		return api.ReservationResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrUser,
+			"only operators may make reservations")
+	}
 	if q.Name == "" {
 		q.Name = freshName(snap, &q.Reservation)
 	}
@@ -27,7 +31,7 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 			q.Partition = p.Name
 		}
 	}
-	_, index, err := s.proposeOf(ctx, s.actor(who, api.PutReservation.Rights), &q)
+	_, index, err := s.proposeOf(ctx, by, &q)
 	if err != nil {
 		return api.ReservationResponse{}, err
 	}

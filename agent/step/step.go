@@ -104,6 +104,9 @@ type Spec struct {
 	// OOMText is a line for the step's standard error if processes were killed because the job's memory was used up; %d
 	// in it is how many.
 	OOMText string `json:"oom_text,omitempty"`
+	// Own says that the daemon has made all of it, and nothing of it was asked for by a user or another node. No number
+	// of a step says so.
+	Own bool `json:"own,omitempty"`
 	// Note is the caller's own record of the step. It comes back in Status, so that a daemon
 	// that was restarted knows its steps again.
 	Note []byte `json:"note,omitempty"`

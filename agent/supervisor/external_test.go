@@ -14,9 +14,12 @@ func TestExternalStep(t *testing.T) {
 		spec step.Spec
 		want bool
 	}{
-		{"as the daemon makes it", step.Spec{Dir: "/", Tasks: []step.Task{{}}}, true},
-		{"with a folder", step.Spec{Dir: "/home/bob", Tasks: []step.Task{{}}}, false},
-		{"with a file", step.Spec{Dir: "/", Tasks: []step.Task{{Stdout: step.IO{Kind: step.File, Path: "/x"}}}}, false},
+		{"as the daemon makes it", step.Spec{Own: true, Dir: "/", Tasks: []step.Task{{}}}, true},
+		{"by its number alone", step.Spec{Dir: "/", Tasks: []step.Task{{}}}, false},
+		{"with a folder", step.Spec{Own: true, Dir: "/home/bob", Tasks: []step.Task{{}}}, false},
+		{"with a file", step.Spec{
+			Own: true, Dir: "/", Tasks: []step.Task{{Stdout: step.IO{Kind: step.File, Path: "/x"}}},
+		}, false},
 	} {
 		c.spec.ID.Step, c.spec.UID, c.spec.GID = cluster.ExternStep, 1000, 1000
 		u := &userFiles{l: &launcher{sup: &supervisor{root: true}}, r: &run{id: c.spec.ID, spec: c.spec}}

@@ -53,7 +53,7 @@ func (r *run) namesFiles() bool {
 
 // isExternal reports whether r is the step of a job's sessions. The daemon chooses all of its paths, and logins wait
 // for it.
-func (r *run) isExternal() bool { return r.id.Step == cluster.ExternStep }
+func (r *run) isExternal() bool { return r.id.Step == cluster.ExternStep && r.spec.Own }
 
 // do makes requests, again if the process has died meanwhile.
 func (u *userFiles) do(requests ...userfile.Request) ([]userfile.Result, error) {

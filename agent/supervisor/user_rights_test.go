@@ -243,7 +243,7 @@ func TestSlowFiles(t *testing.T) {
 	}
 	g.start(slow...)
 	his := g.asBob(func(sp *step.Spec) { // the step for his sessions, which a login waits for
-		sp.ID.Step, sp.Dir = cluster.ExternStep, "/"
+		sp.ID.Step, sp.Dir, sp.Own = cluster.ExternStep, "/", true
 		sp.Tasks[0] = step.Task{Argv: []string{"/bin/true"}}
 	})
 	hers := g.spec("true")

@@ -581,7 +581,7 @@ func (r *JobRow) MinCPUs() int {
 }
 
 // Sharing is what --exclusive and --oversubscribe made of the job.
-func (r *JobRow) Sharing() string { return SharingTexts[min(int(r.shares()), len(SharingTexts)-1)] }
+func (r *JobRow) Sharing() string { return SharingText(r.shares()) }
 
 // shares is what the job asks for, as far as its partition lets it choose.
 func (r *JobRow) shares() cluster.Sharing {
@@ -597,6 +597,9 @@ var SharingTexts = [...]string{
 	cluster.ShareDefault: "OK", cluster.ShareExclusive: "NO", cluster.ShareUser: "USER",
 	cluster.ShareMCS: "MCS", cluster.ShareOver: "YES",
 }
+
+// SharingText is the word of OverSubscribe for a way to share nodes; any number has one.
+func SharingText(s cluster.Sharing) string { return SharingTexts[min(int(s), len(SharingTexts)-1)] }
 
 // Group is the job's group by name, or its number.
 func (r *JobRow) Group() string {
