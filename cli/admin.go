@@ -244,7 +244,7 @@ func memberCommands() []*cli.Command {
 			Flags: []cli.Flag{&cli.DurationFlag{
 				Name: "in", Value: 2 * time.Minute, Usage: "time until the nodes are gone",
 			},
-				&cli.StringFlag{Name: "reason", Usage: "reason shown for the nodes (default: reclaimed by its provider)"}},
+				&cli.StringFlag{Name: "reason", Usage: "reason of the nodes (default: reclaimed by its provider)"}},
 			Action: reclaim},
 		{Name: "revoke", Usage: "revoke a member's certificate",
 			ArgsUsage: "MEMBER",

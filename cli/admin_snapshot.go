@@ -24,7 +24,7 @@ func snapshotCommands() []*cli.Command {
 		return c.Args().First(), nil
 	}
 	return []*cli.Command{
-		{Name: "save", Usage: "save the cluster's state, keys and history to a file; run it on a server", ArgsUsage: "FILE",
+		{Name: "save", Usage: "on a server: save the cluster's state, keys and history", ArgsUsage: "FILE",
 			Flags: []cli.Flag{&cli.BoolFlag{Name: "force",
 				Usage: "overwrite an existing file"}}, Action: func(c *cli.Context) error {
 				path, err := file(c)

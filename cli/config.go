@@ -29,7 +29,7 @@ func configCommand() *cli.Command {
 		Usage: "check, compare and apply configurations; list and undo changes",
 		Subcommands: []*cli.Command{
 			{Name: "check",
-				Usage:     "list the settings of a slurm.conf, and of the files beside it, that muster rejects or ignores",
+				Usage:     "list settings of a slurm.conf and the files beside it that muster rejects or ignores",
 				ArgsUsage: "FILE|DIR…",
 				Flags: []cli.Flag{&cli.BoolFlag{
 					Name: "all", Aliases: []string{"a"},
@@ -46,7 +46,7 @@ func configCommand() *cli.Command {
 				Name:      "apply",
 				Usage:     "apply a slurm.conf, and the files beside it, on all servers and nodes",
 				ArgsUsage: "FILE|DIR", Action: applyConfig,
-				Flags: []cli.Flag{dry, &cli.BoolFlag{Name: "force", Usage: "apply the file although it has unknown settings"}},
+				Flags: []cli.Flag{dry, &cli.BoolFlag{Name: "force", Usage: "apply it despite unknown settings"}},
 			},
 			{Name: "show", Usage: "print the active configuration, or that of change NUMBER, as files",
 				ArgsUsage: "[NUMBER]",

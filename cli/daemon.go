@@ -120,15 +120,15 @@ func daemonFlags(bind string) []cli.Flag {
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{
 			Name: "bind", Value: bind,
-			Usage: "address on which to listen for other members, ADDRESS:PORT; empty: none, this process is the whole cluster",
+			Usage: "listen for other members on ADDRESS:PORT; empty: this process is the whole cluster",
 		},
 		&cli.StringFlag{Name: "rest-socket",
-			Usage: "server: Unix socket for the REST API, which identifies callers by the kernel; the page's port serves it too"},
+			Usage: "server: Unix socket for the REST API, which is on the page's port too"},
 		&cli.StringFlag{
 			Name: "http", Value: agent.WebAuto,
-			Usage: "server: address of the status page and metrics, ADDRESS:PORT, none, or auto (port 7480, with --bind)",
+			Usage: "server: address of the page and metrics, ADDRESS:PORT, none, or auto (7480, with --bind)",
 		},
-		&cli.StringFlag{Name: "advertise", Usage: "address at which other members reach this machine (default: detected)"},
+		&cli.StringFlag{Name: "advertise", Usage: "address of this machine for others (default: detected)"},
 		&cli.StringSliceFlag{Name: "join", Usage: "address of a server to join; needed only the first time"},
 		&cli.BoolFlag{Name: "login", Usage: "client: run as a login host, which runs no jobs"},
 		&cli.BoolFlag{Name: "and-client", Usage: "server: also run jobs on this machine"},
@@ -142,7 +142,7 @@ func daemonFlags(bind string) []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name:  "hollow",
-			Usage: "simulate nodes instead of using this machine, e.g. 8x16c64g8gpu:h100, or conf for the nodes of --conf",
+			Usage: "simulate nodes instead, e.g. 8x16c64g8gpu:h100, or conf for the nodes of --conf",
 		},
 		&cli.StringFlag{
 			Name:  "hollow-prefix",

@@ -55,9 +55,9 @@ func installCommand() *cli.Command {
 		&cli.StringFlag{Name: "node", Usage: "this machine's name in the cluster (default: its host name)"},
 		&cli.StringFlag{
 			Name:  "bind",
-			Usage: "address on which the daemon listens, ADDRESS:PORT (default: port " + agent.DefaultPort + " on all addresses)",
+			Usage: "let the daemon listen on ADDRESS:PORT (default: port " + agent.DefaultPort + " on all addresses)",
 		},
-		&cli.StringFlag{Name: "advertise", Usage: "address at which other members reach this machine (default: detected)"},
+		&cli.StringFlag{Name: "advertise", Usage: "address of this machine for others (default: detected)"},
 		&cli.StringFlag{Name: "conf", Usage: "slurm.conf that the daemon applies"},
 		&cli.BoolFlag{
 			Name:  "replace-slurm",

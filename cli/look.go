@@ -53,7 +53,7 @@ func lookCommands() []*cli.Command {
 			}},
 		eventsCommand(),
 		{Name: "samples", ArgsUsage: "JOB|NODE",
-			Usage: "show the resource usage of a job or node and its GPUs per minute, including samples kept by sbatch --profile",
+			Usage: "show the usage of a job or node and its GPUs per minute, with samples of sbatch --profile",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "node", Usage: "only this node of the job"},
 				&cli.BoolFlag{Name: "csv", Usage: "print CSV"},
 				&cli.DurationFlag{Name: "since",

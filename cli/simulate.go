@@ -87,7 +87,7 @@ func simFlags() []cli.Flag {
 			Usage: "compare muster's default, a strict order and textbook EASY in words and in a picture",
 		},
 		&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,node:share ..."},
-		&cli.StringFlag{Name: "svg", Usage: "draw the queue and utilization over time to `FILE`; with --compare, waits by job size (default then: " + usualPicture + ")"},
+		&cli.StringFlag{Name: "svg", Usage: "draw the queue over time to `FILE`; with --compare, waits by job size (default: " + usualPicture + ")"},
 		&cli.BoolFlag{Name: "quiet", Usage: "do not show a progress bar"},
 	}
 }

@@ -25,7 +25,9 @@ func TestCheckAsked(t *testing.T) {
 		}
 	}
 	over, none := Sharing(9), -1
-	for name, p := range map[string]Patch{"nodes": {MinNodes: &none}, "memory": {Mem: &Mem{Per: 9}}, "sharing": {Sharing: &over}} {
+	for name, p := range map[string]Patch{
+		"nodes": {MinNodes: &none}, "memory": {Mem: &Mem{Per: 9}}, "sharing": {Sharing: &over},
+	} {
 		if err := p.check(); err == nil {
 			t.Errorf("a change of %s to nothing is taken", name)
 		}

@@ -179,7 +179,7 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 func (c *CrontabPut) check() error {
 	for _, j := range c.Jobs {
 		if j.First < 1 || j.Last < j.First {
-			return Errorf(Invalid, "", "lines %d to %d of a crontab are none: lines are counted from 1", j.First, j.Last)
+			return Errorf(Invalid, "", "lines %d to %d of a crontab are none: lines count from 1", j.First, j.Last)
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ const maxAhead = time.Hour
 func (s *Snapshot) NewsOf(node NodeName, news []Update, now time.Time) []Update {
 	news = slices.DeleteFunc(news, func(u Update) bool {
 		j, ok := s.Job(u.Job)
-		return !ok || j.Attempt != u.Attempt || !s.mayTell(j, node, &u)
+		return !ok || j.Attempt != u.Attempt || !mayTell(s, j, node, &u)
 	})
 	latest := now.Add(maxAhead)
 	for i := range news {
@@ -26,20 +26,16 @@ func (s *Snapshot) NewsOf(node NodeName, news []Update, now time.Time) []Update 
 }
 
 // mayTell reports whether a node may tell of a job.
-func (t *tables) mayTell(j *Job, node NodeName, u *Update) bool {
-	if slices.Contains(t.Load(node).Jobs, j.ID) || j.isOn(node) {
+func mayTell(s *Snapshot, j *Job, node NodeName, u *Update) bool {
+	// One of the job's, or one that it leaves.
+	isOf := func(o *Job) bool { _, ok := o.Share(node); return ok || o.leaves(node) }
+	if slices.Contains(s.Load(node).Jobs, j.ID) || isOf(j) {
 		return true
 	}
 	if u.Kind == StepNow && j.Phase == Pending && j.Attempt > 0 {
 		return true // of the attempt before, whose nodes are not known any more
 	}
-	return slices.ContainsFunc(t.Components(j), func(o *Job) bool { return o.isOn(node) })
-}
-
-// isOn reports whether a node is one of the job's, or one that it leaves.
-func (j *Job) isOn(node NodeName) bool {
-	_, ok := j.Share(node)
-	return ok || j.leaves(node)
+	return slices.ContainsFunc(s.Components(j), isOf)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -42,7 +42,7 @@ func (c *NodeUp) check() error {
 	}
 	sockets, cores := max(inv.Sockets, 1), max(inv.CoresPerSocket, 1)
 	if all := sockets * cores * max(inv.ThreadsPerCore, 1); all > maxNodeCores {
-		return Errorf(Invalid, ErrTooBig, "node %s says that its sockets have %d threads together: a machine has up to %d",
+		return Errorf(Invalid, ErrTooBig, "node %s says that its sockets have %d threads together: the most are %d",
 			c.Name, all, maxNodeCores)
 	}
 	text, err := wire.Marshal(c)

@@ -118,14 +118,14 @@ func (c *Configure) apply(t *tx) (any, error) {
 		n.Inventory.SpecMemMB = said.SpecMemMB
 		t.putNode(&n)
 	}
-	t.shareAnew()
+	c.shareAnew(t)
 	t.powerDeclared()
 	happened(t, TriggerReconfig)
 	return nil, nil
 }
 
 // shareAnew gives the nodes the shares of GPUs and the counted resources that the configuration now has for them.
-func (t *tx) shareAnew() {
+func (c *Configure) shareAnew(t *tx) {
 	lines := map[NodeName]*Inventory{}
 	for i := range t.config.Declared {
 		d := &t.config.Declared[i]

@@ -45,6 +45,25 @@ func (g *GRES) Declaration() string {
 	return text[:i] + ":no_consume" + text[i:]
 }
 
+// GRESNames lists gpu and the other generic resources that a configuration has.
+func (c *Config) GRESNames() []string {
+	names := []string{"gpu"}
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, l := range c.GRES {
+		add(l.Name)
+	}
+	for i := range c.Declared {
+		for _, g := range c.Declared[i].Inventory.Shared {
+			add(g.Name)
+		}
+	}
+	return names
+}
+
 // CountedIn lists the counted resources of a list.
 func CountedIn(list []GRES) (out []GRES) {
 	for i := range list {

@@ -39,7 +39,9 @@ func TestFindCounted(t *testing.T) {
 
 // TestCountText: multiples of 1024 have a unit, as Slurm writes them.
 func TestCountText(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 7: "7", 1000: "1000", 1024: "1K", 1536: "1536", 4 << 30: "4G", 1 << 62: "4096P"} {
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 1000: "1000", 1024: "1K", 1536: "1536", 4 << 30: "4G", 1 << 62: "4096P",
+	} {
 		if got := (&GRES{Count: n}).CountText(); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}

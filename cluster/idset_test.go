@@ -222,7 +222,8 @@ func TestPlaceStep(t *testing.T) {
 		"counted, held by another step": {job: withCounted,
 			used: map[NodeName]StepUse{"n0": {Counted: []GRES{lscratch("", 6)}}},
 			spec: exactly(Layout{PerNode: []GRES{lscratch("", 5)}}), kind: ErrBusy},
-		"not consumed": {job: withCounted, spec: exactly(Layout{PerNode: []GRES{{Name: "bw", Count: 3}}}), want: "n0:1:0"},
+		"not consumed": {job: withCounted,
+			spec: exactly(Layout{PerNode: []GRES{{Name: "bw", Count: 3}}}), want: "n0:1:0"},
 	} {
 		place := func(t *testing.T, j *Job, spec *StepSpec) {
 			t.Helper()

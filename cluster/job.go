@@ -134,6 +134,14 @@ func (sh *Share) Same(o *Share) bool {
 	return sh.CPUs.Equal(o.CPUs) && sh.Usable.Equal(o.Usable) && sh.GPUs.Equal(o.GPUs)
 }
 
+// GivesAs reports whether a job has the same CPUs, GPUs, memory and counted resources by two shares.
+func (sh *Share) GivesAs(o *Share) bool {
+	if sh.MemMB != o.MemMB || !slices.Equal(sh.Counted, o.Counted) {
+		return false
+	}
+	return sh.TaskCPUs().Equal(o.TaskCPUs()) && sh.GPUs.Equal(o.GPUs)
+}
+
 // samePart reports whether two shares have the same of a GPU's parts.
 func samePart(a, b *GPUPart) bool {
 	if a == nil || b == nil {

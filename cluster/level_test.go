@@ -78,7 +78,8 @@ func (f formats) walk(path string, typ reflect.Type, level int, above []reflect.
 		if text := field.Tag.Get("since"); text != "" {
 			since, _ = fieldSince(field)
 			if since <= First || since > Newest || !strings.Contains(option, "omit") {
-				f.t.Errorf("%s of %v: since:%q wants a level from %d to %d, and omitempty", name, typ, text, First+1, Newest)
+				f.t.Errorf("%s of %v: since:%q wants a level from %d to %d, and omitempty",
+					name, typ, text, First+1, Newest)
 			}
 			since = max(since, level)
 		}
@@ -186,7 +187,8 @@ func TestAtLevel(t *testing.T) {
 	if got, err := AtLevel(same, Newest); err != nil || got != Command(same) {
 		t.Errorf("at the newest level: %v, %v", got, err)
 	}
-	if _, err := AtLevel(same, First-1); err == nil || !strings.Contains(err.Error(), "node_set is known from level 1") {
+	_, err := AtLevel(same, First-1)
+	if err == nil || !strings.Contains(err.Error(), "node_set is known from level 1") {
 		t.Errorf("below the first level: %v", err)
 	}
 }

@@ -263,7 +263,7 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
 		return nil, Errorf(Invalid, ErrPartition, "partition %s does not exist", r.Partition)
 	}
-	if err := t.admitAccess(&r); err != nil {
+	if err := r.admitAccess(t); err != nil {
 		return nil, err
 	}
 	if err := t.config.admitLicenses(r.Licenses); err != nil {
@@ -338,7 +338,7 @@ func (r *Reservation) checkWhat() error {
 }
 
 // admitAccess refuses QOS and partitions that are not there.
-func (t *tx) admitAccess(r *Reservation) error {
+func (r *Reservation) admitAccess(t *tx) error {
 	for _, name := range r.QOS {
 		if _, ok := t.QOS(name); !ok {
 			return Errorf(Invalid, ErrQOS, "there is no QOS %s: sacctmgr show qos lists them", name)

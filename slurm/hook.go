@@ -171,13 +171,14 @@ func mailAddress(s *cluster.JobSpec, cfg *cluster.Config) string {
 	return to
 }
 
-// isAddress reports whether a text is nothing but addresses to a mail program, which runs as SlurmUser: what begins with
-// - is an option to it, with | a command that it runs, with /, . or + a file that it writes (GNU mailutils, mailx).
+// isAddress reports whether a text is nothing but addresses to a mail program, which runs as SlurmUser: what begins
+// with - is an option to it, with | a command that it runs, with /, . or + a file that it writes (GNU mailutils, mailx).
 func isAddress(text string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
 	for _, w := range words {
 		first, _ := utf8.DecodeRuneInString(w)
-		if !unicode.IsLetter(first) && !unicode.IsDigit(first) && first != '_' || strings.ContainsAny(w, "|/<>\"'`!()") {
+		begins := unicode.IsLetter(first) || unicode.IsDigit(first) || first == '_'
+		if !begins || strings.ContainsAny(w, "|/<>\"'`!()") {
 			return false
 		}
 	}

@@ -63,7 +63,8 @@ func TestMailAddress(t *testing.T) {
 		"alice": true, "alice@example.org": true, "a.b+jobs@example.org": true, "alice@a.org,bob@b.org": true,
 		"_svc": true, "ünal@example.org": true,
 		"-oQ/tmp": false, "|/tmp/program": false, "/etc/cron.d/x": false, "./x": false, "+folder": false, "": true,
-		"alice,|/tmp/program": false, "alice -oQ/tmp": false, "alice;|id": false, "a`id`": false, "alice /tmp/x": false,
+		"alice,|/tmp/program": false, "alice -oQ/tmp": false, "alice;|id": false, "a`id`": false,
+		"alice /tmp/x": false,
 	} {
 		j := &cluster.Job{ID: 9, Task: cluster.TaskAny, Spec: &cluster.JobSpec{Layout: &cluster.Layout{},
 			User: "alice", MailUser: to}}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"dev.muster/agent/container"
-	"dev.muster/agent/userfile"
 	"dev.muster/agent/hardware"
 	"dev.muster/agent/outbox"
 	"dev.muster/agent/step"
 	"dev.muster/agent/sweep"
+	"dev.muster/agent/userfile"
 	"dev.muster/cluster"
 )
 

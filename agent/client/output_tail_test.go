@@ -98,7 +98,10 @@ func TestUntilOver(t *testing.T) {
 
 // TestSeatsOfReaders: the readers of one user's output leave places for those of others.
 func TestSeatsOfReaders(t *testing.T) {
-	for name, s := range map[string]*seats{"at once": newSeats(tailers, tailersEach), "that wait": newSeats(holders, holdersEach)} {
+	for name, s := range map[string]*seats{
+		"at once":   newSeats(tailers, tailersEach),
+		"that wait": newSeats(holders, holdersEach),
+	} {
 		var leave []func()
 		for range 2 * s.all {
 			if l, ok := s.take(1000); ok {

@@ -123,12 +123,9 @@ func hasRoom(live map[cluster.StepID]*liveStep, job cluster.JobID, spec *cluster
 		job, maxTextsHere>>20)
 }
 
-// mayBePart reports whether a job may have a step of a number that the step's first component has chosen. A number below
-// 0 is a script's or a session's, whose files are opened in other ways. Called with mu held.
-func (s *steps) mayBePart(j *cluster.Job, w *cluster.StepWorld) bool {
-	if _, lives := s.live[cluster.StepID{Job: j.ID, Step: w.Number}]; lives {
-		return false
-	}
+// mayBePart reports whether a job may have a step of a number that the step's first component has chosen. A number
+// below 0 is a script's or a session's, whose files are opened in other ways.
+func mayBePart(j *cluster.Job, w *cluster.StepWorld) bool {
 	return j.Het != nil && j.Het.ID == w.Job && w.Number >= 0 && w.Number < cluster.FirstCast
 }
 
@@ -175,7 +172,7 @@ func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error
 		next++
 	}
 	if w := spec.World; w != nil {
-		if !s.mayBePart(h.job, w) {
+		if _, lives := s.live[cluster.StepID{Job: h.job.ID, Step: w.Number}]; lives || !mayBePart(h.job, w) {
 			return nil, cluster.Errorf(cluster.Conflict, "",
 				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
 		}

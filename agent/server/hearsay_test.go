@@ -44,12 +44,12 @@ func TestHearsayVouchesForNobody(t *testing.T) {
 	if j, ok := s.state.Job(7); !ok || j.Phase != cluster.Running {
 		t.Fatalf("the job was not taken in: %v", s.state.Restored().Differs)
 	}
-	if s.hasJobOn("n", 1000) {
+	if hasJobOn(s.Snapshot(), "n", 1000) {
 		t.Error("a node's own word lets it speak for a user")
 	}
 	s.state.Restore(saved, saved.Add(time.Second)) // as if the job had been submitted after the restore
 	s.snap = nil
-	if !s.hasJobOn("n", 1000) {
+	if !hasJobOn(s.Snapshot(), "n", 1000) {
 		t.Error("the job is there, and does not count")
 	}
 }

@@ -87,15 +87,15 @@ func (s *Server) Admit(p trust.Peer, proto string) error {
 
 // HasJobOn reports whether a user has a job now on a node of the member.
 func (s *Server) HasJobOn(ctx context.Context, member string, uid uint32) bool {
-	if s.hasJobOn(member, uid) {
+	if hasJobOn(s.Snapshot(), member, uid) {
 		return true
 	}
 	s.CatchUp(ctx) // it may have begun a moment ago
-	return s.hasJobOn(member, uid)
+	return hasJobOn(s.Snapshot(), member, uid)
 }
 
-func (s *Server) hasJobOn(member string, uid uint32) bool {
-	for range jobsOn(s.Snapshot(), member, uid) {
+func hasJobOn(snap *cluster.Snapshot, member string, uid uint32) bool {
+	for range jobsOn(snap, member, uid) {
 		return true
 	}
 	return false

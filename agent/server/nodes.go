@@ -38,7 +38,7 @@ func (s *Server) registerNodes(ctx context.Context, who api.Caller, q api.Regist
 	for _, name := range anew {
 		if _, first := ask[name]; !first {
 			tell := tellOf(name, q.Seen[name])
-			tell.Ended = s.newsOf(who, name, tell.Ended)
+			tell.Ended = ownNews(s, who, name, tell.Ended)
 			cmds = append(cmds, tell)
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
 	n, ok := s.Snapshot().Node(name)
 	own := ok && n.Owner == s.speaker(who)
 	if !ok {
-		own = who.Member == "" || string(name) == who.Member || s.isHollow(who.Member)
+		own = who.Member == "" || string(name) == who.Member || isHollow(s.Snapshot(), who.Member)
 	}
 	if !own {
 		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "node %s does not belong to member %s",
@@ -112,8 +112,8 @@ func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
 }
 
 // isHollow reports whether a member may be nodes of any name.
-func (s *Server) isHollow(member string) bool {
-	m, ok := s.Member(member)
+func isHollow(snap *cluster.Snapshot, member string) bool {
+	m, ok := snap.Member(member)
 	return ok && m.Hollow
 }
 
@@ -309,15 +309,15 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	}
 	for i := range q.Reports {
 		r := &q.Reports[i]
-		r.Updates = s.newsOf(who, r.Node, r.Updates)
+		r.Updates = ownNews(s, who, r.Node, r.Updates)
 	}
 	_, index, err := s.propose(ctx, who.Identity, cmds...)
 	return api.WriteResponse{Index: index}, err
 }
 
-// newsOf is what of a node's news is for it to tell. The rest is left out: late news are no fault of the node's, and it
-// would tell a refused report again and again.
-func (s *Server) newsOf(who api.Caller, node cluster.NodeName, news []cluster.Update) []cluster.Update {
+// ownNews is what of a node's news is for it to tell. The rest is left out: late news are no fault of the node's, and
+// it would tell a refused report again and again.
+func ownNews(s *Server, who api.Caller, node cluster.NodeName, news []cluster.Update) []cluster.Update {
 	all := len(news)
 	news = s.Snapshot().NewsOf(node, news, time.Now())
 	if left := all - len(news); left > 0 {

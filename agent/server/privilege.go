@@ -17,7 +17,7 @@ func (s *Server) privilege(who api.Caller) string {
 	if who.Role == cluster.RoleNode || who.NodeRoot || who.Operator() {
 		return ""
 	}
-	return s.adminLevel(s.named(who).User)
+	return adminLevel(s.Snapshot(), s.named(who).User)
 }
 
 // The levels, as the books have them.
@@ -27,8 +27,8 @@ const (
 )
 
 // adminLevel is that which the books give a user, "" for none.
-func (s *Server) adminLevel(user string) string {
-	u, ok := s.Snapshot().User(user)
+func adminLevel(snap *cluster.Snapshot, user string) string {
+	u, ok := snap.User(user)
 	if !ok || u.AdminLevel != operatorLevel && u.AdminLevel != administrator {
 		return ""
 	}
@@ -42,7 +42,8 @@ func (s *Server) actor(who api.Caller, rights api.Rights) cluster.Identity {
 	if rights.Has(api.Named) {
 		id = s.named(who)
 	}
-	if rights.Has(api.ForDeputies) && who.Role == cluster.RoleNode && s.adminLevel(id.User) == administrator {
+	fromNode := rights.Has(api.ForDeputies) && who.Role == cluster.RoleNode
+	if fromNode && adminLevel(s.Snapshot(), id.User) == administrator {
 		id.User = "" // the books would know an administrator by the name alone
 	}
 	if rights&^(api.Named|api.ForNodeRoot) == 0 {

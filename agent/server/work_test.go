@@ -160,7 +160,7 @@ func TestReportsOfOthers(t *testing.T) {
 		Partition: "main", Shares: []cluster.Share{{Node: "n1", CPUs: cluster.NewIDSet(0), Tasks: 1}},
 	}}}})
 	news := func(node cluster.NodeName) []cluster.Update {
-		return s.newsOf(api.Caller{Member: string(node)}, node, []cluster.Update{
+		return ownNews(s, api.Caller{Member: string(node)}, node, []cluster.Update{
 			{Kind: cluster.BatchOver, Job: id, Attempt: 1, At: at}, {Kind: cluster.JobLost, Job: id, Attempt: 1, At: at},
 		})
 	}

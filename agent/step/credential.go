@@ -17,9 +17,9 @@ func Credential(uid, gid uint32, groups []uint32) *syscall.Credential {
 
 // Alone keeps a process of a user, which runs beside that user's jobs, from what else the user runs: a process that may
 // be traced (ptrace(2)) is a way out of the fence of a job. It has a capability that gives it nothing, since a process
-// that lacks one of another's capabilities may not trace that one.
+// that lacks one of another's capabilities may not trace that one. attr has a Credential.
 func Alone(attr *syscall.SysProcAttr) {
-	if attr.Credential != nil && attr.Credential.Uid != 0 && mayGuard() {
+	if mayGuard() {
 		attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_BLOCK_SUSPEND)
 	}
 }
@@ -27,10 +27,10 @@ func Alone(attr *syscall.SysProcAttr) {
 // mayGuard reports whether this process has that capability to give.
 var mayGuard = sync.OnceValue(func() bool {
 	const low, bit = 32, unix.CAP_BLOCK_SUSPEND
-	var have [2]unix.CapUserData
-	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0])
-	bound, berr := unix.PrctlRetInt(unix.PR_CAPBSET_READ, bit, 0, 0, 0)
-	return err == nil && berr == nil && bound == 1 && have[bit/low].Permitted&(1<<(bit%low)) != 0
+	var have [2]unix.CapUserData // nothing, if it can not be read
+	_ = unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0])
+	bound, _ := unix.PrctlRetInt(unix.PR_CAPBSET_READ, bit, 0, 0, 0)
+	return have[bit/low].Permitted>>(bit%low)&uint32(bound)&1 == 1
 })
 
 var groupsFixed = sync.OnceValue(func() bool {

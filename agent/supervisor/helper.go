@@ -60,7 +60,7 @@ func (j *job) helper(
 	}
 	ended := make(chan earlyWait, 1)
 	go func() {
-		ended <- s.awaitEnd(pid, end)
+		ended <- j.awaitEnd(pid, end)
 		_ = out.SetReadDeadline(time.Now().Add(lastWords)) // others may hold the pipe open, by /proc/PID/fd
 	}()
 	said, err = io.ReadAll(io.LimitReader(out, maxHelper))
@@ -74,7 +74,8 @@ func (j *job) helper(
 }
 
 // awaitEnd waits for the end of a process that awaitStop tells of, or until it is dead and nobody reaps it.
-func (s *supervisor) awaitEnd(pid int, end <-chan earlyWait) earlyWait {
+func (j *job) awaitEnd(pid int, end <-chan earlyWait) earlyWait {
+	s := j.r.sup
 	for seen := false; ; {
 		select {
 		case e := <-end:

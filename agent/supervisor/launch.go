@@ -143,15 +143,13 @@ func (l *launcher) launch(r *run) {
 	defer j.close()
 	unix.Umask(int(r.spec.Umask & 0o777))
 	unserved := l.isOwn(r) // the step's own fault, not the node's
-	if err == nil && unserved == nil {
-		j.enterDir()
-	}
+	goes := func() bool { return err == nil && unserved == nil }
 	tasks := make([]*stdio, len(r.tasks))
-	for i, t := range r.tasks {
-		if err != nil || unserved != nil {
-			break
+	if goes() {
+		j.enterDir()
+		for i, t := range r.tasks {
+			tasks[i] = j.open(t)
 		}
-		tasks[i] = j.open(t)
 	}
 	if err == nil && r.grp != nil && len(r.grp.Old) > 0 {
 		if r.inside == nil { // else the thread ends in the job's groups
@@ -159,10 +157,10 @@ func (l *launcher) launch(r *run) {
 		}
 		err = cgroup.EnterOld(r.grp.Old)
 	}
-	if err == nil && unserved == nil {
+	if goes() {
 		unserved = j.serve() // before the container: it is a program of the node
 	}
-	if err == nil && unserved == nil && !j.contain(tasks) {
+	if goes() && !j.contain(tasks) {
 		return
 	}
 	if err == nil && r.spec.NoNewPrivs {
@@ -170,7 +168,7 @@ func (l *launcher) launch(r *run) {
 	}
 	for i, t := range r.tasks {
 		st := t.st
-		if err != nil || unserved != nil {
+		if !goes() {
 			t.st.Fault = err != nil
 			j.notStarted(t, tasks[i], cmp.Or(err, unserved))
 			continue

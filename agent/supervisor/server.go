@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/userfile"
 	"dev.muster/agent/step"
+	"dev.muster/agent/userfile"
 	"dev.muster/api/stream"
 	"dev.muster/pmi"
 	"dev.muster/wire"

@@ -66,7 +66,7 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 	g := r.grp
 	if sig == unix.SIGKILL && scope == step.All && !r.dying && r.live > 0 {
 		r.dying = true
-		go s.awaitDead(r) // ends with the step's tasks
+		go r.awaitDead() // ends with the step's tasks
 	}
 	s.mu.Unlock()
 	if g != nil && sig == unix.SIGKILL {

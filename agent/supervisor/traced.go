@@ -20,18 +20,19 @@ const (
 // awaitDead ends the tasks of a killed step that are dead, though the kernel does not tell so: it tells the end of a
 // traced process to the tracer alone. That may be any process of the same user, outside of the step, and has all time;
 // a node whose step does not end is taken out of service.
-func (s *supervisor) awaitDead(r *run) {
+func (r *run) awaitDead() {
 	seen := map[int]bool{} // dead when it was last looked: what is about to be reaped is not there twice
 	for wait := deadPause; ; wait = min(2*wait, maxDeadPause) {
 		time.Sleep(wait)
-		if !s.endDead(r, seen) {
+		if !r.endDead(seen) {
 			return
 		}
 	}
 }
 
 // endDead looks once, and reports whether some task of the step lives on.
-func (s *supervisor) endDead(r *run, seen map[int]bool) bool {
+func (r *run) endDead(seen map[int]bool) bool {
+	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.steps[r.id] != r {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,9 @@ const (
 	// maxRounds bounds how often a folder is looked at, in which the user may put more meanwhile.
 	maxRounds = 100
 )
+
+// isFull are the answers of file systems to the removal of a folder that holds something.
+var isFull = [...]error{unix.ENOTEMPTY, unix.EEXIST}
 
 // Remove removes a folder that a user has filled, and follows no links. os.RemoveAll keeps a descriptor open for each
 // level, so that folders in each other take all that the process may have; here what lies deep is moved up first.
@@ -31,30 +35,28 @@ func Remove(dir string) error {
 	_ = top.Chmod(0o700)
 	for {
 		gone, err := removeIn(top, top, 0)
-		if err != nil && !gone {
+		if gone {
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		if !gone {
-			return os.RemoveAll(dir)
-		}
+		return os.RemoveAll(dir)
 	}
 }
 
 // removeIn removes what a folder holds, and reports whether something of it is gone. What is moved up to the top while
 // that is read comes with the next round.
 func removeIn(top, dir *os.File, depth int) (gone bool, failed error) {
-	if _, err := dir.Seek(0, io.SeekStart); err != nil {
-		return false, err
-	}
+	_, _ = dir.Seek(0, io.SeekStart) // reading tells of an error
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			switch err := removeOne(top, dir, name, depth); {
-			case err == nil:
-				gone = true
-			case failed == nil && !errors.Is(err, fs.ErrNotExist):
+			if err := removeOne(top, dir, name, depth); err != nil {
 				failed = &os.PathError{Op: "remove", Path: dir.Name() + "/" + name, Err: err}
+				continue
 			}
+			gone = true
 		}
 		if err == io.EOF {
 			return gone, failed
@@ -70,9 +72,9 @@ func removeOne(top, dir *os.File, name string, depth int) error {
 	at := int(dir.Fd())
 	err := unix.Unlinkat(at, name, 0)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil
 	}
-	if err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR); err != unix.ENOTEMPTY && err != unix.EEXIST {
+	if err = unix.Unlinkat(at, name, unix.AT_REMOVEDIR); !slices.Contains(isFull[:], err) {
 		return err
 	}
 	if depth >= maxDepth {
@@ -86,9 +88,7 @@ func removeOne(top, dir *os.File, name string, depth int) error {
 	below := os.NewFile(uintptr(fd), name)
 	defer below.Close()
 	for range maxRounds {
-		if gone, err := removeIn(top, below, depth+1); err != nil {
-			return err
-		} else if !gone {
+		if gone, _ := removeIn(top, below, depth+1); !gone {
 			break
 		}
 	}

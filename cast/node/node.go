@@ -108,11 +108,10 @@ func (p *process) obey(o *cast.Order) error {
 // mkdir makes a folder. One that is there must be the user's alone: who else may write there could put another library
 // in the place of one that comes.
 func (p *process) mkdir(path string) error {
-	err := os.Mkdir(path, 0o700)
-	if errors.Is(err, os.ErrExist) {
-		err = ownFolder(path)
+	if err := os.Mkdir(path, 0o700); !errors.Is(err, os.ErrExist) {
+		return p.answer(cast.Answer{}, err)
 	}
-	return p.answer(cast.Answer{}, err)
+	return p.answer(cast.Answer{}, ownFolder(path))
 }
 
 // ownFolder refuses what is no folder, or one in which other users may write.
@@ -122,7 +121,8 @@ func ownFolder(path string) error {
 		return &os.PathError{Op: "lstat", Path: path, Err: err}
 	}
 	const kindAndOthers = syscall.S_IFMT | 0o022
-	if st.Mode&kindAndOthers != syscall.S_IFDIR || int(st.Uid) != os.Geteuid() {
+	own := [...]uint32{syscall.S_IFDIR, uint32(os.Geteuid())}
+	if own != [...]uint32{st.Mode & kindAndOthers, st.Uid} {
 		return fmt.Errorf("%s is no folder that its user alone may write: remove it, or send to another place", path)
 	}
 	return nil

@@ -198,17 +198,25 @@ func (e events) NotifyAlive(n *memberlist.Node) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.forget(now)
 	if _, known := g.heard[n.Name]; !known && len(g.heard) >= maxMembers {
-		if now.Sub(g.swept) > time.Minute {
-			g.swept = now
-			maps.DeleteFunc(g.heard, func(_ string, last time.Time) bool { return now.Sub(last) > failedKept })
-		}
-		if len(g.heard) >= maxMembers {
-			return fmt.Errorf("there are %d members", len(g.heard))
-		}
+		return fmt.Errorf("there are %d members", len(g.heard))
 	}
 	g.heard[n.Name] = now
 	return nil
+}
+
+// forget forgets members that were not heard of for long, once a minute where there are as many as may be. Called with
+// mu held.
+func (g *Gossip) forget(now time.Time) {
+	if len(g.heard) < maxMembers || now.Sub(g.swept) <= time.Minute {
+		return
+	}
+	g.swept = now
+	isOld := func(_ string, last time.Time) bool {
+		return now.Sub(last) > failedKept
+	}
+	maps.DeleteFunc(g.heard, isOld)
 }
 
 func (g *Gossip) note(n *memberlist.Node, gone bool) {

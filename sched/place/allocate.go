@@ -45,14 +45,7 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 		sh := cluster.Share{
 			Node: r.free.node.Name, Tasks: r.tasks, GPUs: devices, CPUs: pickCPUs(r.free, want, devices, d),
 		}
-		if d.gpuPart != nil {
-			p, ok := r.free.node.Inventory.FindPart(d.gpuPart, r.free.gpuParts, r.free.gpus)
-			if !ok {
-				return nil
-			}
-			sh.Part = &p
-		}
-		if !d.takeCounted(r.free, &sh) {
+		if !d.takeShared(r.free, &sh, d.exclusive) {
 			return nil
 		}
 		sh.MemMB = d.memory(r.free, sh.CPUs.Len(), devices.Len())
@@ -72,19 +65,6 @@ func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 		spreadTasks(a, rooms, holds)
 	}
 	return a
-}
-
-// takeCounted gives a share what the job asks for of the site's own resources; all there is to a job with whole nodes.
-func (d *Demand) takeCounted(free *NodeFree, sh *cluster.Share) (ok bool) {
-	if d.exclusive {
-		sh.Counted = free.node.Inventory.RestCounted(free.counted)
-		return d.hasCounted(free)
-	}
-	if len(d.counted) == 0 {
-		return true
-	}
-	sh.Counted, ok = free.node.Inventory.FindCounted(d.counted, free.counted)
-	return ok
 }
 
 // spreadTasks gives each node of an allocation one of its tasks in turn, to each no more than its CPUs hold.

@@ -30,9 +30,8 @@ type Demand struct {
 	gpuNode         []cluster.GRES // per node
 	gpuJob          []cluster.GRES
 	gpuTask         []cluster.GRES
-	gpus            bool           // of any of these
-	gpuPart         *cluster.GRES  // of one GPU of each node
-	counted         []cluster.GRES // of each node, of the site's own resources
+	gpus            bool // of any of these
+	sharedNeed           // of each node
 	exclusive       bool
 	ownSpec         *cluster.Layout // what it leaves of its nodes for the system (-S); nil: what they say
 	evenly          bool            // tasks are spread evenly over its nodes
@@ -193,8 +192,7 @@ func excludedNodes(exclude []cluster.NodeName, avoid []cluster.Avoided) map[clus
 func (d *Demand) takeGPUs(spec *cluster.JobSpec) {
 	d.gpuNode, d.gpuJob = gpusOf(spec.PerNode), gpusOf(spec.PerJob)
 	d.gpuTask, d.gpuSocket = gpusOf(spec.PerTask), gpusOf(spec.PerSocket)
-	d.gpuPart = cluster.Part(spec.PerNode)
-	d.counted = cluster.CountedIn(spec.PerNode)
+	d.sharedNeed = sharedNeed{cluster.Part(spec.PerNode), cluster.CountedIn(spec.PerNode)}
 	if len(d.gpuSocket) > 0 && len(d.gpuJob) > 0 { // each socket has its own, in whatever sum, as in Slurm
 		if spec.MinNodes == 0 {
 			perNode := int(max(sumGRES(d.gpuSocket), 1)) * max(spec.SocketsPerNode, 1)
@@ -523,13 +521,7 @@ func (d *Demand) mayJoin(free *NodeFree) bool {
 	if d.hasOthers(free) {
 		return false
 	}
-	if d.gpuPart != nil {
-		_, ok := free.node.Inventory.FindPart(d.gpuPart, free.gpuParts, free.gpus)
-		if !ok {
-			return false
-		}
-	}
-	if !d.hasCounted(free) {
+	if !d.hasShared(free) {
 		return false
 	}
 	if !d.exclusive {
@@ -537,15 +529,6 @@ func (d *Demand) mayJoin(free *NodeFree) bool {
 	}
 	mayShare := !free.busy || d.JobsPerCPU > 0
 	return mayShare && free.withinLimits(d).wholeCPUs >= free.allCPUs
-}
-
-// hasCounted reports whether a node has what the job asks for of the site's own resources.
-func (d *Demand) hasCounted(free *NodeFree) bool {
-	if len(d.counted) == 0 {
-		return true
-	}
-	_, ok := free.node.Inventory.FindCounted(d.counted, free.counted)
-	return ok
 }
 
 // hasOthers reports whether a node is another user's, or the job is to have none but its user's beside it and some are.

@@ -53,8 +53,9 @@ func newPlannedStart(fs *FreeSet, at time.Time, a *cluster.Alloc, last *PlannedS
 			ps.leftovers[k] = leftover{index: i, share: sh, gpus: make([]int, len(m.types))}
 			continue
 		}
-		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem, counted: free.counted,
-			gpus: make([]int, len(m.types)), limited: free.limited}
+		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem,
+			counted: free.counted,
+			gpus:    make([]int, len(m.types)), limited: free.limited}
 		for id := range free.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}

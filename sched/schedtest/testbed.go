@@ -45,7 +45,8 @@ func Empty(t testing.TB) *Testbed {
 // NodeName is n000 and so on.
 func NodeName(i int) cluster.NodeName { return cluster.NodeName(fmt.Sprintf("n%03d", i)) }
 
-// Node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1, each with 4 shards, and 8 of lscratch, by New.
+// Node has 2 sockets of 8 cores, 64 GB, 2 A100 on socket 0 and 2 H100 on socket 1, each with 4 shards by New, and
+// 8 of lscratch.
 func Node(threads int) cluster.Inventory {
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: threads, CPUs: 16 * threads, MemMB: 64000}
 	for i := range 4 {

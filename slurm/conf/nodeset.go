@@ -86,7 +86,8 @@ func Line(text string, inv cluster.Inventory) (cluster.Inventory, []string) {
 		r.nodeKey("--conf", 1, &said, p)
 	}
 	for _, g := range cluster.CountedIn(said.Shared) {
-		r.notes = append(r.notes, "Gres="+g.Declaration()+" is not for this: the servers' slurm.conf or gres.conf has it")
+		r.notes = append(r.notes,
+			"Gres="+g.Declaration()+" is not for this: the servers' slurm.conf or gres.conf has it")
 	}
 	inv.Said = cluster.Hardware{CPUs: said.CPUs, MemMB: said.MemMB, GPUs: len(said.GPUs)}
 	inv.Features = said.Features

@@ -36,25 +36,6 @@ func always(text string) func(*api.ClusterResponse) string {
 	return func(*api.ClusterResponse) string { return text }
 }
 
-// gresTypes names GPUs and the generic resources that the configuration has.
-func gresTypes(r *api.ClusterResponse) string {
-	names := []string{"gpu"}
-	add := func(name string) {
-		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, l := range r.Config.GRES {
-		add(l.Name)
-	}
-	for i := range r.Config.Declared {
-		for _, g := range r.Config.Declared[i].Inventory.Shared {
-			add(g.Name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
 // serverPort is where the servers listen.
 func serverPort(r *api.ClusterResponse) string {
 	for _, s := range r.Servers {
@@ -104,7 +85,7 @@ func firstLines() []configLine {
 		},
 		{"EnforcePartLimits", func(r *api.ClusterResponse) string { return cmp.Or(r.Config.EnforcePartLimits, "NO") }},
 		{"FirstJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.FirstJobID)) }},
-		{"GresTypes", gresTypes},
+		{"GresTypes", func(r *api.ClusterResponse) string { return strings.Join(r.Config.GRESNames(), ",") }},
 		{"HealthCheckNodeState", checkedStates},
 		{"InactiveLimit", func(r *api.ClusterResponse) string { return seconds(r.Config.InactiveLimit) }},
 		{"JobAcctGatherFrequency", func(r *api.ClusterResponse) string {

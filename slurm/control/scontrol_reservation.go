@@ -360,7 +360,10 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 }
 
 // signedKeys are the keys that += and -= change; the others say themselves what is wrong with that, or refuse it.
-const signedKeys = "users groups accounts qos allowedpartitions flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
+const signedKeys = namesKeys + " flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
+
+// namesKeys are those that say who may use a reservation.
+const namesKeys = "users groups accounts qos allowedpartitions"
 
 // misplaced complains about a setting whose form its key does not take.
 func misplaced(key resvKey, s front.Setting, earlier []front.Setting) (bad string, plain bool) {
@@ -370,7 +373,7 @@ func misplaced(key resvKey, s front.Setting, earlier []front.Setting) (bad strin
 	switch {
 	case s.Sign != 0 && !slices.Contains(strings.Fields(signedKeys), names[0]):
 		return noSigns + strings.TrimRight(word, "+-"), false
-	case slices.Contains([]string{"users", "groups", "accounts", "qos", "allowedpartitions"}, names[0]) && slices.ContainsFunc(earlier, again):
+	case slices.Contains(strings.Fields(namesKeys), names[0]) && slices.ContainsFunc(earlier, again):
 		return "Parameter " + s.Text + " specified more than once", true
 	}
 	return "", false
@@ -550,12 +553,6 @@ func (c *control) showReservations(name string) int {
 
 func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores, cpus int, coreIDs []cluster.IDSet) {
 	o := c.record()
-	names := func(list []string, not bool) string {
-		if not {
-			return "-" + strings.Join(list, ",-")
-		}
-		return format.Null(strings.Join(list, ","))
-	}
 	o.line("ReservationName=", r.Name, " StartTime=", stamp(c, r.Start, ""), " EndTime=",
 		stamp(c, r.End, ""), " Duration=", format.Padded(r.End.Sub(r.Start)))
 	o.line("Nodes=", show.HostList(r.Nodes), " NodeCnt=", strconv.Itoa(len(r.Nodes)), " CoreCnt=", strconv.Itoa(cores), " Features=", format.Null(r.Features),
@@ -565,9 +562,9 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	}
 	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
 	if len(r.QOS)+len(r.Partitions) > 0 {
-		o.line("AllowedPartitions=", names(r.Partitions, r.PartitionsNot), " QOS=", names(r.QOS, r.QOSNot))
+		o.line("AllowedPartitions=", format.Signed(r.Partitions, r.PartitionsNot), " QOS=", format.Signed(r.QOS, r.QOSNot))
 	}
-	o.line("Users=", names(r.Users, r.UsersNot), " Groups=", names(r.Groups, false), " Accounts=", names(r.Accounts, r.AccountsNot),
+	o.line("Users=", format.Signed(r.Users, r.UsersNot), " Groups=", format.Signed(r.Groups, false), " Accounts=", format.Signed(r.Accounts, r.AccountsNot),
 		" Licenses=", format.Null(r.Licenses), " State=", show.ResvState(r, now), " BurstBuffer=(null) Watts=n/a")
 	o.line("MaxStartDelay=", front.Choose(r.MaxStartDelay == 0, "(null)", format.Padded(r.MaxStartDelay)))
 	c.print(o)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -185,19 +184,11 @@ func zero(n int) string { return strconv.Itoa(n) }
 // jobNodes writes what -d adds: what each node gives, like ones in one line.
 func (c *control) jobNodes(o *record, r *show.JobRow) {
 	kind := r.GPUType()
-	var all []string
-	if n := r.NumGPUs(); n > 0 {
-		all = append(all, "gpu:"+kind+strconv.Itoa(n))
-	}
-	for _, g := range r.Counted() {
-		all = append(all, g.String())
-	}
-	o.line("JOB_GRES=", cmp.Or(strings.Join(all, ","), "(null)"))
+	o.line("JOB_GRES=", format.JobGRES(r.Alloc, kind, r.NumGPUs()))
 	shares := r.Alloc.Shares
 	for i := 0; i < len(shares); {
 		k := i + 1
-		for k < len(shares) && shares[k].MemMB == shares[i].MemMB && shares[k].TaskCPUs().Equal(shares[i].TaskCPUs()) && shares[k].GPUs.Equal(shares[i].GPUs) &&
-			slices.Equal(shares[k].Counted, shares[i].Counted) {
+		for k < len(shares) && shares[k].GivesAs(&shares[i]) {
 			k++
 		}
 		var names []cluster.NodeName
@@ -206,7 +197,7 @@ func (c *control) jobNodes(o *record, r *show.JobRow) {
 		}
 		var text []string
 		if r.Phase != cluster.Ended {
-			text = show.ShareGRES(&shares[i], kind)
+			text = format.ShareGRES(&shares[i], kind)
 		}
 		o.line("  Nodes=", front.NodeText(names), " CPU_IDs=", shares[i].TaskCPUs().String(), " Mem=",
 			strconv.FormatInt(int64(shares[i].MemMB), 10), " GRES=", strings.Join(text, ","))

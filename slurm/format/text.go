@@ -257,3 +257,45 @@ func ShortTasks(set cluster.IDSet, limit int) string {
 	cut := strings.LastIndexByte(text[:maxTasks-3], ',')
 	return text[:max(cut, 1)] + "..."
 }
+
+// ShareGRES is what a share has of GPUs of a type and of what is counted: gpu:2(IDX:0-1), lscratch(CNT:10).
+func ShareGRES(sh *cluster.Share, kind string) (out []string) {
+	if !sh.GPUs.Empty() {
+		out = append(out, "gpu:"+kind+strconv.Itoa(sh.GPUs.Len())+"(IDX:"+sh.GPUs.String()+")")
+	}
+	for _, g := range sh.Counted {
+		name := g.Name
+		if g.Type != "" {
+			name += ":" + g.Type
+		}
+		out = append(out, name+"(CNT:"+g.CountText()+")")
+	}
+	return out
+}
+
+// JobGRES is what a job has on all of its nodes together: so many GPUs of a type, and of what is counted.
+func JobGRES(a *cluster.Alloc, kind string, gpus int) string {
+	var out []string
+	if gpus > 0 {
+		out = append(out, "gpu:"+kind+strconv.Itoa(gpus))
+	}
+	if a == nil {
+		return Null(strings.Join(out, ","))
+	}
+	var all []cluster.GRES
+	for i := range a.Shares {
+		all = cluster.AddCounted(all, a.Shares[i].Counted, 1)
+	}
+	for i := range all {
+		out = append(out, all[i].String())
+	}
+	return Null(strings.Join(out, ","))
+}
+
+// Signed is a list of names that are allowed, or of those that are not.
+func Signed(list []string, not bool) string {
+	if not {
+		return "-" + strings.Join(list, ",-")
+	}
+	return Null(strings.Join(list, ","))
+}

@@ -429,37 +429,11 @@ func (r *JobRow) gresDetail() (out []string) {
 	}
 	kind := r.GPUType()
 	for _, sh := range r.Alloc.Shares {
-		if words := ShareGRES(&sh, kind); len(words) > 0 {
+		if words := format.ShareGRES(&sh, kind); len(words) > 0 {
 			out = append(out, strings.Join(words, ","))
 		}
 	}
 	return out
-}
-
-// ShareGRES is what a share has of GPUs of a type and of what is counted: gpu:2(IDX:0-1), lscratch(CNT:10).
-func ShareGRES(sh *cluster.Share, kind string) (out []string) {
-	if !sh.GPUs.Empty() {
-		out = append(out, "gpu:"+kind+strconv.Itoa(sh.GPUs.Len())+"(IDX:"+sh.GPUs.String()+")")
-	}
-	for _, g := range sh.Counted {
-		name := g.Name
-		if g.Type != "" {
-			name += ":" + g.Type
-		}
-		out = append(out, name+"(CNT:"+g.CountText()+")")
-	}
-	return out
-}
-
-// Counted is what a job has of the site's own resources, on all of its nodes together.
-func (r *JobRow) Counted() (all []cluster.GRES) {
-	if r.Alloc == nil {
-		return nil
-	}
-	for i := range r.Alloc.Shares {
-		all = cluster.AddCounted(all, r.Alloc.Shares[i].Counted, 1)
-	}
-	return all
 }
 
 // GPUType is the type of a job's GPUs with a colon behind, if there is just one.

@@ -452,19 +452,13 @@ func GRESUsed(n *api.NodeInfo) string {
 	text := ""
 	for _, kind := range gpuKinds(&n.Inventory) {
 		used := usedGPUs(n, kind)
-		if text != "" {
-			text += ","
-		}
-		text += gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + OrNA(used.String()) + ")"
+		text += "," + gpuLabel(kind) + strconv.Itoa(used.Len()) + "(IDX:" + OrNA(used.String()) + ")"
 	}
 	for _, g := range cluster.CountedIn(n.Inventory.Shared) {
 		g.Count = cluster.CountOf(n.Load.Counted, g)
-		if text != "" {
-			text += ","
-		}
-		text += g.String()
+		text += "," + g.String()
 	}
-	return cmp.Or(text, "gpu:0")
+	return cmp.Or(strings.TrimPrefix(text, ","), "gpu:0")
 }
 
 // NodeTRES is all that a node has, or what of it is in use.

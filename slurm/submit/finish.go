@@ -204,7 +204,7 @@ func (r *Request) hostFile() error {
 		})
 	}
 	var list, all []cluster.NodeName
-	if err := r.readHostFile(name, &list, &all); err != nil {
+	if err := readHostFile(r.sys, name, &list, &all); err != nil {
 		if !strings.Contains(name, "/") {
 			name = "./" + name
 		}

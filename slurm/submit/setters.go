@@ -100,7 +100,7 @@ func setDistribution(r *Request, v string) error {
 // setHosts reads a host list, or the file that it names if there is a slash in it.
 func (r *Request) setHosts(v string, dst *[]cluster.NodeName) error {
 	if strings.Contains(v, "/") {
-		err := r.readHostFile(v, dst, &r.hosts)
+		err := readHostFile(r.sys, v, dst, &r.hosts)
 		if u, ok := err.(*opt.UsageError); ok {
 			u.Lines = u.Lines[:1]
 		}
@@ -123,8 +123,8 @@ func allNames(names []string) []cluster.NodeName {
 	return out
 }
 
-func (r *Request) readHostFile(path string, dst, all *[]cluster.NodeName) error {
-	text, err := r.sys.ReadFile(path, front.MaxHostFile)
+func readHostFile(s *front.Sys, path string, dst, all *[]cluster.NodeName) error {
+	text, err := s.ReadFile(path, front.MaxHostFile)
 	if err != nil && !errors.Is(err, syscall.EISDIR) {
 		return &opt.UsageError{Code: opt.CodeError, Lines: []string{
 			"error: slurm_allocate_resources error opening file " + path + ", " + front.PlainError(err),
@@ -150,7 +150,7 @@ func (r *Request) readHostFile(path string, dst, all *[]cluster.NodeName) error 
 }
 
 func setNodeFile(r *Request, v string) error {
-	err := r.readHostFile(v, &r.Job.NodeList, &r.hosts)
+	err := readHostFile(r.sys, v, &r.Job.NodeList, &r.hosts)
 	if u, ok := err.(*opt.UsageError); ok {
 		u.Code = opt.CodeUsage
 	}
