@@ -172,7 +172,7 @@ func mailAddress(s *cluster.JobSpec, cfg *cluster.Config) string {
 }
 
 // isAddress reports whether a text is nothing but addresses to a mail program, which runs as SlurmUser: what begins
-// with - is an option to it, with | a command that it runs, with /, . or + a file that it writes (GNU mailutils, mailx).
+// with - is an option to it, with | a command that it runs, with /, . or + a file that it writes (mailutils, mailx).
 func isAddress(text string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) })
 	for _, w := range words {

@@ -169,8 +169,10 @@ func TestFolderOfOthers(t *testing.T) {
 	if err := os.Symlink(own, link); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"", "", "other users may write in the folder " + open + ": remove it, or send to another place",
-		"not a directory"}
+	refused := func(path string) string {
+		return path + " is no folder that its user alone may write: remove it, or send to another place"
+	}
+	want := []string{"", "", refused(open), refused(link)}
 	orders := []any{cast.Order{Dir: own}, cast.Order{Dir: own}, cast.Order{Dir: open}, cast.Order{Dir: link}}
 	if os.Geteuid() == 0 {
 		other := filepath.Join(dir, "other")
@@ -180,7 +182,7 @@ func TestFolderOfOthers(t *testing.T) {
 		if err := os.Chown(other, 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, "other users may write in the folder "+other+": remove it, or send to another place")
+		want = append(want, refused(other))
 		orders = append(orders, cast.Order{Dir: other})
 	}
 	answers, _, err := told(t, orders...)
