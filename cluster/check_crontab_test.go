@@ -26,4 +26,9 @@ func TestCheckCrontab(t *testing.T) {
 			t.Errorf("lines %d to %d: %v", c.first, c.last, err)
 		}
 	}
+	w.ok(alice, put(-5, 2)) // one that an earlier version has let in
+	w.ok(alice, &Cancel{Ref: Ref{Job: w.s.Crontab(alice.UID).Jobs[0].Job}})
+	if got := w.s.Crontab(alice.UID).Text; got != DisabledLine+"x\n"+DisabledLine {
+		t.Errorf("the crontab after the end of its job: %q", got)
+	}
 }

@@ -152,7 +152,7 @@ func cronOver(t *tx, j *Job) {
 		return
 	}
 	lines := strings.Split(c.Text, "\n")
-	for k := c.Jobs[i].First; k <= c.Jobs[i].Last && k <= len(lines); k++ {
+	for k := max(c.Jobs[i].First, 1); k <= min(c.Jobs[i].Last, len(lines)); k++ {
 		lines[k-1] = DisabledLine + lines[k-1]
 	}
 	n := *c
