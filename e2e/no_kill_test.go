@@ -58,7 +58,8 @@ echo keeps $?
 		"srun: error: c1-001: task 0: Killed\n",
 		"srun: error: c2-001: task 1: Killed\n",
 		"srun: error: c3-001: task 2: Killed\n",
-		"ends 137\n2 c1-001,c2-001 R\n",
+		"ends 137\n", // the other srun may write between these
+		"2 c1-001,c2-001 R\n",
 		"0: c1-001 of 2\n",
 		"1: c2-001 of 2\n",
 		"next 0\n",
