@@ -83,18 +83,25 @@ func AddCounted(list, more []GRES, times int64) []GRES {
 	if len(more) == 0 {
 		return list
 	}
-	list = slices.Clone(list)
 	for _, g := range more {
 		g.Count *= times
-		k, found := slices.BinarySearchFunc(list, g, compareKinds)
-		switch {
-		case !found:
-			list = slices.Insert(list, k, g)
-		case list[k].Count+g.Count == 0:
-			list = slices.Delete(list, k, k+1)
-		default:
-			list[k].Count += g.Count
-		}
+		list = addSum(list, g, compareKinds, func(g *GRES) *int64 { return &g.Count })
+	}
+	return list
+}
+
+// addSum adds x to the element of a sorted list that is of its kind, and drops an element that comes to zero. It does
+// not change the list given, and returns nil for an empty one.
+func addSum[T any](list []T, x T, compare func(a, b T) int, count func(*T) *int64) []T {
+	k, found := slices.BinarySearchFunc(list, x, compare)
+	list = slices.Clone(list)
+	switch {
+	case !found:
+		list = slices.Insert(list, k, x)
+	case *count(&list[k])+*count(&x) == 0:
+		list = slices.Delete(list, k, k+1)
+	default:
+		*count(&list[k]) += *count(&x)
 	}
 	if len(list) == 0 {
 		return nil

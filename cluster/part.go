@@ -66,21 +66,8 @@ func (inv *Inventory) FindPart(want *GRES, parts []GPUPart, free IDSet) (GPUPart
 // AddPart adds parts of a GPU to a sorted list of sums, or, with a count below zero, takes them off. The list given is
 // not changed.
 func AddPart(list []GPUPart, p GPUPart) []GPUPart {
-	k, found := slices.BinarySearchFunc(list, p,
-		func(a, b GPUPart) int { return cmp.Or(a.GPU-b.GPU, cmp.Compare(a.Name, b.Name)) })
-	list = slices.Clone(list)
-	switch {
-	case !found:
-		list = slices.Insert(list, k, p)
-	case list[k].Count+p.Count == 0:
-		list = slices.Delete(list, k, k+1)
-	default:
-		list[k].Count += p.Count
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list
+	sameGPU := func(a, b GPUPart) int { return cmp.Or(a.GPU-b.GPU, cmp.Compare(a.Name, b.Name)) }
+	return addSum(list, p, sameGPU, func(p *GPUPart) *int64 { return &p.Count })
 }
 
 // partGPUs are the GPUs of which parts are given out.

@@ -14,8 +14,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// How many read output at a time, and how many of them may wait for more. Who has named a pipe as output keeps a place
-// for as long as any reading may take, so that each job's user has a part of them.
+// Limits on concurrent readers of output, and on those that wait for more. A reader of a pipe keeps its place for as
+// long as a read may take, so each user has a share of the places.
 const (
 	tailers     = 8
 	tailersEach = 2

@@ -84,7 +84,7 @@ func (b *builder) stepSpec(h *jobHere, ls *liveStep, ranks [][]int, i int, progr
 	s, id := &ls.spec, ls.ids[i]
 	if id.Step < 0 && id.Step != cluster.InteractiveStep { // whoever asks for a step: these are made elsewhere
 		return out, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"step %d of job %d can not be asked for: it is the node's own", id.Step, id.Job)
+			"step %d of job %d is the node's own: srun cannot start it", id.Step, id.Job)
 	}
 	b.mu.Lock()
 	cfg := b.config

@@ -190,8 +190,8 @@ func runHooks(b *build, list []string) error {
 	return heed(b, h, env)
 }
 
-// remove removes the files of hooks, and never what is in the root if that is still mounted there. What the user has
-// put among them goes with its file system, however much it is.
+// remove removes the files of hooks, but nothing below the root while that is still mounted. Files that the user has
+// added disappear with their file system, however many there are.
 func (h *hookFiles) remove(own string) {
 	_ = unix.Unmount(own, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	_ = os.Remove(own)
@@ -199,7 +199,7 @@ func (h *hookFiles) remove(own string) {
 	_ = os.Remove(h.dir)
 }
 
-// What hooks may write beside the image, in memory, which is the job's.
+// Limits on the files that hooks write outside the image. They are in memory, and charged to the job.
 const (
 	hookBytes = 1 << 30
 	hookNodes = 64 << 10 // files and folders

@@ -96,8 +96,8 @@ func (s *Server) speaker(who api.Caller) string {
 	return who.Member
 }
 
-// owns refuses a member that speaks for a node of another one, or for one that there is not and that it can not be:
-// the leader remembers of which nodes it has heard.
+// owns refuses a member that speaks for a node of another member, or for an unknown node that it cannot be: the leader
+// remembers every node that it hears from.
 func (s *Server) owns(who api.Caller, name cluster.NodeName) error {
 	n, ok := s.Snapshot().Node(name)
 	own := ok && n.Owner == s.speaker(who)
@@ -315,8 +315,8 @@ func (s *Server) reportWork(ctx context.Context, who api.Caller, q api.ReportReq
 	return api.WriteResponse{Index: index}, err
 }
 
-// ownNews is what of a node's news is for it to tell. The rest is left out: late news are no fault of the node's, and
-// it would tell a refused report again and again.
+// ownNews returns the news that concerns jobs of the node. It drops the rest instead of refusing the report: late news
+// is not the node's fault, and the node would send a refused report again and again.
 func ownNews(s *Server, who api.Caller, node cluster.NodeName, news []cluster.Update) []cluster.Update {
 	all := len(news)
 	news = s.Snapshot().NewsOf(node, news, time.Now())

@@ -27,7 +27,7 @@ func Alone(attr *syscall.SysProcAttr) {
 // mayGuard reports whether this process has that capability to give.
 var mayGuard = sync.OnceValue(func() bool {
 	const low, bit = 32, unix.CAP_BLOCK_SUSPEND
-	var have [2]unix.CapUserData // nothing, if it can not be read
+	var have [2]unix.CapUserData // zero if it cannot be read
 	_ = unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0])
 	bound, _ := unix.PrctlRetInt(unix.PR_CAPBSET_READ, bit, 0, 0, 0)
 	return have[bit/low].Permitted>>(bit%low)&uint32(bound)&1 == 1

@@ -16,7 +16,7 @@ type labelledFile struct {
 	begun []byte // of a line that has not ended yet
 }
 
-// write adds what the task wrote, up to its last newline. What is kept is copied once, however many lines there are.
+// write writes the complete lines of the task's output, and copies the rest once, however many lines there are.
 func (w *labelledFile) write(data []byte) {
 	w.begun = append(w.begun, data...)
 	rest := w.begun

@@ -45,8 +45,8 @@ func Remove(dir string) error {
 	}
 }
 
-// removeIn removes what a folder holds, and reports whether something of it is gone. What is moved up to the top while
-// that is read comes with the next round.
+// removeIn removes the contents of a folder and reports whether it removed anything. Folders that it moves up to the
+// top are removed in the next round.
 func removeIn(top, dir *os.File, depth int) (gone bool, failed error) {
 	_, _ = dir.Seek(0, io.SeekStart) // reading tells of an error
 	for {
