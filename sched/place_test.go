@@ -97,6 +97,12 @@ func TestPlacement(t *testing.T) {
 		"mem per GPU": {1, []tweak{func(s *cluster.JobSpec) {
 			s.Mem, s.PerTask, s.Tasks = cluster.Mem{Per: cluster.MemPerGPU, MB: 30000}, gpu("", 1), 3
 		}}, []string{"n000:2:0-1:0-1:60000 n001:1:0:0:30000"}},
+		"mem per GPU of --gpus": {1, []tweak{func(s *cluster.JobSpec) {
+			s.Mem, s.PerJob, s.Tasks = cluster.Mem{Per: cluster.MemPerGPU, MB: 20000}, gpu("", 4), 0
+		}}, []string{"n000:1:0:0-1:40000 n001:1:0:0-1:40000"}},
+		"mem per GPU of --gpus, never": {1, []tweak{func(s *cluster.JobSpec) {
+			s.Mem, s.PerJob, s.Tasks = cluster.Mem{Per: cluster.MemPerGPU, MB: 65000}, gpu("", 2), 0
+		}}, []string{"waits " + string(cluster.WaitNodesDown)}},
 		"-w and -x": {
 			1,
 			[]tweak{

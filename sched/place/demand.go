@@ -582,7 +582,7 @@ func (d *Demand) withOwnSpec(free *NodeFree) *NodeFree {
 
 // tasksByGPU is how many tasks the node's free GPUs, and memory that is counted by them, allow.
 func (d *Demand) tasksByGPU(free *NodeFree) int {
-	byGPU := d.memAlloc && d.mem.Per == cluster.MemPerGPU
+	byGPU := hasMemByGPU(d)
 	if !d.gpus {
 		if byGPU && free.mem < d.mem.MB {
 			return 0
@@ -600,7 +600,7 @@ func (d *Demand) tasksByGPU(free *NodeFree) int {
 	if len(d.gpuTask) == 0 && len(d.gpuJob) > 0 && d.gpusFree(free) == 0 {
 		return 0
 	}
-	if byGPU && d.mem.MB > 0 {
+	if byGPU {
 		n = min(n, tasksOfGPUMem(d, free))
 	}
 	return max(n, 0)
@@ -618,6 +618,11 @@ func (d *Demand) hasGPUsAsked(free *NodeFree) bool {
 	return ok
 }
 
+// hasMemByGPU reports whether the job asks for memory by the GPU.
+func hasMemByGPU(d *Demand) bool {
+	return d.memAlloc && d.mem.Per == cluster.MemPerGPU && d.mem.MB > 0
+}
+
 // tasksOfGPUMem is for how many tasks the node has memory that is asked for by GPU.
 func tasksOfGPUMem(d *Demand, free *NodeFree) int {
 	allowed := int(free.mem / d.mem.MB)
@@ -625,14 +630,16 @@ func tasksOfGPUMem(d *Demand, free *NodeFree) int {
 	if per := int(sumGRES(d.gpuTask)); per > 0 {
 		return (allowed - base) / per
 	}
-	least := base + min(d.gpusFree(free), int(sumGRES(d.gpuJob)))
-	if allowed < max(least, 1) {
+	if len(d.gpuJob) > 0 {
+		base++ // the other nodes of the job may give the rest
+	}
+	if allowed < max(base, 1) {
 		return 0
 	}
 	return math.MaxInt
 }
 
-// gpusGivenBy is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs.
+// gpusGivenBy is how many free GPUs of a type a node can give to --gpus: for each it needs its CPUs and its memory.
 func (d *Demand) gpusGivenBy(free *NodeFree, kind string) int {
 	n := countGPUs(free, kind)
 	if d.cpusPerGPU > 0 {
@@ -641,6 +648,9 @@ func (d *Demand) gpusGivenBy(free *NodeFree, kind string) int {
 			free = d.withOwnSpec(free)
 		}
 		n = min(n, free.wholeCPUs/d.cpusPerGPU)
+	}
+	if hasMemByGPU(d) {
+		n = min(n, int(free.mem/d.mem.MB)-int(sumGRES(d.gpuNode)))
 	}
 	return n
 }
