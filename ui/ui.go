@@ -520,14 +520,16 @@ type Plan struct {
 	Now, Height  int
 	From, To     int // of the nodes, All of them
 	All          int
+	Each         int // nodes of a row; 0: a row is a node
 	Prev, Next   string
-	List         []Job // planned starts
+	Whole        string // the plan of all nodes
+	List         []Job  // planned starts
 }
 
-// PlanRow is the row of a node.
+// PlanRow is the row of a node, or of some neighbours.
 type PlanRow struct {
-	Name string
-	Y, H int
+	Name, To string
+	Y, H     int
 }
 
 // Chart is bars over the last days, drawn 1000 wide and 160 high.

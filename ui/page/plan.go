@@ -48,7 +48,8 @@ type planner struct {
 	now      time.Time
 	rows     map[cluster.NodeName]int
 	nodes    []*cluster.Node
-	height   int // of a row
+	groups   *planGrouping // none: each node has a row
+	height   int           // of a row
 	hues     map[cluster.JobID]int
 	v        *ui.Plan
 }
@@ -57,6 +58,8 @@ type planner struct {
 type lane struct{ from, to int }
 
 var wholeRow = lane{0, 1000}
+
+func takeWhole(cluster.NodeName) lane { return wholeRow }
 
 // pastJobs are the jobs of the last hours that history knows, kept for a while.
 type pastJobs struct {
@@ -113,8 +116,9 @@ func viewPlan(s *pages, sees visibility.Scope, r *http.Request) (string, string,
 	}
 	p := &planner{sees: sees, now: now, from: now.Add(-span.back), to: now.Add(span.ahead),
 		hues: jobHues(sees.Snap), v: v}
+	v.Partition = form.Get("partition")
 	first, _ := strconv.Atoi(form.Get("from"))
-	all := p.place(form.Get("partition"), max(first, 1))
+	all := p.place(max(first, 1), form.Get("from") == "")
 	v.From, v.All, v.To = max(first, 1), all, max(first, 1)+len(p.nodes)-1
 	if v.To < all {
 		v.Next = link("from", strconv.Itoa(v.To+1))
@@ -122,37 +126,57 @@ func viewPlan(s *pages, sees visibility.Scope, r *http.Request) (string, string,
 	if v.From > 1 {
 		v.Prev = link("from", strconv.Itoa(max(v.From-planNodes, 1)))
 	}
-	v.Partition = form.Get("partition")
+	if all > planNodes && p.groups == nil {
+		v.Whole = link("from", "")
+	}
 	p.scale(span.tick)
 	p.shades()
 	if err := p.jobs(r.Context(), s); err != nil {
 		return "", "", nil, err
 	}
+	if p.groups != nil {
+		v.Each = p.groups.each
+		p.shadeUse()
+	}
 	return "plan", "Plan", v, nil
 }
 
-// place gives the nodes their rows, and says how many there are in all.
-func (p *planner) place(partition string, first int) (all int) {
-	p.rows = map[cluster.NodeName]int{}
+// place gives the nodes their rows, and says how many there are in all. Where these are more than rows, whole puts
+// neighbours into one row; else the rows begin with the node at place first.
+func (p *planner) place(first int, whole bool) (all int) {
 	nodes := p.sees.Snap.Nodes()
-	if part, ok := p.sees.Snap.Partition(partition); ok {
+	if part, ok := p.sees.Snap.Partition(p.v.Partition); ok {
 		nodes = p.sees.Snap.PartitionNodes(part)
 	}
-	for n := range nodes {
-		if all++; all >= first && len(p.nodes) < planNodes {
-			p.rows[n.Name] = len(p.nodes)
-			p.nodes = append(p.nodes, n)
-		}
+	p.nodes = slices.Collect(nodes)
+	all = len(p.nodes)
+	whole = whole && all > planNodes
+	if !whole {
+		p.nodes = p.nodes[min(first-1, all):min(first-1+planNodes, all)]
 	}
+	p.rows = map[cluster.NodeName]int{}
+	for i, n := range p.nodes {
+		p.rows[n.Name] = i
+	}
+	if whole {
+		p.groupNodes()
+	} else {
+		p.placeRows()
+	}
+	p.v.Height = ui.PlanTop + len(p.v.Rows)*p.height + 8
+	return all
+}
+
+// placeRows gives each node a row.
+func (p *planner) placeRows() {
 	p.height = 24
 	if len(p.nodes) > 32 {
 		p.height = 14
 	}
 	for i, n := range p.nodes {
-		p.v.Rows = append(p.v.Rows, ui.PlanRow{Name: string(n.Name), Y: ui.PlanTop + i*p.height, H: p.height})
+		p.v.Rows = append(p.v.Rows, ui.PlanRow{Name: string(n.Name), To: "/nodes/" + string(n.Name),
+			Y: ui.PlanTop + i*p.height, H: p.height})
 	}
-	p.v.Height = ui.PlanTop + len(p.nodes)*p.height + 8
-	return all
 }
 
 // x is where a moment is.
@@ -177,21 +201,42 @@ func (p *planner) scale(tick time.Duration) {
 	}
 }
 
-// shades draws what nobody can have: nodes out of service, and reservations.
-func (p *planner) shades() {
-	for i, n := range p.nodes {
+// outage is why a node is out of service, and since when.
+type outage struct {
+	word, reason string
+	from         time.Time
+}
+
+// shadeLost draws nodes that are out of service: neighbours with one reason as one.
+func (p *planner) shadeLost() {
+	lost := map[outage][]cluster.NodeName{}
+	var order []outage
+	for _, n := range p.nodes {
 		word := n.Word(len(p.sees.Snap.Load(n.Name).Jobs) > 0)
 		if n.Usable() || word == "off" {
 			continue
 		}
-		from := p.x(p.now)
+		o := outage{word, n.Reason, p.now}
 		if !n.ReasonAt.IsZero() && n.ReasonAt.Before(p.now) {
-			from = p.x(n.ReasonAt)
+			o.from = n.ReasonAt
 		}
-		p.v.Shades = append(p.v.Shades, ui.Bar{X: from, W: ui.PlanWidth - from, Y: ui.PlanTop + i*p.height,
-			H: p.height - 1, Class: "lost",
-			Title: fmt.Sprintf("%s is %s: %s", n.Name, word, n.Reason)})
+		if lost[o] == nil {
+			order = append(order, o)
+		}
+		lost[o] = append(lost[o], n.Name)
 	}
+	for _, o := range order {
+		title := fmt.Sprintf("%s: %s: %s", hostlist.CompressNames(lost[o]), o.word, o.reason)
+		for _, b := range p.boxes(lost[o], o.from, p.to, takeWhole) {
+			b.Class, b.Title = "lost", title
+			p.v.Shades = append(p.v.Shades, b)
+		}
+	}
+}
+
+// shades draws what nobody can have: nodes out of service, and reservations.
+func (p *planner) shades() {
+	p.shadeLost()
 	for _, r := range p.sees.Snap.Reservations() {
 		if !p.sees.Reservation(r) {
 			continue
@@ -206,7 +251,7 @@ func (p *planner) shades() {
 		for _, t := range spans(r, p.from, p.to) {
 			title := fmt.Sprintf("reservation %s: %s to %s", r.Name, t[0].Format("Jan 2 15:04"),
 				t[1].Format("Jan 2 15:04"))
-			for _, b := range p.boxes(on, t[0], t[1], func(cluster.NodeName) lane { return wholeRow }) {
+			for _, b := range p.boxes(on, t[0], t[1], takeWhole) {
 				b.Class, b.Title = "resv", title
 				if b.W > 7*len(r.Name)+12 && b.H > 12 {
 					b.Label = r.Name
@@ -231,6 +276,10 @@ func (p *planner) boxes(nodes []cluster.NodeName, from, to time.Time, part func(
 		}
 	}
 	slices.Sort(rows)
+	if p.groups != nil {
+		drawn, _ := p.groupBoxes(rows, x, w, 1)
+		return drawn
+	}
 	room, last := p.height-2, -2
 	for _, i := range rows {
 		l := part(p.nodes[i].Name)
@@ -316,10 +365,16 @@ func (p *planner) job(j *cluster.Job) {
 			share[s.Node] = &j.Alloc.Shares[i]
 		}
 	}
-	boxes := p.boxes(slices.Collect(maps.Keys(share)), j.Started, end, func(name cluster.NodeName) lane {
+	part := func(name cluster.NodeName) lane {
 		n, _ := p.sees.Snap.Node(name)
 		return laneOf(n, share[name])
-	})
+	}
+	var boxes []ui.Bar
+	if p.groups != nil {
+		boxes = p.jobInGroups(share, j.Started, end, part)
+	} else {
+		boxes = p.boxes(slices.Collect(maps.Keys(share)), j.Started, end, part)
+	}
 	if len(boxes) == 0 {
 		return
 	}
@@ -354,7 +409,7 @@ func (p *planner) planned(j *cluster.Job) {
 	b := ui.Bar{Class: "job planned", Label: j.Spec.Name, To: jobPath(j),
 		Title: fmt.Sprintf("%s %s of %s, planned for %s on %s", jobID(j), j.Spec.Name, j.Spec.User, start, on)}
 	p.draw(j, b, p.boxes(j.PlannedNodes, j.PlannedStart, j.PlannedStart.Add(limit),
-		func(cluster.NodeName) lane { return wholeRow }))
+		takeWhole))
 	if len(p.v.List) < planNext {
 		row := jobRow(p.sees.Snap, j, p.now)
 		row.Reason, row.Nodes = start, on

@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +76,66 @@ func TestPlan(t *testing.T) {
 		if got := laneOf(gpus, &c.sh); got != c.want {
 			t.Errorf("%+v: %+v", c.sh, got)
 		}
+	}
+}
+
+// TestPlanGroups: a cluster of many nodes fits into one picture, in which a large job is one rectangle, small jobs are
+// summed, and each row leads to its nodes.
+func TestPlanGroups(t *testing.T) {
+	s, state := pageServer(t, 1000, 0)
+	all := slices.Collect(state.Snapshot().Nodes())
+	see := func(path string) *ui.Plan {
+		t.Helper()
+		_, _, data, err := viewPlan(s, visibility.Of(state.Snapshot(), visibility.Stranger),
+			httptest.NewRequest("GET", path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data.(*ui.Plan)
+	}
+	v := see("/plan")
+	if len(v.Rows) != 48 || v.Each != 21 || v.Rows[1].Name != "n[00021-00041]" || v.Rows[1].To != "/plan?from=22&span=day" {
+		t.Fatalf("%d rows of %d nodes, the second %+v", len(v.Rows), v.Each, v.Rows[1])
+	}
+	if w := see(v.Rows[1].To); len(w.Rows) != planNodes || w.Rows[0].Name != "n00021" || w.Whole == "" {
+		t.Errorf("a group leads to %d rows from %s on", len(w.Rows), w.Rows[0].Name)
+	}
+
+	now := time.Now()
+	draw := func(first, last, gpus int) *ui.Plan {
+		p := &planner{now: now, from: now.Add(-6 * time.Hour), to: now.Add(24 * time.Hour), v: &ui.Plan{},
+			sees: visibility.Of(state.Snapshot(), visibility.Stranger)}
+		p.place(1, true)
+		j := &cluster.Job{ID: 1, Started: now, Phase: cluster.Running, Limit: time.Hour, Alloc: &cluster.Alloc{},
+			Spec: &cluster.JobSpec{}}
+		for _, n := range all[first:last] {
+			j.Alloc.Shares = append(j.Alloc.Shares, cluster.Share{Node: n.Name, GPUs: cluster.RangeIDSet(0, gpus-1)})
+		}
+		p.job(j)
+		p.shadeUse()
+		return p.v
+	}
+	for name, c := range map[string]struct {
+		first, last, gpus int
+		bars, shades      int
+	}{
+		"504 nodes are one rectangle":        {21, 21 + 21*24, 8, 1, 0},
+		"whole rows and a part of one":       {21, 21 + 21*2 + 7, 8, 2, 0},
+		"few nodes are summed":               {21, 24, 8, 0, 1},
+		"parts of nodes are summed":          {0, 21, 4, 0, 3}, // the first and the last moment in part
+		"a few nodes behind whole rows, too": {0, 22, 8, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := draw(c.first, c.last, c.gpus)
+			if len(v.Bars) != c.bars || len(v.Shades) != c.shades {
+				t.Errorf("%d bars %+v, %d shades %+v", len(v.Bars), v.Bars, len(v.Shades), v.Shades)
+			}
+		})
+	}
+	if v := draw(21, 21+21*24, 8); v.Bars[0].H < 24*14-2 {
+		t.Errorf("24 rows are %d high", v.Bars[0].H)
+	}
+	if v := draw(0, 21, 4); v.Shades[1].Class != "use u2" {
+		t.Errorf("half of each node is %s", v.Shades[1].Class)
 	}
 }
