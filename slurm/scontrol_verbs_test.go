@@ -111,6 +111,10 @@ func TestScontrolAssocMgr(t *testing.T) {
 	for _, line := range []string{"scontrol show assoc_mgr users=none accounts=team-a flags=a,q",
 		"scontrol show assoc_mgr users=none flags=users",
 		"scontrol show assoc_mgr qos=high flags=qos,assoc accounts=none",
+		"scontrol -o show assoc_mgr users=none accounts=team-a flags=a,q",
+		"scontrol -o show assoc_mgr flags=users",
+		"scontrol show slurmd gpu-node-001", "scontrol show slurmd nosuch", "scontrol show slurmd",
+		"scontrol show licenses", "scontrol -o show licenses",
 		"scontrol show assoc_mgr flags=foo"} {
 		b.WriteString("$ " + line + "\n" + runLine(f, t, 0, nil, strings.Fields(line)...))
 	}

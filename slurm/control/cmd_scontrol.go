@@ -181,6 +181,7 @@ func entities() []entity {
 		{"licenses", 1, (*control).showLicenses, true},
 		{"burstbuffer", 2, func(c *control, _ string) int { return showBurst(c) }, false},
 		{"federation", 3, func(c *control, _ string) int { return showFederation(c) }, false},
+		{"slurmd", 2, showSlurmd, false},
 		{"daemons", 1, func(c *control, _ string) int { return c.showDaemons() }, false},
 		{"aliases", 2, (*control).showAliases, false},
 	}
@@ -295,18 +296,7 @@ func (c *control) showLicenses(arg string) int {
 			func(l show.LicenseRow) bool { return arg != "" && arg != l.Name })
 		return show.WriteLicenses(c.out, c.view(conf.Now), &c.data, rows)
 	}
-	if len(conf.Config.Licenses) == 0 {
-		_, _ = c.out.WriteString("No licenses configured in Slurm.\n")
-		return 0
-	}
-	for _, l := range conf.Config.Licenses {
-		if arg != "" && arg != l.Name {
-			continue
-		}
-		used := conf.LicensesUsed[l.Name]
-		_, _ = c.out.WriteString("LicenseName=" + l.Name + "\n    Total=" + strconv.Itoa(l.Total) + " Used=" + strconv.Itoa(used) +
-			" Free=" + strconv.Itoa(max(l.Total-used, 0)) + " Reserved=" + strconv.Itoa(conf.LicensesReserved[l.Name]) + " Remote=no\n")
-	}
+	_, _ = c.out.WriteString(licenseText(conf, arg, c.oneLine))
 	return 0
 }
 
@@ -428,6 +418,19 @@ func (c *control) suspend(args []string, resume bool) int {
 		}
 		return err
 	})
+}
+
+// showSlurmd is scontrol show slurmd [NODE]: what a node's daemon found and runs.
+func showSlurmd(c *control, arg string) int {
+	names := c.nodesHere()
+	if arg != "" {
+		list, err := hostlist.Expand(arg)
+		if err != nil {
+			return c.complain("Node " + arg + " not found")
+		}
+		names = front.NodeNames(list)
+	}
+	return writeSlurmd(&show.View{Sys: c.sys, TimeFmt: c.times}, c.out, names)
 }
 
 // showDaemons tells which of Slurm's daemons this machine's one stands for.

@@ -2,11 +2,13 @@ package control
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
+	"dev.muster/slurm/assocmgr"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
@@ -137,4 +139,20 @@ func stepTRES(s *show.StepRow) string {
 		}
 	}
 	return show.AlphaTRES(s.CPUs(), len(s.Shares), s.Job.View.Mem(mem), int64(gpus), types, 0)
+}
+
+// showAssocMgr is scontrol show assoc_mgr.
+func showAssocMgr(c *control, args []string) int {
+	text, err := assocmgr.Read(c.sys, c.oneLine, args)
+	var call *assocmgr.CallError
+	switch {
+	case errors.As(err, &call):
+		return show.LoadFailed(c.sys, "slurm_load_assoc_mgr_info error", call.Err)
+	case errors.Is(err, assocmgr.ErrFlag):
+		return toldWell(c, err.Error())
+	case err != nil:
+		return c.complain(err.Error())
+	}
+	_, _ = c.out.WriteString(text)
+	return 0
 }

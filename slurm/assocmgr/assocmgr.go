@@ -1,7 +1,11 @@
-package control
+// Package assocmgr is scontrol show assoc_mgr: users, associations and QOS, with their limits and what jobs use of
+// them.
+package assocmgr
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +32,21 @@ func named(list []string, name string) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
+// ErrFlag is a word of flags= that is none.
+var ErrFlag = errors.New("invalid flag")
+
+// CallError is a call that failed.
+type CallError struct{ Err error }
+
+func (e *CallError) Error() string { return e.Err.Error() }
+
+func (e *CallError) Unwrap() error { return e.Err }
+
 // assocParts are the words of flags=, from three letters on.
 var assocParts = [...]string{"users", "assoc", "qos"}
 
-// assocWords reads the words behind show assoc_mgr.
-func assocWords(c *control, args []string) (f assocFilter, code int) {
+// readWords reads the words behind show assoc_mgr.
+func readWords(args []string) (f assocFilter, err error) {
 	for _, s := range front.Words(args) {
 		list := front.SplitList(s.Value)
 		switch s.Key {
@@ -47,15 +61,15 @@ func assocWords(c *control, args []string) (f assocFilter, code int) {
 				word := strings.ToLower(w)
 				i := slices.IndexFunc(assocParts[:], func(p string) bool { return front.IsKey(word, 1, p) })
 				if i < 0 {
-					return f, toldWell(c, "invalid flag '"+w+"', valid options are 'Assoc, QOS, and/or Users'")
+					return f, fmt.Errorf("%w '%s', valid options are 'Assoc, QOS, and/or Users'", ErrFlag, w)
 				}
 				f.parts = append(f.parts, assocParts[i])
 			}
 		default:
-			return f, c.complain("invalid entity: " + s.Text + " for keyword:show assoc_mgr")
+			return f, fmt.Errorf("invalid entity: %s for keyword:show assoc_mgr", s.Text)
 		}
 	}
-	return f, -1
+	return f, nil
 }
 
 // inUse is what jobs have of something that limits them.
@@ -87,8 +101,9 @@ type uses map[string]*inUse
 
 // assocMgr is one scontrol show assoc_mgr: the books and what jobs use of them.
 type assocMgr struct {
-	*control
 	assocFilter
+	oneLine    bool
+	b          strings.Builder
 	books      show.Books
 	tres       []string
 	uids       map[string]front.User
@@ -106,56 +121,66 @@ func useOf[K comparable](m map[K]*inUse, k K) *inUse {
 	return m[k]
 }
 
-// showAssocMgr is scontrol show assoc_mgr: users, associations and QOS, with limits and what is used of them.
-func showAssocMgr(c *control, args []string) int {
-	f, code := assocWords(c, args)
-	if code >= 0 {
-		return code
-	}
-	books, err := front.Call(c.sys, api.ListBooks, api.AfterQuery{})
+// Read asks for what scontrol show assoc_mgr prints, a record a line where oneLine says so. Its errors are of the
+// words, or of the calls.
+func Read(sys *front.Sys, oneLine bool, args []string) (text string, err error) {
+	f, err := readWords(args)
 	if err != nil {
-		return show.LoadFailed(c.sys, "slurm_load_assoc_mgr_info error", err)
+		return "", err
 	}
-	jobs, err := front.Call(c.sys, api.ListJobs, api.JobQuery{})
-	if err != nil {
-		return show.LoadFailed(c.sys, "slurm_load_assoc_mgr_info error", err)
-	}
-	m := assocMgr{control: c, assocFilter: f, books: show.Books{BooksResponse: books},
-		tres: append(show.SlurmTRES(), books.TRES...), byAssoc: map[cluster.AssocID]*inUse{}, byQOS: uses{},
+	m := assocMgr{oneLine: oneLine, assocFilter: f, byAssoc: map[cluster.AssocID]*inUse{}, byQOS: uses{},
 		runMins: map[string][]cluster.Amount{}, perAccount: map[string]uses{}, perUser: map[string]uses{}}
-	if err := m.count(jobs.Jobs, jobs.Now); err != nil {
-		return show.LoadFailed(c.sys, "slurm_load_assoc_mgr_info error", err)
+	if err := m.read(sys); err != nil {
+		return "", &CallError{err}
 	}
-	var names []string
+	m.text("Current Association Manager state\n")
+	for _, part := range []struct {
+		name string
+		show func(*assocMgr)
+	}{{"users", (*assocMgr).showUsers}, {"assoc", (*assocMgr).showAssocs}, {"qos", (*assocMgr).showQOS}} {
+		if f.part(part.name) {
+			part.show(&m)
+		}
+	}
+	if oneLine {
+		return joinRecords.Replace(m.b.String()), nil
+	}
+	return m.b.String(), nil
+}
+
+// read asks for the books, and for the jobs that use them.
+func (m *assocMgr) read(sys *front.Sys) error {
+	books, err := front.Call(sys, api.ListBooks, api.AfterQuery{})
+	if err != nil {
+		return err
+	}
+	jobs, err := front.Call(sys, api.ListJobs, api.JobQuery{})
+	if err != nil {
+		return err
+	}
+	conf, err := front.Call(sys, api.ShowCluster, api.Empty{})
+	if err != nil {
+		return err
+	}
+	m.books = show.Books{BooksResponse: books}
+	m.tres = append(show.SlurmTRES(), books.TRES...)
+	names := make([]string, 0, len(books.Users))
 	for _, u := range books.Users {
 		names = append(names, u.Name)
 	}
 	m.uids = front.LookupUsers(names)
-	m.text("Current Association Manager state\n")
-	if f.part("users") {
-		m.showUsers()
-	}
-	if f.part("assoc") {
-		m.showAssocs()
-	}
-	if f.part("qos") {
-		m.showQOS()
-	}
-	return 0
+	m.count(&conf.Config, jobs.Jobs, jobs.Now)
+	return nil
 }
 
 // count adds up what jobs have: of their association and those above, of their QOS, and there of their account
 // and user.
-func (m *assocMgr) count(jobs []*cluster.Job, now time.Time) error {
-	conf, err := m.cluster()
-	if err != nil {
-		return err
-	}
+func (m *assocMgr) count(conf *cluster.Config, jobs []*cluster.Job, now time.Time) {
 	for _, j := range jobs {
 		if j.Phase == cluster.Ended {
 			continue
 		}
-		given := j.Amounts(&conf.Config, nil)
+		given := j.Amounts(conf, nil)
 		if j.Alloc != nil && j.Alloc.Billing != nil {
 			given = append(given, cluster.Amount{TRES: "billing", N: *j.Alloc.Billing})
 		}
@@ -166,7 +191,7 @@ func (m *assocMgr) count(jobs []*cluster.Job, now time.Time) error {
 		if q == "" {
 			continue
 		}
-		if end := j.EndLimit(&conf.Config); !end.IsZero() && j.Phase < cluster.Ending {
+		if end := j.EndLimit(conf); !end.IsZero() && j.Phase < cluster.Ending {
 			for _, a := range given {
 				a.N *= max(end.Sub(now).Minutes(), 0)
 				m.runMins[q] = append(m.runMins[q], a)
@@ -179,10 +204,12 @@ func (m *assocMgr) count(jobs []*cluster.Job, now time.Time) error {
 		useOf(m.perAccount[q], j.Spec.Account).add(j, given)
 		useOf(m.perUser[q], front.UintText(j.Spec.UID)).add(j, given)
 	}
-	return nil
 }
 
-func (m *assocMgr) text(format string, args ...any) { _, _ = fmt.Fprintf(m.out, format, args...) }
+func (m *assocMgr) text(format string, args ...any) { _, _ = fmt.Fprintf(&m.b, format, args...) }
+
+// joinRecords makes a line of each record.
+var joinRecords = strings.NewReplacer("\n        ", " ", "\n    ", " ", "\n\n", "\n")
 
 // userText is a user with its number.
 func (m *assocMgr) userText(name string) string {
@@ -221,7 +248,8 @@ func (m *assocMgr) showUsers() {
 
 func (m *assocMgr) showAssocs() {
 	m.text("\nAssociation Records\n\n")
-	stands := cluster.FairShares(slices.Values(m.books.Assocs), m.books.Priority.NoFairTree, m.books.Priority.Dampening)
+	p := &m.books.Priority
+	stands := cluster.FairShares(slices.Values(m.books.Assocs), p.NoFairTree, p.Dampening)
 	level := map[cluster.AssocID]int{}
 	for _, a := range m.books.Assocs {
 		level[a.Parent] += max(a.Shares, 0)
@@ -366,20 +394,25 @@ func (m *assocMgr) showQOS() {
 
 // holders writes what each account or user has of a QOS.
 func (m *assocMgr) holders(who, short string, l cluster.Limits, all uses) {
-	m.text("    %s Limits\n", who)
-	if len(all) == 0 {
-		m.text("        No %ss\n", who)
+	m.text("    %s Limits", who)
+	open, between, end := "\n      %s\n        ", "\n        ", ""
+	if m.oneLine {
+		open, between, end = " %s={", " ", "}"
+		m.text("=")
 	}
-	var names []string
-	for name := range all {
-		names = append(names, name)
+	switch {
+	case len(all) > 0:
+	case m.oneLine:
+		m.text("No %ss", who)
+	default:
+		m.text(between+"No %ss", who)
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		u, per := all[name], "Per"+who
-		m.text("      %s\n        MaxJobs%s=%s MaxJobsAccrue%s=%s MaxSubmitJobs%s=%s\n", name, short,
-			limitOf(l, "MaxJobs"+per, u.jobs), short, limitOf(l, "MaxJobsAccrue"+per, u.accrue), short,
-			limitOf(l, "MaxSubmitJobs"+per, u.submitted))
-		m.text("        MaxTRES%s=%s\n", short, m.tresOf(l, "MaxTRES"+per, u.amounts))
+		m.text(open+"MaxJobs%s=%s MaxJobsAccrue%s=%s MaxSubmitJobs%s=%s", name,
+			short, limitOf(l, "MaxJobs"+per, u.jobs), short, limitOf(l, "MaxJobsAccrue"+per, u.accrue),
+			short, limitOf(l, "MaxSubmitJobs"+per, u.submitted))
+		m.text(between+"MaxTRES%s=%s"+end, short, m.tresOf(l, "MaxTRES"+per, u.amounts))
 	}
+	m.text("\n")
 }
