@@ -241,7 +241,7 @@ func (l *Load) addGPUs(sh *Share) {
 func (l *Load) dropGPUs(sh *Share) {
 	l.GPUs = l.GPUs.Minus(sh.GPUs)
 	if sh.Part != nil {
-		l.Parts = AddPart(l.Parts, GPUPart{sh.Part.Name, sh.Part.GPU, -sh.Part.Count})
+		l.Parts = AddPart(l.Parts, GPUPart{Name: sh.Part.Name, GPU: sh.Part.GPU, Count: -sh.Part.Count})
 		l.GPUs = l.GPUs.Minus(NewIDSet(sh.Part.GPU).Minus(partGPUs(l.Parts)))
 	}
 }

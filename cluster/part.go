@@ -12,6 +12,8 @@ type GPUPart struct {
 	Name  string `json:"name"` // shard or mps
 	GPU   int    `json:"gpu"`  // device index on the node
 	Count int64  `json:"count"`
+	// Of is how many such parts the GPU has in all. The sums of what is given out of a GPU do not have it.
+	Of int64 `json:"of,omitempty"`
 }
 
 // String names it as people do: shard:2 of GPU 0.
@@ -55,17 +57,18 @@ func (inv *Inventory) FindPart(want *GRES, parts []GPUPart, free IDSet) (GPUPart
 		}
 	}
 	if best.Count >= 0 {
-		return GPUPart{want.Name, best.GPU, want.Count}, true
+		return GPUPart{want.Name, best.GPU, want.Count, each}, true
 	}
 	if want.Count > each || free.Empty() {
 		return GPUPart{}, false
 	}
-	return GPUPart{want.Name, free.Min(), want.Count}, true
+	return GPUPart{want.Name, free.Min(), want.Count, each}, true
 }
 
 // AddPart adds parts of a GPU to a sorted list of sums, or, with a count below zero, takes them off. The list given is
 // not changed.
 func AddPart(list []GPUPart, p GPUPart) []GPUPart {
+	p.Of = 0
 	sameGPU := func(a, b GPUPart) int { return cmp.Or(a.GPU-b.GPU, cmp.Compare(a.Name, b.Name)) }
 	return addSum(list, p, sameGPU, func(p *GPUPart) *int64 { return &p.Count })
 }

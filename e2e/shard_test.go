@@ -42,3 +42,23 @@ func TestShards(t *testing.T) {
 	expect(t, "how they ended", d.must("sacct", "-nXP", "-o", "State", "-j", one+","+two+","+four),
 		"COMPLETED\nCOMPLETED\nCOMPLETED")
 }
+
+// TestMPSShares: a job with MPS shares sees its GPU, and its programs get the percentage of threads that the shares are.
+func TestMPSShares(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"slurm.conf": "GresTypes=gpu,mps\nPartitionName=main Nodes=ALL Default=YES\n",
+		"gres.conf":  "Name=mps Count=400\n",
+	} {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := startDev(t, "--hollow", "1x8c16g2gpu:l40s", "--hollow-exec", "--conf", dir+"/slurm.conf")
+	d.wait("the node", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "1" })
+	const see = "echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+	d.must("sbatch", "-W", "--gres=mps:50", "-o", "batch", "--wrap", see+"; srun sh -c '"+see+"'")
+	expect(t, "what a script and its step see", d.read("batch"), "0 25\n0 25\n")
+	expect(t, "what srun sees", d.must("srun", "--gres=mps:200", "sh", "-c", see), "0 100")
+}

@@ -75,8 +75,8 @@ func (e *list) part(l *cluster.Launch, p *cluster.GPUPart) {
 		e.num("SLURM_SHARDS_ON_NODE", int(p.Count))
 		return
 	}
-	if each := l.Inventory.PartsOf(p.Name); each > 0 {
-		e.num("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", int(100*p.Count/each))
+	if p.Of > 0 {
+		e.num("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", int(100*p.Count/p.Of))
 	}
 }
 
