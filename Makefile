@@ -35,7 +35,7 @@ define program
 	$(GO) build -tags carryimage$$([ ! -e gpu/bin/muster-gpu ] || echo ,carrygpu,carrypmix) -ldflags '$(LDFLAGS)' -o $(1) .
 endef
 
-SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/systemd/* packaging/config/* ui/views/* ui/static/* slurm/data/schema/* fabric/*.tsv) go.mod
+SOURCES = $(shell find . -name '*.go' -not -path './bin/*' -not -path './dist/*') $(wildcard gpu/helper/glibc/* pmi/pmix/*.[ch] gpu/*.tsv packaging/install.sh packaging/NOTICES packaging/systemd/* packaging/config/* ui/views/* ui/static/* slurm/data/schema/* fabric/*.tsv) go.mod
 
 bin/muster: $(SOURCES)
 	$(call program,$@)
@@ -56,6 +56,7 @@ dist/muster-linux-%: $(SOURCES)
 .PHONY: one packages bundle appliance
 one:
 	$(call program,$(OUT))
+	@mkdir -p dist/helpers; for h in $(IMAGES) $(HELPERS); do [ ! -e $$h ] || cp $$h dist/helpers/$$(basename $$h)-linux-$$GOARCH; done
 
 packages: bin/muster $(foreach a,$(ARCHES),dist/muster-linux-$(a))
 	@rm -rf dist/files; rm -f dist/*.deb dist/*.rpm; bin/muster internal files dist/files; echo "the installer leaves the files of a package alone" >dist/files/packaged
@@ -63,7 +64,7 @@ packages: bin/muster $(foreach a,$(ARCHES),dist/muster-linux-$(a))
 	ARCH=$$a PKGVERSION=$(PKGVERSION) $(GO) tool -modfile=tools/go.mod nfpm package -f packaging/nfpm.yaml -p $$p -t dist; done; done
 
 bundle: packages
-	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md LICENSE dist/muster-bundle/; \
+	@rm -rf dist/muster-bundle dist/muster-bundle-*.tar.gz; mkdir dist/muster-bundle; cp dist/muster-linux-* dist/*.deb dist/*.rpm README.md LICENSE packaging/NOTICES dist/muster-bundle/; \
 	install -m 755 packaging/scripts/bundle.sh dist/muster-bundle/install.sh; (cd dist/muster-bundle && sha256sum muster-linux-* *.deb *.rpm >SHA256SUMS); \
 	tar --sort=name --owner=0 --group=0 --numeric-owner $(if $(SOURCE_DATE_EPOCH),--mtime=@$(SOURCE_DATE_EPOCH)) -C dist -c muster-bundle | gzip -n >dist/muster-bundle-$(PKGVERSION).tar.gz; rm -rf dist/muster-bundle; ls -lh dist/muster-bundle-$(PKGVERSION).tar.gz
 
@@ -78,7 +79,9 @@ release:
 	rm -rf dist bin
 	GOFLAGS=-trimpath SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(MAKE) --no-print-directory bundle VERSION=$(VERSION)
 	$(foreach a,$(ARCHES),$(GO) tool -modfile=tools/go.mod cyclonedx-gomod bin -json -noserial -notimestamp -version $(VERSION) -output dist/muster-linux-$(a).cdx.json dist/muster-linux-$(a) &&) true
-	cd dist && sha256sum muster-linux-* *.deb *.rpm *.tar.gz >SHA256SUMS
+	for h in dist/helpers/*; do $(GO) tool -modfile=tools/go.mod cyclonedx-gomod bin -json -noserial -notimestamp -version $(VERSION) -output dist/$$(basename $$h).cdx.json $$h || exit 1; done; rm -rf dist/helpers
+	cp packaging/xterm.cdx.json dist/
+	cd dist && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
 
 # The commit is released twice, in two folders, and compared (ten minutes).
 reproducible:
@@ -133,6 +136,11 @@ lint:
 	$(GO) -C tools test ./...
 	$(GO) -C tools run ./count ..
 	$(GO) -C tools run ./arrows ..
+
+# The licenses of what is linked in. A test of tools/notices compares the file with the code.
+.PHONY: notices
+notices:
+	$(GO) -C tools run ./notices .. >packaging/NOTICES.new && mv packaging/NOTICES.new packaging/NOTICES
 
 # Lower the limits of tools/count/limits.txt to what the code has become; they never rise.
 limits:

@@ -52,7 +52,7 @@ func app(page webpage.Maker) *cli.App {
 			{Name: "node", Usage: "manage the members of the cluster", Subcommands: memberCommands()},
 		},
 	}
-	a.Commands = append(a.Commands, simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
+	a.Commands = append(a.Commands, noticesCommand(), simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),
 		asker("why", "[--json] JOB|NODE",
 			"say why a job waits, or died, with numbers, or what holds a node", look.Fit(look.Why)),
 		asker("pam-adopt", "[action_no_jobs=deny|ignore] …",

@@ -21,7 +21,7 @@ func groups() []group {
 		{"use the cluster", []string{"logs", "why", "samples", "lint"}},
 		{"look at it", []string{"status", "top", "health", "idle", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
-			"snapshot", "burnin", "image", "gpu", "debug"}},
+			"snapshot", "burnin", "image", "gpu", "debug", "notices"}},
 		{"plan one", []string{"sim"}},
 		{"for other programs", []string{"slurmd", "pam-adopt"}},
 		{"as in Slurm", slurm.FrontEnds()},

@@ -15,6 +15,11 @@ var script string
 //go:embed config/muster.env
 var envFile string
 
+// Notices are the licenses of the software that muster's programs contain (tools/notices).
+//
+//go:embed NOTICES
+var Notices string
+
 //go:embed systemd/*.service
 var units embed.FS
 
