@@ -129,10 +129,9 @@ func retire(c *client.Client, state func() *cluster.Snapshot, cfg *Config) {
 
 // servePorts answers other members and whoever joins.
 func servePorts(run func(what string, f func(context.Context) error), n *network, mux *api.Mux, cfg *Config) {
-	for _, proto := range []string{trust.ProtoAPI, trust.ProtoJoin} {
-		kind := n.port.kinds[proto]
-		run("port", func(ctx context.Context) error { return serve(ctx, kind, mux, n.gateway, cfg.Log) })
-	}
+	members, joiners := n.port.kinds[trust.ProtoAPI], n.port.kinds[trust.ProtoJoin]
+	run("port", func(ctx context.Context) error { return serve(ctx, members, mux, n.gateway, cfg.Log) })
+	run("port", func(ctx context.Context) error { return serveJoiners(ctx, joiners, mux, n.gateway, cfg.Log) })
 	if n.port.plain != nil {
 		run("port", func(ctx context.Context) error { return servePlain(ctx, n.port.plain, cfg.Plain, cfg.Log) })
 	}

@@ -141,6 +141,8 @@ func mostOf(r api.Route, method string) int64 {
 	switch {
 	case method == http.MethodGet: // our own clients ask in the path
 		return maxHeader
+	case r.Access == api.Joiner:
+		return joinBody
 	case r.MaxBody > 0:
 		return r.MaxBody
 	case r.Access == api.User:

@@ -121,7 +121,7 @@ func FuzzJoinLane(f *testing.F) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = p.Run(ctx) })
-	wg.Go(func() { _ = serve(ctx, p.kinds[trust.ProtoJoin], m, nil, silent) })
+	wg.Go(func() { _ = serveJoiners(ctx, p.kinds[trust.ProtoJoin], m, nil, silent) })
 	f.Cleanup(func() { stop(); wg.Wait() })
 	f.Fuzz(func(t *testing.T, in []byte) {
 		conn, err := tls.Dial("tcp", p.ln.Addr().String(), &tls.Config{

@@ -23,8 +23,13 @@ const maxHeader = 1 << 20
 
 // serve answers calls on a listener until ctx ends: the local socket, or a lane of the port.
 func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *gateway, log *slog.Logger) error {
+	return serveUntil(ctx, callServer(ctx, mux, d, log), ln)
+}
+
+// callServer answers calls of callers whom their connections name.
+func callServer(ctx context.Context, mux *api.Mux, d *gateway, log *slog.Logger) *http.Server {
 	h := &handler{mux: mux, log: log, ctx: ctx, gateway: d}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -35,6 +40,10 @@ func serve(ctx context.Context, ln net.Listener, mux *api.Mux, d *gateway, log *
 			}
 			return context.WithValue(ctx, callerKey{}, who)
 		}}
+}
+
+// serveUntil has a server answer what a listener takes until ctx ends.
+func serveUntil(ctx context.Context, srv *http.Server, ln net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
@@ -79,6 +88,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	} else if !known {
 		h.fail(w, r, noSuchCall(r))
+		return
+	}
+	if from.Exported != nil && route.Access != api.Joiner { // nothing is read from callers whom nobody knows
+		w.Header().Set("Connection", "close")
+		h.fail(w, r, joinersOnly(r))
 		return
 	}
 	body, done, err := h.readBody(w, r, from, mostOf(route, r.Method))
@@ -132,6 +146,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func noSuchCall(r *http.Request) error {
 	return cluster.Errorf(cluster.NotFound, "", "no such call: %s %s", r.Method, r.URL.Path)
+}
+
+func joinersOnly(r *http.Request) error {
+	return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "%s is not for machines that join", r.URL.Path)
 }
 
 // call is one request under way.

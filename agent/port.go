@@ -137,18 +137,9 @@ func (p *port) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		conn, err := p.ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
+		conn, err := acceptNext(ctx, p.ln, p.log)
 		if err != nil {
-			p.log.Warn("a connection could not be taken", "err", err)
-			select {
-			case <-time.After(50 * time.Millisecond):
-				continue
-			case <-ctx.Done():
-				return nil
-			}
+			return nil
 		}
 		wg.Go(func() { p.greet(ctx, conn) })
 	}

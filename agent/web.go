@@ -85,6 +85,13 @@ func webServer(ctx context.Context, pages http.Handler, log *slog.Logger) *http.
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
+// openServer serves pages to anybody who reaches a port.
+func openServer(ctx context.Context, pages http.Handler, log *slog.Logger) *http.Server {
+	srv := webServer(ctx, pages, log)
+	srv.ConnState = newCrowd(maxVisitors).note
+	return srv
+}
+
 // serveWeb serves pages until ctx ends. The server is told where they are.
 func serveWeb(ctx context.Context, cfg *Config, n *network, s *server.Server, pages http.Handler) error {
 	addr, asked := cfg.web()
@@ -101,7 +108,7 @@ func serveWeb(ctx context.Context, cfg *Config, n *network, s *server.Server, pa
 		return nil
 	}
 	secret := newWebTLS(s, n, cfg.Log)
-	srv := webServer(ctx, secret.secured(pages), cfg.Log)
+	srv := openServer(ctx, secret.secured(pages), cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	url := pageURL(ln.Addr(), n)
@@ -125,7 +132,7 @@ func serveGPUs(ctx context.Context, cfg *Config, text func() string) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { metrics.Write(w, r, text()) })
-	srv := webServer(ctx, mux, cfg.Log)
+	srv := openServer(ctx, mux, cfg.Log)
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

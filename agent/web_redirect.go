@@ -44,7 +44,7 @@ func (x *webTLS) redirectAt(ctx context.Context, addr, port string) (stop func()
 		x.log.Warn("nobody is sent to the page from there (PageRedirect)", "err", err)
 		return func() {}
 	}
-	srv := webServer(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := openServer(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := x.settings()
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {

@@ -161,7 +161,7 @@ func (x *webTLS) authorityText() string {
 func (x *webTLS) listen(ctx context.Context, ln net.Listener) net.Listener {
 	out := &tlsListener{Listener: ln, conns: make(chan net.Conn), done: ctx.Done(), failed: make(chan error, 1)}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: x.certificate}
-	go out.sort(x, cfg)
+	go out.sort(ctx, x, cfg)
 	return out
 }
 
@@ -174,9 +174,9 @@ type tlsListener struct {
 }
 
 // sort looks at each connection without keeping the others waiting.
-func (l *tlsListener) sort(x *webTLS, cfg *tls.Config) {
+func (l *tlsListener) sort(ctx context.Context, x *webTLS, cfg *tls.Config) {
 	for {
-		raw, err := l.Listener.Accept()
+		raw, err := acceptNext(ctx, l.Listener, x.log)
 		if err != nil {
 			l.failed <- err
 			return
