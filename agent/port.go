@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/sparse"
 	"dev.muster/agent/trust"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -52,6 +53,8 @@ type port struct {
 	kinds   map[string]*lane
 	plain   *lane         // connections without TLS; nil: there is nothing for them
 	room    chan struct{} // as many of them as there may be
+
+	refused sparse.Lines
 
 	mu   sync.Mutex
 	open map[*memberConn]trust.Peer // connections of members
@@ -162,11 +165,11 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 		err = conn.HandshakeContext(hctx)
 	}
 	if err != nil {
-		level := slog.LevelWarn
 		if errors.Is(err, io.EOF) { // somebody only looked whether this machine is there
-			level = slog.LevelDebug
+			p.log.Debug("connection refused", "from", raw.RemoteAddr().String(), "err", err)
+		} else {
+			p.refused.Say(p.log.Warn, "connection refused", "from", raw.RemoteAddr().String(), "err", err)
 		}
-		p.log.Log(ctx, level, "connection refused", "from", raw.RemoteAddr().String(), "err", err)
 		raw.Close()
 		return
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"dev.muster/agent/sparse"
 	"dev.muster/agent/users"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -76,7 +77,7 @@ type Issuer struct {
 
 	good    readTokens   // that were shown
 	waiting atomic.Int32 // for keys
-	refused refusals
+	refused sparse.Lines
 }
 
 // errToken refuses a token; why is told to the log alone.
@@ -471,12 +472,5 @@ func (k *Issuer) refuse(from string, why ...any) (api.Caller, error) {
 
 // tell writes a line about a refusal, unless there were too many recently.
 func (k *Issuer) tell(from string, why ...any) {
-	omitted, ok := k.refused.line(time.Now())
-	if !ok {
-		return
-	}
-	if omitted > 0 {
-		why = append(why, "others_without_a_line", omitted)
-	}
-	k.Log.Info("token refused", append([]any{"from", from}, why...)...)
+	k.refused.Say(k.Log.Info, "token refused", append([]any{"from", from}, why...)...)
 }

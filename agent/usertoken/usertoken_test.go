@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"dev.muster/agent/sparse"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -133,10 +134,10 @@ func TestRefusalLines(t *testing.T) {
 				t.Fatal("a call without a token is taken")
 			}
 		}
-		if n := strings.Count(text.String(), "\n"); n != refusalLines || !strings.Contains(text.String(), "from=10.0.0.1:1") {
+		if n := strings.Count(text.String(), "\n"); n != sparse.Most || !strings.Contains(text.String(), "from=10.0.0.1:1") {
 			t.Errorf("%d lines: %s", n, text.String())
 		}
-		time.Sleep(refusalSpan)
+		time.Sleep(sparse.Span)
 		text.Reset()
 		_, _ = k.Caller("a.b.c", "", "10.0.0.1:1")
 		if !strings.Contains(text.String(), "others_without_a_line=1980") {
