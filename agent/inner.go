@@ -18,7 +18,7 @@ import (
 
 // serveInner serves such connections until ctx ends, those of tokens among them.
 func serveInner(ctx context.Context, as *handler, s *server.Server) *innerConns {
-	p := &innerConns{conns: make(chan net.Conn), done: ctx.Done()}
+	p := newInner(ctx.Done())
 	srv := &http.Server{Handler: as, ReadHeaderTimeout: webHeaderTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -34,6 +34,11 @@ func serveInner(ctx context.Context, as *handler, s *server.Server) *innerConns 
 type innerConns struct {
 	conns chan net.Conn
 	done  <-chan struct{}
+	users *fairListener // counts those of each user
+}
+
+func newInner(done <-chan struct{}) *innerConns {
+	return &innerConns{conns: make(chan net.Conn), done: done, users: fair(nil)}
 }
 
 // innerConn is one, of a caller.
@@ -50,8 +55,15 @@ func (p *innerConns) dial(who api.Caller) (api.Conn, error) {
 	return near, nil
 }
 
-// put has a connection served; it is closed, and false returned, where nobody serves any more.
+// put has a connection served; it is closed, and false returned, where its user has too many or nobody serves any more.
 func (p *innerConns) put(c *innerConn) bool {
+	if uid := c.who.UID; uid != 0 && !c.who.Admin {
+		if !p.users.take(uid) {
+			p.users.refuse(c.Conn, uid)
+			return false
+		}
+		c = &innerConn{&userConn{Conn: c.Conn, free: sync.OnceFunc(func() { p.users.release(uid) })}, c.who}
+	}
 	select {
 	case p.conns <- c:
 		return true

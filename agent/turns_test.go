@@ -170,3 +170,39 @@ func TestRefusedConnection(t *testing.T) {
 		t.Errorf("it is told %v", err)
 	}
 }
+
+// TestConnsOfTokens: a user who comes by tokens, or by another cluster, has no more connections than on the socket.
+func TestConnsOfTokens(t *testing.T) {
+	p := newInner(t.Context().Done())
+	p.users.most = 2
+	take := func(uid uint32) (net.Conn, bool) {
+		near, far := net.Pipe()
+		t.Cleanup(func() { near.Close() })
+		go func() { _, _ = io.Copy(io.Discard, near) }()
+		done := make(chan bool)
+		who := caller{Caller: api.Caller{Identity: cluster.Identity{UID: uid}}, token: true}
+		go func() { done <- p.put(&innerConn{far, who}) }()
+		select {
+		case c := <-p.conns:
+			return c, <-done
+		case ok := <-done:
+			return nil, ok
+		}
+	}
+	first, _ := take(1000)
+	if _, ok := take(1000); !ok {
+		t.Error("a second one is refused")
+	}
+	if _, ok := take(1000); ok {
+		t.Error("a third one is taken")
+	}
+	for _, uid := range []uint32{0, 0, 0, 1001} {
+		if _, ok := take(uid); !ok {
+			t.Errorf("one of user %d is refused", uid)
+		}
+	}
+	first.Close()
+	if _, ok := take(1000); !ok {
+		t.Error("a place that was given back is not free")
+	}
+}
