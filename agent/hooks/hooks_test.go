@@ -1,10 +1,12 @@
 package hooks
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +48,24 @@ func TestProgram(t *testing.T) {
 				t.Errorf("error %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestProgramSaysMuch: what a program says, which may be a user's, does not fill the memory of the server.
+func TestProgramSaysMuch(t *testing.T) {
+	const much = 256 << 20
+	cfg := cluster.DefaultConfig()
+	is := cluster.Program{Argv: []string{"/bin/sh", "-c", fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; exit 3", much)}}
+	r := &Runner{Dialect: oneProgram{is: is}, Log: slog.New(slog.DiscardHandler)}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := r.Program(t.Context(), &cluster.Hook{Kind: cluster.HookMail}, &cfg, false)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3: xxx") || len(err.Error()) > 2*says {
+		t.Errorf("a program that says much: %.200v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > much/16 {
+		t.Errorf("the server took %d MB for what it says", took>>20)
 	}
 }
 

@@ -56,14 +56,24 @@ func (r *Runner) Program(term context.Context, e *cluster.Hook, cfg *cluster.Con
 	if err != nil {
 		return err
 	}
-	out, err := cmd.CombinedOutput()
-	if text := strings.TrimSpace(string(out[:min(len(out), says)])); err != nil && text != "" {
+	out := &beginning{}
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	if text := strings.TrimSpace(string(out.text)); err != nil && text != "" {
 		return fmt.Errorf("%s: %w: %s", argv[0], err, text)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) { // a program that it left behind holds its output
 		return nil
 	}
 	return err
+}
+
+// beginning keeps the first bytes of what a program says. The program may be a user's, who has it say any number.
+type beginning struct{ text []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.text = append(b.text, p[:min(len(p), says-len(b.text))]...)
+	return len(p), nil
 }
 
 // limitOf is how long a hook's program may run; 0: as long as it wants.
