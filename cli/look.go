@@ -49,7 +49,7 @@ func lookCommands() []*cli.Command {
 					Tables: c.Bool("tables"), CSV: c.Bool("csv"), JSON: c.Bool("json"),
 					NoHeader: c.Bool("noheader"), Words: c.Args().Slice(),
 				}
-				return exit(runSQL(frontEnd(), o))
+				return exit(runSQL(plainFrontEnd(), o))
 			}},
 		eventsCommand(),
 		{Name: "samples", ArgsUsage: "JOB|NODE",
@@ -64,12 +64,12 @@ func lookCommands() []*cli.Command {
 				}
 				o := samplesOptions{What: c.Args().First(), Node: c.String("node"), CSV: c.Bool("csv"),
 					Since: c.Duration("since")}
-				return exit(runSamples(frontEnd(), o))
+				return exit(runSamples(plainFrontEnd(), o))
 			}},
 		{Name: "idle", Usage: "list jobs with idle GPUs (below 5 % utilization), with user, nodes and duration",
 			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
 				Usage: "minimum idle time, e.g. 10m (default: IdleGPUTime of the partition, 30 minutes)"}},
-			Action: func(c *cli.Context) error { return exit(runIdle(frontEnd(), c.Duration("for"))) }},
+			Action: func(c *cli.Context) error { return exit(runIdle(plainFrontEnd(), c.Duration("for"))) }},
 		{Name: "ui",
 			Usage: "print a link that logs you in to the cluster's page; it works once, within five minutes",
 			Action: func(c *cli.Context) error {
@@ -92,6 +92,13 @@ func lookCommands() []*cli.Command {
 func frontEnd() *front.Sys {
 	sys := front.RealSys("muster")
 	sys.Dial = front.DialLocal
+	return sys
+}
+
+// plainFrontEnd is one whose texts do not control the terminal that shows them.
+func plainFrontEnd() *front.Sys {
+	sys := frontEnd()
+	sys.Stdout = front.PlainText(sys.Stdout)
 	return sys
 }
 

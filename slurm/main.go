@@ -76,6 +76,9 @@ func frontEnds() []frontEnd {
 	}
 }
 
+// showsTasks are the commands that show what tasks write, as they write it.
+var showsTasks = map[string]bool{"srun": true, "salloc": true, "sattach": true}
+
 // IsFrontEnd reports whether name is one of Slurm's commands that muster has.
 func IsFrontEnd(name string) bool {
 	for _, f := range frontEnds() {
@@ -143,6 +146,9 @@ func Main(argv []string, sys *front.Sys) int {
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {
+			if !showsTasks[f.name] {
+				sys.Stdout, sys.Stderr = front.PlainText(sys.Stdout), front.PlainText(sys.Stderr)
+			}
 			run := func(sys *front.Sys) int {
 				code := f.run(sys, argv[1:])
 				if code != 0 && sys.Unanswered() {

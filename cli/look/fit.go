@@ -21,7 +21,7 @@ func fitted(sys *front.Sys) (on *front.Sys, done func()) {
 	if err != nil || size.Cols < fitLeast {
 		return sys, func() {}
 	}
-	w := &fitWriter{to: f, width: int(size.Cols)}
+	w := &fitWriter{to: front.PlainText(f), width: int(size.Cols)}
 	one := *sys
 	one.Stdout = w
 	return &one, w.flush

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -346,7 +345,7 @@ func sayCancelled(s *front.Sys, o *cancelOptions, t front.Target, err error) int
 	case gone && t.Step == nil:
 		if s.Tells(front.Told) {
 			s.Say("error: Kill job error on job id %s: %s", id, text)
-		} else if f, ok := s.Stderr.(*os.File); ok && front.IsTerminal(f) && !o.quiet { // Slurm is silent, for scripts
+		} else if front.OnTerminal(s.Stderr) && !o.quiet { // Slurm is silent, for scripts
 			s.Say("why: nothing to cancel: %v", err)
 		}
 		return 0

@@ -21,6 +21,9 @@ func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
 
 // OnTerminal reports whether what is written is seen on a terminal.
 func OnTerminal(w io.Writer) bool {
+	if p, ok := w.(*plainText); ok {
+		w = p.w
+	}
 	f, ok := w.(*os.File)
 	return ok && IsTerminal(f)
 }
