@@ -22,6 +22,9 @@ func checkTexts(request any) error {
 	return textsOf(reflect.TypeOf(request)).check(reflect.ValueOf(request), textRule{max: maxText}, "")
 }
 
+// CheckTexts refuses what a user of another cluster asks for, which comes by no call of the user's.
+func CheckTexts(q *SubmitRequest) error { return checkTexts(*q) }
+
 // textRule is what a text may be.
 type textRule struct {
 	max   int // bytes

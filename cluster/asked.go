@@ -1,5 +1,7 @@
 package cluster
 
+import "dev.muster/cluster/federation"
+
 // What servers and nodes refuse before they look any further at what a user asks for: values that no command of ours
 // sends, and that tables, loops and memory are not made for. It is no part of Apply.
 
@@ -53,4 +55,25 @@ func (p *Patch) check() error {
 		return checkSharing(*p.Sharing)
 	}
 	return nil
+}
+
+// Check refuses an order that a member of a federation sends about a job whose number is not one of its own, or with
+// numbers that stand for nothing.
+func (o *FederationOrder) Check(from federation.ID) error {
+	return firstError(
+		refuseIf(federation.Of(uint32(o.Job)) != from || o.Job&federation.LocalMask == 0,
+			Invalid, ErrJobID, "%d is no number of a job of cluster %d", o.Job, from),
+		refuseIf(o.Held > HeldAdmin, Invalid, "", "%d is no hold: there are 0 to %d", o.Held, HeldAdmin),
+		refuseIf(!isCount(o.Restarts), Invalid, "", "%d is no number of restarts", o.Restarts),
+	)
+}
+
+// Check refuses a report of a member of a federation with numbers that stand for nothing, or a reason without end.
+func (r *FederationReport) Check() error {
+	return firstError(
+		refuseIf(r.Held > HeldAdmin, Invalid, "", "%d is no hold: there are 0 to %d", r.Held, HeldAdmin),
+		refuseIf(r.Outcome >= outcomes, Invalid, "", "%d is no outcome", r.Outcome),
+		refuseIf(!isCount(r.Restarts), Invalid, "", "%d is no number of restarts", r.Restarts),
+		refuseIf(len(r.Reason) > maxPeerText, Invalid, "", "a reason has %d bytes", len(r.Reason)),
+	)
 }

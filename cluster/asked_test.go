@@ -1,6 +1,11 @@
 package cluster
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"dev.muster/cluster/federation"
+)
 
 // TestCheckAsked: numbers that stand for nothing are refused at the door.
 func TestCheckAsked(t *testing.T) {
@@ -52,5 +57,28 @@ func TestCheckHold(t *testing.T) {
 	w.apply(alice, &HoldJobs{Ref: Ref{Job: id}})
 	if j, _ := w.s.Job(id); j.Held != HeldAdmin {
 		t.Errorf("its user has released a job that an administrator holds: %d", j.Held)
+	}
+}
+
+// TestCheckMembers: a member of a federation says nothing of jobs with numbers of others, and nothing that stands for
+// nothing.
+func TestCheckMembers(t *testing.T) {
+	own := JobID(federation.ID(2).Number(7))
+	for o, want := range map[FederationOrder]bool{
+		{Job: own}: true, {Job: own, Held: HeldAdmin, Restarts: 3}: true,
+		{Job: 7}: false, {Job: JobID(federation.ID(1).Number(7))}: false, {Job: JobID(federation.ID(2).Number(0))}: false,
+		{Job: 0}: false, {Job: own, Held: HeldAdmin + 1}: false, {Job: own, Restarts: -1}: false,
+	} {
+		if err := o.Check(2); (err == nil) != want {
+			t.Errorf("order %+v: %v", o, err)
+		}
+	}
+	for r, want := range map[FederationReport]bool{
+		{Job: own, Outcome: Completed, Reason: "NodeDown"}: true, {Outcome: outcomes}: false, {Restarts: -1}: false,
+		{Held: HeldAdmin + 1}: false, {Reason: Reason(strings.Repeat("x", maxPeerText+1))}: false,
+	} {
+		if err := r.Check(); (err == nil) != want {
+			t.Errorf("report with outcome %d: %v", r.Outcome, err)
+		}
 	}
 }

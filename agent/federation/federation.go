@@ -330,6 +330,10 @@ func (k *link) obey(ctx context.Context, out *api.FederationAnswer) error {
 func (k *link) ready(ctx context.Context, snap *cluster.Snapshot, row *api.FederationRow) (
 	texts []cluster.Command, ok bool,
 ) {
+	if err := row.Check(k.id); err != nil {
+		k.refuse(row.Job, err)
+		return nil, false
+	}
 	j, known := snap.Job(row.Job)
 	if known && (j.Fed == nil || j.Fed.Part.Origin != k.id) {
 		k.refuse(row.Job, cluster.Errorf(cluster.Conflict, "", "there is another job of that number"))

@@ -281,3 +281,19 @@ func losses(t *testing.T, seed uint64) {
 		running.Wait()
 	})
 }
+
+// TestOrdersChecked: what a member orders about jobs with numbers of others, or with numbers that stand for nothing, is
+// refused before it comes into the log.
+func TestOrdersChecked(t *testing.T) {
+	s := newSite(t, "a", map[string]*site{})
+	for job, want := range map[cluster.JobID]bool{
+		cluster.JobID(fed.ID(2).Number(1)): true, cluster.JobID(fed.ID(1).Number(1)): false, 1: false, 0: false,
+	} {
+		k := &link{own: s, id: 2, name: "b", log: slog.New(slog.DiscardHandler)}
+		row := &api.FederationRow{User: alice.User, Script: cluster.BlobText("#!/bin/sh\n")}
+		row.Job, row.Spec = job, &cluster.JobSpec{Layout: &cluster.Layout{}}
+		if _, ok := k.ready(t.Context(), s.Snapshot(), row); ok != want || want == (len(k.refused) > 0) {
+			t.Errorf("job %d: taken %v, refused %v", job, ok, k.refused)
+		}
+	}
+}

@@ -60,6 +60,9 @@ func (f fedCluster) Complete(ctx context.Context, p *cluster.PeerCluster, user s
 	by cluster.Identity, err error,
 ) {
 	who, err := PeerCaller(f.s, p, user)
+	if err == nil {
+		err = api.CheckTexts(q)
+	}
 	if err != nil {
 		return by, err
 	}
@@ -289,7 +292,7 @@ func hearReports(ctx context.Context, s *Server, from fed.ID, all []cluster.Fede
 	snap := s.committed()
 	cmd := &cluster.FederationReports{From: from}
 	for i := range all {
-		if cluster.Hears(snap, from, &all[i], time.Now()) {
+		if all[i].Check() == nil && cluster.Hears(snap, from, &all[i], time.Now()) {
 			cmd.Rows = append(cmd.Rows, all[i])
 		}
 	}
