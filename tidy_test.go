@@ -106,7 +106,7 @@ var mayImport = map[string][]string{
 	"agent/origin":     {},
 	"agent/session":    {"agent/origin", "api", "cluster", "wire"},
 	"agent/webpage":    {"agent/origin", "agent/eventlog", "agent/lookup", "agent/samples", "agent/session", "api", "cluster"},
-	"ui/forms":         {},
+	"ui/forms":         {"agent/step"},
 	"ui/shell":         {"ui/forms", "wire"},
 	"ui/page": {"acct", "agent/eventlog", "agent/lookup", "agent/origin", "agent/samples", "agent/session", "agent/users",
 		"agent/visibility", "agent/webpage", "api", "cluster", "cluster/hostlist", "sched/explain", "telemetry",

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"dev.muster/agent/step"
 )
 
 // Bounds.
@@ -286,7 +288,8 @@ func (c *Commands) Command(ctx context.Context, u User, words []string) (*exec.C
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	switch own := uint32(os.Getuid()); {
 	case own == 0:
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+		cmd.SysProcAttr.Credential = step.Credential(u.UID, u.GID, u.Groups)
+		step.Alone(cmd.SysProcAttr) // the machine may have jobs of the user, too
 	case own != u.UID:
 		return nil, fmt.Errorf("this server does not run as root, so nobody but its own user submits jobs here")
 	}

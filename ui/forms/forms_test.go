@@ -2,10 +2,13 @@ package forms
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -82,5 +85,36 @@ func TestOwnCommands(t *testing.T) {
 		User{UID: uint32(os.Getuid())}, []string{"sbatch"})
 	if want := "PATH=/opt/cluster/bin:/usr/local/bin:/usr/bin:/bin"; err != nil || !slices.Contains(cmd.Env, want) {
 		t.Errorf("%q, %v", cmd.Env, err)
+	}
+}
+
+// TestCommandIsAlone: what else the user runs can not trace a front-end of the page, which runs outside of the fences
+// of the user's jobs where a server has jobs, too.
+func TestCommandIsAlone(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root's server runs front-ends of others")
+	}
+	const nobody = 65534
+	cmd, err := NewCommands("/bin/sh", "/s").Command(t.Context(), User{UID: nobody, GID: nobody},
+		[]string{"-c", "id -u; sleep 100 & wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
+	uid := make([]byte, 16)
+	if n, err := out.Read(uid); err != nil || strings.TrimSpace(string(uid[:n])) != "65534" {
+		t.Fatalf("it runs as %q: %v", uid[:n], err)
+	}
+	other := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)) // as ptrace, it wants access
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if text, err := other.CombinedOutput(); err == nil {
+		t.Errorf("another process of the user looks into it: %q", text)
 	}
 }
