@@ -14,6 +14,7 @@ import (
 // Bounds of the change stream.
 const (
 	maxFollowers = 1000             // at a time, of one server
+	maxFollowing = 125              // of them of one user
 	eventBeat    = 15 * time.Second // a quiet stream says so
 	// aheadTime is how long a server that is behind the index that is asked for may take to reach it.
 	aheadTime = 10 * time.Second
@@ -25,12 +26,12 @@ func (s *Server) watchEvents(ctx context.Context, who api.Caller, q api.EventQue
 	if err := s.ready(ctx, true); err != nil {
 		return err
 	}
-	if s.followers.Add(1) > maxFollowers {
-		s.followers.Add(-1)
+	leave, ok := s.followers.Enter(who.UID, who.UID != 0)
+	if !ok {
 		return cluster.Errorf(cluster.Unavailable, "",
-			"%d callers follow this server already; ask another one", maxFollowers)
+			"%d callers follow this server already, or %d of yours; ask another one", maxFollowers, maxFollowing)
 	}
-	defer s.followers.Add(-1)
+	defer leave()
 	return s.follow(ctx, who, q, send)
 }
 

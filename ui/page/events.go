@@ -30,12 +30,12 @@ func (s *pages) liveEvents(w http.ResponseWriter, r *http.Request) {
 		}
 		q.Since = &since
 	}
-	if s.watching.Add(1) > maxLive { // of their own: the page's visitors crowd no commands out
-		s.watching.Add(-1)
+	leave, ok := s.watch(r) // of their own: the page's visitors crowd no commands out
+	if !ok {
 		http.Error(w, "too many follow this server's page; ask another one's", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.watching.Add(-1)
+	defer leave()
 	who, _ := s.visitor(r)
 	rc, begun := http.NewResponseController(w), false
 	err := s.Follow(r.Context(), who, q, func(events []api.Event) error {

@@ -6,10 +6,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"net/netip"
 	"time"
 
+	"dev.muster/agent/eventlog"
 	"dev.muster/agent/lookup"
+	"dev.muster/agent/origin"
 	"dev.muster/agent/visibility"
 	"dev.muster/agent/webpage"
 	"dev.muster/api"
@@ -28,8 +30,11 @@ const (
 	pageBeat = 15 * time.Second
 )
 
-// maxLive bounds the pages that follow the cluster at a time.
-const maxLive = 1000
+// Bounds of the pages that follow the cluster at a time: of all, and of one address, behind which several may be.
+const (
+	maxLive     = 1000
+	maxLiveFrom = 250
+)
 
 // guard is what every answer says of how it may be used.
 var guard = [...][2]string{
@@ -56,7 +61,7 @@ const (
 // pages are the views of one server.
 type pages struct {
 	webpage.Config
-	watching atomic.Int64 // pages that follow the cluster
+	watching eventlog.Followers[netip.Prefix] // pages that follow the cluster, by address
 	logins   *logins
 	submits  *submits
 	shells   *shells
@@ -99,15 +104,22 @@ func (s *pages) page(v view) http.HandlerFunc {
 	}
 }
 
+// watch counts one more page that follows, if there may be one. Of an IPv6 address the network counts.
+func (s *pages) watch(r *http.Request) (leave func(), ok bool) {
+	at := origin.Of(r).Address
+	network, _ := at.Prefix(min(at.BitLen(), 64)) // that of no address is none
+	return s.watching.Enter(network, true)
+}
+
 // live tells a page of each newer log index.
 func (s *pages) live(w http.ResponseWriter, r *http.Request) {
-	if s.watching.Add(1) > maxLive {
-		s.watching.Add(-1)
+	leave, ok := s.watch(r)
+	if !ok {
 		http.Error(w, "too many pages follow this server; reload by hand, or open another server's",
 			http.StatusServiceUnavailable)
 		return
 	}
-	defer s.watching.Add(-1)
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
 	var told uint64

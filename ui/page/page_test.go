@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -148,18 +149,38 @@ func TestPages(t *testing.T) {
 func TestPageFollowers(t *testing.T) {
 	s, _ := pageServer(t, 1, 1)
 	h := s.handler()
-	s.watching.Store(maxLive)
-	for _, path := range []string{"/live", "/v1/events"} {
-		if w := get(t, h, "GET", path); w.Code != 503 || s.watching.Load() != maxLive {
-			t.Errorf("%s: %d, %d follow", path, w.Code, s.watching.Load())
+	for i := range maxLive {
+		at := netip.AddrFrom4([4]byte{10, 0, byte(i / maxLiveFrom), byte(i % maxLiveFrom)})
+		network, _ := at.Prefix(32)
+		if _, ok := s.watching.Enter(network, true); !ok {
+			t.Fatalf("page %d does not follow", i)
 		}
 	}
-	s.watching.Store(maxLive - 1)
+	for _, path := range []string{"/live", "/v1/events"} {
+		if w := get(t, h, "GET", path); w.Code != 503 || s.watching.Count() != maxLive {
+			t.Errorf("%s: %d, %d follow", path, w.Code, s.watching.Count())
+		}
+	}
+	s.watching.All++
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, httptest.NewRequest("GET", "/live", nil).WithContext(ctx)); w.Code != 200 || s.watching.Load() != maxLive-1 {
-		t.Errorf("%d, %d follow", w.Code, s.watching.Load())
+	ask := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/live", nil).WithContext(ctx))
+		return w.Code
+	}
+	if code := ask(); code != 200 || s.watching.Count() != maxLive {
+		t.Errorf("%d, %d follow", code, s.watching.Count())
+	}
+	s.watching.All = 2 * maxLive
+	own, _ := netip.MustParseAddr("192.0.2.1").Prefix(32) // that of httptest
+	for range maxLiveFrom {
+		if _, ok := s.watching.Enter(own, true); !ok {
+			t.Fatal("a page of one address does not follow")
+		}
+	}
+	if code := ask(); code != 503 {
+		t.Errorf("one page too many of one address: %d", code)
 	}
 }
 

@@ -2,7 +2,9 @@ package page
 
 import (
 	"net/http"
+	"net/netip"
 
+	"dev.muster/agent/eventlog"
 	"dev.muster/agent/visibility"
 	"dev.muster/agent/webpage"
 	"dev.muster/api"
@@ -17,9 +19,11 @@ func New(cfg webpage.Config) http.Handler {
 }
 
 func newPages(cfg webpage.Config) *pages {
-	return &pages{Config: cfg, hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
-		starts: newLater[explain.Explanation](startsAge, startsStale),
-		today:  newLater[*ui.Today](pastAge, pastStale)}
+	return &pages{Config: cfg,
+		watching: eventlog.Followers[netip.Prefix]{All: maxLive, Each: maxLiveFrom},
+		hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
+		starts:   newLater[explain.Explanation](startsAge, startsStale),
+		today:    newLater[*ui.Today](pastAge, pastStale)}
 }
 
 // handler is the table of paths.
