@@ -161,7 +161,8 @@ type WaitRequest struct {
 	After   uint64        `json:"after,omitempty"` // wait until this index is applied first
 }
 
-// WaitResponse is the job (or the array's records) as it is then; Reached is false after a timeout.
+// WaitResponse is the job (or the array's records, some of many and that with the worst exit code) as it is then;
+// Reached is false after a timeout.
 type WaitResponse struct {
 	Reached bool           `json:"reached"`
 	Jobs    []*cluster.Job `json:"jobs"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container/layers"
+	"dev.muster/agent/lookup"
 	"dev.muster/agent/users"
 	"dev.muster/agent/visibility"
 	"dev.muster/api"
@@ -442,14 +443,14 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 				reached = reached && j.Phase >= q.Phase && !(j.Phase == cluster.Ending && j.RequeueAfter)
 			}
 			if reached {
-				return api.WaitResponse{Reached: true, Jobs: jobs, Gone: snap.Gone(q.Job)}, nil
+				return api.WaitResponse{Reached: true, Jobs: lookup.Some(jobs), Gone: snap.Gone(q.Job)}, nil
 			}
 			known = true
 		}
 		select {
 		case <-moved:
 		case <-hold.C:
-			return api.WaitResponse{Jobs: jobs}, nil
+			return api.WaitResponse{Jobs: lookup.Some(jobs)}, nil
 		case <-ctx.Done():
 			return api.WaitResponse{}, ctx.Err()
 		}
