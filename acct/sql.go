@@ -312,8 +312,37 @@ func checkSQL(query string) error {
 		return cluster.Errorf(cluster.Invalid, "",
 			"history is read only: ask with one SELECT (or WITH, VALUES, EXPLAIN), not %q; muster sql --tables lists what there is",
 			word)
+	case !isOne(query):
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"history is read only: ask with one SELECT, and nothing behind its semicolon")
 	}
 	return nil
+}
+
+// isOne reports whether a question is one statement. A second one may be a PRAGMA, of which some change all connections
+// of this process, those that write too.
+func isOne(query string) bool {
+	closing := map[byte]string{'\'': "'", '"': "\"", '`': "`", '[': "]"}
+	for over := false; query != ""; {
+		end, is := closing[query[0]]
+		switch {
+		case strings.HasPrefix(query, "--"):
+			_, query, _ = strings.Cut(query, "\n")
+			continue
+		case strings.HasPrefix(query, "/*"):
+			_, query, _ = strings.Cut(query[2:], "*/")
+			continue
+		case query[0] == ';':
+			over = true
+		case strings.IndexByte(" \t\r\n\f", query[0]) < 0 && over:
+			return false
+		case is: // a quote that is doubled begins another text
+			_, query, _ = strings.Cut(query[1:], end)
+			continue
+		}
+		query = query[1:]
+	}
+	return true
 }
 
 // makeViews makes the views, and then shuts the connection in: it writes nothing and reaches no other file.

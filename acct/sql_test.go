@@ -130,6 +130,8 @@ func TestSQLReadsOnly(t *testing.T) {
 		"VACUUM INTO '" + out + "'", "SELECT 1; VACUUM INTO '" + out + "'",
 		"SELECT 1; PRAGMA query_only = 0; DELETE FROM job", "PRAGMA journal_mode = DELETE",
 		"SELECT 1; CREATE TABLE x (a)", "SELECT load_extension('/lib/x.so')", "SELECT zeroblob(1000000000)",
+		"SELECT 1; PRAGMA temp_store_directory = '" + dir + "'", "SELECT 1; PRAGMA soft_heap_limit = 1",
+		"SELECT 1;;PRAGMA cache_size = 1", "SELECT 1 /* ; */ ; SELECT 2", "SELECT ';' ; PRAGMA hard_heap_limit = 1",
 		"SELECT absent FROM jobs", ""} {
 		_, err := d.SQL(context.Background(), query)
 		var e *cluster.Error
@@ -142,6 +144,12 @@ func TestSQLReadsOnly(t *testing.T) {
 	}
 	if got := asked(t, d.DB, "SELECT count(*) FROM job"); got != before {
 		t.Errorf("after all of them: %s, before: %s", got, before)
+	}
+	for _, query := range []string{"SELECT 1;", "SELECT ';x' -- ; y\n; -- the end", "SELECT 1 AS \";a\"; /* ; b */ ",
+		"SELECT 'it''s; so', 1 AS [;c], 2 AS `;d`"} {
+		if _, err := d.SQL(context.Background(), query); err != nil {
+			t.Errorf("%q: %v", query, err)
+		}
 	}
 	table, err := d.SQL(context.Background(),
 		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n")
