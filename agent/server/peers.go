@@ -34,6 +34,7 @@ const (
 	PeerTime = 3 * time.Second
 
 	maxPeerHello = 64 << 10
+	maxPeerError = 1 << 10
 )
 
 // peerHello is what a cluster that was invited tells.
@@ -122,6 +123,17 @@ func askPeer(ctx context.Context, p *cluster.PeerCluster, own, path string, q, o
 	return err
 }
 
+// peerWeb asks peers, and goes nowhere that they send it: they are not to reach what this server reaches.
+var peerWeb = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// peerError is why a peer does not answer, in its words as far as they are short.
+func peerError(resp *http.Response, text []byte) error {
+	if to := resp.Header.Get("Location"); to != "" {
+		return errors.New("it is at another address, which has to be given instead: " + to[:min(len(to), maxPeerError)])
+	}
+	return errors.New(strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), maxPeerError)]), "")))
+}
+
 func askPeerAt(ctx context.Context, at, token, own string, body []byte, out any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
 	if err != nil {
@@ -129,7 +141,7 @@ func askPeerAt(ctx context.Context, at, token, own string, body []byte, out any)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set(PeerNameHeader, own)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := peerWeb.Do(r)
 	if err != nil {
 		return err
 	}
@@ -143,7 +155,7 @@ func askPeerAt(ctx context.Context, at, token, own string, body []byte, out any)
 		if wire.Unmarshal(text, &e) == nil && e.Message != "" {
 			return &e
 		}
-		return errors.New(strings.TrimSpace(string(text)))
+		return peerError(resp, text)
 	}
 	return api.Read(text, out)
 }
@@ -162,7 +174,7 @@ func sayHello(ctx context.Context, url, token string, hello peerHello) (string, 
 		return "", err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := peerWeb.Do(r)
 	if err != nil {
 		return "", err
 	}
@@ -172,7 +184,7 @@ func sayHello(ctx context.Context, url, token string, hello peerHello) (string, 
 		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return "", errors.New(strings.TrimSpace(string(text)))
+		return "", peerError(resp, text)
 	}
 	var told peerHello
 	err = wire.Unmarshal(text, &told)
