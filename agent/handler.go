@@ -79,20 +79,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, cluster.Errorf(cluster.Denied, "", "the caller is not known"))
 		return
 	}
-	route, known := h.mux.Lookup(r.Method, r.URL.Path)
-	if !known && h.gateway != nil && from.Member == "" && from.Exported == nil {
-		var there bool
-		if route, there = h.gateway.remote.Lookup(r.Method, r.URL.Path); !there {
-			h.fail(w, r, noSuchCall(r))
-			return
-		}
-	} else if !known {
-		h.fail(w, r, noSuchCall(r))
-		return
-	}
-	if from.Exported != nil && route.Access != api.Joiner { // nothing is read from callers whom nobody knows
+	route, known, err := h.routeOf(from, r)
+	if err == nil && from.Exported != nil && route.Access != api.Joiner { // nothing is read from callers whom nobody knows
 		w.Header().Set("Connection", "close")
-		h.fail(w, r, joinersOnly(r))
+		err = joinersOnly(r)
+	}
+	if err != nil {
+		h.fail(w, r, err)
 		return
 	}
 	body, done, err := h.readBody(w, r, from, mostOf(route, r.Method))
@@ -142,6 +135,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	c.answer()
+}
+
+// routeOf finds what a request calls: here, or, for callers of this machine, on the servers.
+func (h *handler) routeOf(from caller, r *http.Request) (route api.Route, here bool, err error) {
+	route, here = h.mux.Lookup(r.Method, r.URL.Path)
+	if here {
+		return route, true, nil
+	}
+	if h.gateway == nil || from.Member != "" || from.Exported != nil {
+		return route, false, noSuchCall(r)
+	}
+	route, there := h.gateway.remote.Lookup(r.Method, r.URL.Path)
+	if !there {
+		return route, false, noSuchCall(r)
+	}
+	return route, false, nil
 }
 
 func noSuchCall(r *http.Request) error {

@@ -88,6 +88,18 @@ const (
 	HeldAdmin
 )
 
+// WaitCode is the exit code of sbatch --wait for the job: 1 where a signal or the platform ended it, and 0 where it was
+// cancelled before it began.
+func WaitCode(j *Job) int {
+	switch {
+	case j.Outcome == Cancelled && j.Started.IsZero():
+		return j.Exit.Code
+	case j.Exit.Signal != 0, j.Outcome != Completed && j.Exit.Code == 0:
+		return 1
+	}
+	return j.Exit.Code
+}
+
 // ExitStatus is a wait(2) status of a task, batch script or the worst of several:
 // exit code and terminating signal.
 type ExitStatus struct {

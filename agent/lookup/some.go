@@ -1,7 +1,6 @@
 package lookup
 
 import (
-	"cmp"
 	"slices"
 
 	"dev.muster/cluster"
@@ -16,13 +15,6 @@ func Some(jobs []*cluster.Job) []*cluster.Job {
 	if len(jobs) <= maxWaited {
 		return jobs
 	}
-	bad := func(j *cluster.Job) int {
-		begun := j.Outcome != cluster.Cancelled || !j.Started.IsZero()
-		if begun && j.Exit.Code == 0 && (j.Exit.Signal != 0 || j.Outcome != cluster.Completed) {
-			return 1
-		}
-		return j.Exit.Code
-	}
-	worst := slices.MaxFunc(jobs, func(a, b *cluster.Job) int { return cmp.Compare(bad(a), bad(b)) })
+	worst := slices.MaxFunc(jobs, func(a, b *cluster.Job) int { return cluster.WaitCode(a) - cluster.WaitCode(b) })
 	return append(slices.Clone(jobs[:maxWaited-1]), worst)
 }

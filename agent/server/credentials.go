@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/agent/session"
+	"dev.muster/agent/sparse"
 	"dev.muster/agent/usertoken"
 	"dev.muster/agent/webpage"
 	"dev.muster/api"
@@ -21,6 +22,7 @@ type credentials struct {
 	sessions *session.Store
 	tokens   *usertoken.Issuer
 	page     atomic.Pointer[string] // where this server's page is
+	refused  sparse.Lines           // about callers whom nobody knows
 }
 
 // createLogin makes a link for the caller.

@@ -156,7 +156,8 @@ func (s *Server) AsJobsSay(ctx context.Context, who api.Caller) (api.Caller, boo
 func (s *Server) join(ctx context.Context, who api.Caller, q api.JoinRequest) (api.JoinResponse, error) {
 	out, err := s.admitJoiner(ctx, who, q)
 	if err != nil {
-		s.unknown.Say(s.slog.Warn, "join refused", "name", q.Name, "role", q.Role, "token", q.Token, "err", err)
+		s.credentials.refused.Say(s.slog.Warn, "join refused",
+			"name", q.Name, "role", q.Role, "token", q.Token, "err", err)
 	} else {
 		s.slog.Info("joined", "name", q.Name, "role", q.Role, "addr", q.Addr)
 	}
@@ -245,7 +246,7 @@ func (s *Server) admitMember(ctx context.Context, who api.Caller, cmd cluster.Me
 func (s *Server) renew(_ context.Context, _ api.Caller, q api.RenewRequest) (api.RenewResponse, error) {
 	out, err := s.reissue(q)
 	if err != nil {
-		s.unknown.Say(s.slog.Warn, "renewal refused", "name", q.Name, "err", err)
+		s.credentials.refused.Say(s.slog.Warn, "renewal refused", "name", q.Name, "err", err)
 	}
 	return out, err
 }

@@ -234,7 +234,7 @@ func PeerOfToken(s *Server, name string, r *http.Request) (*cluster.PeerCluster,
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	p, known := s.Snapshot().PeerCluster(name)
 	if !ok || !known || p.Accept == "" || subtle.ConstantTimeCompare([]byte(verifierOf(token)), []byte(p.Accept)) == 0 {
-		s.unknown.Say(s.slog.Info, "peer refused", "cluster", name, "from", r.RemoteAddr)
+		s.credentials.refused.Say(s.slog.Info, "peer refused", "cluster", name, "from", r.RemoteAddr)
 		return nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
 			"%q is no peer here, or its token is another one: muster peer invite makes one for that name", name)
 	}

@@ -19,7 +19,6 @@ import (
 	"dev.muster/agent/history"
 	"dev.muster/agent/metrics"
 	"dev.muster/agent/session"
-	"dev.muster/agent/sparse"
 	"dev.muster/agent/webpage"
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -69,7 +68,6 @@ type Hooks struct {
 type Server struct {
 	cfg     Config
 	slog    *slog.Logger
-	unknown sparse.Lines // about callers whom nobody knows
 	log     *consensus.Log
 	hist    *history.Keeper
 	wakeups *wakeups

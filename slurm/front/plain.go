@@ -22,7 +22,7 @@ func PlainText(w io.Writer) io.Writer {
 func (p *plainText) Write(b []byte) (int, error) {
 	out := b
 	for i, c := range b {
-		control := c < ' ' && c != '\n' && c != '\t' || c == 0x7f || p.began && c >= 0x80 && c < 0xa0
+		control := isControl(c) || p.began && c >= 0x80 && c < 0xa0
 		p.began = c == 0xc2
 		if !control {
 			continue
@@ -33,4 +33,15 @@ func (p *plainText) Write(b []byte) (int, error) {
 		out[i] = '?'
 	}
 	return p.w.Write(out)
+}
+
+// isControl reports whether a byte is a control character that has no place in a line of text.
+func isControl(c byte) bool {
+	switch c {
+	case '\n', '\t':
+		return false
+	case 0x7f:
+		return true
+	}
+	return c < ' '
 }

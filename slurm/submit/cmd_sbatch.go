@@ -346,12 +346,7 @@ func waitJob(s *front.Sys, id cluster.JobID) int {
 			}
 		}
 		for _, j := range resp.Jobs {
-			code := j.Exit.Code
-			begun := j.Outcome != cluster.Cancelled || !j.Started.IsZero() // 0 for one that was cancelled while it waited
-			if begun && (j.Exit.Signal != 0 || j.Outcome != cluster.Completed && code == 0) {
-				code = 1
-			}
-			worst = max(worst, code)
+			worst = max(worst, cluster.WaitCode(j))
 		}
 		return worst
 	}
