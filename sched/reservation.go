@@ -158,7 +158,9 @@ func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to ti
 			if own.Flags&cluster.ResvFlex == 0 { // it stays on its own nodes
 				continue
 			}
-			rn = rn.minus(own)
+			if rn.Keeps(own.Start, own.End) { // else what both have is that one's when it begins
+				rn = rn.minus(own)
+			}
 		}
 		ex = rn.addTo(ex)
 	}

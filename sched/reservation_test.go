@@ -156,6 +156,27 @@ func TestReservedMagnetic(t *testing.T) {
 	b.wantOn(foreign, "n001")
 }
 
+// A job of a FLEX reservation may run past its end, but not into what others have of its nodes afterwards.
+func TestFlexBeforeOthers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit time.Duration
+		want  string
+	}{
+		{"over before they come", 2 * time.Hour, "n000"},
+		{"would run into them", 2*time.Hour + time.Minute, "ReqNodeNotAvail, May be reserved for other job"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newTestbed(t, 1)
+			b.reserve("r", 0, time.Hour, 1, func(r *cluster.Reservation) { r.Flags = cluster.ResvFlex })
+			b.reserve("later", 2*time.Hour, time.Hour, 1, nil)
+			id := b.Submit(lasts(c.limit, wants(1), inside("r")))
+			b.ScheduleAll()
+			b.wantOn(id, c.want)
+		})
+	}
+}
+
 // A reservation that is to have another number of nodes keeps those that have jobs, then the last ones, and gets the
 // first that are free. The choice is that of Slurm 22.05.
 func TestReserveOtherCount(t *testing.T) {
