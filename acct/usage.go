@@ -317,7 +317,7 @@ func (u *usage) storeNode(s *cluster.NodeSpan) error {
 	return err
 }
 
-// resv stores a time of a reservation; what it has is what its nodes have now, or of cores these alone.
+// resv stores a time of a reservation; what it has is what its nodes have now, or of cores and GPUs these alone.
 func (u *usage) resv(e *cluster.Event) error {
 	r := e.Resv
 	s := cluster.ResvSpan{
@@ -341,6 +341,7 @@ func (u *usage) resv(e *cluster.Event) error {
 		}
 		s.TRES = cluster.AddAmounts(s.TRES, last.TRES, 1)
 	}
+	s.TRES = cluster.AddAmounts(s.TRES, r.GPUAmounts(), 1)
 	// One that is still to come may be moved: its row goes with it.
 	if _, err := u.tx.Exec("DELETE FROM resv WHERE name = ? AND started > ? AND started != ?", s.Name,
 		e.At.Unix(), s.From); err != nil {

@@ -257,6 +257,40 @@ func TestUtilizationOfCores(t *testing.T) {
 	}
 }
 
+// TestUtilizationOfGPUs: a reservation of GPUs counts with these and its CPUs, as planned time.
+func TestUtilizationOfGPUs(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	r := &cluster.Reservation{
+		Name: "r", Start: epoch, End: epoch.Add(time.Hour), Nodes: []cluster.NodeName{"n1"},
+		GRES: []cluster.GRES{{Name: "gpu", Type: "h100", Count: 2}},
+		CPUs: []cluster.IDSet{cluster.RangeIDSet(0, 0)}, GPUs: []cluster.IDSet{cluster.RangeIDSet(0, 1)},
+	}
+	inv := cluster.Inventory{CPUs: 8, MemMB: 100, GPUs: []cluster.GPU{{Type: "h100"}, {Type: "h100"}, {Type: "h100"}}}
+	d.Apply(1, []cluster.Event{
+		{Node: &cluster.Node{Name: "n1", Up: true, Inventory: inv}, At: epoch, Idle: true},
+		{Resv: r, At: epoch},
+	})
+	if err := d.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	span := cluster.Span{From: epoch.Unix(), To: epoch.Add(time.Hour).Unix()}
+	got, err := d.Utilization(t.Context(), span)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"cpu": 3600, "gres/gpu": 2 * 3600, "gres/gpu:h100": 2 * 3600}
+	for _, u := range got {
+		if u.Allocated != want[u.TRES] {
+			t.Errorf("%s: %v allocated, want %v", u.TRES, u.Allocated, want[u.TRES])
+		}
+	}
+	spans, err := d.Reservations(t.Context(), span)
+	if err != nil || len(spans) != 1 || cluster.AmountOf(spans[0].TRES, "gres/gpu") != 2 {
+		t.Errorf("%v %+v, want one reservation of 2 GPUs", err, spans)
+	}
+}
+
 // TestOlderHistory: a file of the first schema gets the tables of usage from its records.
 func TestOlderHistory(t *testing.T) {
 	dir := t.TempDir()

@@ -91,6 +91,7 @@ const (
 	ErrResvCores     ErrKind = "reservation_cores"      // what it has of nodes stays as it is
 	ErrResvCoreCount ErrKind = "reservation_core_count" // not one number for each node
 	ErrCPUCount      ErrKind = "cpu_count"
+	ErrResvGPUs      ErrKind = "reservation_gpus" // not so many GPUs, or of no such type
 	ErrResvAccess    ErrKind = "reservation_access"
 	ErrAccount       ErrKind = "account"
 	ErrQOS           ErrKind = "qos"

@@ -556,6 +556,12 @@ func goldenReservations(w *world) {
 		r.CPUs = []IDSet{NewIDSet(0, 1), NewIDSet(0)}
 		r.Flags = ResvOverlap | ResvSpecNodes | ResvFirstCores
 	})
+	put("gpus", time.Hour, time.Hour, func(r *Reservation) {
+		r.GRES = []GRES{{Name: "gpu", Count: 1}}
+		r.PerNode = true
+		r.CPUs = []IDSet{NewIDSet(2), NewIDSet(2)}
+		r.GPUs = []IDSet{NewIDSet(0), NewIDSet(1)}
+	})
 	w.pass(2 * time.Minute)
 	w.due()
 }

@@ -135,6 +135,14 @@ type Share struct {
 	Usable IDSet `json:"usable,omitzero"`
 }
 
+// Devices returns the GPUs of which it has some or all.
+func (sh *Share) Devices() IDSet {
+	if sh.Part == nil {
+		return sh.GPUs
+	}
+	return sh.GPUs.Union(NewIDSet(sh.Part.GPU))
+}
+
 // Same reports whether two shares differ in nothing but their nodes.
 func (sh *Share) Same(o *Share) bool {
 	if sh.MemMB != o.MemMB || sh.Tasks != o.Tasks || !samePart(sh.Part, o.Part) {

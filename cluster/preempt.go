@@ -256,7 +256,7 @@ func (t *tables) overlapping(all []*Job, r *Reservation) bool {
 }
 
 func (t *tables) overlaps(v *Job, r *Reservation) bool {
-	return v.Spec.Signal.Reservation && !v.in(r.Name) && t.holdsOf(r, v.Alloc.Shares)
+	return v.Spec.Signal.Reservation && !v.in(r.Name) && t.holdsOf(r, v.Alloc.Shares, false)
 }
 
 // outranks reports whether a job comes before one that runs, by the type of preemption that is in force.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reservation keeps nodes, or some cores of them, for some users and accounts during a span of time.
+// Reservation keeps nodes, or some cores and GPUs of them, for some users and accounts during a span of time.
 type Reservation struct {
 	Name  string     `json:"name"`
 	Start time.Time  `json:"start"`
@@ -18,7 +18,13 @@ type Reservation struct {
 	// each of them; or a number for each.
 	Cores []int `json:"cores,omitempty"`
 	// CPUs are what it has of each of Nodes in turn, whole cores; nil: all of them.
-	CPUs      []IDSet `json:"cpus,omitempty"`
+	CPUs []IDSet `json:"cpus,omitempty"`
+	// GRES is how many GPUs were asked for, of any type or by type, of all of its nodes together.
+	GRES []GRES `json:"gres,omitempty"`
+	// PerNode says that Cores, which then is one number, and GRES are for each of its nodes.
+	PerNode bool `json:"per_node,omitempty"`
+	// GPUs are the devices that it has of each of Nodes in turn; one that has any has CPUs, too. nil: none by number.
+	GPUs      []IDSet `json:"gpus,omitempty"`
 	Partition string  `json:"partition,omitempty"`
 	Features  string  `json:"features,omitempty"`
 	Licenses  string  `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
@@ -169,24 +175,6 @@ func (t *tables) Reserved(r *Reservation) []NodeName {
 	return out
 }
 
-// on is what a reservation of cores has of one of its nodes.
-func (r *Reservation) on(n NodeName) IDSet { return r.CPUs[slices.Index(r.Nodes, n)] }
-
-// has reports whether it has some of these CPUs of one of its nodes.
-func (r *Reservation) has(n NodeName, cpus IDSet) bool {
-	return r.CPUs == nil || !r.on(n).Intersect(cpus).Empty()
-}
-
-// cut reports whether one that is to take its place has other nodes or cores, though one of them is of cores.
-func (r *Reservation) cut(by *Reservation) bool {
-	if len(r.Cores)+len(by.Cores) == 0 {
-		return false
-	}
-	sameCores := slices.Equal(r.Cores, by.Cores) && slices.EqualFunc(r.CPUs, by.CPUs, IDSet.Equal)
-	sameNodes := r.Count == by.Count && slices.Equal(r.Nodes, by.Nodes)
-	return !sameCores || !sameNodes
-}
-
 // ResvNames are the reservations that a job asks for; one of them is enough.
 func (s *JobSpec) ResvNames() []string {
 	if s.Reservation == "" {
@@ -216,7 +204,7 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	}
 	if old != nil && old.cut(&r) {
 		return nil, Errorf(Conflict, ErrResvCores,
-			"reservation %s is of cores, or was not: its nodes and cores stay as they are; make another one",
+			"reservation %s is of cores or GPUs, or was not: what it has of nodes stays as it is; make another one",
 			r.Name)
 	}
 	if err := r.checkWhat(); err != nil {
@@ -294,9 +282,11 @@ func (r *Reservation) checkTimes(at time.Time, skip bool) error {
 func (r *Reservation) checkWhat() error {
 	has := func(flags ResvFlags) bool { return r.Flags&flags != 0 }
 	return firstError(
-		refuseIf(len(r.Cores) > 0 && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown),
+		refuseIf(r.asksForParts() && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown),
 			Invalid, ErrCPUCount,
 			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
+		refuseIf(len(r.GRES) > 0 && has(ResvFirstCores),
+			Invalid, ErrResvGPUs, "a reservation of GPUs can not have FIRST_CORES: leave the flag out"),
 		refuseIf(len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)),
 			Invalid, ErrNodeName, "a reservation needs nodes"),
 		refuseIf(r.IsForNobody(),
@@ -318,28 +308,6 @@ func (r *Reservation) float(at time.Time) error {
 	return nil
 }
 
-// nodesToReserve are the nodes of a reservation, which must be there, with the CPUs that are named.
-func nodesToReserve(t *tx, r *Reservation) (map[NodeName]bool, error) {
-	if (len(r.Cores) > 0) != (r.CPUs != nil) || r.CPUs != nil && len(r.CPUs) != len(r.Nodes) {
-		return nil, Errorf(Invalid, ErrResvCoreCount,
-			"a reservation that asks for %d numbers of cores of %d nodes can not have CPUs of %d",
-			len(r.Cores), len(r.Nodes), len(r.CPUs))
-	}
-	nodes := map[NodeName]bool{}
-	for k, name := range t.Reserved(r) {
-		n, ok := t.nodes.Get(name)
-		if !ok {
-			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
-		}
-		if r.CPUs != nil && (r.CPUs[k].Empty() || r.CPUs[k].Max() >= n.Inventory.CPUs) {
-			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s can not be reserved: it has %d",
-				r.CPUs[k], name, n.Inventory.CPUs)
-		}
-		nodes[name] = true
-	}
-	return nodes, nil
-}
-
 // clashes refuses a reservation of nodes that others have then, or that are busy then.
 func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 	for o := range valuesOf(t.resvs) {
@@ -358,7 +326,7 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		return nil
 	}
 	shared := func(sh Share) bool {
-		return nodes[sh.Node] && r.has(sh.Node, sh.CPUs)
+		return nodes[sh.Node] && r.has(sh.Node, partOf(&sh))
 	}
 	for j := range t.Live() {
 		if j.Alloc == nil || makesWay(t, j, r) {
@@ -567,23 +535,14 @@ func (t *tx) mayHave(j *Job, d *Decision) error {
 	over := t.at.Add(min(j.Limit, Unlimited/2))
 	for r := range valuesOf(t.resvs) {
 		inside := own != nil && own.Flags&ResvAnyNodes == 0 && r.Flags&ResvMaint == 0
-		if r == own || inside || r.Lets(j.Spec) {
+		if r == own || inside && !own.leavesGPUsTo(r) || r.Lets(j.Spec) {
 			continue
 		}
-		if r.At(t.at).Keeps(t.at, over) && t.holdsOf(r, d.Start.Shares) {
+		if r.At(t.at).Keeps(t.at, over) && t.holdsOf(r, d.Start.Shares, inside) {
 			return Errorf(Conflict, ErrReservation, "a node for job %d is reserved (%s)", j.ID, r.Name)
 		}
 	}
 	return nil
-}
-
-// holdsOf reports whether some of the shares are of what a reservation has.
-func (t *tables) holdsOf(r *Reservation, shares []Share) bool {
-	names := t.Reserved(r)
-	return slices.ContainsFunc(shares,
-		func(sh Share) bool {
-			return slices.Contains(names, sh.Node) && r.has(sh.Node, sh.CPUs)
-		})
 }
 
 func (t *tx) putReservation(name string, r *Reservation) {
@@ -660,5 +619,5 @@ func (c *ReservationNodes) apply(t *tx) (any, error) {
 // Replaces reports whether nodes that fail are replaced by others: those of a reservation that asked for a number
 // of them.
 func (r *Reservation) Replaces() bool {
-	return r.Count > 0 && len(r.Cores) == 0 && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
+	return r.Count > 0 && !r.asksForParts() && r.Flags&(ResvSpecNodes|ResvPartNodes|ResvStatic) == 0
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -225,6 +226,115 @@ func TestResvCores(t *testing.T) {
 	}
 	w.refused(root, put("c", cpus(4, 5)), ErrResvBusy)
 	w.ok(root, put("c", cpus(5, 6)))
+}
+
+// TestResvGPUs: reservations of GPUs share a node if they have different ones; they leave the others to jobs, and stay
+// what they are.
+func TestResvGPUs(t *testing.T) {
+	w := newWorld(t, 2)
+	inv := smallNode()
+	inv.GPUs = append(inv.GPUs, inv.GPUs...)
+	w.ok(Identity{System: true}, &NodeUp{Name: "n0", Inventory: inv})
+	put := func(name string, change func(*Reservation)) *ReservationPut {
+		r := Reservation{
+			Name: name, Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n0"}, Users: []string{"root"},
+			GRES: []GRES{{Name: "gpu", Count: 1}}, PerNode: true,
+			CPUs: []IDSet{NewIDSet(0)}, GPUs: []IDSet{NewIDSet(0)},
+		}
+		if change != nil {
+			change(&r)
+		}
+		return &ReservationPut{Reservation: r}
+	}
+	part := func(cpu int, gpus ...int) func(*Reservation) {
+		return func(r *Reservation) { r.CPUs, r.GPUs = []IDSet{NewIDSet(cpu)}, []IDSet{NewIDSet(gpus...)} }
+	}
+	ofCores := func(cpu int) func(*Reservation) {
+		return func(r *Reservation) { r.Cores, r.GRES, r.GPUs, r.CPUs = []int{1}, nil, nil, []IDSet{NewIDSet(cpu)} }
+	}
+	w.ok(root, put("a", nil))
+	w.ok(root, put("b", part(1, 1)))
+	w.ok(root, put("c", ofCores(2)))
+	for _, c := range []struct {
+		name   string
+		change func(*Reservation)
+		want   ErrKind
+	}{
+		{"its GPU", part(3, 1), ErrResvOverlap},
+		{"its core", part(1, 2), ErrResvOverlap},
+		{"core of one without GPUs", part(2, 2), ErrResvOverlap},
+		{"no such GPU", part(3, 99), ErrResvGPUs},
+		{"no GPU", part(3), ErrResvGPUs},
+		{"no list of GPUs", func(r *Reservation) { r.GPUs = nil }, ErrResvGPUs},
+		{"GPUs not asked for", func(r *Reservation) { r.Cores, r.GRES = []int{1}, nil }, ErrResvGPUs},
+		{"no cores", func(r *Reservation) { r.CPUs = nil }, ErrResvCoreCount},
+		{"none of a type", func(r *Reservation) { r.GRES = []GRES{{Name: "gpu"}} }, ErrResvGPUs},
+		{"another resource", func(r *Reservation) { r.GRES = []GRES{{Name: "shard", Count: 1}} }, ErrResvGPUs},
+		{"REPLACE", func(r *Reservation) { r.Flags = ResvReplace }, ErrCPUCount},
+		{"FIRST_CORES", func(r *Reservation) { r.Flags = ResvFirstCores }, ErrResvGPUs},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w.refused(root, put("x", c.change), c.want)
+		})
+	}
+	for _, change := range []func(*Reservation){
+		part(0, 2), part(3, 0), ofCores(0), func(r *Reservation) { r.PerNode = false },
+		func(r *Reservation) { r.Nodes = []NodeName{"n1"} },
+	} {
+		c := put("a", change)
+		c.Update = true
+		w.refused(root, c, ErrResvCores)
+	}
+	longer := put("a", func(r *Reservation) { r.End = w.now.Add(2 * time.Hour) })
+	longer.Update = true
+	w.ok(root, longer)
+
+	for _, c := range []struct {
+		name, resv string
+		share      Share
+		taken      bool
+	}{
+		{"reserved GPU", "", Share{CPUs: NewIDSet(4), GPUs: NewIDSet(0)}, true},
+		{"part of a reserved GPU", "", Share{CPUs: NewIDSet(4), Part: &GPUPart{Name: "shard", GPU: 0, Count: 1}}, true},
+		{"reserved core", "", Share{CPUs: NewIDSet(0), GPUs: NewIDSet(2)}, true},
+		{"the rest", "", Share{CPUs: NewIDSet(4), GPUs: NewIDSet(2)}, false},
+		{"its own", "a", Share{CPUs: NewIDSet(0), GPUs: NewIDSet(0)}, false},
+		{"GPU of another from one of cores", "c", Share{CPUs: NewIDSet(2), GPUs: NewIDSet(1)}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			id := w.submit(func(s *JobSpec) { s.User, s.Reservation, s.Limit = "root", c.resv, time.Minute })
+			c.share.Node, c.share.Tasks = "n0", 1
+			err := w.decide(Decision{Job: id, Task: TaskAny,
+				Start: &Alloc{Partition: "main", Reservation: c.resv, Shares: []Share{c.share}}})
+			if c.taken != (err != nil && err.Kind == ErrReservation) || !c.taken && err != nil {
+				t.Errorf("refused with %v, want refused %v", err, c.taken)
+			}
+		})
+	}
+	w.refused(root, put("x", part(5, 2)), ErrResvBusy) // a job has the GPU
+}
+
+// TestGPUAmounts: types that were asked for are counted, and all GPUs.
+func TestGPUAmounts(t *testing.T) {
+	two := []IDSet{NewIDSet(0, 1), NewIDSet(2)}
+	typed := []GRES{{Name: "gpu", Type: "h100", Count: 3}}
+	for _, c := range []struct {
+		name string
+		r    Reservation
+		want []Amount
+	}{
+		{"none", Reservation{}, nil},
+		{"any", Reservation{GRES: []GRES{{Name: "gpu", Count: 3}}, GPUs: two}, []Amount{{TRES: "gres/gpu", N: 3}}},
+		{"typed", Reservation{GRES: typed, GPUs: two}, []Amount{{"gres/gpu:h100", 3}, {"gres/gpu", 3}}},
+		{"per node", Reservation{GRES: typed, PerNode: true, Nodes: []NodeName{"a", "b"}, GPUs: two},
+			[]Amount{{"gres/gpu:h100", 6}, {"gres/gpu", 3}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.r.GPUAmounts(); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
 }
 
 // TestMaxStartDelay: a job that may be warned in time has what is reserved until a job of the reservation wants it.

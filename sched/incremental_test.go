@@ -315,6 +315,12 @@ func (h *history) step() {
 		if v.Nodes = []cluster.NodeName{nodeName(r.IntN(2))}; r.IntN(2) == 0 {
 			v.Flags = cluster.ResvMaint
 		}
+		if m := start.Minute(); m%3 == 0 { // no draw of its own, too
+			v.GRES, v.PerNode = []cluster.GRES{{Name: "gpu", Count: int64(1 + m%2)}}, true
+			if chosen, err := ReserveParts(h.S.Snapshot(), &v, h.Now); err == nil {
+				v = *chosen
+			}
+		}
 		if r.IntN(4) == 0 {
 			try(&cluster.ReservationDrop{Name: v.Name})
 		} else {

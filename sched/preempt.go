@@ -422,7 +422,7 @@ func (c *cycle) holdClaim(fs *place.FreeSet, at preemptClaim, when time.Time) *p
 func (c *cycle) planClaim(fs *place.FreeSet, at preemptClaim, when time.Time) *place.PlannedStart {
 	_, over := c.plannedAcross(at.job)
 	away := c.exclusionFor(at.shape.reservation, at.job, c.now, over)
-	ps := place.PlanAlloc(fs, when, at.alloc, away.CPUs)
+	ps := place.PlanAlloc(fs, when, at.alloc, away.Parts)
 	ps.Job = at.job.ID
 	return ps
 }

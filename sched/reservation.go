@@ -8,14 +8,14 @@ import (
 	"dev.muster/sched/place"
 )
 
-// Reservations that operators made: a job keeps off the nodes, or the cores, of those that it has no part in, at any
-// moment of the time that it may run; one that has a part in one stays on its nodes, or its cores.
+// Reservations that operators made: a job keeps off the nodes, or the cores and GPUs, of those that it has no part in,
+// at any moment of the time that it may run; one that has a part in one stays on its nodes, or its cores and GPUs.
 
 // reservedNodes is a reservation as a cycle sees it.
 type reservedNodes struct {
 	*cluster.Reservation
 	nodes place.NodeSet
-	cpus  *place.ExcludedCPUs // what it has of them; nil: all
+	parts *place.ExcludedParts // what it has of them; nil: all
 }
 
 // gatherReserved lists the reservations that are not over, by start.
@@ -45,7 +45,7 @@ func (c *cycle) reservationsUnchanged(s *cluster.Snapshot, now time.Time) bool {
 func reservedNodesOf(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation) *reservedNodes {
 	rn := &reservedNodes{Reservation: r, nodes: fs.NoNodes()}
 	if r.CPUs != nil {
-		rn.cpus = &place.ExcludedCPUs{}
+		rn.parts = &place.ExcludedParts{}
 	}
 	for n, name := range s.Reserved(r) {
 		i, ok := fs.Index(name)
@@ -54,7 +54,7 @@ func reservedNodesOf(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservat
 		}
 		rn.nodes[i] = true
 		if r.CPUs != nil {
-			rn.cpus.Exclude(int32(i), r.CPUs[n])
+			rn.parts.Exclude(int32(i), r.CPUs[n], r.GPUsAt(n))
 		}
 	}
 	return rn
@@ -62,10 +62,22 @@ func reservedNodesOf(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservat
 
 // addTo excludes what the reservation has, too.
 func (rn *reservedNodes) addTo(ex place.Exclusion) place.Exclusion {
-	if rn.cpus == nil {
+	if rn.parts == nil {
 		return ex.WithNodes(rn.nodes)
 	}
-	return ex.WithCPUs(rn.cpus)
+	return ex.WithParts(rn.parts)
+}
+
+// hasCoresOnly reports whether it has cores of its nodes, and none of their GPUs.
+func (rn *reservedNodes) hasCoresOnly() bool { return rn.parts != nil && rn.GPUs == nil }
+
+// gpusOnly returns the GPUs that it has by number.
+func (rn *reservedNodes) gpusOnly() *place.ExcludedParts {
+	out := &place.ExcludedParts{}
+	for _, i := range rn.parts.NodeList() {
+		out.Exclude(i, cluster.IDSet{}, rn.parts.GPUsOn(i))
+	}
+	return out
 }
 
 // reservationsFor lists the reservations that a job may run in, nil standing for none of them, and why the
@@ -133,11 +145,16 @@ func (c *cycle) outsideReservation(own *reservedNodes) (ex place.Exclusion) {
 	for i, in := range own.nodes {
 		ex.Nodes[i] = !in
 	}
-	if own.cpus != nil {
-		ex.CPUs = &place.ExcludedCPUs{}
-		for _, i := range own.cpus.NodeList() {
-			ex.CPUs.Exclude(i, c.free.CPUsOf(int(i)).Minus(own.cpus.On(i)))
+	if own.parts == nil {
+		return ex
+	}
+	ex.Parts = &place.ExcludedParts{}
+	for _, i := range own.parts.NodeList() {
+		gpus := cluster.IDSet{}
+		if own.GPUs != nil {
+			gpus = c.free.GPUsOf(int(i)).Minus(own.parts.GPUsOn(i))
 		}
+		ex.Parts.Exclude(i, c.free.CPUsOf(int(i)).Minus(own.parts.On(i)), gpus)
 	}
 	return ex
 }
@@ -156,6 +173,9 @@ func (c *cycle) computeExclusion(own *reservedNodes, j *cluster.Job, from, to ti
 		}
 		if own != nil && own.Flags&cluster.ResvAnyNodes == 0 && rn.Flags&cluster.ResvMaint == 0 {
 			if own.Flags&cluster.ResvFlex == 0 { // it stays on its own nodes
+				if own.hasCoresOnly() && rn.GPUs != nil { // whose GPUs others may have
+					ex = ex.WithParts(rn.gpusOnly())
+				}
 				continue
 			}
 			if rn.Keeps(own.Start, own.End) { // else what both have is that one's when it begins
@@ -173,12 +193,17 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 	for i, in := range other.nodes {
 		rest.nodes[i] = rest.nodes[i] && !in
 	}
-	if rn.cpus != nil {
-		rest.cpus = &place.ExcludedCPUs{}
-		for _, i := range rn.cpus.NodeList() {
-			if rest.nodes[i] {
-				rest.cpus.Exclude(i, rn.cpus.On(i))
-			}
+	if rn.parts == nil {
+		return rest
+	}
+	rest.parts = &place.ExcludedParts{}
+	for _, i := range rn.parts.NodeList() {
+		switch {
+		case rest.nodes[i]:
+			rest.parts.Exclude(i, rn.parts.On(i), rn.parts.GPUsOn(i))
+		case other.parts != nil:
+			cpus := rn.parts.On(i).Minus(other.parts.On(i))
+			rest.parts.Exclude(i, cpus, rn.parts.GPUsOn(i).Minus(other.parts.GPUsOn(i)))
 		}
 	}
 	return rest

@@ -45,14 +45,9 @@ func Reserve(
 func chooseReserved(
 	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool,
 ) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
-	part, ok := s.Partition(r.Partition)
-	if r.Partition == "" {
-		part = s.DefaultPartition()
-		ok = part != nil
-	}
-	if !ok {
-		return nil, nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition,
-			"partition %s does not exist", r.Partition)
+	part, err := partitionToReserve(s, r)
+	if err != nil {
+		return nil, nil, err
 	}
 	all := place.NewUnloadedSet(s)
 	taken := takenDuring(all, s, r, now)
@@ -76,6 +71,19 @@ func chooseReserved(
 		"partition %s has no %d nodes that are free from %s on", part.Name, r.Count, r.Start.Format(time.DateTime))
 }
 
+// partitionToReserve is the partition of a reservation's nodes: the one that it names, or the default.
+func partitionToReserve(s *cluster.Snapshot, r *cluster.Reservation) (*cluster.Partition, *cluster.Error) {
+	part, ok := s.Partition(r.Partition)
+	if r.Partition == "" {
+		part = s.DefaultPartition()
+		ok = part != nil
+	}
+	if !ok {
+		return nil, cluster.Errorf(cluster.Invalid, cluster.ErrPartition, "partition %s does not exist", r.Partition)
+	}
+	return part, nil
+}
+
 // takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
 // admits them.
 func takenDuring(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation, now time.Time) place.Exclusion {
@@ -87,7 +95,7 @@ func takenDuring(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation,
 			ex = reservedNodesOf(fs, s, k).addTo(ex)
 		}
 	}
-	busy := &place.ExcludedCPUs{}
+	busy := &place.ExcludedParts{}
 	for j := range s.Live() {
 		end := j.EndLimit(s.Config())
 		overBefore := !end.IsZero() && !end.After(r.Start)
@@ -96,11 +104,11 @@ func takenDuring(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation,
 		}
 		for _, sh := range j.Alloc.Shares {
 			if i, ok := fs.Index(sh.Node); ok {
-				busy.Exclude(int32(i), sh.CPUs)
+				busy.Exclude(int32(i), sh.CPUs, sh.Devices())
 			}
 		}
 	}
-	return ex.WithCPUs(busy)
+	return ex.WithParts(busy)
 }
 
 func nodesOf(a *cluster.Alloc) (out []cluster.NodeName) {

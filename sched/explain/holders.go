@@ -69,28 +69,20 @@ func (e *Explanation) explainStart(s *cluster.Snapshot, now time.Time, id cluste
 	})
 }
 
-// devicesOf are the devices of which a share has some.
-func devicesOf(sh *cluster.Share) cluster.IDSet {
-	if sh.Part != nil {
-		return sh.GPUs.Union(cluster.NewIDSet(sh.Part.GPU))
-	}
-	return sh.GPUs
-}
-
 // lacksFor reports whether a node has not as much left as a share takes, by numbers.
 func lacksFor(n *cluster.Node, l *cluster.Load, sh *cluster.Share) bool {
 	inv := &n.Inventory
 	cpus := inv.JobCPUCount() - l.CPUs.Len()
 	devices := inv.Devices().Minus(l.GPUs).Len()
 	mem := inv.MemMB - inv.SpecMemMB - l.MemMB
-	return sh.CPUs.Len() > cpus || devicesOf(sh).Len() > devices || sh.MemMB > mem
+	return sh.CPUs.Len() > cpus || sh.Devices().Len() > devices || sh.MemMB > mem
 }
 
 // sharesDevices reports whether one share of a node has CPUs or GPUs of those that another one is to have, or memory
 // where that is to have some.
 func sharesDevices(planned, held *cluster.Share) bool {
 	cpus := planned.CPUs.Intersect(held.CPUs)
-	devices := devicesOf(planned).Intersect(devicesOf(held))
+	devices := planned.Devices().Intersect(held.Devices())
 	bothMem := planned.MemMB > 0 && held.MemMB > 0
 	return bothMem || !cpus.Empty() || !devices.Empty()
 }

@@ -101,5 +101,13 @@ func amountText(s *cluster.Snapshot, r *cluster.Reservation) string {
 	for _, ids := range r.CPUs {
 		n += ids.Len()
 	}
-	return place.Count(n, "CPU", "CPUs") + " of " + text
+	cpus := place.Count(n, "CPU", "CPUs")
+	if r.GPUs == nil {
+		return cpus + " of " + text
+	}
+	gpus := 0
+	for _, ids := range r.GPUs {
+		gpus += ids.Len()
+	}
+	return place.Count(gpus, "GPU", "GPUs") + " and " + cpus + " of " + text
 }

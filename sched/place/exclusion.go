@@ -12,12 +12,12 @@ import (
 // Exclusion is what a job must keep off.
 type Exclusion struct {
 	Nodes   NodeSet
-	CPUs    *ExcludedCPUs
+	Parts   *ExcludedParts
 	reduced []reducedNode // nodes of which others will have a part; in forecasts alone
 }
 
 // None reports whether nothing is excluded.
-func (ex Exclusion) None() bool { return ex.Nodes == nil && ex.CPUs == nil && ex.reduced == nil }
+func (ex Exclusion) None() bool { return ex.Nodes == nil && ex.Parts == nil && ex.reduced == nil }
 
 // WithNodes excludes some nodes more.
 func (ex Exclusion) WithNodes(nodes NodeSet) Exclusion {
@@ -27,74 +27,97 @@ func (ex Exclusion) WithNodes(nodes NodeSet) Exclusion {
 	return ex
 }
 
-// ExcludedCPUs is CPUs of some nodes, as reservations of cores have them. It does not change once it is in use; nil
-// is empty.
-type ExcludedCPUs struct {
+// ExcludedParts is CPUs and GPUs of some nodes, as reservations of cores and of GPUs have them. It does not change once
+// it is in use; nil is empty.
+type ExcludedParts struct {
 	nodes  []int32 // rising
-	byNode map[int32]cluster.IDSet
+	byNode map[int32]nodePart
 }
 
-func (ec *ExcludedCPUs) has(i int32) bool {
-	if ec == nil {
+// nodePart is CPUs and GPUs of one node.
+type nodePart struct{ cpus, gpus cluster.IDSet }
+
+func (ep *ExcludedParts) has(i int32) bool {
+	if ep == nil {
 		return false
 	}
-	_, ok := ec.byNode[i]
+	_, ok := ep.byNode[i]
 	return ok
 }
 
-// On is the CPUs of a node.
-func (ec *ExcludedCPUs) On(i int32) (none cluster.IDSet) {
-	if ec == nil {
+// On returns the CPUs of a node.
+func (ep *ExcludedParts) On(i int32) (none cluster.IDSet) {
+	if ep == nil {
 		return none
 	}
-	return ec.byNode[i]
+	return ep.byNode[i].cpus
 }
 
-// NodeList are the nodes of which it has CPUs, rising.
-func (ec *ExcludedCPUs) NodeList() []int32 {
-	if ec == nil {
+// GPUsOn returns the GPUs of a node.
+func (ep *ExcludedParts) GPUsOn(i int32) (none cluster.IDSet) {
+	if ep == nil {
+		return none
+	}
+	return ep.byNode[i].gpus
+}
+
+// NodeList returns the nodes of which it has something, rising.
+func (ep *ExcludedParts) NodeList() []int32 {
+	if ep == nil {
 		return nil
 	}
-	return ec.nodes
+	return ep.nodes
 }
 
-// Exclude adds CPUs of a node.
-func (ec *ExcludedCPUs) Exclude(i int32, cpus cluster.IDSet) {
-	if cpus.Empty() {
+// Exclude adds CPUs and GPUs of a node.
+func (ep *ExcludedParts) Exclude(i int32, cpus, gpus cluster.IDSet) {
+	if cpus.Empty() && gpus.Empty() {
 		return
 	}
-	if ec.byNode == nil {
-		ec.byNode = map[int32]cluster.IDSet{}
+	if ep.byNode == nil {
+		ep.byNode = map[int32]nodePart{}
 	}
-	if at, ok := slices.BinarySearch(ec.nodes, i); !ok {
-		ec.nodes = slices.Insert(ec.nodes, at, i)
+	if at, ok := slices.BinarySearch(ep.nodes, i); !ok {
+		ep.nodes = slices.Insert(ep.nodes, at, i)
 	}
-	ec.byNode[i] = ec.byNode[i].Union(cpus)
+	was := ep.byNode[i]
+	ep.byNode[i] = nodePart{was.cpus.Union(cpus), was.gpus.Union(gpus)}
 }
 
-// union is the CPUs of both.
-func (ec *ExcludedCPUs) union(o *ExcludedCPUs) *ExcludedCPUs {
+// union is what either has.
+func (ep *ExcludedParts) union(o *ExcludedParts) *ExcludedParts {
 	if o == nil {
-		return ec
+		return ep
 	}
-	sum := &ExcludedCPUs{}
-	for _, one := range [...]*ExcludedCPUs{ec, o} {
+	sum := &ExcludedParts{}
+	for _, one := range [...]*ExcludedParts{ep, o} {
 		for _, i := range one.NodeList() {
-			sum.Exclude(i, one.On(i))
+			sum.Exclude(i, one.On(i), one.GPUsOn(i))
 		}
 	}
 	return sum
 }
 
-// without is a node without its excluded CPUs: itself if there are none, else a copy.
-func (ec *ExcludedCPUs) without(i int32, free *NodeFree) *NodeFree {
-	if !ec.has(i) {
+// without returns a node without its excluded CPUs and GPUs: itself if there are none, else a copy.
+func (ep *ExcludedParts) without(i int32, free *NodeFree) *NodeFree {
+	if !ep.has(i) {
 		return free
 	}
 	own := *free
-	own.cpus = free.cpus.Minus(ec.On(i))
+	own.cpus = free.cpus.Minus(ep.On(i))
+	own.excludeGPUs(ep.GPUsOn(i))
 	own.recount()
 	return &own
+}
+
+// excludeGPUs takes GPUs away, those that jobs share included.
+func (free *NodeFree) excludeGPUs(gpus cluster.IDSet) {
+	if gpus.Empty() {
+		return
+	}
+	free.gpus = free.gpus.Minus(gpus)
+	free.gpuParts = slices.DeleteFunc(slices.Clone(free.gpuParts),
+		func(p cluster.GPUPart) bool { return gpus.Has(p.GPU) })
 }
 
 // reducedNode is a node of which less may be used than is free.
@@ -122,9 +145,9 @@ func (fs *FreeSet) WithoutUnusable(ex Exclusion) Exclusion {
 	return ex
 }
 
-// WithCPUs excludes some CPUs more.
-func (ex Exclusion) WithCPUs(cpus *ExcludedCPUs) Exclusion {
-	ex.CPUs = ex.CPUs.union(cpus)
+// WithParts excludes parts of some nodes more.
+func (ex Exclusion) WithParts(parts *ExcludedParts) Exclusion {
+	ex.Parts = ex.Parts.union(parts)
 	return ex
 }
 

@@ -27,7 +27,7 @@ func (f *Fit) FindNear(
 	at := slices.IndexFunc(f.nodeFits, func(nf *nodeFit) bool { return nf.mask == mask && nf.free == fs })
 	known := at >= 0
 	if known {
-		f.nodeFits[at].setExcluded(avoid.CPUs)
+		f.nodeFits[at].setExcluded(avoid.Parts)
 		if f.nodeFits[at].tooSmall() {
 			return nil
 		}

@@ -200,7 +200,7 @@ func (fs *FreeSet) TroubleOver(now time.Time) bool {
 // may have at all. False if they are not free.
 func (fs *FreeSet) LowestCores(i, cores int, taken Exclusion, firsts bool) (cluster.IDSet, bool) {
 	all := &fs.nodes[i]
-	free := taken.CPUs.without(int32(i), all)
+	free := taken.Parts.without(int32(i), all)
 	t := max(all.node.Inventory.ThreadsPerCore, 1)
 	of := free
 	if firsts {
@@ -208,6 +208,13 @@ func (fs *FreeSet) LowestCores(i, cores int, taken Exclusion, firsts bool) (clus
 	}
 	set := wholeUnits(&all.node.Inventory, of.cpus, t).First(cores * t)
 	return set, set.Len() == cores*t && free.cpus.Contains(set)
+}
+
+// WholeCores returns the CPUs of the cores of a node that nothing taken has a part of.
+func (fs *FreeSet) WholeCores(i int, taken Exclusion) cluster.IDSet {
+	free := taken.Parts.without(int32(i), &fs.nodes[i])
+	inv := &free.node.Inventory
+	return wholeUnits(inv, free.cpus, max(inv.ThreadsPerCore, 1))
 }
 
 // NoNodes is an empty set to which nodes can be added.
@@ -303,4 +310,9 @@ func (fs *FreeSet) CPUsTaken(i int, cpus cluster.IDSet) cluster.IDSet {
 // CPUsOf is all CPUs of a node, whoever may use them.
 func (fs *FreeSet) CPUsOf(i int) cluster.IDSet {
 	return cluster.RangeIDSet(0, fs.nodes[i].node.Inventory.CPUs-1)
+}
+
+// GPUsOf returns the numbers of all GPUs of a node, whoever may use them.
+func (fs *FreeSet) GPUsOf(i int) cluster.IDSet {
+	return cluster.RangeIDSet(0, len(fs.nodes[i].node.Inventory.GPUs)-1)
 }

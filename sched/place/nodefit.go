@@ -13,15 +13,15 @@ type nodeFit struct {
 	free          *FreeSet
 	index         *classIndex // for the planned starts of the mask
 	mask          uint64
-	excluded      *ExcludedCPUs // CPUs that the job must not have
-	tasks         []int32       // by index; -1: the job may not use the node
-	seenChanges   int           // how many changes of the set are in it
-	nodeCount     int           // nodes with room
-	taskCount     int           // for which they have room
-	runCount      int           // runs of consecutive nodes that they make
-	firstWithRoom int32         // no place before it has room
-	withRoom      []int32       // nodes with room, rising
-	runsByLength  []nodeRun     // nil if not known
+	excluded      *ExcludedParts // what the job must not have of nodes
+	tasks         []int32        // by index; -1: the job may not use the node
+	seenChanges   int            // how many changes of the set are in it
+	nodeCount     int            // nodes with room
+	taskCount     int            // for which they have room
+	runCount      int            // runs of consecutive nodes that they make
+	firstWithRoom int32          // no place before it has room
+	withRoom      []int32        // nodes with room, rising
+	runsByLength  []nodeRun      // nil if not known
 }
 
 // newNodeFit works it out for all nodes of the demand's partition.
@@ -86,15 +86,15 @@ func (nf *nodeFit) countOn(i int32) int32 {
 	return int32(nf.demand.tasksOn(&own))
 }
 
-// setExcluded replaces the CPUs that the job must not have.
-func (nf *nodeFit) setExcluded(ec *ExcludedCPUs) {
-	if nf.excluded == ec {
+// setExcluded replaces what the job must not have of nodes.
+func (nf *nodeFit) setExcluded(ep *ExcludedParts) {
+	if nf.excluded == ep {
 		return
 	}
 	nf.catchUp()
 	old := nf.excluded
-	nf.excluded = ec
-	for _, list := range [...][]int32{old.NodeList(), ec.NodeList()} {
+	nf.excluded = ep
+	for _, list := range [...][]int32{old.NodeList(), ep.NodeList()} {
 		for _, i := range list {
 			nf.refresh(i)
 		}
@@ -161,7 +161,7 @@ func (nf *nodeFit) freeOn(i int32) *NodeFree {
 			own := *free
 			trimmed = &own
 		}
-		left.limitNode(nf.free, trimmed, nf.excluded.On(i))
+		left.limitNode(nf.free, trimmed, nf.excluded)
 	}
 	return trimmed
 }
@@ -192,7 +192,7 @@ func (nf *nodeFit) find(avoid Exclusion) *cluster.Alloc { return nf.findAmong(ni
 
 // findAmong is find that takes nodes with the job's image before nodes that are equal else.
 func (nf *nodeFit) findAmong(local []int32, avoid Exclusion) *cluster.Alloc {
-	nf.setExcluded(avoid.CPUs)
+	nf.setExcluded(avoid.Parts)
 	c := nf.pickNodes(avoid.Nodes)
 	if c == nil {
 		return nil

@@ -18,8 +18,8 @@ type PlannedStart struct {
 	// leftovers is what its nodes will have left beside it, for jobs that will still run then; by index, rising.
 	leftovers []leftover
 	reduced   bool // leftovers are less than when it was planned
-	// excluded is CPUs that the job must not have: others may, before it and beside it.
-	excluded    *ExcludedCPUs
+	// excluded is what the job must not have of nodes: others may, before it and alongside it.
+	excluded    *ExcludedParts
 	Components  []ComponentStart // of a heterogeneous job, whose start as a whole this is
 	free        *FreeSet         // the nodes as they will be then
 	seenChanges int              // how many changes of that set it knows
@@ -55,7 +55,7 @@ func newPlannedStart(fs *FreeSet, at time.Time, a *cluster.Alloc, last *PlannedS
 		}
 		l := leftover{index: i, share: sh, cpus: free.wholeCPUs, cpuIDs: free.cpus, mem: free.mem,
 			counted: free.counted,
-			gpus:    make([]int, len(m.types)), limited: free.limited}
+			gpus:    make([]int, len(m.types)), gpuIDs: free.gpus, limited: free.limited}
 		for id := range free.gpus.All() {
 			l.gpus[m.typeOf[id]]++
 		}
@@ -65,8 +65,8 @@ func newPlannedStart(fs *FreeSet, at time.Time, a *cluster.Alloc, last *PlannedS
 	return ps
 }
 
-// PlanAlloc plans an allocation of a free set, which it does not change, for a job that must not have some CPUs.
-func PlanAlloc(fs *FreeSet, at time.Time, a *cluster.Alloc, excluded *ExcludedCPUs) *PlannedStart {
+// PlanAlloc plans an allocation of a free set, which it does not change, for a job that must not have parts of nodes.
+func PlanAlloc(fs *FreeSet, at time.Time, a *cluster.Alloc, excluded *ExcludedParts) *PlannedStart {
 	ps := newPlannedStart(fs, at, a, nil)
 	ps.excluded = excluded
 	return ps
@@ -81,14 +81,15 @@ type ComponentStart struct {
 // CombineStarts is the start of all components of a job as one.
 func CombineStarts(job cluster.JobID, at time.Time, comps []ComponentStart) *PlannedStart {
 	all := &PlannedStart{Job: job, At: at, Components: comps}
-	var kept ExcludedCPUs
+	var kept ExcludedParts
 	for _, comp := range comps {
 		ps := comp.Start
 		all.Nodes = all.Nodes.Union(ps.Nodes)
 		all.Names = append(all.Names, ps.Names...)
 		all.leftovers = append(all.leftovers, ps.leftovers...)
 		for _, l := range ps.leftovers {
-			kept.Exclude(int32(l.index), ps.excluded.On(int32(l.index)))
+			i := int32(l.index)
+			kept.Exclude(i, ps.excluded.On(i), ps.excluded.GPUsOn(i))
 		}
 	}
 	if kept.nodes != nil {
@@ -146,6 +147,7 @@ type leftover struct {
 	cpus   int
 	cpuIDs cluster.IDSet // the CPUs, as planned
 	gpus   []int         // by type, see model.types
+	gpuIDs cluster.IDSet // the GPUs, as planned
 	mem    cluster.MemMB
 	// counted is what will be given out of the site's own resources.
 	counted []cluster.GRES
@@ -153,8 +155,10 @@ type leftover struct {
 	limited limitedCPUs
 }
 
-// limitNode takes from a node of the set what is more than the leftover, for a job that must not have some CPUs.
-func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, barred cluster.IDSet) {
+// limitNode takes from a node of the set what is more than the leftover, for a job that must not have some parts.
+func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, excluded *ExcludedParts) {
+	barred := excluded.On(int32(left.index))
+	barredGPUs := excluded.GPUsOn(int32(left.index))
 	ids := wholeUnits(&free.node.Inventory, free.cpus, free.unit)
 	most := left.cpus
 	if !barred.Empty() {
@@ -163,7 +167,11 @@ func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, barred cluster.IDSe
 	free.cpus = lowestOf(ids, func(int) bool { return true }, most)
 	var gpus cluster.IDSet
 	for kind, n := range left.gpus {
-		gpus = gpus.Union(lowestOf(free.gpus, func(k int) bool { return fs.models[free.model].typeOf[k] == kind }, n))
+		isOfKind := func(k int) bool { return fs.models[free.model].typeOf[k] == kind }
+		if !barredGPUs.Empty() {
+			n = min(n, lowestOf(left.gpuIDs.Minus(barredGPUs), isOfKind, n).Len())
+		}
+		gpus = gpus.Union(lowestOf(free.gpus, isOfKind, n))
 	}
 	free.gpus = gpus
 	free.mem = min(free.mem, left.mem)
@@ -195,12 +203,24 @@ func (ps *PlannedStart) ReduceFor(fs *FreeSet, a *cluster.Alloc) {
 			left.cpuIDs = left.cpuIDs.Minus(left.cpuIDs.Minus(ps.excluded.On(int32(i))).First(gone))
 		}
 		types := fs.models[fs.nodes[i].model].typeOf
-		for k := range sh.GPUs.All() {
+		gpus := sh.Devices()
+		for k := range gpus.All() {
 			left.gpus[types[k]]--
 		}
-		if sh.Part != nil {
-			left.gpus[types[sh.Part.GPU]]--
+		if ps.excluded != nil {
+			left.replaceGPUs(types, gpus, ps.excluded.GPUsOn(int32(i)))
 		}
+	}
+}
+
+// replaceGPUs notes that a job has some GPUs, so that the planned job gets others of their types, none of the excluded
+// ones, for those that it would have had.
+func (left *leftover) replaceGPUs(types []int, taken, excluded cluster.IDSet) {
+	gone := taken.Minus(left.gpuIDs)
+	left.gpuIDs = left.gpuIDs.Minus(taken)
+	for id := range gone.All() {
+		isOfType := func(k int) bool { return types[k] == types[id] }
+		left.gpuIDs = left.gpuIDs.Minus(lowestOf(left.gpuIDs.Minus(excluded), isOfType, 1))
 	}
 }
 

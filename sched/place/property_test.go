@@ -63,14 +63,25 @@ func newTrial(t *testing.T, r *rand.Rand) trial {
 	placeAll(b)
 	tr := trial{b: b, line: randomLine(r), kind: kind}
 	if r.IntN(2) == 0 {
-		tr.off.CPUs = &ExcludedCPUs{}
+		tr.off.Parts = &ExcludedParts{}
 		for i := range count {
 			if from := r.IntN(24); from < 16 {
-				tr.off.CPUs.Exclude(int32(i), cluster.RangeIDSet(from, from+r.IntN(16-from)))
+				tr.off.Parts.Exclude(int32(i), cluster.RangeIDSet(from, from+r.IntN(16-from)), randomGPUs(r))
 			}
 		}
 	}
 	return tr
+}
+
+// randomGPUs returns some of a node's GPUs, or none.
+func randomGPUs(r *rand.Rand) cluster.IDSet {
+	var ids []int
+	for id := range 4 {
+		if r.IntN(4) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return cluster.NewIDSet(ids...)
 }
 
 // randomLine asks for something that the brute force below can judge.
@@ -110,7 +121,7 @@ func (tr trial) allowed(d *Demand, fs *FreeSet, set []int) bool {
 	tasks := 0
 	gpus := make([]int64, len(d.gpuJob))
 	for _, i := range set {
-		free := tr.off.CPUs.without(int32(i), &fs.nodes[i])
+		free := tr.off.Parts.without(int32(i), &fs.nodes[i])
 		n := d.tasksOnAny(free)
 		if n == 0 {
 			return false
@@ -227,7 +238,7 @@ func (tr trial) wrong(d *Demand, fs *FreeSet, a *cluster.Alloc) string {
 	gpus := 0
 	for _, sh := range a.Shares {
 		i, _ := fs.Index(sh.Node)
-		free := tr.off.CPUs.without(int32(i), &fs.nodes[i])
+		free := tr.off.Parts.without(int32(i), &fs.nodes[i])
 		set = append(set, i)
 		tasks, gpus = tasks+sh.Tasks, gpus+sh.GPUs.Len()
 		switch {

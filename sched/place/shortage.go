@@ -59,7 +59,7 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 			lacking[lackReserved]++
 			continue
 		}
-		free := away.CPUs.without(int32(i), &fs.nodes[i])
+		free := away.Parts.without(int32(i), &fs.nodes[i])
 		if n := d.tasksOnAny(free); n > 0 {
 			room++
 			tasks += n
