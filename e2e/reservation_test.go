@@ -211,6 +211,69 @@ func TestReservedCores(t *testing.T) {
 	control("", "delete", "reservationname=e")
 }
 
+// TestReservedGPUs: a reservation has GPUs of nodes and some of their cores; its jobs use these alone, and others the
+// rest; reports count them. What show prints is that of Slurm 26.05.
+func TestReservedGPUs(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, "--hollow", "2x16c64g8gpu:h100", "--hollow-exec")
+	d.wait("two nodes", func() bool { return d.must("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
+	control := func(want string, args ...string) { t.Helper(); d.says(t, 0, want, "scontrol", args...) }
+	create := func(want, name string, more ...string) {
+		t.Helper()
+		control(want, append([]string{
+			"create", "reservation", "reservationname=" + name, "users=root", "starttime=now",
+			"duration=30",
+		}, more...)...)
+	}
+	const failed = "!Error creating the reservation: "
+	create(failed+"node gpu-node-001 has 8 GPUs, not the 9 that are to be reserved per node; ask for fewer or leave "+
+		"the node out", "g", "nodes=gpu-node-001", "trespernode=gres/gpu=9")
+	create(failed+"node gpu-node-001 has 0 a100 GPUs (its types: h100); leave it out", "g", "nodes=gpu-node-001",
+		"tres=gres/gpu:a100=1")
+	create("!scontrol: error: TRES type 'gres/foo' not supported with reservations", "g", "nodecnt=1", "tres=gres/foo=1")
+	create("Reservation created: g", "g", "nodes=gpu-node-001", "tres=cpu=4,gres/gpu:h100=6")
+	create("!Note, unless nodes are directly requested a reservation must exist in a single partition.\n"+
+		"If no partition is requested the default partition is assumed.\n"+
+		"Error creating the reservation: Requested nodes are busy", "h", "nodes=gpu-node-001", "trespernode=gres/gpu=3")
+	create("Reservation created: h", "h", "nodecnt=2", "trespernode=cpu=1,gres/gpu=2")
+	control("!scontrol: error: GPUs of a reservation cannot be changed: tres=gres/gpu=2; delete it and create another."+
+		"  No reservation update.\nslurm_update error: No error", "update", "reservationname=g", "tres=gres/gpu=2")
+	control("Reservation updated.", "update", "reservationname=g", "duration=60")
+	for name, want := range map[string]string{
+		"g": " TRES=cpu=4,gres/gpu:h100=6,gres/gpu=6 ", "h": " TRES=cpu=2,gres/gpu=4 ",
+	} {
+		if out := d.must("scontrol", "-o", "show", "res", name); !strings.Contains(out, want) {
+			t.Errorf("show res %s lacks %q:\n%s", name, want, out)
+		}
+	}
+	const tres = `"tres": "cpu=4,gres/gpu:h100=6,gres/gpu=6"`
+	if out := d.must("scontrol", "--json", "show", "res", "g"); !strings.Contains(out, tres) {
+		t.Errorf("JSON lacks the GPUs:\n%s", out)
+	}
+
+	job := func(args ...string) string {
+		return d.must("sbatch", append([]string{
+			"--parsable", "-t5", "-o", "/dev/null",
+		}, append(args, "--wrap", "sleep 600")...)...)
+	}
+	in := job("--gres=gpu:6", "--reservation=g")
+	late := job("--gres=gpu:1", "--reservation=g")
+	out := job("--gres=gpu:1", "-w", "gpu-node-001")
+	rest := job("--gres=gpu:6", "-w", "gpu-node-002")
+	const kept = "PD ReqNodeNotAvail, May be reserved for other job"
+	for id, want := range map[string]string{in: "R None", late: "PD Resources", out: kept, rest: "R None"} {
+		d.wait("job "+id+" to be "+want, func() bool { return d.must("squeue", "-h", "-j", id, "-o", "%t %r") == want })
+	}
+	d.must("scancel", in, late, out, rest)
+	d.wait("all to be over", func() bool { return d.must("squeue", "-h") == "" })
+	d.wait("history to have them", func() bool {
+		return d.must("sacctmgr", "-nP", "show", "reservation", "format=name,tres") ==
+			"g|cpu=4,gres/gpu:h100=6,gres/gpu=6\nh|cpu=2,gres/gpu=4"
+	})
+	control("", "delete", "reservationname=g")
+	control("", "delete", "reservationname=h")
+}
+
 // TestReservedLicenses: licenses are reserved as Slurm does it; a time of a reservation that repeats is skipped; a
 // node that fails is replaced.
 func TestReservedLicenses(t *testing.T) {

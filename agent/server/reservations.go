@@ -21,15 +21,8 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 	if q.Name == "" {
 		q.Name = freshName(snap, &q.Reservation)
 	}
-	if !q.Update && len(q.Cores) > 0 || q.Count > 0 && len(q.Nodes) != q.Count && len(q.Cores) == 0 {
-		nodes, cpus, err := sched.Reserve(snap, &q.Reservation, time.Now())
-		if err != nil {
-			return api.ReservationResponse{}, err
-		}
-		q.Nodes, q.CPUs = nodes, cpus
-		if p := snap.DefaultPartition(); q.Partition == "" && p != nil && !q.Update {
-			q.Partition = p.Name
-		}
+	if err := chooseReserved(snap, &q, time.Now()); err != nil {
+		return api.ReservationResponse{}, err
 	}
 	_, index, err := s.proposeOf(ctx, by, &q)
 	if err != nil {
@@ -37,6 +30,33 @@ func (s *Server) putReservation(ctx context.Context, who api.Caller, q cluster.R
 	}
 	s.slog.Info("reservation set", "name", q.Name, "start", q.Start, "end", q.End, "nodes", len(q.Nodes))
 	return api.ReservationResponse{Name: q.Name, Index: index}, nil
+}
+
+// chooseReserved chooses what a reservation gets that does not name all of it.
+func chooseReserved(snap *cluster.Snapshot, q *cluster.ReservationPut, now time.Time) error {
+	ofParts := len(q.GRES) > 0 || q.PerNode
+	ofCores := len(q.Cores) > 0 && !ofParts
+	otherCount := q.Count > 0 && len(q.Nodes) != q.Count && !ofParts && !ofCores
+	switch {
+	case ofParts && !q.Update:
+		r, err := sched.ReserveParts(snap, &q.Reservation, now)
+		if err != nil {
+			return err
+		}
+		q.Reservation = *r
+	case ofCores && !q.Update, otherCount:
+		nodes, cpus, err := sched.Reserve(snap, &q.Reservation, now)
+		if err != nil {
+			return err
+		}
+		q.Nodes, q.CPUs = nodes, cpus
+	default:
+		return nil
+	}
+	if p := snap.DefaultPartition(); q.Partition == "" && p != nil && !q.Update {
+		q.Partition = p.Name
+	}
+	return nil
 }
 
 // freshName is the first account or user, and a number, as Slurm names what was given no name.

@@ -20,6 +20,7 @@ const (
 	createResvError = "Error creating the reservation"
 	updateResvError = "Error updating the reservation"
 	deleteResvError = "delete_reservation"
+	coresOfAll      = "CoreCnt counts for all nodes together, TRESPerNode for each: use TRESPerNode=cpu=N,..."
 	noSigns         = "The +=/-= notation is not supported when updating "
 	purgeDefault    = 5 * time.Minute
 )
@@ -33,6 +34,7 @@ type resvEdit struct {
 	exists   bool          // it is being changed
 	count    int           // how many nodes this command asks for; 0: it does not say
 	skip     bool          // its next time
+	tres     bool          // this command has said TRES= or TRESPerNode=
 	plain    bool          // the complaint says all: Slurm adds nothing to it
 	flagged  bool          // this command has said flags
 	longer   time.Duration // by how much it is to be longer, or shorter
@@ -62,7 +64,7 @@ func resvKeys() []resvKey {
 			func(e *resvEdit, s front.Setting) string { return e.setCount(s.Value, "Invalid node count ") },
 		},
 		{"corecnt corecount", (*resvEdit).setCores},
-		{"tres", (*resvEdit).setTRES},
+		{"tres", (*resvEdit).setTRES}, {"trespernode", (*resvEdit).setTRES},
 		{"users", func(e *resvEdit, s front.Setting) string {
 			names, not, bad := e.edit(e.Users, e.UsersNot, s)
 			e.Users, e.UsersNot = names, not
@@ -114,7 +116,6 @@ func resvKeys() []resvKey {
 var resvKeysElse = [...]struct{ key, instead string }{
 	{"burstbuffer", "there are no burst buffers"}, {"region", "there is no BlueGene"},
 	{"watts", "there is no power cap"},
-	{"trespernode", "reserve nodes (NodeCnt) or cores (CoreCnt)"},
 }
 
 func (e *resvEdit) when(to *time.Time, s front.Setting, word string) string {
@@ -212,47 +213,43 @@ func (e *resvEdit) setCores(s front.Setting) string {
 		}
 		cores = append(cores, n)
 	}
+	if cores != nil && e.PerNode && !e.exists {
+		return coresOfAll
+	}
 	if cores != nil {
 		e.Cores, e.CPUs = cores, nil
 	}
 	return ""
 }
 
-// setTRES reads cpu=N,N,... and node=N and license/NAME=N.
+// setTRES reads TRES=, or TRESPerNode=.
 func (e *resvEdit) setTRES(s front.Setting) string {
+	perNode := strings.HasPrefix(s.Key, "tresp")
 	if s.Sign != 0 {
-		return noSigns + "tres"
+		return noSigns + front.Choose(perNode, "trespernode", "tres")
 	}
-	var licenses, cores []string
-	for word := range strings.SplitSeq(s.Value, ",") {
-		name, value, valued := strings.Cut(word, "=")
-		_, err := strconv.Atoi(word)
-		license, isLicense := strings.CutPrefix(strings.ToLower(name), "license/")
-		switch {
-		case word == "":
-		case err == nil && len(cores) > 0:
-			cores = append(cores, word)
-		case !valued:
-			return e.refuse("invalid TRES '" + word + "'")
-		case strings.EqualFold(name, "node"):
-			if bad := e.setCount(value, "Invalid TRES node count "); bad != "" {
-				return bad
-			}
-		case strings.EqualFold(name, "cpu"):
-			if _, err := strconv.Atoi(value); err != nil {
-				return e.refuse("invalid TRES cpu value '" + value + "'")
-			}
-			cores = append(cores, value)
-		case isLicense && license != "" && value != "":
-			licenses = append(licenses, name[len("license/"):]+":"+value)
-		default:
-			return e.refuse("TRES type '" + name + "' not supported with reservations")
-		}
+	r, bad := values.ParseReservedTRES(s.Value, perNode)
+	sameGPUs := perNode == e.PerNode && slices.Equal(r.GPUs, e.GRES)
+	switch {
+	case e.tres:
+		return e.refuse("Parameter " + s.Text + " specified more than once")
+	case bad != "":
+		return e.refuse(bad)
+	case e.exists && (perNode || r.GPUs != nil) && !sameGPUs:
+		return "GPUs of a reservation cannot be changed: " + s.Text + "; delete it and create another"
+	case perNode && !e.exists && len(e.Cores) > 0:
+		return coresOfAll
 	}
-	if licenses != nil {
-		e.Licenses = strings.Join(licenses, ",")
+	e.tres = true
+	e.count, e.Licenses = cmp.Or(r.Nodes, e.count), cmp.Or(r.Licenses, e.Licenses)
+	if r.Cores != nil {
+		e.Cores, e.CPUs = r.Cores, nil
 	}
-	return e.setCores(front.Setting{Value: strings.Join(cores, ",")})
+	if r.GPUs != nil {
+		e.GRES = r.GPUs
+	}
+	e.PerNode = e.PerNode || perNode
+	return ""
 }
 
 func (e *resvEdit) setGroups(s front.Setting) string {
@@ -360,7 +357,8 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 }
 
 // signedKeys are the keys that += and -= change; the others say themselves what is wrong with that, or refuse it.
-const signedKeys = namesKeys + " flags duration starttime endtime nodes corecnt corecount tres maxstartdelay"
+const signedKeys = namesKeys +
+	" flags duration starttime endtime nodes corecnt corecount tres trespernode maxstartdelay"
 
 // namesKeys are those that say who may use a reservation.
 const namesKeys = "users groups accounts qos allowedpartitions"
@@ -425,7 +423,7 @@ func (e *resvEdit) incomplete() string {
 		return "An end time or duration must be given"
 	case e.End.Before(e.Start):
 		return "Start time cannot be after end time"
-	case len(e.Nodes) == 0 && e.Count == 0 && len(e.Cores) == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
+	case len(e.Nodes)+e.Count+len(e.Cores)+len(e.GRES) == 0 && e.Flags&cluster.ResvPartNodes == 0 && e.Licenses == "":
 		return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
 	case e.IsForNobody():
 		return "Either Users/Groups, AllowedPartitions, QOS and/or Accounts must be specified"
@@ -560,7 +558,7 @@ func (c *control) reservationRecord(r *cluster.Reservation, now time.Time, cores
 	for i, ids := range coreIDs {
 		o.line("  NodeName=", string(r.Nodes[i]), " CoreIDs=", ids.String())
 	}
-	o.line("TRES=", front.Choose(cpus == 0, "(null)", "cpu="+strconv.Itoa(cpus)))
+	o.line("TRES=", format.Null(format.ReservationTRES(r, cpus)))
 	if len(r.QOS)+len(r.Partitions) > 0 {
 		o.line("AllowedPartitions=", format.Signed(r.Partitions, r.PartitionsNot), " QOS=", format.Signed(r.QOS, r.QOSNot))
 	}

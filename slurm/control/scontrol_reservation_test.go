@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,23 @@ func TestReservationWords(t *testing.T) {
 		{"tres=cpu=abc", "invalid TRES cpu value 'abc'"}, {"tres=cpu", "invalid TRES 'cpu'"},
 		{"tres=node=x", "Invalid TRES node count x"},
 		{"tres=mem=4", "TRES type 'mem' not supported with reservations"},
-		{"tres=gres/gpu=4", "TRES type 'gres/gpu' not supported with reservations"},
+		{"nodes=n1 tres=gres/gpu=4", "0 [] SPEC_NODES 4 GPUs"}, {"tres=gres/gpu", "0 [] 1 GPUs"},
+		{"tres=gres/gpu:h100=4,cpu=8,node=2", "2 [8] 4 h100 GPUs"}, {"tres=GRES/gpu:h100:4", "0 [] 4 h100 GPUs"},
+		{"nodecnt=2 trespernode=gres/gpu:2", "2 [] 2 GPUs per node"},
+		{"TRESPerNode=cpu=4,gres/gpu=2 nodecnt=2", "2 [4] 2 GPUs per node"},
+		{"tresp=gres/gpu=2,node=3", "3 [] 2 GPUs per node"}, {"nodecnt=2 trespernode=cpu=4", "2 [4] per node"},
+		{"tres=gres/gpu=4,license/a=3", "0 [] a:3 4 GPUs"},
+		{"tres=gres/gpu=0", "invalid TRES 'gres/gpu=0': reserve 1 GPU or more"},
+		{"tres+=gres/gpu=1", "The +=/-= notation is not supported when updating tres" + more},
+		{"trespernode+=gres/gpu=1", "The +=/-= notation is not supported when updating trespernode" + more},
+		{"trespernode=license/a=1", "TRES type 'license/a' not supported with reservations"},
+		{"tres=cpu=4 TRESPerNode=gres/gpu=2", "Parameter TRESPerNode=gres/gpu=2 specified more than once"},
+		{"corecnt=4 trespernode=gres/gpu=2", coresOfAll + more},
+		{"trespernode=gres/gpu=2 corecnt=4", coresOfAll + more},
+		{
+			"update: tres=gres/gpu=2",
+			"GPUs of a reservation cannot be changed: tres=gres/gpu=2; delete it and create another" + more,
+		},
 		{"flags-=first_cores", "Error parsing flags -first_cores" + more},
 		{"watts=3", "watts=3 is not supported by muster: there is no power cap" + more},
 		{"maxstartdelay=3", "0 [] 3m0s"}, {"MaxStartDelay=4:61", "0 [] 5m1s"},
@@ -73,7 +90,7 @@ func TestReservationWords(t *testing.T) {
 			if e.MaxStartDelay > 0 {
 				got += " " + e.MaxStartDelay.String()
 			}
-			for _, text := range []string{e.Licenses, show.ResvText(&e.Reservation)} {
+			for _, text := range []string{e.Licenses, show.ResvText(&e.Reservation), gpusText(e)} {
 				if text != "" {
 					got += " " + text
 				}
@@ -85,6 +102,22 @@ func TestReservationWords(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.words, got, c.want)
 		}
 	}
+}
+
+// gpusText is the GPUs that are asked for.
+func gpusText(e *resvEdit) string {
+	var words []string
+	for _, g := range e.GRES {
+		words = append(words, strconv.FormatInt(g.Count, 10))
+		if g.Type != "" {
+			words = append(words, g.Type)
+		}
+		words = append(words, "GPUs")
+	}
+	if e.PerNode {
+		words = append(words, "per node")
+	}
+	return strings.Join(words, " ")
 }
 
 // TestReservationUpdates: flags of one that there is are added to, and a - before a name takes it away, as in Slurm.

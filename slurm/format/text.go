@@ -299,3 +299,15 @@ func Signed(list []string, not bool) string {
 	}
 	return Null(strings.Join(list, ","))
 }
+
+// ReservationTRES is what a reservation has of the CPUs that are given, and its GPUs; "" for nothing.
+func ReservationTRES(r *cluster.Reservation, cpus int) string {
+	var words []string
+	if cpus > 0 {
+		words = append(words, "cpu="+strconv.Itoa(cpus))
+	}
+	for _, a := range r.GPUAmounts() {
+		words = append(words, a.TRES+"="+strconv.Itoa(int(a.N)))
+	}
+	return strings.Join(words, ",")
+}

@@ -80,6 +80,14 @@ func unusedWall(s *cluster.ResvSpan, now int64) float64 {
 	return max(over, 0)
 }
 
+// reservedTRES is the CPUs that a reservation has, and its GPUs if it is of GPUs and not of whole nodes.
+func reservedTRES(s *cluster.ResvSpan) string {
+	if cluster.AmountOf(s.TRES, "gres/gpu") > 0 && cluster.AmountOf(s.TRES, "mem") == 0 {
+		return amountsText(s.TRES)
+	}
+	return "cpu=" + report.PlainNumber(cluster.AmountOf(s.TRES, "cpu"))
+}
+
 // reservations shows the reservations of a time: those of today, unless another time is asked for.
 func (m *manager) reservations(q *mgrQuery) int {
 	now := m.sys.Now().Local()
@@ -123,8 +131,7 @@ func (m *manager) reservations(q *mgrQuery) int {
 			Of: func(s *R) string { return front.Stamp(time.Unix(s.From, 0)) },
 		},
 		{
-			Name: "TRES", Head: "TRES", Width: 20,
-			Of: func(s *R) string { return "cpu=" + report.PlainNumber(cluster.AmountOf(s.TRES, "cpu")) },
+			Name: "TRES", Head: "TRES", Width: 20, Of: reservedTRES,
 		},
 		{
 			Name: "UnusedWall", Head: "UnusedWall", Width: 10,

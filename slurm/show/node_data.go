@@ -7,6 +7,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
+	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/wire"
 )
@@ -241,7 +242,7 @@ var ResvTable = data.Table[ResvRow]{Schema: "reservation_info", Members: []data.
 	}},
 	{Path: "start_time", Of: func(r *ResvRow) data.Value { return Unix(r.Start) }},
 	{Path: "watts"},
-	{Path: "tres", Of: func(r *ResvRow) data.Value { return data.Text("cpu=" + front.UintText(uint32(r.CPUs))) }},
+	{Path: "tres", Of: func(r *ResvRow) data.Value { return data.Text(format.ReservationTRES(r.Reservation, r.CPUs)) }},
 	{Path: "users", Of: func(r *ResvRow) data.Value { return signed(r.Users, r.UsersNot) }},
 }}
 

@@ -512,6 +512,21 @@ func resvFlags(r *cluster.Reservation) string {
 	return strings.Join(words, ", ")
 }
 
+// partsText says that a reservation has only parts of its nodes.
+func partsText(r *cluster.Reservation) string {
+	switch {
+	case len(r.GRES) > 0:
+		gpus := 0
+		for _, ids := range r.GPUs {
+			gpus += ids.Len()
+		}
+		return ", " + several(float64(gpus), "GPU")
+	case len(r.Cores) > 0:
+		return ", some cores"
+	}
+	return ""
+}
+
 func (s *pages) viewReservations(sees visibility.Scope, _ *http.Request) (string, string, any, error) {
 	snap := sees.Snap
 	var v ui.Reservations
@@ -528,9 +543,7 @@ func (s *pages) viewReservations(sees visibility.Scope, _ *http.Request) (string
 			state = "active"
 		}
 		nodes := hostlist.CompressNames(snap.Reserved(r))
-		if len(r.Cores) > 0 {
-			nodes += ", some cores"
-		}
+		nodes += partsText(r)
 		v.Rows = append(v.Rows, ui.Reservation{Name: r.Name, Nodes: nodes,
 			Who:   strings.Join(slices.Concat(r.Users, r.Accounts), ", "),
 			State: state, Flags: resvFlags(r), Start: r.Start, End: r.End})
