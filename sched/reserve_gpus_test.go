@@ -216,6 +216,43 @@ func TestGPUsBesideCores(t *testing.T) {
 	}
 }
 
+// A planned start that must keep off reserved GPUs later is not delayed by a job that takes its GPU instead of these.
+func TestPlannedBesideGPUs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit time.Duration
+		want  string
+	}{
+		{"over before it", time.Hour, "n000:1:6:0:0"},
+		{"over before the reservation", 2 * time.Hour, "n000:1:6:1:0"},
+		{"into the reservation", 20 * time.Hour, "waits ReqNodeNotAvail"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newTestbed(t, 1)
+			b.Submit(lasts(time.Hour, func(s *cluster.JobSpec) { s.Tasks = 12 }))
+			b.ScheduleAll()
+			one := func(tasks int) func(*cluster.JobSpec) {
+				return func(s *cluster.JobSpec) { s.Tasks, s.PerNode = tasks, gpus("a100:1") }
+			}
+			at := b.Now.Add(10 * time.Hour)
+			b.Apply(&cluster.ReservationPut{Reservation: cluster.Reservation{
+				Name: "r", Start: at, End: at.Add(time.Hour), Users: []string{"vip"}, GRES: gpus("a100:1"),
+				Nodes: []cluster.NodeName{nodeName(0)}, CPUs: []cluster.IDSet{cluster.NewIDSet(15)},
+				GPUs: []cluster.IDSet{cluster.NewIDSet(1)},
+			}})
+			planned := b.Submit(lasts(20*time.Hour, one(8))) // in an hour, on GPU 0
+			id := b.Submit(lasts(c.limit, one(1)))
+			b.ScheduleAll()
+			if got := b.Where(id); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if j, _ := b.S.Job(planned); !j.PlannedStart.Equal(b.Now.Add(time.Hour)) {
+				t.Errorf("the job ahead is planned for %v", j.PlannedStart)
+			}
+		})
+	}
+}
+
 // TestGPUsApart plays random reservations of GPUs and of cores, and jobs: no job has a GPU or core of a reservation
 // that it has no part in at any moment at which it may run, and a job inside has what is its reservation's alone.
 func TestGPUsApart(t *testing.T) {

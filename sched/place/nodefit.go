@@ -64,7 +64,7 @@ func (cf *classFit) newNodeFit(fs *FreeSet, planned []*PlannedStart, mask uint64
 
 // countOn is how many tasks fit on a node that the job may use.
 func (nf *nodeFit) countOn(i int32) int32 {
-	if nf.excluded.has(i) {
+	if nf.excluded.has(i) || nf.mask != 0 && nf.demand.onGPUs() && nf.plannedWithout(i) {
 		return int32(nf.demand.tasksOn(nf.freeOn(i)))
 	}
 	if nf.byNumbers {
@@ -84,6 +84,17 @@ func (nf *nodeFit) countOn(i int32) int32 {
 		own.mem = min(own.mem, left.mem)
 	}
 	return int32(nf.demand.tasksOn(&own))
+}
+
+// plannedWithout reports whether a planned start of the mask must not have some GPUs of a node, so that it matters
+// which ones the job takes.
+func (nf *nodeFit) plannedWithout(i int32) bool {
+	for k, ps := range nf.index.planned {
+		if nf.mask>>k&1 == 1 && !ps.excluded.GPUsOn(i).Empty() {
+			return true
+		}
+	}
+	return false
 }
 
 // setExcluded replaces what the job must not have of nodes.
@@ -161,7 +172,7 @@ func (nf *nodeFit) freeOn(i int32) *NodeFree {
 			own := *free
 			trimmed = &own
 		}
-		left.limitNode(nf.free, trimmed, nf.excluded)
+		left.limitNode(nf.free, trimmed, nf.excluded.On(i), ps.excluded.GPUsOn(i))
 	}
 	return trimmed
 }

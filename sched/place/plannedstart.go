@@ -155,10 +155,9 @@ type leftover struct {
 	limited limitedCPUs
 }
 
-// limitNode takes from a node of the set what is more than the leftover, for a job that must not have some parts.
-func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, excluded *ExcludedParts) {
-	barred := excluded.On(int32(left.index))
-	barredGPUs := excluded.GPUsOn(int32(left.index))
+// limitNode takes from a node of the set what is more than the leftover, for a job that must not have some CPUs. The
+// planned job must not have some GPUs.
+func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, barred, notPlanned cluster.IDSet) {
 	ids := wholeUnits(&free.node.Inventory, free.cpus, free.unit)
 	most := left.cpus
 	if !barred.Empty() {
@@ -168,10 +167,12 @@ func (left *leftover) limitNode(fs *FreeSet, free *NodeFree, excluded *ExcludedP
 	var gpus cluster.IDSet
 	for kind, n := range left.gpus {
 		isOfKind := func(k int) bool { return fs.models[free.model].typeOf[k] == kind }
-		if !barredGPUs.Empty() {
-			n = min(n, lowestOf(left.gpuIDs.Minus(barredGPUs), isOfKind, n).Len())
+		others := lowestOf(free.gpus.Intersect(notPlanned), isOfKind, n)
+		n -= others.Len()
+		if !notPlanned.Empty() { // of what it may have it must find enough
+			n = min(n, lowestOf(left.gpuIDs.Minus(notPlanned), isOfKind, n).Len())
 		}
-		gpus = gpus.Union(lowestOf(free.gpus, isOfKind, n))
+		gpus = gpus.Union(others).Union(lowestOf(free.gpus.Minus(notPlanned), isOfKind, n))
 	}
 	free.gpus = gpus
 	free.mem = min(free.mem, left.mem)
