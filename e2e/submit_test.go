@@ -209,7 +209,7 @@ func TestPageSubmitBrowser(t *testing.T) {
 		b.run(`(document.getElementById("submit").dispatchEvent(new Event("input")), [])`)
 	}
 	set("gpus", "5")
-	s.wait("the refusal", func() bool { return strings.Contains(says(), "It would not be taken") })
+	s.wait("the refusal", func() bool { return strings.Contains(says(), "Would be rejected") })
 	b.judge("a submission that is refused")
 	b.keep("submit-refused")
 	set("gpus", "")

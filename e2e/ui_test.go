@@ -52,7 +52,7 @@ func TestUI(t *testing.T) {
 	once := url.Values{"once": {link.Query().Get("once")}}
 	for _, server := range []string{"s3", "s1"} {
 		if code, body := ask("GET", server, "/login?"+once.Encode(), nil); code != 200 ||
-			!strings.Contains(body, "Open a session for") {
+			!strings.Contains(body, "Log in as") {
 			t.Fatalf("%s does not know the link: %d %s", server, code, body)
 		}
 	}
@@ -90,7 +90,7 @@ func TestUI(t *testing.T) {
 		"echo hello from $SLURMD_NODENAME")
 	g.wait("the job's end at "+follower, func() bool {
 		_, body := ask("GET", follower, "/jobs/"+past, nil)
-		return strings.Contains(body, "/jobs/"+past+"/log\">all of its output<")
+		return strings.Contains(body, "/jobs/"+past+"/log\">full output<")
 	})
 	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body, "hello from c1-001") ||
 		!strings.Contains(body, "out-c1-001-"+past) {
@@ -171,7 +171,7 @@ func TestUILive(t *testing.T) {
 	}
 	d.must("scancel", id)
 	d.wait("its end", func() bool { return d.must("squeue", "-h") == "" })
-	if body := v.get("/jobs/" + id); !strings.Contains(body, `<a href="/jobs/`+id+`/log">all of its output</a>`) {
+	if body := v.get("/jobs/" + id); !strings.Contains(body, `<a href="/jobs/`+id+`/log">full output</a>`) {
 		t.Errorf("an ended job has no link to its output: %s", body)
 	}
 	body = v.get("/jobs/" + id + "/log")
@@ -204,7 +204,7 @@ func TestUISooner(t *testing.T) {
 	v := logIn(t, d, addr)
 	d.wait("what is foretold", func() bool { return !strings.Contains(v.get("/jobs/"+short), "is being worked out") })
 	body := v.get("/jobs/" + short)
-	for _, want := range []string{"What it is to get is held by", `<a href="/jobs/` + holds + `">`,
+	for _, want := range []string{"The resources that it needs are held by:", `<a href="/jobs/` + holds + `">`,
 		"node-001, over in ", `href="/jobs/` + short + `/sooner">`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in %s", want, body)
@@ -212,7 +212,7 @@ func TestUISooner(t *testing.T) {
 	}
 	body = v.get("/jobs/" + short + "/sooner")
 	for _, want := range []string{
-		"It would start sooner", "data-still", "with 30 min instead of 1 h",
+		"Ways to start sooner", "data-still", "with 30 min instead of 1 h",
 		"scontrol update jobid=" + short + " timelimit=30",
 	} {
 		if !strings.Contains(body, want) {
@@ -429,7 +429,7 @@ func TestUINewcomer(t *testing.T) {
 	}()
 	d.wait("the output on the job's page", func() bool {
 		text = b.run(`[document.querySelector("main").innerText]`)[0]
-		return strings.Contains(text, "ended: ") && strings.Contains(text, "all of its output\ngpu-node-00")
+		return strings.Contains(text, "ended: ") && strings.Contains(text, "full output\ngpu-node-00")
 	})
 	if strings.Contains(text, "not found") || !strings.Contains(text, "completed") {
 		t.Error("the default script did not run")

@@ -186,8 +186,8 @@ type Count struct {
 
 // words are states for people, where they are not what the code calls them.
 var words = map[string]string{"timed_out": "timed out", "out_of_memory": "out of memory",
-	"node_failed": "lost with its node",
-	"boot_failed": "lost at the node's start", "deadline": "deadline missed"}
+	"node_failed": "node failed",
+	"boot_failed": "node boot failed", "deadline": "deadline missed"}
 
 // Words is a state for people.
 func Words(state string) string {

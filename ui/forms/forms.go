@@ -254,7 +254,7 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 		err = cmd.Start()
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("the command can not be run as %s on this server: %w", u.Name, err)
+		return "", "", fmt.Errorf("cannot run the command as %s on this server: %w", u.Name, err)
 	}
 	Plain(cmd.Process.Pid)
 	got, _ := read(io.LimitReader(pipe, maxSaid)) // what it says before it fails counts too

@@ -58,7 +58,7 @@ esac
 		t.Errorf("%+v", a)
 	}
 	c.Program = "/nonexistent"
-	if a := c.Submit(context.Background(), me, nil, "x"); a.Job != "" || !strings.Contains(a.Refused, "can not be run") {
+	if a := c.Submit(context.Background(), me, nil, "x"); a.Job != "" || !strings.Contains(a.Refused, "cannot run") {
 		t.Errorf("%+v", a)
 	}
 }

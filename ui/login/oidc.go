@@ -145,7 +145,7 @@ func (p *Providers) get(o *webpage.OIDC, now time.Time) (*provider, error) {
 		p.kept[key] = &provider{found, c, now}
 	}
 	if p.kept[key] == nil {
-		return nil, fmt.Errorf("the provider %s can not be asked: %w", o.Issuer, err)
+		return nil, fmt.Errorf("cannot reach the provider %s: %w", o.Issuer, err)
 	}
 	return p.kept[key], nil // of before, while it does not answer
 }
@@ -254,7 +254,7 @@ func (p *Providers) Leave(s *webpage.Settings, idToken string, now time.Time) (a
 	}
 	u, err := url.Parse(tells.End)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return "", fmt.Errorf("the provider's end_session_endpoint %q is no address", tells.End)
+		return "", fmt.Errorf("the provider's end_session_endpoint is not a URL: %q", tells.End)
 	}
 	q := u.Query()
 	q.Set("client_id", s.OIDC.Client)
@@ -304,7 +304,7 @@ func (p *provider) claims(ctx context.Context, cfg *oauth2.Config, s *webpage.Se
 	}
 	c := claims{}
 	if err := id.Claims(&c); err != nil {
-		return nil, fmt.Errorf("the ID token can not be read: %w", err)
+		return nil, fmt.Errorf("cannot read the ID token: %w", err)
 	}
 	known := c[s.OIDC.UserClaim] != nil && (s.OIDC.GroupClaim == "" || c[s.OIDC.GroupClaim] != nil)
 	if known || p.UserInfoEndpoint() == "" {

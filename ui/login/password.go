@@ -162,7 +162,7 @@ func check(ctx context.Context, how, user, password string) error {
 		return err == nil
 	})
 	if at < 0 {
-		return errors.New("passwords can not be checked: there is no unix_chkpwd here (package libpam-modules-bin)")
+		return errors.New("cannot check passwords: unix_chkpwd is not installed (package libpam-modules-bin)")
 	}
 	if _, err := ask(ctx, password+"\x00", checkers[at], user, "nonull"); err != nil {
 		return err
@@ -184,7 +184,7 @@ func ask(ctx context.Context, input, program string, args ...string) (code int, 
 		return e.ExitCode(), ErrPassword
 	}
 	if err != nil {
-		return -1, fmt.Errorf("passwords can not be checked: %w", err)
+		return -1, fmt.Errorf("cannot check the password: %w", err)
 	}
 	return 0, nil
 }

@@ -126,12 +126,12 @@ func actions() []pageAction {
 	living := func(j *cluster.Job, _ *cluster.Node) bool { return j.Phase < cluster.Ending }
 	return []pageAction{
 		{
-			kind: "jobs", name: "cancel", label: "cancel", ask: "End job %s?",
-			done: "Job %s was told to end.", fits: living,
+			kind: "jobs", name: "cancel", label: "cancel", ask: "Cancel job %s?",
+			done: "Job %s is being cancelled.", fits: living,
 			do: onJob(api.CancelJob,
 				func(ref cluster.Ref, _ api.Caller) cluster.Cancel { return cluster.Cancel{Ref: ref} }),
 		},
-		{kind: "jobs", name: "hold", label: "hold", ask: "Keep job %s from starting?", done: "Job %s is held.",
+		{kind: "jobs", name: "hold", label: "hold", ask: "Hold job %s?", done: "Job %s is held.",
 			fits: func(j *cluster.Job, _ *cluster.Node) bool {
 				return j.Phase == cluster.Pending && j.Held == cluster.NotHeld
 			},
@@ -141,7 +141,7 @@ func actions() []pageAction {
 				}
 				return cluster.HoldJobs{Ref: ref, Hold: cluster.HeldUser}
 			})},
-		{kind: "jobs", name: "release", label: "release", ask: "Let job %s start?", done: "Job %s is released.",
+		{kind: "jobs", name: "release", label: "release", ask: "Release job %s?", done: "Job %s is released.",
 			fits: func(j *cluster.Job, _ *cluster.Node) bool {
 				return j.Phase == cluster.Pending && j.Held != cluster.NotHeld
 			},
@@ -149,20 +149,20 @@ func actions() []pageAction {
 				func(ref cluster.Ref, _ api.Caller) cluster.HoldJobs { return cluster.HoldJobs{Ref: ref} })},
 		{
 			kind: "jobs", name: "requeue", label: "requeue",
-			ask: "Stop job %s and put it back into the queue?", done: "Job %s goes back into the queue.",
+			ask: "Stop and requeue job %s?", done: "Job %s is being requeued.",
 			fits: func(j *cluster.Job, _ *cluster.Node) bool {
 				return j.Phase > cluster.Pending && j.Spec.Kind == cluster.Batch
 			},
 			do: onJob(api.RequeueJob,
 				func(ref cluster.Ref, _ api.Caller) cluster.Requeue { return cluster.Requeue{Ref: ref} }),
 		},
-		{kind: "jobs", name: "limit", label: "change time limit", ask: "Which time limit shall job %s have?",
+		{kind: "jobs", name: "limit", label: "change time limit", ask: "Change the time limit of job %s?",
 			done: "Job %s has the new time limit.", input: "time limit", fits: living, do: limitJob},
-		{kind: "nodes", name: "drain", label: "drain", ask: "Start no more jobs on node %s?",
-			done: "Node %s is drained once its jobs have ended.", operator: true, input: "reason",
+		{kind: "nodes", name: "drain", label: "drain", ask: "Drain node %s? It finishes its jobs and starts no others.",
+			done: "Node %s is draining.", operator: true, input: "reason",
 			fits: func(_ *cluster.Job, n *cluster.Node) bool { return !n.Drain }, do: onNode(cluster.NodeDrain)},
 		{
-			kind: "nodes", name: "resume", label: "resume", ask: "Take node %s back into service?",
+			kind: "nodes", name: "resume", label: "resume", ask: "Resume node %s?",
 			done: "Node %s is in service.", operator: true,
 			fits: func(_ *cluster.Job, n *cluster.Node) bool { return n.Drain || n.Down },
 			do:   onNode(cluster.NodeResume),
@@ -252,12 +252,12 @@ func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *
 		_, in := s.visitor(r)
 		if in == nil {
 			s.say(w, r, http.StatusForbidden, "Log in first",
-				"There is no session, or it is over: nothing was done. muster ui prints a link that opens one.")
+				"You have no session, or it has expired. Nothing was changed. muster ui prints a link that logs you in.")
 			return
 		}
 		if !s.Sessions.Meant(in, r.PostForm.Get("csrf")) {
 			s.say(w, r, http.StatusForbidden, "Not done",
-				"The form is not one of this session's: nothing was done. Open the page again and repeat it.")
+				"The form belongs to another session. Nothing was changed. Reload the page and try again.")
 			return
 		}
 		do(w, r, in)
@@ -277,7 +277,7 @@ func parsed(w http.ResponseWriter, r *http.Request) bool {
 		if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
 			code = http.StatusRequestEntityTooLarge
 		}
-		http.Error(w, "the form can not be read: "+err.Error(), code)
+		http.Error(w, "cannot read the form: "+err.Error(), code)
 		return false
 	}
 	return true
@@ -321,7 +321,7 @@ func (s *pages) act(w http.ResponseWriter, r *http.Request, a *pageAction, in *s
 	object, reason := r.PathValue("object"), strings.TrimSpace(r.PostForm.Get("reason"))
 	who := in.Caller()
 	if a.input != "" && reason == "" {
-		refusal := map[string]string{"reason": "A reason is needed: others will read it."}[a.input]
+		refusal := map[string]string{"reason": "Enter a reason: other users will read it."}[a.input]
 		s.askAction(w, r, a, who, in, http.StatusUnprocessableEntity, cmp.Or(refusal, "The "+a.input+" is needed."))
 		return
 	}
@@ -385,7 +385,7 @@ func (s *pages) render(w http.ResponseWriter, r *http.Request, in *session.Sessi
 	var out bytes.Buffer
 	if err := ui.Render(&out, name, p, r.Header.Get("X-Part") != ""); err != nil {
 		s.Log.Error("a page could not be made", "path", r.URL.Path, "err", err)
-		http.Error(w, "the page could not be made; see the server's log", http.StatusInternalServerError)
+		http.Error(w, "cannot render the page; see the server's log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -43,8 +43,8 @@ func askBulk(s *pages, w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm() // what can not be read is not there
 	a, jobs, ok := bulkOf(r)
 	if !ok {
-		s.say(w, r, http.StatusBadRequest, "Nothing chosen",
-			"Tick the jobs first, then choose what is to be done to them.")
+		s.say(w, r, http.StatusBadRequest, "No jobs selected",
+			"Select jobs first, then choose an action.")
 		return
 	}
 	sees, about := visibility.Of(s.Snapshot(), who), []string(nil)
@@ -63,8 +63,8 @@ func askBulk(s *pages, w http.ResponseWriter, r *http.Request) {
 func actBulk(s *pages, w http.ResponseWriter, r *http.Request, in *session.Session) {
 	a, jobs, ok := bulkOf(r)
 	if !ok {
-		s.say(w, r, http.StatusBadRequest, "Nothing chosen",
-			"Tick the jobs first, then choose what is to be done to them.")
+		s.say(w, r, http.StatusBadRequest, "No jobs selected",
+			"Select jobs first, then choose an action.")
 		return
 	}
 	var refused []string

@@ -57,7 +57,7 @@ var (
 		}, {"GPU power", "W", "GPUs", true, telemetry.GPUPower, 1},
 		{"GPU temperature", "°C", "GPUs", true, telemetry.GPUTemp, 1}}
 	nodePlots = append(slices.Clone(gpuPlots), plotted{"CPUs busy", "%", "", false, telemetry.NodeCPU, 1},
-		plotted{"Memory in use", "GB", "", false, telemetry.NodeMem, 1.0 / 1024})
+		plotted{"Memory used", "GB", "", false, telemetry.NodeMem, 1.0 / 1024})
 	jobPlots = append(slices.Clone(gpuPlots), plotted{"CPUs busy", "", "nodes", false, telemetry.JobCPU, 1},
 		plotted{"Memory resident", "GB", "nodes", false, telemetry.JobMem, 1.0 / 1024})
 )
@@ -236,7 +236,7 @@ func nodeCurves(ctx context.Context, s *pages, n *cluster.Node) *ui.CurveSet {
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "a day at most"), nil
+		return drawn(nodePlots, list, newer(from, list[0].At), to, true, "last 24 h"), nil
 	}))
 }
 
@@ -248,7 +248,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 	}
 	name := fmt.Sprintf("job %d.%d", j.ID, j.Attempt)
 	return comes(s.hardware.of(ctx, name, func(ctx context.Context) (*ui.CurveSet, error) {
-		from, to, text := j.Started, time.Now(), "while it ran"
+		from, to, text := j.Started, time.Now(), "run time"
 		if !j.Ended.IsZero() {
 			to = j.Ended.Add(time.Second)
 		}
@@ -257,7 +257,7 @@ func jobCurves(ctx context.Context, s *pages, j *cluster.Job) *ui.CurveSet {
 			gpus += j.Alloc.Shares[i].GPUs.Len()
 		}
 		if nodes > curvesWide {
-			from, text = newer(from, to.Add(-wideBack)), "the last three hours"
+			from, text = newer(from, to.Add(-wideBack)), "last 3 h"
 		}
 		list, err := kept.Job(ctx, j.ID, "", from.Add(-time.Minute), to)
 		if err != nil || len(list) == 0 {
@@ -288,7 +288,7 @@ func drawn(plots []plotted, list []acct.Hardware, from, to time.Time, byGPU bool
 	var odd []string
 	set.Plots, odd = h.draw(from, to)
 	if len(odd) > 0 {
-		set.Odd = "Not like the others: " + strings.Join(odd, "; ")
+		set.Odd = "Outliers: " + strings.Join(odd, "; ")
 	}
 	return set
 }

@@ -51,10 +51,10 @@ func TestHardwareCurves(t *testing.T) {
 	h := s.handler()
 	for path, wants := range map[string][]string{
 		"/nodes/n00000": {
-			"What the hardware did", "Not like the others: GPU 3: 41 % where others have 93",
+			"Resource usage", "Outliers: GPU 3: 41 % where others have 93",
 			"GPU utilization over time", `<path class="p-odd"`, "7 GPUs", "CPUs busy", "GPU power",
 		},
-		"/jobs/1": {"Not like the others: GPU 5: 41 % where others have 93", "muster samples 1", "Memory resident"},
+		"/jobs/1": {"Outliers: GPU 5: 41 % where others have 93", "muster samples 1", "Memory resident"},
 	} {
 		body := get(t, h, "GET", path).Body.String()
 		for _, want := range wants {
@@ -63,7 +63,7 @@ func TestHardwareCurves(t *testing.T) {
 			}
 		}
 	}
-	if body := get(t, h, "GET", "/jobs/2").Body.String(); strings.Contains(body, "What the hardware did") {
+	if body := get(t, h, "GET", "/jobs/2").Body.String(); strings.Contains(body, "Resource usage") {
 		t.Error("curves of a job without samples")
 	}
 }

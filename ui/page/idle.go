@@ -31,7 +31,7 @@ func (s *pages) viewIdle(sees visibility.Scope, _ *http.Request) (string, string
 		})
 	}
 	if len(v.Rows) == 0 {
-		v.Note = "There are none."
+		v.Note = "No idle GPUs."
 	}
 	return "one", "Idle GPUs", v, nil
 }

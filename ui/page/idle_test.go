@@ -51,7 +51,7 @@ func TestIdlePage(t *testing.T) {
 			`muster_gpu_job{node="n00000",gpu="7",jobid="1"} 1`, `muster_job_info{jobid="1",user="a\"><img src=x>"`, `muster_job_cpus_busy{node="n00000",jobid="1"} 50`,
 			`muster_node_cpu_busy_percent{node="n00000"} 50`},
 		"/metrics":   {`muster_gpus_idle{partition="main"} 0`},
-		"/gpus/idle": {"There are none.", "30 min 0 s unless", `unless it is set</p></div></div>`},
+		"/gpus/idle": {"No idle GPUs.", "30 min 0 s unless", `unless it is set</p></div></div>`},
 	} {
 		body := get(t, h, "GET", path).Body.String()
 		for _, want := range wants {

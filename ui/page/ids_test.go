@@ -55,13 +55,13 @@ func TestJobNames(t *testing.T) {
 	}
 	for path, want := range map[string][]string{
 		"/queue": {`<a href="/jobs/1">1</a>`, "9 pending", "1 starting", `<a href="/jobs/` +
-			het + `">`, "1 to 4 of 4; with the tasks of arrays 13 jobs"},
+			het + `">`, "1 to 4 of 4; 13 including array tasks"},
 		"/jobs/1": {"array 1", "9 pending", `<a href="/jobs/1_3">1_3</a>`, "1_[0-2,4-9]",
-			"is waited for: afterany"},
+			"required by: afterany"},
 		"/jobs/1_3":              {`job 1_3 of array <a href="/jobs/1">1</a>`, "starting"},
 		"/jobs/1_5":              {"job 1_[0-2,4-9]"},
 		"/jobs/" + het:           {"job " + het, "Components", strings.Replace(het, "+1", "+0", 1)},
-		"/jobs/" + last:          {"waits: afterany", `<a href="/jobs/1">1</a>`},
+		"/jobs/" + last:          {"pending: afterany", `<a href="/jobs/1">1</a>`},
 		"/queue?q=sweep":         {"1 to 1 of 1"},
 		"/queue?q=1_3":           {"1 to 1 of 1"},
 		"/queue?q=none":          {"none"},
@@ -70,7 +70,7 @@ func TestJobNames(t *testing.T) {
 		"/queue?sort=name":       {"1 to 4 of 4"},
 		"/queue?user=bob":        {"none"},
 		"/map?by=job":            {"n00000"},
-		"/nosuch":                {"There is no /nosuch on this page", "<nav"},
+		"/nosuch":                {"No page at /nosuch", "<nav"},
 		"/jobs/1_77":             {"there is no job 1_77"},
 		"/jobs/1_3/sooner":       {"1_3 does not wait"},
 		"/login?to=/queue":       {"<code>muster ui</code>"},

@@ -42,7 +42,7 @@ func (s *pages) viewJob(sees visibility.Scope, r *http.Request) (string, string,
 	if n.Lives {
 		v.Actions = append(offered(sees, j, nil), s.shells.link(sees, j)...)
 	} else {
-		v.Note = "This is from history: the job has left the queue."
+		v.Note = "From the job history: the job has left the queue."
 	}
 	switch {
 	case j.Phase == cluster.Pending:
@@ -110,7 +110,7 @@ func memText(m cluster.Mem) string {
 	per := map[cluster.MemPer]string{cluster.MemPerNode: "node", cluster.MemPerCPU: "CPU",
 		cluster.MemPerGPU: "GPU"}[m.Per]
 	if m.MB == 0 {
-		return "all of each node"
+		return "all memory of each node"
 	}
 	return fmt.Sprintf("%s a %s", mebibytes(int64(m.MB)<<20), per)
 }
@@ -125,11 +125,11 @@ func askedRows(snap *cluster.Snapshot, j *cluster.Job) (rows rowList) {
 	rows.add("memory", memText(s.Mem))
 	rows.add("time limit", span(j.Limit))
 	rows.add("features", cmp.Or(s.Constraint, s.Prefer))
-	rows.add("nodes wanted", hostlist.CompressNames(s.NodeList))
-	rows.add("nodes left out", hostlist.CompressNames(s.Exclude))
+	rows.add("required nodes", hostlist.CompressNames(s.NodeList))
+	rows.add("excluded nodes", hostlist.CompressNames(s.Exclude))
 	rows.add("licenses", s.Licenses)
 	rows.add("reservation", s.Reservation)
-	rows.add("not before", stamped(s.Begin))
+	rows.add("earliest start", stamped(s.Begin))
 	rows.add("deadline", stamped(s.Deadline))
 	rows.add("comment", s.Comment)
 	return rows
@@ -138,12 +138,12 @@ func askedRows(snap *cluster.Snapshot, j *cluster.Job) (rows rowList) {
 // gotRows are what became of a job.
 func gotRows(j *cluster.Job) (rows rowList) {
 	rows.add("nodes", hostlist.CompressNames(j.AllocNodes()))
-	rows.add("starts after the first", strconv.Itoa(j.Restarts))
+	rows.add("restarts", strconv.Itoa(j.Restarts))
 	if j.Phase == cluster.Ended {
 		rows.add("exit", exitText(j.Exit))
 		rows.add("reason", string(j.EndReason))
 	}
-	rows.add("said by the site", j.SystemComment)
+	rows.add("system comment", j.SystemComment)
 	return rows
 }
 
@@ -156,7 +156,7 @@ func fileRows(snap *cluster.Snapshot, j *cluster.Job) (rows rowList) {
 	}
 	rows.add("submitted by", pasted(s, script))
 	rows.add("command", strings.TrimSpace(s.Command+" "+strings.Join(s.Args, " ")))
-	rows.add("working folder", s.WorkDir)
+	rows.add("working directory", s.WorkDir)
 	rows.add("output", s.Stdout)
 	if s.Stderr != s.Stdout {
 		rows.add("errors", s.Stderr)
@@ -218,7 +218,7 @@ func priorityRows(snap *cluster.Snapshot, j *cluster.Job, now time.Time) (rows r
 // dependRows are what a job waits for, and who waits for it.
 func dependRows(sees visibility.Scope, j *cluster.Job) (rows []ui.Row) {
 	for _, d := range j.Spec.Depends.Terms {
-		row := ui.Row{Name: "waits: " + string(d.Type), Value: "any other of that name"}
+		row := ui.Row{Name: "pending: " + string(d.Type), Value: "any other job of that name"}
 		if d.Job != 0 {
 			row.Value = strconv.Itoa(int(d.Job))
 			if d.Task >= 0 {
@@ -230,14 +230,14 @@ func dependRows(sees visibility.Scope, j *cluster.Job) (rows []ui.Row) {
 			return o.Job == d.Job &&
 				o.Task == d.Task
 		}); met {
-			row.Name = "has waited: " + string(d.Type)
+			row.Name = "waited for: " + string(d.Type)
 		}
 		rows = append(rows, row)
 	}
 	for o := range sees.Snap.Queue() {
 		for _, d := range o.Depends.Terms {
 			if (d.Job == j.ID || d.Job == j.ArrayID && d.Job != 0) && len(rows) < pageAfter && sees.Job(o) {
-				rows = append(rows, ui.Row{Name: "is waited for: " + string(d.Type), Value: jobID(o) + " " +
+				rows = append(rows, ui.Row{Name: "required by: " + string(d.Type), Value: jobID(o) + " " +
 					o.Spec.Name, To: jobPath(o)})
 			}
 		}
@@ -314,7 +314,7 @@ func viewArray(s *pages, sees visibility.Scope, r *http.Request, n *lookup.Found
 	if n.Lives {
 		v.Actions = offeredAs(sees, waiting, n.Text)
 	} else {
-		v.Note = "This is from history: the array has left the queue."
+		v.Note = "From the job history: the array has left the queue."
 	}
 	if waiting.Phase == cluster.Pending {
 		waits(r.Context(), s, &v.Waits, sees, waiting, now)
@@ -325,7 +325,7 @@ func viewArray(s *pages, sees visibility.Scope, r *http.Request, n *lookup.Found
 	}
 	v.Asked, v.Files, v.Depends = askedRows(sees.Snap, n.Job), fileRows(sees.Snap, n.Job), dependRows(sees, n.Job)
 	if a := n.Job.Spec.Array; a != nil && a.Limit > 0 {
-		v.Asked = append(v.Asked, ui.Row{Name: "tasks at a time", Value: strconv.Itoa(a.Limit)})
+		v.Asked = append(v.Asked, ui.Row{Name: "concurrent tasks", Value: strconv.Itoa(a.Limit)})
 	}
 	slices.SortStableFunc(n.Tasks, func(a, b *cluster.Job) int {
 		return cmp.Or(cmp.Compare(taskOrder(a), taskOrder(b)), cmp.Compare(a.Task, b.Task))

@@ -69,7 +69,7 @@ func (s *pages) viewLive(sees visibility.Scope, r *http.Request) (string, string
 		use, err := api.CallAs(ctx, s.Call, sees.Who, api.MeasureSteps,
 			api.MeasureRequest{Job: j.ID, Step: cluster.AllSteps})
 		if err != nil {
-			v.Note = "What it uses can not be said: " + api.AsError(err).Message
+			v.Note = "Resource usage is not available: " + api.AsError(err).Message
 		}
 		for _, st := range use.Steps {
 			v.Steps = append(v.Steps, stepFigures(&st.Step))
@@ -101,7 +101,7 @@ func readTail(ctx context.Context, s *pages, sees visibility.Scope, o *output, e
 	v.File, v.Tail, v.Cut, v.End = tail.File, tail.Text, tail.Cut, tail.End
 	switch {
 	case err != nil:
-		v.NoTail = fmt.Sprintf("Its output (%s, asked of node %s) can not be shown: %s", o.name(),
+		v.NoTail = fmt.Sprintf("Cannot read the output (%s, on node %s): %s", o.name(),
 			cmp.Or(o.node, o.job.Alloc.Shares[0].Node), api.AsError(err).Message)
 	case v.Find != "":
 		v.Tail, v.Cut = findLines(ctx, s, sees, o, v.Find, tail)
@@ -158,7 +158,7 @@ func moreOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 	}
 	from, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
 	if err != nil {
-		http.Error(w, "from is an offset", http.StatusBadRequest)
+		http.Error(w, "from must be an offset in bytes", http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), followTime)
@@ -205,7 +205,7 @@ func downloadOutput(s *pages, w http.ResponseWriter, r *http.Request) {
 		}
 		from = part.End
 	}
-	if e := api.AsError(cmp.Or(err, errors.New("the output changed while it was read"))); !sent {
+	if e := api.AsError(cmp.Or(err, errors.New("the output changed while it was being read"))); !sent {
 		http.Error(w, e.Message, api.Status(e.Code))
 	}
 }
@@ -217,7 +217,7 @@ func outdated(part api.TailResponse) error {
 		return nil
 	}
 	return cluster.Errorf(cluster.Unavailable, "",
-		"the client of its node is of an earlier version: reload to see more")
+		"the node runs an older version; reload to see more")
 }
 
 // jobLog is where a job's output was shown before: the address stays good.

@@ -48,13 +48,13 @@ func outputOf(ctx context.Context, s *pages, who api.Caller, j *cluster.Job, r *
 	number, nerr := strconv.Atoi(o.asked.Get("step"))
 	i := slices.IndexFunc(o.steps, func(st *cluster.Step) bool { return nerr == nil && st.ID.Step == number })
 	if i < 0 {
-		return o, cmp.Or(err, errors.New("the job has had no such step of srun"))
+		return o, cmp.Or(err, errors.New("no such step"))
 	}
 	o.step = o.steps[i]
 	task := -1
 	if text := r.FormValue("task"); text != "" {
 		if task, err = strconv.Atoi(text); err != nil {
-			return o, fmt.Errorf("%q is no task: want its number", text)
+			return o, fmt.Errorf("not a task number: %q", text)
 		}
 	}
 	if _, all := o.step.Files.Name(o.errors); all {

@@ -76,11 +76,11 @@ func (l *logins) closed(w http.ResponseWriter, r *http.Request) bool {
 		if hidden {
 			why = "PrivateData is set"
 		}
-		l.say(w, r, http.StatusForbidden, "Log in", why+": this is for those who have logged in. Run muster ui on a "+
-			"login host or a server: it prints a link that opens a session in your name. Programs send a token of "+
-			"scontrol token as Authorization: Bearer.")
+		l.say(w, r, http.StatusForbidden, "Log in", why+": log in first. On a login host or a server, muster ui "+
+			"prints a link that logs you in. Programs send the token that scontrol token prints as "+
+			"Authorization: Bearer.")
 	case hidden && strings.HasPrefix(path, "/metrics") && !visibility.Of(snap, who).All:
-		l.say(w, r, http.StatusForbidden, "Not allowed", "PrivateData is set: this is for operators.")
+		l.say(w, r, http.StatusForbidden, "Not allowed", "PrivateData restricts this page to operators.")
 	default:
 		return false
 	}
@@ -105,7 +105,7 @@ func landing(to string) string {
 }
 
 // badLink is what is wrong with a link that no server knows.
-const badLink = "It was opened before, is older than five minutes, or the server that made it does not answer. " +
+const badLink = "It has been used, is older than five minutes, or its server is unreachable. " +
 	"muster ui prints a new one."
 
 // ask shows the forms that open a session. A link is used up by the form alone: programs that look at links beforehand
@@ -118,7 +118,7 @@ func (l *logins) ask(w http.ResponseWriter, r *http.Request) {
 		l.render(w, r, nil, http.StatusOK, "login", "Log in", ui.Login{Once: once, User: who.User,
 			Operator: who.UID == 0 || who.Admin, Hours: int(session.SessionLife / time.Hour)})
 	case once != "":
-		l.say(w, r, http.StatusGone, "The link is not good any more", badLink)
+		l.say(w, r, http.StatusGone, "The link has expired", badLink)
 	default:
 		l.offer(w, r, http.StatusOK, ui.Login{To: landing(r.URL.Query().Get("to"))})
 	}
@@ -141,7 +141,7 @@ func (l *logins) byLink(w http.ResponseWriter, r *http.Request) {
 	}
 	who, ok := l.Link(r.Context(), r.PostForm.Get("once"), true)
 	if !ok {
-		l.say(w, r, http.StatusGone, "The link is not good any more", badLink)
+		l.say(w, r, http.StatusGone, "The link has expired", badLink)
 		return
 	}
 	if l.open(w, r, who, "link", "") {
@@ -153,7 +153,7 @@ func (l *logins) byLink(w http.ResponseWriter, r *http.Request) {
 func (l *logins) open(w http.ResponseWriter, r *http.Request, who session.Session, by, idToken string) bool {
 	value, err := l.Sessions.Seal(&who)
 	if err != nil {
-		http.Error(w, "the session could not be made", http.StatusInternalServerError)
+		http.Error(w, "cannot create the session", http.StatusInternalServerError)
 		return false
 	}
 	l.Log.Info("session opened", "user", who.User, "uid", who.UID, "by", by, "from", r.RemoteAddr)
@@ -218,7 +218,7 @@ func (l *logins) logout(w http.ResponseWriter, r *http.Request, in *session.Sess
 	}
 	w.Header().Set("Refresh", "0; url="+to)
 	l.render(w, r, nil, http.StatusOK, "say", "Logged out",
-		"You are logged out here; the provider is asked to end its session, too.")
+		"You are logged out. The single sign-on provider has been asked to end its session as well.")
 }
 
 // refuse tells the visitor and the log why there is no session.
@@ -250,7 +250,7 @@ func safePlace(r *http.Request) (address string, err error) {
 	o := origin.Of(r)
 	if !o.Secure && (o.Proxied || !o.Address.IsLoopback()) {
 		return "", cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"this goes by TLS alone (PageCertificate in muster.conf; TrustedProxies names proxies that have TLS)")
+			"login requires TLS (PageCertificate in muster.conf; for a proxy with TLS, TrustedProxies)")
 	}
 	if !o.Address.IsValid() {
 		return "", nil
@@ -272,7 +272,7 @@ func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 	s := l.settings()
 	v := ui.Login{To: landing(r.PostForm.Get("to")), Name: strings.TrimSpace(r.PostForm.Get("user"))}
 	if s.Password == "" {
-		l.say(w, r, http.StatusNotFound, "Not here", "Passwords are not taken here (PagePassword in muster.conf).")
+		l.say(w, r, http.StatusNotFound, "Page not found", "Password login is disabled (PagePassword in muster.conf).")
 		return
 	}
 	address, err := safePlace(r)
@@ -313,7 +313,7 @@ func (l *logins) toProvider(w http.ResponseWriter, r *http.Request) {
 	s := l.settings()
 	v := ui.Login{To: landing(r.URL.Query().Get("to"))}
 	if s.OIDC.Issuer == "" {
-		l.say(w, r, http.StatusNotFound, "Not here", "No provider is named here (OIDCIssuer in muster.conf).")
+		l.say(w, r, http.StatusNotFound, "Page not found", "Single sign-on is not configured (OIDCIssuer in muster.conf).")
 		return
 	}
 	at, flow, err := l.providers.Begin(&s, v.To, time.Now())
@@ -338,7 +338,7 @@ func (l *logins) fromProvider(w http.ResponseWriter, r *http.Request) {
 	c, err := r.Cookie("muster-oidc")
 	if s.OIDC.Issuer == "" || err != nil || !l.Sessions.Signed("oidc", c.Value, &flow) {
 		l.refuse(w, r, ui.Login{To: "/"}, "provider",
-			cluster.Errorf(cluster.Denied, "", "this browser has begun no login, or it has ended already"))
+			cluster.Errorf(cluster.Denied, "", "this browser has not started a login, or the login has expired"))
 		return
 	}
 	v := ui.Login{To: landing(flow.To)}

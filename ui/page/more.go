@@ -36,10 +36,10 @@ var eventKinds = []struct {
 	name, text string
 	has        func(t *eventlog.Record) bool
 }{
-	{"", "what may need somebody", needs},
+	{"", "needs attention", needs},
 	{"nodes", "nodes", func(t *eventlog.Record) bool { return t.Node != nil || t.Gone != "" }},
 	{"failed", "failed jobs", failed},
-	{"jobs", "all of jobs", func(t *eventlog.Record) bool { return t.Job != nil }},
+	{"jobs", "all jobs", func(t *eventlog.Record) bool { return t.Job != nil }},
 	{"reservations", "reservations", func(t *eventlog.Record) bool { return t.Resv != nil }},
 }
 
@@ -213,7 +213,7 @@ func (d *daily) sums(ctx context.Context, h webpage.History, now time.Time) ([]d
 // usageCSV is what was used on each day by each user, for a spreadsheet.
 func (s *pages) usageCSV(w http.ResponseWriter, r *http.Request) {
 	if s.History == nil || !s.History.Whole() {
-		http.Error(w, "the history is still on its way to this server; ask another one", http.StatusServiceUnavailable)
+		http.Error(w, "this server is still loading the history; ask another one", http.StatusServiceUnavailable)
 		return
 	}
 	who, _ := s.visitor(r)
@@ -257,7 +257,7 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 		func(t *eventlog.Record) bool { return t.Job != nil && t.Job.ID == j.ID })) {
 		now := api.JobWord(e.Job)
 		if now == "pending" && state != "" && state != "pending" {
-			point(e.At, "put back into the queue")
+			point(e.At, "requeued")
 		} else if now == "suspended" || state == "suspended" && now == "running" {
 			point(e.At, map[bool]string{true: "suspended", false: "resumed"}[now == "suspended"])
 		}
@@ -298,7 +298,7 @@ func (s *pages) viewSooner(sees visibility.Scope, r *http.Request) (string, stri
 	}
 	if !owns(sees, j) {
 		return "", "", nil, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
-			"what would start job %d sooner is shown to %s and to operators, who have logged in (muster ui)",
+			"only %[2]s and operators may see what would start job %[1]d sooner: log in (muster ui)",
 			j.ID, j.Spec.User)
 	}
 	told, err := api.CallAs(r.Context(), s.Call, sees.Who, api.WhyJob, api.WhyRequest{Ref: cluster.Ref{Job: j.ID}})
@@ -323,9 +323,9 @@ func (s *pages) viewSooner(sees visibility.Scope, r *http.Request) (string, stri
 func showsNothing(j *cluster.Job) string {
 	switch {
 	case j.Phase == cluster.Starting:
-		return "The job begins just now: what it uses, and the end of its output, are shown in a moment."
+		return "The job is starting. Its resource usage and output appear here in a moment."
 	case j.Alloc == nil || len(j.Alloc.Shares) == 0 || j.Phase < cluster.Running:
-		return "What a job uses, and the end of its output, are shown once it runs."
+		return "Resource usage and output appear here once the job runs."
 	}
 	return ""
 }

@@ -107,7 +107,7 @@ func TestTimeline(t *testing.T) {
 		got = append(got, p.At.Format("15:04 ")+p.Text)
 	}
 	if text := strings.Join(got,
-		"; "); text != "03:00 submitted; 03:10 eligible; 03:30 put back into the queue; 03:40 started (start 2)" {
+		"; "); text != "03:00 submitted; 03:10 eligible; 03:30 requeued; 03:40 started (start 2)" {
 		t.Error(text)
 	}
 	if line.Wait != 250 || line.Run() != 750 || line.Text != "waited 40 min 0 s, ran 2 h 0 min" {
@@ -166,7 +166,7 @@ func TestUsageViews(t *testing.T) {
 	if strings.Contains(body, "no job waits for it") {
 		t.Errorf("limits that are enforced are told as if they were not: %s", body)
 	}
-	for _, want := range []string{"<td>account ml</td><td>GPU hours</td>", ">100.0</td>", "GPU hours a day",
+	for _, want := range []string{"<td>account ml</td><td>GPU hours</td>", ">100.0</td>", "GPU hours per day",
 		", ml: 2 of 2 GPU hours</title>", `href="/queue?state=ended&amp;account=ml">ml</a> <small>60.0</small>`,
 		`<td class="num">2.`, time.Now().AddDate(0, 0, 45).Format("2006")} {
 		if !strings.Contains(body, want) {
@@ -191,7 +191,7 @@ func TestDenseTiles(t *testing.T) {
 	hue := ui.Colour(userHues(visibility.Of(s.Snapshot(), visibility.Stranger))["a\"><img src=x>"])
 	body := get(t, h, "GET", "/map?by=user").Body.String()
 	for _, want := range []string{" " + hue + ` l4" href="/nodes/n00000"`, "most of it a&#34;&gt;&lt;img src=x&gt;",
-		"A node has the color of the user who has most of it"} {
+		"A node has the color of the user with the largest share"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in\n%.3000s", want, body)
 		}

@@ -144,7 +144,7 @@ func (s *pages) viewNode(sees visibility.Scope, r *http.Request) (string, string
 	}
 	n, ok := snap.Node(cluster.NodeName(r.PathValue("name")))
 	if !ok {
-		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "there is no node %s", r.PathValue("name"))
+		return "", "", nil, cluster.Errorf(cluster.NotFound, "", "no such node: %s", r.PathValue("name"))
 	}
 	l, inv, now := snap.Load(n.Name), &n.Inventory, time.Now()
 	t := tile(sees, n, painter(sees, "job"), true)
@@ -160,7 +160,7 @@ func (s *pages) viewNode(sees visibility.Scope, r *http.Request) (string, string
 	rows.add("system", strings.TrimSpace(inv.OS+" "+inv.Arch))
 	rows.add("client", inv.Version)
 	rows.add("address", inv.Addr)
-	rows.add("jobs are held by", inv.Isolation)
+	rows.add("job isolation", inv.Isolation)
 	rows.add("lacks", n.Lacks)
 	v.Rows = rows
 	for i, c := range t.Cells {
@@ -177,9 +177,9 @@ func (s *pages) viewNode(sees visibility.Scope, r *http.Request) (string, string
 			v.Jobs = append(v.Jobs, jobRow(snap, j, now))
 		}
 	}
-	v.More = []ui.Link{{Text: "its jobs that have ended", To: "/queue?state=ended&node=" +
+	v.More = []ui.Link{{Text: "ended jobs", To: "/queue?state=ended&node=" +
 		url.QueryEscape(string(n.Name))},
-		{Text: "its events", To: "/events?kind=nodes&find=" + url.QueryEscape(string(n.Name))}}
+		{Text: "events", To: "/events?kind=nodes&find=" + url.QueryEscape(string(n.Name))}}
 	v.Curves = nodeCurves(r.Context(), s, n)
 	return "one", "Node " + string(n.Name), v, nil
 }

@@ -91,7 +91,7 @@ func (s *pages) page(v view) http.HandlerFunc {
 				if e.Kind == lookup.Gone {
 					code = http.StatusGone
 				}
-				s.say(w, r, code, "Not here", e.Message)
+				s.say(w, r, code, "Page not found", e.Message)
 				return
 			}
 			s.render(w, r, in, http.StatusOK, name, title, data)
@@ -115,7 +115,7 @@ func (s *pages) watch(r *http.Request) (leave func(), ok bool) {
 func (s *pages) live(w http.ResponseWriter, r *http.Request) {
 	leave, ok := s.watch(r)
 	if !ok {
-		http.Error(w, "too many pages follow this server; reload by hand, or open another server's",
+		http.Error(w, "too many pages follow this server; reload manually, or open the page of another server",
 			http.StatusServiceUnavailable)
 		return
 	}

@@ -102,7 +102,7 @@ func TestPages(t *testing.T) {
 		"/": "3</a> <small>of 3 in use", "/map": "n00001", "/map?by=health": "well",
 		"/map?by=nonsense": "n00001", "/queue": "1 to 5 of 5", "/queue?state=pending&user=nobody": "none",
 		"/queue?from=99999": "of 5", "/queue?from=-4": "1 to 5", "/jobs/1": "starting",
-		"/jobs/5": "Why it waits", "/nodes/n00001": "GPU 7 h100", "/nodes/n00002": "8 of 60",
+		"/jobs/5": "Why it is pending", "/nodes/n00001": "GPU 7 h100", "/nodes/n00002": "8 of 60",
 		"/accounts": "There are no accounts", "/reservations": "none",
 	}
 	for path, want := range views {
@@ -244,7 +244,7 @@ func TestPastJob(t *testing.T) {
 	}
 	h.whole = true
 	body := get(t, s.handler(), "GET", "/jobs/77").Body.String()
-	for _, want := range []string{"This is from history", "<h1>&lt;b&gt;old</h1>", `class="state failed"`,
+	for _, want := range []string{"From the job history", "<h1>&lt;b&gt;old</h1>", `class="state failed"`,
 		"waited 1 min 0 s, ran 10 min 0 s", "4 CPUs, 1 node<", "n00000", "exit code 3", "program: 3, 2 steps",
 		"77.extern", "77.0 train", "2 tasks for 10 min 0 s"} {
 		if !strings.Contains(body, want) {

@@ -51,11 +51,11 @@ type pastSpan struct {
 
 // pastSpans are all of them; the first is what is seen.
 var pastSpans = []pastSpan{
-	{"day", "a day", 24 * time.Hour, 4 * time.Hour, "15:04"},
+	{"day", "24 h", 24 * time.Hour, 4 * time.Hour, "15:04"},
 	{"hours", "6 hours", 6 * time.Hour, time.Hour, "15:04"},
-	{"week", "a week", 7 * 24 * time.Hour, 24 * time.Hour, "Mon 2"},
-	{"month", "a month", 30 * 24 * time.Hour, 5 * 24 * time.Hour, "Jan 2"},
-	{"year", "a year", 365 * 24 * time.Hour, 30 * 24 * time.Hour, "Jan 2"},
+	{"week", "7 d", 7 * 24 * time.Hour, 24 * time.Hour, "Mon 2"},
+	{"month", "30 d", 30 * 24 * time.Hour, 5 * 24 * time.Hour, "Jan 2"},
+	{"year", "1 y", 365 * 24 * time.Hour, 30 * 24 * time.Hour, "Jan 2"},
 }
 
 // curves are those of the overview, kept for a while.

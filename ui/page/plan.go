@@ -35,10 +35,10 @@ var planSpans = []struct {
 	back, ahead time.Duration
 	tick        time.Duration
 }{
-	{"day", "a day", 6 * time.Hour, 24 * time.Hour, 2 * time.Hour},
-	{"hours", "hours", time.Hour, 5 * time.Hour, 30 * time.Minute},
-	{"days", "three days", 12 * time.Hour, 60 * time.Hour, 6 * time.Hour},
-	{"week", "a week", 24 * time.Hour, 6 * 24 * time.Hour, 24 * time.Hour},
+	{"day", "24 h", 6 * time.Hour, 24 * time.Hour, 2 * time.Hour},
+	{"hours", "6 h", time.Hour, 5 * time.Hour, 30 * time.Minute},
+	{"days", "3 d", 12 * time.Hour, 60 * time.Hour, 6 * time.Hour},
+	{"week", "7 d", 24 * time.Hour, 6 * 24 * time.Hour, 24 * time.Hour},
 }
 
 // planner draws jobs and reservations over time, a row a node.

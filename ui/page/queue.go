@@ -221,8 +221,8 @@ func bulk(snap *cluster.Snapshot, j *cluster.Job) (n float64) {
 func (s *pages) viewQueue(sees visibility.Scope, r *http.Request) (string, string, any, error) {
 	q, now := readQueue(r), time.Now()
 	v := ui.Queue{Filter: q.filter, LoggedIn: sees.Who.UID != visibility.Nobody}
-	for _, w := range [][2]string{{"", "in the queue"}, {"pending", "waiting"}, {"running", "running"},
-		{"ended", "ended"}, {"unwell", "went wrong"}} {
+	for _, w := range [][2]string{{"", "all"}, {"pending", "pending"}, {"running", "running"},
+		{"ended", "ended"}, {"unwell", "failed"}} {
 		v.States = append(v.States, ui.Link{Text: w[1], To: q.link("state", w[0]), Here: w[0] == q.filter["state"]})
 	}
 	if v.LoggedIn {

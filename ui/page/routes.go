@@ -52,8 +52,8 @@ func (s *pages) handler() http.Handler {
 	}))
 	mux.HandleFunc("GET /find", s.with(search))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.say(w, r, http.StatusNotFound, "Not here",
-			"There is no "+r.URL.Path+" on this page. The views are above; the search finds jobs and nodes.")
+		s.say(w, r, http.StatusNotFound, "Page not found",
+			"No page at "+r.URL.Path+". Use the menu above, or search for a job or a node.")
 	})
 	mux.HandleFunc("GET /accounts.csv", s.accountsCSV)
 	mux.HandleFunc("GET /usage.csv", s.usageCSV)

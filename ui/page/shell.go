@@ -46,13 +46,13 @@ func (x *shells) link(sees visibility.Scope, j *cluster.Job) []ui.Link {
 func (x *shells) refusal(sees visibility.Scope, j *cluster.Job) error {
 	switch {
 	case !x.logins.settings().Shell || x.commands == nil:
-		return refuseShell("Shells are not opened here (PageShell in muster.conf).")
+		return refuseShell("Shells are disabled (PageShell in muster.conf).")
 	case j == nil || j.Spec.UID != sees.Who.UID:
-		return refuseShell("A shell is opened in a job of one's own alone.")
+		return refuseShell("You can open shells only in your own jobs.")
 	case j.Phase == cluster.Starting:
-		return refuseShell("The job begins just now: open this again in a moment.")
+		return refuseShell("The job is starting. Try again in a moment.")
 	case j.Phase != cluster.Running || !j.Tasks.Empty():
-		return refuseShell("The job does not run, so there is nothing to open a shell in.")
+		return refuseShell("The job is not running.")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 		defer leave()
 	}
 	if err != nil || !ok {
-		x.say(w, r, http.StatusTooManyRequests, "No shell", "There are too many shells of yours: close one first.")
+		x.say(w, r, http.StatusTooManyRequests, "No shell", "You have too many open shells. Close one first.")
 		return
 	}
 	cookie, _ := r.Cookie(session.CookieName(r)) // it is there: find has read it

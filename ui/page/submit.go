@@ -51,7 +51,7 @@ func (f *submits) routes(mux *http.ServeMux) {
 // unable tells why nothing can be submitted here.
 func (f *submits) unable(w http.ResponseWriter, r *http.Request) bool {
 	if f.commands == nil {
-		f.say(w, r, http.StatusNotFound, "Not here", "This server can not run sbatch.")
+		f.say(w, r, http.StatusNotFound, "Page not found", "This server cannot run sbatch.")
 	}
 	return f.commands == nil
 }
@@ -110,7 +110,7 @@ func (f *submits) again(ctx context.Context, sees visibility.Scope, id string) (
 	if s.Array != nil {
 		values["array"] = s.Array.Text
 	}
-	note = "This is what job " + id + " asked for."
+	note = "Filled in from job " + id + "."
 	if script == "" {
 		note += " Its script is not kept any more: paste it."
 	}

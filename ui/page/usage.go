@@ -212,12 +212,12 @@ func lasts(days []dayUse, tres string, left float64, whose func(*cluster.UsageRo
 	}
 	since := now.Sub(days[len(days)-rateDays].day).Hours() / 24
 	if used == 0 {
-		return "0", "not in sight"
+		return "0", "not expected"
 	}
 	perDay := used / since
 	switch n := left / perDay; {
 	case n > 3650:
-		day = "not in sight"
+		day = "not expected"
 	default:
 		day = now.Add(time.Duration(n * 24 * float64(time.Hour))).Format("2 Jan 2006")
 	}

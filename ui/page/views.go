@@ -67,14 +67,14 @@ func painter(sees visibility.Scope, by string) palette {
 	case "job":
 		hues := jobHues(sees.Snap)
 		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.ID]) },
-			legend: []ui.Cell{{Class: "c0", Title: "in use; neighbours of one colour are one job"}},
+			legend: []ui.Cell{{Class: "c0", Title: "in use; adjacent GPUs of one color belong to one job"}},
 			whose:  func(j *cluster.Job) string { return "job " + jobID(j) + " of " + j.Spec.User },
-			dense:  "A node has the color of the job that has most of it, paler if part of the node is free."}
+			dense:  "A node has the color of its largest job, paler if part of the node is free."}
 	}
 	hues := userHues(sees)
 	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.Spec.User]) },
 		whose: func(j *cluster.Job) string { return j.Spec.User },
-		dense: "A node has the color of the user who has most of it, paler if part of the node is free."}
+		dense: "A node has the color of the user with the largest share, paler if part of the node is free."}
 	seen := map[string]bool{}
 	for j := range sees.Snap.Live() {
 		if sees.Job(j) && len(seen) < pageTop {
@@ -298,7 +298,7 @@ func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j 
 	}
 	v.Holders = holderRows(sees, then.Holders, now)
 	if sees.Who.UID == j.Spec.UID || sees.Who.Operator() {
-		v.Sooner = ui.Link{To: jobPath(j) + "/sooner", Text: "what would start it sooner"}
+		v.Sooner = ui.Link{To: jobPath(j) + "/sooner", Text: "ways to start sooner"}
 	}
 }
 
@@ -307,7 +307,7 @@ func holderName(sees visibility.Scope, h *explain.Holder) string {
 	if sees.Job(h.Job) {
 		return fmt.Sprintf("job %s of %s", jobID(h.Job), h.Job.Spec.User)
 	}
-	return "a job of another user"
+	return "another user's job"
 }
 
 // ahead words a moment of the future: how long it is until then, and the date.

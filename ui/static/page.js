@@ -44,7 +44,7 @@ document.addEventListener("visibilitychange", () => { if (!document.hidden && ag
 const source = main.querySelector("[data-alone]") ? {} : new EventSource("/live"); // a login tells of nothing
 let lost = false; // after a break another server may answer, and what it tells counts; else a page may know more than followers are told
 source.onopen = () => { live.textContent = "live"; };
-source.onerror = () => { live.textContent = source.readyState === 2 ? "not followed; reload to see more" : "the server does not answer; trying again"; lost = true; };
+source.onerror = () => { live.textContent = source.readyState === 2 ? "snapshot; reload to update" : "server unreachable; retrying"; lost = true; };
 source.onmessage = (e) => {
   const news = lost ? e.data !== main.dataset.index : Number(e.data) > Number(main.dataset.index);
   lost = false;
@@ -59,8 +59,8 @@ async function follow(pre, box, told) {
       const reply = await fetch(pre.dataset.more + "&from=" + end);
       if (!reply.ok) throw new Error(await reply.text());
       const text = await reply.text(), start = reply.headers.get("X-Start");
-      if (reply.headers.get("X-Over")) { told.textContent = "the job has ended"; return; }
-      told.textContent = "follows";
+      if (reply.headers.get("X-Over")) { told.textContent = "job ended"; return; }
+      told.textContent = "following";
       if (text || start !== end) {
         const up = box.scrollTop < -2, height = box.scrollHeight, top = box.scrollTop;
         if (start !== end) pre.textContent = "";
@@ -76,7 +76,7 @@ async function follow(pre, box, told) {
   }
 }
 const tail = document.getElementById("tail");
-if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("follows"));
+if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("following"));
 
 // lines puts the last lines of a job on its page, once its node has told them, and again when it has started and ended.
 let state;
@@ -90,7 +90,7 @@ function show(last, text) {
   const found = new DOMParser().parseFromString(text, "text/html"), pre = document.createElement("pre");
   const all = found.getElementById("tail"), note = found.querySelector("#log .note");
   if (!all && !note) return;
-  pre.textContent = all ? all.textContent.trimEnd().split("\n").slice(-20).join("\n") || "nothing yet" : note.textContent;
+  pre.textContent = all ? all.textContent.trimEnd().split("\n").slice(-20).join("\n") || "no output yet" : note.textContent;
   last.replaceChildren(pre);
 }
 lines();
@@ -105,7 +105,7 @@ if (form) {
     try {
       const reply = await fetch("/submit/check", { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Part": "1" }, signal: asks.signal });
       const box = document.getElementById("check");
-      if (reply.ok) box.innerHTML = await reply.text(); else box.textContent = "This is not checked: the session may be over. Reload the page.";
+      if (reply.ok) box.innerHTML = await reply.text(); else box.textContent = "Not checked: the session may have expired. Reload the page.";
     } catch { /* a later one asks */ }
   };
   form.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(check, 600); });

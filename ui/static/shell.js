@@ -27,7 +27,7 @@ const send = (data) => { if (socket.readyState === 1) socket.send(data); };
 const tell = () => send(JSON.stringify({ cols: term.cols, rows: term.rows }));
 socket.onopen = () => { told.textContent = "connected"; fit.fit(); tell(); term.focus(); };
 socket.onmessage = (e) => term.write(new Uint8Array(e.data));
-socket.onclose = (e) => { told.textContent = (e.reason || "the connection is lost") + "; reload to open another"; term.options.disableStdin = true; };
+socket.onclose = (e) => { told.textContent = (e.reason || "connection lost") + "; reload to reconnect"; term.options.disableStdin = true; };
 term.onData((data) => send(text.encode(data)));
 term.onBinary((data) => send(Uint8Array.from(data, (c) => c.charCodeAt(0))));
 term.onResize(tell);
