@@ -200,7 +200,7 @@ func serverCommands() []*cli.Command {
 						strings.Join(older, ", "), map[bool]string{true: "is", false: "are"}[len(older) == 1])
 				}
 				if age := r.Now.Sub(r.Heard); age > 2*time.Second {
-					fmt.Fprintf(w, "no leader was heard of for %v: what this server tells is that old\n",
+					fmt.Fprintf(w, "no leader for %v: the data of this server may be that old\n",
 						age.Round(time.Second))
 				}
 			})

@@ -202,7 +202,7 @@ func TestLintConf(t *testing.T) {
 	got := lintOf(t, "slurm.conf",
 		"NodeFeaturesPlugins=knl\nUsePam=1\nSwitchParameters=x\nMCSPlugin=x\nKillWait=abc\nSchedulerTyp=x\n",
 		false)
-	want := []string{"F:6: SchedulerTyp is no key of slurm.conf: do you mean SchedulerType?",
+	want := []string{"F:6: SchedulerTyp is not a setting of slurm.conf: do you mean SchedulerType?",
 		"F:5: KillWait=abc is not a number; ignored",
 		"F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
 		"F: 3 more: muster config check F"}

@@ -14,9 +14,9 @@ func TestConfigCheck(t *testing.T) {
 	file := writeFile(t, "slurm.conf",
 		text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nNodeFeaturesPlugins=knl\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
 	out := d.must("muster", "config", "check", "--all", file)
-	expect(t, "what is said", strings.ReplaceAll(out, file, "F"), `F:4: SchedulerTyp is no key of slurm.conf: do you mean SchedulerType?
+	expect(t, "what is said", strings.ReplaceAll(out, file, "F"), `F:4: SchedulerTyp is not a setting of slurm.conf: do you mean SchedulerType?
 F:6: NodeFeaturesPlugins plugins of Slurm can not be loaded
-F:7: Florbl is no key of slurm.conf
+F:7: Florbl is not a setting of slurm.conf
 F:8: RequeueExit=300: want exit codes from 0 to 255, as 100,120-130; ignored
 F:5: AuthType needs no setting: members know each other by certificates, there is no munge
 F: cluster c, 0 nodes declared, partitions main new; 4 notes`)
@@ -61,7 +61,7 @@ func TestConfigApply(t *testing.T) {
 	}
 	expect(t, "after a refusal", d.must("sinfo", "-h", "-o", "%P"), "main*")
 	out, errs, code := d.run("muster", "config", "apply", "--force", dir)
-	if code != 0 || out != change+"\nin force\n" || !strings.Contains(errs, dir+"/slurm.conf:4: Florbl is no key of slurm.conf") || !strings.Contains(errs, "servers do not read their --conf files by themselves") {
+	if code != 0 || out != change+"\nin force\n" || !strings.Contains(errs, dir+"/slurm.conf:4: Florbl is not a setting of slurm.conf") || !strings.Contains(errs, "servers do not read their --conf files by themselves") {
 		t.Fatalf("apply: %d\n%s%s", code, out, errs)
 	}
 	expect(t, "in force", d.must("sinfo", "-h", "-o", "%P %l"), "main* infinite\nnew 5:00")

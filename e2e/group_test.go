@@ -496,7 +496,7 @@ func TestNoQuorum(t *testing.T) {
 		}
 		g.wait("the age of answers", func() bool {
 			out, _, _ := g.run(last, "muster", "server", "members")
-			return strings.Contains(out, "no leader was heard of for")
+			return strings.Contains(out, "no leader for")
 		})
 	}
 	begin := time.Now()

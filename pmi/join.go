@@ -112,7 +112,7 @@ func (j *joining) decide(ctx context.Context, t *tree, err error) {
 		t.close()
 	}
 	if j.setup.Node == 0 { // one of them tells
-		go j.say("fences go through srun: %v (%s=%s has steps not try)", err, WayEnv, WayHub)
+		go j.say("fences go through srun: %v (set %s=%s to disable this)", err, WayEnv, WayHub)
 	}
 	j.link.decide(nil)
 }

@@ -108,7 +108,7 @@ func (l *jobLog) started() error {
 		}
 		why := show.JobRow{Job: j, View: &show.View{Sys: l.sys, Now: l.sys.Now()}}
 		if !l.opt.Follow {
-			return fmt.Errorf("job %s waits %s and has written nothing; muster logs -f waits with it",
+			return fmt.Errorf("job %s is pending %s and has no output yet; -f waits for it",
 				l.opt.Job, why.NodesOrReason())
 		}
 		if !told {
@@ -140,7 +140,7 @@ func (l *jobLog) find() error {
 	case err != nil:
 		return err
 	case len(list) == 0:
-		return fmt.Errorf("there is no job %s, and never was", l.opt.Job)
+		return fmt.Errorf("no such job: %s", l.opt.Job)
 	case len(list) > 1:
 		return fmt.Errorf("job %s has %d tasks or components: say of which, such as %[1]s_0 or %[1]s+0",
 			l.opt.Job, len(list))

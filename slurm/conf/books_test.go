@@ -33,7 +33,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", cfg.Retention, want)
 	}
 	text := strings.Join(notes, "\n")
-	if len(notes) != 2 || !strings.Contains(text, "slurmdbd.conf:11: PurgeSuspendAfter has no effect: pauses are part of the jobs' records") || !strings.Contains(text, "PurgeFooAfter is no key of slurmdbd.conf") {
+	if len(notes) != 2 || !strings.Contains(text, "slurmdbd.conf:11: PurgeSuspendAfter has no effect: pauses are part of the jobs' records") || !strings.Contains(text, "PurgeFooAfter is not a setting of slurmdbd.conf") {
 		t.Errorf("notes:\n%s", text)
 	}
 }

@@ -53,7 +53,7 @@ func TestBurstTold(t *testing.T) {
 		{"pools", "BurstBufferType=burst_buffer/lua", "DefaultPool=p", "x = 1", "", "pools are not counted"},
 		{"a flag of another", "BurstBufferType=burst_buffer/lua", "Flags=EmulateCray", "x = 1", "", "has no effect"},
 		{"no number", "SchedulerParameters=bb_array_stage_cnt=x", "", "", "", "is no number of tasks"},
-		{"no key", "BurstBufferType=burst_buffer/lua", "Color=red", "x = 1", "", "no key of burst_buffer.conf"},
+		{"no key", "BurstBufferType=burst_buffer/lua", "Color=red", "x = 1", "", "not a setting of burst_buffer.conf"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			files := map[string]string{"slurm.conf": row.slurm + "\n"}

@@ -11,8 +11,8 @@ import (
 // line speaks of.
 func TestMistypedLines(t *testing.T) {
 	for text, want := range map[string]string{
-		"NodNam=foo CPUs=4\n":                                               "F:1: NodNam is no key of slurm.conf: do you mean NodeName? The line is ignored",
-		"ParttionName=p Nodes=ALL State=UP\n":                               "F:1: ParttionName is no key of slurm.conf: do you mean PartitionName? The line is ignored",
+		"NodNam=foo CPUs=4\n":                                               "F:1: NodNam is not a setting of slurm.conf: do you mean NodeName? The line is ignored",
+		"ParttionName=p Nodes=ALL State=UP\n":                               "F:1: ParttionName is not a setting of slurm.conf: do you mean PartitionName? The line is ignored",
 		"NodeName=n1 CPUs=2\nPartitionName=p Nodes=n1,bar,baz\n":            "F:2: PartitionName=p: no NodeName line speaks of node bar",
 		"NodeName=n1 CPUs=2\nPartitionName=p Nodes=ALL\n":                   "",
 		"PartitionName=p Nodes=bar\n":                                       "", // nodes say themselves what they are

@@ -130,7 +130,7 @@ var otherKeys = []string{"AccountingStorageEnforce", "AccountingStorageTRES", "A
 	"AuthAltParameters", "PlugStackConfig"}
 
 // noKey begins what is said of keys that are mistyped.
-const noKey = "is no key of "
+const noKey = "is not a setting of "
 
 // Mistyped returns those notes that are about keys that no file has.
 func Mistyped(notes []string) (out []string) {

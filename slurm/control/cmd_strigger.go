@@ -127,7 +127,7 @@ var StriggerOptions = []triggerOption{
 }
 
 // never is what help says of events of daemons that a cluster of muster does not have.
-const never = "never comes: there is no such thing"
+const never = "not applicable: muster has no such event"
 
 // neverEvents are those of what there is not.
 var neverEvents = []cluster.TriggerEvent{cluster.TriggerAcctFull, cluster.TriggerDbdLost, cluster.TriggerDbdBack,
@@ -240,7 +240,7 @@ func setTrigger(sys *front.Sys, o *triggerLine) int {
 		return triggerError(sys, "Invalid --program value, file not executable")
 	}
 	if slices.ContainsFunc(q.Events, func(e cluster.TriggerEvent) bool { return slices.Contains(neverEvents, e) }) {
-		sys.Say("note: there is no slurmdbd, no database and no burst buffer here: %s never comes", q.Events[0])
+		sys.Say("note: muster has no slurmdbd, no database and no burst-buffer events: %s never occurs", q.Events[0])
 	}
 	_, err := front.Call(sys, api.SetTrigger, q)
 	return triggerDone(sys, "slurm_set_trigger", err)

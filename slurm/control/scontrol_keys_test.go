@@ -33,7 +33,7 @@ func TestKnownKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range notes {
-		if strings.Contains(n, "is no key of slurm.conf") {
+		if strings.Contains(n, "is not a setting of slurm.conf") {
 			t.Error(n)
 		}
 	}
