@@ -252,7 +252,8 @@ func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *
 		_, in := s.visitor(r)
 		if in == nil {
 			s.say(w, r, http.StatusForbidden, "Log in first",
-				"You have no session, or it has expired. Nothing was changed. muster ui prints a link that logs you in.")
+				"You have no session, or it has expired. Nothing was changed. "+
+					"muster ui prints a link that logs you in.")
 			return
 		}
 		if !s.Sessions.Meant(in, r.PostForm.Get("csrf")) {

@@ -25,14 +25,16 @@ func (s *pages) liveEvents(w http.ResponseWriter, r *http.Request) {
 	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")); text != "" {
 		since, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			http.Error(w, "since="+text+" is not a log index; leave it out to follow from now on", http.StatusBadRequest)
+			http.Error(w, "since="+text+" is not a log index; leave it out to follow from now on",
+				http.StatusBadRequest)
 			return
 		}
 		q.Since = &since
 	}
 	leave, ok := s.watch(r) // of their own: the page's visitors crowd no commands out
 	if !ok {
-		http.Error(w, "too many pages follow this server; open the page of another server", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages follow this server; open the page of another server",
+			http.StatusServiceUnavailable)
 		return
 	}
 	defer leave()

@@ -313,7 +313,8 @@ func (l *logins) toProvider(w http.ResponseWriter, r *http.Request) {
 	s := l.settings()
 	v := ui.Login{To: landing(r.URL.Query().Get("to"))}
 	if s.OIDC.Issuer == "" {
-		l.say(w, r, http.StatusNotFound, "Page not found", "Single sign-on is not configured (OIDCIssuer in muster.conf).")
+		l.say(w, r, http.StatusNotFound, "Page not found",
+			"Single sign-on is not configured (OIDCIssuer in muster.conf).")
 		return
 	}
 	at, flow, err := l.providers.Begin(&s, v.To, time.Now())
