@@ -41,7 +41,7 @@ PartitionName=main Nodes=ALL Default=YES
 	first, why, _ := strings.Cut(errs, "\n")
 	expect(t, "too many", first,
 		"sbatch: error: Batch job submission failed: Requested node configuration is not available")
-	if !strings.HasPrefix(why, "sbatch: why: no set of nodes of partition main can ever run this job: it wants ") {
+	if !strings.HasPrefix(why, "sbatch: why: no set of nodes of partition main can ever run this job: it needs ") {
 		t.Errorf("why it is refused: %q", why)
 	}
 	if code != 1 || out != "" {

@@ -99,10 +99,10 @@ func TestBlocks(t *testing.T) {
 // TestApart: a job that never starts for how the nodes lie is told so.
 func TestApart(t *testing.T) {
 	for want, config := range map[string]func(*cluster.Config){
-		"of 4 nodes 4 have room (for 64 tasks), which do not lie as topology/block wants": func(cfg *cluster.Config) {
+		"4 of 4 nodes can take 64 tasks, but not in the layout that topology/block requires": func(cfg *cluster.Config) {
 			cfg.Blocks = []cluster.Block{{Name: "b1", Nodes: names(1, 3)}}
 		},
-		"of 4 nodes 4 have room (for 64 tasks), which do not lie as topology/tree wants": func(cfg *cluster.Config) {
+		"4 of 4 nodes can take 64 tasks, but not in the layout that topology/tree requires": func(cfg *cluster.Config) {
 			cfg.Topology = []cluster.Switch{{Name: "s1", Nodes: names(1, 3)}}
 		},
 	} {

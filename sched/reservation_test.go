@@ -421,7 +421,7 @@ func TestWhyCores(t *testing.T) {
 	out, in := b.Submit(tasks(13)), b.Submit(lasts(time.Minute, tasks(5), inside("r")))
 	b.ScheduleAll()
 	for id, want := range map[cluster.JobID]string{
-		out: "reservation r has 4 CPUs of 1 node from", in: "of 1 node in service 1 has room (for 4 tasks)",
+		out: "reservation r has 4 CPUs of 1 node from", in: "1 of 1 node in service can take 4 tasks",
 	} {
 		text := ""
 		for _, c := range explain.Job(b.S.Snapshot(), b.Now, id).Causes {

@@ -74,8 +74,8 @@ func TestTooFewGPUs(t *testing.T) {
 	for _, c := range []struct {
 		nodes, gpus int
 		want        string
-	}{{1, 99, "none has 99 GPUs (the most is "}, {2, 99, "2 nodes have "}, {1, 1, "it fits"}} {
-		if got := gpus(c.nodes, c.gpus); !strings.Contains(got, c.want) || strings.Contains(got, "have room") {
+	}{{1, 99, "none has 99 GPUs (at most "}, {2, 99, "2 nodes have "}, {1, 1, "it fits"}} {
+		if got := gpus(c.nodes, c.gpus); !strings.Contains(got, c.want) || strings.Contains(got, "can take") {
 			t.Errorf("%d GPUs on %d nodes: %s", c.gpus, c.nodes, got)
 		}
 	}

@@ -12,27 +12,40 @@ import (
 
 // lack is one of the things that keep a task off a node.
 type lack struct {
-	text string                       // of the nodes that it keeps off
-	left func(wanting, *NodeFree) int // how much of it a node has left; nil: it is no amount
-	unit string                       // of that
+	one, many string                       // what is said of a node that it keeps off, and of some
+	left      func(wanting, *NodeFree) int // how much of it a node has left; nil: it is not an amount
+	unit      string                       // of that
+}
+
+// newLack says with a verb of one node, and of many, what keeps a task off them.
+func newLack(one, many, text string) *lack {
+	return &lack{one: one + " " + text, many: many + " " + text}
+}
+
+// newShortfall is a lack of an amount.
+func newShortfall(text, unit string, left func(wanting, *NodeFree) int) *lack {
+	return &lack{one: "has " + text, many: "have " + text, unit: unit, left: left}
 }
 
 // The lacks, as they are told.
 var (
-	lackReserved = &lack{text: "reserved for others, or not of its reservation"}
-	lackExcluded = &lack{text: "excluded"}
-	lackMake     = &lack{text: "of another make or feature"}
-	lackCompany  = &lack{text: "with jobs of other users"}
-	lackWhole    = &lack{text: "in use (it wants whole nodes)"}
-	lackLimit    = &lack{"at the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
-		func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs }, ""}
-	lackCPUs    = &lack{"short of CPUs", func(_ wanting, free *NodeFree) int { return free.wholeCPUs }, ""}
-	lackSockets = &lack{text: "on whose sockets not so many tasks may be (--ntasks-per-socket)"}
-	lackGPUType = &lack{text: "without such GPUs"}
-	lackGPUs    = &lack{"short of GPUs", wanting.fewestGPUsLeft, ""}
-	lackCounted = &lack{text: "short of what --gres asks for"}
-	lackMemory  = &lack{"short of memory", func(_ wanting, free *NodeFree) int { return int(free.mem) }, " MB"}
-	lacks       = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackLimit, lackCPUs,
+	lackReserved = newLack("is", "are", "reserved for others or outside its reservation")
+	lackExcluded = newLack("is", "are", "excluded")
+	lackMake     = newLack("lacks", "lack", "the requested features")
+	lackCompany  = newLack("has", "have", "jobs of other users")
+	lackWhole    = newLack("is", "are", "in use (it needs whole nodes)")
+	lackSockets  = newLack("has", "have", "too few free cores per socket (--ntasks-per-socket)")
+	lackGPUType  = newLack("has", "have", "no such GPUs")
+	lackCounted  = newLack("has", "have", "too little of what --gres requests")
+	lackLimit    = newShortfall("too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket", "",
+		func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs })
+	lackCPUs = newShortfall("too few free CPUs", "",
+		func(_ wanting, free *NodeFree) int { return free.wholeCPUs })
+	lackGPUs   = newShortfall("too few free GPUs", "", wanting.fewestGPUsLeft)
+	lackMemory = newShortfall("too little free memory", " MB",
+		func(_ wanting, free *NodeFree) int { return int(free.mem) })
+
+	lacks = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackLimit, lackCPUs,
 		lackSockets, lackCounted, lackGPUType, lackGPUs, lackMemory}
 )
 
@@ -72,34 +85,38 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 			most[l] = max(most[l], l.left(d, free))
 		}
 	}
-	text := fmt.Sprintf("it wants %s with %s of %s each", Count(d.MinNodes, "node", "nodes"),
+	text := fmt.Sprintf("it needs %s with %s of %s each", Count(d.MinNodes, "node", "nodes"),
 		Count(d.tasks, "task", "tasks"), Count(d.cpusPerTask, "CPU", "CPUs"))
 	if g := gpuText(d.Demand); g != "" {
 		text += " and " + g
 	}
-	text += memText(d.Demand) + fmt.Sprintf("; of %s%s ", Count(nodes, "node", "nodes"), which)
+	all := Count(nodes, "node", "nodes") + which
 	short := d.gpusShort(roomy)
+	between := ", "
+	text += memText(d.Demand) + "; "
 	switch {
 	case room == 0:
-		text += "none has room"
+		text += "none of " + all + " qualifies"
+		between = ": "
 	case short != "":
-		text += short
+		text += "of " + all + ", " + short
 	default:
-		text += fmt.Sprintf("%s room (for %s)", Count(room, "has", "have"), Count(min(tasks, 1<<30), "task", "tasks"))
+		text += fmt.Sprintf("%d of %s can take %s", room, all, Count(min(tasks, 1<<30), "task", "tasks"))
 	}
 	if room >= d.MinNodes && tasks >= d.tasks && away.None() && short == "" {
 		if how := arrangement(d.Demand, fs); how != "" {
-			text += ", which do not lie as " + how + " wants"
+			text += ", but not in the layout that " + how + " requires"
 		}
 	}
 	for _, l := range lacks {
 		if lacking[l] == 0 {
 			continue
 		}
-		text += fmt.Sprintf(", %d %s", lacking[l], l.text)
+		text += between + Count(lacking[l], l.one, l.many)
 		if l.left != nil {
-			text += fmt.Sprintf(" (%d%s free at most)", most[l], l.unit)
+			text += fmt.Sprintf(" (at most %d%s)", most[l], l.unit)
 		}
+		between = ", "
 	}
 	return text
 }
@@ -121,9 +138,9 @@ func (d wanting) gpusShort(roomy []*NodeFree) string {
 		switch {
 		case int64(sum) >= want.Count:
 		case nodes == 1:
-			return fmt.Sprintf("none has %s (the most is %d)", Count(int(want.Count), name, name+"s"), sum)
+			return fmt.Sprintf("none has %s (at most %d)", Count(int(want.Count), name, name+"s"), sum)
 		default:
-			return fmt.Sprintf("%s have %s at most", Count(nodes, "node", "nodes"), Count(sum, name, name+"s"))
+			return fmt.Sprintf("%s have at most %s", Count(nodes, "node", "nodes"), Count(sum, name, name+"s"))
 		}
 	}
 	return ""
@@ -157,7 +174,7 @@ func memText(d *Demand) string {
 	case d.mem.MB == 0:
 		return ""
 	}
-	return fmt.Sprintf(", with %d MB a %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
+	return fmt.Sprintf(", with %d MB per %s", d.mem.MB, [...]string{"node", "node", "CPU", "GPU"}[d.mem.Per&3])
 }
 
 func gpuText(d *Demand) string {
@@ -168,12 +185,12 @@ func gpuText(d *Demand) string {
 				strings.TrimSpace(g.Type+" GPUs")), per))
 		}
 	}
-	add(d.gpuNode, "a node")
+	add(d.gpuNode, "per node")
 	for i := range d.counted {
-		parts = append(parts, d.counted[i].String()+" a node")
+		parts = append(parts, d.counted[i].String()+" per node")
 	}
-	add(d.gpuTask, "a task")
-	add(d.gpuJob, "in all")
+	add(d.gpuTask, "per task")
+	add(d.gpuJob, "in total")
 	return strings.Join(parts, ", ")
 }
 
