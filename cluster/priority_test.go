@@ -491,6 +491,24 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// TestTopOrder: the jobs that are named come before all others in their order, none as high as another, as in Slurm.
+func TestTopOrder(t *testing.T) {
+	w := ranked(t, nil)
+	var ids []JobID
+	for i := range 3 {
+		ids = append(ids, w.submit(func(s *JobSpec) { s.Name = string(rune('a' + i)) }))
+	}
+	w.ok(root, &TopJobs{Refs: []Ref{{Job: ids[1]}, {Job: ids[2]}}})
+	var nices []int
+	for _, id := range ids {
+		nices = append(nices, w.job(id).Spec.Nice)
+	}
+	w.wantOrder("b c a")
+	if !slices.Equal(nices, []int{2, 0, 1}) {
+		t.Errorf("nice values %v, want those of a real cluster: [2 0 1]", nices)
+	}
+}
+
 // TestAccounts: who may do what, and what the books refuse.
 func TestAccounts(t *testing.T) {
 	w := ranked(t, func(cfg *Config) { cfg.Enforce = Enforce{Associations: true, QOS: true} })

@@ -86,8 +86,9 @@ func (t *tx) top(movers []*Job) {
 		gain += d
 		t.nice(j, -d)
 	}
+	last := int(best) - len(movers) + 1
 	for _, o := range passed {
-		t.nice(o, max(gain/len(passed), 1))
+		t.nice(o, max(gain/len(passed), int(o.Priority)-last+1, 1))
 	}
 }
 
