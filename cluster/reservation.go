@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -287,6 +288,10 @@ func (r *Reservation) checkWhat() error {
 			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
 		refuseIf(len(r.GRES) > 0 && has(ResvFirstCores),
 			Invalid, ErrResvGPUs, "a reservation of GPUs can not have FIRST_CORES: leave the flag out"),
+		refuseIf(bits.OnesCount64(uint64(r.Flags&resvRepeats)) > 1,
+			Invalid, ErrUnsupported, "a reservation repeats in one way: leave all but one of its repeating flags out"),
+		refuseIf(has(ResvMaint|ResvStatic) && has(ResvReplace|ResvReplaceDown),
+			Invalid, ErrUnsupported, "nodes of a MAINT or STATIC_ALLOC reservation are not replaced: leave one flag out"),
 		refuseIf(len(r.Nodes) == 0 && !has(ResvPartNodes) && (r.Licenses == "" || !has(ResvAnyNodes)),
 			Invalid, ErrNodeName, "a reservation needs nodes"),
 		refuseIf(r.IsForNobody(),

@@ -475,3 +475,18 @@ func TestResvOfDefaultAccount(t *testing.T) {
 		Name: "q", Start: w.now, End: w.now.Add(time.Hour), Nodes: []NodeName{"n1"}, QOS: []string{"nosuch"},
 	}}, ErrQOS)
 }
+
+// TestResvFlagsApart: flags of which Slurm refuses two at a time.
+func TestResvFlagsApart(t *testing.T) {
+	w := newWorld(t, 2)
+	for name, flags := range map[string]ResvFlags{
+		"two repetitions":          ResvHourly | ResvWeekday,
+		"maintenance and replace":  ResvMaint | ResvReplace,
+		"static and replaced down": ResvStatic | ResvReplaceDown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.refused(root, &ReservationPut{Reservation: Reservation{Name: "r", Nodes: []NodeName{"n1"},
+				Users: []string{"alice"}, Start: w.now, End: w.now.Add(time.Minute), Flags: flags}}, ErrUnsupported)
+		})
+	}
+}

@@ -293,6 +293,8 @@ func TestReserveNodes(t *testing.T) {
 		{3, 2 * time.Hour, cluster.ResvIgnoreJobs, "n001 n002 n003"},
 		{3, 2 * time.Hour, cluster.ResvMaint, "n000 n002 n003"},
 		{3, 3 * time.Hour, 0, "n000 n001 n002"},
+		{2, 2 * time.Hour, cluster.ResvMaint, "n002 n003"},
+		{2, 2 * time.Hour, cluster.ResvOverlap, "n002 n003"},
 		{5, 9 * time.Hour, 0, string(cluster.ErrResvBusy)},
 	} {
 		if got := ask(c.count, c.in, c.flags); got != c.want {

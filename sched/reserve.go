@@ -44,13 +44,38 @@ func Reserve(
 // chooseReserved is Reserve; more looks for usable nodes beside those that the reservation has.
 func chooseReserved(
 	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more bool,
+) (nodes []cluster.NodeName, cpus []cluster.IDSet, err *cluster.Error) {
+	err = preferUnreserved(r, func(shares bool) (err *cluster.Error) {
+		nodes, cpus, err = chooseSharing(s, r, now, more, shares)
+		return err
+	})
+	return nodes, cpus, err
+}
+
+// overlaps are the flags of reservations that may have what others have.
+const overlaps = cluster.ResvMaint | cluster.ResvOverlap
+
+// preferUnreserved chooses what no other reservation has. Only if that fails, one that overlaps others by its flags,
+// or that names its nodes, shares with them, as in Slurm 26.05.
+func preferUnreserved(r *cluster.Reservation, choose func(shares bool) *cluster.Error) *cluster.Error {
+	err := choose(false)
+	namesNodes := len(r.Nodes) > 0 && r.Count == 0
+	if err != nil && (namesNodes || r.Flags&overlaps != 0) {
+		err = choose(true)
+	}
+	return err
+}
+
+// chooseSharing is chooseReserved; shares lets it share with reservations that overlap.
+func chooseSharing(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, more, shares bool,
 ) ([]cluster.NodeName, []cluster.IDSet, *cluster.Error) {
 	part, err := partitionToReserve(s, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	all := place.NewUnloadedSet(s)
-	taken := takenDuring(all, s, r, now)
+	taken := takenDuring(all, s, r, now, shares)
 	if more {
 		taken = reservedNodesOf(all, s, r).addTo(taken)
 	}
@@ -84,14 +109,18 @@ func partitionToReserve(s *cluster.Snapshot, r *cluster.Reservation) (*cluster.P
 	return part, nil
 }
 
-// takenDuring is what other reservations and jobs have while a reservation lasts, unless it overlaps, ignores or
-// admits them.
-func takenDuring(fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation, now time.Time) place.Exclusion {
+// takenDuring is what other reservations and jobs have while a reservation lasts, unless it ignores or admits these
+// jobs, or shares with those reservations.
+func takenDuring(
+	fs *place.FreeSet, s *cluster.Snapshot, r *cluster.Reservation, now time.Time, shares bool,
+) place.Exclusion {
 	ex := place.Exclusion{Nodes: fs.NoNodes()}
-	const shares = cluster.ResvMaint | cluster.ResvOverlap
 	for _, k := range s.Reservations() {
 		k = k.At(now)
-		if k.Name != r.Name && (k.Flags|r.Flags)&shares == 0 && k.End.After(now) && k.Keeps(r.Start, r.End) {
+		if shares && (k.Flags|r.Flags)&overlaps != 0 {
+			continue
+		}
+		if k.Name != r.Name && k.End.After(now) && k.Keeps(r.Start, r.End) {
 			ex = reservedNodesOf(fs, s, k).addTo(ex)
 		}
 	}

@@ -28,13 +28,24 @@ type gpuReserver struct {
 // error says what is missing.
 func ReserveParts(
 	s *cluster.Snapshot, r *cluster.Reservation, now time.Time,
+) (out *cluster.Reservation, err *cluster.Error) {
+	err = preferUnreserved(r, func(shares bool) (err *cluster.Error) {
+		out, err = reserveSharing(s, r, now, shares)
+		return err
+	})
+	return out, err
+}
+
+// reserveSharing is ReserveParts; shares lets it share with reservations that overlap.
+func reserveSharing(
+	s *cluster.Snapshot, r *cluster.Reservation, now time.Time, shares bool,
 ) (*cluster.Reservation, *cluster.Error) {
 	part, err := partitionToReserve(s, r)
 	if err != nil {
 		return nil, err
 	}
 	all := place.NewUnloadedSet(s)
-	taken := takenDuring(all, s, r, now)
+	taken := takenDuring(all, s, r, now, shares)
 	g := &gpuReserver{s: s, want: r, part: part, all: all, taken: taken, inUse: taken.WithParts(usedNow(all, s))}
 	if err := g.check(); err != nil {
 		return nil, err
