@@ -37,13 +37,13 @@ func TestFirstJob(t *testing.T) {
 		shown[title] += rest
 	}
 	for title, want := range map[string][]string{
-		"What there is":                     {"PARTITION", "idle"},
-		"A script":                          {"Submitted batch job 1"},
-		"Looking at it":                     {"job 2 on gpu-node-00", ", GPU ", "COMPLETED"},
-		"Several nodes":                     {"0: node 0 of 2, rendezvous ", "1: node 1 of 2, rendezvous "},
-		"Many tasks, and one after another": {"Submitted batch job"},
-		"At a prompt":                       {"Granted job allocation"},
-		"When it waits, or died":            {"it is held", "ended with exit code 3"},
+		"Look at the cluster":                     {"PARTITION", "idle"},
+		"Write a script":                          {"Submitted batch job 1"},
+		"Follow the job":                          {"job 2 on gpu-node-00", ", GPU ", "COMPLETED"},
+		"Use several nodes":                       {"0: node 0 of 2, rendezvous ", "1: node 1 of 2, rendezvous "},
+		"Run many tasks, then another job":        {"Submitted batch job"},
+		"Work interactively":                      {"Granted job allocation"},
+		"Find out why a job is pending or failed": {"it is held", "ended with exit code 3"},
 	} {
 		for _, w := range want {
 			if !strings.Contains(shown[title], w) {
