@@ -98,19 +98,22 @@ func reasonConsts(t *testing.T) map[string]Reason {
 
 func reasonsText() string {
 	var b strings.Builder
-	b.WriteString("# Why a job waits, and how it ended\n\nThe words that `squeue` (%r, %R) and `scontrol show job` show as a job's reason. `muster why JOB` (and `scontrol -d show job JOB`) tells all causes with numbers, who holds what\n" +
-		"it is to get and until when, and what would start it sooner. None stands for a job that no cycle has looked at yet. This file is printed from a table: `go test ./cluster -run TestReasons -rewrite`.\n")
+	b.WriteString("# Reasons of pending and ended jobs\n\n" +
+		"`squeue` (%r, %R) and `scontrol show job` show one of these words as the reason of a job. `muster why JOB`\n" +
+		"(or `scontrol -d show job JOB`) prints all causes with numbers, the jobs that hold the resources and until\n" +
+		"when, and the changes that would start the job sooner. `None` means that the scheduler has not considered\n" +
+		"the job yet. This page is generated: `go test ./cluster -run TestReasons -rewrite`.\n")
 	for _, ended := range []bool{false, true} {
-		b.WriteString(map[bool]string{false: "\n## Jobs that wait\n", true: "\n## Jobs that ended\n"}[ended])
-		b.WriteString("\n| reason | what it means | what to do | shown by |\n|---|---|---|---|\n")
+		b.WriteString(map[bool]string{false: "\n## Pending jobs\n", true: "\n## Ended jobs\n"}[ended])
+		b.WriteString("\n| reason | meaning | remedy | test |\n|---|---|---|---|\n")
 		for _, r := range ReasonRows() {
 			if r.Ended == ended {
 				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Word, r.Means, r.Do, r.Test)
 			}
 		}
 	}
-	b.WriteString("\n## Limits\n\nWith `AccountingStorageEnforce=limits`. Such jobs do not hold back others. `sacctmgr show assoc` and `sacctmgr show qos` list the limits;\n" +
-		"sched.TestLimits has a case for each.\n\n| limit | reasons | what it means | what to do |\n|---|---|---|---|\n")
+	b.WriteString("\n## Limits\n\nLimits apply with `AccountingStorageEnforce=limits`. A job that waits for a limit does not delay others.\n" +
+		"`sacctmgr show assoc` and `sacctmgr show qos` list the limits. sched.TestLimits has a case for each.\n\n| limit | reasons | what is limited | remedy |\n|---|---|---|---|\n")
 	for _, r := range LimitRows() {
 		words := make([]string, len(r.Words))
 		for i, w := range r.Words {
