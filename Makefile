@@ -81,7 +81,7 @@ release:
 	$(foreach a,$(ARCHES),$(GO) tool -modfile=tools/go.mod cyclonedx-gomod bin -json -noserial -notimestamp -version $(VERSION) -output dist/muster-linux-$(a).cdx.json dist/muster-linux-$(a) &&) true
 	for h in dist/helpers/*; do $(GO) tool -modfile=tools/go.mod cyclonedx-gomod bin -json -noserial -notimestamp -version $(VERSION) -output dist/$$(basename $$h).cdx.json $$h || exit 1; done; rm -rf dist/helpers
 	cp packaging/xterm.cdx.json dist/
-	cd dist && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
+	cd dist && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\0' | sort -z | xargs -0 sha256sum >SHA256SUMS
 
 # The commit is released twice, in two folders, and compared (ten minutes).
 reproducible:
