@@ -1,6 +1,7 @@
 package client
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -88,5 +89,24 @@ func TestPrefetch(t *testing.T) {
 		if ready != c.ready || !ready && next != c.next {
 			t.Errorf("%s: %d, ready %v", name, next, ready)
 		}
+	}
+}
+
+// TestPrefetchInFence: what gets a job's image runs programs as the job's user, and these have what the job has.
+func TestPrefetchInFence(t *testing.T) {
+	cl := newClient(t, Config{Spool: t.TempDir()})
+	h := here(cluster.Starting, self)
+	h.job.Spec.Prefetch = &cluster.Prefetch{Image: "r#i"}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.config.MemAlloc = true
+	h.job.Alloc.Shares = []cluster.Share{{Node: self, CPUs: cluster.NewIDSet(0), MemMB: 100}}
+	got, err := cl.build.fetchSpec(h, h.part(fetchStep))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := cl.build.sessionSpec(h, h.part(cluster.ExternStep))
+	if got.Fence.MemMB != 100 || !reflect.DeepEqual(got.Fence, session.Fence) {
+		t.Errorf("it may use %+v, and a session in the job %+v", got.Fence, session.Fence)
 	}
 }

@@ -172,8 +172,12 @@ func (b *builder) sessionSpec(h *jobHere, id step.ID) step.Spec {
 	}
 }
 
-// fetchSpec is the step that gets a job's image. Called with mu held.
+// fetchSpec is the step that gets a job's image. It may use what the job may: it runs programs that have the registry's
+// password, as the job's user, and these may run others that the user names. Called with mu held.
 func (b *builder) fetchSpec(h *jobHere, id step.ID) (out step.Spec, err error) {
+	cfg := b.config
+	inv, detected := b.hardware.Of(h.node)
+	share, _ := h.job.Share(h.node)
 	s, want := h.job.Spec, h.job.Spec.Prefetch
 	site := enroot.Read(enroot.Dir())
 	q := container.Request{Store: b.cfg.Images, Limit: b.cfg.ImageDisk, Most: b.cfg.ImageSize, Image: want.Image,
@@ -191,7 +195,7 @@ func (b *builder) fetchSpec(h *jobHere, id step.ID) (out step.Spec, err error) {
 	if err := os.MkdirAll(filepath.Dir(said), 0o755); err != nil {
 		return out, fmt.Errorf("make a folder for what is said of an image: %w", err)
 	}
-	return step.Spec{ID: id, Dir: "/", Umask: 0o077, Tasks: []step.Task{{
+	return step.Spec{ID: id, Dir: "/", Umask: 0o077, Fence: fence.Of(&cfg, &inv, detected, share), Tasks: []step.Task{{
 		Argv:   append(helper, container.Prefetch, s.WorkDir, string(text)),
 		Env:    os.Environ(),
 		Stdout: step.IO{Kind: step.File, Path: said}, Stderr: step.IO{Kind: step.Same},
