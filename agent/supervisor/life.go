@@ -80,9 +80,8 @@ func (s *supervisor) clean(r *run) {
 				continue
 			}
 			empty = 0
-			for _, p := range pids {
-				unix.Kill(p, unix.SIGKILL)
-			}
+			list := func() []int { return stepProcs(leaders, marker) }
+			signalListed(list, unix.SIGKILL, map[int]bool{}, func(int) bool { return false })
 			awaitPID(pids[0], 100*time.Millisecond)
 		}
 	}

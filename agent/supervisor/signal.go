@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -120,28 +121,49 @@ func (s *supervisor) signalAll(r *run, g *cgroup.Group, sig syscall.Signal, scop
 		r.send(sig)
 		s.mu.Unlock()
 	}
+	list := func() []int { return stepProcs(s.leaders(r)) }
+	if g != nil {
+		list = g.PIDs
+	}
+	except := func(pid int) bool { return scope == step.Script && isSrun(pid) }
 	for range 10 {
-		var pids []int
-		if g != nil {
-			pids = g.PIDs()
-		} else {
-			pids = stepProcs(s.leaders(r))
-		}
-		fresh := false
-		for _, p := range pids {
-			if !sent[p] {
-				sent[p], fresh = true, true
-				if scope == step.Script && isSrun(p) {
-					continue
-				}
-				unix.Kill(p, sig)
-			}
-		}
-		if !fresh || sig != unix.SIGKILL && sig != unix.SIGSTOP {
+		if fresh := signalListed(list, sig, sent, except); !fresh || sig != unix.SIGKILL && sig != unix.SIGSTOP {
 			break
 		}
 	}
 	return nil
+}
+
+// heldAtOnce is how many processes are held by descriptors at a time.
+const heldAtOnce = 512
+
+// signalListed signals the processes that list names, but for those sent to before, and reports whether there were any.
+// While it works, the user's processes end and others begin, and a number may become that of a process of somebody
+// else's. So it holds the process that has a number, looks whether the number is listed still, and signals what it
+// holds: that is the one listed, or it is dead.
+func signalListed(list func() []int, sig syscall.Signal, sent map[int]bool, except func(pid int) bool) bool {
+	fresh := slices.DeleteFunc(list(), func(pid int) bool { return sent[pid] })
+	for part := range slices.Chunk(fresh, heldAtOnce) {
+		held := map[int]int{}
+		for _, pid := range part {
+			sent[pid] = true
+			switch fd, err := unix.PidfdOpen(pid, 0); {
+			case err == nil:
+				held[pid] = fd
+			case err != unix.ESRCH && !except(pid): // the kernel has none, or no descriptor is free
+				_ = unix.Kill(pid, sig)
+			}
+		}
+		for _, pid := range list() {
+			if fd, ok := held[pid]; ok && !except(pid) {
+				_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+			}
+		}
+		for _, fd := range held {
+			_ = unix.Close(fd)
+		}
+	}
+	return len(fresh) > 0
 }
 
 // isSrun reports whether a process is an srun, by the name under which it was started.
