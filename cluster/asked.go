@@ -33,6 +33,10 @@ func (l *Layout) checkAsked() error {
 	if err := l.Mem.check(); err != nil {
 		return err
 	}
+	if kinds := len(l.PerNode) + len(l.PerJob) + len(l.PerSocket) + len(l.PerTask); kinds > maxKinds {
+		return Errorf(Invalid, ErrGRES,
+			"%d generic resources are asked for at once: %d are the most", kinds, maxKinds)
+	}
 	for _, n := range []int{l.PlaneSize, l.Segment, l.Switches} {
 		if !isCount(n) {
 			return Errorf(Invalid, "", "%d is no size of planes or segments and no number of switches", n)

@@ -114,6 +114,9 @@ func (c *UpdateJob) check(s *Snapshot) error {
 	if err := c.Patch.check(); err != nil {
 		return err
 	}
+	if err := c.checkBulk(s); err != nil {
+		return err
+	}
 	if err := c.checkMove(s); err != nil || c.Patch.Depends == nil {
 		return err
 	}

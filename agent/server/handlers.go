@@ -324,7 +324,7 @@ func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if err := mayContain(s.Snapshot().Config(), spec); err != nil {
 		return err
 	}
-	if err := cluster.CheckEntry(s.Snapshot(), spec); err != nil {
+	if err := cluster.CheckNew(s.Snapshot(), spec); err != nil {
 		return err
 	}
 	if err := cluster.CheckParents(s.Snapshot(), spec.Depends.Terms); err != nil {
