@@ -7,6 +7,8 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +18,12 @@ import (
 	"dev.muster/wire"
 )
 
-// maxReports bounds one call; the rest follows.
-const maxReports = 512
+// Bounds of one call; the rest follows. Servers take no larger body than api.MaxBody, and a record of a step has its
+// user's command line and a share of each node.
+const (
+	maxReports = 512
+	maxBytes   = 8 << 20 // as in the file; one report is told whatever it has
+)
 
 // maxOutboxFile is the size at which a file without waiting reports is begun anew.
 const maxOutboxFile = 4 << 20
@@ -32,8 +38,14 @@ type box struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	list []cluster.Report
+	list []kept
 	last map[cluster.NodeName]uint64
+}
+
+// kept is a report that has not arrived.
+type kept struct {
+	cluster.Report
+	bytes int // of its line
 }
 
 // boxLine is one line of the file: a report, or that everything up to Acked has arrived.
@@ -53,26 +65,32 @@ func openBox(dir string) (*box, error) {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
 	b.file = f
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
 	acked := map[cluster.NodeName]uint64{}
-	for lines.Scan() {
-		b.size += int64(len(lines.Bytes())) + 1
+	for lines := bufio.NewReader(f); err == nil; {
+		var text []byte
+		if text, err = lines.ReadBytes('\n'); len(text) == 0 {
+			continue
+		}
+		b.size += int64(len(text))
 		var l boxLine
-		if wire.Unmarshal(lines.Bytes(), &l) != nil {
+		if wire.Unmarshal(text, &l) != nil {
 			continue // a line cut off by a crash was never acted on
 		}
 		b.last[l.Node] = max(b.last[l.Node], l.Seq, l.Acked)
 		acked[l.Node] = max(acked[l.Node], l.Acked)
 		if l.Acked == 0 {
-			b.list = append(b.list, l.Report)
+			b.list = append(b.list, kept{l.Report, len(text)})
 		}
 	}
-	b.list = slices.DeleteFunc(b.list, func(r cluster.Report) bool { return r.Seq <= acked[r.Node] })
+	if err != io.EOF {
+		return b, errors.Join(err, f.Close())
+	}
+	b.list = slices.DeleteFunc(b.list, func(r kept) bool { return r.Seq <= acked[r.Node] })
+	err = nil
 	if b.size > 0 { // end a line that a crash cut off
 		_, err = f.Write([]byte{'\n'})
 	}
-	return b, errors.Join(err, lines.Err())
+	return b, err
 }
 
 // Seq is the last number that the servers may have seen of a node.
@@ -94,8 +112,9 @@ func (b *box) Put(n cluster.NodeName, updates []cluster.Update) (cluster.Report,
 	defer b.mu.Unlock()
 	b.last[n]++
 	r := cluster.Report{Node: n, Seq: b.last[n], Updates: updates}
-	b.list = append(b.list, r)
+	before := b.size
 	err := b.write(boxLine{Report: r})
+	b.list = append(b.list, kept{r, int(b.size - before)})
 	select {
 	case b.More <- struct{}{}:
 	default:
@@ -118,10 +137,22 @@ func (b *box) write(lines ...boxLine) error {
 }
 
 // Pending are the oldest reports not yet acknowledged.
-func (b *box) Pending() []cluster.Report {
+func (b *box) Pending() []cluster.Report { return b.oldest(maxReports, maxBytes) }
+
+// All are all reports not yet acknowledged.
+func (b *box) All() []cluster.Report { return b.oldest(math.MaxInt, math.MaxInt) }
+
+// oldest are so many reports not yet acknowledged, of so many bytes together.
+func (b *box) oldest(most, room int) (out []cluster.Report) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]cluster.Report(nil), b.list[:min(len(b.list), maxReports)]...)
+	for _, k := range b.list[:min(len(b.list), most)] {
+		if room -= k.bytes; room < 0 && out != nil {
+			break
+		}
+		out = append(out, k.Report)
+	}
+	return out
 }
 
 // Ack notes that the servers have the oldest reports.

@@ -3,6 +3,7 @@ package outbox
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"dev.muster/cluster"
@@ -60,6 +61,44 @@ func TestOutboxSurvives(t *testing.T) {
 	_ = b.Close()
 	if b = open(); len(b.Pending()) != 0 || b.Seq(self) != 4 {
 		t.Errorf("after renewal: %d pending, last number %d, want 0 and 4", len(b.Pending()), b.Seq(self))
+	}
+	_ = b.Close()
+}
+
+// TestLargeReports: what is told at once is no more than servers take, whatever users' command lines have, and what is
+// on file is read again, however long a line is.
+func TestLargeReports(t *testing.T) {
+	dir := t.TempDir()
+	b, err := openBox(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{20 << 20, 5 << 20, 5 << 20, 5 << 20, 100} {
+		begun := &cluster.Step{SubmitLine: strings.Repeat("x", size)}
+		if _, err := b.Put(self, []cluster.Update{{Kind: cluster.StepNow, Step: begun}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := b.All(); len(all) != 5 {
+		t.Errorf("all reports are %d", len(all))
+	}
+	for _, want := range []int{1, 1, 1, 2, 0} {
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = openBox(dir); err != nil {
+			t.Fatal(err)
+		}
+		told := b.Pending()
+		if len(told) != want {
+			t.Fatalf("%d reports are told at once, not %d", len(told), want)
+		}
+		if want == 0 {
+			break
+		}
+		if err := b.Ack(told); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_ = b.Close()
 }

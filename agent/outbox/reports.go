@@ -37,9 +37,9 @@ func OpenReports(dir string, log *slog.Logger) (*Reports, error) {
 	}
 	r := &Reports{
 		slog: log, box: out, journal: ended,
-		begun: ConfirmedBy(out.Pending()), over: map[Attempt]uint64{},
+		begun: ConfirmedBy(out.All()), over: map[Attempt]uint64{},
 	}
-	for _, old := range out.Pending() {
+	for _, old := range out.All() {
 		r.settle(old)
 	}
 	return r, nil
