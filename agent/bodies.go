@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -17,38 +18,67 @@ const (
 	bodyTime = time.Minute
 	// bodiesOfUser bounds the bytes of all calls of one user that are under way. Root has no bound.
 	bodiesOfUser = 128 << 20
+	// bodiesOfMember bounds those of one member that is no server, whose key may be in wrong hands. It carries the calls
+	// of its users, and a node tells of itself.
+	bodiesOfMember = 1 << 30
 	// bodyStep is how much of a body is read, and counted, at a time: memory grows with what arrives, not with what
 	// is claimed.
 	bodyStep = 64 << 10
 )
 
-// bodies counts the bytes of calls under way, by user.
-type bodies struct {
-	mu   sync.Mutex
-	held map[uint32]int
+// holder is whose calls are counted: a user's of this machine, or a member's.
+type holder struct {
+	uid    uint32
+	member string
 }
 
-// take counts n bytes more for a user; false: these are too many.
-func (b *bodies) take(uid uint32, n int) bool {
+// most is how many bytes a holder has; 0: as many as there are.
+func (h holder) most() int {
+	switch {
+	case h.member != "":
+		return bodiesOfMember
+	case h.uid != 0:
+		return bodiesOfUser
+	}
+	return 0
+}
+
+// bodies counts the bytes of calls under way, by who made them.
+type bodies struct {
+	mu   sync.Mutex
+	held map[holder]int
+}
+
+// take counts n bytes more; false: these are too many.
+func (b *bodies) take(of holder, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if uid != 0 && b.held[uid]+n > bodiesOfUser {
+	if most := of.most(); most > 0 && b.held[of]+n > most {
 		return false
 	}
 	if b.held == nil {
-		b.held = map[uint32]int{}
+		b.held = map[holder]int{}
 	}
-	b.held[uid] += n
+	b.held[of] += n
 	return true
 }
 
-// release takes bytes of a user off the count.
-func (b *bodies) release(uid uint32, n int) {
+// release takes bytes off the count.
+func (b *bodies) release(of holder, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held[uid] -= n; b.held[uid] <= 0 {
-		delete(b.held, uid)
+	if b.held[of] -= n; b.held[of] <= 0 {
+		delete(b.held, of)
 	}
+}
+
+// share is what one call of a caller has. Servers have no bound: they decide, and carry what others send.
+func (b *bodies) share(from *caller) *userShare {
+	s := &userShare{bodies: b, of: holder{member: from.Member}, counted: from.Role != cluster.RoleServer}
+	if from.Member == "" {
+		s.of.uid = from.UID
+	}
+	return s
 }
 
 // readBody reads the body of a call, of at most so many bytes. done says that it is needed no more.
@@ -66,7 +96,7 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request, from caller, 
 		_ = control.SetReadDeadline(time.Now()) // else net/http waits for the rest
 		w.Header().Set("Connection", "close")
 	}()
-	share := &userShare{bodies: &h.bodies, uid: from.UID, counted: from.Member == ""} // members speak for many users
+	share := h.bodies.share(&from)
 	in := http.MaxBytesReader(w, r.Body, most)
 	grow := bodyStep
 	if r.ContentLength > 0 {
@@ -77,7 +107,8 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request, from caller, 
 			if !share.take(grow) {
 				share.release()
 				return nil, nil, cluster.Errorf(cluster.Unavailable, cluster.ErrTooBig,
-					"the calls of user %d that are under way have more than %d MB: wait until some of them are answered", from.UID, bodiesOfUser>>20)
+					"the calls of %s that are under way have more than %d MB: wait until some of them are answered",
+					share.of, share.of.most()>>20)
 			}
 			body = append(make([]byte, 0, len(body)+grow), body...)
 			grow = cap(body)
@@ -95,10 +126,18 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request, from caller, 
 	}
 }
 
-// userShare is what one call has of its user's bytes.
+// String names it for a message.
+func (h holder) String() string {
+	if h.member != "" {
+		return "member " + h.member
+	}
+	return fmt.Sprintf("user %d", h.uid)
+}
+
+// userShare is what one call has of its caller's bytes.
 type userShare struct {
 	*bodies
-	uid     uint32
+	of      holder
 	counted bool
 	held    int
 }
@@ -107,7 +146,7 @@ func (s *userShare) take(n int) bool {
 	if !s.counted {
 		return true
 	}
-	if !s.bodies.take(s.uid, n) {
+	if !s.bodies.take(s.of, n) {
 		return false
 	}
 	s.held += n
@@ -116,22 +155,22 @@ func (s *userShare) take(n int) bool {
 
 func (s *userShare) release() {
 	if s.held > 0 {
-		s.bodies.release(s.uid, s.held)
+		s.bodies.release(s.of, s.held)
 	}
 }
 
 // counting has what the request of a call takes in memory be counted with its user's bodies: a few bytes may name a set
-// of millions of tasks, or a component of a job, and a body many of them. Calls that members make for themselves have a
-// bound each.
+// of millions of tasks, or a component of a job, and a body many of them. What members call for themselves has a bound
+// for each call, and counts with their bodies.
 func (c *call) counting() (ctx context.Context, done func()) {
-	share := &userShare{bodies: &c.bodies, uid: c.who.UID, counted: true}
-	take := share.take
-	if c.who.UID == 0 && c.from.Member != "" {
-		held := 0
-		take = func(n int) bool {
-			held += n
-			return held <= api.MaxValues
-		}
+	if c.who.UID != 0 || c.from.Member == "" {
+		share := &userShare{bodies: &c.bodies, of: holder{uid: c.who.UID}, counted: true}
+		return api.Counting(c.r.Context(), share.take), share.release
+	}
+	share, held := c.bodies.share(&c.from), 0
+	take := func(n int) bool {
+		held += n
+		return held <= api.MaxValues && share.take(n)
 	}
 	return api.Counting(c.r.Context(), take), share.release
 }

@@ -66,8 +66,36 @@ func TestBodiesOfUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	done()
-	if n := h.bodies.held[1000]; n != 0 {
+	if n := h.bodies.held[holder{uid: 1000}]; n != 0 {
 		t.Errorf("%d bytes are still counted", n)
+	}
+}
+
+// TestBodiesOfMember: the calls of one node have so many bytes at most, and those of servers have no bound.
+func TestBodiesOfMember(t *testing.T) {
+	h := &handler{}
+	for role, want := range map[cluster.Role]bool{cluster.RoleServer: true, cluster.RoleNode: false} {
+		from := caller{Caller: api.Caller{Member: "m-" + string(role), Role: role}}
+		if !h.bodies.share(&from).take(bodiesOfMember - 1<<20) {
+			t.Fatalf("no room for any call of a %s", role)
+		}
+		r := httptest.NewRequest("POST", "/", zeros(2<<20))
+		_, _, err := h.readBody(httptest.NewRecorder(), r, from, api.MaxBody)
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "member m-") {
+			t.Errorf("more of a %s: %v", role, err)
+		}
+		c := call{handler: h, r: r, from: from}
+		ctx, done := c.counting()
+		defer done()
+		m := api.NewMux()
+		api.Handle(m, api.ReportWork, func(context.Context, api.Caller, api.ReportRequest) (api.WriteResponse, error) {
+			return api.WriteResponse{}, nil
+		})
+		route, _ := m.Lookup("POST", api.ReportWork.Path)
+		many := `{"reports":[{"updates":[` + strings.Repeat(`{},`, 1<<14) + `{}]}]}` // some MB
+		if _, err := route.Handle(ctx, from.Caller, []byte(many)); (err == nil) != want {
+			t.Errorf("a report of a %s that takes much memory: %v", role, err)
+		}
 	}
 }
 
@@ -112,7 +140,7 @@ func TestSlowBody(t *testing.T) {
 		if took := time.Since(began); err == nil || took > bodyTime+time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
-		if n := h.bodies.held[1000]; n != 0 {
+		if n := h.bodies.held[holder{uid: 1000}]; n != 0 {
 			t.Errorf("%d bytes are still counted", n)
 		}
 		ours.Close()

@@ -169,3 +169,46 @@ func TestPageWithoutDescriptors(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// TestConnsOfMember: a node's key opens no more connections than a part of what the daemon may have; servers' do.
+func TestConnsOfMember(t *testing.T) {
+	p := founder(t)
+	p.most = 3
+	open := func(name string, role cluster.Role) (*memberConn, error) {
+		c := &memberConn{Conn: &script{}, port: p}
+		return c, p.note(c, trust.Peer{Name: name, Key: "key of " + name, Role: role})
+	}
+	for range 10 {
+		if _, err := open("s2", cluster.RoleServer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last *memberConn
+	for range p.most {
+		c, err := open("n1", cluster.RoleNode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c
+	}
+	more, err := open("n1", cluster.RoleNode)
+	if err == nil {
+		t.Error("one more is let in")
+	}
+	_ = more.Close() // which takes nothing off the count
+	if _, err := open("n1", cluster.RoleNode); err == nil {
+		t.Error("one more is let in after that one was closed")
+	}
+	if _, err := open("n2", cluster.RoleNode); err != nil {
+		t.Errorf("another node: %v", err)
+	}
+	for range 2 {
+		_ = last.Close()
+	}
+	if _, err := open("n1", cluster.RoleNode); err != nil {
+		t.Errorf("in the place of one that was closed: %v", err)
+	}
+	if _, err := open("n1", cluster.RoleNode); err == nil {
+		t.Error("a connection that was closed twice has made two places")
+	}
+}

@@ -56,8 +56,11 @@ type port struct {
 
 	refused sparse.Lines
 
+	most int // connections of one member that is no server, whose key may be in wrong hands
+
 	mu   sync.Mutex
 	open map[*memberConn]trust.Peer // connections of members
+	have map[string]int             // how many, by key
 }
 
 // lane is a listener for the connections of one protocol.
@@ -107,7 +110,7 @@ func newPort(ln net.Listener, addr string, plain bool, ring trust.Keyring,
 	admit func(trust.Peer, string) error, log *slog.Logger) *port {
 	p := &port{
 		ln: ln, conf: trust.ServerTLS(ring, admit), admit: admit, log: log, kinds: map[string]*lane{},
-		open: map[*memberConn]trust.Peer{},
+		open: map[*memberConn]trust.Peer{}, have: map[string]int{}, most: fair(nil).most,
 	}
 	newLane := func() *lane {
 		return &lane{conns: make(chan net.Conn), done: make(chan struct{}), addr: advertised(addr)}
@@ -182,10 +185,12 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 	}
 	member := &memberConn{Conn: conn, port: p}
 	if who, err := trust.PeerOf(&state); err == nil {
-		p.mu.Lock()
-		p.open[member] = who
-		p.mu.Unlock()
-		if err := p.admit(who, proto); err != nil { // revoked just now: recheck may not have seen it
+		err := p.note(member, who)
+		if err == nil {
+			err = p.admit(who, proto) // revoked just now: recheck may not have seen it
+		}
+		if err != nil {
+			p.refused.Say(p.log.Warn, "connection refused", "from", raw.RemoteAddr().String(), "err", err)
 			member.Close()
 			return
 		}
@@ -194,6 +199,32 @@ func (p *port) greet(ctx context.Context, raw net.Conn) {
 	case l.conns <- member:
 	case <-l.done:
 		member.Close()
+	}
+}
+
+// note counts a connection of a member, until it is closed; an error is that the member has too many.
+func (p *port) note(conn *memberConn, who trust.Peer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if who.Role != cluster.RoleServer && p.have[who.Key] >= p.most {
+		return fmt.Errorf("%s %s has %d connections", who.Role, who.Name, p.most)
+	}
+	p.open[conn] = who
+	p.have[who.Key]++
+	return nil
+}
+
+// forget takes a connection off the count.
+func (p *port) forget(conn *memberConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	who, ok := p.open[conn]
+	if !ok {
+		return
+	}
+	delete(p.open, conn)
+	if p.have[who.Key]--; p.have[who.Key] <= 0 {
+		delete(p.have, who.Key)
 	}
 }
 
@@ -220,9 +251,7 @@ type memberConn struct {
 func (c *memberConn) tls() *tls.Conn { return c.Conn.(*tls.Conn) }
 
 func (c *memberConn) Close() error {
-	c.port.mu.Lock()
-	delete(c.port.open, c)
-	c.port.mu.Unlock()
+	c.port.forget(c)
 	return c.Conn.Close()
 }
 
