@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,5 +38,39 @@ func TestNewsOf(t *testing.T) {
 		if u := got[0]; u.At.Sub(w.now) > maxAhead || u.Step != nil && u.Step.Ended.Sub(w.now) > maxAhead {
 			t.Errorf("%s: it was at %v", kind, u.At)
 		}
+	}
+}
+
+// TestNewsBounds: what a node tells of its own jobs fills no server's memory.
+func TestNewsBounds(t *testing.T) {
+	w := newWorld(t, 1)
+	id := w.run(w.submit(nil), 0, "n0")
+	begun := func(number int) Update {
+		return Update{Kind: StepNow, Job: id, Attempt: 1, At: w.now, Error: strings.Repeat("e", 2*maxNewsText),
+			Step: &Step{ID: StepID{Job: id, Step: number}, Attempt: 1, Name: "step", Started: w.now}}
+	}
+	tell := func(news ...Update) []Update { return w.s.Snapshot().NewsOf("n0", news, w.now) }
+	large := begun(0)
+	large.Step.Name = strings.Repeat("x", maxStepBytes)
+	if len(tell(large)) > 0 {
+		t.Error("a step of any size is taken")
+	}
+	var many []Update
+	for number := range maxLiveSteps + 10 {
+		many = append(many, begun(number))
+	}
+	taken := tell(many...)
+	if len(taken) != maxLiveSteps || len(taken[0].Error) > maxNewsText {
+		t.Errorf("%d live steps at once are taken, with texts of %d bytes", len(taken), len(taken[0].Error))
+	}
+	w.seq["n0"]++
+	w.ok(sys, &Report{Node: "n0", Seq: w.seq["n0"], Updates: taken})
+	if len(tell(begun(maxLiveSteps))) > 0 {
+		t.Error("one more is taken")
+	}
+	over := begun(maxLiveSteps)
+	over.Step.Ended = w.now
+	if len(tell(begun(7), over)) != 2 {
+		t.Error("a step that is known, or over, is not taken")
 	}
 }
