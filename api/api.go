@@ -88,6 +88,11 @@ func (e Endpoint[Req, Resp]) check(q Req) error {
 	if e.Access != User {
 		return nil
 	}
+	if b, ok := any(q).(interface{ bound() error }); ok {
+		if err := b.bound(); err != nil {
+			return err
+		}
+	}
 	return checkTexts(q)
 }
 

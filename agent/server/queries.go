@@ -16,6 +16,7 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 	if err != nil {
 		return api.JobsResponse{}, err
 	}
+	q.Refs = cluster.MergeRefs(q.Refs)
 	if missing := func(r cluster.Ref) bool { return len(snap.Find(r)) == 0 }; slices.ContainsFunc(q.Refs, missing) {
 		s.CatchUp(ctx) // it may have been submitted elsewhere a moment ago
 		snap = s.Snapshot()
@@ -31,8 +32,9 @@ func (s *Server) listJobs(ctx context.Context, who api.Caller, q api.JobQuery) (
 func selectJobs(snap *cluster.Snapshot, q *api.JobQuery, sees visibility.Scope) api.JobsResponse {
 	out := api.JobsResponse{Index: snap.Index, Now: time.Now(), Brief: q.Brief, Federal: federal(snap)}
 	lists := listsOf(snap, sees.Who, q.Listed && len(q.Refs) == 0)
+	matches := q.Filter()
 	sought := func(j *cluster.Job) bool {
-		return (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && q.Matches(j)
+		return (q.To == 0 || q.From <= j.ID && j.ID <= q.To) && matches(j)
 	}
 	add := func(j *cluster.Job) {
 		if sought(j) && sees.Job(j) && lists.Job(j) {
