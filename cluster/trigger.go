@@ -81,6 +81,7 @@ const (
 	// triggerGather is how long a program waits for more of what it is run for.
 	triggerGather = 2 * time.Second
 	maxTriggers   = 1000
+	maxTriggersOf = 100 // of one user who is no operator
 	maxProgram    = 4096
 )
 
@@ -239,6 +240,23 @@ func (g *Trigger) check(t *tx) error {
 		return Errorf(Conflict, ErrTrigger, "there is such a trigger")
 	}
 	return nil
+}
+
+// room refuses a trigger that names very much, and more of them than a user may have who is named.
+func (c *TriggerSet) room(s *Snapshot) error {
+	g, events := &c.Trigger, len(triggerKinds[0].events)
+	if len(g.Events) > events || len(g.Nodes) > s.NodeCount() {
+		return Errorf(Invalid, ErrTooBig, "a trigger of %d events and %d nodes: there are %d and %d",
+			len(g.Events), len(g.Nodes), events, s.NodeCount())
+	}
+	own := 0
+	for other := range s.Triggers() {
+		if other.UID == g.UID {
+			own++
+		}
+	}
+	return refuseIf(g.UID != 0 && own >= maxTriggersOf,
+		Conflict, ErrTooBig, "user %d has %d triggers, and no more may be: clear some", g.UID, own)
 }
 
 func (g *Trigger) checkEvent(e TriggerEvent) error {

@@ -202,3 +202,38 @@ func TestTriggerRights(t *testing.T) {
 		t.Errorf("the next trigger has number %d after %d", third, second)
 	}
 }
+
+// TestTriggersOfUser: one user takes no others' room for triggers, and none names more than there is.
+func TestTriggersOfUser(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := DefaultConfig()
+	cfg.Keys = map[string]string{"slurmctldparameters": "allow_user_triggers"}
+	w.ok(root, &Configure{Config: &cfg})
+	check := func(g Trigger) error { return Check(w.s.Snapshot(), &TriggerSet{Trigger: g}) }
+	up := Trigger{Events: []TriggerEvent{TriggerUp}, Program: "/x", UID: alice.UID}
+	for i := range maxTriggersOf {
+		up.Program = fmt.Sprint("/x", i)
+		if err := check(up); err != nil {
+			t.Fatal(err)
+		}
+		w.ok(alice, &TriggerSet{Trigger: up})
+	}
+	up.Program = "/another"
+	if check(up) == nil {
+		t.Error("one user may have all triggers")
+	}
+	for _, uid := range []uint32{0, bob.UID} {
+		if up.UID = uid; check(up) != nil {
+			t.Errorf("user %d may have none", uid)
+		}
+	}
+	many := up
+	many.Nodes = []NodeName{"n0", "n0"}
+	if check(many) == nil {
+		t.Error("a node is named twice")
+	}
+	up.Events = slices.Repeat(up.Events, 100)
+	if check(up) == nil {
+		t.Error("an event is named 100 times")
+	}
+}

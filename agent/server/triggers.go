@@ -32,6 +32,9 @@ func setTrigger(s *Server) func(context.Context, api.Caller, api.TriggerRequest)
 	return func(ctx context.Context, who api.Caller, q api.TriggerRequest) (out api.TriggerResponse, err error) {
 		g := cluster.Trigger{Events: q.Events, Nodes: q.Nodes, Offset: q.Offset, Program: q.Program,
 			Permanent: q.Permanent}
+		if !who.Operator() {
+			g.UID = who.UID
+		}
 		if g.Job, err = triggerJob(s.Snapshot(), q.Ref); err != nil {
 			return out, err
 		}
