@@ -115,9 +115,36 @@ func admitTexts(t *tx, spec *JobSpec) error {
 	if need <= max(most, sum.bytes) {
 		return nil
 	}
+	return tooManyTexts(spec, need, most)
+}
+
+func tooManyTexts(spec *JobSpec, need, most int64) error {
 	return Errorf(Unavailable, ErrTooBig,
 		"the pending jobs of user %s would have %d bytes of scripts and environments, more than "+
 			"MaxUserScriptBytes=%d: wait until some of them have started, submit an array in place of many jobs, "+
 			"or have large data read from files",
 		cmp.Or(spec.User, strconv.FormatUint(uint64(spec.UID), 10)), need, most)
+}
+
+// freeTexts are written into the log before it is known whether their user may have more.
+const freeTexts = 64 << 10
+
+// CheckTexts refuses a job whose script and environment are more than its user may have pending, before they are in the
+// log: Apply refuses it only then.
+func CheckTexts(s *Snapshot, spec *JobSpec, script, env BlobText) error {
+	most := s.config.MaxUserScriptBytes()
+	if most < 0 || len(script)+len(env) <= freeTexts {
+		return nil
+	}
+	sum, _ := s.scripts.Get(heldText{uid: spec.UID})
+	need := sum.bytes
+	for _, text := range [...]BlobText{script, env} {
+		if _, had := s.scripts.Get(heldText{uid: spec.UID, hash: HashBlob(text)}); !had {
+			need += int64(len(text))
+		}
+	}
+	if need <= max(most, sum.bytes) {
+		return nil
+	}
+	return tooManyTexts(spec, need, most)
 }

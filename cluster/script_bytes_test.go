@@ -48,6 +48,32 @@ func TestMaxUserScriptBytes(t *testing.T) {
 	w.want(third, Pending)
 }
 
+// TestTextsAtTheDoor: a submission that would be refused for its script or environment does not come into the log.
+func TestTextsAtTheDoor(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := *w.s.Config()
+	cfg.Keys = map[string]string{"maxuserscriptbytes": "1M"}
+	w.ok(root, &Configure{Config: &cfg})
+	spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID}
+	check := func(what string, script, env int, want bool) {
+		t.Helper()
+		text := func(n int) BlobText { return BlobText(strings.Repeat("x", n)) }
+		if err := CheckTexts(w.s.Snapshot(), spec, text(script), text(env)); (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	check("too large by itself", 900<<10, 200<<10, false)
+	check("large", 900<<10, 0, true)
+	text := BlobText(strings.Repeat("x", 900<<10))
+	w.ok(alice, &PutBlob{Hash: HashBlob(text), Text: text})
+	own := *spec
+	own.Script = HashBlob(text)
+	w.ok(alice, &Submit{Spec: &own})
+	check("the same again", 900<<10, 100, true)
+	check("too large with the other", 800<<10, 0, false)
+	check("small", 1000, 1000, true)
+}
+
 // TestParseBytes reads numbers of bytes.
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "1": 1, "64M": 64 << 20, "64MB": 64 << 20, "2g": 2 << 30, "K": 0,

@@ -277,6 +277,9 @@ func (s *Server) complete(ctx context.Context, who api.Caller, q *api.SubmitRequ
 		return done, saying(err, done.said)
 	}
 	done.spec = q.Spec
+	if err := cluster.CheckTexts(s.Snapshot(), &done.spec, q.Script, q.Env); err != nil {
+		return done, saying(err, done.said)
+	}
 	return done, saying(allow(s, who, &done.spec), done.said)
 }
 
