@@ -76,8 +76,8 @@ func frontEnds() []frontEnd {
 	}
 }
 
-// showsTasks are the commands that show what tasks write, as they write it.
-var showsTasks = map[string]bool{"srun": true, "salloc": true, "sattach": true}
+// showsTasks reports whether a command shows what tasks write, as they write it.
+func showsTasks(command string) bool { return command == "srun" || command == "salloc" || command == "sattach" }
 
 // IsFrontEnd reports whether name is one of Slurm's commands that muster has.
 func IsFrontEnd(name string) bool {
@@ -146,7 +146,7 @@ func Main(argv []string, sys *front.Sys) int {
 	}
 	for _, f := range all {
 		if f.name == sys.Prog {
-			if !showsTasks[f.name] {
+			if !showsTasks(f.name) {
 				sys.Stdout, sys.Stderr = front.PlainText(sys.Stdout), front.PlainText(sys.Stderr)
 			}
 			run := func(sys *front.Sys) int {

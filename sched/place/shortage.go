@@ -17,34 +17,61 @@ type lack struct {
 	unit      string                       // of that
 }
 
-// newLack says with a verb of one node, and of many, what keeps a task off them.
-func newLack(one, many, text string) *lack {
-	return &lack{one: one + " " + text, many: many + " " + text}
-}
-
-// newShortfall is a lack of an amount.
-func newShortfall(text, unit string, left func(wanting, *NodeFree) int) *lack {
-	return &lack{one: "has " + text, many: "have " + text, unit: unit, left: left}
-}
-
-// The lacks, as they are told.
+// The lacks, as they are told: literals, so that nothing is made of them when a front-end starts.
 var (
-	lackReserved = newLack("is", "are", "reserved for others or outside its reservation")
-	lackExcluded = newLack("is", "are", "excluded")
-	lackMake     = newLack("lacks", "lack", "the requested features")
-	lackCompany  = newLack("has", "have", "jobs of other users")
-	lackWhole    = newLack("is", "are", "in use (it needs whole nodes)")
-	lackSockets  = newLack("has", "have", "too few free cores per socket (--ntasks-per-socket)")
-	lackGPUType  = newLack("has", "have", "no such GPUs")
-	lackCounted  = newLack("has", "have", "too little of what --gres requests")
-	lackLimit    = newShortfall("too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket", "",
-		func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs })
-	lackCPUs = newShortfall("too few free CPUs", "",
-		func(_ wanting, free *NodeFree) int { return free.wholeCPUs })
-	lackGPUs   = newShortfall("too few free GPUs", "", wanting.fewestGPUsLeft)
-	lackMemory = newShortfall("too little free memory", " MB",
-		func(_ wanting, free *NodeFree) int { return int(free.mem) })
-
+	lackReserved = &lack{
+		one:  "is reserved for others or outside its reservation",
+		many: "are reserved for others or outside its reservation",
+	}
+	lackExcluded = &lack{
+		one:  "is excluded",
+		many: "are excluded",
+	}
+	lackMake = &lack{
+		one:  "lacks the requested features",
+		many: "lack the requested features",
+	}
+	lackCompany = &lack{
+		one:  "has jobs of other users",
+		many: "have jobs of other users",
+	}
+	lackWhole = &lack{
+		one:  "is in use (it needs whole nodes)",
+		many: "are in use (it needs whole nodes)",
+	}
+	lackSockets = &lack{
+		one:  "has too few free cores per socket (--ntasks-per-socket)",
+		many: "have too few free cores per socket (--ntasks-per-socket)",
+	}
+	lackGPUType = &lack{
+		one:  "has no such GPUs",
+		many: "have no such GPUs",
+	}
+	lackCounted = &lack{
+		one:  "has too little of what --gres requests",
+		many: "have too little of what --gres requests",
+	}
+	lackLimit = &lack{
+		one:  "has too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
+		many: "have too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
+		left: func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs },
+	}
+	lackCPUs = &lack{
+		one:  "has too few free CPUs",
+		many: "have too few free CPUs",
+		left: func(_ wanting, free *NodeFree) int { return free.wholeCPUs },
+	}
+	lackGPUs = &lack{
+		one:  "has too few free GPUs",
+		many: "have too few free GPUs",
+		left: wanting.fewestGPUsLeft,
+	}
+	lackMemory = &lack{
+		one:  "has too little free memory",
+		many: "have too little free memory",
+		left: func(_ wanting, free *NodeFree) int { return int(free.mem) },
+		unit: " MB",
+	}
 	lacks = []*lack{lackReserved, lackExcluded, lackMake, lackCompany, lackWhole, lackLimit, lackCPUs,
 		lackSockets, lackCounted, lackGPUType, lackGPUs, lackMemory}
 )

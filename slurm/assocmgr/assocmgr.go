@@ -3,7 +3,6 @@
 package assocmgr
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,8 +31,12 @@ func named(list []string, name string) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// ErrFlag is a word of flags= that is none.
-var ErrFlag = errors.New("invalid flag")
+// FlagError is a word of flags= that is unknown.
+type FlagError string
+
+func (e FlagError) Error() string {
+	return "invalid flag '" + string(e) + "', valid options are 'Assoc, QOS, and/or Users'"
+}
 
 // CallError is a call that failed.
 type CallError struct{ Err error }
@@ -61,7 +64,7 @@ func readWords(args []string) (f assocFilter, err error) {
 				word := strings.ToLower(w)
 				i := slices.IndexFunc(assocParts[:], func(p string) bool { return front.IsKey(word, 1, p) })
 				if i < 0 {
-					return f, fmt.Errorf("%w '%s', valid options are 'Assoc, QOS, and/or Users'", ErrFlag, w)
+					return f, FlagError(w)
 				}
 				f.parts = append(f.parts, assocParts[i])
 			}
@@ -143,7 +146,8 @@ func Read(sys *front.Sys, oneLine bool, args []string) (text string, err error) 
 		}
 	}
 	if oneLine {
-		return joinRecords.Replace(m.b.String()), nil
+		lines := strings.NewReplacer("\n        ", " ", "\n    ", " ", "\n\n", "\n") // a record each
+		return lines.Replace(m.b.String()), nil
 	}
 	return m.b.String(), nil
 }
@@ -207,9 +211,6 @@ func (m *assocMgr) count(conf *cluster.Config, jobs []*cluster.Job, now time.Tim
 }
 
 func (m *assocMgr) text(format string, args ...any) { _, _ = fmt.Fprintf(&m.b, format, args...) }
-
-// joinRecords makes a line of each record.
-var joinRecords = strings.NewReplacer("\n        ", " ", "\n    ", " ", "\n\n", "\n")
 
 // userText is a user with its number.
 func (m *assocMgr) userText(name string) string {

@@ -145,10 +145,11 @@ func stepTRES(s *show.StepRow) string {
 func showAssocMgr(c *control, args []string) int {
 	text, err := assocmgr.Read(c.sys, c.oneLine, args)
 	var call *assocmgr.CallError
+	var flag assocmgr.FlagError
 	switch {
 	case errors.As(err, &call):
 		return show.LoadFailed(c.sys, "slurm_load_assoc_mgr_info error", call.Err)
-	case errors.Is(err, assocmgr.ErrFlag):
+	case errors.As(err, &flag):
 		return toldWell(c, err.Error())
 	case err != nil:
 		return c.complain(err.Error())
