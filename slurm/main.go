@@ -77,7 +77,9 @@ func frontEnds() []frontEnd {
 }
 
 // showsTasks reports whether a command shows what tasks write, as they write it.
-func showsTasks(command string) bool { return command == "srun" || command == "salloc" || command == "sattach" }
+func showsTasks(command string) bool {
+	return command == "srun" || command == "salloc" || command == "sattach"
+}
 
 // IsFrontEnd reports whether name is one of Slurm's commands that muster has.
 func IsFrontEnd(name string) bool {
