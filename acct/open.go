@@ -47,7 +47,7 @@ func Open(dir string, log *slog.Logger) (*DB, error) {
 		return nil, errors.Join(err, rerr)
 	}
 	remove(path) // what belonged to it
-	log.Error("history was damaged; a new file is begun", "err", err, "aside", aside)
+	log.Error("the history file was damaged; a new one is created", "err", err, "aside", aside)
 	return open(path, log)
 }
 

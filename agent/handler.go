@@ -299,7 +299,7 @@ func (c *call) verdict(err error, doubt bool) error {
 	if !doubt || c.r.Method == http.MethodGet || told && (e.Code != cluster.Unavailable || e.Kind == cluster.ErrUncertain) {
 		return err
 	}
-	return server.Uncertain("no server answers now, and an earlier try may have been taken")
+	return server.Uncertain("no server is reachable, and an earlier attempt may have been carried out")
 }
 
 // handle lets this process answer.

@@ -43,7 +43,7 @@ func TestFailureLogged(t *testing.T) {
 
 // TestVerdict: what is said of a call at last depends on its earlier tries.
 func TestVerdict(t *testing.T) {
-	lost := cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost: look whether it was done")
+	lost := cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost: check whether it was carried out")
 	for _, c := range []struct {
 		name, method string
 		err          error
@@ -51,18 +51,18 @@ func TestVerdict(t *testing.T) {
 		want         string
 	}{
 		{"nobody leads", "POST", server.NoLeader(), false, "nothing was done"},
-		{"nobody leads any more", "POST", server.NoLeader(), true, "look whether it was done"},
+		{"nobody leads any more", "POST", server.NoLeader(), true, "check whether it was carried out"},
 		{"a read", "GET", server.NoLeader(), true, "nothing was done"},
-		{"it is uncertain itself", "POST", lost, true, "the lead was lost: look whether it was done"},
+		{"it is uncertain itself", "POST", lost, true, "the lead was lost: check whether it was carried out"},
 		{"refused", "POST", cluster.Errorf(cluster.Denied, "", "not yours"), true, "not yours"},
 		{
 			"not sent at last", "POST", fmt.Errorf("%w: %w", api.ErrUnreachable, api.ErrNotSent), true,
-			"look whether it was done",
+			"check whether it was carried out",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := &call{r: httptest.NewRequest(c.method, "/v1/x", nil)}
-			if got := k.verdict(c.err, c.doubt).Error(); !strings.Contains(got, c.want) || strings.Count(got, "look whether") > 1 {
+			if got := k.verdict(c.err, c.doubt).Error(); !strings.Contains(got, c.want) || strings.Count(got, "check whether") > 1 {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -207,12 +207,12 @@ func TestWebActions(t *testing.T) {
 		}{
 			"no session": {
 				&browser{t: t, pages: b.pages}, path(own, "cancel"), url.Values{}, "", 403,
-				"nothing was done",
+				"Nothing was changed",
 			},
-			"no token": {user, path(own, "cancel"), url.Values{}, "", 403, "nothing was done"},
+			"no token": {user, path(own, "cancel"), url.Values{}, "", 403, "Nothing was changed"},
 			"another's token": {
 				user, path(own, "cancel"), url.Values{"csrf": {root.csrf("/")}}, "", 403,
-				"nothing was done",
+				"Nothing was changed",
 			},
 			"another site": {
 				user, path(own, "cancel"), url.Values{"csrf": {user.csrf("/")}}, "cross-site", 403,
@@ -231,7 +231,7 @@ func TestWebActions(t *testing.T) {
 			},
 			"drain for nothing": {
 				root, "/nodes/node-001/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"  "}}, "",
-				422, "A reason is needed",
+				422, "Enter a reason",
 			},
 			"node that is none": {
 				root, "/nodes/nope/drain", url.Values{"csrf": {root.csrf("/")}, "reason": {"x"}}, "", 404,
@@ -255,7 +255,7 @@ func TestWebActions(t *testing.T) {
 		if j := b.job(own); j.Phase != cluster.Running {
 			t.Fatalf("what was refused has changed the job: phase %d", j.Phase)
 		}
-		b.act(user, path(own, "requeue"), "", "goes back into the queue")
+		b.act(user, path(own, "requeue"), "", "is being requeued")
 		time.Sleep(time.Second)
 		if j := b.job(own); j.Restarts != 1 {
 			t.Errorf("after the requeue: %d restarts", j.Restarts)
@@ -265,15 +265,15 @@ func TestWebActions(t *testing.T) {
 			t.Errorf("after the hold: held %d", j.Held)
 		}
 		b.act(user, path(own, "release"), "", "is released")
-		b.act(user, path(own, "cancel"), "", "told to end")
-		b.act(root, path(other, "cancel"), "", "told to end")
+		b.act(user, path(own, "cancel"), "", "is being cancelled")
+		b.act(root, path(other, "cancel"), "", "is being cancelled")
 		time.Sleep(time.Second)
 		for _, id := range []cluster.JobID{own, other} {
 			if j := b.job(id); j.Outcome != cluster.Cancelled {
 				t.Errorf("job %d: phase %d, outcome %d", id, j.Phase, j.Outcome)
 			}
 		}
-		b.act(root, "/nodes/node-001/drain", "bad fan", "is drained once")
+		b.act(root, "/nodes/node-001/drain", "bad fan", "is draining")
 		nodes, err := api.Call(context.Background(), b.api, api.ListNodes, api.NodeQuery{})
 		if err != nil || !nodes.Nodes[0].Drain || nodes.Nodes[0].Reason != "bad fan" || nodes.Nodes[0].ReasonBy != "root" {
 			t.Errorf("after the drain: %v, %+v", err, nodes.Nodes)

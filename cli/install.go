@@ -69,7 +69,7 @@ func installCommand() *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, Flags: append(more, flags...),
 			Action: func(c *cli.Context) error {
 				if c.NArg() > 0 {
-					return fmt.Errorf("what is %s? muster install %s takes options only", c.Args().First(), name)
+					return fmt.Errorf("unexpected argument: %s; muster install %s takes only options", c.Args().First(), name)
 				}
 				return install(c, name)
 			}}

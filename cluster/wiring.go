@@ -194,9 +194,9 @@ func (t *tables) Misplaced() map[NodeName]string {
 			switch named := slices.ContainsFunc(leaves, func(l string) bool { return switches[l] }); {
 			case len(leaves) == 0, slices.Contains(leaves, s.Name):
 			case named:
-				out[name] = fmt.Sprintf("topology.conf puts %s below %s, its ports say %s", name, s.Name, text)
+				out[name] = fmt.Sprintf("topology.conf places %s under %s, but its ports report %s", name, s.Name, text)
 			case usual != "" && n.Inventory.ports() != usual:
-				out[name] = fmt.Sprintf("topology.conf puts %s below %s, whose other nodes are on %s; its ports say %s",
+				out[name] = fmt.Sprintf("topology.conf places %s under %s, whose other nodes are on %s, but its ports report %s",
 					name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
 			}
 		}

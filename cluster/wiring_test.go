@@ -108,9 +108,9 @@ func TestMisplaced(t *testing.T) {
 			"map[]",
 		},
 		{[]Switch{{Name: "leaf1", Nodes: []NodeName{"n0", "n1", "n2", "n3"}}, {Name: "leaf2", Nodes: []NodeName{"n4"}}},
-			"map[n3:topology.conf puts n3 below leaf1, its ports say leaf2]"},
+			"map[n3:topology.conf places n3 under leaf1, but its ports report leaf2]"},
 		{[]Switch{{Name: "s1", Nodes: []NodeName{"n0", "n1", "n2", "n3"}}, {Name: "s2", Nodes: []NodeName{"n4"}}},
-			"map[n3:topology.conf puts n3 below s1, whose other nodes are on leaf1; its ports say leaf2]"},
+			"map[n3:topology.conf places n3 under s1, whose other nodes are on leaf1, but its ports report leaf2]"},
 		{[]Switch{{Name: "s1", Nodes: []NodeName{"n0", "n3"}}}, "map[]"},
 	} {
 		cfg.Topology = c.switches

@@ -177,7 +177,7 @@ esac
 		"ClusterName=c\nTopologyPlugin=topology/tree\nNodeName=n1,n2\nPartitionName=p Nodes=ALL Default=YES\n",
 		0o644)
 	d.must("scontrol", "reconfigure")
-	if text := d.must("muster", "why", "n1"); !strings.Contains(text, "topology.conf puts n1 below leaf-mlx5_9, its ports say leaf-mlx5_0, leaf-mlx5_1\n") {
+	if text := d.must("muster", "why", "n1"); !strings.Contains(text, "topology.conf places n1 under leaf-mlx5_9, but its ports report leaf-mlx5_0, leaf-mlx5_1\n") {
 		t.Errorf("muster why n1:\n%s", text)
 	}
 }

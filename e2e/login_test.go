@@ -262,7 +262,7 @@ func TestPageOIDC(t *testing.T) {
 		t.Errorf("login: %d, %q\n%s", w.StatusCode, w.Header.Get("Refresh"), text)
 	}
 	if w, text := answer(t, c, "GET", back, nil); w.StatusCode != 403 ||
-		!strings.Contains(text, "has begun no login, or it has ended") {
+		!strings.Contains(text, "has not started a login, or the login has expired") {
 		t.Errorf("the same answer again: %d %s", w.StatusCode, text)
 	}
 
@@ -407,7 +407,7 @@ func TestPagePassword(t *testing.T) {
 		"wrong":         {"bin", "x", "the name or the password is not right", nil},
 		"root":          {"root", "secret of root", "the name or the password is not right", nil},
 		"a file's path": {"../bin", "secret of ../bin", "is not right", nil},
-		"by a network":  {"bin", "secret of bin", "by TLS alone", []string{"X-Forwarded-For", "10.0.0.1"}},
+		"by a network":  {"bin", "secret of bin", "requires TLS", []string{"X-Forwarded-For", "10.0.0.1"}},
 		"another site":  {"bin", "secret of bin", "cross-origin", []string{"Sec-Fetch-Site", "cross-site"}},
 	} {
 		if w, text, c := try(x.user, x.password, x.header...); w.StatusCode != 403 || !strings.Contains(text, x.says) ||
@@ -417,7 +417,7 @@ func TestPagePassword(t *testing.T) {
 	}
 	if _, text := answer(t, webClient(t, ""), "GET", page+"/login", nil, "X-Forwarded-For",
 		"10.0.0.1"); strings.Contains(
-		text, `type="password"`) || !strings.Contains(text, "Passwords are taken by TLS alone") {
+		text, `type="password"`) || !strings.Contains(text, "Password login requires TLS") {
 		t.Errorf("the form without TLS: %s", text)
 	}
 	waits := false

@@ -38,7 +38,7 @@ func TestLogs(t *testing.T) {
 	waits := g.must(at, "sbatch", "--parsable", "-d", "afterok:"+id, "-a", "3-4", "-o", g.dir+"/%A_%a.out",
 		"--wrap", "echo task $SLURM_ARRAY_TASK_ID")
 	_, errs, code := g.run(at, "muster", "logs", waits+"_3")
-	if code != 1 || !strings.Contains(errs, "waits (Dependency)") {
+	if code != 1 || !strings.Contains(errs, "is pending (Dependency)") {
 		t.Errorf("of a job that waits: %d, %q", code, errs)
 	}
 	late, lateCmd := d.lines("muster", "logs", "-f", waits+"_4")

@@ -18,7 +18,7 @@ func TestPageShell(t *testing.T) {
 		return s.must("squeue", "-h", "-t", "R", "-o", "%i") != "" && s.must("squeue", "-h", "-t", "PD") == ""
 	})
 	if w, text := answer(t, s.http, "GET", s.page+"/jobs/"+roots+"/shell", nil); w.StatusCode != 403 ||
-		!strings.Contains(text, "a job of one&#39;s own") {
+		!strings.Contains(text, "only in your own jobs") {
 		t.Errorf("in another's job: %d %s", w.StatusCode, text)
 	}
 	for _, path := range []string{"/shell?node=/etc/passwd", "/shell/socket?node=nosuch"} {
@@ -89,7 +89,7 @@ func TestPageShell(t *testing.T) {
 	own := off.submitAs(daemonUID, "-o", "/dev/null", "--wrap", "sleep 1000")
 	off.wait("the job", func() bool { return off.must("squeue", "-h", "-t", "R", "-o", "%i") == own })
 	w, text := answer(t, off.http, "GET", off.page+"/jobs/"+own+"/shell", nil)
-	if w.StatusCode != 403 || !strings.Contains(text, "Shells are not opened here (PageShell in muster.conf)") {
+	if w.StatusCode != 403 || !strings.Contains(text, "Shells are disabled (PageShell in muster.conf)") {
 		t.Errorf("without PageShell: %d %s", w.StatusCode, text)
 	}
 }

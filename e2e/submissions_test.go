@@ -22,7 +22,7 @@ type toldJob struct {
 }
 
 // doubt is how sbatch says that it does not know, and what names the submission then.
-var doubt = regexp.MustCompile(`may have been taken.*MUSTER_SUBMIT_KEY=(\S+)`)
+var doubt = regexp.MustCompile(`may have been submitted.*MUSTER_SUBMIT_KEY=(\S+)`)
 
 // TestSubmissionsTold: whatever becomes of the servers, sbatch tells what is so. Who was given a number has that
 // job and no other, who was refused has none, and who was told of a doubt finds out by submitting again.

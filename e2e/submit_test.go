@@ -116,7 +116,7 @@ func TestPageSubmit(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("TOP=hush"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const refused = "would not be taken"
+	const refused = "Would be rejected"
 	for name, x := range map[string]struct {
 		script string
 		fields []string
@@ -167,7 +167,7 @@ func TestPageSubmit(t *testing.T) {
 	_, text = answer(t, s.http, "GET", s.page+"/submit?job="+id[1], nil)
 	for _, want := range []string{`name="name" value="by form"`, `name="gpus" value="h100:1"`, `value="1024M"`,
 		`name="time" value="0-00:30:00"`, `value="` + s.folder + `"`, "#SBATCH --wait\nid -un",
-		"This is what job " + id[1]} {
+		"Filled in from job " + id[1]} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the form of the job lacks %q:\n%s", want, text)
 		}

@@ -101,7 +101,7 @@ func TestUI(t *testing.T) {
 	}
 	g.at["c1"].kill()
 	if _, body := ask("GET", follower, "/jobs/"+past+"/log", nil); !strings.Contains(body,
-		"out-%N-%j, asked of node c1-001) can not be shown: ") {
+		"out-%N-%j, on node c1-001): ") {
 		t.Errorf("the output of a job whose node is away: %s", body)
 	}
 	servers := []string{"s1", "s2", "s3"}
@@ -184,7 +184,7 @@ func TestUILive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body := v.get("/jobs/" + id + "/log"); !strings.Contains(body, "No such file") || !strings.Contains(body,
-		"asked of node node-001") {
+		"on node node-001") {
 		t.Errorf("a file that is gone: %s", body)
 	}
 }
@@ -349,7 +349,7 @@ func TestPageLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.wait("the page to follow", func() bool { return read()[2] == "follows" || read()[2] == "" })
+	d.wait("the page to follow", func() bool { return read()[2] == "following" || read()[2] == "" })
 	add("and one more\n")
 	began := time.Now()
 	d.wait("the line", func() bool { return read()[1] == "and one more" })
@@ -366,7 +366,7 @@ func TestPageLog(t *testing.T) {
 		t.Errorf("who reads at %s is taken to %s", before, after)
 	}
 	d.must("scancel", id)
-	d.wait("the page to say that it is over", func() bool { return read()[2] == "the job has ended" })
+	d.wait("the page to say that it is over", func() bool { return read()[2] == "job ended" })
 	for _, s := range b.said {
 		t.Errorf("the browser says %s", s)
 	}

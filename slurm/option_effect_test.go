@@ -39,6 +39,7 @@ var settersAndShows = []string{
 	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
 	"slurm/show/job_data.go", "slurm/show/part_data.go", "slurm/show/node_data.go", "slurm/show/jobview.go",
 	"slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
+	"cluster/spec_bytes.go", // counts bytes
 }
 
 // setByUsers are the structs that options, configurations, scontrol and sacctmgr fill.

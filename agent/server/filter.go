@@ -130,7 +130,7 @@ func unfiltered(s *Server, hash cluster.BlobHash) error {
 		return nil
 	}
 	e := cluster.Errorf(cluster.Conflict, cluster.ErrFilter,
-		"this command does not know the site's %s: it is older than that", cliFile)
+		"this command has an older version of the site's %s", cliFile)
 	e.Script = text
 	return e
 }

@@ -158,5 +158,5 @@ func awaitLead(ctx context.Context, answer <-chan error) error {
 
 // Uncertain is the error of a write of which nobody here knows whether it is or will be done.
 func Uncertain(why string) error {
-	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "%s: look whether it was done", why)
+	return cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "%s: check whether it was carried out", why)
 }

@@ -21,7 +21,7 @@ var toldAge sync.Once
 // aged says once that what a command tells is old.
 func (s *Sys) aged(age time.Duration) {
 	toldAge.Do(func() {
-		s.Say("as of %v ago: the server that answers does not keep up with the one that leads, or none leads",
+		s.Say("as of %v ago: this server lags behind the leader, or there is no leader",
 			age.Round(time.Second))
 	})
 }

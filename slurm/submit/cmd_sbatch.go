@@ -92,15 +92,15 @@ type doubtError struct {
 
 func (d *doubtError) Error() string {
 	text, _ := front.ErrorText(d.err)
-	out := "no answer came, and the job may have been taken: "
+	out := "no response was received, and the job may have been submitted: "
 	if d.prog != "sbatch" { // an allocation is of no use to another process
-		return out + fmt.Sprintf("look for it by squeue --me, and cancel it (%s)", text)
+		return out + fmt.Sprintf("look for it with squeue --me and cancel it (%s)", text)
 	}
 	again := "the same command again"
 	if d.at != "" { // elsewhere it would be a second job
 		again += " with -M " + d.at + " and"
 	}
-	return out + fmt.Sprintf("%s with %s=%s tells its number, or submits it if it was not (%s)",
+	return out + fmt.Sprintf("%s with %s=%s prints its number, or submits it if that is still to be done (%s)",
 		again, submitKeyEnv, d.key, text)
 }
 

@@ -108,7 +108,7 @@ func TestSubmitDoubt(t *testing.T) {
 				}
 				began := time.Now()
 				Sbatch(sys, []string{"--wrap", "true"})
-				if !strings.Contains(both.String(), c.out) || strings.Contains(both.String(), "may have been taken") != c.doubt {
+				if !strings.Contains(both.String(), c.out) || strings.Contains(both.String(), "may have been submitted") != c.doubt {
 					t.Errorf("it said %q", both.String())
 				}
 				if took := time.Since(began); took > submitAgain+time.Second {
