@@ -76,7 +76,7 @@ async function follow(pre, box, told) {
   }
 }
 const tail = document.getElementById("tail");
-if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("following"));
+if (tail?.dataset.more) follow(tail, document.getElementById("scroll"), document.getElementById("follows"));
 
 // lines puts the last lines of a job on its page, once its node has told them, and again when it has started and ended.
 let state;
