@@ -194,7 +194,7 @@ func Subject(e *cluster.Hook) string {
 	case j.ArrayID != 0 && j.Task != cluster.TaskAny:
 		what, id = "Array Task Job_id", fmt.Sprintf("%d_%d (%d)", j.ArrayID, j.Task, j.ID)
 	}
-	text := fmt.Sprintf("Slurm %s=%s Name=%s %s", what, id, j.Spec.Name, eventWord(e.Event))
+	text := fmt.Sprintf("Slurm %s=%s Name=%s %s", what, id, oneLine(j.Spec.Name), eventWord(e.Event))
 	ends := e.Event == cluster.EventEnd || e.Event == cluster.EventFail
 	switch {
 	case e.Array != nil && ends:
@@ -210,6 +210,17 @@ func Subject(e *cluster.Hook) string {
 			show.StateOf(j).Long, j.Exit.Code)
 	}
 	return text + ", Run time " + format.Padded(runTime(e))
+}
+
+// oneLine replaces the control characters of a user's text: with a new line in it, the text would be a mail's header or
+// the record of another job.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 func arrayState(a *cluster.ArraySum) string {

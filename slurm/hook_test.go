@@ -48,6 +48,9 @@ func TestSubject(t *testing.T) {
 		{cluster.Hook{Event: cluster.EventEnd, Job: job(task),
 			Array: &cluster.ArraySum{Outcome: cluster.Completed}},
 			"Slurm Array Summary Job_id=4_* (4) Name=x Ended, COMPLETED, ExitCode [0-0]"},
+		{cluster.Hook{Event: cluster.EventNever, Job: job(func(j *cluster.Job) {
+			j.Spec.Name = "x\r\nBcc: all@example.org\n\nPay" // a header and a text of their own
+		})}, "Slurm Job_id=9 Name=x??Bcc: all@example.org??Pay Invalid dependency"},
 	} {
 		if got := Subject(&c.e); got != c.want {
 			t.Errorf("%s: %q, want %q", c.e.Event, got, c.want)

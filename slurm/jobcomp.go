@@ -20,7 +20,7 @@ func jobComp(j *cluster.Job, cfg *cluster.Config) (p cluster.Program) {
 	}
 	switch cfg.JobComp.Kind {
 	case "filetxt":
-		p.Append, p.Line = cfg.JobComp.Loc, compLine(r, cfg)
+		p.Append, p.Line = cfg.JobComp.Loc, oneLine(compLine(r, cfg))
 	case "script":
 		p.Argv, p.Environ = []string{cfg.JobComp.Loc}, compEnv(r, cfg)
 	}

@@ -73,6 +73,13 @@ func TestJobComp(t *testing.T) {
 			t.Errorf("in %s\n%s\nwant\n%s", p.Append, p.Line, c.want)
 		}
 	}
+	forged := ran(func(_ *cluster.Job, s *cluster.JobSpec) {
+		s.Name, s.WorkDir, s.WCKey = "a\nJobId=1 UserId=eve(7)", "/tmp/\rx", "k\x1b[2J"
+	})
+	line := Dialect{}.HookProgram(&cluster.Hook{Kind: cluster.HookJobComp, Job: forged}, &cfg).Line
+	if strings.ContainsAny(line, "\n\r\x1b") || !strings.Contains(line, "Name=a?JobId=1 ") {
+		t.Errorf("a job writes records of others: %q", line)
+	}
 	cfg.JobComp = cluster.JobComp{Kind: "script", Loc: "/etc/comp"}
 	p := Dialect{}.HookProgram(&cluster.Hook{Kind: cluster.HookJobComp, Job: never}, &cfg)
 	slices.Sort(p.Environ)
