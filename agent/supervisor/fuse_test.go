@@ -4,8 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"dev.muster/agent/step"
 	"golang.org/x/sys/unix"
@@ -144,5 +147,58 @@ func TestDeadFileSystem(t *testing.T) {
 		if st := g.await(sp.ID, isEnded).Tasks[0]; st.Exit.Signal != int(unix.SIGKILL) && st.Error == "" {
 			t.Errorf("%+v", st)
 		}
+	}
+}
+
+// TestDeadHook: a hook of a user's own on a file system that does not answer does not stop the whole process, which the
+// collector of garbage stops with the first thread that it cannot stop.
+func TestDeadHook(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("hooks of users are run by root")
+	}
+	at := filepath.Join(t.TempDir(), "fuse")
+	for dir := filepath.Dir(at); dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := mountDeadFile(t, at)
+	// By another process, since this one may stand still.
+	end := exec.Command("/bin/sh", "-c", "sleep 10; exec umount -f "+at)
+	if err := end.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = end.Process.Kill(); _ = end.Wait() }()
+	s := &supervisor{root: true, stub: makeStub(), stops: map[int]chan earlyWait{}, early: map[int]earlyWait{},
+		pids: map[int]*task{}, born: make(chan struct{}, 1)}
+	r := &run{sup: s, spec: step.Spec{UID: bob, GID: bob}}
+	j := &job{l: &launcher{sup: s}, r: r}
+	ended := make(chan error, 1)
+	go func() { ended <- j.hook(at+"/prog", []string{"PATH=/usr/bin:/bin"}) }()
+	select {
+	case <-f.reads: // the kernel reads the program
+	case err := <-ended:
+		t.Fatal("the hook was not read: ", err)
+	}
+	other := make(chan error, 1)
+	go func() {
+		runtime.GC()
+		other <- exec.Command("/bin/true").Run()
+	}()
+	began := time.Now()
+	if err := <-other; err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("another program was run after %v: %v", time.Since(began), err)
+	}
+	_ = unix.Unmount(at, unix.MNT_FORCE) // it may be busy, but the kernel gives it up
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the hook has succeeded")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the hook is waited for though its file system is gone")
 	}
 }

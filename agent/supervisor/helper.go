@@ -41,7 +41,7 @@ func (j *job) helper(
 	attr := &syscall.ProcAttr{Env: env, Dir: dir, Sys: j.attributes(),
 		Files: []uintptr{null.Fd(), theirs.Fd(), theirs.Fd()}}
 	no := s.forkBegin()
-	pid, err := syscall.ForkExec(argv[0], argv, attr)
+	pid, wait, err := s.stub.exec(argv[0], argv, attr) // the program may be the user's, on a file system that hangs
 	theirs.Close()
 	var end <-chan earlyWait
 	if err == nil {
@@ -57,6 +57,10 @@ func (j *job) helper(
 		over := make(chan struct{})
 		defer close(over)
 		go j.r.endGroup(pid, limit, over)
+	}
+	if err := wait(); err != nil {
+		j.awaitEnd(pid, end)
+		return nil, ws, fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	ended := make(chan earlyWait, 1)
 	go func() {
