@@ -20,7 +20,9 @@ type Script interface {
 
 // Stages has the script called for jobs, with what each function is to be given and within its time.
 type Stages struct {
-	Script   Script                   // nil: there is none, and all calls fail
+	Script Script // nil: there is none, and all calls fail
+	// Turn waits until the script may be called since a user submits or asks: each call is a process on the server.
+	Turn     func(ctx context.Context, uid uint32) (leave func(), err error)
 	Snapshot func() *cluster.Snapshot // the state now
 	Log      *slog.Logger
 }
@@ -138,6 +140,11 @@ func (s *Stages) Submit(ctx context.Context, q *api.SubmitRequest, part int) err
 	if q.Spec.BurstBuffer == "" {
 		q.Spec.BurstBuffer = lines
 	}
+	leave, err := s.Turn(ctx, q.Spec.UID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ask := api.BurstAsk{Call: api.BurstProcess, Job: &cluster.Job{Spec: &q.Spec}}
 	reply, err := s.call(ctx, cfg, ask, withBurst(string(q.Script), q.Spec.BurstBuffer))
 	if err != nil {
@@ -186,8 +193,13 @@ func withoutPool(lines string) error {
 	return nil
 }
 
-// Status asks the script about its buffers, with a user's arguments, and returns what it says.
-func (s *Stages) Status(ctx context.Context, args []string) (string, error) {
+// Status asks the script about its buffers for a user, with the user's arguments, and returns what it says.
+func (s *Stages) Status(ctx context.Context, uid uint32, args []string) (string, error) {
+	leave, err := s.Turn(ctx, uid)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	ask := api.BurstAsk{Call: api.BurstStatus, Args: args}
 	reply, err := s.call(ctx, s.Snapshot().Config(), ask, nil)
 	switch {

@@ -26,7 +26,7 @@ func (s *Server) watchEvents(ctx context.Context, who api.Caller, q api.EventQue
 	if err := s.ready(ctx, true); err != nil {
 		return err
 	}
-	leave, ok := s.followers.Enter(who.UID, who.UID != 0)
+	leave, ok := s.share.followers.Enter(who.UID, who.UID != 0)
 	if !ok {
 		return cluster.Errorf(cluster.Unavailable, "",
 			"%d callers follow this server already, or %d of yours; ask another one", maxFollowers, maxFollowing)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ const forecastAge = 10 * time.Second
 // forecasts are what is foretold to users: one at a time, since trying on a snapshot marks it, and scheduling goes
 // first.
 type forecasts struct {
+	asking turns      // of users who ask about jobs of their own
 	mu     sync.Mutex // held while the future is looked at
 	starts map[cluster.JobID]sched.Start
 	made   time.Time
@@ -41,7 +43,14 @@ func (s *Server) foretell(snap *cluster.Snapshot, jobs []*cluster.Job) {
 }
 
 // testStart tells when a job would start if it were submitted now.
-func (s *Server) testStart(snap *cluster.Snapshot, who api.Caller, spec *cluster.JobSpec) (api.TestResponse, error) {
+func (s *Server) testStart(ctx context.Context, snap *cluster.Snapshot, who api.Caller, spec *cluster.JobSpec) (
+	api.TestResponse, error,
+) {
+	leave, err := s.fore.asking.wait(ctx, who.UID)
+	if err != nil {
+		return api.TestResponse{}, err
+	}
+	defer leave()
 	s.fore.mu.Lock()
 	defer s.fore.mu.Unlock()
 	st, id, err := sched.Test(snap, time.Now(), who.Identity, spec)
@@ -61,10 +70,17 @@ func (s *Server) testStart(snap *cluster.Snapshot, who api.Caller, spec *cluster
 }
 
 // changes lists what would start a job sooner, for its user and for operators.
-func (s *Server) changes(snap *cluster.Snapshot, who api.Caller, j *cluster.Job, now time.Time) (out []api.Change) {
+func (s *Server) changes(ctx context.Context, snap *cluster.Snapshot, who api.Caller, j *cluster.Job, now time.Time) (
+	out []api.Change,
+) {
 	if who.UID != j.Spec.UID && !who.Operator() {
 		return nil
 	}
+	leave, err := s.fore.asking.wait(ctx, who.UID)
+	if err != nil {
+		return nil
+	}
+	defer leave()
 	s.fore.mu.Lock()
 	defer s.fore.mu.Unlock()
 	may := func(p *cluster.Partition) bool {

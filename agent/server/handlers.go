@@ -406,7 +406,7 @@ func (s *Server) testJob(ctx context.Context, who api.Caller, q api.SubmitReques
 	if bad := s.feasible(snap, &spec); bad != nil {
 		return api.TestResponse{}, saying(bad, done.said)
 	}
-	out, err := s.testStart(snap, who, &spec)
+	out, err := s.testStart(ctx, snap, who, &spec)
 	out.Ignored, out.Said = ignored(&asked.Spec, &spec), done.said
 	if q.Explain && s.cfg.Hooks.Filter != nil {
 		asked.Spec.User, asked.Spec.GID = q.Spec.User, q.Spec.GID // these are the server's to fill in
@@ -464,7 +464,7 @@ func (s *Server) waitJob(ctx context.Context, who api.Caller, q api.WaitRequest)
 const maxOthers = 5
 
 // whyJob explains one record of those that are asked for: the first that waits, else the first that is not over.
-func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
+func (s *Server) whyJob(ctx context.Context, who api.Caller, q api.WhyRequest) (api.WhyResponse, error) {
 	snap := s.Snapshot()
 	jobs, sees := snap.Find(q.Ref), visibility.Of(snap, who)
 	if len(jobs) == 0 || !sees.Job(jobs[0]) {
@@ -491,7 +491,7 @@ func (s *Server) whyJob(_ context.Context, who api.Caller, q api.WhyRequest) (ap
 		}
 		out.Holders = append(out.Holders, held)
 	}
-	out.Changes = s.changes(snap, who, j, now)
+	out.Changes = s.changes(ctx, snap, who, j, now)
 	return out, nil
 }
 

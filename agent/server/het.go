@@ -96,6 +96,11 @@ func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) 
 		return out, err
 	}
 	out.Said = done.said
+	leave, err := s.fore.asking.wait(ctx, who.UID)
+	if err != nil {
+		return out, err
+	}
+	defer leave()
 	s.fore.mu.Lock()
 	defer s.fore.mu.Unlock()
 	starts, lead, err := sched.TestHet(snap, time.Now(), done.by, c.Specs)

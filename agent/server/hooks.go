@@ -40,13 +40,14 @@ func (k hookServer) Addresses() (out []string) {
 
 // burstStages has the site's script called for burst buffers.
 func burstStages(s *Server) *burst.Stages {
-	return &burst.Stages{Script: s.cfg.Hooks.Burst, Snapshot: s.Snapshot, Log: s.slog}
+	return &burst.Stages{Script: s.cfg.Hooks.Burst, Turn: s.share.bursts.wait, Snapshot: s.Snapshot, Log: s.slog}
 }
 
 // burstStatus asks the script about its buffers.
 func burstStatus(s *Server) func(context.Context, api.Caller, api.BurstStatusRequest) (api.BurstStatusResponse, error) {
-	return func(ctx context.Context, _ api.Caller, q api.BurstStatusRequest) (out api.BurstStatusResponse, err error) {
-		out.Text, err = burstStages(s).Status(ctx, q.Args)
+	return func(ctx context.Context, who api.Caller, q api.BurstStatusRequest) (
+		out api.BurstStatusResponse, err error) {
+		out.Text, err = burstStages(s).Status(ctx, who.UID, q.Args)
 		return out, err
 	}
 }

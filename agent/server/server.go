@@ -72,8 +72,8 @@ type Server struct {
 	hist    *history.Keeper
 	wakeups *wakeups
 	events  *eventlog.Log
-	// followers are the callers who follow the events, by user.
-	followers eventlog.Followers[uint32]
+	// share bounds what each user takes of this server.
+	share share
 	// credentials are by what browsers and programs are known.
 	credentials credentials
 	// inName makes calls for users, of what becomes of their jobs; nil until somebody answers calls.
@@ -124,7 +124,7 @@ type judge struct {
 // New opens the server's log. Run serves it.
 func New(cfg Config, trans raft.Transport, hist history.History, logger *slog.Logger) (*Server, error) {
 	s := &Server{cfg: cfg, slog: logger, hist: history.New(hist), images: locality.NewTable(), wakeups: newWakeups(), events: eventlog.New(eventlog.Size),
-		followers:  eventlog.Followers[uint32]{All: maxFollowers, Each: maxFollowing},
+		share:      share{followers: eventlog.Followers[uint32]{All: maxFollowers, Each: maxFollowing}},
 		heartbeats: heartbeat.New(), others: newOthers(), wake: make(chan struct{}, 1),
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
 		stats: metrics.NewStats(), booted: time.Now(), current: make(chan struct{})}
