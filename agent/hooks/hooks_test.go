@@ -125,3 +125,25 @@ func TestTriggerOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestTriggerIsPlain: the program of a user's trigger is not what the server is to the kernel where memory is short.
+func TestTriggerIsPlain(t *testing.T) {
+	const file = "/proc/self/oom_score_adj"
+	was, err := os.ReadFile(file)
+	if err == nil { // to be spared needs a capability, the opposite none
+		err = os.WriteFile(file, []byte("500"), 0)
+	}
+	if err != nil || os.Getuid() != 0 {
+		t.Skip("users' programs are run by root: ", err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(file, was, 0) })
+	const nobody = 65534
+	r := &Runner{Dialect: oneProgram{is: cluster.Program{Argv: []string{"/bin/sh", "-c", "cat " + file + "; exit 3"}}},
+		Log: slog.New(slog.DiscardHandler)}
+	cfg := cluster.DefaultConfig()
+	e := &cluster.Hook{Kind: cluster.HookTrigger, Trigger: &cluster.TriggerRun{UID: nobody}}
+	err = r.Program(t.Context(), e, &cfg, false)
+	if want := "/bin/sh: exit status 3: 0"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -2,6 +2,7 @@ package step
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,12 @@ func Alone(attr *syscall.SysProcAttr) {
 	if mayGuard() {
 		attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_BLOCK_SUSPEND)
 	}
+}
+
+// Plain takes from a process what this one has and users shall not: where memory is short the kernel ends daemons last.
+func Plain(pid int) {
+	// It may have ended already; a daemon that is not root has nothing to take.
+	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
 }
 
 // mayGuard reports whether this process has that capability to give.

@@ -256,7 +256,7 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	if err != nil {
 		return "", "", fmt.Errorf("cannot run the command as %s on this server: %w", u.Name, err)
 	}
-	Plain(cmd.Process.Pid)
+	step.Plain(cmd.Process.Pid)
 	got, _ := read(io.LimitReader(pipe, maxSaid)) // what it says before it fails counts too
 	late := time.AfterFunc(endTime, cancel)
 	defer late.Stop()
@@ -269,13 +269,6 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 
 func text(b *bytes.Buffer) string {
 	return strings.ToValidUTF8(string(b.Bytes()[:min(b.Len(), maxSaid)]), "�")
-}
-
-// Plain takes from a process what the server has and users shall not: where memory is short the kernel ends servers
-// last.
-func Plain(pid int) {
-	// It may have ended already; a server that is not root has nothing to take.
-	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("0"), 0)
 }
 
 // Command is a front-end as a user. The environment is what jobs of a crontab have. The folder of the program comes

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/sys/unix"
 
+	"dev.muster/agent/step"
 	"dev.muster/ui/forms"
 	"dev.muster/wire"
 )
@@ -76,7 +77,7 @@ func open(ctx context.Context, c *forms.Commands, u forms.User, words []string, 
 		return nil, errors.Join(err, t.Close())
 	}
 	t.group = cmd.Process.Pid
-	forms.Plain(t.group)
+	step.Plain(t.group)
 	go func() {
 		_ = cmd.Wait() // how it ended stands on the terminal
 		close(t.end)
