@@ -212,17 +212,6 @@ func Subject(e *cluster.Hook) string {
 	return text + ", Run time " + format.Padded(runTime(e))
 }
 
-// oneLine replaces the control characters of a user's text: with a new line in it, the text would be a mail's header or
-// the record of another job.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
 func arrayState(a *cluster.ArraySum) string {
 	if a.Outcome == cluster.NoOutcome {
 		return "Mixed"

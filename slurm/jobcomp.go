@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -103,4 +105,15 @@ func compEnv(r *show.JobRow, cfg *cluster.Config) []string {
 		}
 	}
 	return out
+}
+
+// oneLine replaces the control characters of a user's text: with a new line in it, the text would be a mail's header or
+// the record of another job.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
