@@ -197,7 +197,8 @@ func (t *tables) Misplaced() map[NodeName]string {
 				out[name] = fmt.Sprintf("topology.conf places %s under %s, but its ports report %s", name, s.Name, text)
 			case usual != "" && n.Inventory.ports() != usual:
 				out[name] = fmt.Sprintf(
-					"topology.conf places %s under %s, whose other nodes are on %s, but its ports report %s", name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
+					"topology.conf places %s under %s, whose other nodes are on %s, but its ports report %s",
+					name, s.Name, strings.ReplaceAll(usual, "+", ", "), text)
 			}
 		}
 	}
