@@ -659,7 +659,7 @@ func TestBrokenHistory(t *testing.T) {
 			t.Errorf("%s: %s tells\n%s\nthe others\n%s", c.name, s, got, want)
 		}
 		list, _ := filepath.Glob(file(s) + ".damaged-*")
-		if told := strings.Contains(log, "history was damaged"); told != c.aside || (len(list) > 0) != c.aside {
+		if told := strings.Contains(log, "the history file was damaged"); told != c.aside || (len(list) > 0) != c.aside {
 			t.Errorf("%s: set aside %v, the log says so: %v\n%s", c.name, list, told, log)
 		}
 		for _, f := range list {
