@@ -13,6 +13,7 @@ import (
 
 	"dev.muster/agent/server"
 	"dev.muster/agent/trust"
+	"dev.muster/agent/turns"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/wire"
@@ -60,7 +61,7 @@ type handler struct {
 	gateway *gateway // nil without a network
 
 	bodies   bodies
-	turns    turns
+	turns    turns.Turns
 	refusals refusals
 }
 

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"cmp"
+	"maps"
 	"sync"
 	"time"
 
+	"dev.muster/agent/sparse"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -12,7 +14,7 @@ import (
 // refusals bounds the lines about refused calls, per minute for each actor and action, and counts those that had none.
 type refusals struct {
 	mu    sync.Mutex
-	known map[refusal]*refused
+	known map[refusal]*sparse.Lines
 }
 
 // refusal is an actor and an action.
@@ -22,16 +24,9 @@ type refusal struct {
 	call   string
 }
 
-type refused struct {
-	since   time.Time
-	lines   int
-	omitted int
-}
-
 // Bounds of lines about refused calls.
 const (
-	refusalSpan  = time.Minute
-	refusalLines = 10     // in a span, of an actor and an action
+	refusalLines = 10     // in a span of sparse, of an actor and an action
 	maxRefusals  = 10_000 // actors and actions that are known
 )
 
@@ -39,43 +34,30 @@ const (
 func (r *refusals) count(k refusal, now time.Time) (omitted int, line bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x := r.find(k, now)
-	if x == nil {
+	lines := r.find(k, now)
+	if lines == nil {
 		return 0, false
 	}
-	if now.Sub(x.since) >= refusalSpan {
-		x.since, x.lines = now, 0
-	}
-	if x.lines >= refusalLines {
-		x.omitted++
-		return 0, false
-	}
-	x.lines++
-	omitted, x.omitted = x.omitted, 0
-	return omitted, true
+	return lines.Next(now, refusalLines)
 }
 
 // find returns what is known of an actor and an action; nil if too many others are known.
-func (r *refusals) find(k refusal, now time.Time) *refused {
-	if x, ok := r.known[k]; ok {
-		return x
+func (r *refusals) find(k refusal, now time.Time) *sparse.Lines {
+	if lines, ok := r.known[k]; ok {
+		return lines
 	}
 	if len(r.known) >= maxRefusals {
-		for old, x := range r.known {
-			if now.Sub(x.since) >= refusalSpan {
-				delete(r.known, old)
-			}
-		}
+		maps.DeleteFunc(r.known, func(_ refusal, lines *sparse.Lines) bool { return lines.Idle(now) })
 	}
 	if len(r.known) >= maxRefusals {
 		return nil
 	}
 	if r.known == nil {
-		r.known = map[refusal]*refused{}
+		r.known = map[refusal]*sparse.Lines{}
 	}
-	x := &refused{since: now}
-	r.known[k] = x
-	return x
+	lines := &sparse.Lines{}
+	r.known[k] = lines
+	return lines
 }
 
 // logRefusal writes a line about a call that was denied.

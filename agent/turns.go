@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -27,47 +26,6 @@ const (
 	connsPart   = 4
 )
 
-// turns are the places of users whose questions are answered now.
-type turns struct {
-	mu     sync.Mutex
-	places map[uint32]*places
-}
-
-// places are those of one user.
-type places struct {
-	taken chan struct{} // has an element for each
-	used  int           // calls that have a place or wait for one
-}
-
-// wait returns when a user has a place. leave gives it back.
-func (t *turns) wait(ctx context.Context, uid uint32) (leave func(), err error) {
-	t.mu.Lock()
-	if t.places == nil {
-		t.places = map[uint32]*places{}
-	}
-	p := t.places[uid]
-	if p == nil {
-		p = &places{taken: make(chan struct{}, answersOfUser)}
-		t.places[uid] = p
-	}
-	p.used++
-	t.mu.Unlock()
-	gone := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if p.used--; p.used == 0 {
-			delete(t.places, uid)
-		}
-	}
-	select {
-	case p.taken <- struct{}{}:
-		return func() { <-p.taken; gone() }, nil
-	case <-ctx.Done():
-		gone()
-		return nil, ctx.Err()
-	}
-}
-
 // turn waits for the place of a user's question. Those that wait for something themselves need none: their answers are
 // short.
 func (c *call) turn() (leave func(), err error) {
@@ -75,7 +33,7 @@ func (c *call) turn() (leave func(), err error) {
 	if c.r.Method != http.MethodGet || c.from.Member != "" || c.from.Admin || c.from.UID == 0 || waits {
 		return func() {}, nil
 	}
-	return c.turns.wait(c.r.Context(), c.from.UID)
+	return c.turns.Wait(c.r.Context(), c.from.UID, answersOfUser)
 }
 
 // write sends the body of an answer to a caller, who is to keep up.

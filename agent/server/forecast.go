@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"dev.muster/agent/turns"
 	"dev.muster/api"
 	"dev.muster/cluster"
 	"dev.muster/sched"
@@ -17,8 +18,8 @@ const forecastAge = 10 * time.Second
 // forecasts are what is foretold to users: one at a time, since trying on a snapshot marks it, and scheduling goes
 // first.
 type forecasts struct {
-	asking turns      // of users who ask about jobs of their own
-	mu     sync.Mutex // held while the future is looked at
+	asking turns.Turns // of users who ask about jobs of their own
+	mu     sync.Mutex  // held while the future is looked at
 	starts map[cluster.JobID]sched.Start
 	made   time.Time
 }
@@ -46,7 +47,7 @@ func (s *Server) foretell(snap *cluster.Snapshot, jobs []*cluster.Job) {
 func (s *Server) testStart(ctx context.Context, snap *cluster.Snapshot, who api.Caller, spec *cluster.JobSpec) (
 	api.TestResponse, error,
 ) {
-	leave, err := s.fore.asking.wait(ctx, who.UID)
+	leave, err := s.fore.asking.Wait(ctx, who.UID, placesOfUser)
 	if err != nil {
 		return api.TestResponse{}, err
 	}
@@ -76,7 +77,7 @@ func (s *Server) changes(ctx context.Context, snap *cluster.Snapshot, who api.Ca
 	if who.UID != j.Spec.UID && !who.Operator() {
 		return nil
 	}
-	leave, err := s.fore.asking.wait(ctx, who.UID)
+	leave, err := s.fore.asking.Wait(ctx, who.UID, placesOfUser)
 	if err != nil {
 		return nil
 	}

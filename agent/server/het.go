@@ -96,7 +96,7 @@ func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) 
 		return out, err
 	}
 	out.Said = done.said
-	leave, err := s.fore.asking.wait(ctx, who.UID)
+	leave, err := s.fore.asking.Wait(ctx, who.UID, placesOfUser)
 	if err != nil {
 		return out, err
 	}

@@ -40,7 +40,7 @@ func (k hookServer) Addresses() (out []string) {
 
 // burstStages has the site's script called for burst buffers.
 func burstStages(s *Server) *burst.Stages {
-	return &burst.Stages{Script: s.cfg.Hooks.Burst, Turn: s.share.bursts.wait, Snapshot: s.Snapshot, Log: s.slog}
+	return &burst.Stages{Script: s.cfg.Hooks.Burst, Turn: s.share.waitForBurst, Snapshot: s.Snapshot, Log: s.slog}
 }
 
 // burstStatus asks the script about its buffers.

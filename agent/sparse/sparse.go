@@ -25,14 +25,14 @@ type Lines struct {
 	omitted int
 }
 
-// next reports whether a refusal has a line now, and how many before it had none.
-func (l *Lines) next(now time.Time) (omitted int, ok bool) {
+// Next reports whether a refusal has one of so many lines of a span, and how many before it had none.
+func (l *Lines) Next(now time.Time, most int) (omitted int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.since) >= Span {
 		l.since, l.lines = now, 0
 	}
-	if l.lines >= Most {
+	if l.lines >= most {
 		l.omitted++
 		return 0, false
 	}
@@ -41,10 +41,17 @@ func (l *Lines) next(now time.Time) (omitted int, ok bool) {
 	return omitted, true
 }
 
+// Idle reports whether no refusal has had a line for a span.
+func (l *Lines) Idle(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Sub(l.since) >= Span
+}
+
 // Say writes a line by one of a logger's functions, unless there were too many recently; the next line tells how many
 // had none.
 func (l *Lines) Say(write func(text string, args ...any), text string, args ...any) {
-	omitted, ok := l.next(time.Now())
+	omitted, ok := l.Next(time.Now(), Most)
 	if !ok {
 		return
 	}
