@@ -12,63 +12,67 @@ import (
 
 // lack is one of the things that keep a task off a node.
 type lack struct {
-	one, many string                       // what is said of a node that it keeps off, and of some
-	left      func(wanting, *NodeFree) int // how much of it a node has left; nil: it is not an amount
-	unit      string                       // of that
+	verb verb
+	text string                       // of the nodes that it keeps off, after the verb
+	left func(wanting, *NodeFree) int // how much of it a node has left; nil: it is not an amount
+	unit string                       // of that
 }
+
+// verb is what one node does, and what many do.
+type verb struct{ one, many string }
 
 // The lacks, as they are told: literals, so that nothing is made of them when a front-end starts.
 var (
 	lackReserved = &lack{
-		one:  "is reserved for others or outside its reservation",
-		many: "are reserved for others or outside its reservation",
+		verb: verb{"is", "are"},
+		text: "reserved for others or outside its reservation",
 	}
 	lackExcluded = &lack{
-		one:  "is excluded",
-		many: "are excluded",
+		verb: verb{"is", "are"},
+		text: "excluded",
 	}
 	lackMake = &lack{
-		one:  "lacks the requested features",
-		many: "lack the requested features",
+		verb: verb{"lacks", "lack"},
+		text: "the requested features",
 	}
 	lackCompany = &lack{
-		one:  "has jobs of other users",
-		many: "have jobs of other users",
+		verb: verb{"has", "have"},
+		text: "jobs of other users",
 	}
 	lackWhole = &lack{
-		one:  "is in use (it needs whole nodes)",
-		many: "are in use (it needs whole nodes)",
+		verb: verb{"is", "are"},
+		text: "in use (it needs whole nodes)",
 	}
 	lackSockets = &lack{
-		one:  "has too few free cores per socket (--ntasks-per-socket)",
-		many: "have too few free cores per socket (--ntasks-per-socket)",
+		verb: verb{"has", "have"},
+		text: "too few free cores per socket (--ntasks-per-socket)",
 	}
 	lackGPUType = &lack{
-		one:  "has no such GPUs",
-		many: "have no such GPUs",
+		verb: verb{"has", "have"},
+		text: "no such GPUs",
 	}
 	lackCounted = &lack{
-		one:  "has too little of what --gres requests",
-		many: "have too little of what --gres requests",
+		verb: verb{"has", "have"},
+		text: "too little of what --gres requests",
 	}
 	lackLimit = &lack{
-		one:  "has too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
-		many: "have too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
+		verb: verb{"has", "have"},
+		text: "too few CPUs left by the partition's MaxCPUsPerNode or MaxCPUsPerSocket",
 		left: func(d wanting, free *NodeFree) int { return free.withinLimits(d.Demand).wholeCPUs },
 	}
 	lackCPUs = &lack{
-		one:  "has too few free CPUs",
-		many: "have too few free CPUs",
+		verb: verb{"has", "have"},
+		text: "too few free CPUs",
 		left: func(_ wanting, free *NodeFree) int { return free.wholeCPUs },
 	}
 	lackGPUs = &lack{
-		one:  "has too few free GPUs",
-		many: "have too few free GPUs",
+		verb: verb{"has", "have"},
+		text: "too few free GPUs",
 		left: wanting.fewestGPUsLeft,
 	}
 	lackMemory = &lack{
-		one:  "has too little free memory",
-		many: "have too little free memory",
+		verb: verb{"has", "have"},
+		text: "too little free memory",
 		left: func(_ wanting, free *NodeFree) int { return int(free.mem) },
 		unit: " MB",
 	}
@@ -139,7 +143,7 @@ func (d wanting) shortageOf(fs *FreeSet, away Exclusion, which string) string {
 		if lacking[l] == 0 {
 			continue
 		}
-		text += between + Count(lacking[l], l.one, l.many)
+		text += between + Count(lacking[l], l.verb.one, l.verb.many) + " " + l.text
 		if l.left != nil {
 			text += fmt.Sprintf(" (at most %d%s)", most[l], l.unit)
 		}
