@@ -160,8 +160,8 @@ func (s *userShare) release() {
 }
 
 // counting has what the request of a call takes in memory be counted with its user's bodies: a few bytes may name a set
-// of millions of tasks, or a component of a job, and a body many of them. What members call for themselves has a bound
-// for each call, and counts with their bodies.
+// of millions of tasks, or a component of a job, and a body many of them. A call that a member makes
+// for itself has a bound of its own, and counts with the member's bodies.
 func (c *call) counting() (ctx context.Context, done func()) {
 	if c.who.UID != 0 || c.from.Member == "" {
 		share := &userShare{bodies: &c.bodies, of: holder{uid: c.who.UID}, counted: true}

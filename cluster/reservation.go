@@ -287,7 +287,7 @@ func (r *Reservation) checkWhat() error {
 			Invalid, ErrCPUCount,
 			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
 		refuseIf(len(r.GRES) > 0 && has(ResvFirstCores),
-			Invalid, ErrResvGPUs, "a reservation of GPUs can not have FIRST_CORES: leave the flag out"),
+			Invalid, ErrResvGPUs, "a reservation of GPUs cannot have FIRST_CORES: leave the flag out"),
 		refuseIf(bits.OnesCount64(uint64(r.Flags&resvRepeats)) > 1,
 			Invalid, ErrUnsupported, "a reservation repeats in one way: leave all but one of its repeating flags out"),
 		refuseIf(has(ResvMaint|ResvStatic) && has(ResvReplace|ResvReplaceDown),

@@ -2,7 +2,7 @@ package cluster
 
 import "slices"
 
-// What reservations of cores and of GPUs have of their nodes.
+// The parts of nodes that reservations of cores and of GPUs have.
 
 // nodePart is CPUs and GPUs of one node.
 type nodePart struct{ cpus, gpus IDSet }
@@ -76,11 +76,11 @@ func nodesToReserve(t *tx, r *Reservation) (map[NodeName]bool, error) {
 			return nil, Errorf(NotFound, ErrNodeName, "node %s does not exist", name)
 		}
 		if r.CPUs != nil && (r.CPUs[k].Empty() || r.CPUs[k].Max() >= n.Inventory.CPUs) {
-			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s can not be reserved: it has %d",
+			return nil, Errorf(Invalid, ErrCPUCount, "CPUs %s of node %s cannot be reserved: it has %d",
 				r.CPUs[k], name, n.Inventory.CPUs)
 		}
 		if r.GPUs != nil && (r.GPUs[k].Empty() || !n.Inventory.Devices().Contains(r.GPUs[k])) {
-			return nil, Errorf(Invalid, ErrResvGPUs, "GPUs %q of node %s can not be reserved: it has %q",
+			return nil, Errorf(Invalid, ErrResvGPUs, "GPUs %q of node %s cannot be reserved: it has %q",
 				r.GPUs[k], name, n.Inventory.Devices())
 		}
 		nodes[name] = true
@@ -92,17 +92,17 @@ func nodesToReserve(t *tx, r *Reservation) (map[NodeName]bool, error) {
 func (r *Reservation) checkParts() error {
 	if r.asksForParts() != (r.CPUs != nil) || r.CPUs != nil && len(r.CPUs) != len(r.Nodes) {
 		return Errorf(Invalid, ErrResvCoreCount,
-			"a reservation that asks for %d numbers of cores of %d nodes can not have CPUs of %d",
+			"a reservation that asks for %d numbers of cores of %d nodes cannot have CPUs of %d",
 			len(r.Cores), len(r.Nodes), len(r.CPUs))
 	}
 	if (len(r.GRES) > 0) != (r.GPUs != nil) || r.GPUs != nil && len(r.GPUs) != len(r.Nodes) {
 		return Errorf(Invalid, ErrResvGPUs,
-			"a reservation that asks for %d kinds of GPUs of %d nodes can not have GPUs of %d",
+			"a reservation that asks for %d kinds of GPUs of %d nodes cannot have GPUs of %d",
 			len(r.GRES), len(r.Nodes), len(r.GPUs))
 	}
 	for _, g := range r.GRES {
 		if g.Name != "gpu" || g.Count <= 0 {
-			return Errorf(Invalid, ErrResvGPUs, "%d of gres/%s can not be reserved: ask for one GPU or more",
+			return Errorf(Invalid, ErrResvGPUs, "cannot reserve %d of gres/%s: request at least one GPU",
 				g.Count, g.Name)
 		}
 	}

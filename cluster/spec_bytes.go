@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// What a job asks for is kept by all servers as long as the job is, as its script and environment are. Its texts have
-// bounds, but lists of them need others.
+// All servers keep a job's request as long as the job, like its script and environment. Each text of it is bounded
+// elsewhere; these bounds are for lists.
 const (
 	maxSpecBytes  = 2 << 20  // of one job
 	freeSpecBytes = 16 << 10 // of a job for which the user's others do not count

@@ -344,32 +344,49 @@ func (b *testbed) gpusApart(t *testing.T, when string) (within, beside int) {
 		if !j.Started.Equal(b.Now) {
 			continue
 		}
-		over := b.Now.Add(j.Limit)
-		if own, ok := b.S.Reservation(j.Alloc.Reservation); ok && own.Flags&cluster.ResvFlex == 0 && own.End.Before(over) {
-			over = own.End // it is ended then
-		}
+		over := b.endOf(j)
 		for _, k := range b.S.Reservations() {
 			for s := range j.Alloc.Shares {
 				sh := &j.Alloc.Shares[s]
-				n := slices.Index(k.Nodes, sh.Node)
+				cpus, gpus, on := partsOn(k, sh.Node)
 				own := j.Alloc.Reservation == k.Name
-				flex := k.Flags&cluster.ResvFlex != 0
-				switch devices := sh.Devices(); {
-				case own && flex:
-				case own && (n < 0 || !k.CPUs[n].Contains(sh.CPUs) || k.GPUs != nil && !k.GPUs[n].Contains(devices)):
-					t.Fatalf("%s: job %d has CPUs %s and GPUs %s of %s, which reservation %s has not", when, j.ID,
-						sh.CPUs, devices, sh.Node, k.Name)
+				switch {
+				case own && k.Flags&cluster.ResvFlex != 0:
 				case own:
 					within++
-				case n >= 0 && k.Keeps(b.Now, over):
+					hasGPUs := k.GPUs == nil || gpus.Contains(sh.Devices())
+					if !on || !hasGPUs || !cpus.Contains(sh.CPUs) {
+						t.Fatalf("%s: job %d has CPUs %s and GPUs %s of %s, which reservation %s has not", when, j.ID,
+							sh.CPUs, sh.Devices(), sh.Node, k.Name)
+					}
+				case on && k.Keeps(b.Now, over):
 					beside++
-					if !k.GPUsAt(n).Intersect(devices).Empty() || !k.CPUs[n].Intersect(sh.CPUs).Empty() {
-						t.Fatalf("%s: job %d of reservation %q has CPUs %s and GPUs %s of %s, of which reservation %s has %s and %s",
-							when, j.ID, j.Alloc.Reservation, sh.CPUs, devices, sh.Node, k.Name, k.CPUs[n], k.GPUsAt(n))
+					if !gpus.Intersect(sh.Devices()).Empty() || !cpus.Intersect(sh.CPUs).Empty() {
+						t.Fatalf("%s: job %d of reservation %q has CPUs %s and GPUs %s of %s; reservation %s has %s and %s",
+							when, j.ID, j.Alloc.Reservation, sh.CPUs, sh.Devices(), sh.Node, k.Name, cpus, gpus)
 					}
 				}
 			}
 		}
 	}
 	return within, beside
+}
+
+// endOf is when a job ends at the latest: at its limit, or with its reservation.
+func (b *testbed) endOf(j *cluster.Job) time.Time {
+	over := b.Now.Add(j.Limit)
+	own, ok := b.S.Reservation(j.Alloc.Reservation)
+	if !ok || own.Flags&cluster.ResvFlex != 0 || own.End.After(over) {
+		return over
+	}
+	return own.End
+}
+
+// partsOn are the CPUs and GPUs that a reservation has of a node; on is false if it has none.
+func partsOn(r *cluster.Reservation, node cluster.NodeName) (cpus, gpus cluster.IDSet, on bool) {
+	n := slices.Index(r.Nodes, node)
+	if n < 0 {
+		return cpus, gpus, false
+	}
+	return r.CPUs[n], r.GPUsAt(n), true
 }

@@ -10,7 +10,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestPeerSendsOn: a peer's server can not have this one ask somewhere else.
+// TestPeerSendsOn: a peer's server cannot redirect this one to another address.
 func TestPeerSendsOn(t *testing.T) {
 	reached := false
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))

@@ -121,7 +121,7 @@ func TestReadOn(t *testing.T) {
 	}
 }
 
-// TestReaderIsAlone: what else the user runs can not trace the process that reads, which runs outside of the fences of
+// TestReaderIsAlone: what else the user runs cannot trace the process that reads, which runs outside of the fences of
 // the user's jobs.
 func TestReaderIsAlone(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -88,7 +88,7 @@ func TestOwnCommands(t *testing.T) {
 	}
 }
 
-// TestCommandIsAlone: what else the user runs can not trace a front-end of the page, which runs outside of the fences
+// TestCommandIsAlone: what else the user runs cannot trace a front-end of the page, which runs outside of the fences
 // of the user's jobs where a server has jobs, too.
 func TestCommandIsAlone(t *testing.T) {
 	if os.Getuid() != 0 {
