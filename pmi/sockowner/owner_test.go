@@ -1,6 +1,4 @@
-//go:build cgo && linux
-
-package pmix
+package sockowner
 
 import (
 	"net"
@@ -40,7 +38,7 @@ func TestOwner(t *testing.T) {
 		return findOwner(table, from, to)
 	}
 	ways := map[string]func(from, to *unix.SockaddrInet4) (uint32, error){
-		"the table": inTable, "either": ownerOf, "a question": askOwner,
+		"the table": inTable, "either": Find, "a question": askOwner,
 	}
 	if _, err := askOwner(from, to); err != nil {
 		t.Log("this kernel has no tcp_diag: ", err)
