@@ -11,6 +11,7 @@ func CheckAsked(spec *JobSpec) error {
 		refuseIf(spec.Kind > SrunJob,
 			Invalid, "", "%d is no kind of job: there are 0 to %d", spec.Kind, SrunJob),
 		checkSharing(spec.Sharing),
+		spec.checkResilience(),
 	); err != nil || spec.Layout == nil {
 		return err
 	}

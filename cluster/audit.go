@@ -65,6 +65,8 @@ var unaudited = [...]struct{ kind, why string }{
 	{"member_move", "a member reports its address"},
 	{"gossip_rotate", "a decision of the leader"},
 	{"remind", "a decision of the leader"},
+	{"checkpoint", "a report of a job about itself"},
+	{"hang", "a decision of the leader"},
 	{"errands_done", "a report of the leader"},
 	{"node_power", "a decision of the leader"},
 	{"cron_next", "a decision of the leader"},

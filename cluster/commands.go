@@ -91,6 +91,8 @@ var commands = [...]struct {
 	{"node_resume_due", First, func() Command { return &NodeResumeDue{} }},
 	{"session_end", First, func() Command { return &SessionEnd{} }},
 	{"audit_note", First, func() Command { return &AuditNote{} }},
+	{"checkpoint", First, func() Command { return &CheckpointDone{} }},
+	{"hang", First, func() Command { return &HangFound{} }},
 	{"raise_level", First, func() Command { return &RaiseLevel{} }},
 }
 

@@ -380,11 +380,13 @@ type PartitionPower struct {
 	ResumeTimeout  *time.Duration `json:"resume_timeout,omitempty"`
 }
 
-// IdleRules are those of a partition for GPUs that do nothing.
+// IdleRules are those of a partition for jobs that make no progress, and for GPUs that do nothing.
 type IdleRules struct {
 	// IdleGPU is what becomes of jobs whose GPUs do nothing for IdleGPUTime (0: IdleGPUTime of the package).
 	IdleGPU     IdleRule      `json:"idle_gpu,omitempty"`
 	IdleGPUTime time.Duration `json:"idle_gpu_time,omitempty"`
+	// Hang is the rule for jobs that make no progress and have none of their own; see ParseHangRule.
+	Hang string `json:"hang,omitempty"`
 }
 
 // IdleRule is what becomes of jobs whose GPUs do nothing; empty: nothing.

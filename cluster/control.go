@@ -379,7 +379,7 @@ func (c *Requeue) apply(t *tx) (any, error) {
 				return nil, err
 			}
 			continue
-		case !j.requeuable():
+		case !j.MayRequeue():
 			return nil, Errorf(Denied, ErrDisabled, "job %d was submitted with --no-requeue", j.ID)
 		}
 		n := *j
@@ -457,7 +457,7 @@ func (t *tx) requeued(n *Job) {
 		Assoc:     n.Assoc,
 		Preempt:   n.Preempt,
 		Evicted:   n.Evicted,
-		Rarely:    Rarely{Fed: fedAgain(n), Burst: burstAgain(n)},
+		Rarely:    Rarely{Fed: fedAgain(n), Burst: burstAgain(n), Survival: n.Survival},
 	}
 	if n.Preempt != nil { // the grace was that of the attempt
 		p := *n.Preempt

@@ -266,6 +266,7 @@ func expire(t *tx, j *Job, why Reason) {
 	n := *j
 	switch why {
 	case EndTimeLimit:
+		n.RequeueAfter = chains(&n)
 		t.end(&n, TimedOut, EndTimeLimit)
 	case EndPreempted:
 		t.preempted(&n)

@@ -231,6 +231,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenResize(w)
 	goldenHet(w)
 	goldenHooks(w)
+	goldenResilience(w)
 	goldenPower(w)
 	goldenRetain(w)
 	goldenJobs(w)

@@ -89,6 +89,7 @@ const (
 	EventTime50    JobEvent = "TIME_LIMIT_50"
 	EventNever     JobEvent = "INVALID_DEPEND"
 	EventStageOut  JobEvent = "STAGE_OUT"
+	EventHang      JobEvent = "HANG"        // for those who asked for FAIL
 	eventTasks     JobEvent = "ARRAY_TASKS" // not an event: each task of an array is told of
 )
 
@@ -119,6 +120,9 @@ func (t *tables) HookCount() (n int, full bool) {
 
 // wants reports whether the job's user wants to be told of an event.
 func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
+	if e == EventHang {
+		e = EventFail
+	}
 	mail = slices.Contains(s.MailType, string(e))
 	if s.Notify != "" {
 		call = mail || len(s.MailType) == 0 && slices.Contains(callEvents, string(e))

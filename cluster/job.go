@@ -262,6 +262,10 @@ type Job struct {
 	EndingWhy    Outcome    `json:"ending_why,omitempty"`
 	RequeueAfter bool       `json:"requeue_after,omitempty"` // Ending leads back to Pending
 	RequeueHold  bool       `json:"requeue_hold,omitempty"`
+	Refunded     bool       `json:"refunded,omitempty"` // what it owed was given back
+	Stopped      bool       `json:"stopped,omitempty"`  // a user's SIGSTOP has stopped it, and no SIGCONT followed
+	Noticed      uint8      `json:"noticed,omitempty"`  // of its time, in percent, that its user was told is over
+	Contain      bool       `json:"contain,omitempty"`  // every job had an external step when this one began
 	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
 	EndingAt     time.Time  `json:"ending_at,omitzero"`
 	EndReason    Reason     `json:"end_reason,omitempty"`
@@ -277,15 +281,8 @@ type Job struct {
 	// Accrue is since when its age counts; Charged the part of its run time that is charged already.
 	Accrue  time.Time     `json:"accrue,omitzero"`
 	Charged time.Duration `json:"charged,omitempty"`
-	// Owed is what of that would be given back, if the site gives back what faults took; Refunded that it was.
-	Owed     *Owed `json:"owed,omitempty"`
-	Refunded bool  `json:"refunded,omitempty"`
-	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
-	Stopped bool `json:"stopped,omitempty"`
-	// Noticed is how much of its time was over, in percent, when its user was told so last.
-	Noticed uint8 `json:"noticed,omitempty"`
-	// Contain: the cluster gave every job an external step when this one began.
-	Contain bool `json:"contain,omitempty"`
+	// Owed is what of that would be given back, if the site gives back what faults took.
+	Owed *Owed `json:"owed,omitempty"`
 	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made
 	// room for it.
 	Preempt *Preemption `json:"preempt,omitempty"`
@@ -307,6 +304,8 @@ type Rarely struct {
 	Fed *SharedJob `json:"fed,omitempty"`
 	// Burst: it has a burst buffer.
 	Burst *Burst `json:"burst,omitempty"`
+	// Survival: it has saved checkpoints, or was found to hang.
+	Survival *Survival `json:"survival,omitempty"`
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for

@@ -476,7 +476,7 @@ func (t *tx) reclaim(node *Node, grace time.Duration) {
 		}
 		n := *j
 		mode := PreemptRequeue
-		if !n.requeuable() {
+		if !n.MayRequeue() {
 			mode = PreemptCancel
 		}
 		n.blamed(Blame{Node: node.Name, Text: "the node was " + reclaimReason})

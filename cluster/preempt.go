@@ -40,6 +40,11 @@ type PreemptConfig struct {
 	Reorders int `json:"reorders,omitempty"`
 	// TurnLength is how long a turn of jobs on the same CPUs is (SchedulerTimeSlice); 0: 30 s.
 	TurnLength time.Duration `json:"turn_length,omitempty"`
+	// CheckpointGrace is how long a job may go on after the signal on which it saves a checkpoint (checkpoint_grace),
+	// at most; 0: 2 minutes, negative: not at all.
+	CheckpointGrace time.Duration `json:"checkpoint_grace,omitempty"`
+	// LeastLost takes, among jobs of the same importance, those first that lose the least work (least_lost_work).
+	LeastLost bool `json:"least_lost,omitempty"`
 	// SuspendGrace is how long a job that is to be suspended goes on after SIGTSTP (suspend_grace_time); 0: 2 s,
 	// negative: not at all.
 	SuspendGrace time.Duration `json:"suspend_grace,omitempty"`
@@ -213,15 +218,15 @@ func (t *tables) Preempts(j *Job, part *Partition, own *Reservation, v *Job, now
 	switch mode := mildest[best]; {
 	case mode == PreemptSuspend && slices.ContainsFunc(all, func(o *Job) bool { return !o.suspendable() }):
 		return PreemptOff // it is suspended, and goes on, as a whole
-	case mode == PreemptRequeue && slices.ContainsFunc(all, func(o *Job) bool { return !o.requeuable() }):
+	case mode == PreemptRequeue && slices.ContainsFunc(all, func(o *Job) bool { return !o.MayRequeue() }):
 		return PreemptCancel
 	default:
 		return mode
 	}
 }
 
-// requeuable reports whether a job that made room may come back.
-func (j *Job) requeuable() bool {
+// MayRequeue reports whether a job that made room may come back.
+func (j *Job) MayRequeue() bool {
 	return j.Spec.Kind == Batch && (j.Spec.Requeue == nil || *j.Spec.Requeue)
 }
 
@@ -386,7 +391,7 @@ func (t *tx) leave(v *Job, by JobID, own *Reservation, mode PreemptMode) {
 	for _, o := range all {
 		switch {
 		case !over:
-			grace = max(grace, t.grace(o))
+			grace = max(grace, t.grace(o), t.config.Preempt.graceToSave(o.Spec))
 		case t.overlaps(o, own):
 			grace = max(grace, o.Spec.Signal.Before)
 		}
@@ -401,7 +406,7 @@ func (t *tx) leave(v *Job, by JobID, own *Reservation, mode PreemptMode) {
 		case mode == PreemptSuspend:
 			t.suspend(&n)
 		case grace > 0 && n.Phase == Running:
-			t.warn(&n, grace, over)
+			t.warn(&n, grace, over || n.Spec.Survives().SavesOnSignal)
 		default:
 			t.preempted(&n)
 		}
@@ -413,7 +418,8 @@ func (t *tx) leave(v *Job, by JobID, own *Reservation, mode PreemptMode) {
 	}
 }
 
-// warn tells a job that holds nodes when it must leave them; if asked for by the signal that it asked for (--signal).
+// warn tells a job that holds nodes when it must leave them; if asked for by the signal that it asked for (--signal,
+// --checkpoint-signal).
 func (t *tx) warn(n *Job, grace time.Duration, asked bool) {
 	n.Preempt.Until = n.Preempt.At.Add(grace)
 	warning := Cancel{Sig: sigTerm}

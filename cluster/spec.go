@@ -241,10 +241,10 @@ type JobSpec struct {
 	Stderr     string   `json:"stderr,omitempty" text:"4096"`
 	Append     bool     `json:"append,omitempty"`   // --open-mode=append
 	Truncate   bool     `json:"truncate,omitempty"` // --open-mode=truncate
+	UserEnv    bool     `json:"user_env,omitempty"` // start from the login environment
 	Umask      uint32   `json:"umask,omitempty"`
 	ShellLimits
-	Export  string `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
-	UserEnv bool   `json:"user_env,omitempty"`                   // start from the login environment
+	Export string `json:"export,omitempty" text:"120000,lines"` // --export as given; sets SLURM_EXPORT_ENV
 
 	Array             *ArraySpec `json:"array,omitempty"`
 	Depends           Depends    `json:"depends,omitzero"`
@@ -264,6 +264,8 @@ type JobSpec struct {
 	MailType []string `json:"mail_type,omitempty"`
 	MailUser string   `json:"mail_user,omitempty"`
 	Notify   string   `json:"notify,omitempty" text:"4096"` // URL that is called at the events of MailType
+	// Resilience is never changed once the spec is in the state; nil asks for nothing.
+	Resilience *Resilience `json:"resilience,omitempty"`
 	// Inside is the container that the script runs in. Of a job without a script it is the image that its steps are
 	// to have. nil: none.
 	Inside *Container `json:"inside,omitempty"`

@@ -70,6 +70,9 @@ func (s *JobSpec) bytes() int {
 	if s.Array != nil {
 		n += len(s.Array.Text)
 	}
+	if r := s.Resilience; r != nil {
+		n += lengths(r.Hang, r.CheckpointFile)
+	}
 	if s.Cron != nil {
 		n += len(s.Cron.When)
 	}

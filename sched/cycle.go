@@ -119,7 +119,7 @@ func newCycleOn(fs *place.FreeSet, s *cluster.Snapshot, now time.Time) *cycle {
 		plan: plan{
 			free:             fs,
 			startedTasks:     map[cluster.JobID]int{},
-			preemption:       newPreemption(s),
+			preemption:       newPreemption(s, now),
 			firstBlocked:     map[*cluster.Partition]*cluster.Job{},
 			limitedProtected: map[cluster.JobID]bool{},
 		},

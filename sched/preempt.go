@@ -77,7 +77,7 @@ func (cl preemptClaim) needs(v victim) bool {
 	})
 }
 
-func newPreemption(s *cluster.Snapshot) *preemption {
+func newPreemption(s *cluster.Snapshot, now time.Time) *preemption {
 	cfg := s.Config()
 	letsOthers := func(r *cluster.Reservation) bool { return r.MaxStartDelay > 0 }
 	if cfg.Preempt.Type == cluster.PreemptNone && !slices.ContainsFunc(s.Reservations(), letsOthers) {
@@ -111,8 +111,12 @@ func newPreemption(s *cluster.Snapshot) *preemption {
 		if cfg.Preempt.Youngest {
 			young = b.Started.Compare(a.Started)
 		}
-		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(len(a.Alloc.Shares),
-			len(b.Alloc.Shares)),
+		lost := time.Duration(0)
+		if cfg.Preempt.LeastLost {
+			lost = cluster.LostWork(a, now) - cluster.LostWork(b, now)
+		}
+		return cmp.Or(young, cmp.Compare(ranks[a.ID], ranks[b.ID]), cmp.Compare(lost, 0),
+			cmp.Compare(len(a.Alloc.Shares), len(b.Alloc.Shares)),
 			cmp.Compare(a.ID, b.ID))
 	})
 	pre.runningJobs, pre.suspended = firstComponents(pre.runningJobs), firstComponents(pre.suspended)
