@@ -1,0 +1,129 @@
+package ras
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Every is how often a job may be asked: RAS does not bear to be asked all the time.
+const Every = 8 * time.Second
+
+// confirm is in how many reports one after the other a rank must be missing.
+const confirm = 2
+
+// maxNamed bounds the ranks that a finding names.
+const maxNamed = 4
+
+// Watch finds from the reports of a job whether it hangs. It is not for use at once by several.
+type Watch struct {
+	// After is how long the ranks may differ in what they have launched, and launch nothing.
+	After time.Duration
+
+	comms map[string]*commSeen
+}
+
+// commSeen is what is remembered of a communicator.
+type commSeen struct {
+	counts  map[int]uint64 // by rank
+	moved   time.Time      // when a count has risen last
+	missing map[int]int    // ranks, and in how many reports they have been missing
+}
+
+// Look takes a report and says what hangs, in a sentence that names the ranks; "" if nothing does.
+//
+// A rank that is missing hangs the job if it is so in two reports, while none of the others has launched anything, and
+// none of them ends. Ranks that have launched different numbers of operations are usual in a job that runs: they hang
+// it if nobody has launched anything for After.
+func (w *Watch) Look(r *Report, now time.Time) string {
+	seen := w.comms
+	w.comms = map[string]*commSeen{}
+	found := ""
+	for i := range r.Comms {
+		c := &r.Comms[i]
+		s := seen[c.Hash]
+		if s == nil {
+			s = &commSeen{moved: now}
+		}
+		w.comms[c.Hash] = s
+		if text := w.look(s, c, now); found == "" {
+			found = text
+		}
+	}
+	return found
+}
+
+// look takes what a report says of one communicator.
+func (w *Watch) look(s *commSeen, c *Comm, now time.Time) string {
+	counts := map[int]uint64{}
+	for i := range c.Ranks {
+		counts[c.Ranks[i].Rank] = c.Ranks[i].launched()
+	}
+	rests := maps.Equal(counts, s.counts) && !slices.ContainsFunc(c.Ranks, Rank.changes)
+	if !rests {
+		s.moved = now
+		s.missing = nil
+	}
+	s.counts = counts
+	if lost := s.lose(c); lost != nil {
+		return "NCCL's RAS gets no answer of " + joined(lost)
+	}
+	rested := now.Sub(s.moved)
+	if w.After == 0 || rested < w.After {
+		return ""
+	}
+	return behind(c, rested)
+}
+
+// changes reports whether a rank begins or ends.
+func (r Rank) changes() bool {
+	s := &r.Status
+	return s.Init != 0 ||
+		s.Finalize ||
+		s.Destroy ||
+		s.Abort
+}
+
+// lose counts the ranks that are missing, and names those that were so in enough reports.
+func (s *commSeen) lose(c *Comm) (names []string) {
+	missing := map[int]int{}
+	for i := range c.Missing {
+		r := &c.Missing[i]
+		if !r.Status.Unresponsive && !r.Status.Dead {
+			continue
+		}
+		missing[r.Rank] = s.missing[r.Rank] + 1
+		if missing[r.Rank] >= confirm {
+			names = append(names, r.String())
+		}
+	}
+	s.missing = missing
+	return names
+}
+
+// behind names the ranks that have launched the least, if not all have launched the same.
+func behind(c *Comm, since time.Duration) string {
+	by := map[uint64][]string{}
+	for i := range c.Ranks {
+		n := c.Ranks[i].launched()
+		by[n] = append(by[n], c.Ranks[i].String())
+	}
+	if len(by) < 2 {
+		return ""
+	}
+	all := slices.Sorted(maps.Keys(by))
+	least := all[0]
+	return fmt.Sprintf("no rank has launched a collective for %v, and %s is behind the others (%d operations of %d)",
+		since.Round(time.Second), joined(by[least]), least, all[len(all)-1])
+}
+
+// joined names the first of some ranks.
+func joined(names []string) string {
+	slices.Sort(names)
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
