@@ -29,7 +29,9 @@ func stepCall(path string) bool { return strings.HasPrefix(path, "/v1/steps/") }
 func tailCall(path string) bool { return path == api.TailOutput.Path }
 
 // nodeCall reports whether a path is answered by the node that is named.
-func nodeCall(path string) bool { return tailCall(path) || path == api.ForwardX11 }
+func nodeCall(path string) bool {
+	return tailCall(path) || path == api.ForwardX11 || path == api.ShowStacks.Path
+}
 
 // relay finds the first nodes of jobs.
 type relay struct {

@@ -27,6 +27,8 @@ type NodeSample struct {
 type JobSample struct {
 	Job  cluster.JobID `json:"job"`
 	Data []byte        `json:"data"`
+	// Progress is how far the job says that it has come; nil: it says nothing.
+	Progress *Progress `json:"progress,omitempty"`
 }
 
 // SamplesRequest has samples of nodes of one client.

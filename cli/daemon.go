@@ -66,7 +66,7 @@ func app(page webpage.Maker) *cli.App {
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]",
 			"test nodes under load, each by a job that goes after all others, and show what tests found",
 			runBurnin))
-	a.Commands = append(append(a.Commands, imageCommand()), lookCommands()...)
+	a.Commands = append(append(a.Commands, imageCommand()), append(lookCommands(), jobCommands()...)...)
 	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true})
 	}

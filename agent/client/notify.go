@@ -16,7 +16,15 @@ import (
 func (c *Client) noticeRoutes(m *api.Mux) {
 	api.Handle(m, api.NotifyJob, c.notifyJob)
 	api.Handle(m, api.HearJob, c.hearJob)
+	api.Handle(m, api.ReportProgress, handledBy(c, reportProgress))
+	api.Handle(m, api.ShowStacks, handledBy(c, showStacks))
 	api.Handle(m, api.ListProcesses, c.listProcesses)
+}
+
+// handledBy is a handler that is a function of the client.
+func handledBy[Q, R any](c *Client, f func(context.Context, *Client, api.Caller, Q) (R, error),
+) func(context.Context, api.Caller, Q) (R, error) {
+	return func(ctx context.Context, who api.Caller, q Q) (R, error) { return f(ctx, c, who, q) }
 }
 
 // maxNotice bounds what a job is told at once.

@@ -102,6 +102,7 @@ func (c *Client) Run(ctx context.Context) error {
 	wg.Go(func() { c.link.keepRegistered(ctx) })
 	wg.Go(func() { c.meter.Run(ctx) })
 	wg.Go(func() { c.measureHardware(ctx) })
+	wg.Go(func() { keepVigils(ctx, c) })
 	wg.Wait()
 	return c.reports.Close()
 }

@@ -28,8 +28,10 @@ func (c *Client) measureHardware(ctx context.Context) {
 		Span: c.cfg.SampleSpan,
 		Work: c.measuredWork,
 		Use:  c.meter.Sum,
-		GPUs: c.loads,
-		Log:  c.slog,
+
+		Progress: func(n cluster.NodeName, id cluster.JobID) *api.Progress { return progressOf(c, n, id) },
+		GPUs:     c.loads,
+		Log:      c.slog,
 		Tell: func(ctx context.Context, q api.SamplesRequest) (api.SamplesResponse, error) {
 			return api.Call(ctx, c.cfg.Server, api.TellSamples, q)
 		},

@@ -9,6 +9,7 @@ import (
 	"dev.muster/agent/machine"
 	"dev.muster/agent/usage"
 	"dev.muster/api"
+	"dev.muster/cluster"
 	"dev.muster/gpu"
 )
 
@@ -18,11 +19,13 @@ type Config struct {
 	// Work is what runs on which nodes now.
 	Work func() ([]Part, []machine.Node)
 	// Use is what parts have used so far, in their order.
-	Use   func([]usage.Target) []Use
-	GPUs  GPUs  // of these nodes; nil: nobody looks at them
-	Sysfs fs.FS // of this machine; nil for hollow nodes
-	Tell  func(context.Context, api.SamplesRequest) (api.SamplesResponse, error)
-	Log   *slog.Logger
+	Use func([]usage.Target) []Use
+	// Progress is how far a job says that it has come; nil: nothing is known.
+	Progress func(cluster.NodeName, cluster.JobID) *api.Progress
+	GPUs     GPUs  // of these nodes; nil: nobody looks at them
+	Sysfs    fs.FS // of this machine; nil for hollow nodes
+	Tell     func(context.Context, api.SamplesRequest) (api.SamplesResponse, error)
+	Log      *slog.Logger
 }
 
 // GPUs tells what GPUs do now: a gpu.Watcher, or a machine.HollowLoad.

@@ -87,7 +87,7 @@ func measure(ctx context.Context, cfg *Config, b *box) {
 	for backoff.Sleep(ctx, time.Until(time.Now().Truncate(every).Add(every))) {
 		look(ctx, cfg, t, time.Now())
 		if now := time.Now(); !now.Before(t.began.Add(t.span)) {
-			b.add(t.take(), now)
+			b.add(t.take(cfg.Progress), now)
 			t.began = now.Truncate(t.span)
 		}
 	}
@@ -170,12 +170,16 @@ func (t *telemeter) join(name cluster.NodeName, own *telemetry.Sample, jobs map[
 }
 
 // take is what was joined of the span.
-func (t *telemeter) take() (out []api.NodeSample) {
+func (t *telemeter) take(progress func(cluster.NodeName, cluster.JobID) *api.Progress) (out []api.NodeSample) {
 	for name, n := range t.nodes {
 		s := api.NodeSample{Node: name, At: t.began.Unix(), Span: int(t.span / time.Second)}
 		s.Data = n.own.Sample().Pack()
 		for id, j := range n.jobs {
-			s.Jobs = append(s.Jobs, api.JobSample{Job: id, Data: j.Sample().Pack()})
+			one := api.JobSample{Job: id, Data: j.Sample().Pack()}
+			if progress != nil {
+				one.Progress = progress(name, id)
+			}
+			s.Jobs = append(s.Jobs, one)
 		}
 		slices.SortFunc(s.Jobs, func(a, b api.JobSample) int { return int(a.Job) - int(b.Job) })
 		out = append(out, s)

@@ -3,6 +3,7 @@
 package samples
 
 import (
+	"cmp"
 	"crypto/rand"
 	"slices"
 	"sync"
@@ -36,6 +37,7 @@ type Store struct {
 	latest map[cluster.NodeName]*Latest
 	unkept []acct.Hardware // not written yet
 	idle   idleGPUs
+	signs  signs
 	hours  map[int64]bool // in which samples were that are not summed up
 }
 
@@ -51,7 +53,7 @@ type Latest struct {
 func New() *Store {
 	return &Store{
 		Boot: rand.Text(), More: make(chan struct{}, 1), latest: map[cluster.NodeName]*Latest{},
-		hours: map[int64]bool{}, idle: idleGPUs{},
+		hours: map[int64]bool{}, idle: idleGPUs{}, signs: signs{},
 	}
 }
 
@@ -94,6 +96,7 @@ func (h *Store) Take(list []api.NodeSample) {
 			if one, err := telemetry.Unpack(s.Jobs[k].Data); err == nil {
 				l.Jobs[s.Jobs[k].Job] = one
 				h.idle.note(s.Jobs[k].Job, s.Node, one, at.Add(-span), at)
+				h.signs.note(&s.Jobs[k], s.Node, one, at.Add(-span), at)
 			}
 		}
 	}
@@ -220,4 +223,22 @@ func (h *Store) Recall(job cluster.JobID, rows []acct.Hardware) {
 			h.idle.note(job, row.Node, one, row.At, row.At.Add(row.Span))
 		}
 	}
+}
+
+// Hung are the jobs that run and make no progress, by their numbers.
+func (h *Store) Hung(snap *cluster.Snapshot, now time.Time) (out []Hung) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, on := range h.signs {
+		j, ok := snap.Job(id)
+		switch {
+		case !ok && id >= snap.NextID: // this server will hear of it
+		case !ok || j.Alloc == nil || j.Phase == cluster.Ended:
+			delete(h.signs, id)
+		case j.Phase == cluster.Running:
+			out = append(out, on.found(snap, j, now)...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Hung) int { return cmp.Compare(a.Job.ID, b.Job.ID) })
+	return out
 }

@@ -69,6 +69,7 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.GetBlob, s.getBlob)
 	write(m, s, api.FinishJob)
 	sharedJobRoutes(s, m)
+	resilienceRoutes(s, m)
 	write(m, s, api.TopJobs)
 	write(m, s, api.ChangeAccounts)
 	write(m, s, api.AmendJobs)

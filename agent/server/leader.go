@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dev.muster/agent/heartbeat"
+	"dev.muster/agent/watches"
 	"dev.muster/cluster"
 	"dev.muster/sched"
 )
@@ -90,7 +91,7 @@ func (s *Server) lead(ctx context.Context) {
 			tending.Go(func() { runner.Run(term) })
 			tending.Go(func() { federate(term, s) })
 			tending.Go(func() { tellLead(term, s, followed) })
-			tending.Go(func() { enforceIdle(term, s) })
+			tending.Go(func() { (&watches.Watcher{Server: watchServer{s}, Samples: s.hist.Samples, Log: s.slog}).Run(term) })
 			turn(cluster.HookLead)
 		}
 		if !self && leading {

@@ -66,10 +66,23 @@ func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	for _, note := range resp.Notes {
 		fmt.Fprintln(sys.Stdout, "  note: "+note)
 	}
+	printSurvival(sys, j)
 	printStart(sys, resp)
 	printHolders(sys, resp.Holders)
 	printChanges(sys, resp.Changes)
 	sayOthers(sys, resp.Others, resp.More)
+}
+
+// printSurvival prints the last checkpoint of a job, and that it was found to hang.
+func printSurvival(sys *front.Sys, j *cluster.Job) {
+	known := cluster.Survived(j)
+	if saved := known.Saved; saved != nil {
+		text := strings.TrimSpace(front.Stamp(saved.At) + " " + saved.Path)
+		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "last checkpoint", text)
+	}
+	if hung := known.Hung; hung != nil {
+		fmt.Fprintf(sys.Stdout, "  %-26s %s: %s\n", "hang", front.Stamp(hung.At), hung.Note())
+	}
 }
 
 // printStart prints when a job is expected to start, or which job without a time limit keeps that from being known.

@@ -92,6 +92,7 @@ var partitionKeys = [...]struct {
 	{"suspendtimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTimeout, k, v) }},
 	{"resumetimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.ResumeTimeout, k, v) }},
 	{"idlegpu", func(p *cluster.Partition, _, v string) error { return setIdleGPU(p, v) }},
+	{"hang", func(p *cluster.Partition, _, v string) error { return setHang(p, v) }},
 	{"idlegputime", func(p *cluster.Partition, k, v string) error { return setTime(&p.IdleGPUTime, k, v) }},
 	{"gracetime", func(p *cluster.Partition, k, v string) error {
 		n := 0
@@ -131,6 +132,15 @@ func setIdleGPU(p *cluster.Partition, value string) error {
 	default:
 		return fmt.Errorf("IdleGPU=%s is none of notify, requeue, cancel and no", value)
 	}
+	return nil
+}
+
+// setHang sets the rule for jobs that make no progress: muster's own key.
+func setHang(p *cluster.Partition, value string) error {
+	if _, err := cluster.ParseHangRule(value); err != nil {
+		return fmt.Errorf("Hang=%s: %w", value, err)
+	}
+	p.Hang = value
 	return nil
 }
 

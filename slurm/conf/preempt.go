@@ -82,19 +82,29 @@ func preemptWord(p *cluster.PreemptConfig, word string) (known bool, err error) 
 			return true, fmt.Errorf("reorder_count=%s: want a number from 0 to %d", text, maxReorders)
 		}
 		p.Reorders = n
+	case "least_lost_work":
+		p.LeastLost = true
+	case "checkpoint_grace":
+		return true, setGrace(&p.CheckpointGrace, key, text)
 	case "suspend_grace_time":
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > maxTurn {
-			return true, fmt.Errorf("suspend_grace_time=%s: want a number of seconds from 0 to %d", text, maxTurn)
-		}
-		p.SuspendGrace = time.Duration(n) * time.Second
-		if n == 0 {
-			p.SuspendGrace = -1
-		}
+		return true, setGrace(&p.SuspendGrace, key, text)
 	default:
 		return false, nil
 	}
 	return true, nil
+}
+
+// setGrace reads a time in seconds; 0, which means none at all, becomes negative.
+func setGrace(to *time.Duration, key, text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxTurn {
+		return fmt.Errorf("%s=%s: want a number of seconds from 0 to %d", key, text, maxTurn)
+	}
+	*to = time.Duration(n) * time.Second
+	if n == 0 {
+		*to = -1
+	}
+	return nil
 }
 
 // Bounds of a turn, in seconds.

@@ -186,6 +186,7 @@ var partitionWords = [...]struct {
 	{"OverSubscribe", func(p *cluster.Partition) string { return p.OverSubscribe }},
 	{"PreemptMode", func(p *cluster.Partition) string { return p.PreemptMode }},
 	{"IdleGPU", func(p *cluster.Partition) string { return string(p.IdleGPU) }},
+	{"Hang", func(p *cluster.Partition) string { return p.Hang }},
 	{"IdleGPUTime", func(p *cluster.Partition) string { return timeText(p.IdleGPUTime) }},
 	{"GraceTime", func(p *cluster.Partition) string { return unless(int64(p.GraceTime/time.Second), 0) }},
 	{"SuspendTime", func(p *cluster.Partition) string { return secondsText(p.SuspendTime) }},

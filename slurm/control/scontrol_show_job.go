@@ -218,6 +218,7 @@ func (c *control) jobFiles(o *record, r *show.JobRow) {
 	if s.AdminComment != "" {
 		o.line("AdminComment=", s.AdminComment, " ")
 	}
+	jobSurvives(o, r)
 	if r.SystemComment != "" {
 		o.line("SystemComment=", r.SystemComment, " ")
 	}
@@ -332,4 +333,17 @@ func (c *control) showJobs(arg string) int {
 		c.jobRecord(&r)
 	}
 	return 0
+}
+
+// jobSurvives writes what a job asks for against faults, and its last checkpoint: muster's own lines.
+func jobSurvives(o *record, r *show.JobRow) {
+	asked, known := r.Spec.Survives(), cluster.Survived(r.Job)
+	if asked != (cluster.Resilience{}) {
+		o.line("Hang=", cmp.Or(asked.Hang, "default"), " Chain=", upperYesNo(asked.Chain), " CheckpointSignal=",
+			upperYesNo(asked.SavesOnSignal), " CheckpointFile=", format.Null(asked.CheckpointFile))
+	}
+	if saved := known.Saved; saved != nil {
+		o.line("LastCheckpoint=", format.Stamp(saved.At, ""), " Checkpoints=", strconv.Itoa(saved.Count),
+			" CheckpointName=", format.Null(saved.Path))
+	}
 }

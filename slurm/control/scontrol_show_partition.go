@@ -46,6 +46,9 @@ func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse)
 	if w := show.BillingWeights(p); w != "" {
 		o.line("TRESBillingWeights=", w)
 	}
+	if p.Hang != "" {
+		o.line("Hang=", p.Hang)
+	}
 	if p.IdleGPU != "" {
 		o.line("IdleGPU=", string(p.IdleGPU), " IdleGPUTime=", format.Padded(p.IdleTime()))
 	}

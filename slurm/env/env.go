@@ -27,6 +27,7 @@ func Environ(l *cluster.Launch) []string {
 	}
 	e.gpus(l)
 	e.nccl(l)
+	e.rasAddr(l)
 	if l.Spec != nil && l.Spec.World != nil {
 		e.world(l)
 	}

@@ -15,6 +15,18 @@ type ncclHint struct {
 	own         bool // NCCL itself is not told: it decides well
 }
 
+// rasVariable says where NCCL's RAS listens. Without it all jobs of a node would share one port.
+const rasVariable = "NCCL_RAS_ADDR"
+
+// rasAddr gives the processes of a job with GPUs an address of their own for NCCL's RAS, unless the user has chosen
+// one. That of another job, from whose script this one was submitted, is no choice.
+func (e *list) rasAddr(l *cluster.Launch) {
+	theirs := variable(l.Own, rasVariable)
+	if !l.GPUs.GPUs.Empty() && (theirs == "" || cluster.IsRASAddr(theirs)) {
+		e.set(rasVariable, cluster.RASAddr(l.Job))
+	}
+}
+
 // nccl tells which ports are near the GPUs of a task. NCCL itself is only told if that was asked for (--nccl-env, or
 // LaunchParameters=nccl_env) and the user has not said otherwise.
 func (e *list) nccl(l *cluster.Launch) {

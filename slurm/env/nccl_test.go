@@ -79,3 +79,31 @@ func TestNCCL(t *testing.T) {
 		}
 	}
 }
+
+// TestRASAddr: the tasks of a job with GPUs get an address for NCCL's RAS, another one than those of the next job; what
+// the user has chosen stays, and what came from another job's script does not.
+func TestRASAddr(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		id   cluster.JobID
+		gpus cluster.IDSet
+		own  string
+		want string
+	}{
+		{"none", 7, cluster.IDSet{}, "", ""},
+		{"own port", 7, cluster.NewIDSet(0), "", "NCCL_RAS_ADDR=127.0.0.1:28107"},
+		{"next job", 8, cluster.NewIDSet(0), "", "NCCL_RAS_ADDR=127.0.0.1:28108"},
+		{"chosen", 7, cluster.NewIDSet(0), "NCCL_RAS_ADDR=localhost:9999", ""},
+		{"of another job", 7, cluster.NewIDSet(0), "NCCL_RAS_ADDR=127.0.0.1:28200", "NCCL_RAS_ADDR=127.0.0.1:28107"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var e list
+			e.rasAddr(&cluster.Launch{
+				Job: &cluster.Job{ID: c.id}, GPUs: cluster.GPUBinding{GPUs: c.gpus}, Own: cluster.BlobText(c.own),
+			})
+			if got := strings.Join(e, " "); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package submit
 import (
 	"strings"
 
+	"dev.muster/cluster"
 	"dev.muster/slurm/jobfield"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/values"
@@ -99,6 +100,61 @@ var optionsOwn = []opt.Option[Request]{
 			r.Job.NCCLEnv = true
 			return nil
 		}},
+	{Long: "chain", On: opt.Sbatch, Env: "CHAIN", Newer: true,
+		Help: "at the time limit, requeue a job that has saved a checkpoint since it began",
+		Set: func(r *Request, _ string) error {
+			survives(r).Chain = true
+			return nil
+		}},
+	{Long: "checkpoint-file", Arg: opt.Required, On: opt.All, Env: "CHECKPOINT_FILE", Newer: true,
+		Meta: "path", Help: "a file that changes whenever the job has saved a checkpoint",
+		Set: setCheckpointFile},
+	{Long: "checkpoint-signal", Arg: opt.Required, On: opt.All, Env: "CHECKPOINT_SIGNAL", Newer: true,
+		Meta: "[B:]num[@time]", Help: "as --signal; the job saves a checkpoint on it, so it also comes before a preemption",
+		Set: setCheckpointSignal},
+	{Long: "hang", Arg: opt.Required, On: opt.All, Env: "HANG", Newer: true,
+		Meta: "off|report|stack|signal|requeue[,after=time]",
+		Help: "what becomes of the job when it makes no progress any more",
+		Set:  setHang},
+}
+
+// survives is where a request says what the job asks for against faults.
+func survives(r *Request) *cluster.Resilience {
+	if r.Job.Resilience == nil {
+		r.Job.Resilience = &cluster.Resilience{}
+	}
+	return r.Job.Resilience
+}
+
+// setCheckpointFile keeps where the job's own programs say that a checkpoint is saved.
+func setCheckpointFile(r *Request, v string) error {
+	if v == "" {
+		return opt.ErrSpec
+	}
+	survives(r).CheckpointFile = v
+	return nil
+}
+
+// setCheckpointSignal keeps the signal on which the job saves its work.
+func setCheckpointSignal(r *Request, v string) error {
+	if err := setSignal(r, v); err != nil {
+		return err
+	}
+	survives(r).SavesOnSignal = r.Job.Signal.Num != 0
+	return nil
+}
+
+// setHang keeps the job's rule for hangs.
+func setHang(r *Request, v string) error {
+	if strings.EqualFold(v, "swap") || strings.HasPrefix(strings.ToLower(v), "swap,") {
+		return opt.Errorf(opt.CodeError, "error: --hang=%s: muster does not replace nodes of a running job yet: "+
+			"use --hang=requeue", v)
+	}
+	if _, err := cluster.ParseHangRule(v); err != nil {
+		return opt.Errorf(opt.CodeError, "error: --hang: %v", err)
+	}
+	survives(r).Hang = v
+	return nil
 }
 
 // optionsOfFields are the options of which all is said by a row of jobfield.
