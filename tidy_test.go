@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"gpu/helper":         {"gpu", "gpu/nvml"},
 	"fabric":             {"durable", "cluster", "wire"},
 	"burnin":             {"cluster", "gpu"},
+	"adopt/dump":         {},
 	"agent/trust":        {"durable", "cluster", "wire"},
 	"agent/userfile":     {"wire"},
 	"agent/container": {"agent/container/enroot", "agent/container/cdi", "agent/userfile", "durable",
