@@ -39,7 +39,7 @@ type DB struct {
 
 	mu     sync.Mutex
 	queue  []batch
-	queued int               // events in queue
+	queued int               // weight of the events in queue
 	gone   int               // batches that were in it before
 	rests  map[jobKey][2]int // of arrays, the batches with the first and the last record of what still waits, counted with those gone
 	index  uint64            // of the newest events queued
@@ -78,7 +78,7 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 		<-moved
 	}
 	d.queue = append(d.queue, batch{index, d.newest(events)})
-	d.queued += len(events)
+	d.queued += weigh(events)
 	d.index = index
 	d.mu.Unlock()
 	poke(d.more)
@@ -209,8 +209,10 @@ func (d *DB) write(limit uint64) error {
 func (d *DB) writeNow(limit uint64) error {
 	d.mu.Lock()
 	n, count := 0, 0
+	weight := 0
 	for n < len(d.queue) && d.queue[n].index <= limit {
 		count += len(d.queue[n].events)
+		weight += weigh(d.queue[n].events)
 		n++
 	}
 	if n == 0 {
@@ -236,7 +238,7 @@ func (d *DB) writeNow(limit uint64) error {
 		d.queue = nil
 	}
 	maps.DeleteFunc(d.rests, func(_ jobKey, at [2]int) bool { return at[0] < d.gone })
-	d.queued -= count
+	d.queued -= weight
 	d.done = index
 	d.announce()
 	return nil

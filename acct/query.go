@@ -166,16 +166,32 @@ func (d *DB) components(ctx context.Context, q *Query) error {
 	return rows.Err()
 }
 
-// newest keeps the last attempt of each job, with all sizes that it had.
+// newest keeps the last attempt of each job, with all sizes that it had. Jobs of other clusters have numbers of their
+// own.
 func newest(list []*cluster.Job) []*cluster.Job {
-	last := map[cluster.JobID]*cluster.Job{}
+	last := map[jobOf]*cluster.Job{}
 	for _, j := range list {
-		last[j.ID] = j
+		if l := last[jobOfRecord(j)]; l == nil || !j.Submitted.Before(l.Submitted) || j.Imported == nil {
+			last[jobOfRecord(j)] = j
+		}
 	}
 	return slices.DeleteFunc(list, func(j *cluster.Job) bool {
-		l := last[j.ID]
-		return l != j && (j.Outcome != cluster.Resized || j.Attempt != l.Attempt)
+		l := last[jobOfRecord(j)]
+		return l != j && (j.Outcome != cluster.Resized || j.Imported == nil && j.Attempt != l.Attempt)
 	})
+}
+
+// jobOf is a job of a cluster; of this one without a name.
+type jobOf struct {
+	cluster string
+	id      cluster.JobID
+}
+
+func jobOfRecord(j *cluster.Job) jobOf {
+	if j.Imported == nil {
+		return jobOf{id: j.ID}
+	}
+	return jobOf{j.Imported.Cluster, j.ID}
 }
 
 func (q *Query) where() (string, []any) {
@@ -246,10 +262,19 @@ func (q *Query) matches(j *cluster.Job) bool {
 
 // inWindow reports whether a job was in one of the states in the window, or was eligible by its end.
 func (q *Query) inWindow(j *cluster.Job) bool {
+	if j.Imported != nil && len(q.Refs) == 0 && neverEligible(j) {
+		return false
+	}
 	if len(q.States) == 0 {
 		return len(q.Refs) > 0 || q.To.IsZero() || !j.Eligible.After(q.To)
 	}
 	return slices.ContainsFunc(q.States, func(s State) bool { return q.wasIn(j, s) })
+}
+
+// neverEligible reports whether a job of a Slurm cluster was not eligible yet, or never. Slurm lists such jobs only
+// where they are named.
+func neverEligible(j *cluster.Job) bool {
+	return j.Eligible.IsZero() || j.Eligible.After(time.Now())
 }
 
 // wasIn reports whether a job was in a state at some time of the window, as sacct's -s, -S and -E mean it.
@@ -313,6 +338,9 @@ func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*clus
 // stepsOf are those of an attempt's steps that belong to this record of it: one that waits again has none, and one
 // of a job that has changed its size those that began while it had this one.
 func stepsOf(j *cluster.Job, all []*cluster.Step) (out []*cluster.Step) {
+	if j.Imported != nil {
+		return all
+	}
 	if j.Started.IsZero() {
 		return nil
 	}

@@ -248,6 +248,8 @@ func (u *usage) flush() error {
 // putEvent stores what an event says of a node or a reservation, or of what is to go from history or to come back.
 func (u *usage) putEvent(e *cluster.Event) error {
 	switch {
+	case e.Imported != nil:
+		return u.putImported(e.Imported)
 	case e.Change != nil:
 		return u.putChange(e.Change)
 	case e.Audit != nil:

@@ -61,7 +61,10 @@ var (
 		"POST", "/v1/history/archive", User, true, Named | ForDeputies}
 	LoadHistory = Endpoint[cluster.LoadHistory, WriteResponse]{
 		"POST", "/v1/history/load", User, true, Named | ForDeputies}
-	AmendJobs = Endpoint[cluster.AmendJobs, WriteResponse]{
+	ImportHistory = Endpoint[cluster.ImportHistory, WriteResponse]{
+		"POST", "/v1/history/import", User, true, Named | ForOperators}
+	ListImports = Endpoint[AfterQuery, ImportsResponse]{"GET", "/v1/history/imports", User, true, 0}
+	AmendJobs   = Endpoint[cluster.AmendJobs, WriteResponse]{
 		"POST", "/v1/history/amend", User, true, Named | ForDeputies}
 	AskHistory     = Endpoint[SQLRequest, SQLResponse]{"POST", "/v1/history/sql", User, false, 0}
 	ShowStats      = Endpoint[StatsRequest, StatsResponse]{"GET", "/v1/stats", User, true, 0}
@@ -202,6 +205,13 @@ type ConfigResponse struct {
 // AfterQuery asks for all there is, once an index is applied.
 type AfterQuery struct {
 	After uint64 `json:"after,omitempty"`
+}
+
+// ImportsResponse is how far the histories of Slurm clusters are taken.
+type ImportsResponse struct {
+	Index   uint64            `json:"index"`
+	Cluster string            `json:"cluster"` // this one's name
+	Imports []*cluster.Import `json:"imports,omitempty"`
 }
 
 // BooksResponse is the accounts and what belongs to them.

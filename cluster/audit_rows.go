@@ -379,6 +379,16 @@ func (c *LoadHistory) audit(*tx) Audit {
 	return Audit{Action: "history load", Object: "history", New: fmt.Sprintf("records=%d", len(c.Records))}
 }
 
+// audit shows the beginning and the end of an import.
+func (c *ImportHistory) audit(*tx) Audit {
+	if c.From > 0 && !c.Import.Over {
+		return Audit{}
+	}
+	i := &c.Import
+	return Audit{Action: "history import", Object: "cluster " + i.Cluster,
+		New: fmt.Sprintf("source=%s passed=%d over=%t", i.Source, i.Passed, i.Over)}
+}
+
 func (c *AmendJobs) audit(*tx) Audit {
 	var names []string
 	for _, j := range c.Jobs[:min(len(c.Jobs), auditNames)] {

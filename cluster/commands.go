@@ -94,6 +94,7 @@ var commands = [...]struct {
 	{"checkpoint", First, func() Command { return &CheckpointDone{} }},
 	{"hang", First, func() Command { return &HangFound{} }},
 	{"raise_level", First, func() Command { return &RaiseLevel{} }},
+	{"import_history", First, func() Command { return &ImportHistory{} }},
 }
 
 func newCommand(kind string) Command {

@@ -81,4 +81,6 @@ type Event struct {
 	Audit *Audit `json:"audit,omitempty"`
 	// Amend is what is said of a job afterwards that is in history alone.
 	Amend *AmendedJob `json:"amend,omitempty"`
+	// Imported is a record of a Slurm cluster.
+	Imported *Imported `json:"-"`
 }

@@ -51,6 +51,9 @@ type Footprint struct {
 
 // Footprint works it out.
 func (j *Job) Footprint() (f Footprint) {
+	if j.Imported != nil {
+		return importedFootprint(j)
+	}
 	if !j.Eligible.IsZero() {
 		f.Wait = Span{j.Eligible.Unix(), Endless}
 		switch {
@@ -86,7 +89,7 @@ func (j *Job) Footprint() (f Footprint) {
 			f.Class.Cause = j.EndReason
 		}
 	}
-	f.Runs = j.runs()
+	f.Runs = runsOf(j)
 	return f
 }
 
@@ -100,8 +103,8 @@ func (j *Job) Given() []Amount {
 	return append(list, Amount{"billing", billing})
 }
 
-// runs are the times in which the job ran: as many whole seconds in all as its run time has.
-func (j *Job) runs() (out []Span) {
+// runsOf returns the times in which a job ran: as many whole seconds in all as its run time has.
+func runsOf(j *Job) (out []Span) {
 	var done time.Duration // how long it had run when the next piece begins
 	begin := j.Started
 	piece := func(ran time.Duration) {

@@ -254,7 +254,21 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenResume(w)
 	goldenNoKill(w)
 	goldenAudit(w)
+	goldenImport(w)
 	return w.log
+}
+
+// goldenImport is the history of another cluster.
+func goldenImport(w *world) {
+	first := importOf(w.t, 0, 1, importedJob(700_000))
+	first.Steps = append(first.Steps, encodedText(w.t, &Step{ID: StepID{700_000, BatchStep}, Attempt: 1_700_000_000, Name: "batch",
+		Imported: &ImportedStep{State: 3, TRESAlloc: "cpu=4", In: ImportedUse{Ave: "cpu=10"}}}))
+	first.Gap = 1000
+	w.ok(root, first)
+	last := importOf(w.t, 1, 2, importedJob(700_001))
+	last.Import.Over = true
+	last.Import.Refused = 1
+	w.ok(root, last)
 }
 
 // goldenAudit is an operator's and a user's change, a login and a machine that joined.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -214,11 +215,13 @@ func (j *Job) paused(from, to time.Time) {
 
 // Job is one job, one array task, or an array's tasks that do not differ yet.
 type Job struct {
-	ID      JobID    `json:"id"`
-	Key     string   `json:"key,omitempty"`      // of its submission, see Submit
-	Spec    *JobSpec `json:"spec" wire:"shared"` // never changed
-	Phase   Phase    `json:"phase"`
-	Outcome Outcome  `json:"outcome,omitempty"`
+	ID          JobID    `json:"id"`
+	Key         string   `json:"key,omitempty"`      // of its submission, see Submit
+	Spec        *JobSpec `json:"spec" wire:"shared"` // never changed
+	Phase       Phase    `json:"phase"`
+	Outcome     Outcome  `json:"outcome,omitempty"`
+	Held        Hold     `json:"held,omitempty"`
+	SpecialExit bool     `json:"special_exit,omitempty"`
 
 	// ArrayID is the array's id, 0 for a plain job. Task is this record's task number or
 	// TaskAny; Tasks are the task numbers of a record that stands for several.
@@ -228,9 +231,6 @@ type Job struct {
 	// Het: it is a component of a heterogeneous job.
 	Het *HetPart `json:"het,omitempty"`
 
-	Held         Hold       `json:"held,omitempty"`
-	SpecialExit  bool       `json:"special_exit,omitempty"`
-	Backfilled   bool       `json:"backfilled,omitempty"`
 	HeldWhy      Reason     `json:"held_why,omitempty"`
 	Wait         Reason     `json:"wait,omitempty"`
 	WaitNote     string     `json:"wait_note,omitempty"` // text behind the reason, e.g. the unavailable nodes
@@ -258,19 +258,11 @@ type Job struct {
 	Pauses       []Pause       `json:"pauses,omitempty"` // when it was suspended, for history; the sum is SuspendTotal
 	Limit        time.Duration `json:"limit,omitempty"`  // effective time limit
 
-	// Kill is set in Ending: what to send and why.
-	EndingWhy    Outcome    `json:"ending_why,omitempty"`
-	RequeueAfter bool       `json:"requeue_after,omitempty"` // Ending leads back to Pending
-	RequeueHold  bool       `json:"requeue_hold,omitempty"`
-	Refunded     bool       `json:"refunded,omitempty"` // what it owed was given back
-	Stopped      bool       `json:"stopped,omitempty"`  // a user's SIGSTOP has stopped it, and no SIGCONT followed
-	Noticed      uint8      `json:"noticed,omitempty"`  // of its time, in percent, that its user was told is over
-	Contain      bool       `json:"contain,omitempty"`  // every job had an external step when this one began
-	CancelledBy  *uint32    `json:"cancelled_by,omitempty"`
-	EndingAt     time.Time  `json:"ending_at,omitzero"`
-	EndReason    Reason     `json:"end_reason,omitempty"`
-	Exit         ExitStatus `json:"exit,omitzero"`
-	Derived      ExitStatus `json:"derived,omitzero"` // worst step, or what was said afterwards
+	CancelledBy *uint32    `json:"cancelled_by,omitempty"`
+	EndingAt    time.Time  `json:"ending_at,omitzero"`
+	EndReason   Reason     `json:"end_reason,omitempty"`
+	Exit        ExitStatus `json:"exit,omitzero"`
+	Derived     ExitStatus `json:"derived,omitzero"` // worst step, or what was said afterwards
 	// SystemComment is what the site's programs say of it.
 	SystemComment string `json:"system_comment,omitempty"`
 	// Waiting lists the nodes whose confirmation (Starting) or clean end (Ending) is missing.
@@ -281,8 +273,20 @@ type Job struct {
 	// Accrue is since when its age counts; Charged the part of its run time that is charged already.
 	Accrue  time.Time     `json:"accrue,omitzero"`
 	Charged time.Duration `json:"charged,omitempty"`
-	// Owed is what of that would be given back, if the site gives back what faults took.
-	Owed *Owed `json:"owed,omitempty"`
+	// Owed is what of that would be given back, if the site gives back what faults took; Refunded that it was.
+	Owed     *Owed `json:"owed,omitempty"`
+	Refunded bool  `json:"refunded,omitempty"`
+	// EndingWhy is set in Ending: how the job will end.
+	EndingWhy    Outcome `json:"ending_why,omitempty"`
+	RequeueAfter bool    `json:"requeue_after,omitempty"` // Ending leads back to Pending
+	RequeueHold  bool    `json:"requeue_hold,omitempty"`
+	Backfilled   bool    `json:"backfilled,omitempty"`
+	// Stopped: a user's SIGSTOP has stopped it, and no SIGCONT followed.
+	Stopped bool `json:"stopped,omitempty"`
+	// Noticed is how much of its time was over, in percent, when its user was told so last.
+	Noticed uint8 `json:"noticed,omitempty"`
+	// Contain: the cluster gave every job an external step when this one began.
+	Contain bool `json:"contain,omitempty"`
 	// Preempt: it made room for another job in its last attempt, or is about to. Evicted counts those that made
 	// room for it.
 	Preempt *Preemption `json:"preempt,omitempty"`
@@ -306,13 +310,27 @@ type Rarely struct {
 	Burst *Burst `json:"burst,omitempty"`
 	// Survival: it has saved checkpoints, or was found to hang.
 	Survival *Survival `json:"survival,omitempty"`
+	// Imported: it ran in a Slurm cluster.
+	Imported *ImportedJob `json:"imported,omitempty"`
+}
+
+// FieldOrder returns the order in which a job is written, by the names of its fields in JSON: logs and snapshots hold
+// its bytes. In memory small fields stand side by side. A new field needs no place here, it comes behind.
+func (Job) FieldOrder() []string {
+	return strings.Fields(`
+		id key spec phase outcome array_id task tasks het held special_exit backfilled held_why wait wait_note
+		depends eligible planned_start planned_nodes priority assoc last_eval alloc attempt restarts avoid
+		submitted started ended suspended_at pre_suspend suspend_total pauses limit ending_why requeue_after
+		requeue_hold cancelled_by ending_at end_reason exit derived system_comment waiting signals next_step
+		accrue charged owed refunded stopped noticed contain preempt evicted prelude blame turn shrunk fed burst
+		survival imported`)
 }
 
 // OwnSteps are the steps that a job is by itself, besides those of srun: the external step, for
 // what others start on its nodes, and the batch script while it runs (its end is reported like that
 // of any step). They are records only; no process stands for the external step.
 func (j *Job) OwnSteps() (out []*Step) {
-	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running {
+	if j.Alloc == nil || j.Started.IsZero() || j.Phase < Running || j.Imported != nil {
 		return nil
 	}
 	if j.Shrunk != nil && j.Submitted.Equal(j.Shrunk.At) {
@@ -444,6 +462,8 @@ type Step struct {
 	Files *StepFiles `json:"files,omitempty"`
 	// Ports are those of each of its nodes that it has for itself, as 12000-12003,12007.
 	Ports string `json:"ports,omitempty"`
+	// Imported: its job ran in a Slurm cluster.
+	Imported *ImportedStep `json:"imported,omitempty"`
 }
 
 // StepAsked is what a step asked for of GPUs, and for each task, for lists.

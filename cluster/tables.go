@@ -75,6 +75,7 @@ type books struct {
 	qos      *btree.Map[string, *QOS]
 	crontabs *btree.Map[uint32, *Crontab] // of users, by number
 	clusters *btree.Map[string, *PeerCluster]
+	imports  *btree.Map[string, *Import] // by cluster
 
 	tokensOfUsers *UserTokens // nil: no key was made yet
 	triggers      *Triggers   // nil: there was never one
@@ -108,6 +109,7 @@ type snapshotRecord struct {
 	Tested      *TestedPart  `json:"tested,omitempty"`
 	Crontab     *Crontab     `json:"crontab,omitempty"`
 	Peer        *PeerCluster `json:"peer,omitempty"`
+	Import      *Import      `json:"import,omitempty"`
 	UserTokens  *UserTokens  `json:"user_tokens,omitempty"`
 	Triggers    *Triggers    `json:"triggers,omitempty"`
 	Federation  *Federation  `json:"federation,omitempty"`
@@ -300,6 +302,15 @@ var tableRows = [...]tableRow{
 			func(r *snapshotRecord) **Crontab { return &r.Crontab },
 			func(t *tables) iter.Seq[*Crontab] { return valuesOf(t.crontabs) },
 			func(t *tables, c *Crontab) { t.crontabs.Set(c.UID, c) },
+		},
+	},
+	{
+		name: "imports",
+		tree: &byKey[string, *Import]{func(t *tables) **btree.Map[string, *Import] { return &t.imports }},
+		stored: &records[Import]{
+			func(r *snapshotRecord) **Import { return &r.Import },
+			func(t *tables) iter.Seq[*Import] { return t.Imports() },
+			func(t *tables, i *Import) { t.imports.Set(i.Cluster, i) },
 		},
 	},
 	{

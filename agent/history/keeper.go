@@ -222,6 +222,9 @@ func (k *Keeper) copyAt(ctx context.Context) (file string, snap *cluster.Snapsho
 // overWith has the steps of a job that is over be over, too, whose end no node has told yet.
 func overWith(j *cluster.Job, steps []*cluster.Step) []*cluster.Step {
 	for k, st := range steps {
+		if st.Imported != nil {
+			continue // sacct knows when a step of a Slurm cluster shows the end of its job
+		}
 		if j.Phase == cluster.Ended && st.Ended.IsZero() {
 			own := *st
 			own.Ended, own.Outcome = j.Ended, j.Outcome

@@ -10,6 +10,8 @@ func pastRoutes(s *Server, m *api.Mux) {
 	handle(s, m, api.ShowUsage, s.hist.ShowUsage)
 	handle(s, m, api.ArchiveHistory, s.archiveHistory)
 	write(m, s, api.LoadHistory)
+	write(m, s, api.ImportHistory)
+	handle(s, m, api.ListImports, s.hist.ListImports)
 	api.HandleTunnel(m, api.CopyHistory, api.Peer, s.hist.CheckCopy, s.hist.CopyHistory)
 	api.HandleTunnel(m, api.SaveCluster, api.User, s.hist.CheckSave, s.hist.SaveCluster)
 	handle(s, m, api.TellSamples, s.hist.TellSamples)
