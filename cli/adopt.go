@@ -71,15 +71,15 @@ func runAdopt(sys *front.Sys, argv []string) int {
 		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)
 		return denied
 	}
-	return adopt(sys, strings.Split(string(text), "\x00"), argv, front.DialUnix)
+	return adoptSession(sys, strings.Split(string(text), "\x00"), argv, front.DialUnix)
 }
 
 // denied is the exit code that lets nobody in.
 const denied = 1
 
-// adopt is runAdopt with the environment as PAM made it. A user may have added to that environment, as pam_env allows:
-// only PAM's own two variables count. The daemon at a socket that the user names could answer as the user likes.
-func adopt(sys *front.Sys, env, argv []string, dial func(path string) (api.Conn, error)) int {
+// adoptSession is runAdopt with the environment as PAM made it. A user may have added to that environment, as pam_env
+// allows: only PAM's own two variables count. The daemon at a socket that the user names could answer as the user likes.
+func adoptSession(sys *front.Sys, env, argv []string, dial func(path string) (api.Conn, error)) int {
 	set, err := parseAdopt(argv)
 	if err != nil {
 		fmt.Fprintln(sys.Stderr, "muster pam-adopt:", err)

@@ -47,7 +47,7 @@ func tryAdopt(t *testing.T, env, argv []string, socket string) (code int, out st
 		}
 		return nil, errors.New("nobody listens at " + path)
 	}
-	code = adopt(&front.Sys{Stdout: &b, Stderr: &b}, env, argv, dial)
+	code = adoptSession(&front.Sys{Stdout: &b, Stderr: &b}, env, argv, dial)
 	return code, b.String()
 }
 

@@ -50,6 +50,7 @@ func app(page webpage.Maker) *cli.App {
 				Subcommands: snapshotCommands(),
 			},
 			{Name: "node", Usage: "manage the members of the cluster", Subcommands: memberCommands()},
+			adoptCommand(),
 		},
 	}
 	a.Commands = append(a.Commands, noticesCommand(), simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),

@@ -22,7 +22,7 @@ func groups() []group {
 		{"in a job", []string{"progress", "checkpoint"}},
 		{"look at it", []string{"status", "top", "health", "idle", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
-			"snapshot", "burnin", "image", "gpu", "debug", "notices"}},
+			"snapshot", "adopt", "burnin", "image", "gpu", "debug", "notices"}},
 		{"plan one", []string{"sim"}},
 		{"for other programs", []string{"slurmd", "pam-adopt"}},
 		{"as in Slurm", slurm.FrontEnds()},

@@ -133,7 +133,7 @@ func TestRealDumps(t *testing.T) {
 	} {
 		t.Run(c.version, func(t *testing.T) {
 			seen := map[string]int64{}
-			all, err := Scan(realDump(c.version), nil, func(row *Row) error {
+			all, err := Scan(&File{Path: realDump(c.version)}, nil, func(row *Row) error {
 				if row.Bad != nil {
 					t.Errorf("%s: %v", row.Table.Name, row.Bad)
 				}
@@ -212,7 +212,7 @@ func TestCompressed(t *testing.T) {
 			if err := os.WriteFile(path, c.data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			all, err := Scan(path, nil, func(*Row) error { return nil }, func(int64) {})
+			all, err := Scan(&File{Path: path, Unzstd: unzstd}, nil, func(*Row) error { return nil }, func(int64) {})
 			if (err != nil) != c.bad {
 				t.Fatalf("got %v", err)
 			}
@@ -222,6 +222,18 @@ func TestCompressed(t *testing.T) {
 			countAlone(t, all, all.Table("t"))
 		})
 	}
+}
+
+func unzstd(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return z.IOReadCloser(), nil
 }
 
 func FuzzReader(f *testing.F) {

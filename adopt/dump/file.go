@@ -7,38 +7,41 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds the memory of zstd.
-const maxWindow = 64 << 20
+// File is a dump: plain, or compressed by gzip or zstd.
+type File struct {
+	Path string
+	// Unzstd starts what unpacks a file that zstd compressed; its tables would cost every program a part of its start.
+	Unzstd func(path string) (io.ReadCloser, error)
+}
 
-// Open opens a dump: plain, or compressed by gzip or zstd, at an offset of its plain text.
-func Open(path string, offset int64) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+// Open opens a dump at an offset of its plain text.
+func (d *File) Open(offset int64) (io.ReadCloser, error) {
+	f, err := os.Open(d.Path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := plain(f, offset)
+	r, err := d.plain(f, offset)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+		err = errors.Join(fmt.Errorf("%s: %w", d.Path, err), f.Close())
 	}
-	return r, nil
+	return r, err
 }
 
 // opened is a text and what is to be closed with it.
 type opened struct {
 	io.Reader
-	end []func() error
+	end []io.Closer
 }
 
 // Close closes the text and its file.
 func (o *opened) Close() (err error) {
 	for _, end := range o.end {
-		err = errors.Join(err, end())
+		err = errors.Join(err, end.Close())
 	}
 	return err
 }
@@ -50,16 +53,19 @@ const (
 )
 
 // plain returns the plain text of a file behind an offset.
-func plain(f *os.File, offset int64) (io.ReadCloser, error) {
+func (d *File) plain(f *os.File, offset int64) (io.ReadCloser, error) {
 	head := make([]byte, len(zstdMagic))
 	_, _ = f.ReadAt(head, 0) // a short file is plain; other errors come again
-	o := &opened{Reader: f, end: []func() error{f.Close}}
+	o := &opened{Reader: f, end: []io.Closer{f}}
 	var err error
 	switch {
 	case bytes.HasPrefix(head, []byte(gzipMagic)):
 		o.Reader, err = gzip.NewReader(bufio.NewReaderSize(f, bufferSize))
 	case string(head) == zstdMagic:
-		err = o.unpackZstd(f)
+		var z io.ReadCloser
+		z, err = d.Unzstd(d.Path)
+		o.Reader = z
+		o.end = append(o.end, z)
 	default:
 		_, err = f.Seek(offset, io.SeekStart)
 		return o, err
@@ -70,27 +76,18 @@ func plain(f *os.File, offset int64) (io.ReadCloser, error) {
 	return o, err
 }
 
-func (o *opened) unpackZstd(f *os.File) error {
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return err
-	}
-	o.Reader = z
-	o.end = append([]func() error{func() error { z.Close(); return nil }}, o.end...)
-	return nil
-}
-
 // Contents is what a dump holds.
 type Contents struct {
-	Path   string
+	File   *File
 	Tables []*Table
 	Size   int64 // of its plain text
+	byName map[string]*Table
 }
 
 // Scan reads a dump to its end. visit gets the rows of the tables that keep wants; those of the others are counted.
 // tell hears after each of them how many bytes are read.
-func Scan(path string, keep func(*Table) bool, visit func(*Row) error, tell func(int64)) (*Contents, error) {
-	in, err := Open(path, 0)
+func Scan(d *File, keep func(*Table) bool, visit func(*Row) error, tell func(int64)) (*Contents, error) {
+	in, err := d.Open(0)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +96,13 @@ func Scan(path string, keep func(*Table) bool, visit func(*Row) error, tell func
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return &Contents{Path: path, Tables: r.list, Size: r.Offset()}, nil
+			return &Contents{File: d, Tables: r.list, Size: r.Offset(), byName: r.tables}, nil
 		}
 		if err == nil {
 			err = visit(row)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", d.Path, err)
 		}
 		tell(r.Offset())
 	}
@@ -113,11 +110,7 @@ func Scan(path string, keep func(*Table) bool, visit func(*Row) error, tell func
 
 // Table finds a table by its name, nil if the dump has none.
 func (c *Contents) Table(name string) *Table {
-	i := slices.IndexFunc(c.Tables, func(t *Table) bool { return t.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return c.Tables[i]
+	return c.byName[strings.ToLower(name)]
 }
 
 // Rows are the rows of one table, read on their own.
@@ -130,7 +123,7 @@ type Rows struct {
 
 // Rows opens the rows of a table.
 func (c *Contents) Rows(t *Table) (*Rows, error) {
-	in, err := Open(c.Path, t.Offset)
+	in, err := c.File.Open(t.Offset)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +137,8 @@ func (r *Rows) Next() (*Row, error) {
 	}
 	r.left--
 	row, err := r.r.Next()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("table %s: rows are missing: the file has changed", r.table.Name)
+	if err != nil {
+		err = fmt.Errorf("table %s: %d rows are missing: %w", r.table.Name, r.left+1, err)
 	}
 	return row, err
 }

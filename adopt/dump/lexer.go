@@ -245,7 +245,8 @@ func (l *lexer) statement() {
 // want takes a byte behind blanks.
 func (l *lexer) want(c byte) {
 	l.space()
-	if got := l.next(); got != c {
+	got := l.next()
+	if got != c {
 		l.stopAt("%q is found where %q is expected", got, c)
 	}
 }

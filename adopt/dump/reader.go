@@ -132,7 +132,7 @@ func (r *Reader) between() {
 		switch c := r.lex.peek(); {
 		case isSpace(c), c == ';':
 			r.lex.at++
-		case c == '-', c == '#':
+		case strings.IndexByte("-#", c) >= 0:
 			r.word = r.lex.line(r.word[:0])
 			r.remark(string(r.word))
 		case c == '/':

@@ -16,6 +16,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/data"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/imported"
 	"dev.muster/slurm/opt"
 	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
@@ -422,6 +423,11 @@ func (c *sizedColumn) brief() bool {
 
 // cell is the field of a row. What a step uses is known with its end.
 func (c *sizedColumn) cell(r *acctRow) string {
+	if r.Job.Imported != nil {
+		if text, ok := r.imported().Field(c.name); ok {
+			return text
+		}
+	}
 	switch {
 	case r.step == nil:
 		return c.job(r)
@@ -586,13 +592,14 @@ func historyState(name string) ([]api.HistoryState, bool) {
 // rows makes the lines of one record: the job, then its steps.
 func (o *sacctOptions) rows(v *show.View, rec *api.JobHistory) []acctRow {
 	rows := []acctRow{{JobRow: show.JobRow{Job: rec.Job, View: v}, why: show.VerdictOf(rec.Job, rec.Steps)}}
+	rows[0].steps = rec.Steps
 	for _, s := range rec.Steps {
 		rows[0].total.UserCPU += s.Usage.UserCPU
 		rows[0].total.SystemCPU += s.Usage.SystemCPU
 		energy, _ := s.Usage.Measured(cluster.MeasuredEnergy, false)
 		rows[0].joule += energy.Tot
-		if len(s.Shares) > 0 {
-			rows = append(rows, acctRow{JobRow: show.JobRow{Job: rec.Job, View: v}, step: s})
+		if len(s.Shares) > 0 || s.Imported != nil {
+			rows = append(rows, acctRow{JobRow: show.JobRow{Job: rec.Job, View: v}, step: s, steps: rec.Steps})
 		}
 	}
 	slices.SortStableFunc(rows[1:], func(a, b acctRow) int { // batch, extern, then the others as they came
@@ -629,9 +636,18 @@ func (o *sacctOptions) print(cols []sizedColumn, all []placed) {
 	}
 }
 
+// oldFirst orders the jobs of Slurm clusters as these did, before those of this one, which stay as they are.
+func oldFirst(a, b api.JobHistory) int {
+	if a.Job.Imported == nil || b.Job.Imported == nil {
+		return front.BoolInt(a.Job.Imported == nil) - front.BoolInt(b.Job.Imported == nil)
+	}
+	return imported.Order(a.Job, b.Job)
+}
+
 // printRecords prints what one cluster has said.
 func (o *sacctOptions) printRecords(w *bufio.Writer, v *show.View, cols []sizedColumn, resp *api.HistoryResponse) {
 	cells := make([]string, len(cols))
+	slices.SortStableFunc(resp.Records, oldFirst)
 	for i := range resp.Records {
 		for _, row := range o.split(o.rows(v, &resp.Records[i])) {
 			if !o.shows(&row) {

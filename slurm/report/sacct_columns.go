@@ -10,6 +10,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
+	"dev.muster/slurm/imported"
 	"dev.muster/slurm/show"
 	"dev.muster/slurm/values"
 )
@@ -21,6 +22,14 @@ type acctRow struct {
 	total cluster.Usage // of the job: the sum over its steps
 	joule int64         // energy of the same
 	why   show.Verdict  // of the job
+	steps []*cluster.Step
+}
+
+// imported returns the line as the Slurm cluster wrote it that the job ran in.
+func (r *acctRow) imported() *imported.Row {
+	return &imported.Row{
+		Job: r.Job, Steps: r.steps, Step: r.step, Now: r.View.Now, Raw: r.View.Raw, Unit: r.View.Unit, When: r.at,
+	}
 }
 
 // acctColumn is one field of sacct. Job columns leave steps empty unless step is set too, or the field is one of

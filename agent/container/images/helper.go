@@ -22,6 +22,9 @@ import (
 // process of its own so that neither the daemon nor the supervisor holds what registries send, and
 // so that it can be killed with its step. With words it does what muster image is asked to.
 func HelperMain(words []string) int {
+	if len(words) == 2 && words[0] == unzstdWord {
+		return unzstd(words[1])
+	}
 	prefetches := len(words) == prefetchWords && words[0] == container.Prefetch
 	if prefetches || len(words) == 0 {
 		if err := confine(); err != nil {
