@@ -159,6 +159,12 @@ bench: build
 bench-group: build
 	$(GO) test -count=1 -run TestBenchGroup -v -timeout 20m ./e2e -bench-group=20
 
+# What Slurm's sacct printed of two clusters' past, and what muster's prints after the import (a minute).
+.PHONY: migrate
+migrate: build
+	$(GO) test -count=1 -run 'TestAsSlurm' -v ./slurm/imported
+	$(GO) test -count=1 -run 'TestMigrate' -v ./e2e
+
 compare: build
 	e2e/compare/run.sh
 
