@@ -80,12 +80,26 @@ func (l *lexer) next() byte {
 	return l.buf[l.at-1]
 }
 
-// wordBytes are what may stand in a keyword, a number or a name without quotes.
-const wordBytes = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+$@"
+// wordBytes are what may stand in a keyword, a number or a name without quotes, besides letters beyond ASCII.
+var wordBytes = [256]bool{
+	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true,
+	'7': true, '8': true, '9': true,
+	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true, 'g': true,
+	'h': true, 'i': true, 'j': true, 'k': true, 'l': true, 'm': true,
+	'n': true, 'o': true, 'p': true, 'q': true, 'r': true, 's': true, 't': true,
+	'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
+	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true,
+	'H': true, 'I': true, 'J': true, 'K': true, 'L': true, 'M': true,
+	'N': true, 'O': true, 'P': true, 'Q': true, 'R': true, 'S': true, 'T': true,
+	'U': true, 'V': true, 'W': true, 'X': true, 'Y': true, 'Z': true,
+	'_': true, '.': true, '-': true, '+': true, '$': true, '@': true,
+}
 
-func isWordByte(c byte) bool { return c >= 0x80 || strings.IndexByte(wordBytes, c) >= 0 }
+func isWordByte(c byte) bool { return wordBytes[c] || c >= 0x80 }
 
-func isSpace(c byte) bool { return strings.IndexByte(" \n\t\r", c) >= 0 }
+var spaceBytes = [256]bool{' ': true, '\n': true, '\t': true, '\r': true}
+
+func isSpace(c byte) bool { return spaceBytes[c] }
 
 // space passes over blanks and comments.
 func (l *lexer) space() {
