@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 
@@ -54,6 +55,8 @@ type importing struct {
 	bytes   int
 	from    int64 // rows that were passed before the batch
 	refused int64 // rows of the batch
+	// sent has the answer to the batch before, which is under way while this one is read; nil: none is.
+	sent chan error
 }
 
 // Run brings in what a cluster lacks: known is how far it says that it is, of this cluster; nil: it has nothing.
@@ -74,12 +77,23 @@ func (i *Importer) Run(known *cluster.Import) (Report, error) {
 		return w.report, nil
 	}
 	w.begin()
-	if err := s.Runs(w.from, since, w.add, w.refuse); err != nil {
-		return w.report, err
+	err := s.Runs(w.from, since, w.add, w.refuse)
+	if err == nil {
+		w.batch.Import.Over = true
+		w.batch.Import.Passed = s.Jobs
+		err = w.send()
 	}
-	w.batch.Import.Over = true
-	w.batch.Import.Passed = s.Jobs
-	return w.report, w.send()
+	return w.report, errors.Join(err, w.wait())
+}
+
+// wait returns what became of the batch that is under way.
+func (w *importing) wait() error {
+	if w.sent == nil {
+		return nil
+	}
+	err := <-w.sent
+	w.sent = nil
+	return err
 }
 
 // begin begins a batch.
@@ -123,17 +137,20 @@ func (w *importing) refuse(r Refused) error {
 	return err
 }
 
-// send sends the batch and begins another one.
+// send sends the batch once the one before is taken, and begins another one.
 func (w *importing) send() error {
-	w.batch.Import.Refused = w.refused
-	if w.Send != nil {
-		if err := w.Send(&w.batch); err != nil {
-			return err
-		}
+	if err := w.wait(); err != nil {
+		return err
 	}
-	w.report.Jobs += int64(len(w.batch.Jobs))
-	w.report.Steps += int64(len(w.batch.Steps))
-	w.from = w.batch.Import.Passed
+	batch := w.batch
+	batch.Import.Refused = w.refused
+	if w.Send != nil {
+		w.sent = make(chan error, 1)
+		go func(sent chan error) { sent <- w.Send(&batch) }(w.sent)
+	}
+	w.report.Jobs += int64(len(batch.Jobs))
+	w.report.Steps += int64(len(batch.Steps))
+	w.from = batch.Import.Passed
 	w.begin()
 	return nil
 }
