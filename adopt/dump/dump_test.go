@@ -88,6 +88,7 @@ func TestRefused(t *testing.T) {
 		{"a row without its end", whole[:strings.Index(whole, ",'b')")], "ends before its end"},
 		{"a text without its end", whole[:strings.Index(whole, "b')")], "ends before its end"},
 		{"a table without its end", whole[:strings.Index(whole, "text DEFAULT")], "ends before its end"},
+		{"a row without a value", whole[:strings.Index(whole, "'b')")], "ends before its end"},
 		{"charset", strings.Replace(whole, "utf8mb4", "latin1", 1), "latin1: make it again with"},
 		{"no definition", strings.Replace(whole, "INTO `t`", "INTO `u`", 1), "table u: its definition"},
 		{"not a row", strings.Replace(whole, "(1,'a')", "(1,)", 1), "a value is expected here"},

@@ -332,7 +332,7 @@ func (r *Reader) bare(most int) (null bool) {
 	word := r.text[begin:]
 	switch {
 	case len(word) == 0:
-		r.lex.stopAt("a value is expected here, of table %s", r.table.Name)
+		r.lex.stopAt("a value is expected here, of table %s, not %q", r.table.Name, r.lex.next())
 	case bytes.EqualFold(word, []byte("NULL")):
 		r.text = r.text[:begin]
 		return true
