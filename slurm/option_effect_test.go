@@ -36,7 +36,7 @@ var onlyShown = map[string]string{
 // configurations, or show them.
 var settersAndShows = []string{
 	"slurm/submit/options_", "slurm/submit/setters.go", "slurm/values/", "slurm/submit/finish", "slurm/conf/",
-	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/show/squeue_columns.go",
+	"slurm/control/scontrol_", "slurm/sacctmgr/", "slurm/report/sacct_", "slurm/imported/", "slurm/show/squeue_columns.go",
 	"slurm/show/job_data.go", "slurm/show/part_data.go", "slurm/show/node_data.go", "slurm/show/jobview.go",
 	"slurm/show/reservation.go", "slurm/show/books.go", "cli/lint.go",
 	"cluster/spec_bytes.go", // counts bytes

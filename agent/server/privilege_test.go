@@ -62,6 +62,7 @@ func TestRightsOfEndpoints(t *testing.T) {
 		"POST /v1/federation":        api.ForAdministrators,
 		"POST /v1/history/amend":     api.Named | api.ForDeputies,
 		"POST /v1/history/archive":   api.Named | api.ForDeputies,
+		"POST /v1/history/import":    api.Named | api.ForOperators,
 		"POST /v1/history/load":      api.Named | api.ForDeputies,
 		"GET /v1/crontab":            api.Named | api.ForOperators,
 		"POST /v1/triggers/set":      api.Named,
