@@ -16,8 +16,10 @@ func ParseMultiProg(s *cluster.StepSpec, tasks int) (map[int][]string, error) {
 	if !s.MultiProgFile || len(s.Argv) == 0 {
 		return nil, nil
 	}
-	p := programs{tasks: tasks, of: map[int][]string{}}
-	for i, line := range strings.Split(s.MultiProg, "\n") {
+	p := programs{tasks: tasks, of: map[int][]string{}, left: maxPrograms}
+	i := -1
+	for line := range strings.SplitSeq(s.MultiProg, "\n") {
+		i++
 		words := splitWords(line)
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
@@ -36,10 +38,17 @@ func ParseMultiProg(s *cluster.StepSpec, tasks int) (map[int][]string, error) {
 	return p.of, nil
 }
 
+// maxPrograms bounds what the arguments of all tasks of a step take in memory: a line may be for any number of tasks.
+const (
+	maxPrograms = 64 << 20
+	perWord     = 16 // besides its bytes
+)
+
 // programs are what tasks run, by rank.
 type programs struct {
 	tasks int
 	of    map[int][]string
+	left  int // bytes that there is room for
 }
 
 // line takes a line's words; not nil: what is wrong with them, in whole lines.
@@ -48,24 +57,39 @@ func (p *programs) line(words []string) (why *string) {
 	if why != nil {
 		return why
 	}
+	size := 0
+	for _, w := range words[1:] {
+		size += len(w) + perWord
+	}
 	offset := 0
 	for rank := range ranks.All() {
 		if p.of[rank] != nil {
 			return wrong("Duplicate record for task %d\n", rank)
 		}
-		fill := strings.NewReplacer("%t", strconv.Itoa(rank), "%o", strconv.Itoa(offset))
-		argv := make([]string, len(words)-1)
-		for k := range argv {
-			argv[k] = fill.Replace(words[k+1])
+		if p.left -= size; p.left < 0 {
+			return wrong("The arguments of all tasks take more than %d MiB\n", maxPrograms>>20)
 		}
-		p.of[rank] = argv
+		p.of[rank] = filled(words[1:], rank, offset)
 		offset++
 	}
 	return nil
 }
 
+// filled are a line's words for one of its tasks.
+func filled(words []string, rank, offset int) []string {
+	fill := strings.NewReplacer("%t", strconv.Itoa(rank), "%o", strconv.Itoa(offset))
+	argv := make([]string, len(words))
+	for k := range argv {
+		argv[k] = fill.Replace(words[k])
+	}
+	return argv
+}
+
 // ranks are those that a line names; *: all that no line has named yet.
 func (p *programs) ranks(words []string) (cluster.IDSet, *string) {
+	if words[0] == "*" && len(p.of) == p.tasks {
+		return cluster.IDSet{}, nil
+	}
 	if words[0] == "*" {
 		named := cluster.NewIDSet(slices.Collect(maps.Keys(p.of))...)
 		return cluster.RangeIDSet(0, p.tasks-1).Minus(named), nil

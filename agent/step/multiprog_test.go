@@ -2,7 +2,9 @@ package step
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"dev.muster/cluster"
 )
@@ -34,5 +36,27 @@ func TestMultiProg(t *testing.T) {
 		if _, err := parse(c.text, c.tasks); err == nil || err.Error() != c.want {
 			t.Errorf("%q for %d tasks: %v, want %s", c.text, c.tasks, err, c.want)
 		}
+	}
+}
+
+// TestLongMultiProg: a file that any user may write takes the node's daemon neither long nor much memory.
+func TestLongMultiProg(t *testing.T) {
+	const tasks = 1 << 14 // of one node
+	for name, text := range map[string]string{
+		"many lines for all tasks": "0-16383 a\n" + strings.Repeat("* a\n", 1<<18),
+		"many words for all tasks": "* " + strings.Repeat("w ", 1<<19),
+		"many words with the rank": "* " + strings.Repeat("%t ", 1<<18),
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			spec := &cluster.StepSpec{Argv: []string{"mp"}, MultiProgFile: true, MultiProg: text}
+			_, err := ParseMultiProg(spec, tasks)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if strings.HasPrefix(text, "*") && err == nil {
+				t.Error("it is taken")
+			}
+		})
 	}
 }
