@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -180,12 +181,18 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 	return nil
 }
 
-// check refuses lines that a text can not have: they are commented out by number once their job is over.
+// check refuses lines that a text can not have, or that two jobs have: they are commented out by number once their job
+// is over.
 func (c *CrontabPut) check() error {
-	for _, j := range c.Jobs {
-		if j.First < 1 || j.Last < j.First {
-			return Errorf(Invalid, "", "lines %d to %d of a crontab are none: lines count from 1", j.First, j.Last)
+	lines := strings.Count(c.Text, "\n") + 1
+	jobs := slices.SortedFunc(slices.Values(c.Jobs), func(a, b CronJob) int { return cmp.Compare(a.First, b.First) })
+	next := 1
+	for _, j := range jobs {
+		if j.First < next || j.Last < j.First || j.Last > lines {
+			return Errorf(Invalid, "", "lines %d to %d of a crontab with %d do not exist or belong to another job: "+
+				"count lines from 1", j.First, j.Last, lines)
 		}
+		next = j.Last + 1
 	}
 	return nil
 }

@@ -32,3 +32,46 @@ func TestCheckCrontab(t *testing.T) {
 		t.Errorf("the crontab after the end of its job: %q", got)
 	}
 }
+
+// TestLinesOfTwoJobs: the lines of a crontab are each job's own, since the end of a job makes them longer: a thousand
+// jobs that had all of a megabyte of lines would make gigabytes of it on each server.
+func TestLinesOfTwoJobs(t *testing.T) {
+	w := newWorld(t, 1)
+	cfg := *w.s.Config()
+	cfg.Keys = map[string]string{"scronparameters": "enable"}
+	w.ok(root, &Configure{Config: &cfg})
+	put := func(text string, lines ...[2]int) *CrontabPut {
+		c := &CrontabPut{UID: alice.UID, Text: text}
+		for _, l := range lines {
+			spec := &JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, GID: alice.GID, User: "alice"}
+			spec.Cron = &Cron{When: "0 0 1 1 *"}
+			c.Jobs = append(c.Jobs, CronJob{Spec: spec, First: l[0], Last: l[1]})
+		}
+		return c
+	}
+	const text = "a\nb\nc\n"
+	for _, c := range []struct {
+		name  string
+		lines [][2]int
+		want  bool
+	}{
+		{"one after the other", [][2]int{{1, 1}, {2, 3}}, true},
+		{"in another order", [][2]int{{3, 3}, {1, 2}}, true},
+		{"the same", [][2]int{{1, 1}, {1, 1}}, false},
+		{"one in the other", [][2]int{{1, 3}, {2, 2}}, false},
+		{"beyond the text", [][2]int{{1, 1 << 30}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := Check(w.s.Snapshot(), put(text, c.lines...)); (err == nil) != c.want {
+				t.Error(err)
+			}
+		})
+	}
+	both := put(text, [2]int{1, 3}, [2]int{1, 3}) // one that an earlier version has let in
+	for _, id := range w.ok(alice, both).Result.([]JobID) {
+		w.ok(alice, &Cancel{Ref: Ref{Job: id}})
+	}
+	if got := w.s.Crontab(alice.UID).Text; got != DisabledLine+"a\n"+DisabledLine+"b\n"+DisabledLine+"c\n" {
+		t.Errorf("the crontab after the end of its jobs: %q", got)
+	}
+}

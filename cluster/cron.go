@@ -151,14 +151,25 @@ func cronOver(t *tx, j *Job) {
 	if i < 0 {
 		return
 	}
-	lines := strings.Split(c.Text, "\n")
-	for k := max(c.Jobs[i].First, 1); k <= min(c.Jobs[i].Last, len(lines)); k++ {
-		lines[k-1] = DisabledLine + lines[k-1]
-	}
 	n := *c
-	n.Text = strings.Join(lines, "\n")
+	n.Text = disable(c.Text, c.Jobs[i].First, c.Jobs[i].Last)
 	n.Jobs = slices.Delete(slices.Clone(c.Jobs), i, i+1)
 	putValue(t, t.crontabs, c.UID, &n)
+}
+
+// disable comments out some lines of a text, counted from one; those that are keep their one mark. It goes once over
+// the text: a user may end a thousand jobs at once.
+func disable(text string, first, last int) string {
+	var out strings.Builder
+	number := 0
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		number++
+		if number >= first && number <= last && !strings.HasPrefix(line, DisabledLine) {
+			out.WriteString(DisabledLine)
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 // Cron is when a job of a crontab runs: the five fields. With After its next run has no time yet: it is the first
