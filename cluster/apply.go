@@ -29,6 +29,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 		return Applied{Err: ce}
 	}
 	t.endUnheard()
+	wakeAll(t)
 	watchEmptied(t)
 	t.dateEvents()
 	recordAudit(t, change)

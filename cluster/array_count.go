@@ -1,10 +1,16 @@
 package cluster
 
+import (
+	"cmp"
+	"time"
+)
+
 // arrayCount counts the records of an array and knows how its tasks ended: an array may have a hundred thousand,
 // and each that ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any
 // record of the array is left.
 type arrayCount struct {
 	pending, live, ended int // records
+	staging              int // of those that have ended: they stage out
 	all                  IDSet
 	ok, failed           IDSet      // tasks that have ended
 	gone                 *GoneTasks // nil: no record has left
@@ -60,11 +66,73 @@ func (t *tables) countTask(j *Job, d int) {
 		if c.ended += d; d > 0 {
 			c.note(j)
 		}
+		if StagesOut(j) {
+			c.staging += d
+		}
 	}
 	if c.all.Empty() && j.Spec.Array != nil {
 		c.all = j.Spec.Array.Tasks
 	}
 	t.arrays.Set(j.ArrayID, c)
+}
+
+// taskKey finds the records of a task of an array. What stands for several tasks has TaskAny.
+type taskKey struct {
+	array JobID
+	task  int
+	id    JobID
+}
+
+func taskLess(x, y taskKey) bool {
+	return cmp.Or(cmp.Compare(x.array, y.array), cmp.Compare(x.task, y.task), cmp.Compare(x.id, y.id)) < 0
+}
+
+// recordsOfTask are the records that stand for a task of an array.
+func recordsOfTask(t *tables, array JobID, task int) (out []*Job) {
+	for _, key := range [...]int{TaskAny, task} {
+		t.tasks.Ascend(taskKey{array: array, task: key}, func(k taskKey) bool {
+			if k.array != array || k.task != key {
+				return false
+			}
+			if j, ok := t.jobs.Get(k.id); ok && (j.Task == task || j.Tasks.Has(task)) {
+				out = append(out, j)
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// startKey finds when the records of an array began.
+type startKey struct {
+	array JobID
+	at    time.Time
+	id    JobID
+}
+
+func startLess(x, y startKey) bool {
+	return cmp.Or(cmp.Compare(x.array, y.array), x.at.Compare(y.at), cmp.Compare(x.id, y.id)) < 0
+}
+
+// latestStart is when the last record of an array began that has begun; zero if none has.
+func latestStart(t *tables, array JobID) (at time.Time) {
+	t.starts.Descend(startKey{array: array + 1}, func(k startKey) bool {
+		if k.array > array {
+			return true
+		}
+		if k.array == array {
+			at = k.at
+		}
+		return false
+	})
+	return at
+}
+
+// keysOfTask are an array's record in the tables of tasks and of starts; begun: it is in both.
+func keysOfTask(j *Job) (task taskKey, start startKey, begun bool) {
+	task = taskKey{array: j.ArrayID, task: j.Task, id: j.ID}
+	start = startKey{array: j.ArrayID, at: j.Started, id: j.ID}
+	return task, start, j.Phase > Pending && !j.Started.IsZero()
 }
 
 // note remembers how tasks ended.

@@ -166,9 +166,9 @@ func StagesOut(j *Job) bool {
 	return j.Phase == Ended && j.Burst != nil && j.Burst.Out
 }
 
-// stagesFor reports whether a term of j waits for a parent that is over to have staged out.
-func stagesFor(j *Job, d Depend, p *Job) bool {
-	if !StagesOut(p) || d.Type == After || d.Type == SingletonOf {
+// stagesFor reports whether a term of j waits for its parents to have staged out.
+func stagesFor(j *Job, d Depend) bool {
+	if d.Type == After || d.Type == SingletonOf {
 		return false
 	}
 	return d.Type == AfterBurst || j.Burst != nil

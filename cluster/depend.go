@@ -24,18 +24,40 @@ func (t *tables) judge(j *Job, d Depend, task int) termState {
 	if parentElsewhere(t, d) != 0 {
 		return judgeElsewhere(d)
 	}
-	staging := func(p *Job) bool { return stagesFor(j, d, p) }
-	if slices.ContainsFunc(t.parents(d), staging) {
+	if stagesStill(t, j, d) {
 		return unmet
 	}
 	if d.Type == AfterCorr && task != TaskAny && t.isArray(d.Job) {
 		d.Task = task
 		d.Type = AfterOK
 	}
-	if c, ok := t.arrays.Get(d.Job); ok && d.countsTasks() {
+	switch c, ok := t.arrays.Get(d.Job); {
+	case ok && d.countsTasks():
 		return c.judgeTerm(d)
+	case ok && d.Task == TaskAny && d.Type == After:
+		return judgeLatest(t, c, d)
 	}
 	return judgeAll(d, t.parents(d), t.Now)
+}
+
+// stagesStill reports whether a parent of a term is over, but for what it stages out, and j waits for that.
+func stagesStill(t *tables, j *Job, d Depend) bool {
+	if !stagesFor(j, d) {
+		return false
+	}
+	if c, ok := t.arrays.Get(d.Job); ok && d.Task == TaskAny {
+		return c.staging > 0
+	}
+	return slices.ContainsFunc(t.parents(d), StagesOut)
+}
+
+// judgeLatest tells where a term stands that waits for some time after all tasks of an array have begun.
+func judgeLatest(t *tables, c arrayCount, d Depend) termState {
+	latest := latestStart(t, d.Job)
+	if c.pending > 0 || d.Plus > 0 && !latest.IsZero() && t.Now.Before(latest.Add(d.Plus)) {
+		return unmet
+	}
+	return met
 }
 
 // countsTasks reports whether the counts of an array's tasks say where a term on it stands; of what has not begun, and
@@ -148,12 +170,13 @@ func judgeBegun(d Depend, p *Job, now time.Time) termState {
 
 // parents are the records a term speaks of.
 func (t *tables) parents(d Depend) (out []*Job) {
-	for m := range t.Members(d.Job) {
-		if d.Task == TaskAny || m.Task == d.Task || m.Tasks.Has(d.Task) {
-			out = append(out, m)
-		}
+	if d.Task != TaskAny {
+		return recordsOfTask(t, d.Job, d.Task)
 	}
-	if out == nil && d.Task == TaskAny {
+	for m := range t.Members(d.Job) {
+		out = append(out, m)
+	}
+	if out == nil {
 		return t.Find(Ref{Job: d.Job})
 	}
 	return out
@@ -233,6 +256,12 @@ func (t *tx) evaluate(j *Job) {
 func clockTerms(t *tx, j *Job) (at time.Time) {
 	for _, d := range j.Depends.Terms {
 		if d.Type != After || d.Plus == 0 {
+			continue
+		}
+		if d.Task == TaskAny && t.isArray(d.Job) {
+			if latest := latestStart(t.tables, d.Job); !latest.IsZero() {
+				at = later(at, latest.Add(d.Plus))
+			}
 			continue
 		}
 		for _, p := range t.parents(d) {
@@ -433,46 +462,112 @@ func waitingFor(t *tables, parent JobID) (list []JobID) {
 	return list
 }
 
-// wakeDependents looks again at every record that waits for this one.
+// wakeDependents looks again at every record that waits for this one: at once at those that name it, and once the
+// command is done at those that wait for all of its array or for its namesakes. A command may end any number of tasks,
+// for which any number of jobs wait.
 func (t *tx) wakeDependents(p *Job) {
-	var kids []JobID
-	parents := []JobID{p.ID}
-	if p.ArrayID != 0 && p.ArrayID != p.ID {
-		parents = append(parents, p.ArrayID)
-	}
-	if p.Follows() {
-		parents = append(parents, p.Het.ID)
+	if p.ArrayID != 0 {
+		wakeLater(t, woken{array: p.ArrayID})
 	}
 	if p.Phase == Ended {
-		parents = append(parents, 0) // 0 stands for singleton, which names no job
+		wakeLater(t, woken{uid: p.Spec.UID, name: p.Spec.Name})
 	}
-	for _, parent := range parents {
-		kids = append(kids, waitingFor(t.tables, parent)...)
+	var kids []JobID
+	if p.ArrayID != p.ID {
+		kids = waitingFor(t.tables, p.ID)
+	}
+	if p.Follows() {
+		kids = append(kids, waitingFor(t.tables, p.Het.ID)...)
 	}
 	for _, id := range kids {
-		j, ok := t.jobs.Get(id)
-		if !ok {
-			continue
-		}
-		namesake := j.Spec.UID == p.Spec.UID && j.Spec.Name == p.Spec.Name
-		if namesake || !j.waitsForSingleton() || j.names(p) {
+		t.reevaluate(id)
+	}
+	if p.ArrayID == 0 {
+		return
+	}
+	for _, id := range waitingFor(t.tables, p.ArrayID) {
+		if j, ok := t.jobs.Get(id); ok && j.namesTask(p) {
 			t.reevaluate(id)
 		}
 	}
 }
 
-// names reports whether a dependency term of j speaks of p.
-func (j *Job) names(p *Job) bool {
-	het := JobID(0)
-	if p.Het != nil {
-		het = p.Het.ID
-	}
-	is := func(d Depend) bool {
-		return d.Job == p.ID || d.Job == p.ArrayID || d.Job == het
-	}
+// namesTask reports whether a dependency term of j speaks of a record's tasks, and not of all of its array.
+func (j *Job) namesTask(p *Job) bool {
 	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool {
-		return d.Job != 0 && is(d)
+		return d.Job == p.ArrayID && d.Task != TaskAny && (d.Task == p.Task || p.Tasks.Has(d.Task))
 	})
+}
+
+// woken names records that are looked at again when the command is done: those that wait for all of an array, or jobs
+// of a user that wait for their namesakes.
+type woken struct {
+	array JobID
+	uid   uint32
+	name  string
+}
+
+// wakeLater remembers to look at records, once.
+func wakeLater(t *tx, w woken) {
+	if t.woken == nil {
+		t.woken = map[woken]bool{}
+	}
+	if !t.woken[w] {
+		t.woken[w] = true
+		t.wakes = append(t.wakes, w)
+	}
+}
+
+// wakeAll looks at the records of wakeLater.
+func wakeAll(t *tx) {
+	for _, w := range t.wakes {
+		if w.array == 0 {
+			for _, id := range firstNamesakes(t.tables, w.uid, w.name) {
+				t.reevaluate(id)
+			}
+			continue
+		}
+		for _, id := range waitingFor(t.tables, w.array) {
+			if j, ok := t.jobs.Get(id); ok && moved(t.tables, j, w.array) {
+				t.reevaluate(id)
+			}
+		}
+	}
+}
+
+// moved reports whether a term of a record on all of an array does not stand as it did.
+func moved(t *tables, j *Job, array JobID) bool {
+	return slices.ContainsFunc(j.Depends.Terms, func(d Depend) bool {
+		if d.Job != array || d.Task != TaskAny {
+			return false
+		}
+		if d.Type == AfterCorr || d.Plus != 0 {
+			return true
+		}
+		state := t.judge(j, d, j.Task)
+		return state == met || state == never && !d.Failed
+	})
+}
+
+// firstNamesakes are the oldest of a user's jobs of a name that are not over, up to the first that has to wait for one
+// of them.
+func firstNamesakes(t *tables, uid uint32, name string) (list []JobID) {
+	var first *Job
+	t.names.Ascend(nameKey{uid: uid, name: name}, func(k nameKey) bool {
+		if k.uid != uid || k.name != name {
+			return false
+		}
+		j, _ := t.jobs.Get(k.id)
+		if first == nil {
+			first = j
+		}
+		together := j == first || first.ArrayID != 0 && first.ArrayID == j.ArrayID || first.partnerOf(j)
+		if together && j.waitsForSingleton() {
+			list = append(list, k.id)
+		}
+		return together
+	})
+	return list
 }
 
 func (j *Job) waitsForSingleton() bool {

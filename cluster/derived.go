@@ -67,6 +67,10 @@ func (t *tables) unindex(j *Job) {
 	}
 	if j.ArrayID != 0 {
 		t.members.Delete(pairKey{j.ArrayID, j.ID})
+		task, start, begun := keysOfTask(j)
+		if t.tasks.Delete(task); begun {
+			t.starts.Delete(start)
+		}
 	}
 	if ats, ok := t.timerAt.Delete(j.ID); ok {
 		for _, at := range ats {
@@ -99,6 +103,10 @@ func (t *tables) index(j *Job) {
 	}
 	if j.ArrayID != 0 {
 		t.members.Set(pairKey{j.ArrayID, j.ID})
+		task, start, begun := keysOfTask(j)
+		if t.tasks.Set(task); begun {
+			t.starts.Set(start)
+		}
 	}
 	if ats := t.timersOf(j); ats != [2]time.Time{} {
 		t.timerAt.Set(j.ID, ats)

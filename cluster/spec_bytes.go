@@ -12,6 +12,7 @@ const (
 	freeSpecBytes = 16 << 10 // of a job for which the user's others do not count
 	maxKinds      = 64       // of generic resources that one request may name
 	perElement    = 24       // what an element of a list takes besides its texts, about
+	perDepend     = 192      // likewise, of a dependency, which has a place among those of the job that it names
 )
 
 // CheckNew refuses a job that is too large, or that one of its partitions is closed to.
@@ -62,7 +63,7 @@ func (s *JobSpec) bytes() int {
 		s.Export, s.MailUser, s.Notify)
 	n += sizeOf(s.Partitions) + sizeOf(s.Args) + sizeOf(s.MailType) + perElement*len(s.Groups)
 	for _, d := range s.Depends.Terms {
-		n += perElement + len(d.Type)
+		n += perDepend + len(d.Type)
 	}
 	for _, l := range s.Rlimits {
 		n += perElement + len(l.Name)
@@ -112,7 +113,7 @@ func (p *Patch) bytes() int {
 		Exclude: valueOf(p.Exclude)}
 	n := sizeOf(p.Partitions) + sizeOf(p.MailType) + l.bytes()
 	if p.Depends != nil {
-		n += perElement * len(p.Depends.Terms)
+		n += perDepend * len(p.Depends.Terms)
 	}
 	return n
 }

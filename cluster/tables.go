@@ -27,6 +27,7 @@ type tables struct {
 	configs   []ConfigChange // never changed in place
 	config    *Config
 	books
+	arrayTables
 
 	jobs  *btree.Map[JobID, *Job]
 	nodes *btree.Map[NodeName, *Node]
@@ -54,7 +55,6 @@ type tables struct {
 	names    *btree.BTreeG[nameKey]          // not ended
 	order    *btree.Map[int, *Node]          // nodes by Order
 	listed   *btree.BTreeG[*Node]            // nodes by name
-	arrays   *btree.Map[JobID, arrayCount]   // array id → its records, counted
 	idle     *btree.Map[BlobHash, *Blob]     // blobs nobody refers to
 	timed    *btree.Map[NodeName, *Node]     // nodes with a reboot, or to be resumed at a time
 	powers   *btree.Map[NodeName, *Node]     // nodes with a Power
@@ -65,6 +65,13 @@ type tables struct {
 	scale    *Scale                          // nil: to be made
 	changes  changeLog
 	interned *interned
+}
+
+// arrayTables are what derives from the records of arrays.
+type arrayTables struct {
+	arrays *btree.Map[JobID, arrayCount] // array id → its records, counted
+	tasks  *btree.BTreeG[taskKey]        // records by task
+	starts *btree.BTreeG[startKey]       // those that have begun, by when
 }
 
 // books are the accounts, and what the state knows of users. byOwner and scripts are derived.
@@ -382,6 +389,14 @@ var tableRows = [...]tableRow{
 	{
 		name: "members of arrays",
 		tree: &ordered[pairKey]{func(t *tables) **btree.BTreeG[pairKey] { return &t.members }, pairLess},
+	},
+	{
+		name: "tasks of arrays",
+		tree: &ordered[taskKey]{func(t *tables) **btree.BTreeG[taskKey] { return &t.tasks }, taskLess},
+	},
+	{
+		name: "starts of arrays",
+		tree: &ordered[startKey]{func(t *tables) **btree.BTreeG[startKey] { return &t.starts }, startLess},
 	},
 	{
 		name: "dependents",

@@ -36,7 +36,8 @@ func TestTableRows(t *testing.T) {
 // treesOf are the trees of a state by their fields.
 func treesOf(t *tables) map[string]unsafe.Pointer {
 	out := map[string]unsafe.Pointer{}
-	for _, v := range []reflect.Value{reflect.ValueOf(t).Elem(), reflect.ValueOf(&t.books).Elem()} {
+	for _, p := range []any{t, &t.books, &t.arrayTables} {
+		v := reflect.ValueOf(p).Elem()
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
 			if f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == "github.com/tidwall/btree" {

@@ -20,6 +20,8 @@ type tx struct {
 
 	emptied []NodeName // nodes whose last job has left
 	unheard []JobID    // jobs that end before any of their nodes has heard of them
+	wakes   []woken    // in the order in which they came
+	woken   map[woken]bool
 }
 
 func (t *tx) rollback() {
