@@ -23,6 +23,8 @@ func Check(s *Snapshot, cmd Command) error {
 		return c.check()
 	case *TriggerSet:
 		return c.room(s)
+	case *JWTEnd:
+		return c.check(s)
 	case *HoldJobs:
 		return refuseIf(c.Hold > HeldAdmin, Invalid, "", "%d is no hold: there are 0 to %d", c.Hold, HeldAdmin)
 	case *Requeue:

@@ -39,6 +39,7 @@ const (
 	userKeyBytes = 32
 	maxUserKeys  = 8
 	maxEndings   = 10_000
+	maxEndingsOf = 100 // of one user's tokens, one by one
 )
 
 func (e *JWTEnding) compare(o *JWTEnding) int {
@@ -124,6 +125,18 @@ func (c *JWTKey) apply(t *tx) (any, error) {
 	}
 	putUserTokens(t, &next)
 	return nil, nil
+}
+
+// check refuses to end more of a user's tokens one by one than the user may: nobody else could end any.
+func (c *JWTEnd) check(s *Snapshot) error {
+	n := 0
+	for _, e := range s.UserTokens().Ended {
+		if e.User == c.User && e.Token != "" && e.Until.After(s.Now) {
+			n++
+		}
+	}
+	return refuseIf(c.Token != "" && n >= maxEndingsOf,
+		Conflict, ErrTooBig, "%d tokens of user %s were ended one by one, the most: end all of them", n, c.User)
 }
 
 // JWTEnd ends tokens before their time: one, a user's that were made so far, or everybody's.

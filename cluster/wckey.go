@@ -26,12 +26,7 @@ func (u *User) HasWCKey(name string) bool {
 
 // numberWCKeys puts the keys of a user to be in order and numbers those that are new.
 func (t *tx) numberWCKeys(u *User) error {
-	next := uint32(1)
-	for o := range t.Users() {
-		for _, k := range o.WCKeys {
-			next = max(next, k.ID+1)
-		}
-	}
+	next := uint32(0) // not known: one command may change a user very often, so only a new key has all users looked at
 	old, _ := t.users.Get(u.Name)
 	u.WCKeys = slices.Clone(u.WCKeys)
 	slices.SortFunc(u.WCKeys, func(a, b WCKey) int { return strings.Compare(a.Name, b.Name) })
@@ -49,6 +44,9 @@ func (t *tx) numberWCKeys(u *User) error {
 		if old.HasWCKey(k.Name) {
 			k.ID = old.WCKeys[slices.IndexFunc(old.WCKeys, func(o WCKey) bool { return o.Name == k.Name })].ID
 		} else {
+			if next == 0 {
+				next = nextWCKey(t.tables)
+			}
 			k.ID = next
 			next = next + 1
 		}
@@ -58,6 +56,17 @@ func (t *tx) numberWCKeys(u *User) error {
 			u.Name, u.DefaultWCKey)
 	}
 	return nil
+}
+
+// nextWCKey is the first number that no key of a user has had, but for those that are gone.
+func nextWCKey(t *tables) uint32 {
+	next := uint32(1)
+	for o := range t.Users() {
+		for _, k := range o.WCKeys {
+			next = max(next, k.ID+1)
+		}
+	}
+	return next
 }
 
 // admitWCKey gives a job that names no key its user's default one, and refuses a key that the user does not have if
