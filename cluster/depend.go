@@ -545,7 +545,7 @@ func moved(t *tables, j *Job, array JobID) bool {
 			return true
 		}
 		state := t.judge(j, d, j.Task)
-		return state == met || state == never && !d.Failed
+		return state == met || (state == never) != d.Failed
 	})
 }
 
