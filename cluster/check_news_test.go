@@ -74,3 +74,48 @@ func TestNewsBounds(t *testing.T) {
 		t.Error("a step that is known, or over, is not taken")
 	}
 }
+
+// TestNewsOfEndedSteps: one report tells no endless history of steps, and of a job that waits for its next attempt
+// only nodes of the attempt before tell.
+func TestNewsOfEndedSteps(t *testing.T) {
+	w := newWorld(t, 2)
+	id := w.run(w.submit(func(s *JobSpec) { s.Kind = Batch }), 0, "n0")
+	ended := func(number, size int) Update {
+		return Update{Kind: StepNow, Job: id, Attempt: 1, At: w.now, Step: &Step{ID: StepID{Job: id, Step: number},
+			Attempt: 1, Name: strings.Repeat("x", size), Started: w.now, Ended: w.now}}
+	}
+	list := func(count, size int) (news []Update) {
+		for i := range count {
+			news = append(news, ended(i, size))
+		}
+		return news
+	}
+	taken := func(node NodeName, news []Update) int { return len(w.s.Snapshot().NewsOf(node, news, w.now)) }
+	for _, c := range []struct {
+		name              string
+		count, size, want int
+	}{
+		{"many", maxToldSteps + 10, 1, maxToldSteps},
+		{"large", 8, maxStepBytes / 2, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := taken("n0", list(c.count, c.size)); got != c.want {
+				t.Errorf("%d of %d steps are taken, want %d", got, c.count, c.want)
+			}
+		})
+	}
+	other := ended(1, 1)
+	other.Step.ID.Job++
+	if taken("n0", []Update{other}) > 0 {
+		t.Error("a step of another job than the news is of is taken")
+	}
+	w.ok(alice, &Requeue{Ref: Ref{Job: id}})
+	w.report("n0", id, NodeDone)
+	w.want(id, Pending)
+	if taken("n0", list(1, 1)) != 1 {
+		t.Error("the end of a step of the attempt before is left out")
+	}
+	if taken("n1", list(1, 1)) > 0 {
+		t.Error("a node tells of a job that it never had")
+	}
+}

@@ -230,7 +230,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 	n.EndReason = why
 	switch n.Phase {
 	case Pending:
-		n.Phase, n.Outcome, n.Ended = Ended, how, t.since(n.Submitted)
+		n.Phase, n.Outcome, n.Ended, n.Waiting = Ended, how, t.since(n.Submitted), nil
 		burstOver(t, n)
 	case Starting, Running, Suspended:
 		if n.Phase == Suspended {
@@ -453,6 +453,7 @@ func (t *tx) requeued(n *Job) {
 		Avoid:     avoid,
 		Submitted: t.at,
 		Limit:     t.TimeLimit(n.Spec),
+		Waiting:   n.AllocNodes(),
 		NextStep:  0,
 		Assoc:     n.Assoc,
 		Preempt:   n.Preempt,

@@ -265,7 +265,8 @@ type Job struct {
 	Derived     ExitStatus `json:"derived,omitzero"` // worst step, or what was said afterwards
 	// SystemComment is what the site's programs say of it.
 	SystemComment string `json:"system_comment,omitempty"`
-	// Waiting lists the nodes whose confirmation (Starting) or clean end (Ending) is missing.
+	// Waiting lists the nodes whose confirmation (Starting) or clean end (Ending) is missing; in Pending those of the
+	// attempt before, which may still tell how its steps ended.
 	Waiting []NodeName `json:"waiting,omitempty"`
 	// Signals asked for by users that the nodes deliver once, by rising number.
 	Signals  []JobSignal `json:"signals,omitempty"`
