@@ -26,9 +26,17 @@ type Account struct {
 
 // Memory keeps what was found in the system's database for userAge; what was not found is looked for again.
 type Memory[K comparable, V any] struct {
-	mu   sync.Mutex
-	kept map[K]kept[V]
-	look func(K) (V, error)
+	mu     sync.Mutex
+	kept   map[K]kept[V]
+	asking map[K]*lookup[V]
+	look   func(K) (V, error)
+}
+
+// lookup is one under way, for all who ask for the same.
+type lookup[V any] struct {
+	done  chan struct{}
+	value V
+	err   error
 }
 
 type kept[V any] struct {
@@ -36,22 +44,33 @@ type kept[V any] struct {
 	at    time.Time
 }
 
-// Get finds what is kept of a key, or looks for it.
+// Get finds what is kept of a key, or looks for it. The database may be slow of one key, and others do not wait for it.
 func (m *Memory[K, V]) Get(key K) (V, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if k, ok := m.kept[key]; ok && time.Since(k.at) < userAge {
+		m.mu.Unlock()
 		return k.value, nil
 	}
-	v, err := m.look(key)
-	if err != nil {
-		return v, err
+	if l := m.asking[key]; l != nil {
+		m.mu.Unlock()
+		<-l.done
+		return l.value, l.err
 	}
-	if m.kept == nil {
-		m.kept = map[K]kept[V]{}
+	l := &lookup[V]{done: make(chan struct{})}
+	if m.asking == nil {
+		m.asking, m.kept = map[K]*lookup[V]{}, map[K]kept[V]{}
 	}
-	m.kept[key] = kept[V]{v, time.Now()}
-	return v, nil
+	m.asking[key] = l
+	m.mu.Unlock()
+	l.value, l.err = m.look(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.err == nil {
+		m.kept[key] = kept[V]{l.value, time.Now()}
+	}
+	delete(m.asking, key)
+	close(l.done)
+	return l.value, l.err
 }
 
 // What is looked up, by what.
@@ -62,7 +81,7 @@ var (
 		if err != nil {
 			return 0, err
 		}
-		return number(u.Uid), nil
+		return number(u.Uid)
 	}}
 	groupNames = Memory[uint32, string]{look: func(gid uint32) (string, error) {
 		g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
@@ -76,7 +95,7 @@ var (
 		if err != nil {
 			return 0, err
 		}
-		return number(g.Gid), nil
+		return number(g.Gid)
 	}}
 )
 
@@ -92,19 +111,32 @@ func findUser(uid uint32) (Account, error) {
 		return Account{}, cluster.Errorf(cluster.Invalid, cluster.ErrUser,
 			"user %d does not exist on this machine", uid)
 	}
-	a := Account{Name: u.Username, GID: number(u.Gid)}
+	a := Account{Name: u.Username}
+	if a.GID, err = number(u.Gid); err != nil {
+		return Account{}, err
+	}
 	ids, err := u.GroupIds()
-	if err == nil {
-		for _, g := range ids {
-			a.Groups = append(a.Groups, number(g))
+	if err != nil {
+		return a, nil
+	}
+	for _, g := range ids {
+		gid, err := number(g)
+		if err != nil {
+			return Account{}, err
 		}
+		a.Groups = append(a.Groups, gid)
 	}
 	return a, nil
 }
 
-func number(s string) uint32 {
-	n, _ := strconv.ParseUint(s, 10, 32)
-	return uint32(n)
+// number reads the number of a user or group. What is no number must not become root's.
+func number(s string) (uint32, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the system's database has %q instead of the number of a user or group: "+
+			"correct the entry", s)
+	}
+	return uint32(n), nil
 }
 
 // GroupName is a group's name; of one that is not known the number.
@@ -146,8 +178,14 @@ func RunAs(attr *syscall.SysProcAttr, name string) error {
 	if err != nil {
 		return fmt.Errorf("SlurmUser=%s: there is no such user on this server", name)
 	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	uid, err := number(u.Uid)
+	if err != nil {
+		return fmt.Errorf("SlurmUser=%s: %w", name, err)
+	}
+	gid, err := number(u.Gid)
+	if err != nil {
+		return fmt.Errorf("SlurmUser=%s: %w", name, err)
+	}
+	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
 	return nil
 }

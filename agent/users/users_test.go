@@ -30,3 +30,52 @@ func TestMemory(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowLookup: who is looked up slowly delays nobody else, and is looked up once for all who ask.
+func TestSlowLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer, asked := make(chan struct{}), 0
+		m := Memory[string, int]{look: func(key string) (int, error) {
+			if key == "slow" {
+				asked++
+				<-answer
+			}
+			return len(key), nil
+		}}
+		got := make(chan int, 2)
+		for range cap(got) {
+			go func() {
+				v, _ := m.Get("slow")
+				got <- v
+			}()
+		}
+		synctest.Wait()
+		other := make(chan int, 1)
+		go func() {
+			v, _ := m.Get("other")
+			other <- v
+		}()
+		synctest.Wait()
+		if len(other) != 1 {
+			t.Error("another user waits")
+		}
+		close(answer)
+		if a, b := <-got, <-got; a != 4 || b != 4 || asked != 1 {
+			t.Errorf("%d and %d after asking %d times", a, b, asked)
+		}
+	})
+}
+
+// TestNumber: an entry of the database whose number is none gives nobody the rights of root.
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]uint32{"0": 0, "1000": 1000, "4294967294": 4294967294} {
+		if n, err := number(text); err != nil || n != want {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	for _, text := range []string{"", "S-1-5-21", "-1", "4294967296", "12x"} {
+		if n, err := number(text); err == nil {
+			t.Errorf("%q is number %d", text, n)
+		}
+	}
+}
