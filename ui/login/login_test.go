@@ -164,3 +164,40 @@ func TestLongAnswer(t *testing.T) {
 		t.Errorf("%d bytes were taken: %v", sent.Load(), err)
 	}
 }
+
+// TestSilentProvider: a provider that does not answer delays no logins but those that need it.
+func TestSilentProvider(t *testing.T) {
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	p := NewProviders()
+	begin := func(issuer string) error {
+		_, _, err := p.Begin(&webpage.Settings{URL: "https://page",
+			OIDC: webpage.OIDC{Issuer: issuer, Client: "page"}}, "/", time.Now())
+		return err
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- begin(s.URL) }()
+	<-asked
+	go func() { failed <- begin(s.URL) }()
+	if err := begin("http://127.0.0.1:0"); err == nil {
+		t.Error("a provider that is not there answers")
+	}
+	close(answer)
+	for range cap(failed) {
+		select {
+		case err := <-failed:
+			if err == nil {
+				t.Error("a provider that is down answers")
+			}
+		case <-asked: // the second login came after the first had failed
+			if err := <-failed; err == nil {
+				t.Error("a provider that is down answers")
+			}
+		}
+	}
+}

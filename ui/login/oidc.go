@@ -67,14 +67,21 @@ func (v *Visitor) Level(s *webpage.Settings) (level string, decides bool) {
 
 // Providers remember what providers tell of themselves.
 type Providers struct {
-	mu   sync.Mutex
-	kept map[string]*provider
-	used map[string]time.Time // states whose logins have ended, until when they would have been good
+	mu     sync.Mutex
+	kept   map[string]*provider
+	asking map[string]*inquiry
+	used   map[string]time.Time // states whose logins have ended, until when they would have been good
+}
+
+// inquiry is one of a provider under way, for all whose logins need it.
+type inquiry struct {
+	done chan struct{}
+	err  error
 }
 
 // NewProviders knows of none yet.
 func NewProviders() *Providers {
-	return &Providers{kept: map[string]*provider{}, used: map[string]time.Time{}}
+	return &Providers{kept: map[string]*provider{}, asking: map[string]*inquiry{}, used: map[string]time.Time{}}
 }
 
 // provider is one, and how to ask it.
@@ -127,27 +134,50 @@ func (c *cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// get finds out where a provider is asked what, and by which keys it signs.
+// get finds out where a provider is asked what, and by which keys it signs. What was known before is used while it does
+// not answer; no other login waits for it.
 func (p *Providers) get(o *webpage.OIDC, now time.Time) (*provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := o.Issuer + "\n" + o.Authority
-	if old := p.kept[key]; old != nil && now.Sub(old.at) < providerAge {
+	old, q := p.kept[key], p.asking[key]
+	if old != nil && (q != nil || now.Sub(old.at) < providerAge) {
 		return old, nil
 	}
+	if q != nil {
+		p.mu.Unlock()
+		<-q.done
+		p.mu.Lock()
+	} else {
+		q = &inquiry{done: make(chan struct{})}
+		p.asking[key] = q
+		p.mu.Unlock()
+		found, err := inquire(o, now)
+		p.mu.Lock()
+		if q.err = err; err == nil {
+			p.kept[key] = found
+		}
+		delete(p.asking, key)
+		close(q.done)
+	}
+	if p.kept[key] == nil {
+		return nil, q.err
+	}
+	return p.kept[key], nil
+}
+
+// inquire asks a provider.
+func inquire(o *webpage.OIDC, now time.Time) (*provider, error) {
 	c, err := clientOf(o)
 	if err != nil {
 		return nil, err
 	}
 	// Not the visitor's context: keys are fetched with this one later.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), c), o.Issuer)
-	if err == nil {
-		p.kept[key] = &provider{found, c, now}
-	}
-	if p.kept[key] == nil {
+	if err != nil {
 		return nil, fmt.Errorf("cannot reach the provider %s: %w", o.Issuer, err)
 	}
-	return p.kept[key], nil // of before, while it does not answer
+	return &provider{found, c, now}, nil
 }
 
 // config is the page as the provider knows it.
