@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"dev.muster/cluster"
 	"dev.muster/gpu"
+	"golang.org/x/sys/unix"
 )
 
 // What is left on a GPU.
@@ -25,9 +24,6 @@ const (
 	// Cause is the cause of the faults that judge finds.
 	Cause = "left"
 )
-
-// serverOfGPU is what the name of a process begins with that serves jobs and stays: CUDA's multi-process service.
-const serverOfGPU = "nvidia-cuda-mps"
 
 // GPU is one that a job which is over had.
 type GPU struct {
@@ -88,13 +84,19 @@ func judge(ctx context.Context, gpus *gpu.Watcher, list []GPU, kill bool, log *s
 // processes says which process of the job's time is on the GPU.
 func (l *GPU) processes(list []gpu.Proc, kill bool) (text string) {
 	for _, p := range list {
+		fd, err := unix.PidfdOpen(p.PID, 0) // before the look: its number may become another's
+		if err != nil {
+			continue
+		}
 		name, user, began, ok := process(p.PID)
-		if !ok || began.Before(l.Since.Add(-slack)) || strings.HasPrefix(name, serverOfGPU) {
+		if !ok || began.Before(l.Since.Add(-slack)) || servesGPUs(p.PID) {
+			unix.Close(fd)
 			continue
 		}
 		if kill && user == l.User && user != 0 {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // it has got out of the job; the next look tells
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it has got out of the job; the next look tells
 		}
+		unix.Close(fd)
 		text = cmp.Or(text, fmt.Sprintf("process %d (%s of user %d) is left of job %d, with %d MB",
 			p.PID, name, user, l.Job, p.MemMB))
 	}

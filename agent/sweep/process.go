@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,6 +43,26 @@ func process(pid int) (name string, user uint32, began time.Time, ok bool) {
 		return "", 0, began, false
 	}
 	return name, user, boot.Add(time.Duration(after) * (time.Second / ticks)), true
+}
+
+// serverOfGPU is what the program of a process is named that serves jobs and stays: CUDA's multi-process service.
+const serverOfGPU = "nvidia-cuda-mps"
+
+// servesGPUs reports whether a process is of that service. Its name says nothing, since a user can choose it: its
+// program has to be root's, and to be that file for this daemon as well, which sees no mounts of users.
+func servesGPUs(pid int) bool {
+	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
+	path, err := os.Readlink(exe)
+	if err != nil || !strings.HasPrefix(filepath.Base(path), serverOfGPU) {
+		return false
+	}
+	runs, err := os.Stat(exe)
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat(path)
+	st, is := runs.Sys().(*syscall.Stat_t)
+	return err == nil && is && os.SameFile(runs, here) && st.Uid == 0 && st.Mode&0o022 == 0
 }
 
 // bootTime is when the machine was booted.
