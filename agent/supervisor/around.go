@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -118,10 +117,16 @@ func (a *around) prolog(s step.AroundScript, env []string, out io.Writer) ([]str
 	return applyProlog(string(text), env, out), 0
 }
 
+// maxPrologLine is the length of a line of a prolog's output from which on it is left out.
+const maxPrologLine = 64 << 10
+
 // applyProlog does what a prolog's output asks for.
 func applyProlog(text string, env []string, out io.Writer) []string {
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		verb, rest, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) >= maxPrologLine {
+			continue
+		}
+		verb, rest, _ := strings.Cut(strings.TrimSuffix(line, "\r"), " ")
 		switch verb {
 		case "export":
 			if name, _, ok := strings.Cut(rest, "="); ok && name != "" {

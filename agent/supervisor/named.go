@@ -3,16 +3,20 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/step"
 	"golang.org/x/sys/unix"
 )
 
-// namePause is how often a step looks whether the container that it shares with others of its job
-// is free for it.
-const namePause = 10 * time.Millisecond
+// sharedName names a container that steps of a job share.
+type sharedName struct{ kept, name string }
+
+// sharedName is that of the step's container, whose name is not empty.
+func (r *run) sharedName() sharedName {
+	return sharedName{r.keptFor(), r.spec.Container.Name}
+}
 
 // awaitName waits until no other step is about to begin or to end in the container of that name. It
 // finds a task that runs in it, whose namespace is then entered: two mounts of what is written
@@ -20,24 +24,65 @@ const namePause = 10 * time.Millisecond
 func (r *run) awaitName() (with *task) {
 	s := r.sup
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.insides++
 	r.inside.number = s.insides
-	s.mu.Unlock()
+	r.inside.turn = make(chan struct{}, 1)
+	key := r.sharedName()
+	s.lineUp(key, append(s.queues[key], r))
+	s.wakeFirst(key) // it may have waited for this one to have a number
+	defer func() {
+		s.lineUp(key, slices.DeleteFunc(s.queues[key], func(o *run) bool { return o == r }))
+	}()
 	for {
 		with, wait := r.nameFree()
-		if !wait || r.isEnding() {
+		if !wait || r.toEnd() {
 			return with
 		}
-		time.Sleep(namePause)
+		s.mu.Unlock()
+		<-r.inside.turn
+		s.mu.Lock()
 	}
 }
 
-// nameFree finds a task in the container of that name; wait: another step begins or ends there.
+// lineUp keeps which steps wait for a container, in the order of their numbers; mu is held.
+func (s *supervisor) lineUp(key sharedName, list []*run) {
+	if s.queues == nil {
+		s.queues = map[sharedName][]*run{}
+	}
+	if s.queues[key] = list; len(list) == 0 {
+		delete(s.queues, key)
+	}
+}
+
+// wakeFirst has the first step look again that waits for a container: the others wait for that one as well. mu is held.
+func (s *supervisor) wakeFirst(key sharedName) {
+	if list := s.queues[key]; len(list) > 0 {
+		list[0].inside.wake()
+	}
+}
+
+// wake has a step that waits for its container look again; mu is held.
+func (in *inside) wake() {
+	if in == nil || in.turn == nil {
+		return
+	}
+	select {
+	case in.turn <- struct{}{}:
+	default:
+	}
+}
+
+// leaveName lets the next step into the container of this one, which has begun or ended; mu is held.
+func (r *run) leaveName() {
+	if c := r.spec.Container; c != nil && c.Name != "" && len(r.sup.queues) > 0 {
+		r.sup.wakeFirst(r.sharedName())
+	}
+}
+
+// nameFree finds a task in the container of that name; wait: another step begins or ends there. mu is held.
 func (r *run) nameFree() (with *task, wait bool) {
-	s := r.sup
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.steps {
+	for _, o := range r.sup.steps {
 		c := o.spec.Container
 		if o == r || o.state == step.Ended || c == nil || c.Name != r.spec.Container.Name {
 			continue
@@ -87,41 +132,49 @@ func (r *run) named() (container.Image, error) {
 func (l *launcher) join(r *run, with *task) error {
 	c := r.spec.Container
 	l.sup.mu.Lock()
-	other, pid, fd := with.run.spec.Container, with.st.PID, -1
-	if with.live {
-		fd = trustedSpace(pid)
-	}
+	other := with.run.spec.Container
+	spaces, err := with.openSpaces(other.Unshare)
 	l.sup.mu.Unlock()
-	if fd < 0 {
-		return fmt.Errorf("container %q has just ended", c.Name)
+	defer closeSpaces(spaces)
+	if err == nil {
+		err = c.Fits(other)
 	}
-	defer unix.Close(fd)
-	if err := c.Fits(other); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := joinSpaces(pid, other.Unshare); err != nil {
-		return fmt.Errorf("enter the container %q: %w", c.Name, err)
-	}
-	if err := unix.Setns(fd, unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("enter the container %q: %w", c.Name, err)
+	for _, fd := range spaces {
+		if err := unix.Setns(fd, 0); err != nil {
+			return fmt.Errorf("enter the container %q: %w", c.Name, err)
+		}
 	}
 	return nil
 }
 
-// joinSpaces takes this thread into the other namespaces that a container has for itself.
-func joinSpaces(pid int, kinds []string) error {
+// openSpaces opens the other namespaces that a task's container has for itself, and at last its mounts. mu is held:
+// then the task's number is its own.
+func (t *task) openSpaces(kinds []string) (list []int, err error) {
+	name, pid := t.run.spec.Container.Name, t.st.PID
+	mounts := -1
+	if t.live {
+		mounts = trustedSpace(pid)
+	}
+	if mounts < 0 {
+		return nil, fmt.Errorf("container %q has just ended", name)
+	}
 	for _, kind := range kinds {
 		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, kind), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return err
+			return append(list, mounts), fmt.Errorf("enter the container %q: %w", name, err)
 		}
-		err = unix.Setns(fd, 0)
-		unix.Close(fd)
-		if err != nil {
-			return err
-		}
+		list = append(list, fd)
 	}
-	return nil
+	return append(list, mounts), nil
+}
+
+func closeSpaces(list []int) {
+	for _, fd := range list {
+		unix.Close(fd)
+	}
 }
 
 // errNotRunning is why a step can not only enter a container.

@@ -120,6 +120,7 @@ type inside struct {
 	image  container.Image
 	err    error
 	number int               // of steps in containers, in the order that they came
+	turn   chan struct{}     // a token when the step may look again whether its container is free
 	with   *task             // runs in the container that is to be entered
 	made   *container.Config // what is in force in the container that this step has made
 }
@@ -138,6 +139,11 @@ func (r *run) isEnding() bool {
 	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return r.toEnd()
+}
+
+// toEnd reports the same; mu is held.
+func (r *run) toEnd() bool {
 	asked := func(p pendingSignal) bool { return slices.Contains(enders, p.sig) }
 	return r.killed || slices.ContainsFunc(r.pending, asked)
 }

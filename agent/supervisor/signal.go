@@ -52,6 +52,7 @@ func (s *supervisor) signal(id step.ID, sig syscall.Signal, scope step.Scope) er
 			return unix.EAGAIN
 		}
 		r.pending = append(r.pending, pendingSignal{sig, scope})
+		r.inside.wake()
 		if sig == unix.SIGKILL {
 			r.killed = true
 			r.interrupt()

@@ -1,0 +1,115 @@
+package supervisor
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"dev.muster/agent/container"
+	"dev.muster/agent/step"
+	"dev.muster/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// namedRun is a step in a container of a name, which has not begun.
+func namedRun(s *supervisor, number int, name string) *run {
+	id := step.ID{Job: 1, Attempt: 1, Step: number, Node: "n0"}
+	r := &run{sup: s, id: id, inside: &inside{}}
+	r.spec = step.Spec{ID: id, Container: &container.Spec{Container: cluster.Container{Name: name}}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps[id] = r
+	return r
+}
+
+// begin notes that a step has begun, with a task.
+func (r *run) begin() {
+	r.sup.mu.Lock()
+	defer r.sup.mu.Unlock()
+	r.launched, r.live = true, 1
+	r.tasks = []*task{{run: r, live: true}}
+	r.leaveName()
+}
+
+// TestAwaitName: many steps that wait for one container enter it one after the other, in the order in which they came;
+// each is woken when it is its turn, and one that is to end leaves at once.
+func TestAwaitName(t *testing.T) {
+	const steps = 1000
+	s := &supervisor{steps: map[step.ID]*run{}}
+	first := namedRun(s, 0, "c")
+	first.awaitName()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var order []int
+	last := (*run)(nil)
+	for i := range steps {
+		r := namedRun(s, i+1, "c")
+		wg.Go(func() {
+			with := r.awaitName()
+			mu.Lock()
+			order = append(order, r.inside.number)
+			mu.Unlock()
+			if with == nil && r.id.Step != steps {
+				t.Errorf("step %d enters no container", r.id.Step)
+			}
+			r.begin()
+		})
+		last = r
+		awaitQueue(s, i+1)
+	}
+	if with := namedRun(s, steps+1, "other").awaitName(); with != nil {
+		t.Error("a container of another name is entered")
+	}
+	if err := s.signal(last.id, unix.SIGTERM, step.Leaders); err != nil {
+		t.Fatal(err)
+	}
+	awaitQueue(s, steps-1)
+	first.begin()
+	wg.Wait()
+	for i, number := range order[1:] {
+		if number != i+2 {
+			t.Fatalf("step number %d enters as the %dth", number, i+2)
+		}
+	}
+	if len(s.queues) > 0 {
+		t.Errorf("%d queues are left", len(s.queues))
+	}
+}
+
+// awaitQueue waits until as many steps wait for a container.
+func awaitQueue(s *supervisor, want int) {
+	for {
+		s.mu.Lock()
+		n := 0
+		for _, list := range s.queues {
+			n += len(list)
+		}
+		s.mu.Unlock()
+		if n == want {
+			return
+		}
+	}
+}
+
+// TestOpenSpaces: the namespaces of a container are opened while its task is known to be there, and are none of a
+// process that has its number later.
+func TestOpenSpaces(t *testing.T) {
+	var own, got unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &own); err != nil {
+		t.Fatal(err)
+	}
+	one := &task{run: namedRun(&supervisor{steps: map[step.ID]*run{}}, 0, "c"), live: true}
+	one.st.PID = unix.Getpid()
+	list, err := one.openSpaces([]string{"net", "ipc"})
+	defer closeSpaces(list)
+	if err != nil || len(list) != 3 {
+		t.Fatal(list, err)
+	}
+	if err := unix.Fstat(list[0], &got); err != nil || got.Ino != own.Ino {
+		t.Errorf("namespace %d is opened, want %d (%v)", got.Ino, own.Ino, err)
+	}
+	one.live = false
+	if list, err := one.openSpaces(nil); err == nil {
+		t.Error(fmt.Sprint("namespaces of a task that is gone are opened: ", list))
+	}
+}
