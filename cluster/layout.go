@@ -289,12 +289,17 @@ func stepNodes(j *Job, s *StepSpec) (*stepChoice, *Error) {
 		}
 		n.shares = n.shares[*s.Relative:]
 	}
-	n.shares = slices.DeleteFunc(n.shares, func(sh Share) bool { return slices.Contains(s.Exclude, sh.Node) })
+	excluded := nodeSet(s.Exclude)
+	n.shares = slices.DeleteFunc(n.shares, func(sh Share) bool { return excluded[sh.Node] })
 	if err := n.putNamedFirst(s); err != nil {
 		return nil, err
 	}
+	index := make(map[NodeName]int, len(j.Alloc.Shares))
+	for i, sh := range j.Alloc.Shares {
+		index[sh.Node] = i
+	}
 	for _, sh := range n.shares {
-		n.index = append(n.index, shareIndex(j, sh.Node))
+		n.index = append(n.index, index[sh.Node])
 	}
 	n.min = s.MinNodes
 	if n.named > 0 && (s.Tasks == 0 || s.MinNodes == 0) {
@@ -344,21 +349,31 @@ func sum(list []int) (n int) {
 	return n
 }
 
+// nodeSet is a list of nodes to look names up in: users may give long ones.
+func nodeSet(list []NodeName) map[NodeName]bool {
+	set := make(map[NodeName]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
+}
+
 // putNamedFirst puts the nodes that the step names before the others.
 func (n *stepChoice) putNamedFirst(s *StepSpec) *Error {
 	if len(s.NodeList) == 0 {
 		return nil
 	}
 	var named, rest []Share
+	wanted, here := nodeSet(s.NodeList), map[NodeName]bool{}
 	for _, sh := range n.shares {
-		if slices.Contains(s.NodeList, sh.Node) {
+		if here[sh.Node] = wanted[sh.Node]; wanted[sh.Node] {
 			named = append(named, sh)
 		} else {
 			rest = append(rest, sh)
 		}
 	}
 	for _, name := range s.NodeList {
-		if !slices.ContainsFunc(named, func(sh Share) bool { return sh.Node == name }) {
+		if !here[name] {
 			return Errorf(Invalid, ErrNodeConfig, "node %s is not part of the job", name)
 		}
 	}

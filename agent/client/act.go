@@ -102,7 +102,7 @@ func (j *jobs) perform(n *node, a action, now time.Time) {
 		j.forget(h) // only now: a crash in between must not lose what was known
 	case lost:
 		h.launch.to(clean)
-		j.free()
+		j.queues.free(h.job.ID)
 		say(update(h, cluster.JobLost))
 	case term:
 		h.end.to(termed)

@@ -114,9 +114,11 @@ func (s *steps) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (a
 	if err := s.await(ctx, s.known); err != nil {
 		return api.Empty{}, err
 	}
+	queue, leave := s.queues.enter(q.ID.Job)
+	defer leave()
 	for {
 		s.mu.Lock()
-		freed := s.freed
+		freed := s.queues.next(queue)
 		ls := s.live[q.ID]
 		if ls == nil || !ls.endedAt.IsZero() {
 			s.mu.Unlock()

@@ -102,7 +102,7 @@ func (j *jobs) stray(id step.ID) {
 // output was taken.
 func (j *jobs) forget(h *jobHere) {
 	j.leave(h)
-	j.free()
+	j.queues.free(h.job.ID)
 	var ids []step.ID
 	for id := range j.allOf(h) {
 		_, live := j.live[cluster.StepID{Job: id.Job, Step: id.Step}]

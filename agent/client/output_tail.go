@@ -236,9 +236,11 @@ func (c *Client) untilOver(ctx context.Context, name cluster.NodeName, q api.Tai
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
+		queue, leave := c.queues.enter(q.Job)
+		defer leave()
 		for first := true; ; first = false {
 			c.mu.Lock()
-			freed, goesOn := c.freed, c.writes(name, q)
+			freed, goesOn := c.queues.next(queue), c.writes(name, q)
 			c.mu.Unlock()
 			var pause <-chan time.Time
 			switch {

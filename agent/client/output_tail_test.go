@@ -71,7 +71,7 @@ func TestUntilOver(t *testing.T) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			do()
-			c.free()
+			c.queues.free(1)
 		}
 		change(func() {})
 		if at(job) || at(ofStep) {

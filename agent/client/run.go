@@ -155,7 +155,7 @@ func (c *Client) watch(ctx context.Context) {
 			c.steps.stepChanged(&st)
 			c.parts.mustTell(&st)
 			if st.State == step.Ended {
-				c.free()
+				c.queues.free(st.ID.Job)
 			}
 			c.mu.Unlock()
 			c.poke()

@@ -19,7 +19,7 @@ func (s *steps) dropStep(ls *liveStep) {
 	for _, id := range ls.ids {
 		s.have.Drop(id)
 	}
-	s.free()
+	s.queues.free(ls.record.ID.Job)
 }
 
 // stepChanged looks whether a step managed here is over. Called with mu held.
@@ -61,7 +61,7 @@ func (s *steps) stepChanged(st *step.Status) {
 		rec.Outcome, rec.Exit = cluster.OutOfMemory, cluster.OOMExit
 	}
 	s.tellStep(ls)
-	s.free()
+	s.queues.free(ls.record.ID.Job)
 	s.drop(ls)
 }
 

@@ -21,33 +21,16 @@ const (
 
 // createStep places a step in its job's allocation and starts it.
 func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepRequest) (api.StepResponse, error) {
+	queue, leave := s.queues.enter(q.Job)
+	defer leave()
 	var refused cluster.IDSet // ports, by nodes of other clients
 	for {
-		s.mu.Lock()
-		freed := s.freed
-		h, err := s.jobLedHere(q.Job, who)
-		var ls *liveStep
-		if err == nil {
-			if made := s.madeBy(q); made != nil {
-				s.mu.Unlock()
-				return s.describe(made), nil
-			}
-			ls, err = s.placeAny(h, &q.Spec)
+		p, err := s.tryPlace(queue, who, &q, refused)
+		if p.known != nil {
+			return *p.known, nil
 		}
 		if err == nil {
-			ls.key = q.Key
-		}
-		if err == nil && q.Plan {
-			s.unplace(h, ls, q.Keep)
-			s.mu.Unlock()
-			return s.describe(ls), nil
-		}
-		if err == nil && !ls.alone() {
-			err = s.reserve(h, ls, refused)
-		}
-		s.mu.Unlock()
-		if err == nil {
-			out, err := s.startStep(ctx, h, ls)
+			out, err := s.startStep(ctx, p.job, p.step)
 			taken := ports.Taken(err)
 			if taken.Empty() {
 				return out, err
@@ -60,12 +43,52 @@ func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepReques
 		}
 		refused = cluster.IDSet{}
 		select {
-		case <-freed:
+		case <-p.freed:
 		case <-ports.Again(err):
 		case <-ctx.Done():
 			return api.StepResponse{}, ctx.Err()
 		}
 	}
+}
+
+// placed is what became of a try to place a step.
+type placed struct {
+	job   *jobHere
+	step  *liveStep         // of the job, to be started
+	known *api.StepResponse // instead: the request made the step before, or only asked where it would run
+	freed <-chan struct{}   // closed when another try may be worth it
+}
+
+// tryPlace places a step of a job whose queue this is.
+func (s *steps) tryPlace(queue *queue, who api.Caller, q *api.StepRequest, refused cluster.IDSet) (
+	p placed, err *api.Error) {
+	queue.gate.Lock()
+	defer queue.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.freed = s.queues.next(queue)
+	if p.job, err = s.jobLedHere(q.Job, who); err != nil {
+		return p, err
+	}
+	if made := s.madeBy(*q); made != nil {
+		out := s.describe(made)
+		p.known = &out
+		return p, nil
+	}
+	if p.step, err = s.placeAny(p.job, &q.Spec); err != nil {
+		return p, err
+	}
+	p.step.key = q.Key
+	if q.Plan {
+		s.unplace(p.job, p.step, q.Keep)
+		out := s.describe(p.step)
+		p.known = &out
+		return p, nil
+	}
+	if !p.step.alone() {
+		err = s.reserve(p.job, p.step, refused)
+	}
+	return p, err
 }
 
 // reserve has a placed step hold its ports on all of its nodes, as far as it is known here that they are free; else

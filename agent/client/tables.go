@@ -37,7 +37,7 @@ type tables struct {
 	have    step.Table
 	live    map[cluster.StepID]*liveStep // steps led here
 	arrived chan struct{}                // closed and replaced when work has arrived
-	freed   chan struct{}                // closed and replaced when a step or a job ends: who waits for it looks again
+	queues  queues                       // of those who wait for a step or a job to end: then they look again
 	ports   *ports.Table                 // that steps have for themselves
 }
 
@@ -46,7 +46,7 @@ func newTables(cfg *Config, log *slog.Logger) *tables {
 		cfg: cfg, slog: log, nodes: map[cluster.NodeName]*node{}, have: step.Table{},
 		live:   map[cluster.StepID]*liveStep{},
 		wakeup: make(chan struct{}, 1), known: make(chan struct{}), told: make(chan struct{}),
-		arrived: make(chan struct{}), freed: make(chan struct{}),
+		arrived: make(chan struct{}),
 	}
 	for _, n := range cfg.Nodes {
 		t.nodes[n.Name] = &node{name: n.Name, jobs: map[cluster.JobID]*jobHere{}}
@@ -74,12 +74,6 @@ func (t *tables) poke() {
 	case t.wakeup <- struct{}{}:
 	default:
 	}
-}
-
-// free wakes who waits for a step or a job to end. Called with mu held.
-func (t *tables) free() {
-	close(t.freed)
-	t.freed = make(chan struct{})
 }
 
 // startTime bounds how long a call waits for a daemon that has just started.
