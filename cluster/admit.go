@@ -106,12 +106,35 @@ func admitNodes(s *Snapshot, spec *JobSpec) error {
 		return Errorf(Invalid, ErrNodeConfig,
 			"%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
 	}
+	spec.Exclude = distinct(spec.Exclude)
+	if spec.distribution() != "arbitrary" {
+		spec.NodeList = distinct(spec.NodeList)
+	}
 	for name := range eachOf(spec.NodeList, spec.Exclude) {
 		if _, ok := s.nodes.Get(name); !ok {
 			return Errorf(Invalid, ErrNodeName, "node %s does not exist", name)
 		}
 	}
 	return nil
+}
+
+// distinct is a list with each name once, as it came first. As all names exist, it is no longer than what has names.
+func distinct[N ~string](list []N) []N {
+	seen := make(map[N]bool, len(list))
+	for _, name := range list {
+		seen[name] = true
+	}
+	if len(seen) == len(list) {
+		return list
+	}
+	out := make([]N, 0, len(seen))
+	for _, name := range list {
+		if seen[name] {
+			out = append(out, name)
+			seen[name] = false
+		}
+	}
+	return out
 }
 
 // admitAccount fills in account and QOS, and refuses those that the user may not have.
@@ -326,7 +349,7 @@ func admitPartitions(s *Snapshot, by Identity, spec *JobSpec) error {
 		}
 		spec.Partitions = []string{p.Name}
 	}
-	spec.Partitions = s.config.openPartitions(spec.Partitions)
+	spec.Partitions = s.config.openPartitions(distinct(spec.Partitions))
 	for _, name := range spec.Partitions {
 		p, ok := s.Partition(name)
 		if !ok {

@@ -423,8 +423,11 @@ func arbitrary(tasks int, room []int, s *StepSpec) ([]int, bool) {
 }
 
 // dist is the distribution over nodes: the first word of -m.
-func dist(s *StepSpec) string {
-	first, _, _ := strings.Cut(s.Distribution, ":")
+func dist(s *StepSpec) string { return s.distribution() }
+
+// distribution is the first word of how tasks are to be spread over nodes, in lower case.
+func (l *Layout) distribution() string {
+	first, _, _ := strings.Cut(l.Distribution, ":")
 	first, _, _ = strings.Cut(first, ",")
 	name, _, _ := strings.Cut(first, "=")
 	return strings.ToLower(name)

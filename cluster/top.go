@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // TopJobs moves a user's pending jobs before the user's other ones of the same partition, account and QOS,
 // in the order given. It changes nice values alone: what these gain, those that they pass lose, so that
@@ -19,7 +16,8 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 		return nil, Errorf(Denied, ErrAccess,
 			"only operators may move jobs to the top: SchedulerParameters has no enable_user_top")
 	}
-	var movers []*Job
+	var groups [][]*Job
+	group, seen := map[topKind]int{}, map[JobID]bool{}
 	for _, r := range c.Refs {
 		jobs, err := t.living(r)
 		if err != nil {
@@ -34,24 +32,40 @@ func (c *TopJobs) apply(t *tx) (any, error) {
 			); err != nil {
 				return nil, err
 			}
-			if j.moves() && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == j.ID }) {
-				movers = append(movers, j)
+			if !j.moves() || seen[j.ID] {
+				continue
 			}
+			seen[j.ID] = true
+			kind := j.topKind()
+			at, known := group[kind]
+			if !known {
+				at = len(groups)
+				group[kind] = at
+				groups = append(groups, nil)
+			}
+			groups[at] = append(groups[at], j)
 		}
 	}
-	for len(movers) > 0 {
-		var group, rest []*Job
-		for _, j := range movers {
-			if j.competes(movers[0]) {
-				group = append(group, j)
-			} else {
-				rest = append(rest, j)
-			}
+	others := make([][]*Job, len(groups))
+	for o := range t.Queue() {
+		if at, ok := group[o.topKind()]; ok && o.moves() && !seen[o.ID] {
+			others[at] = append(others[at], o)
 		}
-		t.top(group)
-		movers = rest
+	}
+	for i, movers := range groups {
+		t.top(movers, others[i])
 	}
 	return nil, nil
+}
+
+// topKind is what jobs have in common of which one may go to the top.
+type topKind struct {
+	uid                      uint32
+	account, qos, partitions string
+}
+
+func (j *Job) topKind() topKind {
+	return topKind{j.Spec.UID, j.Spec.Account, j.Spec.QOS, strings.Join(j.Spec.Partitions, ",")}
 }
 
 // moves reports whether nice values change the record's place.
@@ -59,14 +73,8 @@ func (j *Job) moves() bool {
 	return j.Held == NotHeld && j.Spec.Priority == nil
 }
 
-// competes reports whether two jobs are of one user, partition, account and QOS.
-func (j *Job) competes(o *Job) bool {
-	return j.Spec.UID == o.Spec.UID && j.Spec.Account == o.Spec.Account && j.Spec.QOS == o.Spec.QOS &&
-		strings.Join(j.Spec.Partitions, ",") == strings.Join(o.Spec.Partitions, ",")
-}
-
-// top gives jobs the highest priority of their kind, each one less than the one before.
-func (t *tx) top(movers []*Job) {
+// top gives jobs the highest priority of their kind, of which the others are, each one less than the one before.
+func (t *tx) top(movers, others []*Job) {
 	best := movers[0].Priority
 	least := movers[0].Priority
 	gain := 0
@@ -75,8 +83,8 @@ func (t *tx) top(movers []*Job) {
 		least = min(least, j.Priority)
 	}
 	var passed []*Job
-	for o := range t.Queue() {
-		if o.moves() && o.Priority >= least && o.competes(movers[0]) && !slices.ContainsFunc(movers, func(m *Job) bool { return m.ID == o.ID }) {
+	for _, o := range others {
+		if o.Priority >= least {
 			best = max(best, o.Priority)
 			passed = append(passed, o)
 		}

@@ -579,8 +579,9 @@ func (g *Trigger) dueAt(t *tables, now time.Time) (at time.Time, hit []NodeName)
 // idleFor is when the first node will have been idle for a trigger's offset since its program was last run; if that
 // is over, hit are all of which it is true.
 func (g *Trigger) idleFor(t *tables, now time.Time) (at time.Time, hit []NodeName) {
+	of := nodeSet(g.Nodes)
 	for n := range t.Nodes() {
-		if len(t.Load(n.Name).Jobs) > 0 || !n.Usable() || len(g.Nodes) > 0 && !slices.Contains(g.Nodes, n.Name) {
+		if len(t.Load(n.Name).Jobs) > 0 || !n.Usable() || len(of) > 0 && !of[n.Name] {
 			continue
 		}
 		since := later(later(n.LastBusy, n.Registered), n.ReasonAt)
