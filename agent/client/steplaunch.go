@@ -25,7 +25,7 @@ func (s *steps) createStep(ctx context.Context, who api.Caller, q api.StepReques
 	defer leave()
 	var refused cluster.IDSet // ports, by nodes of other clients
 	for {
-		p, err := s.tryPlace(queue, who, &q, refused)
+		p, err := tryPlace(s, queue, who, &q, refused)
 		if p.known != nil {
 			return *p.known, nil
 		}
@@ -60,7 +60,7 @@ type placed struct {
 }
 
 // tryPlace places a step of a job whose queue this is.
-func (s *steps) tryPlace(queue *queue, who api.Caller, q *api.StepRequest, refused cluster.IDSet) (
+func tryPlace(s *steps, queue *queue, who api.Caller, q *api.StepRequest, refused cluster.IDSet) (
 	p placed, err *api.Error) {
 	queue.gate.Lock()
 	defer queue.gate.Unlock()

@@ -50,7 +50,7 @@ func TestStepsInTurn(t *testing.T) {
 	done := make(chan struct{})
 	for range 100 {
 		go func() {
-			_, _ = s.tryPlace(queue, api.Caller{}, &api.StepRequest{Job: 1}, cluster.IDSet{})
+			_, _ = tryPlace(s, queue, api.Caller{}, &api.StepRequest{Job: 1}, cluster.IDSet{})
 			done <- struct{}{}
 		}()
 	}

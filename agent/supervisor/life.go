@@ -94,7 +94,7 @@ func (s *supervisor) clean(r *run) {
 	s.jour.ended(r)
 	r.out.stepEnded()
 	s.changed(r)
-	r.leaveName()
+	s.named.leave(r)
 	s.moved.Broadcast()
 }
 
@@ -140,7 +140,7 @@ func (s *supervisor) launchDone(r *run) {
 	pending, frozen, g, live := r.pending, r.frozen, r.grp, r.live
 	r.pending = nil
 	r.settle()
-	r.leaveName()
+	s.named.leave(r)
 	s.moved.Broadcast()
 	s.mu.Unlock()
 	if live == 0 {

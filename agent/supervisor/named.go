@@ -25,14 +25,15 @@ func (r *run) awaitName() (with *task) {
 	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.insides++
-	r.inside.number = s.insides
+	n := &s.named
+	n.insides++
+	r.inside.number = n.insides
 	r.inside.turn = make(chan struct{}, 1)
 	key := r.sharedName()
-	s.lineUp(key, append(s.queues[key], r))
-	s.wakeFirst(key) // it may have waited for this one to have a number
+	n.lineUp(key, append(n.queues[key], r))
+	n.wakeFirst(key) // it may have waited for this one to have a number
 	defer func() {
-		s.lineUp(key, slices.DeleteFunc(s.queues[key], func(o *run) bool { return o == r }))
+		n.lineUp(key, slices.DeleteFunc(n.queues[key], func(o *run) bool { return o == r }))
 	}()
 	for {
 		with, wait := r.nameFree()
@@ -45,19 +46,25 @@ func (r *run) awaitName() (with *task) {
 	}
 }
 
-// lineUp keeps which steps wait for a container, in the order of their numbers; mu is held.
-func (s *supervisor) lineUp(key sharedName, list []*run) {
-	if s.queues == nil {
-		s.queues = map[sharedName][]*run{}
+// named are the steps in containers; mu is held.
+type named struct {
+	insides int                   // so far
+	queues  map[sharedName][]*run // steps that wait for the container of a name, in the order of their numbers
+}
+
+// lineUp keeps which steps wait for a container.
+func (n *named) lineUp(key sharedName, list []*run) {
+	if n.queues == nil {
+		n.queues = map[sharedName][]*run{}
 	}
-	if s.queues[key] = list; len(list) == 0 {
-		delete(s.queues, key)
+	if n.queues[key] = list; len(list) == 0 {
+		delete(n.queues, key)
 	}
 }
 
-// wakeFirst has the first step look again that waits for a container: the others wait for that one as well. mu is held.
-func (s *supervisor) wakeFirst(key sharedName) {
-	if list := s.queues[key]; len(list) > 0 {
+// wakeFirst has the first step look again that waits for a container: the others wait for that one as well.
+func (n *named) wakeFirst(key sharedName) {
+	if list := n.queues[key]; len(list) > 0 {
 		list[0].inside.wake()
 	}
 }
@@ -73,10 +80,10 @@ func (in *inside) wake() {
 	}
 }
 
-// leaveName lets the next step into the container of this one, which has begun or ended; mu is held.
-func (r *run) leaveName() {
-	if c := r.spec.Container; c != nil && c.Name != "" && len(r.sup.queues) > 0 {
-		r.sup.wakeFirst(r.sharedName())
+// leave lets the next step into the container of one that has begun or ended.
+func (n *named) leave(r *run) {
+	if c := r.spec.Container; c != nil && c.Name != "" && len(n.queues) > 0 {
+		n.wakeFirst(r.sharedName())
 	}
 }
 

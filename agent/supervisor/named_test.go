@@ -28,7 +28,7 @@ func (r *run) begin() {
 	defer r.sup.mu.Unlock()
 	r.launched, r.live = true, 1
 	r.tasks = []*task{{run: r, live: true}}
-	r.leaveName()
+	r.sup.named.leave(r)
 }
 
 // TestAwaitName: many steps that wait for one container enter it one after the other, in the order in which they came;
@@ -71,8 +71,8 @@ func TestAwaitName(t *testing.T) {
 			t.Fatalf("step number %d enters as the %dth", number, i+2)
 		}
 	}
-	if len(s.queues) > 0 {
-		t.Errorf("%d queues are left", len(s.queues))
+	if len(s.named.queues) > 0 {
+		t.Errorf("%d queues are left", len(s.named.queues))
 	}
 }
 
@@ -81,7 +81,7 @@ func awaitQueue(s *supervisor, want int) {
 	for {
 		s.mu.Lock()
 		n := 0
-		for _, list := range s.queues {
+		for _, list := range s.named.queues {
 			n += len(list)
 		}
 		s.mu.Unlock()

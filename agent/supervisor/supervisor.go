@@ -59,10 +59,9 @@ type supervisor struct {
 	stub      stub                  // executes programs
 	moved     *sync.Cond            // some step ended
 	idle      idleness
-	born      chan struct{}         // a token when a first child may be there
-	insides   int                   // steps in containers so far
-	queues    map[sharedName][]*run // steps that wait for the container of a name
-	launching int                   // launches under way
+	born      chan struct{} // a token when a first child may be there
+	named     named         // steps in containers
+	launching int           // launches under way
 	change
 }
 

@@ -84,10 +84,7 @@ func judge(ctx context.Context, gpus *gpu.Watcher, list []GPU, kill bool, log *s
 // processes says which process of the job's time is on the GPU.
 func (l *GPU) processes(list []gpu.Proc, kill bool) (text string) {
 	for _, p := range list {
-		fd, err := unix.PidfdOpen(p.PID, 0) // before the look: its number may become another's
-		if err != nil {
-			continue
-		}
+		fd, _ := unix.PidfdOpen(p.PID, 0) // before the look: its number may become another's
 		name, user, began, ok := process(p.PID)
 		if !ok || began.Before(l.Since.Add(-slack)) || servesGPUs(p.PID) {
 			unix.Close(fd)

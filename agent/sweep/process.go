@@ -52,17 +52,14 @@ const serverOfGPU = "nvidia-cuda-mps"
 // program has to be root's, and to be that file for this daemon as well, which sees no mounts of users.
 func servesGPUs(pid int) bool {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
-	path, err := os.Readlink(exe)
-	if err != nil || !strings.HasPrefix(filepath.Base(path), serverOfGPU) {
+	path, _ := os.Readlink(exe)
+	runs, _ := os.Stat(exe)
+	here, _ := os.Stat(path)
+	if !os.SameFile(runs, here) || !strings.HasPrefix(filepath.Base(path), serverOfGPU) {
 		return false
 	}
-	runs, err := os.Stat(exe)
-	if err != nil {
-		return false
-	}
-	here, err := os.Stat(path)
-	st, is := runs.Sys().(*syscall.Stat_t)
-	return err == nil && is && os.SameFile(runs, here) && st.Uid == 0 && st.Mode&0o022 == 0
+	st, is := here.Sys().(*syscall.Stat_t)
+	return is && st.Uid == 0 && st.Mode&0o022 == 0
 }
 
 // bootTime is when the machine was booted.
