@@ -35,14 +35,14 @@ type Report struct {
 
 // Comm is one communicator.
 type Comm struct {
-	Hash    string `json:"hash"`
-	Size    int    `json:"size"` // ranks
-	Ranks   []Rank `json:"ranks"`
-	Missing []Rank `json:"missing_ranks"` // those that RAS got no answer of
+	Hash    string      `json:"hash"`
+	Size    int         `json:"size"` // ranks
+	Ranks   []RankState `json:"ranks"`
+	Missing []RankState `json:"missing_ranks"` // those that RAS got no answer of
 }
 
-// Rank is a rank of a communicator.
-type Rank struct {
+// RankState is a rank of a communicator.
+type RankState struct {
 	Rank   int               `json:"rank"`
 	Host   string            `json:"host"` // an address
 	PID    int               `json:"pid"`  // in its own PID namespace
@@ -63,12 +63,12 @@ type Status struct {
 }
 
 // String names a rank for a person.
-func (r *Rank) String() string {
+func (r *RankState) String() string {
 	return fmt.Sprintf("rank %d (GPU %d of process %d on %s)", r.Rank, r.GPU, r.PID, r.Host)
 }
 
 // launched is how many operations a rank has launched.
-func (r *Rank) launched() (n uint64) {
+func (r *RankState) launched() (n uint64) {
 	for _, c := range r.Counts {
 		n += c
 	}
@@ -178,7 +178,7 @@ func (r *Report) begin(line string) *Comm {
 
 // miss adds a rank: its number, and perhaps "-- GPU 5 managed by process 99 on node 10.0.0.1".
 func (c *Comm) miss(text string) {
-	rank := Rank{Status: Status{Unresponsive: true}}
+	rank := RankState{Status: Status{Unresponsive: true}}
 	number, where, _ := strings.Cut(text, " -- ")
 	n, err := strconv.Atoi(number)
 	if err != nil {

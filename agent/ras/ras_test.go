@@ -120,7 +120,7 @@ func TestAsk(t *testing.T) {
 func comm(counts ...int) *Report {
 	c := Comm{Hash: "0x1", Size: len(counts)}
 	for rank, n := range counts {
-		r := Rank{Rank: rank, Host: "10.0.0.1", PID: 100 + rank, GPU: rank}
+		r := RankState{Rank: rank, Host: "10.0.0.1", PID: 100 + rank, GPU: rank}
 		if n < 0 {
 			r.Status.Unresponsive = true
 			c.Missing = append(c.Missing, r)

@@ -61,7 +61,7 @@ func (w *Watch) look(s *commSeen, c *Comm, now time.Time) string {
 	for i := range c.Ranks {
 		counts[c.Ranks[i].Rank] = c.Ranks[i].launched()
 	}
-	rests := maps.Equal(counts, s.counts) && !slices.ContainsFunc(c.Ranks, Rank.changes)
+	rests := maps.Equal(counts, s.counts) && !slices.ContainsFunc(c.Ranks, RankState.changes)
 	if !rests {
 		s.moved = now
 		s.missing = nil
@@ -78,7 +78,7 @@ func (w *Watch) look(s *commSeen, c *Comm, now time.Time) string {
 }
 
 // changes reports whether a rank begins or ends.
-func (r Rank) changes() bool {
+func (r RankState) changes() bool {
 	s := &r.Status
 	return s.Init != 0 ||
 		s.Finalize ||

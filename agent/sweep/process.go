@@ -3,10 +3,13 @@ package sweep
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ticks is the unit of the times in /proc, as all of Linux's architectures that muster is built for have it.
@@ -48,18 +51,39 @@ func process(pid int) (name string, user uint32, began time.Time, ok bool) {
 // serverOfGPU is what the program of a process is named that serves jobs and stays: CUDA's multi-process service.
 const serverOfGPU = "nvidia-cuda-mps"
 
+// gpuProgramFolders are where drivers put the programs of that service.
+var gpuProgramFolders = [...]string{
+	"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/nvidia/bin", "/opt/nvidia/bin",
+}
+
 // servesGPUs reports whether a process is of that service. Its name says nothing, since a user can choose it: its
-// program has to be root's, and to be that file for this daemon as well, which sees no mounts of users.
+// program has to be the file that the driver has put into a folder of root's.
 func servesGPUs(pid int) bool {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
 	path, _ := os.Readlink(exe)
-	runs, _ := os.Stat(exe)
-	here, _ := os.Stat(path)
-	if !os.SameFile(runs, here) || !strings.HasPrefix(filepath.Base(path), serverOfGPU) {
+	name := filepath.Base(path)
+	if !strings.HasPrefix(name, serverOfGPU) {
 		return false
 	}
-	st, is := here.Sys().(*syscall.Stat_t)
-	return is && st.Uid == 0 && st.Mode&0o022 == 0
+	runs, ok := knownFile(exe)
+	return ok && slices.ContainsFunc(gpuProgramFolders[:], func(dir string) bool {
+		here, ok := knownFile(dir + "/" + name)
+		return ok && here == runs
+	})
+}
+
+// file names a file of root's that nobody else can write.
+type file struct {
+	ino          uint64
+	major, minor uint32
+}
+
+// knownFile is a file as the kernel knows it. No file system is asked: that of a user may not answer.
+func knownFile(path string) (file, bool) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BASIC_STATS, &st)
+	roots := st.Uid == 0 && st.Mode&0o022 == 0
+	return file{st.Ino, st.Dev_major, st.Dev_minor}, err == nil && roots
 }
 
 // bootTime is when the machine was booted.
