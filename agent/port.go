@@ -58,6 +58,8 @@ type port struct {
 
 	most int // connections of one member that is no server, whose key may be in wrong hands
 
+	greeting greetings
+
 	mu   sync.Mutex
 	open map[*memberConn]trust.Peer // connections of members
 	have map[string]int             // how many, by key
@@ -147,7 +149,17 @@ func (p *port) Run(ctx context.Context) error {
 		if err != nil {
 			return nil
 		}
-		wg.Go(func() { p.greet(ctx, conn) })
+		leave, ok := p.greeting.enter(conn)
+		if !ok {
+			p.refused.Say(p.log.Warn, "connection refused", "from", conn.RemoteAddr().String(),
+				"err", "too many connections are in their handshake")
+			conn.Close()
+			continue
+		}
+		wg.Go(func() {
+			defer leave()
+			p.greet(ctx, conn)
+		})
 	}
 }
 
