@@ -20,6 +20,8 @@ const (
 	held       = 32 << 20 // bytes for other servers: about an hour of 1,000 nodes with eight GPUs
 	answerPart = 4 << 20  // of one answer
 	knownTimes = 16       // times of a node's latest samples that are remembered
+	nodeRoom   = 4 << 20  // bytes that a node may tell at once: an hour that it has kept
+	nodeRate   = 2 << 10  // and then in a second: many times what it measures
 )
 
 // HourOver is how long after its end an hour is summed up.
@@ -48,6 +50,21 @@ type Latest struct {
 	Own  *telemetry.Sample
 	Jobs map[cluster.JobID]*telemetry.Sample
 	ats  []int64
+
+	room   int       // bytes that the node may tell now
+	roomAt time.Time // when that was so
+}
+
+// takes reports whether a node may tell so many bytes more: a stolen key must not fill the disks of the servers.
+func (l *Latest) takes(bytes int, now time.Time) bool {
+	gained := now.Sub(l.roomAt).Seconds() * nodeRate
+	l.roomAt = now
+	l.room = int(min(float64(l.room)+gained, nodeRoom))
+	if bytes > l.room {
+		return false
+	}
+	l.room -= bytes
+	return true
 }
 
 func New() *Store {
@@ -81,7 +98,7 @@ func (h *Store) Take(list []api.NodeSample) {
 			l = &Latest{}
 			h.latest[s.Node] = l
 		}
-		if slices.Contains(l.ats, s.At) {
+		if slices.Contains(l.ats, s.At) || !l.takes(weight(s), time.Now()) {
 			continue
 		}
 		l.ats = append(l.ats[max(0, len(l.ats)+1-knownTimes):], s.At)

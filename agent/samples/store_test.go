@@ -111,3 +111,21 @@ func TestSamplesTaken(t *testing.T) {
 		t.Errorf("%d more", len(none.Samples))
 	}
 }
+
+// TestRoom: a node tells what it has kept for an hour at once, and then no more than a multiple of what it measures.
+func TestRoom(t *testing.T) {
+	var l Latest
+	now := time.Unix(1e9, 0)
+	told := 0
+	for range 100 {
+		if l.takes(nodeRoom/10, now) {
+			told++
+		}
+	}
+	if told != 10 {
+		t.Errorf("%d tenths of the room are taken at once", told)
+	}
+	if now = now.Add(time.Minute); !l.takes(60*nodeRate, now) || l.takes(60*nodeRate, now) {
+		t.Error("after a minute it may tell other than a minute's part")
+	}
+}
