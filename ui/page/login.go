@@ -11,6 +11,7 @@ import (
 
 	"dev.muster/agent/origin"
 	"dev.muster/agent/session"
+	"dev.muster/agent/sparse"
 	"dev.muster/agent/users"
 	"dev.muster/agent/visibility"
 	"dev.muster/agent/webpage"
@@ -27,6 +28,7 @@ type logins struct {
 	*pages
 	providers *login.Providers
 	passwords *login.Passwords
+	refused   sparse.Lines
 }
 
 func newLogins(s *pages) *logins {
@@ -223,7 +225,7 @@ func (l *logins) logout(w http.ResponseWriter, r *http.Request, in *session.Sess
 
 // refuse tells the visitor and the log why there is no session.
 func (l *logins) refuse(w http.ResponseWriter, r *http.Request, v ui.Login, by string, err error) {
-	l.Log.Info("login refused", "user", v.Name, "by", by, "from", r.RemoteAddr, "err", err)
+	l.refused.Say(l.Log.Info, "login refused", "user", v.Name, "by", by, "from", r.RemoteAddr, "err", err)
 	v.Refusal = "Not logged in: " + err.Error() + "."
 	l.offer(w, r, http.StatusForbidden, v)
 }
