@@ -100,10 +100,7 @@ func gpusOf(j *cluster.Job) (n int) {
 
 // watchRAS asks the job's processes, as long as it runs, and tells the servers if it hangs.
 func watchRAS(ctx context.Context, c *Client, j *cluster.Job) {
-	watch := ras.Watch{After: cluster.HangAfter}
-	if rule, err := cluster.ParseHangRule(j.Spec.Survives().Hang); err == nil {
-		watch.After = rule.After
-	}
+	watch := ras.Watch{After: hangAfter(c, j)}
 	most := int64(rasBase + rasPerGPU*gpusOf(j))
 	asked := ras.Job{Addr: cluster.RASAddr(j), UID: j.Spec.UID, Most: most, Owner: sockowner.Of}
 	for backoff.Sleep(ctx, ras.Every) {
@@ -123,6 +120,20 @@ func watchRAS(ctx context.Context, c *Client, j *cluster.Job) {
 			c.slog.Warn("a hang could not be told to the servers", "job", j.ID, "err", err)
 		}
 	}
+}
+
+// hangAfter is how long a job may rest before it hangs: by its own rule, or that of its partition.
+func hangAfter(c *Client, j *cluster.Job) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := j.Spec.Survives().Hang
+	for i := range c.config.Partitions {
+		if p := &c.config.Partitions[i]; text == "" && p.Name == j.Alloc.Partition {
+			text = p.Hang
+		}
+	}
+	rule, _ := cluster.ParseHangRule(text) // the servers have checked it
+	return rule.After
 }
 
 // watchCheckpoint tells the servers whenever the file of a job changes by which it says that it has saved a checkpoint.
