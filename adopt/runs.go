@@ -36,7 +36,6 @@ type stream struct {
 	row   *row // nil behind the last one
 	index uint64
 	n     int64
-	bytes int64
 }
 
 func (s *Source) stream(t *dump.Table) (*stream, error) {

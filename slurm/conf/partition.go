@@ -138,7 +138,7 @@ func setIdleGPU(p *cluster.Partition, value string) error {
 // setHang sets the rule for jobs that make no progress: muster's own key.
 func setHang(p *cluster.Partition, value string) error {
 	if _, err := cluster.ParseHangRule(value); err != nil {
-		return fmt.Errorf("Hang=%s: %w", value, err)
+		return err
 	}
 	p.Hang = value
 	return nil
