@@ -21,16 +21,14 @@ type greetings struct {
 	from map[netip.Addr]int
 }
 
-// enter counts a connection, if there is room for it; leave ends that.
+// enter counts a connection, if there is room for it; leave ends that. One without an address is this process's own.
 func (g *greetings) enter(conn net.Conn) (leave func(), ok bool) {
-	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return nil, false
-	}
+	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 	from := at.Addr().Unmap()
+	shared := !from.IsValid() || from.IsLoopback()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all >= maxGreeting || !from.IsLoopback() && g.from[from] >= maxGreetingFrom {
+	if g.all >= maxGreeting || !shared && g.from[from] >= maxGreetingFrom {
 		return nil, false
 	}
 	if g.from == nil {
