@@ -109,7 +109,7 @@ func TestRefusedDumps(t *testing.T) {
 	}
 }
 
-// TestHostileRows: a row that can not be is listed with the reason, and all others are taken.
+// TestHostileRows: an impossible row is listed with the reason, and all others are taken.
 func TestHostileRows(t *testing.T) {
 	text := textOfDump(t, "22.05")
 	begin := strings.Index(text, "INSERT INTO `oracle_job_table` VALUES\n") + len("INSERT INTO `oracle_job_table` VALUES\n")

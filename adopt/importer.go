@@ -26,7 +26,7 @@ type Importer struct {
 	Gap    uint32
 	// Send brings a command to the cluster; nil: nothing is to change.
 	Send func(*cluster.ImportHistory) error
-	// Refused gets a line of JSON for each row that can not be taken over.
+	// Refused gets a line of JSON for each row that cannot be taken over.
 	Refused io.Writer
 	// Tell hears how many rows are done, of how many.
 	Tell func(done, all int64)
@@ -125,7 +125,7 @@ func (w *importing) add(r *Run) error {
 	return nil
 }
 
-// refuse notes a row that can not be taken over.
+// refuse notes a row that cannot be taken over.
 func (w *importing) refuse(r Refused) error {
 	text, err := wire.Marshal(r)
 	if err != nil {

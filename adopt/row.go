@@ -21,7 +21,7 @@ func columnsOf(t *dump.Table) columns {
 	return c
 }
 
-// row reads the values of a row. The first one that can not be read is the reason to refuse it.
+// row reads the values of a row. The first one that cannot be read is the reason to refuse it.
 type row struct {
 	at     columns
 	values []dump.Value

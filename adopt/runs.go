@@ -18,7 +18,7 @@ type Run struct {
 	Taken int64             // rows of jobs up to this one
 }
 
-// Refused is a row that can not be taken over, and why.
+// Refused is a row that cannot be taken over, and why.
 type Refused struct {
 	Table string `json:"table"`
 	Row   int64  `json:"row"` // of the table, from 1 on
@@ -79,7 +79,7 @@ func (s *stream) refused(err error) Refused {
 }
 
 // Runs yields the jobs of a source with their steps, behind so many rows of jobs. Rows that changed before a time are
-// passed over with their steps. refuse gets the rows that can not be taken over; an error of it, or of the other
+// passed over with their steps. refuse gets the rows that cannot be taken over; an error of it, or of the other
 // functions, ends the sequence.
 func (s *Source) Runs(passed, since int64, yield func(*Run) error, refuse func(Refused) error) (err error) {
 	jobs, err := s.stream(s.jobs)

@@ -203,7 +203,7 @@ func (c *ImportHistory) apply(t *tx) (any, error) {
 		refuseIf(!t.by.Operator(),
 			Denied, ErrAccess, "only operators may import history"),
 		refuseIf(name == "" || checkWords(name, c.Import.Source) != nil,
-			Invalid, "", "import: %q can not be the name of a cluster, or %q the mark of a dump", name,
+			Invalid, "", "import: %q cannot be the name of a cluster, or %q the mark of a dump", name,
 			c.Import.Source),
 		refuseIf(!known && t.imports.Len() >= MaxImports,
 			Invalid, "", "import: history has jobs of %d clusters: that is the most", MaxImports),
@@ -284,7 +284,7 @@ func (c *ImportHistory) events() (out []Event, err error) {
 	return out, nil
 }
 
-// CheckImported reports why a record can not be taken over: a job's, or a step's, with so many bytes as text.
+// CheckImported reports why a record cannot be taken over: a job's, or a step's, with so many bytes as text.
 func CheckImported(from string, j *Job, s *Step, size int) error {
 	if size > MaxImportedRow {
 		return fmt.Errorf("it has %d bytes: the most are %d", size, MaxImportedRow)
@@ -339,11 +339,11 @@ func checkImportedStep(s *Step) error {
 	return cmp.Or(checkTexts(s.Name, s.SubmitLine), checkTRES(i.TRESAlloc), checkTRES(i.In.Ave), checkTRES(i.Out.Ave))
 }
 
-// checkWords refuses texts that can not be names.
+// checkWords refuses texts that cannot be names.
 func checkWords(words ...string) error {
 	for _, w := range words {
 		if len(w) > 4*maxImportWord || strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf("%.64q can not be a name", w)
+			return fmt.Errorf("%.64q cannot be a name", w)
 		}
 	}
 	return checkTexts(words...)

@@ -23,13 +23,14 @@ host, port = os.environ["NCCL_RAS_ADDR"].split(":")
 Server((host, int(port)), Ras).serve_forever()
 `
 
-// TestHangRAS: a rank that NCCL's RAS names as missing is found, named, and the job requeued as its rule says; without a
-// rule it is only reported.
+// TestHangRAS: a rank that NCCL's RAS reports as missing is named, and the job is requeued as its rule says; without a
+// rule, the job is only reported.
 func TestHangRAS(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "2x4c8g2gpu:h100", "--hollow-exec")
 	d.write("ras.py", rasServer)
-	requeue := d.must("sbatch", "--parsable", "--gpus=1", "--hang=requeue", "--open-mode=append", "-o", "requeue.out", "--wrap",
+	requeue := d.must("sbatch", "--parsable", "--gpus=1", "--hang=requeue", "--open-mode=append",
+		"-o", "requeue.out", "--wrap",
 		`[ "$SLURM_RESTART_COUNT" = 1 ] && exit; exec python3 ras.py`)
 	report := d.must("sbatch", "--parsable", "--gpus=1", "-o", "report.out", "--wrap", "exec python3 ras.py")
 	off := d.must("sbatch", "--parsable", "--gpus=1", "--hang=off", "-o", "off.out", "--wrap", "exec python3 ras.py")
@@ -51,8 +52,8 @@ func TestHangRAS(t *testing.T) {
 	d.must("scancel", report, off)
 }
 
-// TestCheckpoint: a job with a checkpoint signal saves before it is preempted, and leaves as soon as it has; its file is
-// watched with its user's rights; what it reports is shown.
+// TestCheckpoint: a job with a checkpoint signal saves before it is preempted, and leaves as soon as it has; what it
+// reports is shown.
 func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	file := confFile(t, `
@@ -87,7 +88,7 @@ while true; do sleep 0.2; done
 	}
 }
 
-// TestChain: a job with --chain goes on after its time limit once its checkpoint file has changed.
+// TestChain: a job with --chain goes on after its time limit if it has saved a checkpoint.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "1x4c8g", "--hollow-exec")

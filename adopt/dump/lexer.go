@@ -46,7 +46,7 @@ func (l *lexer) fill() bool {
 	return len(l.buf) > 0
 }
 
-// stop is what the functions of a lexer panic with once the text can not be read on; Reader.Next returns its error.
+// stop is what the functions of a lexer panic with once the text cannot be read on; Reader.Next returns its error.
 type stop struct{ err error }
 
 // stopAt ends reading: something else is expected at the next byte.

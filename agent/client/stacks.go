@@ -112,7 +112,7 @@ func commandOf(stat string) (name, state string) {
 	return name, stat[end+2 : end+3]
 }
 
-// readShort reads the beginning of a file of the kernel; "" if it can not be read.
+// readShort reads the beginning of a file of the kernel; "" if it cannot be read.
 func readShort(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

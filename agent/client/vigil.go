@@ -17,7 +17,7 @@ import (
 	"dev.muster/pmi/sockowner"
 )
 
-// The client of a job's first node looks after what the job itself can not tell: whether NCCL misses ranks, and whether
+// The client of a job's first node looks after what the job itself cannot tell: whether NCCL misses ranks, and whether
 // the file changes by which the job says that it has saved a checkpoint.
 
 const (

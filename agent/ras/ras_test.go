@@ -110,7 +110,8 @@ func TestAsk(t *testing.T) {
 		}
 	})
 	t.Run("hostile", func(t *testing.T) {
-		for _, text := range []string{`{`, `{"communicators":{}}`, `{"communicators":[{"ranks":[{"rank":"x"}]}]}`, "\x00\xff"} {
+		const odd = `{"communicators":[{"ranks":[{"rank":"x"}]}]}`
+		for _, text := range []string{`{`, `{"communicators":{}}`, odd, "\x00\xff"} {
 			_, _ = job(server(t, true, text), 1<<20).Ask(t.Context()) // it must only end
 		}
 	})

@@ -12,7 +12,7 @@ import (
 
 // Signs that a job makes no progress, as far as that can be seen from outside.
 
-// What counts as nothing and as everything.
+// Thresholds of the signs.
 const (
 	quietCPU    = 0.1  // cores
 	quietWrites = 1    // kB/s

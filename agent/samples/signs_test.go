@@ -18,7 +18,7 @@ type doing struct {
 	unknown      bool    // the GPUs are not measured
 }
 
-// What jobs usually do, and what those do that hang.
+// Typical minutes of jobs: the last three are of jobs that hang, or whose GPUs nobody measures.
 var (
 	trains     = doing{util: 98, power: 600, cpu: 4, written: 20}
 	computes   = doing{util: 98, power: 600}

@@ -31,7 +31,7 @@ func unzstd(path string) int {
 		return err
 	}()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s can not be unpacked: %v\n", path, err)
+		fmt.Fprintf(os.Stderr, "%s cannot be unpacked: %v\n", path, err)
 		return 1
 	}
 	return 0
