@@ -207,6 +207,12 @@ func (c *BurninDone) audit(*tx) Audit {
 	return Audit{Action: "node burnin", Object: "node " + string(c.Node), New: fmt.Sprintf("parts=%d", len(c.Parts))}
 }
 
+func (c *SwapNode) audit(t *tx) Audit {
+	r := Ref{Job: c.Job}
+	return Audit{Action: "job swap", Object: r.auditWord(), Old: auditOwner(t.tables, r),
+		New: "without=" + string(c.Node) + " why=" + c.Why}
+}
+
 // auditDiff words the fields in which two records differ; a nil record has none.
 func auditDiff(old, now any) (was, is string) {
 	before, err1 := fieldsOf(old)

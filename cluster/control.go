@@ -237,6 +237,7 @@ func (t *tx) end(n *Job, how Outcome, why Reason) {
 			n.paused(n.SuspendedAt, t.since(n.SuspendedAt))
 		}
 		n.Phase, n.EndingWhy, n.EndingAt, n.Waiting = Ending, how, t.since(n.since()), n.AllocNodes()
+		freeSpares(t, n)
 	case Ending:
 		n.EndingWhy = how
 	}
@@ -421,10 +422,14 @@ func (t *tx) requeued(n *Job) {
 	hold := n.RequeueHold
 	special := n.SpecialExit
 	held := n.Held
+	expedited := n.Alloc != nil && n.Alloc.Keeps
 	key := n.Key
 	delay := t.config.RequeueDelay
 	if n.WaitNote == ServerPrologError {
 		delay = max(delay, prologPause)
+	}
+	if expedited {
+		delay = 0
 	}
 	heldWhy := WaitRequeueHeld
 	var avoid []Avoided
@@ -443,7 +448,7 @@ func (t *tx) requeued(n *Job) {
 	*n = Job{
 		ID:        n.ID,
 		Key:       key,
-		Spec:      n.Spec,
+		Spec:      withFewerSpares(n.Spec),
 		ArrayID:   n.ArrayID,
 		Task:      n.Task,
 		Tasks:     n.Tasks,
@@ -460,6 +465,7 @@ func (t *tx) requeued(n *Job) {
 		Evicted:   n.Evicted,
 		Rarely:    Rarely{Fed: fedAgain(n), Burst: burstAgain(n), Survival: n.Survival},
 	}
+	expedite(n, expedited)
 	if n.Preempt != nil { // the grace was that of the attempt
 		p := *n.Preempt
 		p.Until, n.Preempt = time.Time{}, &p
@@ -548,7 +554,7 @@ func (c *Suspend) one(t *tx, n *Job, may bool) error {
 
 // suspend stops a job and frees its CPUs; one that waits for its turn is stopped already.
 func (t *tx) suspend(n *Job) {
-	for _, sh := range append(slices.Clip(n.Alloc.Shares), n.Leaving()...) {
+	for _, sh := range append(slices.Clip(n.Alloc.Parts()), n.Leaving()...) {
 		l := *t.Load(sh.Node)
 		l.TakeBack(sh.CPUs)
 		t.putLoad(&l)
@@ -585,7 +591,7 @@ func (j *Job) unpause(at time.Time) {
 }
 
 func (t *tx) resume(n *Job) error {
-	for _, sh := range n.Alloc.Shares {
+	for _, sh := range n.Alloc.Parts() {
 		l := *t.Load(sh.Node)
 		if !l.Taken(n.Alloc.Over).Intersect(sh.CPUs).Empty() {
 			return Errorf(Conflict, ErrBusy, "CPUs of job %d on node %s are in use", n.ID, sh.Node)

@@ -145,6 +145,7 @@ func (t *tx) startOne(d Decision) error {
 	n := *j
 	n.Fed = fed
 	alloc := *d.Start
+	setSpares(j.Spec, &alloc)
 	billing := t.BillingOf(alloc.Partition, (&Job{Spec: j.Spec, Alloc: &alloc}).Amounts(t.config, nil))
 	alloc.Billing = &billing
 	n.Alloc = &alloc
@@ -162,6 +163,7 @@ func (t *tx) startOne(d Decision) error {
 	n.Waiting = n.AllocNodes()
 	n.Preempt = nil
 	n.Turn = nil
+	expedite(&n, false)
 	if err := t.move(&n, Starting); err != nil {
 		return err
 	}

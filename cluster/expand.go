@@ -140,8 +140,9 @@ func merge(t *tx, n, old *Job) error {
 	spec := *old.Spec
 	alloc := *j.Alloc
 	alloc.Shares = slices.Concat(alloc.Shares, given)
-	alloc.Types = t.typesIn(alloc.Shares, alloc.Types)
-	j.Alloc, j.Shrunk = &alloc, &Shrunk{at, j.Leaving(), LostNodes(&j)}
+	alloc.Types = t.typesIn(alloc.Parts(), alloc.Types)
+	j.Alloc = &alloc
+	j.Shrunk = &Shrunk{At: at, Leaving: j.Leaving(), Lost: LostNodes(&j), Replaced: replacedNodes(&j)}
 	spec.Layout = spec.Layout.Clone()
 	spec.MinNodes, spec.MaxNodes = len(alloc.Shares), len(alloc.Shares) // what it asks for if it comes back
 	if spec.Tasks > 0 {
@@ -153,7 +154,8 @@ func merge(t *tx, n, old *Job) error {
 	left := *n.Alloc
 	left.Shares = nil
 	left.Types = nil
-	n.Alloc, n.Shrunk = &left, &Shrunk{at, slices.Clone(n.Leaving()), LostNodes(n)}
+	n.Alloc = &left
+	n.Shrunk = &Shrunk{At: at, Leaving: slices.Clone(n.Leaving()), Lost: LostNodes(n)}
 	for _, sh := range given {
 		node, ok := t.nodes.Get(sh.Node)
 		if !ok {

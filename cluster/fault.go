@@ -151,17 +151,22 @@ func (t *tx) evictParts(n *Node, old []Fault) {
 		if !ok || j.Phase == Ending {
 			continue
 		}
-		sh, _ := j.Share(n.Name)
+		sh, spare := partOn(j, n.Name)
 		i := slices.IndexFunc(failed, func(f Fault) bool { return !n.Inventory.partsOf(f).Intersect(sh.GPUs).Empty() })
 		if i < 0 {
 			continue
 		}
 		c := *j
-		if outlives(&c, n.Name) {
+		if spare {
+			dropSpare(t, &c, n.Name)
+			continue
+		}
+		if outlives(t, &c, n.Name) {
 			goOnWithout(t, &c, n.Name)
 			continue
 		}
 		c.RequeueAfter = mayAgain(&c)
+		keepNodes(&c)
 		c.blamed(Blame{Node: n.Name, Part: failed[i].Part, Text: failed[i].Text})
 		t.end(&c, NodeFailed, EndNodeDown)
 		t.putJob(&c)

@@ -255,6 +255,7 @@ func goldenStory(t *testing.T) [][]byte {
 	goldenNoKill(w)
 	goldenAudit(w)
 	goldenImport(w)
+	goldenSpares(w)
 	return w.log
 }
 

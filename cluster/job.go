@@ -190,6 +190,10 @@ type Alloc struct {
 	Billing *float64 `json:"billing,omitempty"`
 	// Over is how many jobs may be on each of its CPUs, it among them; 0: it alone.
 	Over int `json:"over,omitempty"`
+	// Spares are what it has of nodes that stand by; see spares.go.
+	Spares []Share `json:"spares,omitempty"`
+	// Keeps: the job ends and starts again at once, so it keeps all of its nodes until they are clean.
+	Keeps bool `json:"keeps,omitempty"`
 }
 
 // Pause is a time in which a job was suspended.
@@ -592,7 +596,9 @@ func (j *Job) HoldsCPUs() bool {
 // it has given back on such nodes.
 func (j *Job) HeldShares() []Share {
 	shares := j.Alloc.Shares
-	if j.Phase == Ending && len(j.Waiting) < len(shares) {
+	if j.Phase != Ending || j.Alloc.Keeps {
+		shares = j.Alloc.Parts()
+	} else if len(j.Waiting) < len(shares) {
 		shares = slices.DeleteFunc(slices.Clone(shares),
 			func(sh Share) bool { return !slices.Contains(j.Waiting, sh.Node) })
 	}

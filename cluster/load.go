@@ -43,7 +43,7 @@ func (t *tx) putLoad(l *Load) {
 
 // give adds the job's shares to the loads of its nodes; take removes those of the given nodes.
 func (t *tx) give(j *Job) error {
-	for _, sh := range j.Alloc.Shares {
+	for _, sh := range j.Alloc.Parts() {
 		n, ok := t.nodes.Get(sh.Node)
 		if !ok || !n.Usable() {
 			return Errorf(Conflict, ErrBusy, "node %s is not usable", sh.Node)
@@ -84,7 +84,7 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 }
 
 func (t *tx) take(j *Job, nodes ...NodeName) {
-	for _, sh := range append(slices.Clip(j.Alloc.Shares), j.Leaving()...) {
+	for _, sh := range append(slices.Clip(j.Alloc.Parts()), j.Leaving()...) {
 		if !slices.Contains(nodes, sh.Node) {
 			continue
 		}

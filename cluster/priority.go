@@ -411,12 +411,23 @@ func (t *tables) tier(s *JobSpec) (tier int) {
 // keyOf is a pending record's place in the queue.
 func (t *tables) keyOf(j *Job) queueKey {
 	return queueKey{
-		tier:      t.tier(j.Spec),
+		tier:      waitTier(t, j),
 		prio:      j.Priority,
 		submitted: j.Submitted,
 		id:        j.ID,
 	}
 }
+
+// waitTier is the tier in which a job waits.
+func waitTier(t *tables, j *Job) int {
+	if Expedited(j) {
+		return ExpeditedTier
+	}
+	return t.tier(j.Spec)
+}
+
+// ExpeditedTier is above those of all partitions.
+const ExpeditedTier = math.MaxInt
 
 // queueLess orders pending records: partitions' tier, priority, time of submission, number.
 func queueLess(a, b queueKey) bool {

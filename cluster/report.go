@@ -183,12 +183,17 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 	if !slices.Contains(n.Waiting, node) && !n.leaves(node) {
 		return
 	}
-	t.take(n, node)
+	if !n.Alloc.Keeps || n.leaves(node) {
+		t.take(n, node)
+	}
 	n.Waiting = without(n.Waiting, node)
 	n.Shrunk = n.Shrunk.without(node)
 	if n.Phase != Ending || len(n.Waiting)+len(n.Leaving()) > 0 {
 		t.putJob(n)
 		return
+	}
+	if n.Alloc.Keeps {
+		t.take(n, partNodes(n)...)
 	}
 	n.Phase = Ended
 	n.Outcome = n.EndingWhy
@@ -210,7 +215,8 @@ func (t *tx) doneOn(n *Job, node NodeName) {
 
 // mayAgain reports whether a job goes back into the queue when the platform has ended it.
 func mayAgain(j *Job) bool {
-	return j.Spec.Kind == Batch && j.Spec.Requeue != nil && *j.Spec.Requeue
+	again := j.Spec.Survives().Expedite || j.Spec.Requeue != nil && *j.Spec.Requeue
+	return j.Spec.Kind == Batch && again
 }
 
 // whyLost words why a job can not go on on a node.
@@ -229,12 +235,16 @@ func (t *tx) whyLost(node NodeName) string {
 
 // lost deals with a job one of whose nodes is gone.
 func (t *tx) lost(n *Job, node NodeName) {
+	if isSpare(n, node) {
+		dropSpare(t, n, node)
+		return
+	}
 	requeue := mayAgain(n)
 	if n.leaves(node) {
 		t.doneOn(n, node)
 		return
 	}
-	if outlives(n, node) {
+	if outlives(t, n, node) {
 		goOnWithout(t, n, node)
 		c := *n
 		t.doneOn(&c, node)
@@ -243,6 +253,7 @@ func (t *tx) lost(n *Job, node NodeName) {
 	lives := n.Phase != Ending
 	if lives {
 		n.RequeueAfter = requeue
+		keepNodes(n)
 		n.blamed(Blame{Node: node, Text: t.whyLost(node)})
 		t.end(n, NodeFailed, EndNodeDown)
 	}

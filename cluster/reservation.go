@@ -338,7 +338,7 @@ func (t *tx) clashes(r *Reservation, nodes map[NodeName]bool) error {
 		if j.Alloc == nil || makesWay(t, j, r) {
 			continue
 		}
-		if slices.ContainsFunc(j.Alloc.Shares, shared) {
+		if slices.ContainsFunc(j.Alloc.Parts(), shared) {
 			return Errorf(Conflict, ErrResvBusy, "job %d runs on some of the nodes then", j.ID)
 		}
 	}

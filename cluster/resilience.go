@@ -21,6 +21,13 @@ type Resilience struct {
 	SavesOnSignal bool `json:"saves_on_signal,omitempty"`
 	// Chain: at its time limit the job goes back into the queue, if it has saved a checkpoint since it began (--chain).
 	Chain bool `json:"chain,omitempty"`
+	// Spares is how many of the job's nodes stand by for others that fail (--spare).
+	Spares int `json:"spares,omitempty"`
+	// Restart says what starts again when a spare takes the place of a node (--spare-restart).
+	Restart SpareRestart `json:"restart,omitempty" text:"16"`
+	// Expedite: when a node fails, the job starts again before all others, on the nodes that it has left
+	// (--requeue=expedite).
+	Expedite bool `json:"expedite,omitempty"`
 }
 
 // Survives is what a job asks for against faults; zero: nothing.
@@ -35,6 +42,21 @@ func (s *JobSpec) Survives() Resilience {
 type Survival struct {
 	Saved *Checkpoint `json:"saved,omitempty"` // the last
 	Hung  *Hang       `json:"hung,omitempty"`  // the last
+	// Expedited: it waits before all others, since a node failed under it.
+	Expedited bool `json:"expedited,omitempty"`
+}
+
+// Expedited reports whether a job waits before all others.
+func Expedited(j *Job) bool { return j.Survival != nil && j.Survival.Expedited }
+
+// expedite notes whether a job waits before all others; n is a copy.
+func expedite(n *Job, yes bool) {
+	if Expedited(n) == yes {
+		return
+	}
+	known := Survived(n)
+	known.Expedited = yes
+	n.Survival = &known
 }
 
 // Survived is what is known of a job's checkpoints and hangs; zero: it had none.
@@ -55,11 +77,13 @@ const (
 	HangReport  HangAction = "report"  // note it in the job's record and output, and notify its user
 	HangStack   HangAction = "stack"   // write the stacks of its tasks into its output
 	HangSignal  HangAction = "signal"  // send the signal of --signal, or SIGTERM
+	HangSwap    HangAction = "swap"    // replace the node of the rank that is behind by a spare, or else as HangRequeue
 	HangRequeue HangAction = "requeue" // put the job back into the queue
 )
 
 // hangActions are the words that users may say.
-var hangActions = [...]HangAction{HangOff, HangReport, HangStack, HangSignal, HangRequeue}
+var hangActions = [...]HangAction{HangOff, HangReport, HangStack, HangSignal, HangSwap,
+	HangRequeue}
 
 // HangAfter is how long a job shows no sign of progress before it hangs, unless its rule says otherwise; MinHangAfter
 // is the shortest time that a rule may say.
@@ -87,8 +111,8 @@ func ParseHangRule(text string) (HangRule, error) {
 	word, rest, more := strings.Cut(text, ",")
 	rule.Action = HangAction(strings.ToLower(word))
 	if !slices.Contains(hangActions[:], rule.Action) {
-		return HangRule{}, Errorf(Invalid, "", "hang rule %q: %q is no action: want off, report, stack, signal or "+
-			"requeue, and perhaps ,after=TIME", text, word)
+		return HangRule{}, Errorf(Invalid, "", "hang rule %q: %q is no action: want off, report, stack, signal, "+
+			"swap or requeue, and perhaps ,after=TIME", text, word)
 	}
 	if !more {
 		return rule, nil
@@ -141,7 +165,7 @@ func (s *JobSpec) checkResilience() error {
 	if asked.Chain && s.Kind != Batch {
 		return Errorf(Invalid, ErrBatchOnly, "--chain is for batch jobs: only those can go back into the queue")
 	}
-	return nil
+	return s.checkSpares()
 }
 
 // Checkpoint is the last state that a job has saved, from which it can go on.
@@ -265,6 +289,8 @@ type HangFound struct {
 	Attempt int      `json:"attempt"`
 	Kind    HangKind `json:"by"`
 	Text    string   `json:"text" text:"1024"`
+	// Node is where the rank runs that is behind; empty: not known.
+	Node NodeName `json:"node,omitempty"`
 }
 
 func (*HangFound) kind() string { return "hang" }
@@ -288,8 +314,10 @@ func (c *HangFound) apply(t *tx) (any, error) {
 		hung.Acted = known.Hung.Acted
 	}
 	n := *j
-	if hung.Acted < maxHangActions && actOnHang(t, &n, rule.Action) {
-		hung.Action = rule.Action
+	if hung.Acted < maxHangActions {
+		hung.Action = actOnHang(t, &n, rule.Action, c.Node)
+	}
+	if hung.Action != HangReport {
 		hung.Acted++
 	}
 	known.Hung = hung
@@ -311,22 +339,25 @@ func plainLine(text string) string {
 	}, cutText(text, maxEvidence))
 }
 
-// actOnHang does what a rule says about a job that hangs, and reports whether that is more than a report.
-func actOnHang(t *tx, n *Job, action HangAction) bool {
+// actOnHang does what a rule says about a job that hangs, and returns what it did: perhaps only a report.
+func actOnHang(t *tx, n *Job, action HangAction, node NodeName) HangAction {
+	if action == HangSwap {
+		if _, err := swapNode(t, n, node, "its ranks made no progress"); err == nil {
+			return HangSwap
+		}
+		action = HangRequeue
+	}
 	switch {
 	case action == HangRequeue && n.Spec.Kind == Batch && n.MayRequeue() && n.Het == nil:
 		n.RequeueAfter = true
+		keepNodes(n)
 		t.end(n, Requeued, NoReason)
 	case action == HangSignal:
-		sig := &Cancel{Sig: cmp.Or(n.Spec.Signal.Num, sigTerm)}
-		if n.Spec.Signal.BatchOnly {
-			sig.Scope = SignalBatchShell
-		}
-		_ = t.addSignal(n, sig) // it runs, so it can be signalled
+		signalOwn(t, n)
 	case action != HangStack: // which the leader has the nodes do
-		return false
+		return HangReport
 	}
-	return true
+	return action
 }
 
 // hangAgain is how long after a hang the same attempt may be found to hang once more.
@@ -346,6 +377,7 @@ var hangDone = [...]struct {
 	{HangReport, "it was only reported"},
 	{HangStack, "the stacks of its tasks are in its output"},
 	{HangSignal, "it was sent a signal"},
+	{HangSwap, "a spare has taken the place of its node"},
 	{HangRequeue, "it went back into the queue"},
 }
 
@@ -381,4 +413,13 @@ func IsRASAddr(addr string) bool {
 	text, ok := strings.CutPrefix(addr, rasHost)
 	port, err := strconv.Atoi(text)
 	return ok && err == nil && port >= rasPort && port < rasPort+rasPorts
+}
+
+// signalOwn sends a job that runs the signal of --signal, or SIGTERM.
+func signalOwn(t *tx, n *Job) {
+	sig := &Cancel{Sig: cmp.Or(n.Spec.Signal.Num, sigTerm)}
+	if n.Spec.Signal.BatchOnly {
+		sig.Scope = SignalBatchShell
+	}
+	_ = t.addSignal(n, sig) // it runs, so it can be signaled
 }

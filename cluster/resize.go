@@ -16,6 +16,8 @@ type Shrunk struct {
 	Leaving []Share   `json:"leaving,omitempty"`
 	// Lost are nodes that have failed under it: it went on without them.
 	Lost []NodeName `json:"lost,omitempty"`
+	// Replaced are nodes that were spares and have taken the place of others.
+	Replaced []NodeName `json:"replaced,omitempty"`
 }
 
 // ResizedAt is when the job last got another size, zero if it has not.
@@ -134,10 +136,19 @@ func (t *tx) shrink(n *Job, kept []Share) {
 		leaving = append(leaving, sh)
 	}
 	alloc := *n.Alloc
-	alloc.Shares, alloc.Types = slices.Clone(kept), t.typesIn(kept, alloc.Types)
+	alloc.Shares = slices.Clone(kept)
+	alloc.Types = t.typesIn(alloc.Parts(), alloc.Types)
 	n.Alloc = &alloc
-	n.Shrunk = &Shrunk{at, leaving, LostNodes(n)}
+	n.Shrunk = &Shrunk{At: at, Leaving: leaving, Lost: LostNodes(n), Replaced: replacedNodes(n)}
 	bill(t, n)
+}
+
+// replacedNodes are spares of the job that have taken the place of other nodes.
+func replacedNodes(j *Job) []NodeName {
+	if j.Shrunk == nil {
+		return nil
+	}
+	return j.Shrunk.Replaced
 }
 
 // LostNodes are nodes that have failed under the job, and without which it went on.
@@ -149,16 +160,26 @@ func LostNodes(j *Job) []NodeName {
 }
 
 // outlives reports whether a job goes on when a node fails. Its first node manages its steps: with that it ends.
-func outlives(j *Job, node NodeName) bool {
+func outlives(t *tx, j *Job, node NodeName) bool {
 	runs := j.Phase == Running || j.Phase == Suspended
-	return runs && j.Spec.NoKill && j.Het == nil && j.Alloc.Shares[0].Node != node
+	if !runs || j.Het != nil || j.Alloc.Shares[0].Node == node {
+		return false
+	}
+	asked := j.Spec.Survives()
+	if len(j.Alloc.Spares) > 0 && asked.Restart == RestartJob {
+		return false // it starts again, on the nodes that it keeps
+	}
+	_, spare := spareFor(t, j)
+	return j.Spec.NoKill || spare || asked.Spares > 0 && asked.Restart == RestartRank
 }
 
 // goOnWithout leaves a job all nodes but one that has failed; n is a copy. What it holds there is free once that is
 // clean.
 func goOnWithout(t *tx, n *Job, node NodeName) {
+	was := slices.IndexFunc(n.Alloc.Shares, func(sh Share) bool { return sh.Node == node })
 	kept := slices.DeleteFunc(slices.Clone(n.Alloc.Shares), func(sh Share) bool { return sh.Node == node })
 	t.shrink(n, kept)
+	replaceNode(t, n, was)
 	n.Shrunk.Lost = append(slices.Clone(n.Shrunk.Lost), node)
 	t.putJob(n)
 	t.tell(n)

@@ -72,7 +72,7 @@ func (s *JobSpec) bytes() int {
 		n += len(s.Array.Text)
 	}
 	if r := s.Resilience; r != nil {
-		n += lengths(r.Hang, r.CheckpointFile)
+		n += lengths(r.Hang, r.CheckpointFile, string(r.Restart))
 	}
 	if s.Cron != nil {
 		n += len(s.Cron.When)

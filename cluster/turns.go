@@ -100,7 +100,7 @@ func (t *tables) turns(now time.Time) (stop, run []*Job) {
 	})
 	taken := map[NodeName]IDSet{}
 	for _, p := range all {
-		shares := p.Alloc.Shares
+		shares := p.Alloc.Parts()
 		free := !slices.ContainsFunc(shares, func(sh Share) bool { return !taken[sh.Node].Intersect(sh.CPUs).Empty() })
 		if free {
 			for _, sh := range shares {

@@ -191,8 +191,8 @@ func (j *Job) Amounts(c *Config, p *Partition) []Amount {
 	var cpus, mem, gpus, nodes int64
 	var types []GRES
 	if j.Alloc != nil {
-		nodes = int64(len(j.Alloc.Shares))
-		for _, sh := range j.Alloc.Shares {
+		nodes = int64(len(j.Alloc.Shares) + len(j.Alloc.Spares))
+		for _, sh := range j.Alloc.Parts() {
 			cpus += int64(sh.CPUs.Len())
 			mem += int64(sh.MemMB)
 			gpus += int64(sh.GPUs.Len())

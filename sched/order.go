@@ -61,7 +61,7 @@ func (c *cycle) earnsProtection(j *cluster.Job, more time.Duration) bool {
 	case least != nil:
 		return wait >= *least
 	case c.responsive:
-		return j.Spec.Priority != nil || wait >= minProtectWait+min(j.Limit, longLimit)+more
+		return cluster.Expedited(j) || j.Spec.Priority != nil || wait >= minProtectWait+min(j.Limit, longLimit)+more
 	}
 	return true
 }
@@ -138,11 +138,9 @@ func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob
 		if j.Held != cluster.NotHeld {
 			continue
 		}
-		if tiers {
-			if p, _ := c.s.PlaceOf(j.ID); p.Tier() != level {
-				c.orderTier(tier, yield, plan)
-				tier, level = tier[:0], p.Tier()
-			}
+		if own := tierOf(c, j, tiers); own != level {
+			c.orderTier(tier, yield, plan)
+			tier, level = tier[:0], own
 		}
 		if j.Follows() { // it has its leader's turn
 			c.hasHet = true
@@ -151,6 +149,18 @@ func (c *cycle) orderByScore(yield func(*cluster.Job) bool, plan func(blockedJob
 		tier = append(tier, c.queued(j))
 	}
 	c.orderTier(tier, yield, plan)
+}
+
+// tierOf is the tier of a pending record; 0 where there is only one.
+func tierOf(c *cycle, j *cluster.Job, several bool) int {
+	switch {
+	case cluster.Expedited(j):
+		return cluster.ExpeditedTier
+	case !several:
+		return 0
+	}
+	p, _ := c.s.PlaceOf(j.ID)
+	return p.Tier()
 }
 
 // queued is a record with what gives it its turn; its drain time counts for those behind it.

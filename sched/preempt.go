@@ -58,7 +58,7 @@ type victim struct {
 // usesAny reports whether it runs on one of the nodes that count.
 func (v victim) usesAny(counts func(cluster.NodeName) bool) bool {
 	return slices.ContainsFunc(v.all, func(j *cluster.Job) bool {
-		return slices.ContainsFunc(j.Alloc.Shares, func(sh cluster.Share) bool { return counts(sh.Node) })
+		return slices.ContainsFunc(j.Alloc.Parts(), func(sh cluster.Share) bool { return counts(sh.Node) })
 	})
 }
 
@@ -100,7 +100,7 @@ func newPreemption(s *cluster.Snapshot, now time.Time) *preemption {
 			}
 			continue
 		default:
-			pre.leave(j, j.Preempt.Until, j.Alloc.Shares)
+			pre.leave(j, j.Preempt.Until, j.Alloc.Parts())
 		}
 		if j.Preempt != nil {
 			pre.leavingFor[j.Preempt.By] = append(pre.leavingFor[j.Preempt.By], j)
@@ -171,7 +171,7 @@ func (c *cycle) canResume(v *cluster.Job) bool {
 	if c.s.Yields(v, c.now) {
 		return false
 	}
-	for _, sh := range v.Alloc.Shares {
+	for _, sh := range v.Alloc.Parts() {
 		i, ok := c.free.Index(sh.Node)
 		taken := c.s.Load(sh.Node).Taken(v.Alloc.Over).Intersect(sh.CPUs)
 		if ok {
@@ -398,10 +398,10 @@ func (c *cycle) chooseVictims(
 func (c *cycle) giveBackVictim(fs *place.FreeSet, v victim) {
 	for _, j := range v.all {
 		if v.mode != cluster.PreemptSuspend {
-			fs.GiveBack(place.Release{Shares: j.Alloc.Shares, NoCPUs: !j.HoldsCPUs()})
+			fs.GiveBack(place.Release{Shares: j.Alloc.Parts(), NoCPUs: !j.HoldsCPUs()})
 			continue
 		}
-		fs.GiveBackCPUs(j.Alloc.Shares)
+		fs.GiveBackCPUs(j.Alloc.Parts())
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *cycle) expectedFree(i int, by time.Time) place.NodeFree {
 		if leftAlready || PlannedEnd(j, c.s.Config()).After(by) {
 			continue
 		}
-		free.GiveBackShares(j.Alloc.Shares, !j.HoldsCPUs())
+		free.GiveBackShares(j.Alloc.Parts(), !j.HoldsCPUs())
 	}
 	for _, e := range c.started {
 		if !e.At.After(by) {

@@ -131,7 +131,7 @@ func takenDuring(
 		if overBefore || r.Flags&cluster.ResvIgnoreJobs != 0 || r.Lets(j.Spec) {
 			continue
 		}
-		for _, sh := range j.Alloc.Shares {
+		for _, sh := range j.Alloc.Parts() {
 			if i, ok := fs.Index(sh.Node); ok {
 				busy.Exclude(int32(i), sh.CPUs, sh.Devices())
 			}

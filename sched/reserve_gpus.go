@@ -66,8 +66,9 @@ func reserveSharing(
 func usedNow(fs *place.FreeSet, s *cluster.Snapshot) *place.ExcludedParts {
 	used := &place.ExcludedParts{}
 	for j := range s.Live() {
-		for k := range j.Alloc.Shares {
-			sh := &j.Alloc.Shares[k]
+		parts := j.Alloc.Parts()
+		for k := range parts {
+			sh := &parts[k]
 			if i, ok := fs.Index(sh.Node); ok {
 				used.Exclude(int32(i), sh.CPUs, sh.Devices())
 			}
