@@ -10,9 +10,16 @@ var (
 	TellCheckpoint = Endpoint[NodeCheckpoint, Empty]{"POST", "/v1/nodes/checkpoint", Node, true, 0}
 	// TellHang says that a job hangs, for the node that leads it.
 	TellHang = Endpoint[NodeHang, Empty]{"POST", "/v1/nodes/hang", Node, true, 0}
+	// SwapNode has a spare take the place of a node of a job: for its user. The answer is the node that has taken it.
+	SwapNode = Endpoint[cluster.SwapNode, SwapResponse]{"POST", "/v1/jobs/swap", User, true, 0}
 	// ReportProgress says how far a job has come: to a node that it runs on.
 	ReportProgress = Endpoint[ProgressRequest, Empty]{"POST", "/v1/steps/progress", User, false, 0}
 )
+
+// SwapResponse names the node that has taken the place of another.
+type SwapResponse struct {
+	Node cluster.NodeName `json:"node"`
+}
 
 // NodeCheckpoint is a checkpoint that a node has seen.
 type NodeCheckpoint struct {
@@ -26,6 +33,7 @@ type NodeHang struct {
 	Job     cluster.JobID `json:"job"`
 	Attempt int           `json:"attempt"`
 	Text    string        `json:"text"`
+	Host    string        `json:"host,omitempty"` // the address of the node that is behind; "": not one alone
 }
 
 // ProgressRequest is how far a job has come.

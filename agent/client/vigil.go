@@ -111,11 +111,11 @@ func watchRAS(ctx context.Context, c *Client, j *cluster.Job) {
 			}
 			continue
 		}
-		text := watch.Look(report, time.Now())
-		if text == "" {
+		found := watch.Look(report, time.Now())
+		if found == nil {
 			continue
 		}
-		q := api.NodeHang{Job: j.ID, Attempt: j.Attempt, Text: text}
+		q := api.NodeHang{Job: j.ID, Attempt: j.Attempt, Text: found.Text, Host: found.Host}
 		if _, err := api.Call(ctx, c.cfg.Server, api.TellHang, q); err != nil && ctx.Err() == nil {
 			c.slog.Warn("a hang could not be told to the servers", "job", j.ID, "err", err)
 		}

@@ -2,6 +2,7 @@ package ras
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -155,13 +156,17 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := Watch{After: 4 * Every}
-			now, got := time.Unix(1e9, 0), ""
+			now := time.Unix(1e9, 0)
+			got := &Finding{}
 			for _, r := range c.reports {
-				got = w.Look(r, now)
+				got = cmp.Or(w.Look(r, now), &Finding{})
 				now = now.Add(Every)
 			}
-			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-				t.Errorf("%q, want %q", got, c.want)
+			if c.want == "" && got.Text != "" || !strings.Contains(got.Text, c.want) {
+				t.Errorf("%q, want %q", got.Text, c.want)
+			}
+			if c.want != "" && got.Host != "10.0.0.1" {
+				t.Errorf("the ranks run on %q", got.Host)
 			}
 		})
 	}

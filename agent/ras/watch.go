@@ -32,15 +32,21 @@ type commSeen struct {
 	missing map[int]int    // ranks, and in how many reports they have been missing
 }
 
-// Look takes a report and says what hangs, in a sentence that names the ranks; "" if nothing does.
+// Finding is what hangs a job.
+type Finding struct {
+	Text string // a sentence that names the ranks
+	Host string // the address where all of these ranks run; "" if they run on several
+}
+
+// Look takes a report and returns what hangs; nil if nothing does.
 //
 // A rank that is missing hangs the job if it is so in two reports, while none of the others has launched anything, and
 // none of them ends. Ranks that have launched different numbers of operations are usual in a job that runs: they hang
 // it if nobody has launched anything for After.
-func (w *Watch) Look(r *Report, now time.Time) string {
+func (w *Watch) Look(r *Report, now time.Time) *Finding {
 	seen := w.comms
 	w.comms = map[string]*commSeen{}
-	found := ""
+	var found *Finding
 	for i := range r.Comms {
 		c := &r.Comms[i]
 		s := seen[c.Hash]
@@ -48,15 +54,15 @@ func (w *Watch) Look(r *Report, now time.Time) string {
 			s = &commSeen{moved: now}
 		}
 		w.comms[c.Hash] = s
-		if text := w.look(s, c, now); found == "" {
-			found = text
+		if one := w.look(s, c, now); found == nil {
+			found = one
 		}
 	}
 	return found
 }
 
 // look takes what a report says of one communicator.
-func (w *Watch) look(s *commSeen, c *Comm, now time.Time) string {
+func (w *Watch) look(s *commSeen, c *Comm, now time.Time) *Finding {
 	counts := map[int]uint64{}
 	for i := range c.Ranks {
 		counts[c.Ranks[i].Rank] = c.Ranks[i].launched()
@@ -68,11 +74,11 @@ func (w *Watch) look(s *commSeen, c *Comm, now time.Time) string {
 	}
 	s.counts = counts
 	if lost := s.lose(c); lost != nil {
-		return "NCCL's RAS gets no answer of " + joined(lost)
+		return finding("NCCL's RAS gets no answer of %s", lost)
 	}
 	rested := now.Sub(s.moved)
 	if w.After == 0 || rested < w.After {
-		return ""
+		return nil
 	}
 	return behind(c, rested)
 }
@@ -87,7 +93,7 @@ func (r RankState) changes() bool {
 }
 
 // lose counts the ranks that are missing, and names those that were so in enough reports.
-func (s *commSeen) lose(c *Comm) (names []string) {
+func (s *commSeen) lose(c *Comm) (lost []*RankState) {
 	missing := map[int]int{}
 	for i := range c.Missing {
 		r := &c.Missing[i]
@@ -96,27 +102,42 @@ func (s *commSeen) lose(c *Comm) (names []string) {
 		}
 		missing[r.Rank] = s.missing[r.Rank] + 1
 		if missing[r.Rank] >= confirm {
-			names = append(names, r.String())
+			lost = append(lost, r)
 		}
 	}
 	s.missing = missing
-	return names
+	return lost
 }
 
 // behind names the ranks that have launched the least, if not all have launched the same.
-func behind(c *Comm, since time.Duration) string {
-	by := map[uint64][]string{}
+func behind(c *Comm, since time.Duration) *Finding {
+	by := map[uint64][]*RankState{}
 	for i := range c.Ranks {
 		n := c.Ranks[i].launched()
-		by[n] = append(by[n], c.Ranks[i].String())
+		by[n] = append(by[n], &c.Ranks[i])
 	}
 	if len(by) < 2 {
-		return ""
+		return nil
 	}
 	all := slices.Sorted(maps.Keys(by))
 	least := all[0]
-	return fmt.Sprintf("no rank has launched a collective for %v, and %s is behind the others (%d operations of %d)",
-		since.Round(time.Second), joined(by[least]), least, all[len(all)-1])
+	text := fmt.Sprintf("no rank has launched a collective for %v, and %%s is behind the others (%d operations of %d)",
+		since.Round(time.Second), least, all[len(all)-1])
+	return finding(text, by[least])
+}
+
+// finding puts the names of ranks into a text.
+func finding(text string, ranks []*RankState) *Finding {
+	f := &Finding{Host: ranks[0].Host}
+	names := make([]string, len(ranks))
+	for i, r := range ranks {
+		names[i] = r.String()
+		if r.Host != f.Host {
+			f.Host = ""
+		}
+	}
+	f.Text = fmt.Sprintf(text, joined(names))
+	return f
 }
 
 // joined names the first of some ranks.

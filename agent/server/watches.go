@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +102,7 @@ func tellParts(ctx context.Context, s watchServer, id cluster.JobID, text string
 // resilienceRoutes registers what jobs and nodes tell of progress.
 func resilienceRoutes(s *Server, m *api.Mux) {
 	write(m, s, api.SaveCheckpoint)
+	handle(s, m, api.SwapNode, swapNode(s))
 	handle(s, m, api.TellCheckpoint, tellCheckpoint(s))
 	handle(s, m, api.TellHang, tellHang(s))
 }
@@ -112,6 +114,32 @@ func jobOfNode(s *Server, who api.Caller, id cluster.JobID, attempt int) (*clust
 		return nil, cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "job %d does not run in attempt %d", id, attempt)
 	}
 	return j, s.owns(who, j.Alloc.Shares[0].Node)
+}
+
+// swapNode has a spare take the place of a node.
+func swapNode(s *Server) func(context.Context, api.Caller, cluster.SwapNode) (api.SwapResponse, error) {
+	return func(ctx context.Context, who api.Caller, q cluster.SwapNode) (api.SwapResponse, error) {
+		values, _, err := s.propose(ctx, who.Identity, &q)
+		if err != nil {
+			return api.SwapResponse{}, err
+		}
+		node, _ := values[0].(cluster.NodeName)
+		return api.SwapResponse{Node: node}, nil
+	}
+}
+
+// nodeAt returns the node of a job that has an address; "": none has it.
+func nodeAt(s *cluster.Snapshot, j *cluster.Job, host string) cluster.NodeName {
+	for _, sh := range j.Alloc.Shares {
+		n, ok := s.Node(sh.Node)
+		if !ok || host == "" {
+			continue
+		}
+		if at, _, err := net.SplitHostPort(n.Inventory.Addr); err == nil && at == host {
+			return n.Name
+		}
+	}
+	return ""
 }
 
 // tellCheckpoint notes that a job has saved a checkpoint, as its first node has seen.
@@ -133,6 +161,7 @@ func tellHang(s *Server) func(context.Context, api.Caller, api.NodeHang) (api.Em
 			return api.Empty{}, err
 		}
 		found := &cluster.HangFound{Job: q.Job, Attempt: q.Attempt, Kind: cluster.HangRAS, Text: q.Text}
+		found.Node = nodeAt(s.Snapshot(), j, q.Host)
 		return api.Empty{}, watches.Deal(ctx, watchServer{s}, found)
 	}
 }
