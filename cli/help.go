@@ -18,7 +18,7 @@ type group struct {
 // groups has each command once, in the order in which people meet them.
 func groups() []group {
 	return []group{
-		{"use the cluster", []string{"logs", "why", "samples", "stacks", "lint"}},
+		{"use the cluster", []string{"logs", "why", "samples", "stacks", "swap", "lint"}},
 		{"in a job", []string{"progress", "checkpoint"}},
 		{"look at it", []string{"status", "top", "health", "idle", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,14 @@ func jobCommands() []*cli.Command {
 			{Name: "done", ArgsUsage: "[PATH]",
 				Usage: "the job has saved a checkpoint, from which it can go on; a job that is being preempted leaves then",
 				Flags: []cli.Flag{job}, Action: func(c *cli.Context) error { return saveCheckpoint(frontEnd(), c) }}}},
+		{Name: "swap", ArgsUsage: "JOB NODE [REASON]",
+			Usage: "replace a node of a running job by one of its spares (sbatch --spare)",
+			Action: func(c *cli.Context) error {
+				if c.NArg() < 2 || c.NArg() > 3 {
+					return errors.New("usage: muster swap JOB NODE [REASON]")
+				}
+				return swapNode(plainFrontEnd(), c.Args().Get(0), c.Args().Get(1), c.Args().Get(2))
+			}},
 		{Name: "stacks", ArgsUsage: "JOB",
 			Usage: "show where the processes of a job are in the kernel, on each of its nodes",
 			Action: func(c *cli.Context) error {
@@ -80,6 +89,21 @@ func saveCheckpoint(sys *front.Sys, c *cli.Context) error {
 	}
 	_, err = front.Call(sys, api.SaveCheckpoint, cluster.CheckpointDone{Job: id, Path: c.Args().First()})
 	return err
+}
+
+// swapNode has a spare take the place of a node, and prints which one has.
+func swapNode(sys *front.Sys, word, node, why string) error {
+	id, err := strconv.ParseUint(word, 10, 32)
+	if err != nil {
+		return fmt.Errorf("muster swap: %q is not the number of a job", word)
+	}
+	q := cluster.SwapNode{Job: cluster.JobID(id), Node: cluster.NodeName(node), Why: cmp.Or(why, "by request")}
+	got, err := front.Call(sys, api.SwapNode, q)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(sys.Stdout, "node %s of job %d was replaced by %s\n", node, id, got.Node)
+	return nil
 }
 
 // showStacks prints where the processes of a job are, node by node.

@@ -342,6 +342,11 @@ func jobSurvives(o *record, r *show.JobRow) {
 		o.line("Hang=", cmp.Or(asked.Hang, "default"), " Chain=", upperYesNo(asked.Chain), " CheckpointSignal=",
 			upperYesNo(asked.SavesOnSignal), " CheckpointFile=", format.Null(asked.CheckpointFile))
 	}
+	if asked.Spares > 0 {
+		names := front.NodeText(cluster.SpareNodes(r.Job))
+		o.line("SpareNodes=", strconv.Itoa(asked.Spares), " SpareNodeList=", format.Null(names),
+			" SpareRestart=", cmp.Or(string(asked.Restart), string(cluster.RestartStep)))
+	}
 	if saved := known.Saved; saved != nil {
 		o.line("LastCheckpoint=", format.Stamp(saved.At, ""), " Checkpoints=", strconv.Itoa(saved.Count),
 			" CheckpointName=", format.Null(saved.Path))

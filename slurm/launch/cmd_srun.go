@@ -112,18 +112,26 @@ func stepLeaves(s *front.Sys, r *submit.Request) {
 	}
 }
 
-// runStep creates a step and sees it through; the result is srun's exit code.
+// runStep creates a step and sees it through, again each time that a spare takes the place of one of its nodes. The
+// result is srun's exit code.
 func runStep(s *front.Sys, r *submit.Request, id cluster.JobID) int {
-	sio, code := newStepIO(s, r)
-	if code != 0 {
-		return code
+	for {
+		sio, code := newStepIO(s, r)
+		if code != 0 {
+			return code
+		}
+		resp, code := createStep(s, r, id)
+		if code != 0 {
+			sio.close()
+			return code
+		}
+		run := newStepRun(s, r, []api.StepResponse{resp}, sio)
+		code = run.follow()
+		if code == 0 || !restarts(run) {
+			return code
+		}
+		r.Step.Append = true // what the first run has written stays
 	}
-	resp, code := createStep(s, r, id)
-	if code != 0 {
-		sio.close()
-		return code
-	}
-	return newStepRun(s, r, []api.StepResponse{resp}, sio).follow()
 }
 
 // follow sees a step through that was created, in one part for each component that it runs on.

@@ -175,6 +175,7 @@ func (run *stepRun) lost(e nodeEvent) {
 	if errors.Is(e.err, stream.ErrClosed) { // by closeSilent
 		e.err = errors.New("the job is over")
 	}
+	run.lostContact = true
 	run.sys.Say("error: %s: %s: lost contact: %v", node.Node, front.TasksText(left), e.err)
 	run.worst = max(run.worst, 1)
 	run.running = run.running.Minus(left)

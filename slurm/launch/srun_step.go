@@ -47,6 +47,7 @@ type stepRun struct {
 	forced  bool // a task was killed or terminated
 	// interrupted: its user has ended it by Ctrl-C.
 	interrupted bool
+	lostContact bool // with a node
 	told        bool // the user knows that the step is being ended
 	mpiMu       sync.Mutex
 	mpi         *mpiHub // nil: no server has spoken

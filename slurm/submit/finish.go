@@ -40,7 +40,7 @@ func (r *Request) finish() error {
 	}
 	r.mergePerNode()
 	for _, check := range [...]func(*Request) error{
-		checkCounts, (*Request).places, contain, (*Request).checkDeadline, checkNamed,
+		checkCounts, addSpares, (*Request).places, contain, (*Request).checkDeadline, checkNamed,
 	} {
 		if err := check(r); err != nil {
 			return err

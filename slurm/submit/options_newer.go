@@ -113,9 +113,18 @@ var optionsOwn = []opt.Option[Request]{
 		Meta: "[B:]num[@time]", Help: "as --signal; the job saves a checkpoint on it, so it also comes before a preemption",
 		Set: setCheckpointSignal},
 	{Long: "hang", Arg: opt.Required, On: opt.All, Env: "HANG", Newer: true,
-		Meta: "off|report|stack|signal|requeue[,after=time]",
+		Meta: "off|report|stack|signal|swap|requeue[,after=time]",
 		Help: "what becomes of the job when it makes no progress any more",
 		Set:  setHang},
+	{Long: "spare", Arg: opt.Required, On: opt.Sbatch | opt.Salloc, Env: "SPARE", Newer: true, Group: opt.Constraints,
+		Meta: "n|n%", Help: "allocate n more nodes, which take the place of nodes that fail while the job runs",
+		Set: setSpares},
+	{Long: "spare-restart", Arg: opt.Required, On: opt.Sbatch | opt.Salloc, Env: "SPARE_RESTART", Newer: true,
+		Meta: "step|job|signal|rank", Help: "what starts again when a spare takes the place of a node (default: step)",
+		Set: func(r *Request, v string) error {
+			survives(r).Restart = cluster.SpareRestart(strings.ToLower(v))
+			return nil
+		}},
 }
 
 // survives is where a request says what the job asks for against faults.
@@ -146,10 +155,6 @@ func setCheckpointSignal(r *Request, v string) error {
 
 // setHang keeps the job's rule for hangs.
 func setHang(r *Request, v string) error {
-	if strings.EqualFold(v, "swap") || strings.HasPrefix(strings.ToLower(v), "swap,") {
-		return opt.Errorf(opt.CodeError, "error: --hang=%s: muster does not replace nodes of a running job yet: "+
-			"use --hang=requeue", v)
-	}
 	if _, err := cluster.ParseHangRule(v); err != nil {
 		return opt.Errorf(opt.CodeError, "error: --hang: %v", err)
 	}
@@ -193,4 +198,14 @@ func optionOf(row *jobfield.Row) opt.Option[Request] {
 		}
 	}
 	return o
+}
+
+// setSpares keeps how many nodes stand by: N, or N% of the job's nodes, which finish counts.
+func setSpares(r *Request, v string) error {
+	n := 0
+	if err := values.SetCount(strings.TrimSuffix(v, "%"), 0, &n); err != nil {
+		return err
+	}
+	survives(r).Spares = n
+	return nil
 }

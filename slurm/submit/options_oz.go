@@ -122,13 +122,9 @@ var optionsOtoZ = []opt.Option[Request]{
 	{Long: "relative", Short: 'r', Arg: opt.Required, On: opt.Srun,
 		Meta: "n", Help: "run the step from node n of the allocation on",
 		Set: setRelative},
-	{Long: "requeue", On: opt.Sbatch, Env: "REQUEUE",
-		Help: "permit the job to be requeued",
-		Set: func(r *Request, v string) error {
-			yes := true
-			r.Job.Requeue = &yes
-			return nil
-		}},
+	{Long: "requeue", Arg: opt.Optional, On: opt.Sbatch, Env: "REQUEUE",
+		Meta: "expedite", Help: "permit the job to be requeued; expedite: after a failure, before all other jobs",
+		Set: setRequeue},
 	{Long: "reservation", Arg: opt.Required, On: opt.All, Env: "RESERVATION", Group: opt.Constraints,
 		Meta: "name", Help: "use a reservation",
 		Set: func(r *Request, v string) error {

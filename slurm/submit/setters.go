@@ -397,6 +397,20 @@ func (r *Request) checkNoAllocate() error {
 	return nil
 }
 
+// setRequeue permits the job to be requeued; SBATCH_REQUEUE does with any value.
+func setRequeue(r *Request, v string) error {
+	yes := true
+	r.Job.Requeue = &yes
+	if strings.EqualFold(v, "expedite") {
+		survives(r).Expedite = true
+		return nil
+	}
+	if v != "" && r.from != FromEnv {
+		return opt.Errorf(opt.CodeError, "error: --requeue=%s: want expedite or no value", v)
+	}
+	return nil
+}
+
 func setNoKill(r *Request, v string) error {
 	if v != "" && !strings.EqualFold(v, "off") && !strings.EqualFold(v, "set") {
 		return opt.ErrSpec
