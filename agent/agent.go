@@ -90,6 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 		} else {
 			c.Routes(mux)
 			run("client", c.Run)
+			run("health checks", func(ctx context.Context) error { return serveHealth(ctx, &cfg, c) })
 			if cfg.Server && n == nil { // this process is the whole cluster
 				defer retire(c, state, &cfg)
 			}

@@ -46,6 +46,11 @@ func (f Fault) drains() bool {
 	return f.Action == FaultDrain || f.Action == FaultDrainNow
 }
 
+// DrainingFaults lists the faults for which muster drains a node.
+func DrainingFaults(inv *Inventory) []Fault {
+	return slices.DeleteFunc(slices.Clone(inv.Faults), func(f Fault) bool { return !f.drains() })
+}
+
 // SetFaults replaces the faults of one kind of part.
 func (inv *Inventory) SetFaults(kind FaultKind, list []Fault) {
 	inv.Faults = append(slices.DeleteFunc(slices.Clone(inv.Faults),

@@ -156,6 +156,14 @@ func (c *Client) GPUMetrics() string {
 	return measure.GPUMetrics(scan, c.hardware.Inventory(c.order[0]).Host, c.gpuJobs())
 }
 
+// Faults lists the faults of this machine for which its nodes are drained.
+func Faults(c *Client) (list []cluster.Fault) {
+	for _, name := range c.order {
+		list = append(list, cluster.DrainingFaults(c.hardware.Inventory(name))...)
+	}
+	return list
+}
+
 // meterSource is what the meter asks of the client.
 type meterSource struct{ *Client }
 
