@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 	"dev.muster/slurm/front"
 	"dev.muster/wire"
 	"github.com/urfave/cli/v2"
@@ -63,7 +64,8 @@ func runAudit(sys *front.Sys, q api.AuditQuery, json bool) int {
 	fmt.Fprintln(t, "TIME\tUSER\tORIGIN\tACTION\tOBJECT\tOLD\tNEW")
 	for _, a := range resp.Changes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At.Local().Format("2006-01-02T15:04:05"),
-			a.By, a.Origin, a.Action, a.Object, a.Old, a.New)
+			a.By, a.Origin, a.Action, cluster.PlainLine(a.Object),
+			cluster.PlainLine(a.Old), cluster.PlainLine(a.New))
 	}
 	if err := t.Flush(); err != nil {
 		return sys.Fail("%s", err.Error())

@@ -194,7 +194,7 @@ func Subject(e *cluster.Hook) string {
 	case j.ArrayID != 0 && j.Task != cluster.TaskAny:
 		what, id = "Array Task Job_id", fmt.Sprintf("%d_%d (%d)", j.ArrayID, j.Task, j.ID)
 	}
-	text := fmt.Sprintf("Slurm %s=%s Name=%s %s", what, id, oneLine(j.Spec.Name), eventWord(e.Event))
+	text := fmt.Sprintf("Slurm %s=%s Name=%s %s", what, id, cluster.PlainLine(j.Spec.Name), eventWord(e.Event))
 	ends := e.Event == cluster.EventEnd || e.Event == cluster.EventFail
 	switch {
 	case e.Array != nil && ends:

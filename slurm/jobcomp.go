@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
@@ -22,7 +20,7 @@ func jobComp(j *cluster.Job, cfg *cluster.Config) (p cluster.Program) {
 	}
 	switch cfg.JobComp.Kind {
 	case "filetxt":
-		p.Append, p.Line = cfg.JobComp.Loc, oneLine(compLine(r, cfg))
+		p.Append, p.Line = cfg.JobComp.Loc, cluster.PlainLine(compLine(r, cfg))
 	case "script":
 		p.Argv, p.Environ = []string{cfg.JobComp.Loc}, compEnv(r, cfg)
 	}
@@ -105,15 +103,4 @@ func compEnv(r *show.JobRow, cfg *cluster.Config) []string {
 		}
 	}
 	return out
-}
-
-// oneLine replaces the control characters of a user's text: with a new line in it, the text would be a mail's header or
-// the record of another job.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, text)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"dev.muster/cluster"
 )
 
 // Columns are lines of cells, printed under each other. (text/tabwriter would have packages initialised before a
@@ -11,7 +13,12 @@ import (
 type Columns struct{ lines [][]string }
 
 // Line adds a line.
-func (c *Columns) Line(cells ...string) { c.lines = append(c.lines, cells) }
+func (c *Columns) Line(cells ...string) {
+	for i, text := range cells {
+		cells[i] = cluster.PlainLine(text)
+	}
+	c.lines = append(c.lines, cells)
+}
 
 // Print writes the lines.
 func (c *Columns) Print(out io.Writer) {

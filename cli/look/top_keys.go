@@ -210,7 +210,8 @@ func (s *topScreen) cancel() {
 		return
 	}
 	job := r.job
-	text := fmt.Sprintf("cancel job %s (%s) of %s? y/n", job.ShownID(), job.Spec.Name, job.Spec.User)
+	text := fmt.Sprintf("cancel job %s (%s) of %s? y/n", job.ShownID(), cluster.PlainLine(job.Spec.Name),
+		job.Spec.User)
 	s.ask = &topQuestion{text, func() string { return s.cancelled(job) }}
 }
 

@@ -62,7 +62,8 @@ func (s *topScreen) jobRows() (out []topRow) {
 	for i := range rows {
 		r := &rows[i]
 		text := fmt.Sprintf(topJobLine, r.ShownID(), r.Spec.User, r.Partition(), show.StateOf(r.Job).Short,
-			format.Duration(topTime(r)), r.NumNodes(), r.NumGPUs(), r.Spec.Name+" "+r.NodesOrReason())
+			format.Duration(topTime(r)), r.NumNodes(), r.NumGPUs(),
+			cluster.PlainLine(r.Spec.Name)+" "+r.NodesOrReason())
 		out = append(out, topRow{id: r.ShownID(), text: text, job: r})
 	}
 	return out
@@ -127,7 +128,7 @@ func (s *topScreen) gpuRows() (out []topRow) {
 			}
 			if r := jobs[gpuAt{n.Name, g}]; r != nil {
 				row.job = r
-				job, user, name = r.ShownID(), r.Spec.User, r.Spec.Name
+				job, user, name = r.ShownID(), r.Spec.User, cluster.PlainLine(r.Spec.Name)
 			}
 			row.text = strings.TrimRight(fmt.Sprintf(topGPULine, n.Name, g, gpu.Type, state, job, user, name), " ")
 			out = append(out, row)

@@ -50,7 +50,8 @@ func Why(sys *front.Sys, argv []string) int {
 func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	j := resp.Job
 	r := show.JobRow{Job: j, View: &show.View{Sys: sys, Now: sys.Now()}}
-	fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", r.ShownID(), j.Spec.Name, j.Spec.User, show.StateOf(j).Long)
+	fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", r.ShownID(), cluster.PlainLine(j.Spec.Name), j.Spec.User,
+		show.StateOf(j).Long)
 	if j.Phase == cluster.Pending {
 		fmt.Fprintf(sys.Stdout, ", for %s\n", format.Duration(sys.Now().Sub(j.Submitted)))
 		if j.Restarts > 0 {
@@ -77,7 +78,7 @@ func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 func printSurvival(sys *front.Sys, j *cluster.Job) {
 	known := cluster.Survived(j)
 	if saved := known.Saved; saved != nil {
-		text := strings.TrimSpace(front.Stamp(saved.At) + " " + saved.Path)
+		text := strings.TrimSpace(front.Stamp(saved.At) + " " + cluster.PlainLine(saved.Path))
 		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "last checkpoint", text)
 	}
 	if hung := known.Hung; hung != nil {
@@ -103,7 +104,7 @@ func holderName(s *front.Sys, h *api.Holder) string {
 		return "a job of another user"
 	}
 	r := show.JobRow{Job: h.Job, View: &show.View{Sys: s, Now: s.Now()}}
-	return fmt.Sprintf("job %s (%s) of %s", r.ShownID(), h.Job.Spec.Name, h.Job.Spec.User)
+	return fmt.Sprintf("job %s (%s) of %s", r.ShownID(), cluster.PlainLine(h.Job.Spec.Name), h.Job.Spec.User)
 }
 
 // printPlace prints where a job runs, until when, and of which nodes is to be heard yet.
@@ -226,7 +227,7 @@ func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
 	}
 	for i := range list {
 		d := &list[i]
-		fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", d.Job, d.Name, d.User, d.State)
+		fmt.Fprintf(sys.Stdout, "job %s (%s) of %s is %s", d.Job, cluster.PlainLine(d.Name), d.User, d.State)
 		if resp.Records[i].Job.Phase != cluster.Ended {
 			fmt.Fprintln(sys.Stdout)
 			continue
@@ -316,7 +317,7 @@ func whyNode(sys *front.Sys, name cluster.NodeName, json bool) int {
 		if at := j.EndLimit(&cluster.Config{}); !at.IsZero() {
 			over = "until " + front.Stamp(at) + " at most"
 		}
-		say("job", "%s (%s) of %s, %s", r.ShownID(), j.Spec.Name, j.Spec.User, over)
+		say("job", "%s (%s) of %s, %s", r.ShownID(), cluster.PlainLine(j.Spec.Name), j.Spec.User, over)
 	}
 	return 0
 }

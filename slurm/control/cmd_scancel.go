@@ -454,7 +454,7 @@ func agreesToCancel(s *front.Sys, in *bufio.Reader, j *cluster.Job, t front.Targ
 	if t.Step != nil {
 		what = fmt.Sprintf("step_id=%d.%d", j.ID, *t.Step)
 	}
-	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Spec.Name,
+	fmt.Fprintf(s.Stdout, "Cancel %s name=%s partition=%s [y/n]? ", what, cluster.PlainLine(j.Spec.Name),
 		strings.Join(j.Spec.Partitions, ","))
 	line, _ := in.ReadString('\n')
 	return strings.HasPrefix(strings.ToLower(line), "y")

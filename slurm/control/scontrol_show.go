@@ -34,7 +34,7 @@ func (r *record) line(parts ...string) {
 		r.b = append(r.b, r.join...)
 	}
 	for _, p := range parts {
-		r.b = append(r.b, p...)
+		r.b = append(r.b, cluster.PlainLine(p)...)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dev.muster/cluster"
 )
 
 // LongWidth is how wide a field of -O is without a number.
@@ -205,7 +207,7 @@ func (f *Format[T]) Row(b []byte, v *T) []byte {
 	for i := range f.fields {
 		x := &f.fields[i]
 		if x.col != nil {
-			text := x.col.Of(v)
+			text := cluster.PlainLine(x.col.Of(v))
 			if x.col.Star {
 				text = cut(text, x.width)
 			}

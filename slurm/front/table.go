@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"slices"
 	"strings"
+
+	"dev.muster/cluster"
 )
 
 // Column is a field of the programs of accounting: name, header and width; negative: to the left.
@@ -96,7 +98,7 @@ func (r *Table[T]) Print(w *bufio.Writer, rows []T) {
 func (r *Table[T]) line(w *bufio.Writer, of func(*Column[T]) string) {
 	for i := range r.Cols {
 		c := &r.Cols[i]
-		text := of(c)
+		text := cluster.PlainLine(of(c))
 		if r.Parse > 0 {
 			w.WriteString(text)
 			if r.Parse == 1 || i+1 < len(r.Cols) {

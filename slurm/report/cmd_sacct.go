@@ -654,11 +654,17 @@ func (o *sacctOptions) printRecords(w *bufio.Writer, v *show.View, cols []sizedC
 				continue
 			}
 			for k := range cols {
-				cells[k] = cols[k].cell(&row)
+				cells[k] = o.plain(&row, cols[k].cell(&row))
 			}
 			o.line(w, cols, cells)
 		}
 	}
+}
+
+// plain is a cell that stays on its line. Programs that read what Slurm wrote of its own jobs get the same bytes.
+func (o *sacctOptions) plain(r *acctRow, text string) string {
+	exact := o.parse != 0 && r.Job.Imported != nil
+	return front.Choose(exact, text, cluster.PlainLine(text))
 }
 
 // split makes a line of each task that waits, with --array.

@@ -164,6 +164,32 @@ func TestSacctLines(t *testing.T) {
 	}
 }
 
+// TestSacctForgedRows: a job's name begins no row. A program that reads the jobs of a Slurm cluster gets what Slurm wrote.
+func TestSacctForgedRows(t *testing.T) {
+	old := &cluster.ImportedJob{Cluster: "old", Release: 2605, State: 3}
+	for name, c := range map[string]struct {
+		line     string
+		imported *cluster.ImportedJob
+		want     string
+	}{
+		"parsed":              {"-a -n -X -P -o jobname,comment", nil, "a?99|root|b?\nrc 0"},
+		"in columns":          {"-a -n -X -o jobname%-12", nil, "a?99|root    \nrc 0"},
+		"imported, parsed":    {"-a -n -X -P -o jobname", old, "a\n99|root\nrc 0"},
+		"imported in columns": {"-a -n -X -o jobname%-12", old, "a?99|root    \nrc 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := slurmtest.New()
+			f.Jobs = f.Jobs[:1]
+			own := *f.Jobs[0].Spec
+			own.Name, own.Comment = "a\n99|root", "b\x1b"
+			f.Jobs[0].Spec, f.Jobs[0].Imported = &own, c.imported
+			if got := runSacct(t, f, c.line); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestSacctWindow: with states and without an end, the window is the moment of its start.
 func TestSacctWindow(t *testing.T) {
 	now := slurmtest.Sys("sacct", "/").Now()

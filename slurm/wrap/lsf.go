@@ -379,9 +379,9 @@ func lsfID(r *show.JobRow) string {
 // lsfTask is a job's name, of a task with its number.
 func lsfTask(r *show.JobRow) string {
 	if _, task, ok := strings.Cut(r.ShownID(), "_"); ok {
-		return r.Spec.Name + "[" + strings.Trim(task, "[]") + "]"
+		return cluster.PlainLine(r.Spec.Name) + "[" + strings.Trim(task, "[]") + "]"
 	}
-	return r.Spec.Name
+	return cluster.PlainLine(r.Spec.Name)
 }
 
 func lsfLong(out *bufio.Writer, r *show.JobRow) {

@@ -128,8 +128,8 @@ func (l *statLine) print(sys *front.Sys, out *bufio.Writer, rows []show.JobRow) 
 			"------------------- ---------------- --------------- -------- - ---------------\n")
 		for i := range rows {
 			r := &rows[i]
-			fmt.Fprintf(out, "%-19s %-16.16s %-15.15s %-8s %-1s %-15s\n", r.ShownID(), r.Spec.Name, r.Spec.User,
-				pbsClock(r.Elapsed()), pbsState(r), r.Partition())
+			fmt.Fprintf(out, "%-19s %-16.16s %-15.15s %-8s %-1s %-15s\n", r.ShownID(), cluster.PlainLine(r.Spec.Name),
+				r.Spec.User, pbsClock(r.Elapsed()), pbsState(r), r.Partition())
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (l *statLine) wideLine(out *bufio.Writer, r *show.JobRow) {
 	}
 	const format = "%-20s %-8.8s %-8.8s %-20.20s %-6s %5d %5d %6s %5s %1s %5s"
 	fmt.Fprintf(out, format, r.ShownID(), r.Spec.User,
-		r.Partition(), r.Spec.Name, "--", r.NumNodes(), r.NumTasks(), memory, limit, pbsState(r),
+		r.Partition(), cluster.PlainLine(r.Spec.Name), "--", r.NumNodes(), r.NumTasks(), memory, limit, pbsState(r),
 		pbsMinutes(r.Elapsed()))
 	if l.nodes {
 		out.WriteString(front.Choose(l.oneLine, "", "\n") + "   " + front.Choose(r.Alloc == nil, "--", pbsHosts(r)))
@@ -178,7 +178,7 @@ func pbsFull(out *bufio.Writer, r *show.JobRow, host string) {
 	fmt.Fprintf(out, "Job Id:\t%s\n", r.ShownID())
 	line := func(key, value string) {
 		if value != "" {
-			fmt.Fprintf(out, "\t%s = %s\n", key, value)
+			fmt.Fprintf(out, "\t%s = %s\n", key, cluster.PlainLine(value))
 		}
 	}
 	stamp := func(t time.Time) string {
