@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"dev.muster/agent/container/layers"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
@@ -40,11 +41,11 @@ func limitsOf(most int64) Limits {
 
 const (
 	// keepFree is how much of the file system an unpack leaves to others, in bytes.
-	keepFree = 1 << 30
-	// checkEvery is how many bytes are written between two looks at what is free.
-	checkEvery = 64 << 20
-	maxPath    = 4096
-	maxLinks   = 40 // of one path, as the kernel follows
+	keepFree = layers.KeepFree
+	// fileBytes is what a file or folder takes at least, in bytes.
+	fileBytes = 4 << 10
+	maxPath   = 4096
+	maxLinks  = 40 // of one path, as the kernel follows
 )
 
 // whiteout begins the name of what a layer takes away of those below it; opaque is the file by
@@ -65,7 +66,7 @@ type unpacker struct {
 	// packed returns how many bytes were read of the packed image, which an honest one has as a whole; nil: unknown.
 	packed func() int64
 	fresh  map[string]bool // what this layer has made; its opaque folders keep that
-	since  int64           // bytes since the last look at what is free
+	room   layers.Room
 
 	dir, real string // the last parent, and what it was found to be
 }
@@ -75,10 +76,17 @@ func newUnpacker(dir string, l Limits) (*unpacker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unpacker{root: root, left: l}, nil
+	top, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &unpacker{root: root, left: l, room: layers.Room{On: top}}, nil
 }
 
-func (u *unpacker) close() { u.root.Close() }
+func (u *unpacker) close() {
+	u.room.On.Close()
+	u.root.Close()
+}
 
 // layer applies one layer, packed or not.
 func (u *unpacker) layer(packed io.Reader) error {
@@ -153,8 +161,8 @@ func unpacked(r io.Reader) (plain io.Reader, done func(), err error) {
 
 // entry does what one entry of the archive says.
 func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
-	if u.left.Files--; u.left.Files < 0 {
-		return errors.New("the image has too many files")
+	if err := u.countFile(); err != nil {
+		return err
 	}
 	name, err := cleanName(h.Name)
 	if err != nil {
@@ -228,7 +236,7 @@ func (u *unpacker) resolve(dir string) (string, error) {
 		info, err := u.root.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := u.root.Mkdir(next, 0o755); err != nil {
+			if err := u.folder(next); err != nil {
 				return "", err
 			}
 			u.fresh[next] = true
@@ -251,7 +259,7 @@ func (u *unpacker) resolve(dir string) (string, error) {
 			if err := u.root.Remove(next); err != nil {
 				return "", err
 			}
-			if err := u.root.Mkdir(next, 0o755); err != nil {
+			if err := u.folder(next); err != nil {
 				return "", err
 			}
 			at = next
@@ -260,6 +268,14 @@ func (u *unpacker) resolve(dir string) (string, error) {
 		}
 	}
 	return at, nil
+}
+
+// folder makes a folder that no entry names. It counts as a file: the name of one entry may be that of 2000 folders.
+func (u *unpacker) folder(name string) error {
+	if err := u.countFile(); err != nil {
+		return err
+	}
+	return u.root.Mkdir(name, 0o755)
 }
 
 // whiteout takes away what lower layers have.
@@ -383,6 +399,14 @@ func (u *unpacker) file(name string, mode fs.FileMode, h *tar.Header, body io.Re
 	return u.root.Chtimes(name, h.ModTime, h.ModTime) // Python looks at it
 }
 
+// countFile takes note of a file, and refuses it beyond the limit.
+func (u *unpacker) countFile() error {
+	if u.left.Files--; u.left.Files < 0 {
+		return errors.New("the image has too many files")
+	}
+	return u.room.Take(fileBytes)
+}
+
 // count takes note of bytes that are to be written, and refuses them beyond the limits.
 func (u *unpacker) count(n int64) error {
 	u.wrote += n
@@ -412,12 +436,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	if err := u.count(int64(len(p))); err != nil {
 		return 0, err
 	}
-	if u.since += int64(len(p)); u.since >= checkEvery {
-		u.since = 0
-		var st unix.Statfs_t
-		if unix.Fstatfs(int(b.f.Fd()), &st) == nil && int64(st.Bavail)*st.Bsize < keepFree {
-			return 0, unix.ENOSPC
-		}
+	if err := u.room.Take(int64(len(p))); err != nil {
+		return 0, err
 	}
 	return b.f.Write(p)
 }

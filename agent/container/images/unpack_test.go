@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"golang.org/x/sys/unix"
 )
 
 // archive is a layer of entries: KIND NAME TEXT, where KIND is d, f, s (link), h (hard link), c, b
@@ -194,6 +196,7 @@ func TestUnpackBounds(t *testing.T) {
 		{"shorter than its header says", lies[:2048], few, "EOF"},
 		{"a bomb", bomb.Bytes(), few, "too large"},
 		{"many files", layerOf(t, many...), few, "too many files"},
+		{"folders that no entry names", layerOf(t, "f "+strings.Repeat("d/", 1500)+"f x"), few, "too many files"},
 		{"no archive", []byte(strings.Repeat("no archive ", 200)), few, "no archive"},
 		{"broken gzip", bomb.Bytes()[:bomb.Len()/2], Limits{Files: 10, Bytes: 1 << 30}, "EOF"},
 		{"broken zstd", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff"), few, ""},
@@ -203,6 +206,31 @@ func TestUnpackBounds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.bad) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.bad)
 		}
+	}
+}
+
+// TestUnpackRoom: files without bytes leave some of a small file system to others, too.
+func TestUnpackRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
+		t.Skip("no file system can be mounted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	var many []string
+	for i := range 20_000 {
+		many = append(many, fmt.Sprintf("f %d ", i))
+	}
+	u, err := newUnpacker(dir, DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.close()
+	if err := u.layer(bytes.NewReader(layerOf(t, many...))); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("20,000 files: %v", err)
 	}
 }
 

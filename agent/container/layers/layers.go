@@ -226,6 +226,7 @@ type Writer struct {
 	digest string
 	f      *os.File
 	sum    hash.Hash
+	room   Room
 }
 
 // Create begins a layer, or goes on with one whose process died. Its digest is sha256:HEX. ErrBusy says that
@@ -241,7 +242,7 @@ func (f Folder) Create(key, digest string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{folder: f, key: key, digest: digest, f: file, sum: sha256.New()}
+	w := &Writer{folder: f, key: key, digest: digest, f: file, sum: sha256.New(), room: Room{On: file}}
 	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil && w.named() {
 		return w, w.resume()
@@ -302,7 +303,8 @@ func (w *Writer) Begin(size int64) error {
 
 // Write adds bytes, of the head first.
 func (w *Writer) Write(p []byte) (int, error) {
-	if _, err := w.count(p); err != nil {
+	_, err := w.count(p)
+	if err = errors.Join(err, w.room.Take(int64(len(p)))); err != nil {
 		return 0, err
 	}
 	return w.f.WriteAt(p, w.At-int64(len(p)))

@@ -1,0 +1,39 @@
+package layers
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// What images take of a file system, of which others must have some: the daemon's own files are usually on it.
+const (
+	// KeepFree is how many bytes are left free.
+	KeepFree = 1 << 30
+	// keepFiles is how many files can still be made, where the file system counts them.
+	keepFiles = 64 << 10
+	// lookEvery is how many bytes are taken between two looks at what is free.
+	lookEvery = 64 << 20
+)
+
+// Room is what is left of the file system that a file is on.
+type Room struct {
+	On    *os.File
+	taken int64 // since the last look
+}
+
+// Take notes that bytes are to be written, and fails once too little is free.
+func (r *Room) Take(n int64) error {
+	if r.taken += n; r.taken < lookEvery {
+		return nil
+	}
+	r.taken = 0
+	var st unix.Statfs_t
+	_ = unix.Fstatfs(int(r.On.Fd()), &st) // of a file that is open it does not fail
+	bytes := int64(st.Bavail) * st.Bsize
+	files := st.Ffree - 1 // without a count this is the most: some file systems have 0 of 0
+	if bytes < KeepFree || files < keepFiles {
+		return unix.ENOSPC
+	}
+	return nil
+}
