@@ -43,8 +43,9 @@ func (r *run) contained() {
 	r.launchApart()
 }
 
-// maxApart bounds the launches of one user that have a thread each. They may wait for the user's files, or for a
-// program that is to come, for as long as the user likes; and the runtime ends a process of 10,000 threads.
+// maxApart bounds the launches of one user that have a thread each, and the images that are fetched. They may wait for
+// the user's files or registry, or for a program that is to come, for as long as the user likes; and the runtime ends a
+// process of 10,000 threads.
 const maxApart = 128
 
 // apart counts the launches that have a thread each.
@@ -114,8 +115,11 @@ func (r *run) image() (container.Image, error) {
 	return r.fetch()
 }
 
-// fetch has a helper fetch the step's image, unless it is a path of the user's.
+// fetch has a helper fetch the step's image, unless it is a path of the user's. A thread waits for the helper, or for
+// the user's files.
 func (r *run) fetch() (container.Image, error) {
+	r.sup.apart.begin(r)
+	defer r.sup.apart.end(r)
 	c := r.spec.Container
 	if c.Bundle {
 		return r.bundle()

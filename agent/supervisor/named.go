@@ -21,11 +21,15 @@ func (r *run) sharedName() sharedName {
 // awaitName waits until no other step is about to begin or to end in the container of that name. It
 // finds a task that runs in it, whose namespace is then entered: two mounts of what is written
 // would not see each other.
-func (r *run) awaitName() (with *task) {
+func (r *run) awaitName() (with *task, err error) {
 	s := r.sup
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := &s.named
+	if err := n.enter(r.spec.UID); err != nil {
+		return nil, err
+	}
+	defer n.exit(r.spec.UID)
 	n.insides++
 	r.inside.number = n.insides
 	r.inside.turn = make(chan struct{}, 1)
@@ -38,7 +42,7 @@ func (r *run) awaitName() (with *task) {
 	for {
 		with, wait := r.nameFree()
 		if !wait || r.toEnd() {
-			return with
+			return with, nil
 		}
 		s.mu.Unlock()
 		<-r.inside.turn
@@ -50,6 +54,30 @@ func (r *run) awaitName() (with *task) {
 type named struct {
 	insides int                   // so far
 	queues  map[sharedName][]*run // steps that wait for the container of a name, in the order of their numbers
+	waits   map[uint32]int        // steps that wait, by user
+}
+
+// maxNamed bounds the steps of one user that wait for containers: all are looked through when one of them begins or
+// ends.
+const maxNamed = 2048
+
+// enter notes that a step of a user waits, unless too many do.
+func (n *named) enter(uid uint32) error {
+	if n.waits[uid] >= maxNamed {
+		return fmt.Errorf("%d of your steps wait for containers with names on this node: try again later", maxNamed)
+	}
+	if n.waits == nil {
+		n.waits = map[uint32]int{}
+	}
+	n.waits[uid]++
+	return nil
+}
+
+// exit notes that a step of a user waits no more.
+func (n *named) exit(uid uint32) {
+	if n.waits[uid]--; n.waits[uid] == 0 {
+		delete(n.waits, uid)
+	}
 }
 
 // lineUp keeps which steps wait for a container.
@@ -124,7 +152,11 @@ func (r *run) named() (container.Image, error) {
 	if err := c.Check(); err != nil {
 		return container.Image{}, err
 	}
-	r.inside.with = r.awaitName()
+	with, err := r.awaitName()
+	if err != nil {
+		return container.Image{}, err
+	}
+	r.inside.with = with
 	image, found, err := c.Recall(job)
 	if err != nil || found {
 		return image, err

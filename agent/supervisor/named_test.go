@@ -37,7 +37,9 @@ func TestAwaitName(t *testing.T) {
 	const steps = 1000
 	s := &supervisor{steps: map[step.ID]*run{}}
 	first := namedRun(s, 0, "c")
-	first.awaitName()
+	if _, err := first.awaitName(); err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var order []int
@@ -45,7 +47,10 @@ func TestAwaitName(t *testing.T) {
 	for i := range steps {
 		r := namedRun(s, i+1, "c")
 		wg.Go(func() {
-			with := r.awaitName()
+			with, err := r.awaitName()
+			if err != nil {
+				t.Error(err)
+			}
 			mu.Lock()
 			order = append(order, r.inside.number)
 			mu.Unlock()
@@ -57,8 +62,8 @@ func TestAwaitName(t *testing.T) {
 		last = r
 		awaitQueue(s, i+1)
 	}
-	if with := namedRun(s, steps+1, "other").awaitName(); with != nil {
-		t.Error("a container of another name is entered")
+	if with, err := namedRun(s, steps+1, "other").awaitName(); with != nil || err != nil {
+		t.Errorf("a container of another name is entered: %v", err)
 	}
 	if err := s.signal(last.id, unix.SIGTERM, step.Leaders); err != nil {
 		t.Fatal(err)
@@ -73,6 +78,32 @@ func TestAwaitName(t *testing.T) {
 	}
 	if len(s.named.queues) > 0 {
 		t.Errorf("%d queues are left", len(s.named.queues))
+	}
+}
+
+// TestManyWaitForName: a user's steps that wait for containers are bounded, and hold up nobody else's.
+func TestManyWaitForName(t *testing.T) {
+	s := &supervisor{steps: map[step.ID]*run{}}
+	for range maxNamed {
+		if err := s.named.enter(bob); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uid, want := range map[uint32]bool{bob: false, alice: true} {
+		r := namedRun(s, int(uid), fmt.Sprint("c", uid))
+		r.spec.UID = uid
+		if _, err := r.awaitName(); (err == nil) != want {
+			t.Errorf("user %d: %v", uid, err)
+		}
+	}
+	s.named.exit(bob)
+	again := namedRun(s, 0, "c")
+	again.spec.UID = bob
+	if _, err := again.awaitName(); err != nil {
+		t.Errorf("when another has begun: %v", err)
+	}
+	if len(s.named.waits) != 1 || s.named.waits[bob] != maxNamed-1 {
+		t.Errorf("%d users wait", len(s.named.waits))
 	}
 }
 
