@@ -31,6 +31,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 	t.endUnheard()
 	wakeAll(t)
 	watchEmptied(t)
+	gatherHits(t)
 	t.dateEvents()
 	recordAudit(t, change)
 	return Applied{Result: result, Events: t.events}

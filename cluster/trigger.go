@@ -370,11 +370,11 @@ func (c *TriggerServer) apply(t *tx) (any, error) {
 
 // happened meets the triggers that wait for an event of the whole cluster.
 func happened(t *tx, e TriggerEvent) {
-	meet(t, func(g *Trigger) bool { return g.awaits(e) }, nil, e)
+	meet(t, func(g *Trigger) bool { return g.awaits(e) }, e)
 }
 
-// meet meets the triggers that f picks: they are due after their offset, those of nodes a moment later.
-func meet(t *tx, f func(*Trigger) bool, node *Node, e TriggerEvent) {
+// meet meets the triggers that f picks: they are due after their offset.
+func meet(t *tx, f func(*Trigger) bool, e TriggerEvent) {
 	var met bool
 	for g := range t.Triggers() {
 		met = met || f(g)
@@ -387,10 +387,6 @@ func meet(t *tx, f func(*Trigger) bool, node *Node, e TriggerEvent) {
 			return g, true
 		}
 		wait := max(g.Offset, 0)
-		if node != nil && g.Job == 0 {
-			wait = max(wait, triggerGather)
-			g.Hit = union(g.Hit, node.Name)
-		}
 		if wait == 0 {
 			runTrigger(t, &g, e)
 			return g, g.Permanent
@@ -400,14 +396,6 @@ func meet(t *tx, f func(*Trigger) bool, node *Node, e TriggerEvent) {
 		}
 		return g, true
 	})
-}
-
-// union is a list of nodes with one more, if that is not in it.
-func union(list []NodeName, name NodeName) []NodeName {
-	if slices.Contains(list, name) {
-		return list
-	}
-	return append(slices.Clone(list), name)
 }
 
 // runTrigger sends the hook of a trigger, which waits from now on for what comes next.
@@ -440,17 +428,77 @@ func watchNode(t *tx, old, n *Node) {
 	}
 }
 
-// hitNode meets the triggers that wait for an event of a node, or of the nodes of a job.
+// nodeHit is that something has happened to a node.
+type nodeHit struct {
+	node  NodeName
+	event TriggerEvent
+}
+
+// hitNode meets the triggers that wait for an event of the nodes of a job. Those of nodes are met at the end of the
+// command (gatherHits): a switch that is lost has many nodes.
 func hitNode(t *tx, n *Node, e TriggerEvent) {
 	meet(t, func(g *Trigger) bool {
-		if !g.awaits(e) {
+		if g.Job == 0 || !g.awaits(e) {
 			return false
 		}
-		if j, ok := t.jobs.Get(g.Job); g.Job != 0 {
-			return ok && slices.Contains(j.AllocNodes(), n.Name)
+		j, ok := t.jobs.Get(g.Job)
+		return ok && j.Alloc != nil &&
+			slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return sh.Node == n.Name })
+	}, e)
+	t.hits = append(t.hits, nodeHit{n.Name, e})
+}
+
+// gatherHits meets the triggers of what has happened to nodes: they are due after their offset, and a moment later at
+// the earliest.
+func gatherHits(t *tx) {
+	next := map[uint32]Trigger{}
+	for g := range t.Triggers() {
+		if met, ok := g.hitBy(t.hits, t.at); ok {
+			next[g.ID] = met
 		}
-		return len(g.Nodes) == 0 || slices.Contains(g.Nodes, n.Name)
-	}, n, e)
+	}
+	if len(next) == 0 {
+		return
+	}
+	changeTriggers(t, func(g Trigger) (Trigger, bool) {
+		if met, ok := next[g.ID]; ok {
+			return met, true
+		}
+		return g, true
+	})
+}
+
+// hitBy is the trigger after what has happened to nodes, if it waits for some of that.
+func (g *Trigger) hitBy(hits []nodeHit, at time.Time) (met Trigger, ok bool) {
+	if g.Job != 0 || !slices.ContainsFunc(hits, func(h nodeHit) bool { return g.awaits(h.event) }) {
+		return met, false
+	}
+	about, known := setOf(g.Nodes), setOf(g.Hit)
+	met = *g
+	met.Hit = slices.Clip(met.Hit)
+	for _, h := range hits {
+		if !g.awaits(h.event) || len(about) > 0 && !about[h.node] {
+			continue
+		}
+		ok = true
+		if !known[h.node] {
+			known[h.node] = true
+			met.Hit = append(met.Hit, h.node)
+		}
+	}
+	if met.Due.IsZero() {
+		met.Due = at.Add(max(g.Offset, triggerGather))
+	}
+	return met, ok
+}
+
+// setOf is a list of names as a set.
+func setOf(list []NodeName) map[NodeName]bool {
+	set := make(map[NodeName]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
 }
 
 // nodeEvents are the states of nodes of which the begin is an event.
@@ -492,7 +540,7 @@ func watchJob(t *tx, old, j *Job) {
 	if timesOut(old, j) {
 		meet(t, func(g *Trigger) bool {
 			return g.Job == j.ID && g.awaits(TriggerTime)
-		}, nil, TriggerTime)
+		}, TriggerTime)
 	}
 	if !endsNow(old, j) {
 		return
@@ -507,7 +555,7 @@ func watchJob(t *tx, old, j *Job) {
 	}
 	meet(t, func(g *Trigger) bool {
 		return slices.Contains(over, g.Job) && g.awaits(TriggerFini)
-	}, nil, TriggerFini)
+	}, TriggerFini)
 }
 
 // dropTriggers takes away the triggers of a job that nobody knows any more.

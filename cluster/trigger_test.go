@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -84,6 +86,37 @@ func TestTriggersOfNodes(t *testing.T) {
 	w.wantRan("/drained 0[n0]")
 	if n := len(w.s.triggers.List); n != 1 {
 		t.Errorf("%d triggers are left, want the permanent one", n)
+	}
+}
+
+// TestManyNodesHit: a switch that is lost costs a trigger no more for each node than one node does.
+func TestManyNodesHit(t *testing.T) {
+	bytes := func(nodes int) uint64 {
+		w := newWorld(t, nodes)
+		var all []NodeName
+		for n := range w.s.Nodes() {
+			all = append(all, n.Name)
+		}
+		for i := range 5 {
+			w.trigger(Trigger{Events: []TriggerEvent{TriggerDown}, Program: fmt.Sprint("/of", i), Nodes: all})
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out := w.s.Apply(Entry{Index: w.s.Index + 1, At: w.now, By: sys, Cmd: &NodeDown{Nodes: all, Why: "lost"}})
+		runtime.ReadMemStats(&after)
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		w.pass(triggerGather)
+		w.due()
+		if list := w.ran(); len(list) != 5 || strings.Count(list[4], " ") != nodes {
+			t.Errorf("%d programs run, the last with %d nodes", len(list), strings.Count(list[4], " "))
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := bytes(50), bytes(400)
+	if many > 12*few {
+		t.Errorf("50 nodes take %d bytes, 400 take %d", few, many)
 	}
 }
 

@@ -19,6 +19,7 @@ type tx struct {
 	undo   []func()
 
 	emptied []NodeName // nodes whose last job has left
+	hits    []nodeHit  // what has happened to nodes, for triggers
 	unheard []JobID    // jobs that end before any of their nodes has heard of them
 	wakes   []woken    // in the order in which they came
 	woken   map[woken]bool
