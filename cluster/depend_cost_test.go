@@ -64,6 +64,31 @@ func TestDependCost(t *testing.T) {
 	})
 }
 
+// TestDependTerms: all jobs of a user wait for so many jobs at most that the end of one, which looks at every term of
+// those that wait for it, takes a moment.
+func TestDependTerms(t *testing.T) {
+	const parents, most = 600, 150_000
+	w := newWorld(t, 1)
+	s := JobSpec{Layout: &Layout{}, Name: "job", UID: alice.UID, GID: alice.GID, User: "alice"}
+	var terms []Depend
+	for range parents {
+		one := s
+		terms = append(terms, Depend{Type: AfterAny, Job: w.quick(&one), Task: TaskAny})
+	}
+	s.Depends.Terms = terms
+	kids := 0
+	for ; kids*parents < 2*most; kids++ {
+		one := s
+		if CheckNew(w.s.Snapshot(), &one) != nil {
+			break
+		}
+		w.quick(&one)
+	}
+	if kids*parents > most || kids < 100 {
+		t.Errorf("%d jobs with %d terms each were accepted", kids, parents)
+	}
+}
+
 // quick submits a job without the checks of the state that newWorld makes after each entry.
 func (w *world) quick(s *JobSpec) JobID {
 	w.t.Helper()

@@ -12,7 +12,9 @@ const (
 	freeSpecBytes = 16 << 10 // of a job for which the user's others do not count
 	maxKinds      = 64       // of generic resources that one request may name
 	perElement    = 24       // what an element of a list takes besides its texts, about
-	perDepend     = 192      // likewise, of a dependency, which has a place among those of the job that it names
+	// perDepend is likewise what a dependency counts for. It has a place among those of the job that it names, and each
+	// end of such a job looks at all of those that wait for it.
+	perDepend = 512
 )
 
 // CheckNew refuses a job that is too large, or that one of its partitions is closed to.

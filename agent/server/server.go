@@ -275,6 +275,9 @@ func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := cluster.Prepare(s.Snapshot(), cmd); err != nil {
+		return nil, 0, err
+	}
 	_, refused := tryCommand(s, by, cmd)
 	if refused == nil {
 		return s.propose(ctx, by, cmd)
