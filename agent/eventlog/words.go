@@ -126,7 +126,7 @@ func visible(sees visibility.Scope, t *Record) bool {
 	case t.Step != nil:
 		return sees.Step(t.Step)
 	case t.Node != nil || t.Gone != "":
-		return !sees.Hides(cluster.PrivateNodes)
+		return sees.Events() == nil
 	case t.Resv != nil:
 		return sees.Reservation(t.Resv)
 	}

@@ -25,8 +25,13 @@ func (k *Keeper) ShowUsage(ctx context.Context, who api.Caller, q api.UsageReque
 	}
 	out := api.UsageResponse{Now: time.Now(), Cluster: snap.Config().ClusterName, KeptSince: snap.Retained.UsageSince()}
 	out.Lag = lag
-	err = fillUsage(ctx, k.History, &q, &out)
 	sees := visibility.Of(snap, who)
+	if q.NodeSpans {
+		if err := sees.Events(); err != nil {
+			return api.UsageResponse{}, err
+		}
+	}
+	err = fillUsage(ctx, k.History, &q, &out)
 	out.Rows = sees.OnlyOwn(out.Rows)
 	out.Reservations = slices.DeleteFunc(out.Reservations, func(r cluster.ResvSpan) bool { return !sees.Span(&r) })
 	return out, err

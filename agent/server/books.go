@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,11 @@ func (s *Server) listBooks(ctx context.Context, who api.Caller, q api.AfterQuery
 	out.Assocs = slices.DeleteFunc(out.Assocs, func(a *cluster.Association) bool {
 		return a.User != "" && !(sees.Owner(cluster.PrivateUsers, a.User, a.Account) && sees.Owner(cluster.PrivateUsage, a.User, a.Account))
 	})
+	shown := map[cluster.AssocID]bool{}
+	for _, a := range out.Assocs {
+		shown[a.ID] = true
+	}
+	maps.DeleteFunc(out.RunMins, func(id cluster.AssocID, _ []cluster.Amount) bool { return !shown[id] })
 	slices.SortFunc(out.QOS, func(a, b *cluster.QOS) int { return cmp.Compare(a.ID, b.ID) })
 	if !snap.Accounting() {
 		account, user, qos, assocs := cluster.FirstBooks()

@@ -2,6 +2,7 @@
 package visibility
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -127,25 +128,44 @@ func (v Scope) Reservation(r *cluster.Reservation) bool {
 	return false
 }
 
+// noName is the name of nobody.
+const noName = "\x00"
+
+// is reports whether the caller has a name; user "" stands for an account, and a caller without a name is nobody.
+func (v Scope) is(user string) bool { return user == cmp.Or(v.Who.User, noName) }
+
 // accounts yields the accounts of which the caller is a user.
 func (v Scope) accounts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for a := range v.Snap.Assocs() {
-			if a.User == v.Who.User && !yield(a.Account) {
+			if v.is(a.User) && !yield(a.Account) {
 				return
 			}
 		}
 	}
 }
 
-// Span reports whether the caller may see a time of a reservation in history.
+// Span reports whether the caller may see a time of a reservation in history. That knows users and accounts alone: one
+// that was for a group or a QOS is shown to operators.
 func (v Scope) Span(r *cluster.ResvSpan) bool {
-	return v.Reservation(&cluster.Reservation{Users: r.Users, Accounts: r.Accounts})
+	users := r.Users
+	if len(r.Users)+len(r.Accounts) == 0 {
+		users = []string{noName}
+	}
+	return v.Reservation(&cluster.Reservation{Users: users, Accounts: r.Accounts})
+}
+
+// Events refuses callers who may not see what happened to nodes.
+func (v Scope) Events() error {
+	if v.Hides(cluster.PrivateEvents) {
+		return cluster.Errorf(cluster.Denied, cluster.ErrAccess, "events are shown to operators only (PrivateData)")
+	}
+	return v.Nodes()
 }
 
 // Owner reports whether the caller may see a kind of what is a user's in an account; user "" is the account itself.
 func (v Scope) Owner(what cluster.Private, user, account string) bool {
-	if !v.Hides(what) || user == v.Who.User {
+	if !v.Hides(what) || v.is(user) {
 		return true
 	}
 	if v.Snap.Coordinates(v.Who.User, account) {

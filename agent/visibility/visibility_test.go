@@ -44,3 +44,24 @@ func TestVisibility(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodysAccounts: a caller whose name is not known here is no user of an account, whose sums have no user.
+func TestNobodysAccounts(t *testing.T) {
+	state := agenttest.Cluster(t, 1, 0)
+	do := agenttest.Doing(t, state, 100)
+	cfg := *state.Config()
+	cfg.Keys = map[string]string{"privatedata": "usage"}
+	do(&cluster.Configure{Config: &cfg})
+	do(&cluster.ChangeAccounts{Changes: []cluster.Change{
+		{Account: &cluster.Account{Name: "ml"}},
+		{Assoc: &cluster.Association{Account: "ml", Parent: 1, Shares: 1}},
+		{User: &cluster.User{Name: "ada", DefaultAccount: "ml"}},
+		{Assoc: &cluster.Association{Account: "ml", User: "ada", Parent: 2, Shares: 1}},
+	}})
+	for user, want := range map[string]bool{"ada": true, "bob": false, "": false} {
+		v := Scope{Snap: state.Snapshot(), Who: api.Caller{Identity: cluster.Identity{UID: 4_000_000_001, User: user}}}
+		if got := v.Owner(cluster.PrivateUsage, "", "ml"); got != want {
+			t.Errorf("%q sees the sums of the account: %v", user, got)
+		}
+	}
+}

@@ -143,7 +143,7 @@ func (e *Explanation) licenses(q *sched.Inquiry, s *cluster.Snapshot, now time.T
 		}
 		need := shortfall{l.Holders, float64(l.Used), float64(l.Asks + l.Kept), float64(l.Has)}
 		if at, last := need.overAt(s, now); last != nil {
-			text += fmt.Sprintf("; there are enough at %s when job %s is over", at.Format(time.DateTime), idText(last))
+			text += fmt.Sprintf("; there are enough at %s when %s is over", at.Format(time.DateTime), e.jobText(last))
 		}
 		e.addCause(cluster.WaitLicenses, "scontrol show licenses", "%s", text)
 	}

@@ -15,9 +15,14 @@ import (
 	"dev.muster/sched/place"
 )
 
-// Job says why a pending job waits, and when it is to start.
+// Job says why a pending job waits, and when it is to start, to somebody who may see all jobs.
 func Job(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
-	e := Causes(s, now, id)
+	return JobFor(s, now, id, nil)
+}
+
+// JobFor is Job for somebody who may see some jobs: the causes name no other. nil: all.
+func JobFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees func(*cluster.Job) bool) Explanation {
+	e := CausesFor(s, now, id, sees)
 	then := Foretell(s, now, id)
 	then.Causes, then.Notes = e.Causes, e.Notes
 	return then
@@ -32,9 +37,9 @@ func Foretell(s *cluster.Snapshot, now time.Time, id cluster.JobID) (e Explanati
 	return e
 }
 
-// Causes says why a pending job waits.
-func Causes(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
-	var e Explanation
+// CausesFor says why a pending job waits, to somebody who may see some jobs; nil: all.
+func CausesFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees func(*cluster.Job) bool) Explanation {
+	e := Explanation{sees: sees}
 	j, ok := s.Job(id)
 	if !ok || j.Phase != cluster.Pending {
 		return e

@@ -153,3 +153,36 @@ func TestUnheldNotes(t *testing.T) {
 		t.Errorf("notes: %q", e.Notes)
 	}
 }
+
+// TestHiddenJobs: what is told of a job names no other one to somebody who may not see that.
+func TestHiddenJobs(t *testing.T) {
+	b := schedtest.New(t, 2)
+	b.Schedule = sched.Schedule
+	cfg := *b.S.Snapshot().Config()
+	cfg.Licenses = []cluster.License{{Name: "matlab", Total: 1}}
+	cfg.CompleteWait = 30 * time.Second
+	b.Apply(&cluster.Configure{Config: &cfg})
+	matlab := func(s *cluster.JobSpec) { s.Licenses, s.Limit = "matlab", time.Hour }
+	first, second := b.Submit(matlab), b.Submit(matlab)
+	b.ScheduleAll()
+	sees := func(j *cluster.Job) bool { return j.ID == second }
+	hides := func(sentence, named, hidden string) {
+		t.Helper()
+		for want, may := range map[string]func(*cluster.Job) bool{named: nil, hidden: sees} {
+			text := fmt.Sprint(explain.JobFor(b.S.Snapshot(), b.Now, second, may).Causes)
+			if !strings.Contains(text, fmt.Sprintf(sentence, want)) {
+				t.Errorf("%s, want %q", text, fmt.Sprintf(sentence, want))
+			}
+			if may != nil && strings.Contains(text, fmt.Sprintf("job %d", first)) {
+				t.Errorf("job %d is told of: %s", first, text)
+			}
+		}
+	}
+	hides("when %s is over", fmt.Sprintf("job %d", first), "a job of another user")
+	j, _ := b.S.Job(first)
+	n, _ := b.S.Node(j.Alloc.Shares[0].Node)
+	b.Apply(&cluster.Report{Node: n.Name, Seq: n.ReportSeq + 1, Updates: []cluster.Update{
+		{Kind: cluster.BatchOver, Job: first, Attempt: j.Attempt, At: b.Now},
+	}})
+	hides("%s does, and is waited for", fmt.Sprintf("job %d of %s", first, j.Spec.User), "a job of another user")
+}

@@ -61,7 +61,7 @@ func (e *Explanation) explainLimit(s *cluster.Snapshot, now time.Time, where str
 	if !o.Least && o.Asks > o.Max {
 		text += "; it never fits"
 	} else if at, last := (&shortfall{o.Holders, o.Used, o.Asks, o.Max}).overAt(s, now); last != nil {
-		text += fmt.Sprintf("; there is room at %s when job %d is over", at.Format(time.DateTime), last.ID)
+		text += fmt.Sprintf("; there is room at %s when %s is over", at.Format(time.DateTime), e.jobText(last))
 	}
 	e.addCause(o.Reason, o.Show, "%s", text)
 }

@@ -25,9 +25,14 @@ func (e *Explanation) explainCompleting(q *sched.Inquiry, cfg *cluster.Config, p
 	if cfg.CompleteLocal {
 		what += " (reduce_completing_frag)"
 	}
-	e.addCause("None", fmt.Sprintf("scontrol show job %d", j.ID),
-		"%s while a job ends (CompleteWait=%d in slurm.conf): job %d of %s does, and is waited for until %s at most",
-		what, int(cfg.CompleteWait.Seconds()), j.ID, j.Spec.User, cfg.SettlesUntil(j).Format(time.DateTime))
+	who, hint := hiddenJob, ""
+	if e.maySee(j) {
+		who = fmt.Sprintf("job %d of %s", j.ID, j.Spec.User)
+		hint = fmt.Sprintf("scontrol show job %d", j.ID)
+	}
+	e.addCause("None", hint,
+		"%s while a job ends (CompleteWait=%d in slurm.conf): %s does, and is waited for until %s at most",
+		what, int(cfg.CompleteWait.Seconds()), who, cfg.SettlesUntil(j).Format(time.DateTime))
 }
 
 // explainPreemption explains who leaves for a job, whom it lets go first, and why it makes nobody leave now.
@@ -37,16 +42,21 @@ func (e *Explanation) explainPreemption(q *sched.Inquiry, s *cluster.Snapshot, n
 		return
 	}
 	if s.Yields(j, now) {
-		e.addCause(cluster.WaitPriority, "", "it made room for job %d, which goes first", j.Preempt.By)
+		e.addCause(cluster.WaitPriority, "", "it made room for %s, which goes first", e.firstText(s, j.Preempt.By))
 	}
 	j = q.Leader() // others leave for all of a heterogeneous job
 	var ids []string
 	for _, v := range leaving {
-		ids = append(ids, fmt.Sprint(v.ID))
+		if e.maySee(v) {
+			ids = append(ids, fmt.Sprint(v.ID))
+		}
+	}
+	if hidden := len(leaving) - len(ids); hidden > 0 {
+		ids = append(ids, fmt.Sprintf("%d of other users", hidden))
 	}
 	if ids != nil {
-		e.addCause(cluster.WaitResources, "", "%s to leave for it: %s", place.Count(len(ids), "job is", "jobs are"),
-			strings.Join(ids, ", "))
+		e.addCause(cluster.WaitResources, "", "%s to leave for it: %s",
+			place.Count(len(leaving), "job is", "jobs are"), strings.Join(ids, ", "))
 	}
 	if next := j.Evicted.Next(); next.After(now) && ids == nil {
 		e.addCause(cluster.WaitResources, "",
@@ -54,6 +64,14 @@ func (e *Explanation) explainPreemption(q *sched.Inquiry, s *cluster.Snapshot, n
 			place.Count(j.Evicted.Count, "time", "times"), j.Evicted.Last.Format(time.DateTime),
 			next.Format(time.DateTime))
 	}
+}
+
+// firstText names the job that another one made room for; it may be gone.
+func (e *Explanation) firstText(s *cluster.Snapshot, id cluster.JobID) string {
+	if j, ok := s.Job(id); ok {
+		return e.jobText(j)
+	}
+	return "another job"
 }
 
 // explainNoReservation explains that none of the reservations that a job asks for is in force.
