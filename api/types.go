@@ -267,6 +267,7 @@ type PingResponse struct {
 // BlobRequest asks for a stored text by hash.
 type BlobRequest struct {
 	Hash cluster.BlobHash `json:"hash"`
+	Job  cluster.JobID    `json:"job,omitempty"` // whose script or environment it is; 0: the client is older
 }
 
 // BlobResponse is the text.

@@ -28,11 +28,11 @@ type builder struct {
 // batchSpec is what the supervisor must know to run a job's script.
 func (b *builder) batchSpec(ctx context.Context, h *jobHere) (step.Spec, error) {
 	j := h.job
-	script, err := b.texts.get(ctx, j.Spec.Script)
+	script, err := b.texts.get(ctx, j.ID, j.Spec.Script)
 	if err != nil {
 		return step.Spec{}, err
 	}
-	env, err := b.texts.get(ctx, j.Spec.Env)
+	env, err := b.texts.get(ctx, j.ID, j.Spec.Env)
 	if err != nil {
 		return step.Spec{}, err
 	}

@@ -25,8 +25,8 @@ func newTexts(server *api.Client) *texts {
 	return &texts{server: server, kept: map[cluster.BlobHash]cluster.BlobText{}}
 }
 
-// get fetches a stored text, if it is not here.
-func (t *texts) get(ctx context.Context, hash cluster.BlobHash) (cluster.BlobText, error) {
+// get fetches a stored text of a job, if it is not here.
+func (t *texts) get(ctx context.Context, job cluster.JobID, hash cluster.BlobHash) (cluster.BlobText, error) {
 	if hash == "" {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (t *texts) get(ctx context.Context, hash cluster.BlobHash) (cluster.BlobTex
 	if ok {
 		return text, nil
 	}
-	r, err := api.Call(ctx, t.server, api.GetBlob, api.BlobRequest{Hash: hash})
+	r, err := api.Call(ctx, t.server, api.GetBlob, api.BlobRequest{Hash: hash, Job: job})
 	if err != nil {
 		return nil, fmt.Errorf("fetch stored text %s: %w", hash, err)
 	}

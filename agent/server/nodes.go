@@ -327,8 +327,10 @@ func ownNews(s *Server, who api.Caller, node cluster.NodeName, news []cluster.Up
 	return news
 }
 
-func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
-	b, ok := s.Snapshot().Blob(q.Hash)
+func (s *Server) getBlob(_ context.Context, who api.Caller, q api.BlobRequest) (api.BlobResponse, error) {
+	snap := s.Snapshot()
+	b, ok := snap.Blob(q.Hash)
+	ok = ok && beginsText(s, snap, who, &q)
 	if !ok && !s.Leads() {
 		return api.BlobResponse{}, api.ErrElsewhere // of a job which the leader has told of and which is not known here
 	}
@@ -336,4 +338,23 @@ func (s *Server) getBlob(_ context.Context, _ api.Caller, q api.BlobRequest) (ap
 		return api.BlobResponse{}, cluster.Errorf(cluster.NotFound, "", "no stored text %s", q.Hash)
 	}
 	return api.BlobResponse{Text: b.Text}, nil
+}
+
+// beginsText reports whether a member begins a job with a text as its script or environment. All users see the hashes
+// of texts in the records of jobs; what these stand for is for the job's first node.
+func beginsText(s *Server, snap *cluster.Snapshot, who api.Caller, q *api.BlobRequest) bool {
+	begins := func(j *cluster.Job) bool {
+		has := j.Spec.Script == q.Hash || j.Spec.Env == q.Hash
+		return has && j.Alloc != nil && len(j.Alloc.Shares) > 0 && s.owns(who, j.Alloc.Shares[0].Node) == nil
+	}
+	if q.Job != 0 {
+		j, ok := snap.Job(q.Job)
+		return ok && begins(j)
+	}
+	for j := range snap.Live() {
+		if begins(j) {
+			return true
+		}
+	}
+	return false
 }
