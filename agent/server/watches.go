@@ -63,8 +63,9 @@ func callAsRoot[Q, R any](ctx context.Context, s watchServer, e api.Endpoint[Q, 
 
 // Bounds of the stacks that are written into a job's output.
 const (
-	stackNodes = 16      // the first of a job
-	stackPart  = 2 << 10 // bytes that are told at once
+	stackNodes = 16       // the first of a job
+	stackPart  = 2 << 10  // bytes that are told at once
+	stackText  = 64 << 10 // bytes of a node
 )
 
 // TellStacks writes where the processes of a job are in the kernel into its output.
@@ -83,7 +84,7 @@ func (s watchServer) TellStacks(ctx context.Context, id cluster.JobID) {
 			s.TellJob(ctx, id, fmt.Sprintf("muster: the stacks on node %s could not be read: %v", sh.Node, err))
 			continue
 		}
-		tellParts(ctx, s, id, got.Text)
+		tellParts(ctx, s, id, got.Text[:min(len(got.Text), stackText)])
 	}
 }
 

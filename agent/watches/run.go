@@ -26,6 +26,7 @@ var table = [...]watch{
 func (w *Watcher) Run(term context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	defer w.all.Wait()
 	var tried [len(table)]map[cluster.JobID]int // the attempt that was dealt with
 	for {
 		select {
@@ -47,12 +48,13 @@ func (w *Watcher) look(term context.Context, row *watch, snap *cluster.Snapshot,
 	done := make(map[cluster.JobID]int, len(list))
 	for _, f := range list {
 		attempt := f.job.Attempt + 1
-		done[f.job.ID] = attempt
-		if tried[f.job.ID] == attempt {
-			continue
+		deal := func() {
+			if err := f.deal(term); err != nil { // the term may be over
+				w.Log.Warn("a rule could not be held", "watch", row.name, "job", f.job.ID, "err", err)
+			}
 		}
-		if err := f.deal(term); err != nil { // the term may be over
-			w.Log.Warn("a rule could not be held", "watch", row.name, "job", f.job.ID, "err", err)
+		if tried[f.job.ID] == attempt || w.begin(f.job.Spec.UID, deal) {
+			done[f.job.ID] = attempt
 		}
 	}
 	return done
