@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/user"
 	"strconv"
@@ -140,7 +141,7 @@ func prune(s *Store, out io.Writer, _ []string) error {
 	for _, e := range removed {
 		fmt.Fprintf(out, "removed %s %s %s\n", e.short(), sizeText(e.Bytes), strings.Join(e.Refs, ","))
 	}
-	return errors.Join(err, s.sweep())
+	return errors.Join(err, s.sweep(math.MaxInt))
 }
 
 // userOf is how a user is called.

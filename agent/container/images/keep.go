@@ -279,13 +279,21 @@ func (s *Store) limit() int64 {
 	return int64(st.Blocks) * st.Bsize / 2
 }
 
-// sweep removes what processes have left behind that died in the middle: nobody holds the lock of the work.
-func (s *Store) sweep() error {
+// sweptAtOnce bounds what a fetch removes of what others have left behind: that may be very many files, and the step
+// waits. Each fetch that may leave something removes so much first.
+const sweptAtOnce = 4
+
+// sweep removes what processes have left behind that died in the middle, so many of them at most: nobody holds the lock
+// of the work.
+func (s *Store) sweep(most int) error {
 	left, err := filepath.Glob(filepath.Join(s.Dir, "images", ".*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range left {
+		if most == 0 {
+			break
+		}
 		work := strings.TrimPrefix(filepath.Base(dir), ".")
 		release, err := s.tryLock(work)
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -294,6 +302,7 @@ func (s *Store) sweep() error {
 		if err != nil {
 			return err
 		}
+		most--
 		err = os.RemoveAll(dir)
 		release()
 		if err != nil {

@@ -3,6 +3,8 @@ package images
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,5 +192,39 @@ func TestImageCommands(t *testing.T) {
 		if got := do(c.words...); !strings.Contains(got, c.want) {
 			t.Errorf("%q: %q, want %q", c.words, got, c.want)
 		}
+	}
+}
+
+// TestSweepAtOnce: a step that fetches an image removes a few at most of those that others have not finished; muster
+// image prune removes all.
+func TestSweepAtOnce(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits}
+	if err := s.ready(); err != nil {
+		t.Fatal(err)
+	}
+	const others = sweptAtOnce + 3
+	for i := range others {
+		dir := filepath.Join(s.Dir, "images", fmt.Sprintf(".sha256-%d.source", i), "root", "folder")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := s.lock("sha256-0.source") // somebody unpacks it
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() int {
+		left, err := filepath.Glob(filepath.Join(s.Dir, "images", ".*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(left)
+	}
+	if s.makeRoom(nil); count() != others-sweptAtOnce {
+		t.Errorf("%d of %d are left, want %d", count(), others, others-sweptAtOnce)
+	}
+	held.Close()
+	if err := prune(s, io.Discard, nil); err != nil || count() != 0 {
+		t.Errorf("%d are left: %v", count(), err)
 	}
 }

@@ -190,7 +190,7 @@ func (s *Store) makeRoom(img v1.Image) {
 		need = expansion * layersSize(layers)
 	}
 	_, err := s.Prune(max(s.limit()-need, 0), keepFree+need)
-	if err := errors.Join(s.sweep(), err); err != nil {
+	if err := errors.Join(s.sweep(sweptAtOnce), err); err != nil {
 		fmt.Fprintln(os.Stderr, "muster: no room is made for images:", err)
 	}
 }
