@@ -90,16 +90,22 @@ func (s *Server) Routes(m *api.Mux) {
 	handle(s, m, api.Reconfigure, s.reconfigure)
 }
 
-// maxLayerKey bounds the letters of a layer's name.
-const maxLayerKey = 64
+// Bounds of a question for a layer, whose answer the server remembers.
+const (
+	maxLayerKey    = 64  // letters of its name
+	maxLayerAddr   = 256 // letters of an address
+	maxLayerFailed = 64  // addresses that did not have it
+)
 
 // findLayer answers where a node gets a layer of an image.
 func findLayer(rows *layers.Rows) func(context.Context, api.Caller, api.LayerQuery) (api.LayerPlace, error) {
-	return func(_ context.Context, _ api.Caller, q api.LayerQuery) (api.LayerPlace, error) {
-		if q.Key == "" || len(q.Key) > maxLayerKey || q.Addr == "" {
-			return api.LayerPlace{}, cluster.Errorf(cluster.Invalid, "", "%q at %q is no layer", q.Key, q.Addr)
+	return func(_ context.Context, who api.Caller, q api.LayerQuery) (api.LayerPlace, error) {
+		tooLong := len(q.Key) > maxLayerKey || len(q.Addr) > maxLayerAddr || len(q.Failed) > maxLayerFailed
+		if q.Key == "" || q.Addr == "" || tooLong {
+			return api.LayerPlace{}, cluster.Errorf(cluster.Invalid, "", "%.64q at %.64q is no layer", q.Key, q.Addr)
 		}
-		return api.LayerPlace{Addr: rows.Find(q.Key, q.Addr, q.Failed, time.Now())}, nil
+		client := layers.Client{Member: who.Member, Addr: strings.Clone(q.Addr)}
+		return api.LayerPlace{Addr: rows.Find(q.Key, client, q.Failed, time.Now())}, nil
 	}
 }
 

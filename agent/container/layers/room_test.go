@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRoom: a layer that comes leaves some of a small file system to others, and so does the next one.
-func TestRoom(t *testing.T) {
+// TestKeepFree: a layer that comes leaves some of a small file system to others, and so does the next one.
+func TestKeepFree(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
 		t.Skip("no file system can be mounted here: ", err)

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -25,36 +26,42 @@ type Rows struct {
 // NewRows makes rows in which nobody stands.
 func NewRows() *Rows { return &Rows{by: map[string]*row{}} }
 
-// row is the addresses of the clients that have a layer or fetch it, in the order in which they asked.
+// row is the clients that have a layer or fetch it, in the order in which they asked.
 type row struct {
 	asked time.Time
-	addrs []string
+	line  []Client
 }
 
-// Find puts the client at addr into a layer's row, without those that it has found to fail, and returns who stands
-// before it: "" for nobody.
-func (r *Rows) Find(key, addr string, failed []string, now time.Time) string {
+// Client is one in a row. A member of the cluster stands there once, wherever it says that it is found; without a name
+// it is known by its address.
+type Client struct{ Member, Addr string }
+
+// Find puts a client into a layer's row, without those that it has found to fail, and returns who stands before it: ""
+// for nobody.
+func (r *Rows) Find(key string, c Client, failed []string, now time.Time) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	line := r.by[key]
-	if line == nil {
+	here := r.by[key]
+	if here == nil {
 		r.makeRoom(now)
-		line = &row{}
-		r.by[key] = line
+		here = &row{}
+		r.by[key] = here
 	}
-	line.asked = now
-	line.addrs = slices.DeleteFunc(line.addrs, func(a string) bool { return slices.Contains(failed, a) })
-	at := slices.Index(line.addrs, addr)
+	here.asked = now
+	here.line = slices.DeleteFunc(here.line, func(o Client) bool { return slices.Contains(failed, o.Addr) })
+	c.Member = cmp.Or(c.Member, c.Addr)
+	at := slices.IndexFunc(here.line, func(o Client) bool { return o.Member == c.Member })
 	if at < 0 {
-		at = len(line.addrs)
-		line.addrs = append(line.addrs, addr)
+		at = len(here.line)
+		here.line = append(here.line, c)
 	}
+	here.line[at].Addr = c.Addr
 	if at == 0 {
 		return ""
 	}
-	before := line.addrs[at-1]
-	if n := len(line.addrs); n > rowLength {
-		line.addrs = slices.Delete(line.addrs, 0, n-rowLength)
+	before := here.line[at-1].Addr
+	if n := len(here.line); n > rowLength {
+		here.line = slices.Delete(here.line, 0, n-rowLength)
 	}
 	return before
 }

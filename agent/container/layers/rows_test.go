@@ -11,7 +11,7 @@ func TestLayerRow(t *testing.T) {
 	r, now := NewRows(), time.Now()
 	ask := func(addr, want string, failed ...string) {
 		t.Helper()
-		if got := r.Find("k", addr, failed, now); got != want {
+		if got := r.Find("k", Client{"m" + addr, addr}, failed, now); got != want {
 			t.Errorf("%s is sent to %q, want %q", addr, got, want)
 		}
 	}
@@ -30,16 +30,31 @@ func TestLayerRow(t *testing.T) {
 func TestLayersForgotten(t *testing.T) {
 	r, now := NewRows(), time.Now()
 	for i := range mostRows {
-		r.Find(fmt.Sprint(i), "a", nil, now.Add(time.Duration(i)*time.Minute))
+		r.Find(fmt.Sprint(i), Client{"m", "a"}, nil, now.Add(time.Duration(i)*time.Minute))
 	}
 	late := now.Add(mostRows * time.Minute)
 	for i := range 10 {
-		r.Find(fmt.Sprint("new", i), "a", nil, late)
+		r.Find(fmt.Sprint("new", i), Client{"m", "a"}, nil, late)
 	}
 	if n := len(r.by); n > mostRows {
 		t.Errorf("%d are known", n)
 	}
 	if r.by[fmt.Sprint(mostRows-1)] == nil {
 		t.Error("the last was forgotten before the oldest")
+	}
+}
+
+// TestLayersOfMember: a member stands in a row once, with the address that it named last.
+func TestLayersOfMember(t *testing.T) {
+	r, now := NewRows(), time.Now()
+	r.Find("k", Client{"other", "o"}, nil, now)
+	for i := range 100 {
+		r.Find("k", Client{"m", fmt.Sprint(i)}, nil, now)
+	}
+	if line := r.by["k"].line; len(line) != 2 || line[1].Addr != "99" {
+		t.Errorf("%v", line)
+	}
+	if got := r.Find("k", Client{"third", "t"}, nil, now); got != "99" {
+		t.Errorf("the next is sent to %q", got)
 	}
 }
