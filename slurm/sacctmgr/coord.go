@@ -25,6 +25,28 @@ func coordinatedBy(b *show.Books, user string) (names []string) {
 	return names
 }
 
+// coordinatorsOf returns the coordinators of an account, and those of the accounts above it.
+func coordinatorsOf(b *show.Books, account string) (names []string) {
+	for a := b.Find(account, "", ""); a != nil; a = b.Assoc(a.Parent) {
+		if above := b.Account(a.Account); above != nil {
+			names = append(names, above.Coordinators...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// coordinatedBelow returns the accounts that a user is a coordinator of, and those below them.
+func coordinatedBelow(b *show.Books, user string) (names []string) {
+	for _, a := range b.Accounts {
+		if slices.Contains(coordinatorsOf(b, a.Name), user) {
+			names = append(names, a.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // coordinators makes users coordinators of accounts, or takes that away.
 func (m *manager) coordinators(args []string, add bool) int {
 	var users, accounts []string

@@ -202,9 +202,9 @@ func mgrNames() []front.Column[mgrRow] {
 		{Name: "Coordinators", Head: "Coord Accounts", Width: 20, Of: func(r *mgrRow) string {
 			switch {
 			case r.account != nil:
-				return strings.Join(r.account.Coordinators, ",")
+				return strings.Join(coordinatorsOf(r.books, r.account.Name), ",")
 			case r.user != nil:
-				return strings.Join(coordinatedBy(r.books, r.user.Name), ",")
+				return strings.Join(coordinatedBelow(r.books, r.user.Name), ",")
 			}
 			return ""
 		}},
