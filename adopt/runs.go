@@ -22,9 +22,10 @@ type Run struct {
 type Refused struct {
 	Table string `json:"table"`
 	Row   int64  `json:"row"` // of the table, from 1 on
-	Index uint64 `json:"job_db_inx"`
+	Index uint64 `json:"job_db_inx,omitempty"`
 	Job   uint32 `json:"job,omitempty"`
 	Step  string `json:"step,omitempty"`
+	Name  string `json:"name,omitempty"` // of a record of accounting
 	Why   string `json:"why"`
 }
 

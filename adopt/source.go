@@ -44,6 +44,8 @@ type Source struct {
 	owns    map[string]*own
 	own     *own
 	reasons []string
+
+	accounting accounting
 }
 
 // own is what the first pass finds in the tables of one cluster.
@@ -51,23 +53,18 @@ type own struct {
 	users   map[string]string // of associations, by number
 	resvs   map[string]string
 	highest uint32
+	assocs  []*assocRow
+	keys    []*keyRow
 }
 
 // Open looks through a dump. cluster chooses one of the clusters of the database; "" takes the only one. tell hears how
 // many bytes are read.
 func Open(file *dump.File, cluster string, tell func(int64)) (*Source, error) {
 	s := &Source{Cluster: strings.ToLower(cluster), tres: map[string]string{}, qos: map[string]string{},
-		owns: map[string]*own{}}
-	wanted := func(t *dump.Table) bool { return s.visitor(t.Name) != nil }
-	all, err := dump.Scan(file, wanted, func(row *dump.Row) error {
-		if row.Bad != nil && !strings.HasSuffix(row.Table.Name, jobTable) {
-			return fmt.Errorf("table %s: row %d: %w", row.Table.Name, row.Table.Rows, row.Bad)
-		}
-		if row.Bad == nil {
-			s.visitor(row.Table.Name)(fields{row})
-		}
-		return nil
-	}, tell)
+		owns: map[string]*own{}, accounting: accounting{coords: map[string][]string{},
+			columns: map[*dump.Table]columns{}, lists: map[string]string{}}}
+	wanted := func(t *dump.Table) bool { return s.visitor(t.Name) != nil || s.collector(t.Name) != nil }
+	all, err := dump.Scan(file, wanted, s.look, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +78,22 @@ func Open(file *dump.File, cluster string, tell func(int64)) (*Source, error) {
 	}
 	s.reasons = reasonNames(s.Release)
 	return s, s.mark(file)
+}
+
+// look reads a row in the first pass.
+func (s *Source) look(row *dump.Row) error {
+	name := row.Table.Name
+	if err := s.collect(row); err != nil {
+		return err
+	}
+	read := s.visitor(name)
+	switch {
+	case row.Bad == nil && read != nil:
+		read(fields{row})
+	case row.Bad != nil && !strings.HasSuffix(name, jobTable) && s.collector(name) == nil:
+		return fmt.Errorf("table %s: row %d: %w", name, row.Table.Rows, row.Bad)
+	}
+	return nil
 }
 
 // The tables of a cluster have its name before these.
@@ -100,7 +113,7 @@ func (s *Source) visitor(table string) func(fields) {
 		return func(f fields) { s.Clusters = append(s.Clusters, f.text("name")) }
 	case "tres_table":
 		return func(f fields) { s.tres[f.text("id")] = tresName(f.text("type"), f.text("name")) }
-	case "qos_table":
+	case qosTable:
 		return func(f fields) { s.qos[f.text("id")] = f.text("name") }
 	}
 	if name, ok := strings.CutSuffix(table, assocTable); ok {

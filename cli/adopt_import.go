@@ -26,14 +26,18 @@ const idGap = 1_000_000
 
 // adoptCommand is what moves a site from Slurm.
 func adoptCommand() *cli.Command {
-	return &cli.Command{Name: "adopt", Usage: "move from Slurm: import the history of its jobs",
+	return &cli.Command{Name: "adopt", Usage: "move from Slurm: import its accounts and the history of its jobs",
 		Subcommands: []*cli.Command{{
 			Name:      "import",
-			Usage:     "import jobs and steps from a dump of Slurm's accounting database",
+			Usage:     "import accounts, jobs and steps from a dump of Slurm's accounting database",
 			ArgsUsage: "DUMP",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "cluster", Usage: "import this cluster of the database (default: its only one)"},
 				&cli.BoolFlag{Name: "dry-run", Usage: "read and check the dump; change nothing"},
+				&cli.BoolFlag{Name: "skip-accounts",
+					Usage: "import no accounts, users, associations and QOS"},
+				&cli.BoolFlag{Name: "replace", Usage: "change accounts, users, associations and QOS that differ in " +
+					"muster (default: keep them and list them)"},
 				&cli.BoolFlag{Name: "json", Usage: "print the report as JSON"},
 				&cli.UintFlag{Name: "id-gap", Value: idGap,
 					Usage: "leave N job numbers free above the highest imported one"},
@@ -79,12 +83,16 @@ func importHistory(c *cli.Context) error {
 			return err
 		}
 	}
-	report, err := i.Run(known)
+	accounts, err := importAccounts(c, src, file)
+	var report adopt.Report
+	if err == nil {
+		report, err = i.Run(known)
+	}
 	show.clear()
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("adopt import: %w", err)
 	}
-	return printImport(c, report, file.Name(), time.Since(began))
+	return errors.Join(printImport(c, report, accounts, file.Name(), time.Since(began)), noteLimits(c, accounts))
 }
 
 // unpacking is a program that unpacks a file.
@@ -168,15 +176,19 @@ func openRefused(path string, src *adopt.Source, known *cluster.Import) (*os.Fil
 }
 
 // printImport prints what an import has done.
-func printImport(c *cli.Context, r adopt.Report, refused string, took time.Duration) error {
+func printImport(c *cli.Context, r adopt.Report, accounts *adopt.AccountsReport, refused string,
+	took time.Duration,
+) error {
 	if c.Bool("json") {
 		text, err := wire.Marshal(struct {
 			adopt.Report
-			Seconds float64 `json:"seconds"`
-		}{r, took.Seconds()})
+			Accounts *adopt.AccountsReport `json:"accounts,omitempty"`
+			Seconds  float64               `json:"seconds"`
+		}{r, accounts, took.Seconds()})
 		fmt.Println(string(text))
 		return err
 	}
+	printAccounts(accounts, r.DryRun, refused)
 	rate := float64(r.Jobs+r.Steps) / max(took.Seconds(), 0.001)
 	switch {
 	case r.Already:
@@ -193,7 +205,8 @@ func printImport(c *cli.Context, r adopt.Report, refused string, took time.Durat
 	}
 	if r.Refused > 0 {
 		fmt.Printf("%d rows cannot be imported; %s lists them with the reasons\n", r.Refused, refused)
-	} else if !r.Already {
+	}
+	if r.Refused == 0 && !r.Already && (accounts == nil || accounts.Kept+accounts.Refused == 0) {
 		return os.Remove(refused)
 	}
 	return nil

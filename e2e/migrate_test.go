@@ -197,12 +197,55 @@ func (p *printedTable) key(row []string, fields []string) string {
 	return strings.Join(parts, "|")
 }
 
+// accounting compares what sacctmgr prints of accounts and what belongs to them.
+func (m *migration) accounting(d *dev, version string) {
+	m.t.Helper()
+	for _, c := range []struct {
+		name, args string
+		key        []string
+	}{
+		{"accounts", "account withcoord", []string{"Account"}},
+		{"assoc", "assoc", []string{"Account", "User", "Partition"}},
+		{"qos", "qos", []string{"Name"}},
+		{"users", "users withassoc withcoord", []string{"User", "Account", "Partition"}},
+		{"wckey", "wckey", []string{"WCKey", "User"}},
+	} {
+		got := d.must("sacctmgr", append([]string{"-P", "show"}, strings.Fields(c.args)...)...)
+		m.compare(c.name, adoptFile(m.t, version, "sacctmgr-"+c.name+".txt"), got, c.key...)
+	}
+}
+
+// changedAccounts: a record that muster has in another way is kept, and changed with --replace.
+func changedAccounts(d *dev, words []string) {
+	d.t.Helper()
+	d.must("sacctmgr", "-i", "modify", "account", "team-a", "set", "fairshare=7")
+	has := func(shares string) bool {
+		list := d.must("sacctmgr", "-nP", "show", "assoc", "account=team-a", "format=user,fairshare")
+		return strings.HasPrefix(list, "|"+shares+"\n")
+	}
+	d.work = d.dir
+	said := d.must("muster", words...)
+	if !strings.Contains(said, "1 differ in muster and were kept") || !has("7") {
+		d.t.Errorf("without --replace: %s", said)
+	}
+	list, err := os.ReadFile(filepath.Join(d.work, "muster-refused-oracle.jsonl"))
+	if err != nil || !strings.Contains(string(list), `"name":"association of account team-a","why":"muster has it with another shares`) {
+		d.t.Errorf("the list has %s: %v", list, err)
+	}
+	said = d.must("muster", slices.Insert(slices.Clone(words), 2, "--replace")...)
+	if !strings.Contains(said, "0 added, 1 changed, 33 unchanged") || !has("60") {
+		d.t.Errorf("with --replace: %s", said)
+	}
+}
+
 // TestMigrate: what Slurm's commands printed of a cluster's past, muster's print after the import.
 func TestMigrate(t *testing.T) {
 	for _, version := range []string{"22.05", "26.05"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			d := startDev(t, "--hollow", "1x8c16g")
+			file := confFile(t, "ClusterName=oracle", "TrackWCKey=yes", "PriorityType=priority/multifactor",
+				"PriorityDecayHalfLife=0", "PriorityUsageResetPeriod=NONE", "PartitionName=main Nodes=ALL Default=YES")
+			d := startDev(t, "--hollow", "1x8c16g", "--conf", file)
 			d.env = append(d.env, "TZ=UTC")
 			dump := filepath.Join("testdata/adopt", version, "slurm_acct_db.sql.gz")
 			path, err := filepath.Abs(dump)
@@ -214,12 +257,15 @@ func TestMigrate(t *testing.T) {
 			if !strings.Contains(said, "imported") {
 				t.Fatalf("import: %s", said)
 			}
-			if again := d.must("muster", append(words, path)...); !strings.Contains(again, "imported before") {
+			again := d.must("muster", append(words, path)...)
+			if !strings.Contains(again, "imported before") || !strings.Contains(again, "0 added, 0 changed, 34 unchanged") {
 				t.Errorf("import again: %s", again)
 			}
+			changedAccounts(d, append(words, path))
 			m := &migration{t: t, known: knownDifferences(t), differ: map[string][]string{}}
 			m.compare("sacct", adoptFile(t, version, "sacct-ALL-D.txt"),
 				d.must("sacct", "-a", "-D", "-P", "-o", "ALL", "-S", "2000-01-01", "-E", adoptNow[version]), "JobID", "DBIndex")
+			m.accounting(d, version)
 			m.report(version)
 			columns := "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 			brief := d.must("sacct", "-a", "-P", "-S", "2000-01-01", "-o", columns)
