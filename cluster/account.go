@@ -302,6 +302,9 @@ type Change struct {
 	Under string `json:"under,omitempty"`
 	// Reset sets the usage of an association (and of those above it as much less) or QOS to zero.
 	Reset bool `json:"reset,omitempty"`
+	// Usage sets the usage of an association, and of those above it as much more or less, or that of a QOS. Without
+	// TRES, the usage of resources and of time stays. The usage of the associations below stays in any case.
+	Usage *Spent `json:"usage,omitempty"`
 }
 
 // Period is how often usage is set to zero.

@@ -259,8 +259,12 @@ func (c *Change) changeQOS(t *tx) error {
 	if c.Reset {
 		q.Spent = Spent{}
 	}
+	var err error
+	if c.Usage != nil {
+		q.Spent, err = c.Usage.over(q.Spent)
+	}
 	putValue(t, t.qos, q.Name, &q)
-	return nil
+	return err
 }
 
 // assoc puts an association. Of a new one Parent is its account's, or for an account root's unless given.
@@ -283,7 +287,7 @@ func (c *Change) assoc(t *tx) error {
 		a.Spent = old.Spent
 		a.FairShare = old.FairShare
 		if a.Parent != old.Parent {
-			return t.moveAssoc(old, &a)
+			t.moveAssoc(old, &a)
 		}
 		if c.Reset {
 			t.spend(a.Parent, a.Spent.negative())
@@ -294,6 +298,9 @@ func (c *Change) assoc(t *tx) error {
 		a.ID = t.nextAssoc()
 		a.Spent = Spent{}
 		a.FairShare = 0
+	}
+	if err := c.setUsage(t, &a); err != nil {
+		return err
 	}
 	t.putAssoc(&a)
 	return nil
@@ -364,12 +371,11 @@ func findParent(t *tx, a *Association) error {
 }
 
 // moveAssoc hangs an account below another one, with what it has spent.
-func (t *tx) moveAssoc(old, a *Association) error {
+func (t *tx) moveAssoc(old, a *Association) {
 	t.spend(old.Parent, old.Spent.negative())
 	t.putAssoc(a)
 	t.spend(a.Parent, a.Spent)
 	t.retally()
-	return nil
 }
 
 // removeAssocs takes away associations and what is below them, unless jobs have them.

@@ -91,6 +91,39 @@ func TestForgive(t *testing.T) {
 	}
 }
 
+// TestSetUsage: an operator sets the usage of an association, and those above have as much more.
+func TestSetUsage(t *testing.T) {
+	w := ranked(t, nil)
+	alice, _ := w.s.AssocOf("team-a", "alice", "")
+	team, _ := w.s.AssocOf("team-a", "", "")
+	raw := func(account, user string) float64 { a, _ := w.s.AssocOf(account, user, ""); return a.Spent.Raw }
+	set := func(a *Association, s Spent) *ChangeAccounts {
+		return &ChangeAccounts{Changes: []Change{{Assoc: a, Usage: &s}}}
+	}
+	w.ok(root, set(alice, Spent{Raw: 100, Wall: 7, TRES: []Amount{{"mem", 5}, {"cpu", 60}}}))
+	w.ok(root, set(team, Spent{Raw: 150}))
+	if a, b, c := raw("team-a", "alice"), raw("team-a", ""), raw(RootName, ""); a != 100 || b != 150 || c != 150 {
+		t.Errorf("alice %v, team-a %v, root %v", a, b, c)
+	}
+	if a, _ := w.s.AssocOf("team-a", "", ""); a.Spent.Wall != 7 || amountOf(a.Spent.TRES, "cpu") != 60 {
+		t.Errorf("team-a has used %+v", a.Spent)
+	}
+	w.ok(root, set(alice, Spent{Raw: 40}))
+	if a, b, c := raw("team-a", "alice"), raw("team-a", ""), raw(RootName, ""); a != 40 || b != 90 || c != 90 {
+		t.Errorf("alice %v, team-a %v, root %v", a, b, c)
+	}
+	w.refused(root, set(team, Spent{Raw: 39}), "")
+	w.refused(root, set(alice, Spent{Raw: -1}), "")
+	w.refused(root, set(alice, Spent{TRES: []Amount{{"cpu", 1}, {"cpu", 2}}}), "")
+	boss := *team
+	w.ok(root, &ChangeAccounts{Changes: []Change{{Account: &Account{Name: "team-a", Coordinators: []string{"alice"}}}}})
+	w.refused(Identity{UID: 1000, User: "alice"}, set(&boss, Spent{Raw: 1000}), ErrAccess)
+	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "high", UsageFactor: 1}, Usage: &Spent{Raw: 5}}}})
+	if q, _ := w.s.QOS("high"); q.Spent.Raw != 5 {
+		t.Errorf("QOS high has used %+v", q.Spent)
+	}
+}
+
 // TestRefund: what an attempt was charged that a node's failure ended is given back, as far as it has not faded, at the
 // association, those above and the QOS; what others used stays, and so does a job's own failure.
 func TestRefund(t *testing.T) {

@@ -35,6 +35,8 @@ func (t *tx) mayCoordinate(c *Change) error {
 	switch {
 	case c.QOS != nil:
 		return Errorf(Denied, ErrAccess, "only operators may change QOS")
+	case c.Usage != nil:
+		return Errorf(Denied, ErrAccess, "only operators may set usage to more than zero")
 	case c.Assoc != nil:
 		return mayCoordinateAssoc(t, c.Assoc, c.Delete)
 	case c.Account != nil:

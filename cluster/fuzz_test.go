@@ -138,6 +138,9 @@ func (r *source) accounts() Command {
 	c := &ChangeAccounts{}
 	for range 1 + r.n(3) {
 		x := Change{Delete: r.n(4) == 0, Reset: r.n(8) == 0}
+		if r.n(8) == 0 {
+			x.Usage = &Spent{Raw: float64(r.n(99))}
+		}
 		switch r.n(4) {
 		case 0:
 			x.Account = &Account{Name: name()}

@@ -866,6 +866,8 @@ func goldenRetain(w *world) {
 		},
 	})
 	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1, UsageReset: ResetMonthly}}}})
+	used := Spent{Raw: 9, Wall: 3, TRES: []Amount{{"cpu", 2}}}
+	w.ok(root, &ChangeAccounts{Changes: []Change{{QOS: &QOS{Name: "gold", UsageFactor: 1}, Usage: &used}}})
 }
 
 func goldenLeaves(w *world) {

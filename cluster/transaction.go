@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,6 +118,9 @@ func (c *Change) transaction(t *tx) (*Transaction, error) {
 	}
 	if c.Reset {
 		info = append(info, "raw_usage=0")
+	}
+	if c.Usage != nil {
+		info = append(info, "raw_usage="+strconv.FormatFloat(c.Usage.Raw, 'f', -1, 64))
 	}
 	x.Info = strings.Join(info, ", ")
 	x.Info = x.Info[:min(len(x.Info), maxTransactionInfo)]

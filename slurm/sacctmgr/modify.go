@@ -2,7 +2,9 @@ package sacctmgr
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dev.muster/cluster"
@@ -70,11 +72,15 @@ func (m *manager) modify(args []string) int {
 // impossible refuses what can not be set, or not of those who are meant.
 func impossible(m *manager, entity string, q *mgrQuery, sets []front.Setting) int {
 	for _, s := range sets {
+		_, possible := usageOf(s)
 		switch {
-		case s.Key == "rawusage" && s.Value != "0":
-			return m.wrong("sacctmgr: error: Raw usage can only be set to 0 (zero)")
 		case s.Key == "rawusage" && entity == "user" && len(q.where["account"]) == 0:
 			return m.wrong("sacctmgr: error: An account must be specified")
+		case s.Key == "rawusage" && entity == "qos" && !possible:
+			return m.wrong(" Bad RawUsage value: " + s.Value)
+		case s.Key == "rawusage" && !possible:
+			return m.wrong("sacctmgr: error: Invalid value for RawUsage ("+s.Value+")",
+				" You didn't give me anything to set")
 		case entity == "account" && front.IsKey(s.Key, 1, "names"):
 			return m.wrong(" Can't modify the name of an account")
 		case entity == "user" && s.Key == "newname":
@@ -84,6 +90,25 @@ func impossible(m *manager, entity string, q *mgrQuery, sets []front.Setting) in
 		}
 	}
 	return 0
+}
+
+// usageOf reads a usage; possible is false for what is none. Slurm sets that of associations to zero alone.
+func usageOf(s front.Setting) (n float64, possible bool) {
+	if s.Value == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseFloat(s.Value, 64)
+	return n, err == nil && n >= 0 && !math.IsInf(n, 1)
+}
+
+// setUsage has a change set a usage. Zero is also for all below an account.
+func setUsage(c *cluster.Change, s front.Setting) {
+	n, _ := usageOf(s)
+	c.Reset = n == 0
+	c.Usage = nil
+	if n > 0 {
+		c.Usage = &cluster.Spent{Raw: n}
+	}
 }
 
 // misplaced reports whether what is set belongs to records and all conditions are about associations, or the other
@@ -132,8 +157,8 @@ func (m *manager) modifyQOS(q *mgrQuery, sets []front.Setting) int {
 		}
 		n, c := *old, cluster.Change{}
 		for _, s := range sets {
-			if s.Key == "rawusage" && s.Value == "0" {
-				c.Reset = true
+			if s.Key == "rawusage" {
+				setUsage(&c, s)
 				continue
 			}
 			label, known, err := setQOSKey(&n, s)
@@ -273,8 +298,8 @@ func changeAssoc(m *manager, entity string, a *cluster.Association, sets []front
 	c.Assoc = &n
 	for _, s := range sets {
 		switch {
-		case s.Key == "rawusage" && s.Value == "0":
-			c.Reset = true
+		case s.Key == "rawusage":
+			setUsage(&c, s)
 		case front.IsKey(s.Key, 3, "parent") && entity == "account":
 			above := m.books.Find(strings.ToLower(s.Value), "", "")
 			if above == nil {
