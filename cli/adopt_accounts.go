@@ -19,16 +19,71 @@ func importAccounts(c *cli.Context, src *adopt.Source, refused io.Writer) (*adop
 	}
 	a := adopt.Accounts{Source: src, Replace: c.Bool("replace"), Refused: refused}
 	var have adopt.Have
+	var err error
 	if !c.Bool("dry-run") {
-		b, err := api.Call(c.Context, local(), api.ListBooks, api.AfterQuery{})
-		if err != nil {
-			return nil, err
-		}
-		have = adopt.Have{Accounts: b.Accounts, Users: b.Users, Assocs: b.Assocs, QOS: b.QOS}
+		have, err = haveAccounts(c)
 		a.Send = func(list []cluster.Change) error { return sendChanges(c, list) }
+	}
+	if err != nil {
+		return nil, err
 	}
 	report, err := a.Run(have)
 	return &report, err
+}
+
+// haveAccounts asks for the accounts of the cluster, and what belongs to them.
+func haveAccounts(c *cli.Context) (adopt.Have, error) {
+	b, err := api.Call(c.Context, local(), api.ListBooks, api.AfterQuery{})
+	return adopt.Have{Accounts: b.Accounts, Users: b.Users, Assocs: b.Assocs, QOS: b.QOS}, err
+}
+
+// readShares reads a file of usage; "" is none.
+func readShares(path string) ([]*adopt.Share, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := adopt.ReadShares(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// setShares sets the usage of accounts and users.
+func setShares(c *cli.Context, list []*adopt.Share, refused io.Writer) (*adopt.SharesReport, error) {
+	if list == nil {
+		return nil, nil
+	}
+	if c.Bool("dry-run") {
+		return &adopt.SharesReport{Lines: len(list)}, nil
+	}
+	have, err := haveAccounts(c)
+	if err != nil {
+		return nil, err
+	}
+	a := adopt.Accounts{Refused: refused, Send: func(list []cluster.Change) error { return sendChanges(c, list) }}
+	report, err := a.SetShares(list, have)
+	return &report, err
+}
+
+// printUsage prints what became of usage.
+func printUsage(r *adopt.SharesReport, dryRun bool, refused string) {
+	switch {
+	case r == nil:
+		return
+	case dryRun:
+		fmt.Printf("usage: %d associations and QOS are listed; nothing was changed\n", r.Lines)
+		return
+	}
+	fmt.Printf("usage: set for %d associations and QOS\n", r.Set)
+	if r.Refused > 0 {
+		fmt.Printf("the usage of %d associations and QOS was not set; %s lists them with the reasons\n", r.Refused, refused)
+	}
 }
 
 // sendChanges changes accounts, and tells a change that can never be made from one that fails now.

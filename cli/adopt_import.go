@@ -30,7 +30,7 @@ func adoptCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name:      "import",
 			Usage:     "import accounts, jobs and steps from a dump of Slurm's accounting database",
-			ArgsUsage: "DUMP",
+			ArgsUsage: "[DUMP]",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "cluster", Usage: "import this cluster of the database (default: its only one)"},
 				&cli.BoolFlag{Name: "dry-run", Usage: "read and check the dump; change nothing"},
@@ -38,6 +38,8 @@ func adoptCommand() *cli.Command {
 					Usage: "import no accounts, users, associations and QOS"},
 				&cli.BoolFlag{Name: "replace", Usage: "change accounts, users, associations and QOS that differ in " +
 					"muster (default: keep them and list them)"},
+				&cli.StringFlag{Name: "shares", Usage: "set the usage of accounts and users from FILE, the output of " +
+					"sshare -a -l -P or scontrol show assoc_mgr; DUMP is optional"},
 				&cli.BoolFlag{Name: "json", Usage: "print the report as JSON"},
 				&cli.UintFlag{Name: "id-gap", Value: idGap,
 					Usage: "leave N job numbers free above the highest imported one"},
@@ -48,34 +50,75 @@ func adoptCommand() *cli.Command {
 				&cli.StringFlag{Name: "group", Value: "/etc/group",
 					Usage: "read group names from FILE, the output of getent group"},
 			},
-			Action: importHistory,
+			Action: runImport,
 		}}}
 }
 
-// importHistory is muster adopt import.
-func importHistory(c *cli.Context) error {
-	if c.NArg() != 1 {
+// runImport is muster adopt import.
+func runImport(c *cli.Context) error {
+	alone := c.NArg() == 0 && c.String("shares") != ""
+	if c.NArg() != 1 && !alone {
 		return errors.New("adopt import: name one file that mysqldump or mariadb-dump wrote, plain, .gz or .zst")
 	}
-	began := time.Now()
-	show := newImportBar()
-	src, err := adopt.Open(&dump.File{Path: c.Args().First(), Unzstd: unzstd}, c.String("cluster"), show.scanned)
-	if err == nil {
-		src.Names, err = readNames(c.String("passwd"), c.String("group"))
+	r := importReport{began: time.Now()}
+	shares, err := readShares(c.String("shares"))
+	switch {
+	case err != nil:
+	case alone:
+		err = r.importShares(c, shares)
+	default:
+		err = r.importDump(c, shares)
 	}
 	if err != nil {
-		show.clear()
 		return fmt.Errorf("adopt import: %w", err)
+	}
+	return errors.Join(r.print(c), noteLimits(c, r.Accounts))
+}
+
+// importReport is what an import has done.
+type importReport struct {
+	History  *adopt.Report         `json:"-"` // nil: without a dump
+	Accounts *adopt.AccountsReport `json:"accounts,omitempty"`
+	Usage    *adopt.SharesReport   `json:"usage,omitempty"`
+	Seconds  float64               `json:"seconds"`
+
+	began   time.Time
+	refused string // the file that lists what was not imported
+}
+
+// text writes the report as JSON, with the fields of the history at the top.
+func (r *importReport) text() (string, error) {
+	if r.History == nil {
+		text, err := wire.Marshal(r)
+		return string(text), err
+	}
+	text, err := wire.Marshal(struct {
+		adopt.Report
+		importReport
+	}{*r.History, *r})
+	return string(text), err
+}
+
+// importDump imports accounts and history of a dump, and usage.
+func (r *importReport) importDump(c *cli.Context, shares []*adopt.Share) error {
+	show := newImportBar()
+	defer show.clear()
+	src, err := adopt.Open(&dump.File{Path: c.Args().First(), Unzstd: unzstd}, c.String("cluster"), show.scanned)
+	if err != nil {
+		return err
+	}
+	if src.Names, err = readNames(c.String("passwd"), c.String("group")); err != nil {
+		return err
 	}
 	known, err := knownImport(c, src.Cluster)
 	if err != nil {
-		show.clear()
-		return fmt.Errorf("adopt import: %w", err)
+		return err
 	}
-	file, err := openRefused(c.String("refused"), src, known)
+	file, err := openRefused(c, src.Cluster, known != nil && known.Source == src.Mark)
 	if err != nil {
-		return fmt.Errorf("adopt import: %w", err)
+		return err
 	}
+	r.refused = file.Name()
 	i := adopt.Importer{Source: src, Gap: uint32(c.Uint("id-gap")), Refused: file, Tell: show.moved}
 	if !c.Bool("dry-run") {
 		i.Send = func(cmd *cluster.ImportHistory) error {
@@ -83,16 +126,26 @@ func importHistory(c *cli.Context) error {
 			return err
 		}
 	}
-	accounts, err := importAccounts(c, src, file)
-	var report adopt.Report
+	if r.Accounts, err = importAccounts(c, src, file); err == nil {
+		report, failed := i.Run(known)
+		r.History = &report
+		err = failed
+	}
 	if err == nil {
-		report, err = i.Run(known)
+		r.Usage, err = setShares(c, shares, file)
 	}
-	show.clear()
-	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("adopt import: %w", err)
+	return errors.Join(err, file.Close())
+}
+
+// importShares imports usage alone.
+func (r *importReport) importShares(c *cli.Context, shares []*adopt.Share) error {
+	file, err := openRefused(c, "shares", false)
+	if err != nil {
+		return err
 	}
-	return errors.Join(printImport(c, report, accounts, file.Name(), time.Since(began)), noteLimits(c, accounts))
+	r.refused = file.Name()
+	r.Usage, err = setShares(c, shares, file)
+	return errors.Join(err, file.Close())
 }
 
 // unpacking is a program that unpacks a file.
@@ -163,32 +216,41 @@ func readNames(passwd, group string) (*adopt.Names, error) {
 	return adopt.ReadNames(users, groups)
 }
 
-// openRefused opens the list of rows that cannot be imported: the one of an import that goes on has more lines added.
-func openRefused(path string, src *adopt.Source, known *cluster.Import) (*os.File, error) {
+// openRefused opens the list of what cannot be imported: the one of an import that goes on has more lines added.
+func openRefused(c *cli.Context, name string, goesOn bool) (*os.File, error) {
+	path := c.String("refused")
 	if path == "" {
-		path = "muster-refused-" + filepath.Base(src.Cluster) + ".jsonl"
+		path = "muster-refused-" + filepath.Base(name) + ".jsonl"
 	}
 	how := os.O_TRUNC
-	if known != nil && known.Source == src.Mark {
+	if goesOn {
 		how = os.O_APPEND
 	}
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|how, 0o600)
 }
 
-// printImport prints what an import has done.
-func printImport(c *cli.Context, r adopt.Report, accounts *adopt.AccountsReport, refused string,
-	took time.Duration,
-) error {
+// print prints what an import has done, and removes a list without lines.
+func (r *importReport) print(c *cli.Context) error {
+	took := time.Since(r.began)
 	if c.Bool("json") {
-		text, err := wire.Marshal(struct {
-			adopt.Report
-			Accounts *adopt.AccountsReport `json:"accounts,omitempty"`
-			Seconds  float64               `json:"seconds"`
-		}{r, accounts, took.Seconds()})
-		fmt.Println(string(text))
+		r.Seconds = took.Seconds()
+		text, err := r.text()
+		fmt.Println(text)
 		return err
 	}
-	printAccounts(accounts, r.DryRun, refused)
+	printAccounts(r.Accounts, c.Bool("dry-run"), r.refused)
+	if r.History != nil {
+		printHistory(r.History, r.refused, took)
+	}
+	printUsage(r.Usage, c.Bool("dry-run"), r.refused)
+	if info, err := os.Stat(r.refused); err != nil || info.Size() > 0 {
+		return err
+	}
+	return os.Remove(r.refused)
+}
+
+// printHistory prints what became of the jobs.
+func printHistory(r *adopt.Report, refused string, took time.Duration) {
 	rate := float64(r.Jobs+r.Steps) / max(took.Seconds(), 0.001)
 	switch {
 	case r.Already:
@@ -206,10 +268,6 @@ func printImport(c *cli.Context, r adopt.Report, accounts *adopt.AccountsReport,
 	if r.Refused > 0 {
 		fmt.Printf("%d rows cannot be imported; %s lists them with the reasons\n", r.Refused, refused)
 	}
-	if r.Refused == 0 && !r.Already && (accounts == nil || accounts.Kept+accounts.Refused == 0) {
-		return os.Remove(refused)
-	}
-	return nil
 }
 
 // importBar tells on a terminal how far an import is.

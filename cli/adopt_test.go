@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"dev.muster/adopt"
 	"dev.muster/api"
 	"dev.muster/slurm/front"
 )
@@ -76,5 +77,18 @@ func TestAdoptEnvironment(t *testing.T) {
 				t.Errorf("%d %s", code, out)
 			}
 		})
+	}
+}
+
+// TestImportReport: the report of usage alone has no fields of a dump, and that of a dump has them on top.
+func TestImportReport(t *testing.T) {
+	for want, r := range map[string]importReport{
+		`{"usage":{"lines":3,"set":2,"refused":1},"seconds":0}`: {Usage: &adopt.SharesReport{Lines: 3, Set: 2, Refused: 1}},
+		`{"cluster":"c","release":"22.05","rows":1,"jobs":1,"steps":0,"refused":0,"resumed":0,"seconds":0}`: {
+			History: &adopt.Report{Cluster: "c", Release: "22.05", Rows: 1, Jobs: 1}},
+	} {
+		if text, err := r.text(); err != nil || text != want {
+			t.Errorf("%s, %v; want %s", text, err, want)
+		}
 	}
 }

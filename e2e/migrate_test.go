@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -215,6 +217,75 @@ func (m *migration) accounting(d *dev, version string) {
 	}
 }
 
+// shares brings in the usage that two commands of Slurm printed, and compares the standing of all. Slurm prints whole
+// seconds, so usage comes with a part of a second less, and factors of it differ in their last digits.
+func (m *migration) shares(d *dev, version string) {
+	m.t.Helper()
+	want := tableOf(adoptFile(m.t, version, "sshare.txt"))
+	for _, name := range []string{"assoc_mgr.txt", "sshare.txt"} {
+		file := filepath.Join(m.t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(adoptFile(m.t, version, name)), 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+		if said := d.must("muster", "adopt", "import", "--shares", file); strings.Contains(said, "was not set") {
+			m.t.Errorf("%s: %s", name, said)
+		}
+		got := tableOf(d.must("sshare", "-a", "-l", "-P"))
+		fields := []string{"Account", "User", "RawShares", "NormShares", "RawUsage", "GrpTRESMins"}
+		m.compare("sshare", want.text(fields), got.text(fields), "Account", "User")
+		if version == "22.05" { // the other cluster had moved an account and not computed FairShare again
+			m.compare("sshare", want.text(append(fields, "FairShare")), got.text(append(fields, "FairShare")), "Account", "User")
+		}
+		m.sameOrder(name, &want, &got)
+	}
+	qos := d.must("scontrol", "show", "assoc_mgr", "flags=qos", "qos=normal")
+	_, line, _ := strings.Cut(adoptFile(m.t, version, "assoc_mgr.txt"), "QOS=normal(1)\n")
+	line, _, _ = strings.Cut(line, ".")
+	if !strings.Contains(line, "UsageRaw=") || !strings.Contains(qos, strings.TrimSpace(line)+".") {
+		m.t.Errorf("QOS normal has %s, in Slurm %s", qos, line)
+	}
+}
+
+// text writes some fields of a table.
+func (p *printedTable) text(fields []string) string {
+	lines := []string{strings.Join(fields, "|")}
+	for _, r := range p.rows {
+		lines = append(lines, p.key(r, fields))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sameOrder compares the order of the associations below one account by LevelFS, but for those that were so new that
+// Slurm had not computed it yet.
+func (m *migration) sameOrder(what string, want, got *printedTable) {
+	m.t.Helper()
+	type standing struct{ old, now float64 }
+	groups := map[string][]standing{}
+	var above []string
+	for i, r := range want.rows {
+		name := want.key(r, []string{"Account"})
+		depth := len(name) - len(strings.TrimLeft(name, " "))
+		above = append(above[:depth], name)
+		group := strings.Join(above[:depth], "/")
+		old, err := strconv.ParseFloat(want.key(r, []string{"LevelFS"}), 64)
+		if err != nil || want.key(r, []string{"FairShare"}) == "0.000000" {
+			continue
+		}
+		now, err := strconv.ParseFloat(got.key(got.rows[i], []string{"LevelFS"}), 64)
+		if err != nil {
+			m.t.Errorf("%s: LevelFS of %v: %v", what, got.rows[i], err)
+		}
+		groups[group] = append(groups[group], standing{old, now})
+	}
+	for group, list := range groups {
+		slices.SortStableFunc(list, func(a, b standing) int { return cmp.Compare(a.old, b.old) })
+		if !slices.IsSortedFunc(list, func(a, b standing) int { return cmp.Compare(a.now, b.now) }) {
+			m.t.Errorf("%s: the order by LevelFS below %s: %v", what, group, list)
+		}
+		m.equal += len(list)
+	}
+}
+
 // changedAccounts: a record that muster has in another way is kept, and changed with --replace.
 func changedAccounts(d *dev, words []string) {
 	d.t.Helper()
@@ -266,6 +337,7 @@ func TestMigrate(t *testing.T) {
 			m.compare("sacct", adoptFile(t, version, "sacct-ALL-D.txt"),
 				d.must("sacct", "-a", "-D", "-P", "-o", "ALL", "-S", "2000-01-01", "-E", adoptNow[version]), "JobID", "DBIndex")
 			m.accounting(d, version)
+			m.shares(d, version)
 			m.report(version)
 			columns := "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 			brief := d.must("sacct", "-a", "-P", "-S", "2000-01-01", "-o", columns)
