@@ -6,8 +6,12 @@ import (
 )
 
 // putImported stores a record of a Slurm cluster. A job's record that is there is replaced by one that changed later;
-// steps are stored as they came last.
+// steps and
+// reservations are stored as they came last.
 func (u *usage) putImported(i *cluster.Imported) error {
+	if i.Resv != nil {
+		return u.putResv(*i.Resv)
+	}
 	if s := i.Step; s != nil {
 		return u.exec("INSERT OR REPLACE INTO step (job, attempt, step, started, data) VALUES (?, ?, ?, ?, ?)",
 			s.ID.Job, s.Attempt, s.ID.Step, unix(s.Started), i.Text)

@@ -113,3 +113,25 @@ func TestImported(t *testing.T) {
 		})
 	}
 }
+
+// TestImportedReservation: a reservation of a Slurm cluster is there once, with what its jobs used.
+func TestImportedReservation(t *testing.T) {
+	d, err := Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	events := importedEvents(t, oldJob(7, 0, 1, func(j *cluster.Job) { j.Spec.Reservation = "course" }))
+	resv := &cluster.ResvSpan{Name: "course", From: epoch.Unix(), To: epoch.Unix() + 600,
+		TRES: []cluster.Amount{{TRES: "cpu", N: 16}}}
+	events = append(events, cluster.Event{Imported: &cluster.Imported{Resv: resv}})
+	for index := range uint64(2) {
+		if err := d.store(events, index+1); err != nil {
+			t.Fatal(err)
+		}
+		list, err := d.Reservations(context.Background(), cluster.Span{From: epoch.Unix(), To: epoch.Unix() + 3600})
+		if err != nil || len(list) != 1 || cluster.AmountOf(list[0].Used, "cpu") != 60*4 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	}
+}

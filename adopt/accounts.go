@@ -22,7 +22,7 @@ const (
 	wckeyTable = "_wckey_table"
 )
 
-// maxAssocs bounds the associations of a database, and with them the memory that an import takes.
+// maxAssocs bounds the associations and reservations of a database, and with them the memory that an import takes.
 const maxAssocs = 1 << 19
 
 // accounting is what the first pass finds of accounts, users and QOS: the rows that are not deleted.
@@ -34,7 +34,8 @@ type accounting struct {
 	refused  []Refused
 	columns  map[*dump.Table]columns
 	lists    map[string]string // of QOS, each once: most associations have one of a few
-	assocs   int
+	assocs   int               // how many
+	resvs    int
 }
 
 // place tells where a row is: its table, and its number there.
@@ -127,6 +128,9 @@ func (s *Source) collector(table string) func(place, *row) (keep func()) {
 	if name, ok := strings.CutSuffix(table, assocTable); ok {
 		return func(p place, r *row) func() { return a.assoc(p, r, s.of(name)) }
 	}
+	if name, ok := strings.CutSuffix(table, resvTable); ok {
+		return func(p place, r *row) func() { return a.resv(p, r, s.of(name)) }
+	}
 	if name, ok := strings.CutSuffix(table, wckeyTable); ok {
 		return func(p place, r *row) func() { return a.key(p, r, s.of(name)) }
 	}
@@ -148,7 +152,8 @@ func (s *Source) collect(in *dump.Row) error {
 	r := newRow(at, in)
 	p := place{in.Table.Name, in.Table.Rows}
 	keep := func() {}
-	if r.err == nil && r.number("deleted", 8) == 0 {
+	past := strings.HasSuffix(p.table, resvTable) // deleted reservations are history
+	if r.err == nil && (past || r.number("deleted", 8) == 0) {
 		keep = read(p, r)
 	}
 	if r.err != nil {
@@ -161,8 +166,8 @@ func (s *Source) collect(in *dump.Row) error {
 		return nil
 	}
 	keep()
-	if a.assocs > maxAssocs {
-		return fmt.Errorf("the database has more than %d associations", maxAssocs)
+	if a.assocs+a.resvs > maxAssocs {
+		return fmt.Errorf("the database has more than %d associations and reservations", maxAssocs)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,7 +144,12 @@ func TestHostileRows(t *testing.T) {
 			i := Importer{Source: s, Refused: &refused, Tell: func(_, _ int64) {},
 				Send: func(c *cluster.ImportHistory) error { jobs += len(c.Jobs); return nil }}
 			report, err := i.Run(nil)
-			first, _, _ := strings.Cut(refused.String(), "\n")
+			var first string
+			for line := range strings.Lines(refused.String()) {
+				if first == "" && !strings.Contains(line, "oracle_resv_table") {
+					first = line
+				}
+			}
 			if err != nil || jobs != 187 || report.Refused == 0 || !strings.Contains(first, c.want) {
 				t.Errorf("%d jobs, %d refused, %v: %.300s\nwant %q", jobs, report.Refused, err, first, c.want)
 			}
@@ -193,5 +199,53 @@ func TestResume(t *testing.T) {
 	}
 	if len(sent) != 199 || !known.Over {
 		t.Errorf("%d jobs were sent, over: %t", len(sent), known.Over)
+	}
+}
+
+// TestReservations: reservations that were over come in, and the others are listed.
+func TestReservations(t *testing.T) {
+	for _, version := range []string{"22.05", "26.05"} {
+		var got []cluster.ResvSpan
+		var refused bytes.Buffer
+		i := Importer{Source: open(t, version), Refused: &refused, Tell: func(_, _ int64) {},
+			Send: func(c *cluster.ImportHistory) error {
+				for _, text := range c.Resvs {
+					got = append(got, cluster.ResvSpan{})
+					if err := wire.Unmarshal(text, &got[len(got)-1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+		report, err := i.Run(nil)
+		if err != nil || report.Resvs != 1 || report.Refused != 2 || strings.Count(refused.String(), "not over") != 2 {
+			t.Fatalf("%s: %+v, %v: %s", version, report, err, &refused)
+		}
+		r := got[0]
+		if r.Name != "gone" || r.To <= r.From || len(r.Nodes) != 1 || r.Flags != cluster.ResvIgnoreJobs ||
+			!slices.Equal(r.TRES, []cluster.Amount{{TRES: "cpu", N: 16}}) || len(r.Accounts) != 1 {
+			t.Errorf("%s: %+v", version, r)
+		}
+	}
+}
+
+// TestHostileReservations: times of reservations that cannot be are listed.
+func TestHostileReservations(t *testing.T) {
+	row := "(3,1,'11',64,'gpu-node-005','4','gone',1795807077,1795807140,'1=16',63)"
+	for _, c := range []struct{ from, to, want string }{
+		{"1795807140", "1795807000", "cannot last"},
+		{"gpu-node-005", "gpu-node-[001-999999]", "nodelist"},
+		{"1=16", "77=16", "tres has"},
+		{"'gone'", "''", "not a name"},
+		{"1795807077", "-3", "time_start"},
+	} {
+		var refused bytes.Buffer
+		i := Importer{Source: edited(t, "22.05", row, strings.Replace(row, c.from, c.to, 1)), Refused: &refused,
+			Tell: func(_, _ int64) {}, Send: func(*cluster.ImportHistory) error { return nil }}
+		a := Accounts{Source: i.Source, Refused: &refused}
+		report, err := i.Run(nil)
+		if _, also := a.Run(Have{}); err != nil || also != nil || report.Resvs != 0 || !strings.Contains(refused.String(), c.want) {
+			t.Errorf("%s: %+v, %v: %s", c.to, report, err, &refused)
+		}
 	}
 }

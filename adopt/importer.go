@@ -41,6 +41,7 @@ type Report struct {
 	Rows    int64  `json:"rows"`  // of the job table
 	Jobs    int64  `json:"jobs"`  // sent
 	Steps   int64  `json:"steps"` // sent
+	Resvs   int64  `json:"reservations"`
 	Refused int64  `json:"refused"`
 	Resumed int64  `json:"resumed"`           // rows of the job table that were sent before
 	Already bool   `json:"already,omitempty"` // all of this dump was imported before
@@ -77,7 +78,10 @@ func (i *Importer) Run(known *cluster.Import) (Report, error) {
 		return w.report, nil
 	}
 	w.begin()
-	err := s.Runs(w.from, since, w.add, w.refuse)
+	err := s.reservations(w.addResv, w.refuse)
+	if err == nil {
+		err = s.Runs(w.from, since, w.add, w.refuse)
+	}
 	if err == nil {
 		w.batch.Import.Over = true
 		w.batch.Import.Passed = s.Jobs
@@ -125,6 +129,18 @@ func (w *importing) add(r *Run) error {
 	return nil
 }
 
+// addResv adds a reservation to the batch.
+func (w *importing) addResv(text wire.RawMessage) error {
+	if w.bytes > 0 && (w.bytes+len(text) > batchBytes || len(w.batch.Resvs) == batchJobs) {
+		if err := w.send(); err != nil {
+			return err
+		}
+	}
+	w.bytes += len(text)
+	w.batch.Resvs = append(w.batch.Resvs, text)
+	return nil
+}
+
 // refuse notes a row that cannot be taken over.
 func (w *importing) refuse(r Refused) error {
 	text, err := wire.Marshal(r)
@@ -150,6 +166,7 @@ func (w *importing) send() error {
 	}
 	w.report.Jobs += int64(len(batch.Jobs))
 	w.report.Steps += int64(len(batch.Steps))
+	w.report.Resvs += int64(len(batch.Resvs))
 	w.from = batch.Import.Passed
 	w.begin()
 	return nil

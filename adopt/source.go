@@ -53,8 +53,12 @@ type own struct {
 	users   map[string]string // of associations, by number
 	resvs   map[string]string
 	highest uint32
-	assocs  []*assocRow
-	keys    []*keyRow
+	newest  uint64 // when a job changed last
+	// accounts are those of associations of accounts, by number.
+	accounts map[string]string
+	resvRows []*resvRow
+	assocs   []*assocRow
+	keys     []*keyRow
 }
 
 // Open looks through a dump. cluster chooses one of the clusters of the database; "" takes the only one. tell hears how
@@ -117,7 +121,12 @@ func (s *Source) visitor(table string) func(fields) {
 		return func(f fields) { s.qos[f.text("id")] = f.text("name") }
 	}
 	if name, ok := strings.CutSuffix(table, assocTable); ok {
-		return func(f fields) { s.of(name).users[f.text("id_assoc")] = f.text("user") }
+		return func(f fields) {
+			s.of(name).users[f.text("id_assoc")] = f.text("user")
+			if f.text("user") == "" {
+				s.of(name).accounts[f.text("id_assoc")] = f.text("acct")
+			}
+		}
 	}
 	if name, ok := strings.CutSuffix(table, resvTable); ok {
 		return func(f fields) { s.of(name).resvs[f.text("id_resv")] = f.text("resv_name") }
@@ -127,6 +136,7 @@ func (s *Source) visitor(table string) func(fields) {
 			if id := f.number("id_job"); id <= maxJobID {
 				s.of(name).highest = max(s.of(name).highest, uint32(id))
 			}
+			s.of(name).newest = max(s.of(name).newest, f.number("mod_time"))
 		}
 	}
 	return nil
@@ -135,7 +145,7 @@ func (s *Source) visitor(table string) func(fields) {
 // of returns what was found of a cluster.
 func (s *Source) of(cluster string) *own {
 	if s.owns[cluster] == nil {
-		s.owns[cluster] = &own{users: map[string]string{}, resvs: map[string]string{}}
+		s.owns[cluster] = &own{users: map[string]string{}, resvs: map[string]string{}, accounts: map[string]string{}}
 	}
 	return s.owns[cluster]
 }

@@ -83,7 +83,8 @@ type importReport struct {
 	Seconds  float64               `json:"seconds"`
 
 	began   time.Time
-	refused string // the file that lists what was not imported
+	took    time.Duration // by the history
+	refused string        // the file that lists what was not imported
 }
 
 // text writes the report as JSON, with the fields of the history at the top.
@@ -127,8 +128,10 @@ func (r *importReport) importDump(c *cli.Context, shares []*adopt.Share) error {
 		}
 	}
 	if r.Accounts, err = importAccounts(c, src, file); err == nil {
+		began := time.Now()
 		report, failed := i.Run(known)
 		r.History = &report
+		r.took = time.Since(began)
 		err = failed
 	}
 	if err == nil {
@@ -231,16 +234,15 @@ func openRefused(c *cli.Context, name string, goesOn bool) (*os.File, error) {
 
 // print prints what an import has done, and removes a list without lines.
 func (r *importReport) print(c *cli.Context) error {
-	took := time.Since(r.began)
 	if c.Bool("json") {
-		r.Seconds = took.Seconds()
+		r.Seconds = time.Since(r.began).Seconds()
 		text, err := r.text()
 		fmt.Println(text)
 		return err
 	}
 	printAccounts(r.Accounts, c.Bool("dry-run"), r.refused)
 	if r.History != nil {
-		printHistory(r.History, r.refused, took)
+		printHistory(r.History, r.refused, r.took)
 	}
 	printUsage(r.Usage, c.Bool("dry-run"), r.refused)
 	if info, err := os.Stat(r.refused); err != nil || info.Size() > 0 {
@@ -256,11 +258,11 @@ func printHistory(r *adopt.Report, refused string, took time.Duration) {
 	case r.Already:
 		fmt.Printf("cluster %s: this dump was imported before; nothing is new\n", r.Cluster)
 	case r.DryRun:
-		fmt.Printf("cluster %s of Slurm %s: %d jobs and %d steps can be imported; nothing was changed\n",
-			r.Cluster, r.Release, r.Jobs, r.Steps)
+		fmt.Printf("cluster %s of Slurm %s: %d jobs, %d steps and %d reservations can be imported; nothing was changed\n",
+			r.Cluster, r.Release, r.Jobs, r.Steps, r.Resvs)
 	default:
-		fmt.Printf("cluster %s of Slurm %s: imported %d jobs and %d steps in %.1f s, %.0f rows/s\n",
-			r.Cluster, r.Release, r.Jobs, r.Steps, took.Seconds(), rate)
+		fmt.Printf("cluster %s of Slurm %s: imported %d jobs, %d steps and %d reservations in %.1f s, %.0f rows/s\n",
+			r.Cluster, r.Release, r.Jobs, r.Steps, r.Resvs, took.Seconds(), rate)
 	}
 	if r.Resumed > 0 && !r.Already {
 		fmt.Printf("resumed behind %d rows that an earlier run imported\n", r.Resumed)

@@ -84,7 +84,7 @@ func TestAdoptEnvironment(t *testing.T) {
 func TestImportReport(t *testing.T) {
 	for want, r := range map[string]importReport{
 		`{"usage":{"lines":3,"set":2,"refused":1},"seconds":0}`: {Usage: &adopt.SharesReport{Lines: 3, Set: 2, Refused: 1}},
-		`{"cluster":"c","release":"22.05","rows":1,"jobs":1,"steps":0,"refused":0,"resumed":0,"seconds":0}`: {
+		`{"cluster":"c","release":"22.05","rows":1,"jobs":1,"steps":0,"reservations":0,"refused":0,"resumed":0,"seconds":0}`: {
 			History: &adopt.Report{Cluster: "c", Release: "22.05", Rows: 1, Jobs: 1}},
 	} {
 		if text, err := r.text(); err != nil || text != want {

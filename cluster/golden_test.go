@@ -269,6 +269,7 @@ func goldenImport(w *world) {
 	last := importOf(w.t, 1, 2, importedJob(700_001))
 	last.Import.Over = true
 	last.Import.Refused = 1
+	last.Resvs = append(last.Resvs, encodedText(w.t, importedResv()))
 	w.ok(root, last)
 }
 

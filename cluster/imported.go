@@ -176,12 +176,15 @@ type ImportHistory struct {
 	// Jobs and Steps are records. Fields of them that a server does not know stay in its history as they are.
 	Jobs  []wire.RawMessage `json:"jobs,omitempty" text:"-"`
 	Steps []wire.RawMessage `json:"steps,omitempty" text:"-"`
+	// Resvs are times of reservations that are over.
+	Resvs []wire.RawMessage `json:"resvs,omitempty" text:"-"`
 }
 
-// Imported is a record that came from a Slurm cluster, and its text: one of the two.
+// Imported is a record that came from a Slurm cluster, and its text: one of the three.
 type Imported struct {
 	Job  *Job
 	Step *Step
+	Resv *ResvSpan
 	Text []byte
 }
 
@@ -198,7 +201,7 @@ func (c *ImportHistory) apply(t *tx) (any, error) {
 	if goesOn {
 		at = before.Passed
 	}
-	size := textSize(c.Jobs) + textSize(c.Steps)
+	size := textSize(c.Jobs) + textSize(c.Steps) + textSize(c.Resvs)
 	if err := firstError(
 		refuseIf(!t.by.Operator(),
 			Denied, ErrAccess, "only operators may import history"),
@@ -259,7 +262,7 @@ func (c *ImportHistory) raiseNextID(t *tx) error {
 
 // events decodes and checks the records.
 func (c *ImportHistory) events() (out []Event, err error) {
-	out = make([]Event, 0, len(c.Jobs)+len(c.Steps))
+	out = make([]Event, 0, len(c.Jobs)+len(c.Steps)+len(c.Resvs))
 	var dec wire.Decoder
 	for _, text := range c.Jobs {
 		j := &Job{}
@@ -281,7 +284,30 @@ func (c *ImportHistory) events() (out []Event, err error) {
 		}
 		out = append(out, Event{Imported: &Imported{Step: s, Text: text}})
 	}
+	for _, text := range c.Resvs {
+		r := &ResvSpan{}
+		if err = dec.Decode(text, r); err == nil {
+			err = CheckImportedResv(r, len(text))
+		}
+		if err != nil {
+			return nil, Errorf(Invalid, "", "import: reservation %.64q: %v", r.Name, err)
+		}
+		out = append(out, Event{Imported: &Imported{Resv: r, Text: text}})
+	}
 	return out, nil
+}
+
+// CheckImportedResv reports why a time of a reservation cannot be taken over, with so many bytes as text.
+func CheckImportedResv(r *ResvSpan, size int) error {
+	switch {
+	case size > MaxImportedRow:
+		return fmt.Errorf("it has %d bytes: the most are %d", size, MaxImportedRow)
+	case r.Name == "" || len(r.Nodes) > maxImportedNodes:
+		return fmt.Errorf("it has name %.64q and %d nodes", r.Name, len(r.Nodes))
+	case r.From <= 0 || r.To <= r.From || r.To > maxImportedTime:
+		return fmt.Errorf("it cannot last from %d to %d", r.From, r.To)
+	}
+	return cmp.Or(checkWords(r.Name), checkTexts(r.Users...), checkTexts(r.Accounts...))
 }
 
 // CheckImported reports why a record cannot be taken over: a job's, or a step's, with so many bytes as text.
@@ -388,14 +414,15 @@ func importedFootprint(j *Job) (f Footprint) {
 		return f
 	}
 	f.Class = UsageClass{
-		Account:   j.Spec.Account,
-		User:      j.Spec.User,
-		UID:       j.Spec.UID,
-		GID:       j.Spec.GID,
-		Partition: j.Imported.Partition,
-		WCKey:     strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault),
-		QOS:       j.Spec.QOS,
-		Outcome:   j.Outcome,
+		Account:     j.Spec.Account,
+		User:        j.Spec.User,
+		UID:         j.Spec.UID,
+		GID:         j.Spec.GID,
+		Partition:   j.Imported.Partition,
+		WCKey:       strings.TrimPrefix(j.Spec.WCKey, WCKeyDefault),
+		QOS:         j.Spec.QOS,
+		Reservation: j.Spec.Reservation,
+		Outcome:     j.Outcome,
 	}
 	for name, n := range j.Imported.TRESAlloc.All() {
 		if n < 1<<50 { // others are not known

@@ -21,6 +21,12 @@ func importedJob(id JobID) *Job {
 	}
 }
 
+// importedResv is a reservation of another cluster.
+func importedResv() *ResvSpan {
+	return &ResvSpan{Name: "course", From: 1_700_000_000, To: 1_700_003_600, Nodes: []NodeName{"old1"},
+		Flags: ResvSpecNodes, Users: []string{"alice"}, TRES: []Amount{{"cpu", 16}}}
+}
+
 func encodedText(t testing.TB, v any) wire.RawMessage {
 	t.Helper()
 	text, err := wire.Marshal(v)
@@ -97,6 +103,33 @@ func TestImportRefused(t *testing.T) {
 				t.Error("it is kept")
 			}
 		})
+	}
+}
+
+// TestImportedReservations: a time of a reservation enters history, and one that cannot be is refused.
+func TestImportedReservations(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*ResvSpan)
+		ok     bool
+	}{
+		{"one", func(*ResvSpan) {}, true},
+		{"no name", func(r *ResvSpan) { r.Name = "" }, false},
+		{"a name of two lines", func(r *ResvSpan) { r.Name = "a\nb" }, false},
+		{"an end before its beginning", func(r *ResvSpan) { r.To = r.From }, false},
+		{"a late end", func(r *ResvSpan) { r.To = 1 << 40 }, false},
+		{"a user", func(r *ResvSpan) { r.Users = []string{"\x1b"} }, false},
+		{"many nodes", func(r *ResvSpan) { r.Nodes = make([]NodeName, maxImportedNodes+1) }, false},
+	} {
+		w := newWorld(t, 0)
+		r := importedResv()
+		c.change(r)
+		cmd := importOf(t, 0, 0)
+		cmd.Resvs = append(cmd.Resvs, encodedText(t, r))
+		out := w.apply(root, cmd)
+		if (out.Err == nil) != c.ok || c.ok && out.Events[0].Imported.Resv.Name != "course" {
+			t.Errorf("%s: %v, %d events", c.name, out.Err, len(out.Events))
+		}
 	}
 }
 

@@ -211,6 +211,7 @@ func (m *migration) accounting(d *dev, version string) {
 		{"qos", "qos", []string{"Name"}},
 		{"users", "users withassoc withcoord", []string{"User", "Account", "Partition"}},
 		{"wckey", "wckey", []string{"WCKey", "User"}},
+		{"resv", "reservation start=2000-01-01", []string{"Name"}},
 	} {
 		got := d.must("sacctmgr", append([]string{"-P", "show"}, strings.Fields(c.args)...)...)
 		m.compare(c.name, adoptFile(m.t, version, "sacctmgr-"+c.name+".txt"), got, c.key...)
