@@ -258,8 +258,15 @@ func (r *row) limits(list []limitColumn) (limits cluster.Limits, tres []limitTex
 }
 
 func (a *accounting) account(p place, r *row) func() {
-	row := &accountRow{place: p, flags: r.number("flags", 64), Account: cluster.Account{
-		Name: r.name("name", false), Description: r.plain("description"), Organization: r.plain("organization")}}
+	row := &accountRow{
+		place: p,
+		flags: r.number("flags", 64),
+		Account: cluster.Account{
+			Name:         r.name("name", false),
+			Description:  r.plain("description"),
+			Organization: r.plain("organization"),
+		},
+	}
 	return func() { a.accounts = append(a.accounts, row) }
 }
 
@@ -286,8 +293,12 @@ func (a *accounting) user(p place, r *row) func() {
 // key reads a wckey. Rows without a name, and those of a name with * before it, stand for the default of a user: they
 // are no keys.
 func (a *accounting) key(p place, r *row, to *own) func() {
-	row := &keyRow{place: p, name: r.name("wckey_name", true), user: r.name("user", false),
-		isDefault: r.number("is_def", 8) != 0}
+	row := &keyRow{
+		place:     p,
+		name:      r.name("wckey_name", true),
+		user:      r.name("user", false),
+		isDefault: r.number("is_def", 8) != 0,
+	}
 	if row.name == "" || strings.HasPrefix(row.name, cluster.WCKeyDefault) {
 		return func() {}
 	}
@@ -346,7 +357,7 @@ func (a *accounting) list(r *row, column string) string {
 func (a *accounting) addQOS(p place, r *row) func() {
 	row := &qosRow{
 		place:   p,
-		id:      r.text("id"),
+		id:      r.name("id", false),
 		flags:   r.number("flags", 64),
 		mode:    r.number("preempt_mode", 32),
 		preempt: r.plain("preempt"),

@@ -181,6 +181,8 @@ func TestHostileAccounts(t *testing.T) {
 		{"an unknown mode", "',7,',0,NULL,590", "',7,',77,NULL,590", "0x4d", 29},
 		{"a level", "'alice',1)", "'alice',9)", "admin_level", 25},
 		{"an account below itself", "'nlp','','team-a'", "'nlp','','nlp'", "not in the tree", 26},
+		{"a QOS without a number", "0,7,'long'", "0,NULL,'long'", "id", 28},
+		{"an account twice", "'','speech','','team-b'", "'','nlp','','team-a'", "there twice", 27},
 		{"a deleted account", "0,'speech','it`s", "1,'speech','it`s", "account speech is deleted", 26},
 		{"a limit of older versions", "'1=16','1=100000',''", "'1=16','1=100000','1=5'", "MaxTRESRunMins", 29},
 	} {

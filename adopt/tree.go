@@ -273,6 +273,9 @@ func (b *builder) addAssoc(row *assocRow) bool {
 	case a.User != "" && !placed:
 		b.refuse(row.place, label, "the account has no association")
 		return false
+	case a.User == "" && placed:
+		b.refuse(row.place, label, "it is there twice")
+		return false
 	}
 	a.Limits = b.withTRES(a.Limits, row.tres, row.place, label)
 	a.DefaultQOS = b.live[row.defaultQOS]
