@@ -3,6 +3,7 @@ package cluster
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -448,3 +449,23 @@ const (
 	ServerPrologError = "PrologSlurmctld failed"
 	prologPause       = 2 * time.Minute
 )
+
+// Forms of the messages that --notify sends: words before the scheme of its URL, with a plus sign.
+const (
+	NotifySlack      = "slack"
+	NotifyMattermost = "mattermost"
+	NotifyTeams      = "teams"
+)
+
+// NotifyForms lists the words that may stand before the scheme of a URL.
+var NotifyForms = [...]string{NotifySlack, NotifyMattermost, NotifyTeams}
+
+// NotifyAddress splits the URL of --notify into the form of its messages, "" for muster's own, and the address that is
+// called.
+func NotifyAddress(url string) (form, address string) {
+	word, rest, ok := strings.Cut(url, "+http")
+	if !ok || !slices.Contains(NotifyForms[:], word) {
+		return "", url
+	}
+	return word, "http" + rest
+}

@@ -38,8 +38,9 @@ func (r *Runner) call(term context.Context, e *cluster.Hook, cfg *cluster.Config
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
 			DialContext: (&net.Dialer{Timeout: callLimit, Control: r.reachable(cfg.NotifyLocal)}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	_, address := cluster.NotifyAddress(e.Job.Spec.Notify)
 	for try := 0; ; try++ {
-		again, err := callOnce(term, client, e.Job.Spec.Notify, body)
+		again, err := callOnce(term, client, address, body)
 		if err == nil || !again || time.Since(e.At) > callGiveUp {
 			return err
 		}

@@ -359,11 +359,12 @@ func setMailUser(r *Request, v string) error {
 const maxURL = 2048
 
 func setNotify(r *Request, v string) error {
-	scheme, rest, ok := strings.Cut(v, "://")
+	_, address := cluster.NotifyAddress(v)
+	scheme, rest, ok := strings.Cut(address, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	if !ok || scheme != "http" && scheme != "https" || host == "" || len(v) > maxURL || strings.ContainsAny(v, " \t\r\n") {
-		return fmt.Errorf("--notify=%s: want a URL that begins with https:// or http://, of at most %d bytes",
-			v, maxURL)
+		return fmt.Errorf("--notify=%s: want a URL that begins with https:// or http://, of at most %d bytes; "+
+			"for chat services slack+https://, mattermost+https:// or teams+https://", v, maxURL)
 	}
 	r.Job.Notify = v
 	return nil
