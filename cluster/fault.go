@@ -167,7 +167,7 @@ func (t *tx) evictParts(n *Node, old []Fault) {
 			continue
 		}
 		if outlives(t, &c, n.Name) {
-			goOnWithout(t, &c, n.Name)
+			goOnWithout(t, &c, n.Name, failed[i].Text)
 			continue
 		}
 		c.RequeueAfter = mayAgain(&c)

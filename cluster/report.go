@@ -245,7 +245,7 @@ func (t *tx) lost(n *Job, node NodeName) {
 		return
 	}
 	if outlives(t, n, node) {
-		goOnWithout(t, n, node)
+		goOnWithout(t, n, node, t.whyLost(node))
 		c := *n
 		t.doneOn(&c, node)
 		return

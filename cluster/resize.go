@@ -174,12 +174,12 @@ func outlives(t *tx, j *Job, node NodeName) bool {
 }
 
 // goOnWithout leaves a job all nodes but one that has failed; n is a copy. What it holds there is free once that is
-// clean.
-func goOnWithout(t *tx, n *Job, node NodeName) {
+// clean. why is noted if a spare takes the place of the node.
+func goOnWithout(t *tx, n *Job, node NodeName, why string) {
 	was := slices.IndexFunc(n.Alloc.Shares, func(sh Share) bool { return sh.Node == node })
 	kept := slices.DeleteFunc(slices.Clone(n.Alloc.Shares), func(sh Share) bool { return sh.Node == node })
 	t.shrink(n, kept)
-	replaceNode(t, n, was)
+	replaceNode(t, n, node, was, why)
 	n.Shrunk.Lost = append(slices.Clone(n.Shrunk.Lost), node)
 	t.putJob(n)
 	t.tell(n)

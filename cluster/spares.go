@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A job with spares (--spare) holds nodes on which it does not run. When one of its other nodes fails, a spare takes
 // that node's place, and the job goes on. Its user is charged for spares as for its other nodes.
@@ -167,7 +170,7 @@ func spareFor(t *tx, n *Job) (spare Share, ok bool) {
 
 // replaceNode puts a spare where a node of the job was that it has just lost, if there is one; n and its allocation
 // are copies.
-func replaceNode(t *tx, n *Job, was int) {
+func replaceNode(t *tx, n *Job, node NodeName, was int, why string) {
 	spare, ok := spareFor(t, n)
 	if !ok {
 		return
@@ -176,6 +179,7 @@ func replaceNode(t *tx, n *Job, was int) {
 	n.Alloc.Spares = slices.DeleteFunc(slices.Clone(n.Alloc.Spares), used)
 	n.Alloc.Shares = slices.Insert(n.Alloc.Shares, min(was, len(n.Alloc.Shares)), spare)
 	n.Shrunk.Replaced = append(slices.Clone(n.Shrunk.Replaced), spare.Node)
+	n.SystemComment = fmt.Sprintf("spare node %s has taken the place of node %s: %s", spare.Node, node, why)
 	if n.Spec.Survives().Restart == RestartSignal {
 		signalOwn(t, n)
 	}
@@ -222,7 +226,6 @@ func swapNode(t *tx, n *Job, node NodeName, why string) (NodeName, error) {
 	if !ok {
 		return "", Errorf(Conflict, ErrBusy, "job %d has no spare node that is up: submit it with --spare", n.ID)
 	}
-	n.SystemComment = "node " + string(node) + " was replaced by " + string(spare.Node) + ": " + why
-	goOnWithout(t, n, node)
+	goOnWithout(t, n, node, why)
 	return spare.Node, nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -45,6 +46,10 @@ func TestSpares(t *testing.T) {
 	if got := placed(w.want(id, Running)); got != "[n0 n3 n2] [n4] [n1]" {
 		t.Errorf("after n1: %s", got)
 	}
+	const why = "spare node n3 has taken the place of node n1: the node went down"
+	if got := w.job(id).SystemComment; !strings.HasPrefix(got, why) {
+		t.Errorf("comment %q", got)
+	}
 	w.pass(10 * time.Second)
 	w.ok(sys, &NodeDown{Nodes: []NodeName{"n4"}})
 	if got := placed(w.want(id, Running)); got != "[n0 n3 n2] [] [n1]" {
@@ -87,6 +92,17 @@ func TestSpareSuspend(t *testing.T) {
 	w.ok(root, &Suspend{Ref: Ref{Job: id}, Resume: true})
 	if w.s.Load("n2").CPUs.Empty() {
 		t.Error("its spare is free for others")
+	}
+}
+
+// TestSpareRestartSignal: a job that wants to be told of a new node gets its own signal.
+func TestSpareRestartSignal(t *testing.T) {
+	w := newWorld(t, 3)
+	id := standing(w, 3, 1, func(s *JobSpec) { s.Resilience.Restart, s.Signal.Num = RestartSignal, 10 })
+	w.pass(time.Second)
+	w.ok(sys, &NodeDown{Nodes: []NodeName{"n1"}})
+	if got := w.want(id, Running).Signals; len(got) != 1 || got[0].Sig != 10 {
+		t.Errorf("signals %+v", got)
 	}
 }
 
