@@ -451,6 +451,9 @@ func hitNode(t *tx, n *Node, e TriggerEvent) {
 // gatherHits meets the triggers of what has happened to nodes: they are due after their offset, and a moment later at
 // the earliest.
 func gatherHits(t *tx) {
+	if len(t.hits) == 0 {
+		return
+	}
 	next := map[uint32]Trigger{}
 	for g := range t.Triggers() {
 		if met, ok := g.hitBy(t.hits, t.at); ok {
