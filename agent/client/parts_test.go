@@ -18,8 +18,9 @@ import (
 
 // flaky is another client's daemon that dies in the middle of calls: it answers no call of a path as often as said.
 type flaky struct {
-	deaf  map[string]int
-	calls []string
+	deaf   map[string]int
+	refuse bool // it refuses all calls
+	calls  []string
 }
 
 func (f *flaky) client() *api.Client {
@@ -45,7 +46,7 @@ func (f *flaky) client() *api.Client {
 					return
 				}
 				status, text := "200 OK", "{}"
-				if path == "begin" && len(f.calls) > 2 { // it was restarted and holds nothing
+				if f.refuse || path == "begin" && len(f.calls) > 2 { // it was restarted and holds nothing
 					status, text = "409 Conflict", `{"code":"conflict","kind":"finished","message":"step 1.0 is not ready here"}`
 				}
 				fmt.Fprintf(far, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(text), text)

@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"dev.muster/agent/backoff"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -36,12 +39,28 @@ func (t *texts) get(ctx context.Context, job cluster.JobID, hash cluster.BlobHas
 	if ok {
 		return text, nil
 	}
-	r, err := api.Call(ctx, t.server, api.GetBlob, api.BlobRequest{Hash: hash, Job: job})
+	r, err := t.fetch(ctx, api.BlobRequest{Hash: hash, Job: job})
 	if err != nil {
 		return nil, fmt.Errorf("fetch stored text %s: %w", hash, err)
 	}
 	t.keep(hash, r.Text)
 	return r.Text, nil
+}
+
+// fetchTime is how long a text is asked for while no server can be reached that has it: a leader may just have died.
+const fetchTime = 5 * time.Second
+
+// fetch asks the servers for a text, again while none can be reached.
+func (t *texts) fetch(ctx context.Context, q api.BlobRequest) (r api.BlobResponse, err error) {
+	end := time.Now().Add(fetchTime)
+	pause := time.Duration(0)
+	for {
+		r, err = api.Call(ctx, t.server, api.GetBlob, q)
+		away := errors.Is(err, api.ErrUnreachable) && time.Now().Before(end)
+		if !away || !backoff.Pause(ctx, &pause) {
+			return r, err
+		}
+	}
 }
 
 // keep forgets the oldest text where there are too many.
