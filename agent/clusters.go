@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -65,6 +66,9 @@ func peerRoutes(m *api.Mux, s *server.Server) {
 	api.HandleTunnel(m, api.CallPeer, api.User, check, lead)
 }
 
+// maxPeerAnswer bounds what a peer may say before a tunnel begins, in bytes.
+const maxPeerAnswer = 64 << 10
+
 // dialPeer connects to the first server of a peer that answers.
 func dialPeer(ctx context.Context, p *cluster.PeerCluster, own, as string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, server.PeerTime)
@@ -102,15 +106,12 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n"+
-		"Authorization: Bearer %s\r\n%s: %s\r\n%s: %s\r\nContent-Length: 0\r\n\r\n",
-		strings.TrimSuffix(u.Path, "/"), server.PeerCallPath, u.Host, api.PeerProtocol,
-		token, server.PeerNameHeader, own, server.PeerUserHeader, as)
-	if err != nil {
+	if err := askTunnel(conn, text, token, own, as); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	r := bufio.NewReader(conn)
+	answer := &io.LimitedReader{R: conn, N: maxPeerAnswer}
+	r := bufio.NewReader(answer)
 	resp, err := http.ReadResponse(r, nil)
 	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
@@ -120,7 +121,26 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 		conn.Close()
 		return nil, err
 	}
+	answer.N = math.MaxInt64
 	return &bufferedConn{conn, r}, nil
+}
+
+// askTunnel writes the request by which a tunnel at a peer begins. What the peer has told of itself ends no line of it.
+func askTunnel(conn io.Writer, at, token, own, as string) error {
+	r, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(at, "/")+server.PeerCallPath, nil)
+	if err != nil {
+		return err
+	}
+	for key, value := range map[string]string{
+		"Connection":          "Upgrade",
+		"Upgrade":             api.PeerProtocol,
+		"Authorization":       "Bearer " + token,
+		server.PeerNameHeader: own,
+		server.PeerUserHeader: as,
+	} {
+		r.Header.Set(key, value)
+	}
+	return r.Write(conn)
 }
 
 // servePeers answers peers on the port of the page.

@@ -73,9 +73,6 @@ func (k peerers) invite(ctx context.Context, who api.Caller, q api.PeerInvitatio
 	}
 	text, verifier := peerSecret()
 	p := cluster.PeerCluster{Name: q.Name, Accept: verifier, Root: q.Root}
-	if old, ok := k.Snapshot().PeerCluster(q.Name); ok {
-		p.URLs, p.Send = old.URLs, old.Send
-	}
 	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
 	return api.PeerInvited{Token: text, Index: index}, err
 }
@@ -83,6 +80,9 @@ func (k peerers) invite(ctx context.Context, who api.Caller, q api.PeerInvitatio
 // add shows an invitation, and keeps what comes of it.
 func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (none api.PeerAdded, _ error) {
 	if err := operator(who, "make other clusters peers"); err != nil {
+		return none, err
+	}
+	if err := checkPeer(&cluster.PeerCluster{URLs: q.URLs, Send: q.Token}); err != nil {
 		return none, err
 	}
 	own := k.Snapshot().Config().ClusterName
@@ -100,6 +100,9 @@ func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (no
 	}
 	if err != nil {
 		return none, cluster.Errorf(cluster.Unavailable, "", "the other cluster did not take the token: %v", err)
+	}
+	if err := checkNewPeer(k.Snapshot(), name, q.URLs); err != nil {
+		return none, err
 	}
 	p := cluster.PeerCluster{Name: name, URLs: q.URLs, Send: q.Token, Accept: verifier, Root: q.Root}
 	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
@@ -219,11 +222,16 @@ func ServePeerHello(s *Server, w http.ResponseWriter, r *http.Request,
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
-	known := *p
-	known.URLs, known.Send = hello.URLs, hello.Token
-	if err := admit(r.Context(), cluster.PeerPut{Peer: known}); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	next, changed, err := greeted(p, &hello)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
 		return
+	}
+	if changed {
+		if err := admit(r.Context(), cluster.PeerPut{Peer: next}); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 	}
 	text, _ := wire.Marshal(peerHello{Cluster: s.Snapshot().Config().ClusterName})
 	_, _ = w.Write(text)
