@@ -143,9 +143,21 @@ func (f *fleet) prefer(addr string) {
 	}
 }
 
-// add puts servers that are new at the end of the list.
+// maxHeard bounds the list as far as it is hearsay: whoever has a key of the gossip can make up servers. A group has
+// seven at most, and a server tells all of them (learn).
+const maxHeard = 32
+
+// add puts servers that are new at the end of the list, while it is shorter than maxHeard.
 func (f *fleet) add(addrs []string) error {
-	return f.change(func(now []string) []string { return union(now, addrs) })
+	return f.change(func(now []string) []string {
+		for _, a := range addrs {
+			if len(now) >= maxHeard {
+				break
+			}
+			now = union(now, []string{a})
+		}
+		return now
+	})
 }
 
 // learn replaces the list by what a server says, keeping the order of those that stay.
