@@ -324,7 +324,7 @@ func (u *usage) resv(e *cluster.Event) error {
 	r := e.Resv
 	s := cluster.ResvSpan{
 		Name: r.Name, From: r.Start.Unix(), To: r.End.Unix(), Nodes: r.Nodes, Flags: r.Flags,
-		Users: r.Users, Accounts: r.Accounts,
+		Users: r.Users, Accounts: r.Accounts, UsersNot: r.UsersNot, AccountsNot: r.AccountsNot,
 	}
 	if e.ResvOver {
 		if s.To = min(s.To, e.At.Unix()); s.To <= s.From { // it never began

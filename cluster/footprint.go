@@ -223,8 +223,11 @@ type ResvSpan struct {
 	Flags    ResvFlags  `json:"flags,omitempty"`
 	Users    []string   `json:"users,omitempty"`
 	Accounts []string   `json:"accounts,omitempty"`
-	TRES     []Amount   `json:"tres"` // what its nodes have
-	Used     []Amount   `json:"used"` // by its jobs, TRES-seconds; filled in for a report
+	// UsersNot and AccountsNot say that it was for everybody but those.
+	UsersNot    bool     `json:"users_not,omitempty"`
+	AccountsNot bool     `json:"accounts_not,omitempty"`
+	TRES        []Amount `json:"tres"` // what its nodes have
+	Used        []Amount `json:"used"` // by its jobs, TRES-seconds; filled in for a report
 	// Forgotten says that the record is gone (PurgeResvAfter): where and for whom it was, but for how much and how
 	// long.
 	Forgotten bool `json:"forgotten,omitempty"`

@@ -25,7 +25,11 @@ func (spanHistory) NodeSpans(context.Context, cluster.Span) ([]cluster.NodeSpan,
 }
 
 func (spanHistory) Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error) {
-	return []cluster.ResvSpan{{Name: "of ada", Users: []string{"ada"}}, {Name: "of a group"}}, nil
+	return []cluster.ResvSpan{
+		{Name: "of ada", Users: []string{"ada"}},
+		{Name: "of a group"},
+		{Name: "of all but bob", Users: []string{"bob"}, UsersNot: true},
+	}, nil
 }
 
 // TestPrivateSpans: PrivateData hides what happened to nodes, and reservations of others, in history as well.
@@ -45,11 +49,11 @@ func TestPrivateSpans(t *testing.T) {
 		events  bool
 		resvs   int
 	}{
-		{"", who(1001, "bob"), true, 2},
+		{"", who(1001, "bob"), true, 3},
 		{"events,reservations", who(1001, "bob"), false, 0},
-		{"nodes", who(1001, "bob"), false, 2},
-		{"events,reservations", who(1000, "ada"), false, 1},
-		{"events,reservations", who(0, "root"), true, 2},
+		{"nodes", who(1001, "bob"), false, 3},
+		{"events,reservations", who(1000, "ada"), false, 2},
+		{"events,reservations", who(0, "root"), true, 3},
 	} {
 		cfg := *state.Config()
 		cfg.Keys = map[string]string{"privatedata": c.private}

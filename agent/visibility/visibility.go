@@ -152,7 +152,9 @@ func (v Scope) Span(r *cluster.ResvSpan) bool {
 	if len(r.Users)+len(r.Accounts) == 0 {
 		users = []string{noName}
 	}
-	return v.Reservation(&cluster.Reservation{Users: users, Accounts: r.Accounts})
+	return v.Reservation(&cluster.Reservation{
+		Users: users, UsersNot: r.UsersNot, Accounts: r.Accounts, AccountsNot: r.AccountsNot,
+	})
 }
 
 // Events refuses callers who may not see what happened to nodes.

@@ -21,7 +21,7 @@ func Job(s *cluster.Snapshot, now time.Time, id cluster.JobID) Explanation {
 }
 
 // JobFor is Job for somebody who may see some jobs: the causes name no other. nil: all.
-func JobFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees func(*cluster.Job) bool) Explanation {
+func JobFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees Sight) Explanation {
 	e := CausesFor(s, now, id, sees)
 	then := Foretell(s, now, id)
 	then.Causes, then.Notes = e.Causes, e.Notes
@@ -38,7 +38,7 @@ func Foretell(s *cluster.Snapshot, now time.Time, id cluster.JobID) (e Explanati
 }
 
 // CausesFor says why a pending job waits, to somebody who may see some jobs; nil: all.
-func CausesFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees func(*cluster.Job) bool) Explanation {
+func CausesFor(s *cluster.Snapshot, now time.Time, id cluster.JobID, sees Sight) Explanation {
 	e := Explanation{sees: sees}
 	j, ok := s.Job(id)
 	if !ok || j.Phase != cluster.Pending {

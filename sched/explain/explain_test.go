@@ -154,6 +154,29 @@ func TestUnheldNotes(t *testing.T) {
 	}
 }
 
+// sight is that of somebody who sees one job, and no reservation.
+type sight struct{ own cluster.JobID }
+
+func (s sight) Job(j *cluster.Job) bool             { return j.ID == s.own }
+func (sight) Reservation(*cluster.Reservation) bool { return false }
+
+// TestHiddenReservations: what is told of a job does not name a reservation to somebody who may not see it.
+func TestHiddenReservations(t *testing.T) {
+	b := schedtest.New(t, 1)
+	b.Schedule = sched.Schedule
+	b.Apply(&cluster.ReservationPut{Reservation: cluster.Reservation{
+		Name: "takeover", Users: []string{"boss"}, Nodes: []cluster.NodeName{schedtest.NodeName(0)}, Start: b.Now, End: b.Now.Add(time.Hour),
+	}})
+	id := b.Submit(func(s *cluster.JobSpec) { s.Limit = time.Hour })
+	b.ScheduleAll()
+	for want, may := range map[string]explain.Sight{"reservation takeover has": nil, "a reservation of others has": sight{id}} {
+		text := fmt.Sprint(explain.JobFor(b.S.Snapshot(), b.Now, id, may).Causes)
+		if !strings.Contains(text, want) || may != nil && strings.Contains(text, "takeover") {
+			t.Errorf("%s, want %q", text, want)
+		}
+	}
+}
+
 // TestHiddenJobs: what is told of a job names no other one to somebody who may not see that.
 func TestHiddenJobs(t *testing.T) {
 	b := schedtest.New(t, 2)
@@ -165,10 +188,10 @@ func TestHiddenJobs(t *testing.T) {
 	matlab := func(s *cluster.JobSpec) { s.Licenses, s.Limit = "matlab", time.Hour }
 	first, second := b.Submit(matlab), b.Submit(matlab)
 	b.ScheduleAll()
-	sees := func(j *cluster.Job) bool { return j.ID == second }
+	sees := sight{second}
 	hides := func(sentence, named, hidden string) {
 		t.Helper()
-		for want, may := range map[string]func(*cluster.Job) bool{named: nil, hidden: sees} {
+		for want, may := range map[string]explain.Sight{named: nil, hidden: sees} {
 			text := fmt.Sprint(explain.JobFor(b.S.Snapshot(), b.Now, second, may).Causes)
 			if !strings.Contains(text, fmt.Sprintf(sentence, want)) {
 				t.Errorf("%s, want %q", text, fmt.Sprintf(sentence, want))

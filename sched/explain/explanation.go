@@ -23,11 +23,25 @@ type Explanation struct {
 	Holders  []Holder // of what it is to get there
 	Notes    []string // limits of its account and QOS that hold nothing back
 
-	sees func(*cluster.Job) bool // whether causes may name a job; nil: all
+	sees Sight // what causes may name; nil: all
+}
+
+// Sight tells what whoever asks may see.
+type Sight interface {
+	Job(*cluster.Job) bool
+	Reservation(*cluster.Reservation) bool
 }
 
 // maySee reports whether causes may name a job.
-func (e *Explanation) maySee(j *cluster.Job) bool { return e.sees == nil || e.sees(j) }
+func (e *Explanation) maySee(j *cluster.Job) bool { return e.sees == nil || e.sees.Job(j) }
+
+// reservationText names a reservation.
+func (e *Explanation) reservationText(r *cluster.Reservation) string {
+	if e.sees != nil && !e.sees.Reservation(r) {
+		return "a reservation of others"
+	}
+	return "reservation " + r.Name
+}
 
 // hiddenJob stands for a job that causes may not name.
 const hiddenJob = "a job of another user"

@@ -102,8 +102,8 @@ func (e *Explanation) explainReserved(a *sched.Prospect, s *cluster.Snapshot, no
 				int(r.MaxStartDelay.Seconds()))
 		}
 		e.addCause(cluster.WaitNodeNotAvail, hint,
-			"reservation %s%s has %s from %s to %s, and the job may run until %s",
-			r.Name, map[bool]string{true: ", for maintenance,"}[r.Flags&cluster.ResvMaint != 0],
+			"%s%s has %s from %s to %s, and the job may run until %s",
+			e.reservationText(r), map[bool]string{true: ", for maintenance,"}[r.Flags&cluster.ResvMaint != 0],
 			amountText(s, r), r.Start.Format(time.DateTime), r.End.Format(time.DateTime),
 			sched.EndOf(now, j.Limit).Format(time.DateTime))
 	}

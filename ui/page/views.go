@@ -275,7 +275,7 @@ func span(d time.Duration) string {
 
 // waits fills in why a job waits, and when and where it is planned to start.
 func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j *cluster.Job, now time.Time) {
-	e := explain.CausesFor(sees.Snap, now, j.ID, sees.Job)
+	e := explain.CausesFor(sees.Snap, now, j.ID, sees)
 	if len(e.Causes) == 0 {
 		return
 	}
