@@ -57,9 +57,6 @@ func awaitAllocation(s *front.Sys, r *submit.Request, made api.SubmitResponse) (
 		return c
 	}
 	w := &allocationWait{began: time.Now(), hold: quietWait}
-	if im := r.Client.Immediate; im != nil {
-		w.hold = max(*im, quietWait)
-	}
 	for c := ask(w.hold); ; c = ask(w.hold) {
 		select {
 		case <-interrupted:
@@ -119,25 +116,28 @@ type allocationWait struct {
 // stillWaits says what there is to say of an allocation that is not there yet. It returns the exit code where it is
 // waited for no longer, else -1.
 func stillWaits(s *front.Sys, r *submit.Request, id cluster.JobID, w *allocationWait) int {
-	never, preparing := false, false
-	if !w.told {
-		never, preparing = waitsFor(s, id)
+	over := w.isOver(r)
+	var wait cluster.Reason
+	preparing := false
+	if !w.told || over {
+		wait, preparing = waitsFor(s, id)
 	}
-	if im := r.Client.Immediate; im != nil && (never || time.Since(w.began) >= *im) {
-		_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
-		return refuseToWait(s, never)
-	}
-	w.hold = submit.WaitHold
 	if preparing {
+		w.hold = submit.WaitHold
 		return -1
 	}
+	if over || atOnce(r) && wait != "" && wait != "None" {
+		_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: id}})
+		return refuseToWait(s, r, id, wait)
+	}
+	w.hold = w.next(r, submit.WaitHold)
 	quiet := r.Client.Quiet > 0
 	if !w.told && !quiet {
-		sayQueued(s, id, never)
+		sayQueued(s, id, wait)
 	}
 	w.told = true
 	if left := whyWait - time.Since(w.began); left > 0 {
-		w.hold = left
+		w.hold = w.next(r, left)
 		return -1
 	}
 	if !w.explained && !quiet {
@@ -147,10 +147,33 @@ func stillWaits(s *front.Sys, r *submit.Request, id cluster.JobID, w *allocation
 	return -1
 }
 
-// sayQueued says that an allocation waits; never: its partition has not what it wants.
-func sayQueued(s *front.Sys, id cluster.JobID, never bool) {
-	if never {
+// isOver reports whether --immediate lets it wait no longer.
+func (w *allocationWait) isOver(r *submit.Request) bool {
+	im := r.Client.Immediate
+	return im != nil && time.Since(w.began) >= *im
+}
+
+// next is how long the next call may stay open: that long, or until --immediate is over.
+func (w *allocationWait) next(r *submit.Request, hold time.Duration) time.Duration {
+	im := r.Client.Immediate
+	if im == nil {
+		return hold
+	}
+	return max(min(hold, *im-time.Since(w.began)), time.Millisecond)
+}
+
+// atOnce reports whether an allocation must not wait at all: --immediate without a number means one second.
+func atOnce(r *submit.Request) bool {
+	return r.Client.Immediate != nil && *r.Client.Immediate <= time.Second
+}
+
+// sayQueued says that an allocation waits, and the reason if it is its own.
+func sayQueued(s *front.Sys, id cluster.JobID, wait cluster.Reason) {
+	switch {
+	case isBeyondPartition(wait):
 		s.Say(partConfig)
+	case wait == cluster.WaitHeldUser, wait == cluster.WaitHeldAdmin:
+		s.Say("Job is in held state, pending scheduler release")
 	}
 	if s.Prog == "salloc" {
 		s.Say("Pending job allocation %d", id)
@@ -178,26 +201,55 @@ func explainWait(s *front.Sys, id cluster.JobID) {
 const partConfig = "Requested partition configuration not available now"
 
 // refuseToWait words the end of --immediate.
-func refuseToWait(s *front.Sys, never bool) int {
-	why := "Requested nodes are busy"
-	if never {
-		why = partConfig
+func refuseToWait(s *front.Sys, r *submit.Request, id cluster.JobID, wait cluster.Reason) int {
+	refused, why := "", "Requested nodes are busy"
+	switch own := waitsForItself(wait); {
+	case atOnce(r) && isBeyondPartition(wait):
+		refused = partConfig
+	case atOnce(r) && own:
+		refused = "Job dependency problem"
+	case !atOnce(r) && s.Prog == "salloc":
+		why = "Connection timed out"
 	}
-	if s.Prog == "salloc" {
-		return s.Fail("Job submit/allocate failed: %s", why)
+	code := 0
+	switch {
+	case refused == "":
+		code = s.Fail("Unable to allocate resources: %s", why)
+	case s.Prog == "salloc":
+		code = s.Fail("Job submit/allocate failed: %s", refused)
+	default:
+		code = s.Fail("Unable to allocate resources: %s", refused)
 	}
-	return s.Fail("Unable to allocate resources: %s", why)
+	if s.Prog == "salloc" && r.Client.Quiet == 0 {
+		s.Say("Job allocation %d has been revoked.", id)
+	}
+	return code
 }
 
-// waitsFor reports whether a job waits for more than its partition has, and whether it waits for nothing but its nodes.
-func waitsFor(s *front.Sys, id cluster.JobID) (never, preparing bool) {
+// isBeyondPartition reports whether a job waits for more than its partition has.
+func isBeyondPartition(wait cluster.Reason) bool {
+	switch wait {
+	case cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime:
+		return true
+	}
+	return false
+}
+
+// waitsForItself reports whether a job waits for what it has asked for: a time, a release, other jobs.
+func waitsForItself(wait cluster.Reason) bool {
+	switch wait {
+	case cluster.WaitHeldUser, cluster.WaitHeldAdmin, cluster.WaitBegin, cluster.WaitDependency,
+		cluster.WaitDependencyNever:
+		return true
+	}
+	return false
+}
+
+// waitsFor is what a job waits for, "" if it is not known, and reports whether it waits for nothing but its nodes.
+func waitsFor(s *front.Sys, id cluster.JobID) (wait cluster.Reason, preparing bool) {
 	resp, err := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
 	if err != nil || len(resp.Jobs) == 0 {
-		return false, false
+		return "", false
 	}
-	switch resp.Jobs[0].Wait {
-	case cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime:
-		return true, false
-	}
-	return false, resp.Jobs[0].Phase > cluster.Pending
+	return resp.Jobs[0].Wait, resp.Jobs[0].Phase > cluster.Pending
 }
