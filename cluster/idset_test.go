@@ -290,6 +290,10 @@ func TestStepsOfWholeNodes(t *testing.T) {
 		"in all, one a node": {nodes: 2, job: Layout{PerJob: gpus(2)}, want: "0 0"},
 		"a task":             {nodes: 1, job: Layout{Tasks: 2, PerTask: gpus(1)}, want: "0-1"},
 		"a socket":           {nodes: 1, job: Layout{PerSocket: gpus(1)}, want: "0-7"},
+		"a socket, both": {
+			nodes: 1, job: Layout{PerSocket: gpus(1)}, step: Layout{PerSocket: gpus(1), SocketsPerNode: 1}, want: "0-7",
+		},
+		"the step by socket": {nodes: 1, step: Layout{PerSocket: gpus(1)}, want: "0-7"},
 		"none, though it has": {
 			nodes: 1, job: Layout{PerNode: gpus(3)}, step: Layout{PerNode: []GRES{{Name: "none"}}},
 			want: "",

@@ -136,10 +136,7 @@ func gpuRoom(s *StepSpec, have int) int {
 }
 
 // gpusOfNode is how many GPUs a step wants of each node, whatever its tasks want.
-func (s *StepSpec) gpusOfNode() int {
-	sockets := int(gpuCount(s.PerSocket)) * max(s.SocketsPerNode, 1)
-	return max(int(gpuCount(s.PerNode)), sockets)
-}
+func (s *StepSpec) gpusOfNode() int { return int(gpuCount(s.PerNode)) }
 
 // withoutGPUs: --gres=none, or a number of zero.
 func (s *StepSpec) withoutGPUs() bool {
@@ -520,8 +517,8 @@ func gpuRequests(list []GRES) []GRES {
 }
 
 // stepGPUs picks a step's devices on one node: all that the job asked for unless the step asks for a number, and
-// all that the job has for a shell in it. With --gres=none or a number of zero it has none. Where it asks in
-// several ways it has what the largest of them needs.
+// all that the job has for a shell in it, and for a step that names a number for each socket, as in Slurm. With
+// --gres=none or a number of zero it has none. Where it asks in several ways it has what the largest of them needs.
 func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *Error) {
 	if s.withoutGPUs() {
 		return IDSet{}, nil
@@ -531,7 +528,7 @@ func stepGPUs(sh, free Share, own IDSet, tasks, left int, s *StepSpec) (IDSet, *
 		want = max(min(left, free.GPUs.Len()), 1)
 	}
 	switch {
-	case want == 0 && s.Interactive:
+	case want == 0 && (s.Interactive || gpuCount(s.PerSocket) > 0): // a number for each socket chooses the job's
 		return sh.GPUs, nil
 	case want == 0:
 		return own, nil
