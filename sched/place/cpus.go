@@ -377,7 +377,7 @@ func pickFrom(free *NodeFree, gpus []int, want []cluster.GRES) (cluster.IDSet, b
 		switch {
 		case len(fit) < n:
 			return cluster.IDSet{}, false
-		case links && n < len(fit) && n+len(got) > 1:
+		case links && n > 0 && n < len(fit):
 			got = mostLinked(inv, got, fit, n)
 		default:
 			got = append(got, fit[:n]...)
@@ -387,30 +387,62 @@ func pickFrom(free *NodeFree, gpus []int, want []cluster.GRES) (cluster.IDSet, b
 }
 
 // mostLinked adds so many GPUs to those that there are: from each one to begin with always the next that has most links
-// to the others, and of these sets the one with most links in all. The earlier wins a tie.
+// to the others, and of these sets the one with most links in all. Of sets that are equal in this, it takes the one that
+// takes the fewest links from the GPUs that stay free, so that pairs stay whole; then the earlier one.
 func mostLinked(inv *cluster.Inventory, have, from []int, n int) (best []int) {
 	most := -1
+	cut := 0
 	for _, seed := range from {
 		set := append(slices.Clone(have), seed)
 		total := inv.LinksTo(seed, have)
 		for len(set) < len(have)+n {
-			next := -1
-			with := -1
-			for _, k := range from {
-				if l := inv.LinksTo(k, set); l > with && !slices.Contains(set, k) {
-					next = k
-					with = l
-				}
-			}
+			next := nextLinked(inv, set, from, len(have)+n-len(set))
+			total += inv.LinksTo(next, set)
 			set = append(set, next)
-			total += with
 		}
-		if total > most {
+		lost := linksBetween(inv, set[len(have):], without(from, set))
+		if total > most || total == most && lost < cut {
 			best = set
 			most = total
+			cut = lost
 		}
 	}
 	return best
+}
+
+// nextLinked is the GPU with most links to a set. Of those that are equal in this it is one that can bring a partner
+// along, or, where it is the last one, one that takes none from another; then the earlier one.
+func nextLinked(inv *cluster.Inventory, set, from []int, left int) int {
+	next := -1
+	with := -1
+	partners := 0
+	rest := without(from, set)
+	for _, k := range rest {
+		l := inv.LinksTo(k, set)
+		p := inv.LinksTo(k, rest)
+		if left == 1 {
+			p = -p
+		}
+		if l > with || l == with && p > partners {
+			next = k
+			with = l
+			partners = p
+		}
+	}
+	return next
+}
+
+// without is a list without the elements of another.
+func without(list, others []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(k int) bool { return slices.Contains(others, k) })
+}
+
+// linksBetween is how many links lead from some GPUs to others.
+func linksBetween(inv *cluster.Inventory, some, others []int) (n int) {
+	for _, k := range some {
+		n += inv.LinksTo(k, others)
+	}
+	return n
 }
 
 // gpusNearCPUs is how many free GPUs of a type are near the sockets that so many CPUs are taken of.
