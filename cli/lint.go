@@ -284,23 +284,10 @@ func (s *jobScript) split() {
 		}
 		if words := strings.Fields(joined + line); len(words) > 0 {
 			s.commands = append(s.commands, lintLine{from, words})
-			until = hereDocument(joined + line)
+			until = submit.HereDocument(joined + line)
 		}
 		joined = ""
 	}
-}
-
-// hereDocument is the word that ends the here-document which a command begins, if it does.
-func hereDocument(line string) string {
-	_, rest, ok := strings.Cut(line, "<<")
-	if !ok || strings.HasPrefix(rest, "<") { // <<< is a word, not a document
-		return ""
-	}
-	word := strings.Fields(strings.TrimPrefix(rest, "-") + " ")
-	if len(word) == 0 {
-		return ""
-	}
-	return strings.Trim(strings.TrimRight(word[0], ";|&)"), `"'\`)
 }
 
 // gpusPerNode is how many GPUs of which type the job asks for on each node; 0 if it does not say.

@@ -22,6 +22,7 @@ func Sbatch(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	SayNotes(sys, r)
+	sayLate(sys, r)
 	own, code := PickCluster(sys, r)
 	if code != 0 {
 		return code
