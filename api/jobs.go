@@ -191,6 +191,8 @@ type WhyResponse struct {
 	// and how many after them.
 	Others []*cluster.Job `json:"others,omitempty"`
 	More   int            `json:"more,omitempty"`
+	// Progress is how far the job says that it has come; nil: it says nothing.
+	Progress *Progress `json:"progress,omitempty"`
 }
 
 // Holder is a job that holds some of what another one is to get.

@@ -85,6 +85,8 @@ type PartsReport struct {
 // PartsUsage is what living parts of a job's steps have used so far.
 type PartsUsage struct {
 	Parts []PartUsage `json:"parts"`
+	// Progress is how far the job has told these nodes that it has come; nil: it has told them nothing.
+	Progress *Progress `json:"progress,omitempty"`
 }
 
 // PartUsage is what one node's part of a step has used so far, by rank of its tasks, and which processes it has.

@@ -53,6 +53,14 @@ type Progress struct {
 	Pace float64  `json:"pace,omitempty"` // median time between reports, seconds; 0: too few are known
 }
 
+// Later returns the report that was made last of p and o, each of which may be nil.
+func (p *Progress) Later(o *Progress) *Progress {
+	if p == nil || o != nil && o.At > p.At {
+		return o
+	}
+	return p
+}
+
 // ShowStacks reads where the processes of a job are in the kernel, on one of its nodes.
 var ShowStacks = Endpoint[StackQuery, StackAnswer]{"POST", "/v1/steps/stacks", User, false, 0}
 
@@ -62,8 +70,10 @@ type StackQuery struct {
 	Node cluster.NodeName `json:"node,omitempty"`
 }
 
-// StackAnswer has a few lines for each process. More: how many there are beside those.
+// StackAnswer has a few lines for each process. More: how many there are beside those. Traced: how many of them a
+// debugger has stopped.
 type StackAnswer struct {
-	Text string `json:"text"`
-	More int    `json:"more,omitempty"`
+	Text   string `json:"text"`
+	More   int    `json:"more,omitempty"`
+	Traced int    `json:"traced,omitempty"`
 }

@@ -192,6 +192,8 @@ type TailResponse struct {
 type MeasureResponse struct {
 	Steps   []StepUsage   `json:"steps"`
 	Missing []MissingNode `json:"missing,omitempty"`
+	// Progress is how far the job says that it has come; nil: it says nothing.
+	Progress *Progress `json:"progress,omitempty"`
 }
 
 // StepUsage is a living step, its record with what it has used so far, and its processes on each of its nodes.

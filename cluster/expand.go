@@ -142,7 +142,7 @@ func merge(t *tx, n, old *Job) error {
 	alloc.Shares = slices.Concat(alloc.Shares, given)
 	alloc.Types = t.typesIn(alloc.Parts(), alloc.Types)
 	j.Alloc = &alloc
-	j.Shrunk = &Shrunk{At: at, Leaving: j.Leaving(), Lost: LostNodes(&j), Replaced: replacedNodes(&j)}
+	j.Shrunk = &Shrunk{At: at, Leaving: j.Leaving(), Lost: LostNodes(&j), Replaced: ReplacedNodes(&j)}
 	spec.Layout = spec.Layout.Clone()
 	spec.MinNodes, spec.MaxNodes = len(alloc.Shares), len(alloc.Shares) // what it asks for if it comes back
 	if spec.Tasks > 0 {

@@ -139,12 +139,12 @@ func (t *tx) shrink(n *Job, kept []Share) {
 	alloc.Shares = slices.Clone(kept)
 	alloc.Types = t.typesIn(alloc.Parts(), alloc.Types)
 	n.Alloc = &alloc
-	n.Shrunk = &Shrunk{At: at, Leaving: leaving, Lost: LostNodes(n), Replaced: replacedNodes(n)}
+	n.Shrunk = &Shrunk{At: at, Leaving: leaving, Lost: LostNodes(n), Replaced: ReplacedNodes(n)}
 	bill(t, n)
 }
 
-// replacedNodes are spares of the job that have taken the place of other nodes.
-func replacedNodes(j *Job) []NodeName {
+// ReplacedNodes lists the spares of the job that have taken the places of other nodes.
+func ReplacedNodes(j *Job) []NodeName {
 	if j.Shrunk == nil {
 		return nil
 	}

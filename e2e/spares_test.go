@@ -15,8 +15,8 @@ func TestSpareStep(t *testing.T) {
 echo $SLURM_JOB_NODELIST $SLURM_NNODES $SLURM_NTASKS
 srun -l sh -c '
 	echo $SLURMD_NODENAME of $SLURM_NNODES
-	[ -e again ] && exit 0
-	exec sleep 1000'
+	[ $SLURMD_NODENAME != c2-001 ] || exec sleep 1000
+	until [ -e again ]; do sleep .1; done'
 echo step $?
 `)
 	id := g.must("s1", "sbatch", "--parsable", script)
@@ -28,9 +28,18 @@ echo step $?
 	if s := g.state("c3-001"); s != "mix" {
 		t.Errorf("the spare is %s", s)
 	}
-	writeProgram(t, g.dir, "again", "")
 	g.at["c2"].kill()
 	g.at["c2"].killSupervisor()
+	g.wait("the step again", func() bool { return strings.Contains(g.soFar("out"), "1: c3-001 of 2\n") })
+	if out := g.must("s1", "scontrol", "show", "job", id); !strings.Contains(out,
+		"SpareNodes=1 SpareNodeList=(null) SpareRestart=step\n   LostNodes=c2-001 ReplacedBy=c3-001") {
+		t.Errorf("show job after the swap: %s", out)
+	}
+	if out := g.must("s1", "muster", "why", id); !strings.Contains(out, "spare nodes                none left of 1\n") ||
+		!strings.Contains(out, "lost nodes                 c2-001, replaced by c3-001") {
+		t.Errorf("why: %s", out)
+	}
+	writeProgram(t, g.dir, "again", "")
 	g.drained("s1")
 	out := g.read(t, "out")
 	for _, want := range []string{

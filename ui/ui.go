@@ -350,6 +350,7 @@ type JobPage struct {
 	Script     string
 	Asked      []Row
 	Got        []Row
+	Faults     []Row // progress, checkpoints, spares and lost nodes
 	Files      []Row
 	Priority   []Row
 	Depends    []Row

@@ -35,12 +35,13 @@ func (c *Client) measureSteps(ctx context.Context, who api.Caller, q api.Measure
 		return out, err
 	}
 	pq := api.PartsQuery{Job: j.ID, Attempt: j.Attempt, Step: q.Step, Nodes: here}
-	parts, missing := c.askUsage(ctx, pq, groups)
+	parts, missing, told := c.askUsage(ctx, pq, groups)
 	c.meter.Measure(ctx, time.Now(), true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	parts = append(parts, c.usedHere(pq)...)
 	out.Missing = missing
+	out.Progress = told.Later(lastProgress(c, j.ID, here...))
 	for _, rec := range steps {
 		out.Steps = append(out.Steps, joinParts(rec, parts))
 	}
@@ -84,9 +85,10 @@ func joinParts(rec cluster.Step, parts []api.PartUsage) api.StepUsage {
 	return out
 }
 
-// askUsage asks the clients of other nodes; those that give no answer are named.
+// askUsage asks the clients of other nodes, also for what the job has told them of its progress; those that give no
+// answer are named.
 func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.PartsGroup) (
-	parts []api.PartUsage, missing []api.MissingNode) {
+	parts []api.PartUsage, missing []api.MissingNode, told *api.Progress) {
 	var mu sync.Mutex
 	missing = c.sisters.Ask(ctx, groups, func(ctx context.Context, to *api.Client, nodes []cluster.NodeName) error {
 		sub := q
@@ -95,9 +97,10 @@ func (c *Client) askUsage(ctx context.Context, q api.PartsQuery, groups []api.Pa
 		mu.Lock()
 		defer mu.Unlock()
 		parts = append(parts, r.Parts...)
+		told = told.Later(r.Progress)
 		return err
 	})
-	return parts, missing
+	return parts, missing, told
 }
 
 // measureParts tells the client that leads a job what its parts here have used so far.
@@ -115,6 +118,7 @@ func (c *Client) measureParts(ctx context.Context, who api.Caller, q api.PartsQu
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.Parts = c.usedHere(q)
+	out.Progress = lastProgress(c, q.Job, q.Nodes...)
 	return out, nil
 }
 

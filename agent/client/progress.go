@@ -73,14 +73,20 @@ func reportProgress(ctx context.Context, c *Client, who api.Caller, q api.Progre
 func progressOf(c *Client, node cluster.NodeName, id cluster.JobID) *api.Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.nodes[node]
-	if n == nil {
-		return nil
+	return lastProgress(c, id, node)
+}
+
+// lastProgress returns the last report of a job to nodes of this client; nil: there is none. Called with mu held.
+func lastProgress(c *Client, id cluster.JobID, nodes ...cluster.NodeName) (last *api.Progress) {
+	for _, name := range nodes {
+		n := c.nodes[name]
+		if n == nil {
+			continue
+		}
+		if h := n.jobs[id]; h != nil && h.progress != nil {
+			told := h.progress.last
+			last = last.Later(&told)
+		}
 	}
-	h := n.jobs[id]
-	if h == nil || h.progress == nil {
-		return nil
-	}
-	last := h.progress.last
-	return &last
+	return last
 }

@@ -115,6 +115,7 @@ func (k *Keeper) FetchSamples(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		k.Samples.Prune(k.Snapshot())
 		addr, self := k.Log.Leader()
 		if addr == "" || self {
 			continue

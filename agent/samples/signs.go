@@ -55,6 +55,19 @@ func (l signs) of(id cluster.JobID) *jobSigns {
 	return on
 }
 
+// prune forgets jobs that are over.
+func (l signs) prune(snap *cluster.Snapshot) {
+	for id := range l {
+		j, ok := snap.Job(id)
+		if !ok && id >= snap.NextID {
+			continue // this server will hear of it
+		}
+		if !ok || j.Alloc == nil || j.Phase == cluster.Ended {
+			delete(l, id)
+		}
+	}
+}
+
 // hear keeps the furthest that a job says it has come.
 func (on *jobSigns) hear(p *api.Progress) {
 	if p != nil && p.At >= cmp.Or(on.progress, &api.Progress{}).At {

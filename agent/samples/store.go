@@ -242,17 +242,31 @@ func (h *Store) Recall(job cluster.JobID, rows []acct.Hardware) {
 	}
 }
 
+// Prune forgets the signs of jobs that are over.
+func (h *Store) Prune(snap *cluster.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.signs.prune(snap)
+}
+
+// Progress returns how far a job says that it has come in its present attempt; nil: it says nothing.
+func (h *Store) Progress(j *cluster.Job) *api.Progress {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	on := h.signs[j.ID]
+	if on == nil || on.progress == nil || on.progress.At < j.Started.Unix() {
+		return nil
+	}
+	return on.progress // it is replaced, never changed
+}
+
 // Hung are the jobs that run and make no progress, by their numbers.
 func (h *Store) Hung(snap *cluster.Snapshot, now time.Time) (out []Hung) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.signs.prune(snap)
 	for id, on := range h.signs {
-		j, ok := snap.Job(id)
-		switch {
-		case !ok && id >= snap.NextID: // this server will hear of it
-		case !ok || j.Alloc == nil || j.Phase == cluster.Ended:
-			delete(h.signs, id)
-		case j.Phase == cluster.Running:
+		if j, ok := snap.Job(id); ok && j.Phase == cluster.Running {
 			out = append(out, on.found(snap, j, now)...)
 		}
 	}

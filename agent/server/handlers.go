@@ -483,6 +483,7 @@ func (s *Server) whyJob(ctx context.Context, who api.Caller, q api.WhyRequest) (
 	j, now := jobs[0], time.Now()
 	e := explain.JobFor(snap, now, j.ID, sees)
 	out := api.WhyResponse{Job: j, StartsAt: e.StartsAt, Nodes: e.Nodes, Notes: e.Notes}
+	out.Progress = s.hist.Samples.Progress(j)
 	if j.Het == nil { // the components of one are explained with its leader
 		out.Others = slices.DeleteFunc(jobs[1:], func(o *cluster.Job) bool { return o.Phase != cluster.Pending })
 		out.More = max(len(out.Others)-maxOthers, 0)

@@ -67,22 +67,17 @@ func printWhy(sys *front.Sys, ref cluster.Ref, resp *api.WhyResponse) {
 	for _, note := range resp.Notes {
 		fmt.Fprintln(sys.Stdout, "  note: "+note)
 	}
-	printSurvival(sys, j)
+	printSurvival(sys, resp)
 	printStart(sys, resp)
 	printHolders(sys, resp.Holders)
 	printChanges(sys, resp.Changes)
 	sayOthers(sys, resp.Others, resp.More)
 }
 
-// printSurvival prints the last checkpoint of a job, and that it was found to hang.
-func printSurvival(sys *front.Sys, j *cluster.Job) {
-	known := cluster.Survived(j)
-	if saved := known.Saved; saved != nil {
-		text := strings.TrimSpace(front.Stamp(saved.At) + " " + cluster.PlainLine(saved.Path))
-		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", "last checkpoint", text)
-	}
-	if hung := known.Hung; hung != nil {
-		fmt.Fprintf(sys.Stdout, "  %-26s %s: %s\n", "hang", front.Stamp(hung.At), hung.Note())
+// printSurvival prints what is known of a job against faults.
+func printSurvival(sys *front.Sys, resp *api.WhyResponse) {
+	for _, fact := range api.Survival(resp.Job, resp.Progress, front.Stamp) {
+		fmt.Fprintf(sys.Stdout, "  %-26s %s\n", fact.Name, fact.Value)
 	}
 }
 

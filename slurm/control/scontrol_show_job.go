@@ -347,6 +347,10 @@ func jobSurvives(o *record, r *show.JobRow) {
 		o.line("SpareNodes=", strconv.Itoa(asked.Spares), " SpareNodeList=", format.Null(names),
 			" SpareRestart=", cmp.Or(string(asked.Restart), string(cluster.RestartStep)))
 	}
+	if lost := cluster.LostNodes(r.Job); len(lost) > 0 {
+		o.line("LostNodes=", front.NodeText(lost), " ReplacedBy=",
+			format.Null(front.NodeText(cluster.ReplacedNodes(r.Job))))
+	}
 	if saved := known.Saved; saved != nil {
 		o.line("LastCheckpoint=", format.Stamp(saved.At, ""), " Checkpoints=", strconv.Itoa(saved.Count),
 			" CheckpointName=", format.Null(saved.Path))

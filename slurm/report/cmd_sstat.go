@@ -117,6 +117,7 @@ type statRow struct {
 	tasks int
 	nodes string
 	pids  []int
+	told  *api.Progress // of its job; nil: nothing
 }
 
 // statColumn is one field of sstat; of is nil for those of usageColumns.
@@ -158,6 +159,15 @@ var statColumns = [...]statColumn{
 	{"TRESUsageOutTot", 15, nil},
 	{"AllocTRES", 10, func(r *statRow) string { return r.allocTRES() }},
 	{"SLUID", 14, func(*statRow) string { return "" }},
+	{"Progress", 40, func(r *statRow) string { return r.progress() }}, // muster's own
+}
+
+// progress is how far the job of a step says that it has come.
+func (r *statRow) progress() string {
+	if r.told == nil {
+		return ""
+	}
+	return r.told.Text()
 }
 
 // allocTRES is what a step that was launched has of its job.
@@ -366,7 +376,7 @@ func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	for _, s := range steps {
 		for i := range resp.Steps {
 			if resp.Steps[i].Step.ID == s.ID {
-				rows = append(rows, o.rows(&resp.Steps[i])...)
+				rows = append(rows, o.rows(&resp.Steps[i], resp.Progress)...)
 			}
 		}
 	}
@@ -398,8 +408,8 @@ func (o *statOptions) jobOf(ref cluster.Ref) (cluster.JobID, bool) {
 }
 
 // rows are the lines of one step: one, or with -i one a node.
-func (o *statOptions) rows(u *api.StepUsage) (rows []statRow) {
-	row := statRow{stepUse: stepUse{Step: &u.Step, raw: o.whole, live: true}, tasks: u.Step.Tasks}
+func (o *statOptions) rows(u *api.StepUsage, told *api.Progress) (rows []statRow) {
+	row := statRow{stepUse: stepUse{Step: &u.Step, raw: o.whole, live: true}, tasks: u.Step.Tasks, told: told}
 	var names []cluster.NodeName
 	for _, sh := range u.Step.Shares {
 		names = append(names, sh.Node)

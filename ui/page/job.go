@@ -66,6 +66,7 @@ func (s *pages) viewJob(sees visibility.Scope, r *http.Request) (string, string,
 	}
 	v.Components = components(sees, j)
 	v.Asked, v.Got, v.Files = askedRows(sees.Snap, j), gotRows(j), fileRows(sees.Snap, j)
+	v.Faults = s.faultRows(j)
 	v.Depends = dependRows(sees, j)
 	v.Attempts = attempts(s, r, j)
 	if v.Owner {
@@ -144,6 +145,18 @@ func gotRows(j *cluster.Job) (rows rowList) {
 		rows.add("reason", string(j.EndReason))
 	}
 	rows.add("system comment", j.SystemComment)
+	return rows
+}
+
+// faultRows lists the job's progress, checkpoint, hang, spares and lost nodes.
+func (s *pages) faultRows(j *cluster.Job) (rows []ui.Row) {
+	var told *api.Progress
+	if s.Samples != nil {
+		told = s.Samples.Progress(j)
+	}
+	for _, fact := range api.Survival(j, told, stamped) {
+		rows = append(rows, ui.Row{Name: fact.Name, Value: fact.Value})
+	}
 	return rows
 }
 
