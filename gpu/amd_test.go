@@ -27,8 +27,8 @@ func TestAMDLoads(t *testing.T) {
 		amdProcs + "/4712/vram_1":              "5\n",
 		"sys/class/drm/renderD136/device/none": "",
 	})
-	if got := fmt.Sprint(amdLoads(root)); got != "[{GPU-0000000000000001 87 1024 0 [{4711 512 0}] 350000 54 0 0 0 0 0 map[]} "+
-		"{GPU-0000000000000002 -1 0 0 [] 0 0 0 0 0 0 0 map[]}]" {
+	if got := fmt.Sprint(amdLoads(root)); got != "[{GPU-0000000000000001 87 1024 0 [{4711 512 0}] 350000 54 0 0 0 0 0 0 map[]} "+
+		"{GPU-0000000000000002 -1 0 0 [] 0 0 0 0 0 0 0 0 map[]}]" {
 		t.Errorf("loads %s", got)
 	}
 	r := amdGPUs(t.Context(), root, func(context.Context, string, ...string) string { return "" })

@@ -120,7 +120,8 @@ type Load struct {
 	PowerMW  int    `json:"power_mw,omitempty"`
 	TempC    int    `json:"temp_c,omitempty"`
 	Throttle uint64 `json:"throttle,omitempty"` // as in Reading
-	LinkIn   uint64 `json:"link_in,omitempty"`  // over NVLinks
+	ClockMHz int    `json:"clock_mhz,omitempty"`
+	LinkIn   uint64 `json:"link_in,omitempty"` // over NVLinks
 	LinkOut  uint64 `json:"link_out,omitempty"`
 	BusIn    uint64 `json:"bus_in,omitempty"` // over PCI Express
 	BusOut   uint64 `json:"bus_out,omitempty"`

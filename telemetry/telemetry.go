@@ -54,6 +54,7 @@ const (
 	GPULinkOut
 	GPUBusIn
 	GPUBusOut
+	GPUClock
 )
 
 // Fields of a job on a node.
@@ -64,6 +65,7 @@ const (
 	JobMemMax
 	JobRead
 	JobWritten
+	JobTraced
 )
 
 // NodeFields are what is measured of a node.
@@ -92,6 +94,7 @@ var GPUFields = []Field{
 	{"nvlink_out_kbs", "kB/s", "what went over NVLinks", 1, mean},
 	{"pcie_in_kbs", "kB/s", "what came over PCI Express", 1, mean},
 	{"pcie_out_kbs", "kB/s", "what went over PCI Express", 1, mean},
+	{"sm_clock_mhz", "MHz", "clock of the multiprocessors", 1, mean},
 }
 
 // JobFields are what is measured of a job on a node.
@@ -102,6 +105,7 @@ var JobFields = []Field{
 	{"mem_mb_max", "MB", "the most resident", 1, most},
 	{"read_kbs", "kB/s", "what it read", 1, mean},
 	{"write_kbs", "kB/s", "what it wrote", 1, mean},
+	{"traced", "processes", "the most that a debugger had stopped", 1, most},
 }
 
 // Kind says whose sample it is.

@@ -53,18 +53,25 @@ func showStacks(ctx context.Context, c *Client, who api.Caller, q api.StackQuery
 			out.More = len(list) - stackProcs
 			break
 		}
-		text.WriteString(stackOf(h.node, &list[i], uid))
+		part, state := stackOf(h.node, &list[i], uid)
+		text.WriteString(part)
+		if state == tracedState {
+			out.Traced++
+		}
 	}
 	out.Text = text.String()
 	return out, nil
 }
 
-// stackOf words where a process is, if it is still there and its user's.
-func stackOf(node cluster.NodeName, p *api.StepProcess, uid uint32) string {
+// tracedState is the state of a process that a debugger has stopped.
+const tracedState = "t"
+
+// stackOf words where a process is, if it is still there and its user's, and returns its state.
+func stackOf(node cluster.NodeName, p *api.StepProcess, uid uint32) (text, state string) {
 	dir := "/proc/" + strconv.Itoa(p.PID)
 	st := syscall.Stat_t{}
 	if syscall.Stat(dir, &st) != nil || st.Uid != uid {
-		return ""
+		return "", ""
 	}
 	name, state := commandOf(readShort(dir + "/stat"))
 	rank := ""
@@ -82,7 +89,7 @@ func stackOf(node cluster.NodeName, p *api.StepProcess, uid uint32) string {
 		}
 		b.WriteString("    " + call + "\n")
 	}
-	return b.String()
+	return b.String(), state
 }
 
 // stackStep is a step's number as users write it, without the job.

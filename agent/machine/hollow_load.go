@@ -18,8 +18,10 @@ import (
 
 // Parts of the pattern.
 const (
-	idleOf     = 6               // one in so many GPUs of jobs does nothing
-	restWatts  = 70              // of a GPU that does nothing
+	idleOf     = 6   // one in so many GPUs of jobs does nothing
+	restWatts  = 70  // of a GPU that does nothing
+	restClock  = 345 // MHz
+	fullClock  = 1980
 	fullWatts  = 650             // of one at 100 %
 	hollowMem  = 80 << 10        // MB, of a hollow GPU
 	flickerFor = 5 * time.Second // the load keeps its fast part for so long
@@ -73,6 +75,10 @@ func hollowLoad(node cluster.NodeName, g *cluster.GPU, at time.Time, held bool) 
 	}
 	out.PowerMW = 1000 * watts(float64(out.Util))
 	out.TempC = 30 + out.Util*4/10
+	out.ClockMHz = restClock
+	if out.Util > 0 {
+		out.ClockMHz = fullClock - int(seed>>40%60)
+	}
 	out.EnergyMJ = uint64(at.UnixMilli()) * uint64(watts(mean)) // at its mean load, so that it only rises
 	return out
 }

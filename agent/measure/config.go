@@ -43,6 +43,7 @@ const (
 type Use struct {
 	CPU                time.Duration
 	RSS, Read, Written int64
+	Traced             int // processes that a debugger has stopped
 }
 
 // Part is a part of a step that is measured, and the GPUs of its job on the node, by the cluster's number.

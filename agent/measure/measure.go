@@ -62,6 +62,7 @@ func Sum(found []usage.Sampled) []Use {
 			u.RSS += s.RSS
 			u.Read += s.Read
 			u.Written += s.Written
+			u.Traced += s.Traced
 		}
 	}
 	return out
@@ -205,6 +206,9 @@ func gpuValues(v []float64, g *cluster.GPU, now, before map[string]*gpu.Load, se
 	both(telemetry.GPUPower, telemetry.GPUPowerMax, float64(whole.PowerMW)/1000, whole.PowerMW > 0)
 	both(telemetry.GPUTemp, telemetry.GPUTempMax, float64(whole.TempC), whole.TempC > 0)
 	v[telemetry.GPUThrottle] = float64(whole.Throttle)
+	if whole.ClockMHz > 0 {
+		v[telemetry.GPUClock] = float64(whole.ClockMHz)
+	}
 	if old == nil {
 		return
 	}
@@ -244,6 +248,7 @@ func jobSamples(node cluster.NodeName, parts []Part, use []Use, before map[step.
 		s.Own[telemetry.JobMem] += float64(now.RSS >> 20)
 		s.Own[telemetry.JobRead] += float64(max(now.Read-old.Read, 0)) / seconds / 1000
 		s.Own[telemetry.JobWritten] += float64(max(now.Written-old.Written, 0)) / seconds / 1000
+		s.Own[telemetry.JobTraced] += float64(now.Traced)
 		s.Own[telemetry.JobCPUMax], s.Own[telemetry.JobMemMax] = s.Own[telemetry.JobCPU], s.Own[telemetry.JobMem]
 	}
 	return out

@@ -24,6 +24,9 @@ const (
 // StepFactor is how many times the usual time between two reports of progress a job may be late.
 const StepFactor = 5
 
+// stepLeast is how late a job is at least that hangs by its steps: short pauses of a file system are no hangs.
+const stepLeast = 3 * time.Minute
+
 // signs are since when jobs show which sign on which nodes.
 type signs map[cluster.JobID]*jobSigns
 
@@ -94,7 +97,7 @@ func (l signs) note(one *api.JobSample, node cluster.NodeName, s *telemetry.Samp
 	g := lookAt(s)
 	n.gpus = g.measured
 	n.power = max(n.power, g.power)
-	still := s.Own[telemetry.JobWritten] < quietWrites
+	still := s.Own[telemetry.JobWritten] < quietWrites && s.Own[telemetry.JobTraced] <= 0 // a debugger is no hang
 	rests := s.Own[telemetry.JobCPU] < quietCPU
 	since(&n.quiet, still && g.idle && rests, from)
 	since(&n.spin, still && g.waits(n.power), from)
@@ -236,7 +239,7 @@ func (on *jobSigns) find(j *cluster.Job, after time.Duration, now time.Time) (ou
 		Kind: p.kind(),
 		Text: p.text(lasts),
 	}
-	if late := on.late(j, now); late != "" && lasts >= cluster.MinHangAfter {
+	if late := on.late(j, now); late != "" && lasts >= stepLeast-time.Minute {
 		out.Kind = cluster.HangStep
 		out.Text = late + "; " + out.Text
 		return out, true
@@ -253,7 +256,7 @@ func (on *jobSigns) late(j *cluster.Job, now time.Time) string {
 	told := time.Unix(p.At, 0)
 	gone := now.Sub(told).Round(time.Second)
 	usual := time.Duration(p.Pace * float64(time.Second))
-	if gone < max(StepFactor*usual, cluster.MinHangAfter) {
+	if gone < max(StepFactor*usual, stepLeast) {
 		return ""
 	}
 	return fmt.Sprintf("it has reported no step for %v, since step %d; it usually reports one every %v",

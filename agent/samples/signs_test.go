@@ -15,6 +15,7 @@ import (
 type doing struct {
 	util, power  float64 // of each GPU: %, W
 	cpu, written float64 // cores, kB/s
+	traced       float64 // processes that a debugger has stopped
 	unknown      bool    // the GPUs are not measured
 }
 
@@ -28,6 +29,7 @@ var (
 	compiles   = doing{cpu: 1, written: 5}
 	quiet      = doing{cpu: 0.01}
 	spins      = doing{util: 100, power: 150, cpu: 8}
+	debugged   = doing{cpu: 0.01, traced: 1}
 	unmeasured = doing{unknown: true}
 )
 
@@ -37,6 +39,7 @@ func (d doing) sample(job cluster.JobID, p *api.Progress) api.JobSample {
 		one.Own[i] = 0
 	}
 	one.Own[telemetry.JobCPU], one.Own[telemetry.JobWritten] = d.cpu, d.written
+	one.Own[telemetry.JobTraced] = d.traced
 	for i := range 8 {
 		if d.unknown {
 			break
@@ -83,6 +86,7 @@ func TestHung(t *testing.T) {
 		{"a short pause", life(minutes(20, trains), minutes(5, quiet)), 0, "", ""},
 		{"it goes on again", life(minutes(5, trains), minutes(20, quiet), minutes(1, trains)), 0, "", ""},
 		{"the GPUs are not measured", life(minutes(30, unmeasured)), 0, "", ""},
+		{"stands in a debugger", life(minutes(5, trains), minutes(60, debugged)), 5, "", ""},
 		{"quiet", life(minutes(5, trains), minutes(11, quiet)), 0, cluster.HangQuiet, "have done nothing"},
 		{"spins", life(minutes(5, trains), minutes(11, spins)), 0, cluster.HangSpin, "waited at little power"},
 		{"no step, and quiet", life(minutes(10, trains), minutes(3, quiet)), 10, cluster.HangStep, ", since step 60;"},

@@ -154,6 +154,16 @@ func tellCheckpoint(s *Server) func(context.Context, api.Caller, api.NodeCheckpo
 	}
 }
 
+// isDebugged reports whether a debugger has stopped a process of the job on the node whose rank is behind: NCCL gets no
+// answer of that either.
+func isDebugged(ctx context.Context, s watchServer, c *cluster.HangFound) bool {
+	if c.Node == "" {
+		return false
+	}
+	got, err := callAsRoot(ctx, s, api.ShowStacks, api.StackQuery{Job: c.Job, Node: c.Node})
+	return err == nil && got.Traced > 0
+}
+
 // tellHang deals with a job that hangs, as its first node has found.
 func tellHang(s *Server) func(context.Context, api.Caller, api.NodeHang) (api.Empty, error) {
 	return func(ctx context.Context, who api.Caller, q api.NodeHang) (api.Empty, error) {
@@ -163,6 +173,9 @@ func tellHang(s *Server) func(context.Context, api.Caller, api.NodeHang) (api.Em
 		}
 		found := &cluster.HangFound{Job: q.Job, Attempt: q.Attempt, Kind: cluster.HangRAS, Text: q.Text}
 		found.Node = nodeAt(s.Snapshot(), j, q.Host)
+		if isDebugged(ctx, watchServer{s}, found) {
+			return api.Empty{}, nil
+		}
 		return api.Empty{}, watches.Deal(ctx, watchServer{s}, found)
 	}
 }

@@ -26,6 +26,7 @@ type Sample struct {
 	Pages        int64 // major faults
 	Read         int64 // by all calls, from the page cache too
 	Written      int64
+	Traced       int   // processes that a debugger has stopped
 	CPUFreq      int64 // kHz, of the CPU that the task was on; 0: the machine does not tell
 }
 
@@ -76,6 +77,7 @@ type procTimes struct {
 	ppid, session, pgrp  int
 	faults, user, system int64 // with those of children that were waited for; times in ticks
 	vsize, rss           int64 // bytes; pages
+	traced               int   // 1: a debugger has stopped it
 	cpu                  int   // where it ran last; -1: a kernel before 2.2.8
 }
 
@@ -231,6 +233,7 @@ func (s *Sampler) add(r *sampleRow, of lead) {
 	read, written := parseIO(s.file(r.pid, "/io"))
 	t.Read += read
 	t.Written += written
+	t.Traced += r.traced
 	if _, own := s.leads[r.pid]; own {
 		t.CPUFreq = s.frequency(r.cpu)
 	}
@@ -317,9 +320,9 @@ func parseTimes(text []byte) (t procTimes, ok bool) {
 	if n == len(f) {
 		cpu = int(f[lastCPUField])
 	}
-	return procTimes{cpu: cpu, ppid: int(f[1]), pgrp: int(f[2]), session: int(f[3]), faults: f[9] + f[10],
-		user: f[11] + f[13], system: f[12] + f[14],
-		vsize: f[20], rss: f[21]}, true
+	traced := bytes.Count(text[:3], []byte(" t ")) // the state
+	return procTimes{traced: traced, cpu: cpu, ppid: int(f[1]), pgrp: int(f[2]), session: int(f[3]),
+		faults: f[9] + f[10], user: f[11] + f[13], system: f[12] + f[14], vsize: f[20], rss: f[21]}, true
 }
 
 // parseIO reads /proc/PID/io: bytes that calls read and wrote.

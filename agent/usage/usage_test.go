@@ -27,6 +27,9 @@ func TestParseTimes(t *testing.T) {
 	if !ok || got != want {
 		t.Errorf("%v %+v", ok, got)
 	}
+	if got, _ := parseTimes([]byte(strings.Replace(line, "S", "t", 1))); got.traced != 1 {
+		t.Error("a process that a debugger has stopped is not told")
+	}
 	if _, ok := parseTimes([]byte(" S 1 2")); ok {
 		t.Error("a line that is cut off was taken")
 	}

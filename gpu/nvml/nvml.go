@@ -445,6 +445,10 @@ func (s *source) Loads() []gpu.Load {
 		l := gpu.Load{UUID: now.GPU.UUID, Util: now.Util, MemUsedMB: now.MemUsedMB, Procs: now.Procs}
 		s.heat(d, &now)
 		l.PowerMW, l.TempC, l.Throttle = now.PowerMW, now.TempC, now.Throttle
+		sm := func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_SM) }
+		if mhz, ok := ask(s, sm, "nvmlDeviceGetClockInfo"); ok {
+			l.ClockMHz = int(mhz)
+		}
 		s.moved(d, &l)
 		if s.can("nvmlDeviceGetTotalEnergyConsumption") {
 			l.EnergyMJ, _ = d.GetTotalEnergyConsumption()
