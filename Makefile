@@ -250,6 +250,8 @@ fence-vm: build
 
 drill: build
 	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200 -drill-spares=12
+	$(GO) test -count=1 -run TestBenignDay -v ./agent/watches -day-nodes=1000
+	$(GO) test -count=1 -run TestLlama3 -v ./sched/faults -llama3
 
 # This machine's GPUs as muster has them, compared with nvidia-smi (eight minutes at most). dist/gpu-check is all that another
 # machine needs for it: copy the folder there and run gpu-check.py. Without a GPU here the stand-ins are checked, too.

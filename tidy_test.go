@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"sched/explain":      {"cluster", "sched", "sched/place"},
 	"sched/schedtest":    {"cluster"},
 	"sched/replay":       {"cluster", "sched"},
+	"sched/faults":       {"cluster", "sched"},
 	"consensus":          {"durable"},
 	"durable":            {},
 	"telemetry":          {},
@@ -184,7 +185,7 @@ var mayImport = map[string][]string{
 		"agent/machine", "agent/step",
 		"agent/trust", "agent/webpage", "api",
 		"burnin", "cast/node", "cli/manual", "cluster", "cluster/hostlist", "gpu", "packaging", "pmi", "pmi/peer",
-		"sched/replay", "slurm",
+		"sched/faults", "sched/replay", "slurm",
 		"telemetry", "slurm/conf", "slurm/env", "slurm/format", "slurm/front", "slurm/lua", "slurm/opt",
 		"slurm/rest", "slurm/show", "slurm/submit", "wire"},
 }

@@ -39,7 +39,7 @@ func simCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sim",
 		Usage:     "replay a workload through schedulers in virtual time and compare them",
-		ArgsUsage: "TRACE | --from accounting",
+		ArgsUsage: "TRACE | --from accounting | --faults TABLE",
 		Description: "TRACE is a log in the Standard Workload Format (.swf) or a table with the columns job_id, submit, nodes, cpus, gpus,\n" +
 			"mem_mb, walltime, runtime, user, group, partition, gpu_type, gpu_milli; either may be packed (.gz). " + replay.Real + " gives out\n" +
 			"parts of a GPU (gpu_milli), and counts cpus and mem_mb of jobs with GPUs where nodes is 1; the textbook's policies count\n" +
@@ -55,7 +55,7 @@ func simCommand() *cli.Command {
 
 func simFlags() []cli.Flag {
 	places := slices.Sorted(maps.Keys(replay.Placements))
-	return []cli.Flag{
+	return append(faultFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "from", Usage: "accounting: replay this cluster's history instead of a TRACE"},
 		&cli.StringFlag{
 			Name:  "since",
@@ -89,7 +89,7 @@ func simFlags() []cli.Flag {
 		&cli.StringFlag{Name: "out", Usage: "write each schedule to `PREFIX`POLICY.csv: job_id,start,end,node:share ..."},
 		&cli.StringFlag{Name: "svg", Usage: "draw the queue over time to `FILE`; with --compare, waits by job size (default: " + usualPicture + ")"},
 		&cli.BoolFlag{Name: "quiet", Usage: "do not show a progress bar"},
-	}
+	}...)
 }
 
 // simulation is one call of muster sim: what to replay under which policies, and what came of it.
@@ -116,6 +116,12 @@ func runSimulation(c *cli.Context) error {
 	traces, err := lateOptions(c)
 	if err != nil {
 		return err
+	}
+	if c.String("faults") != "" {
+		return simulateFaults(c, traces)
+	}
+	if c.String("assume") != "" {
+		return errors.New("--assume is for --faults")
 	}
 	if err := checkSource(c, traces); err != nil {
 		return err

@@ -90,6 +90,10 @@ func TestSimOptions(t *testing.T) {
 		"give one or the other":         {"--from", "accounting", log},
 		"--pace 0 is none":              {log, "--limit=runtime", "--pace=0"},
 		"--pace NaN is none":            {log, "--limit=runtime", "--pace", "NaN"},
+		"give a trace, --from":          {"--faults", "llama3", log},
+		`--assume: "moon" is not known`: {"--faults", "llama3", "--assume", "moon=1"},
+		"--assume is for --faults":      {log, "--assume", "spares=1"},
+		"--faults: open /nowhere":       {"--faults", "/nowhere"},
 		"no such file or directory; ma": {log, "--limit=runtime", "--svg", "/nowhere/x.svg"},
 	} {
 		if _, err := simOf(t, args...); err == nil || !strings.Contains(err.Error(), want) {
@@ -149,5 +153,26 @@ func TestSpan(t *testing.T) {
 		if got := change(pair[0], pair[1]); !strings.HasSuffix(got, want) {
 			t.Errorf("%v: %s, want %s", pair, got, want)
 		}
+	}
+}
+
+// TestSimFaults: the ways to meet faults are printed side by side, and the same input gives the same text.
+func TestSimFaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "faults.csv")
+	if err := os.WriteFile(path, []byte("cause,count,effect\nGPU,6,gpu\nbug,2,crash\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--faults", path, "--assume", "nodes=4,reserve=2,spares=1,days=3"}
+	got, err := simOf(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"requeue only", "spares (1)", "effective training time (%)", "nodes replaced by spares"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	if again, err := simOf(t, args...); err != nil || again != got {
+		t.Errorf("%v\n%s", err, again)
 	}
 }
