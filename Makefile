@@ -249,7 +249,7 @@ fence-vm: build
 	$(GO) test -count=1 -run TestFenceVM -v -timeout 40m ./e2e -fence-vm=$(FENCE_KERNEL)
 
 drill: build
-	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200 -drill-spares=12
+	$(GO) test -count=1 -run TestDrill -v -timeout 30m ./e2e -drill=50 -drill-submit=10000 -drill-history=200 -drill-spares=12 -drill-failover=20
 	$(GO) test -count=1 -run TestBenignDay -v ./agent/watches -day-nodes=1000
 	$(GO) test -count=1 -run TestLlama3 -v ./sched/faults -llama3
 

@@ -96,6 +96,8 @@ type StepResponse struct {
 	Defaults cluster.SrunDefaults `json:"defaults,omitzero"`
 	// KillWait is how long its tasks may go on after TERM when it is ended.
 	KillWait time.Duration `json:"kill_wait,omitempty"`
+	// Again: the job has spares, with which srun starts the step again when one replaces a node.
+	Again bool `json:"again,omitempty"`
 }
 
 // StepNode is one node's part in a step: which ranks run there.

@@ -48,6 +48,12 @@ func (s *JobSpec) checkSpares() error {
 	)
 }
 
+// StepsAgain reports whether srun starts a step of the job again when a spare takes the place of one of its nodes.
+func (s *JobSpec) StepsAgain() bool {
+	asked := s.Survives()
+	return asked.Spares > 0 && (asked.Restart == RestartDefault || asked.Restart == RestartStep)
+}
+
 // hidesSpares reports whether the job's spares are not among the nodes that its programs see.
 func hidesSpares(s *JobSpec) bool {
 	asked := s.Survives()

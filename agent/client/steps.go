@@ -25,6 +25,9 @@ const drainTime = 30 * time.Second
 // describe answers with a step and which ranks run where. Called with mu held.
 func (s *steps) describe(ls *liveStep) api.StepResponse {
 	out := api.StepResponse{Step: ls.record, Defaults: s.config.Srun, KillWait: s.config.KillWait}
+	if h := s.nodes[ls.lead].jobs[ls.record.ID.Job]; h != nil {
+		out.Again = h.job.Spec.StepsAgain()
+	}
 	for i, ranks := range ls.ranks() {
 		out.Nodes = append(out.Nodes, api.StepNode{Node: ls.ids[i].Node, Ranks: ranks})
 	}

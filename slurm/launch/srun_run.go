@@ -20,7 +20,8 @@ import (
 const completed = "Completed"
 
 func newStepRun(s *front.Sys, r *submit.Request, made []api.StepResponse, sio *stepIO) *stepRun {
-	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait}
+	first := api.StepResponse{Step: made[0].Step, Defaults: made[0].Defaults, KillWait: made[0].KillWait,
+		Again: made[0].Again}
 	bare := *s
 	run := &stepRun{sys: s, bare: &bare, req: r, resp: first, io: sio, events: make(chan nodeEvent, 16)}
 	run.resp.Step.Tasks = 0
