@@ -31,6 +31,9 @@ func Survival(j *cluster.Job, p *Progress, stamp func(time.Time) string) (out []
 	if hung := known.Hung; hung != nil {
 		add("hang", stamp(hung.At)+": "+hung.Note())
 	}
+	if slow := known.Slow; slow != nil {
+		add("slow GPU", stamp(slow.At)+": "+slow.Note())
+	}
 	asked := j.Spec.Survives()
 	if asked.Spares > 0 && j.Alloc != nil {
 		add("spare nodes", sparesText(j, asked.Spares))

@@ -67,6 +67,7 @@ var unaudited = [...]struct{ kind, why string }{
 	{"remind", "a decision of the leader"},
 	{"checkpoint", "a report of a job about itself"},
 	{"hang", "a decision of the leader"},
+	{"straggler", "a decision of the leader"},
 	{"errands_done", "a report of the leader"},
 	{"node_power", "a decision of the leader"},
 	{"cron_next", "a decision of the leader"},

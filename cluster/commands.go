@@ -93,6 +93,7 @@ var commands = [...]struct {
 	{"audit_note", First, func() Command { return &AuditNote{} }},
 	{"checkpoint", First, func() Command { return &CheckpointDone{} }},
 	{"hang", First, func() Command { return &HangFound{} }},
+	{"straggler", First, func() Command { return &StragglerFound{} }},
 	{"swap_node", First, func() Command { return &SwapNode{} }},
 	{"raise_level", First, func() Command { return &RaiseLevel{} }},
 	{"import_history", First, func() Command { return &ImportHistory{} }},

@@ -19,6 +19,7 @@ const (
 	troubleDrainNow   = 5 // one that ends jobs
 	troubleNotStarted = 2 // a job could not be started on it
 	troubleLost       = 4 // it was lost
+	troubleSlow       = 5 // one of its GPUs was slower than the others of a job
 )
 
 // troubleOf is what a fault counts.

@@ -91,6 +91,7 @@ const (
 	EventNever     JobEvent = "INVALID_DEPEND"
 	EventStageOut  JobEvent = "STAGE_OUT"
 	EventHang      JobEvent = "HANG"        // for those who asked for FAIL
+	EventStraggler JobEvent = "STRAGGLER"   // for those, too
 	eventTasks     JobEvent = "ARRAY_TASKS" // not an event: each task of an array is told of
 )
 
@@ -121,7 +122,7 @@ func (t *tables) HookCount() (n int, full bool) {
 
 // wants reports whether the job's user wants to be told of an event.
 func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
-	if e == EventHang {
+	if e == EventHang || e == EventStraggler {
 		e = EventFail
 	}
 	mail = slices.Contains(s.MailType, string(e))

@@ -25,6 +25,8 @@ type Resilience struct {
 	Spares int `json:"spares,omitempty"`
 	// Restart says what starts again when a spare takes the place of a node (--spare-restart).
 	Restart SpareRestart `json:"restart,omitempty" text:"16"`
+	// Straggler says what becomes of the job when one of its GPUs is slower than the others (--straggler).
+	Straggler StragglerAction `json:"straggler,omitempty" text:"16"`
 	// Expedite: when a node fails, the job starts again before all others, on the nodes that it has left
 	// (--requeue=expedite).
 	Expedite bool `json:"expedite,omitempty"`
@@ -42,6 +44,7 @@ func (s *JobSpec) Survives() Resilience {
 type Survival struct {
 	Saved *Checkpoint `json:"saved,omitempty"` // the last
 	Hung  *Hang       `json:"hung,omitempty"`  // the last
+	Slow  *Straggler  `json:"slow,omitempty"`  // the last slow GPU
 	// Expedited: it waits before all others, since a node failed under it.
 	Expedited bool `json:"expedited,omitempty"`
 }
@@ -92,7 +95,7 @@ const (
 	MinHangAfter = time.Minute
 )
 
-// maxHangActions bounds how often a job is acted upon because it hangs; then it is only reported.
+// maxHangActions bounds how often a job is acted upon because it hangs, within a day; then it is only reported.
 const maxHangActions = 3
 
 // HangRule says when a job hangs, and what becomes of it then.
@@ -165,7 +168,7 @@ func (s *JobSpec) checkResilience() error {
 	if asked.Chain && s.Kind != Batch {
 		return Errorf(Invalid, ErrBatchOnly, "--chain is for batch jobs: only those can go back into the queue")
 	}
-	return s.checkSpares()
+	return firstError(s.checkStraggler(), s.checkSpares())
 }
 
 // Checkpoint is the last state that a job has saved, from which it can go on.
@@ -262,7 +265,8 @@ type Hang struct {
 	Kind    HangKind   `json:"kind"`
 	Text    string     `json:"text"`             // the evidence
 	Action  HangAction `json:"action,omitempty"` // what was done about it
-	Acted   int        `json:"acted,omitempty"`  // how often the job was acted upon, in all attempts
+	Acted   int        `json:"acted,omitempty"`  // how often the job was acted upon within a day, in all attempts
+	Since   time.Time  `json:"since,omitzero"`   // when that day began
 }
 
 // HangKind says by what a hang was found.
@@ -310,16 +314,20 @@ func (c *HangFound) apply(t *tx) (any, error) {
 	}
 	known := Survived(j)
 	hung := &Hang{At: t.at, Attempt: j.Attempt, Kind: c.Kind, Text: plainLine(c.Text), Action: HangReport}
+	budget := Budget{}
 	if known.Hung != nil {
-		hung.Acted = known.Hung.Acted
+		budget = Budget{Since: known.Hung.Since, Used: known.Hung.Acted}
 	}
 	n := *j
-	if hung.Acted < maxHangActions {
+	budget, left := budget.left(maxHangActions, t.at)
+	if left {
 		hung.Action = actOnHang(t, &n, rule.Action, c.Node)
 	}
 	if hung.Action != HangReport {
-		hung.Acted++
+		budget.Used++
 	}
+	hung.Since = budget.Since
+	hung.Acted = budget.Used
 	known.Hung = hung
 	n.Survival = &known
 	n.SystemComment = hung.Note()

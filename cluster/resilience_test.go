@@ -194,7 +194,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangBudget: a job is requeued for hangs maxHangActions times; then it is only reported.
+// TestHangBudget: a job is requeued for hangs maxHangActions times within a day; then it is only reported.
 func TestHangBudget(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.submit(func(s *JobSpec) { s.Resilience = &Resilience{Hang: "requeue"} })
@@ -213,6 +213,10 @@ func TestHangBudget(t *testing.T) {
 		}
 	}
 	w.want(id, Running)
+	w.pass(budgetTime)
+	if got := w.ok(sys, &HangFound{Job: id, Attempt: w.job(id).Attempt, Kind: HangRAS, Text: "x"}).Result; got != HangRequeue {
+		t.Errorf("a day later: %v", got)
+	}
 }
 
 // goldenResilience has a job that saved a checkpoint and was found to hang.
@@ -223,7 +227,8 @@ func goldenResilience(w *world) {
 	cfg.Preempt.CheckpointGrace, cfg.Preempt.LeastLost = time.Minute, true
 	w.ok(root, &Configure{Config: &cfg})
 	id := w.start(w.submit(func(s *JobSpec) {
-		s.Resilience = &Resilience{Hang: "requeue,after=5m", CheckpointFile: "latest", SavesOnSignal: true, Chain: true}
+		s.Resilience = &Resilience{Hang: "requeue,after=5m", CheckpointFile: "latest", SavesOnSignal: true, Chain: true,
+			Straggler: StragglerReport}
 		s.Signal = Signal{Num: 10, Before: time.Minute}
 	}), TaskAny, 5, nodeName(0))
 	for e := range w.s.Hooks() {
@@ -233,6 +238,7 @@ func goldenResilience(w *world) {
 	}
 	w.report(nodeName(0), id, NodeReady)
 	w.ok(alice, &CheckpointDone{Job: id, Path: "/ckpt/100"})
+	w.ok(sys, &StragglerFound{Job: id, Attempt: 1, Node: nodeName(0), Text: "GPU 3 is slow"})
 	w.ok(sys, &HangFound{Job: id, Attempt: 1, Kind: HangStep, Text: "no step for 5m0s"})
 	w.report(nodeName(0), id, NodeDone)
 	w.ok(alice, &Cancel{Ref: Ref{Job: id}})

@@ -74,7 +74,7 @@ func (s *JobSpec) bytes() int {
 		n += len(s.Array.Text)
 	}
 	if r := s.Resilience; r != nil {
-		n += lengths(r.Hang, r.CheckpointFile, string(r.Restart))
+		n += lengths(r.Hang, r.CheckpointFile, string(r.Restart), string(r.Straggler))
 	}
 	if s.Cron != nil {
 		n += len(s.Cron.When)

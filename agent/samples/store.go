@@ -40,6 +40,7 @@ type Store struct {
 	unkept []acct.Hardware // not written yet
 	idle   idleGPUs
 	signs  signs
+	slow   stragglers
 	hours  map[int64]bool // in which samples were that are not summed up
 }
 
@@ -70,7 +71,7 @@ func (l *Latest) takes(bytes int, now time.Time) bool {
 func New() *Store {
 	return &Store{
 		Boot: rand.Text(), More: make(chan struct{}, 1), latest: map[cluster.NodeName]*Latest{},
-		hours: map[int64]bool{}, idle: idleGPUs{}, signs: signs{},
+		hours: map[int64]bool{}, idle: idleGPUs{}, signs: signs{}, slow: stragglers{},
 	}
 }
 

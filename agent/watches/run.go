@@ -20,6 +20,7 @@ type watch struct {
 var table = [...]watch{
 	{"idle GPUs", findIdle},
 	{"hangs", findHung},
+	{"slow GPUs", findSlow},
 }
 
 // Run looks and acts until the term ends.

@@ -339,7 +339,8 @@ func (c *control) showJobs(arg string) int {
 func jobSurvives(o *record, r *show.JobRow) {
 	asked, known := r.Spec.Survives(), cluster.Survived(r.Job)
 	if asked != (cluster.Resilience{}) {
-		o.line("Hang=", cmp.Or(asked.Hang, "default"), " Chain=", upperYesNo(asked.Chain), " CheckpointSignal=",
+		o.line("Hang=", cmp.Or(asked.Hang, "default"), " Straggler=",
+			cmp.Or(string(asked.Straggler), "default"), " Chain=", upperYesNo(asked.Chain), " CheckpointSignal=",
 			upperYesNo(asked.SavesOnSignal), " CheckpointFile=", format.Null(asked.CheckpointFile))
 	}
 	if asked.Spares > 0 {

@@ -116,6 +116,12 @@ var optionsOwn = []opt.Option[Request]{
 		Meta: "off|report|stack|signal|swap|requeue[,after=time]",
 		Help: "what becomes of the job when it makes no progress any more",
 		Set:  setHang},
+	{Long: "straggler", Arg: opt.Required, On: opt.Sbatch | opt.Salloc, Env: "STRAGGLER", Newer: true,
+		Meta: "off|report|swap", Help: "what becomes of the job when one of its GPUs is slower than the others",
+		Set: func(r *Request, v string) error {
+			survives(r).Straggler = cluster.StragglerAction(strings.ToLower(v))
+			return nil
+		}},
 	{Long: "spare", Arg: opt.Required, On: opt.Sbatch | opt.Salloc, Env: "SPARE", Newer: true, Group: opt.Constraints,
 		Meta: "n|n%", Help: "allocate n more nodes, which take the place of nodes that fail while the job runs",
 		Set: setSpares},
