@@ -20,7 +20,7 @@ func groups() []group {
 	return []group{
 		{"use the cluster", []string{"logs", "why", "samples", "stacks", "swap", "lint"}},
 		{"in a job", []string{"progress", "checkpoint"}},
-		{"look at it", []string{"status", "top", "health", "idle", "events", "sql", "ui"}},
+		{"look at it", []string{"status", "top", "health", "idle", "report", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
 			"snapshot", "adopt", "burnin", "image", "gpu", "debug", "notices"}},
 		{"plan one", []string{"sim"}},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -70,6 +71,11 @@ func lookCommands() []*cli.Command {
 			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
 				Usage: "minimum idle time, e.g. 10m (default: IdleGPUTime of the partition, 30 minutes)"}},
 			Action: func(c *cli.Context) error { return exit(runIdle(plainFrontEnd(), c.Duration("for"))) }},
+		{Name: "report", ArgsUsage: "[day | week | month]",
+			Usage: "print what GPUs were used for, what was lost to which cause, hangs, bad nodes and idle GPUs",
+			Action: func(c *cli.Context) error {
+				return exit(look.Report(plainFrontEnd(), cmp.Or(strings.Join(c.Args().Slice(), " "), "week")))
+			}},
 		{Name: "ui",
 			Usage: "print a link that logs you in to the cluster's page; it works once, within five minutes",
 			Action: func(c *cli.Context) error {

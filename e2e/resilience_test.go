@@ -49,6 +49,12 @@ func TestHangRAS(t *testing.T) {
 	if out := d.must("scontrol", "show", "job", off); strings.Contains(out, "HANG") {
 		t.Errorf("a job with --hang=off: %s", out)
 	}
+	d.wait("the report of operators", func() bool {
+		out := d.must("muster", "report")
+		return strings.Contains(out, "hangs, sign ras") && strings.Contains(out, "1, action: requeue") &&
+			strings.Contains(out, "1, action: report") && strings.Contains(out, "lost, requeued") &&
+			strings.Contains(out, "idle GPUs now")
+	})
 	d.must("scancel", report, off)
 }
 

@@ -16,9 +16,9 @@ type goodputRow struct {
 	jobs              int64
 }
 
-// lostTo says what attempts were lost to, and that their users were given back what they were charged; "" if to
+// LostTo says what attempts were lost to, and that their users were given back what they were charged; "" if to
 // nothing.
-func lostTo(u *cluster.UsageRow) (cause string) {
+func LostTo(u *cluster.UsageRow) (cause string) {
 	switch {
 	case u.Outcome == cluster.Requeued:
 		cause = "requeued"
@@ -51,7 +51,7 @@ func (r *reporter) goodput(a *reportAsk) int {
 			u := &resp.Rows[i]
 			x := cluster.AmountOf(u.Used, t)
 			list[0].secs, list[0].jobs = list[0].secs+x, list[0].jobs+u.Jobs
-			if cause := lostTo(u); cause != "" {
+			if cause := LostTo(u); cause != "" {
 				list = append(list, goodputRow{"Lost", cause, t, x, u.Jobs})
 			} else {
 				list[1].secs, list[1].jobs = list[1].secs+x, list[1].jobs+u.Jobs
