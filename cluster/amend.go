@@ -24,6 +24,7 @@ type Amendment struct {
 	Derived       *ExitStatus `json:"derived,omitempty"`
 	AdminComment  *string     `json:"admin_comment,omitempty" text:"1024,lines" by:"operator"`
 	SystemComment *string     `json:"system_comment,omitempty" text:"1024,lines" by:"operator"`
+	Extra         *string     `json:"extra,omitempty"`
 	WCKey         *string     `json:"wckey,omitempty" by:"operator"`
 }
 
@@ -31,7 +32,7 @@ func (a *Amendment) check() error {
 	if *a == (Amendment{}) {
 		return Errorf(Invalid, ErrNoChange, "nothing is said of the jobs")
 	}
-	for _, text := range []*string{a.Comment, a.AdminComment, a.SystemComment, a.WCKey} {
+	for _, text := range []*string{a.Comment, a.AdminComment, a.SystemComment, a.Extra, a.WCKey} {
 		if text != nil && len(*text) > maxCommentBytes {
 			return Errorf(Invalid, ErrTooBig, "a text of %d bytes about a job is longer than %d",
 				len(*text), maxCommentBytes)
@@ -63,6 +64,10 @@ func (a *Amendment) Of(j *Job) {
 	spec := *j.Spec
 	set(&spec.Comment, a.Comment)
 	set(&spec.AdminComment, a.AdminComment)
+	if a.Extra != nil {
+		spec.Layout = spec.Layout.Clone()
+		spec.Extra = *a.Extra
+	}
 	set(&spec.WCKey, a.WCKey)
 	set(&j.SystemComment, a.SystemComment)
 	set(&j.Derived, a.Derived)
@@ -77,7 +82,7 @@ func (a *Amendment) text() string {
 		text *string
 	}{
 		{"comment", a.Comment}, {"admin_comment", a.AdminComment}, {"system_comment", a.SystemComment},
-		{"wckey", a.WCKey},
+		{"extra", a.Extra}, {"wckey", a.WCKey},
 	} {
 		if f.text != nil {
 			words = append(words, fmt.Sprintf("%s=%q", f.name, *f.text))

@@ -29,6 +29,7 @@ func (s *State) Apply(e Entry) (out Applied) {
 		return Applied{Err: ce}
 	}
 	t.endUnheard()
+	settleExternal(t)
 	wakeAll(t)
 	watchEmptied(t)
 	gatherHits(t)

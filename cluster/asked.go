@@ -8,8 +8,9 @@ import "dev.muster/cluster/federation"
 // CheckAsked refuses a job with a number that stands for nothing, as its kind or how it shares nodes.
 func CheckAsked(spec *JobSpec) error {
 	if err := firstError(
-		refuseIf(spec.Kind > SrunJob,
-			Invalid, "", "%d is no kind of job: there are 0 to %d", spec.Kind, SrunJob),
+		refuseIf(spec.Kind > External,
+			Invalid, "", "%d is no kind of job: there are 0 to %d", spec.Kind, External),
+		admitExternal(spec),
 		checkSharing(spec.Sharing),
 		spec.checkResilience(),
 	); err != nil || spec.Layout == nil {

@@ -15,7 +15,7 @@ func TestCheckAsked(t *testing.T) {
 	}{
 		"nothing":          {func(*JobSpec) {}, true},
 		"srun's own":       {func(s *JobSpec) { s.Kind = SrunJob }, true},
-		"no kind":          {func(s *JobSpec) { s.Kind = SrunJob + 1 }, false},
+		"no kind":          {func(s *JobSpec) { s.Kind = External + 1 }, false},
 		"shared":           {func(s *JobSpec) { s.Sharing = ShareOver }, true},
 		"shared somehow":   {func(s *JobSpec) { s.Sharing = 200 }, false},
 		"memory of a GPU":  {func(s *JobSpec) { s.Mem = Mem{Per: MemPerGPU, MB: 1} }, true},

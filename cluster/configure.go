@@ -105,6 +105,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 		old, ok := t.nodes.Get(d.Name)
 		if !ok {
 			d.Order = t.nextOrder()
+			d.beExternal(t.at)
 			t.putNode(&d)
 			continue
 		}

@@ -153,7 +153,7 @@ func (t *tx) startOne(d Decision) error {
 	n.Started = t.since(j.Submitted)
 	n.Backfilled = d.Backfilled
 	n.LastEval = t.at
-	n.Contain = t.Config().Contain
+	n.Contain = hasExternStep(t.Config(), n.Spec)
 	n.Stopped = false
 	n.Wait = NoReason
 	n.WaitNote = ""

@@ -50,6 +50,7 @@ const (
 	ErrEnded         ErrKind = "job_ended" // what was to be changed of it
 	ErrNotSuspended  ErrKind = "job_not_suspended"
 	ErrBatchOnly     ErrKind = "batch_only"
+	ErrExternalJob   ErrKind = "external_job"
 	ErrDisabled      ErrKind = "disabled"
 	ErrBusy          ErrKind = "busy"
 	ErrTimeLimit     ErrKind = "time_limit"

@@ -155,6 +155,9 @@ func (t *tx) announce(old, j *Job) {
 	if j.Phase == Ending && old.Preparing() {
 		t.unheard = append(t.unheard, j.ID)
 	}
+	if hearsNothing(j) {
+		t.external = append(t.external, j.ID)
+	}
 	over := endsNow(old, j)
 	callPrograms(t, old, j, over)
 	if j.Spec.tells() && !j.Follows() {

@@ -143,6 +143,7 @@ type Inventory struct {
 	Faults         []Fault   `json:"faults,omitempty"`      // what is wrong with the machine's parts
 	Topology       string    `json:"topology,omitempty"`    // the leaf switch or block that it says it is in
 	Said           Hardware  `json:"said,omitzero"`         // what its client was told that it has
+	External       bool      `json:"external,omitempty"`    // it has no client, and takes only external jobs
 }
 
 // CoresOf are the cores that CPUs are of.
@@ -193,6 +194,8 @@ type Expected string
 const (
 	ExpectedCloud  Expected = "cloud"  // comes and goes
 	ExpectedFuture Expected = "future" // not shown before it has come
+	// ExpectedExternal nodes have no client: another manager runs what jobs of kind External hold there.
+	ExpectedExternal Expected = "external"
 )
 
 // Usable reports whether new work may be given to the node: it is there, or can be switched on.

@@ -30,6 +30,9 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		if old.Owner != c.Owner && serves(t, old) {
 			return nil, Errorf(Denied, ErrAccess, "node %s belongs to member %s, not to %s", c.Name, old.Owner, c.Owner)
 		}
+		if old.Expected == ExpectedExternal {
+			return nil, Errorf(Conflict, ErrNodeState, "node %s is external and has no client: delete it first", c.Name)
+		}
 	}
 	n.Owner = c.Owner
 	c.comeUp(t, &n)
@@ -41,6 +44,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		said.limitBy(&t.config.Declared[k].Inventory)
 	}
 	n.found(c.Inventory, said)
+	n.Inventory.External = false
 	n.faulty(t, before)
 	if c.Scored && n.Trouble == nil {
 		n.Trouble = &FailureScore{At: t.at}

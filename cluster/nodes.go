@@ -23,9 +23,9 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 		return nil, err
 	}
 	for _, d := range c.Nodes {
-		if d.Expected != ExpectedCloud && d.Expected != ExpectedFuture {
+		if !slices.Contains([]Expected{ExpectedCloud, ExpectedFuture, ExpectedExternal}, d.Expected) {
 			return nil, Errorf(Invalid, ErrNodeState,
-				"node %s: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol", d.Name)
+				"node %s: Only State=FUTURE, CLOUD, or EXTERNAL allowed for nodes created by scontrol", d.Name)
 		}
 		if _, twice := t.nodes.Get(d.Name); twice {
 			return nil, Errorf(Conflict, "", "there is a node %s already", d.Name)
@@ -37,6 +37,7 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 			Expected:  d.Expected,
 			Comment:   d.Comment,
 		}
+		n.beExternal(t.at)
 		t.putNode(&n)
 		t.events = append(t.events, Event{Node: &n})
 	}
@@ -65,7 +66,7 @@ func (c *NodeDelete) apply(t *tx) (any, error) {
 		if err := firstError(
 			refuseIf(len(t.Load(name).Jobs) > 0,
 				Conflict, ErrBusy, "node %s has jobs: drain it and wait, or cancel them", name),
-			refuseIf(n.Up,
+			refuseIf(n.Up && n.Expected != ExpectedExternal,
 				Conflict, "",
 				"node %s is up and would come back at once: end its client first, or muster node revoke %s",
 				name, n.Owner),

@@ -38,8 +38,6 @@ type Patch struct {
 	Tasks        *int           `json:"tasks,omitempty" pending:"the size"`
 	TasksPerNode *int           `json:"tasks_per_node,omitempty" pending:"the size"`
 	CPUsPerTask  *int           `json:"cpus_per_task,omitempty" pending:"the size"`
-	MinCPUs      *int           `json:"min_cpus,omitempty" pending:"the size"`
-	TmpMB        *int64         `json:"tmp_mb,omitempty" pending:"the size"`
 	Mem          *Mem           `json:"mem,omitempty" pending:"the size"`
 	PerNode      *[]GRES        `json:"per_node,omitempty" pending:"the size"`
 	PerJob       *[]GRES        `json:"per_job,omitempty" pending:"the size"`
@@ -61,13 +59,28 @@ type Patch struct {
 	CoreSpec   *int `json:"core_spec,omitempty" by:"operator" pending:"the size" rule:"leaves"`
 	ThreadSpec *int `json:"thread_spec,omitempty" by:"operator" pending:"the size" rule:"leaves"`
 
-	CPUsPerGPU  *int           `json:"cpus_per_gpu,omitempty" pending:"the size"`
+	CPUsPerGPU *int `json:"cpus_per_gpu,omitempty" pending:"the size"`
+
 	Prefer      *string        `json:"prefer,omitempty" pending:"the size"`
 	DelayBoot   *time.Duration `json:"delay_boot,omitempty"`
 	ResetAccrue bool           `json:"reset_accrue,omitempty" pending:"the age" rule:"requeue"` // counts anew
 	// Features and Clusters say where in the federation a job that waits may run.
 	Features *string `json:"cluster_features,omitempty" pending:"the clusters" rule:"places"`
 	Clusters *string `json:"clusters,omitempty" pending:"the clusters" rule:"places"`
+	PatchMore
+}
+
+// PatchMore are the fields of a patch that replace fields of the request as they are.
+type PatchMore struct {
+	Extra      *string        `json:"extra,omitempty" text:"1024,lines"`
+	MCSLabel   *string        `json:"mcs_label,omitempty" pending:"the size"`
+	SwitchWait *time.Duration `json:"switch_wait,omitempty" pending:"the size"`
+	// Of each node.
+	MinCPUs        *int   `json:"min_cpus,omitempty" pending:"the size"`
+	TmpMB          *int64 `json:"tmp_mb,omitempty" pending:"the size"`
+	SocketsPerNode *int   `json:"sockets_per_node,omitempty" pending:"the size"`
+	CoresPerSocket *int   `json:"cores_per_socket,omitempty" pending:"the size"`
+	ThreadsPerCore *int   `json:"threads_per_core,omitempty" pending:"the size"`
 }
 
 // patchSteps judge and set what a patch asks for, in this order: the first error is the answer. Those behind the plain
@@ -106,8 +119,8 @@ func (p *Patch) apply(t *tx, n *Job) error {
 func (p *Patch) asked() iter.Seq2[reflect.StructField, reflect.Value] {
 	v := reflect.ValueOf(p).Elem()
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
-		for i := range v.NumField() {
-			if f := v.Field(i); !f.IsZero() && !yield(v.Type().Field(i), f) {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if at := v.FieldByIndex(f.Index); !f.Anonymous && !at.IsZero() && !yield(f, at) {
 				return
 			}
 		}

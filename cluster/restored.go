@@ -40,6 +40,9 @@ func (s *State) Restore(saved, now time.Time) {
 		s.NextID = s.config.FirstJobID + s.NextID - s.config.MaxJobID
 	}
 	for _, n := range slices.Collect(s.Nodes()) {
+		if n.Expected == ExpectedExternal {
+			continue // nothing reports it
+		}
 		c := *n
 		c.Quiet = c.Quiet || c.Up
 		c.Unsure = true

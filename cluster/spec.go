@@ -56,6 +56,7 @@ const (
 	Batch      Kind = iota // sbatch: the first node runs a script
 	Allocation             // salloc: the caller runs a command
 	SrunJob                // srun outside an allocation: one step
+	External               // holds nodes for another manager; nothing of it runs here
 )
 
 // Sharing is what --exclusive and --oversubscribe ask for.
@@ -193,7 +194,13 @@ type Layout struct {
 	SwitchWait time.Duration `json:"switch_wait,omitempty"`
 	CoreSpec   *int          `json:"core_spec,omitempty"`   // cores of each node that the job leaves for the system
 	ThreadSpec *int          `json:"thread_spec,omitempty"` // threads, instead
-	Power      string        `json:"power,omitempty"`
+	Remarks
+}
+
+// Remarks are texts of a job that change nothing.
+type Remarks struct {
+	Power string `json:"power,omitempty"`
+	Extra string `json:"extra,omitempty" text:"1024,lines"` // the user's own
 }
 
 // Clone is a copy to be changed; that of none asks for nothing.

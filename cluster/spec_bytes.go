@@ -91,7 +91,7 @@ func (l *Layout) bytes() int {
 	}
 	n := lengths(l.Constraint, l.Distribution, l.Hint, l.CPUBind, l.GPUBind, l.MemBind, l.GRESFlags, l.GPUFreq,
 		l.CPUFreq, l.Network, l.Profile, l.AcctgFreq, l.BurstBuffer, l.Features, l.Clusters, l.Prefer, l.Licenses,
-		l.Power)
+		l.Power, l.Extra)
 	for g := range eachOf(l.PerNode, l.PerJob, l.PerSocket, l.PerTask) {
 		n += 2*perElement + len(g.Name) + len(g.Type)
 	}

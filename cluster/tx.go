@@ -18,11 +18,12 @@ type tx struct {
 	gone   []Change // records of the books that the change at hand has taken away
 	undo   []func()
 
-	emptied []NodeName // nodes whose last job has left
-	hits    []nodeHit  // what has happened to nodes, for triggers
-	unheard []JobID    // jobs that end before any of their nodes has heard of them
-	wakes   []woken    // in the order in which they came
-	woken   map[woken]bool
+	emptied  []NodeName // nodes whose last job has left
+	hits     []nodeHit  // what has happened to nodes, for triggers
+	unheard  []JobID    // jobs that end before any of their nodes has heard of them
+	external []JobID    // external jobs that start or end
+	wakes    []woken    // in the order in which they came
+	woken    map[woken]bool
 }
 
 func (t *tx) rollback() {

@@ -243,7 +243,7 @@ type Asked struct {
 
 // Asks works it out.
 func (s *JobSpec) Asks() (n Asked) {
-	n.Nodes = max(s.MinNodes, len(s.NodeList), 1)
+	n.Nodes = max(s.MinNodes, len(s.Wanted()), 1)
 	if s.MinNodes == 0 && s.TasksPerNode > 0 && s.Tasks > 0 {
 		n.Nodes = (s.Tasks + s.TasksPerNode - 1) / s.TasksPerNode
 	}

@@ -52,7 +52,7 @@ func TestNodesInAdvance(t *testing.T) {
 	if out := g.must("s1", "scontrol", "-F", "-o", "show", "node"); !strings.Contains(out, "NodeName=f1-001") || !strings.Contains(out, " State=FUTURE ") {
 		t.Errorf("a future node that is asked for:\n%s", out)
 	}
-	g.fails("s1", "Only State=FUTURE and State=CLOUD allowed", "scontrol", "create", "nodename=x", "state=down")
+	g.fails("s1", "Only State=FUTURE, CLOUD, or EXTERNAL allowed", "scontrol", "create", "nodename=x", "state=down")
 	g.fails("s1", "Failed to parse nodeline 'nodename=x foo=1 state=cloud'", "scontrol", "create",
 		"nodename=x", "foo=1", "state=cloud")
 	g.fails("s1", "there is a node c1-001 already", "scontrol", "create", "nodename=c1-001", "state=cloud")

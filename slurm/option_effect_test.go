@@ -23,13 +23,14 @@ var onlyShown = map[string]string{
 	"JobSpec.AllocSid":               "of the submitting shell",
 	"JobSpec.MCSLabel":               "a label; --exclusive=mcs is refused",
 	"JobFlags.Reboot":                "refused; jobs of earlier versions may have it",
-	"Layout.Power":                   "its use is noted",
+	"Remarks.Power":                  "its use is noted",
 	"JobTimes.InactiveLimit":         "its use is noted",
 	"SchedulingPolicy.BackfillDepth": "of earlier versions, whose logs have it",
 	"Partition.NodesText":            "Nodes, as written",
 	"Switch.NodesText":               "Nodes, as written",
 	"Block.NodesText":                "Nodes, as written",
 	"Association.Comment":            "a comment",
+	"Remarks.Extra":                  "text of the user's own",
 }
 
 // settersAndShows are how the files begin whose reading of a field does not count: they read options and
@@ -67,7 +68,7 @@ func TestFieldsAreRead(t *testing.T) {
 			if typ == reflect.TypeFor[submit.ClientOptions]() { // what becomes of them is worked out there
 				read = read || slices.ContainsFunc(readers[name], finishes)
 			}
-			if typ == reflect.TypeFor[cluster.Patch]() && f.Tag.Get("rule") == "" {
+			if isPatch(typ) && f.Tag.Get("rule") == "" {
 				read = true // it replaces the field of JobSpec of its name: see TestPatchFields
 			}
 			if why, known := onlyShown[name]; !read && !known {
@@ -202,4 +203,9 @@ func TestOptionRows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isPatch reports whether a struct holds fields of a patch.
+func isPatch(typ reflect.Type) bool {
+	return typ == reflect.TypeFor[cluster.Patch]() || typ == reflect.TypeFor[cluster.PatchMore]()
 }

@@ -12,7 +12,7 @@ func (leases Leases) Commands(s *cluster.Snapshot, now time.Time) (out []cluster
 	var lost, quiet, heard []cluster.NodeName
 	for name, l := range leases {
 		n, ok := s.Node(name)
-		if !ok || !n.Up {
+		if !ok || !n.Up || n.Expected == cluster.ExpectedExternal {
 			continue
 		}
 		silent := !l.Quiet.IsZero() && l.Quiet.Before(now)

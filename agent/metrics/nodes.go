@@ -77,7 +77,9 @@ var nodeWords = [...]struct {
 	{"reboot_req", "reboot_requested", func(v *seen) bool { return v.Reboot != nil && !v.Reboot.Issued() }},
 	{
 		"blocked", "", nil,
-	}, {"dyn_future", "", nil}, {"dyn_normal", "", nil}, {"external", "", nil}, {"invalid_reg", "", nil},
+	}, {"dyn_future", "", nil}, {"dyn_normal", "", nil}, {
+		"external", "", func(v *seen) bool { return v.Expected == cluster.ExpectedExternal },
+	}, {"invalid_reg", "", nil},
 }
 
 // nodeSums are nodes counted by their words, and what they have.

@@ -229,7 +229,8 @@ func (s *Server) workOf(names []cluster.NodeName, after map[cluster.NodeName]uin
 			nw.Reboot = &api.Reboot{Program: snap.Config().RebootProgram, Issued: n.Reboot.IssuedAt}
 		}
 		for _, id := range snap.Load(name).Jobs {
-			if j, ok := snap.Job(id); ok && !j.Preparing() && cluster.Concerns(j, name) {
+			j, ok := snap.Job(id)
+			if ok && !j.Preparing() && j.Spec.Kind != cluster.External && cluster.Concerns(j, name) {
 				j = j.On(name)
 				nw.Jobs = append(nw.Jobs, j.ForTasks())
 				nw.Peers = peersOf(snap, j, name, names, nw.Peers)

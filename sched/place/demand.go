@@ -37,7 +37,7 @@ type Demand struct {
 	evenly          bool            // tasks are spread evenly over its nodes
 	everyNode       bool            // each node of a range gets tasksPerNode
 	JobsPerCPU      int             // how many jobs may share a CPU; 0: none
-	excluded        map[cluster.NodeName]bool
+	excluded        nodeRule
 	wishes          []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore       bool           // it has all threads of its cores, not only the CPUs that it asks for
 	memAlloc        bool
@@ -89,8 +89,8 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		countAsked: spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked: spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
 		tasksAsked: spec.Tasks > 0,
-		wanted:     spec.NodeList,
-		excluded:   excludedNodes(spec.Exclude, avoid),
+		wanted:     spec.Wanted(),
+		excluded:   nodeRule{excludedNodes(spec.Exclude, avoid), onlyNodes(spec)},
 		wishes:     wishesOf(spec),
 
 		exclusive:  spec.Sharing == cluster.ShareExclusive || p.OverSubscribe == cluster.OverExclusive,
@@ -339,9 +339,24 @@ func (d *Demand) mayUse(n *cluster.Node) bool {
 	return !d.isExcluded(n) && d.suitsInventory(&n.Inventory)
 }
 
+// nodeRule says which nodes a job keeps off by name: those of not, and all but those of only; nil: none.
+type nodeRule struct{ not, only map[cluster.NodeName]bool }
+
+// onlyNodes are the nodes of which the job takes some; nil: all.
+func onlyNodes(spec *cluster.JobSpec) map[cluster.NodeName]bool {
+	if len(spec.Wanted()) == len(spec.NodeList) {
+		return nil
+	}
+	only := make(map[cluster.NodeName]bool, len(spec.NodeList))
+	for _, n := range spec.NodeList {
+		only[n] = true
+	}
+	return only
+}
+
 // isExcluded reports whether the job keeps off a node by name.
 func (d *Demand) isExcluded(n *cluster.Node) bool {
-	return d.excluded != nil && d.excluded[n.Name]
+	return d.excluded.not[n.Name] || d.excluded.only != nil && !d.excluded.only[n.Name]
 }
 
 // wishesOf lists the ways to meet a job's constraint: those that also meet what it prefers first. Nil
@@ -382,6 +397,9 @@ func (d *Demand) suitsInventory(inv *cluster.Inventory) bool {
 		return false
 	}
 	if inv.TmpMB < d.tmpMB {
+		return false
+	}
+	if inv.External && !d.flags.has(externally) {
 		return false
 	}
 	if _, ok := inv.FindCounted(d.counted, nil); !ok {

@@ -58,7 +58,8 @@ func (d *Demand) unbounded() bool {
 func (d *Demand) isParticular() bool {
 	return anyOf(
 		len(d.wanted) > 0,
-		d.excluded != nil,
+		d.excluded.not != nil,
+		d.excluded.only != nil,
 		d.isChoosy(),
 	)
 }

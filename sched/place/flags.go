@@ -15,6 +15,7 @@ const (
 	overcommit                        // tasks share CPUs
 	fillsSockets                      // one socket is filled before the next (-m x:block)
 	anyDistribution                   // as the site has it
+	externally                        // another manager runs it, also on nodes that have no client
 	nodesAtLeast                      // the number of nodes is the least: its tasks may need more
 )
 
@@ -34,6 +35,7 @@ var flagRows = [...]struct {
 	{sameBlock, func(s *cluster.JobSpec) bool { return s.ConsolidateSegments }, "", nil},
 	{separateBlocks, func(s *cluster.JobSpec) bool { return s.SpreadSegments }, "", nil},
 	{overcommit, func(s *cluster.JobSpec) bool { return s.Overcommit }, "", nil},
+	{externally, func(s *cluster.JobSpec) bool { return s.Kind == cluster.External }, "", nil},
 	{fillsSockets, func(s *cluster.JobSpec) bool { return FillsSockets(s.Distribution) }, "", nil},
 	{nodesAtLeast, func(s *cluster.JobSpec) bool {
 		return s.MaxNodes == 0 && s.MinNodes > 0 && s.Tasks > s.MinNodes

@@ -81,10 +81,10 @@ func sameHardware(a, b *cluster.Inventory) bool {
 	if a == b {
 		return true
 	}
-	numbers := func(i *cluster.Inventory) [7]int64 {
+	numbers := func(i *cluster.Inventory) [8]int64 {
 		return [...]int64{
 			int64(i.CPUs), int64(i.Sockets), int64(i.CoresPerSocket), int64(i.ThreadsPerCore),
-			int64(i.MemMB), int64(i.SpecMemMB), i.TmpMB,
+			int64(i.MemMB), int64(i.SpecMemMB), i.TmpMB, int64(b2i(i.External)),
 		}
 	}
 	return numbers(a) == numbers(b) &&

@@ -32,6 +32,7 @@ var slurmErrors = [...]struct {
 	{cluster.ErrCircular, 2041, "Circular job dependency"},
 	{cluster.ErrPartInUse, 2047, "Partition is in use"},
 	{cluster.ErrDependency, 2029, "Job dependency problem"},
+	{cluster.ErrExternalJob, 2189, "Invalid configuration for external job"},
 	{cluster.ErrBatchOnly, 2030, "Only batch jobs are accepted or processed"},
 	{cluster.ErrTimeLimit, 2051, "Requested time limit is invalid (missing or exceeds some limit)"},
 	{cluster.ErrTimeMin, 0, "Invalid time-min specification (exceeds job's time or other limits)"},

@@ -91,9 +91,19 @@ func placeOf(name string, want reflect.Type) place {
 	}
 	around := spec.Field(f.Index[0])
 	if around.Type.Kind() == reflect.Pointer {
-		return place{offset: f.Offset, shared: true}
+		return place{offset: offsetIn(around.Type.Elem(), f.Index[1:]), shared: true}
 	}
-	return place{offset: around.Offset + f.Offset}
+	return place{offset: around.Offset + offsetIn(around.Type, f.Index[1:])}
+}
+
+// offsetIn is where a struct has a field, in itself or in structs that are part of it.
+func offsetIn(t reflect.Type, index []int) (offset uintptr) {
+	for _, k := range index {
+		f := t.Field(k)
+		offset += f.Offset
+		t = f.Type
+	}
+	return offset
 }
 
 // of is the field of a spec.

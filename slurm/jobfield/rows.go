@@ -44,6 +44,10 @@ var Rows = [...]Row{
 		Of: "Constraint", Option: "constraint", Key: "features", Asked: "constraints", Member: "features",
 		Lua: "features", Column: Column{'f', "feature", "FEATURES"},
 	},
+	{
+		Of: "Extra", Option: "extra", Key: "extra", Asked: "extra", Member: "extra", Lua: "extra",
+		New: &Option{Meta: "text", Help: "text of your own, which scontrol, sacct and --json show"},
+	},
 	{Form: Flag, Option: "hold", Asked: "hold"},
 	{
 		Of: "Licenses", Option: "licenses", Key: "licenses", Asked: "licenses", Member: "licenses",
@@ -52,7 +56,7 @@ var Rows = [...]Row{
 	{Option: "mail-type", Key: "mailtype", Asked: "mail_type"},
 	{Of: "MailUser", Option: "mail-user", Key: "mailuser", Asked: "mail_user", Lua: "mail_user"},
 	{
-		Of: "MCSLabel", Option: "mcs-label", Asked: "mcs_label", Member: "mcs_label", Lua: "mcs_label",
+		Of: "MCSLabel", Option: "mcs-label", Key: "mcslabel", Asked: "mcs_label", Member: "mcs_label", Lua: "mcs_label",
 		Column: Column{0, "mcslabel", "MCSLABEL"},
 	},
 	{Option: "mem-bind", Asked: "memory_binding"},
@@ -110,11 +114,11 @@ var Rows = [...]Row{
 	{Option: "nodes", Key: "numnodes", Asked: "nodes"},
 	{Form: Count, Option: "nodes", Key: "numnodes", Asked: "minimum_nodes"},
 	{Form: Count, Key: "numcpus", Asked: "minimum_cpus"},
-	{Form: Count, Option: "sockets-per-node", Asked: "sockets_per_node"},
-	{Form: Count, Option: "cores-per-socket", Asked: "cores_per_socket"},
-	{Form: Count, Option: "threads-per-core", Asked: "threads_per_core"},
+	{Of: "SocketsPerNode", Form: Count, Option: "sockets-per-node", Key: "reqsockets", Asked: "sockets_per_node"},
+	{Of: "CoresPerSocket", Form: Count, Option: "cores-per-socket", Key: "reqcores", Asked: "cores_per_socket"},
+	{Of: "ThreadsPerCore", Form: Count, Option: "threads-per-core", Key: "reqthreads", Asked: "threads_per_core"},
 	{
-		Of: "TasksPerNode", Form: Count, Option: "ntasks-per-node", Asked: "tasks_per_node",
+		Of: "TasksPerNode", Form: Count, Option: "ntasks-per-node", Key: "taskspernode", Asked: "tasks_per_node",
 		Member: "tasks_per_node", Column: Column{0, "ntpernode", "NTASKS_PER_NODE"},
 	},
 	{Form: Count, Option: "ntasks-per-socket", Asked: "tasks_per_socket"},

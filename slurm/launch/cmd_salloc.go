@@ -133,7 +133,7 @@ func runHere(s *front.Sys, r *submit.Request, job *cluster.Job, cfg *cluster.Con
 	}
 	in, _ := s.Stdin.(*os.File)
 	interactive := in != nil && front.IsTerminal(in)
-	sigs, stop := notifySignals()
+	sigs, stop := notifySignals(nil)
 	defer stop()
 	done := make(chan *os.ProcessState, 1)
 	go func() { // ends with the command

@@ -207,9 +207,18 @@ func sayHeld(s *front.Sys, r *submit.Request) {
 	}
 }
 
+// isExternal reports whether nothing of a job runs under muster.
+func isExternal(s *front.Sys, id cluster.JobID) bool {
+	resp, err := front.Call(s, api.ListJobs, api.JobQuery{Refs: []cluster.Ref{{Job: id}}, Brief: true})
+	return err == nil && len(resp.Jobs) == 1 && resp.Jobs[0].Spec.Kind == cluster.External
+}
+
 // stepRefused tells why a job can not have a step.
 func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) int {
 	switch {
+	case isExternal(s, id):
+		s.Say("error: Unable to create step for job %d: Requested operation not supported on this system", id)
+		s.Say("why: job %d is external: it holds its nodes for another manager", id)
 	case front.IsKind(err, cluster.ErrJobID, cluster.ErrFinished):
 		noAllocation(s, id)
 		s.Tell(front.Info, "Check SLURM_JOB_ID environment variable. Expired or invalid job %d", id)

@@ -40,7 +40,7 @@ const quietWait = 250 * time.Millisecond
 
 func awaitAllocation(s *front.Sys, r *submit.Request, made api.SubmitResponse) (*cluster.Job, int) {
 	id := made.Job
-	stop, interrupted := onInterrupt()
+	stop, interrupted := onInterrupt(r.Way.Ignore)
 	defer stop()
 	type answer struct {
 		resp api.WaitResponse

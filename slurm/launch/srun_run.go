@@ -62,7 +62,7 @@ func (run *stepRun) run() int {
 	if !run.script("prolog", cmp.Or(run.req.Client.Prolog, run.resp.Defaults.Prolog)) {
 		run.kill()
 	}
-	sigs, stop := notifySignals()
+	sigs, stop := notifySignals(run.req.Way.Ignore)
 	defer stop()
 	ctl := &interrupts{run: run}
 	open := len(run.streams)

@@ -3,6 +3,7 @@ package launch
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -11,19 +12,31 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// onInterrupt watches for a signal that means "give up".
-func onInterrupt() (stop func(), hit <-chan os.Signal) {
+// onInterrupt watches for a signal that means "give up", other than the ignored ones.
+func onInterrupt(ignored []int) (stop func(), hit <-chan os.Signal) {
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	catch(c, ignored, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	return func() { signal.Stop(c) }, c
 }
 
-// notifySignals catches what srun treats in its own way.
-func notifySignals() (<-chan os.Signal, func()) {
+// notifySignals catches what srun treats in its own way, other than the ignored signals.
+func notifySignals(ignored []int) (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 8)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGALRM, syscall.SIGCONT, syscall.SIGWINCH)
+	catch(c, ignored, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGCONT, syscall.SIGWINCH)
 	return c, func() { signal.Stop(c) }
+}
+
+// catch has c receive signals, and has this process ignore those that are ignored.
+func catch(c chan<- os.Signal, ignored []int, signals ...syscall.Signal) {
+	for _, n := range ignored {
+		signal.Ignore(syscall.Signal(n))
+	}
+	for _, sig := range signals {
+		if !slices.Contains(ignored, int(sig)) {
+			signal.Notify(c, sig)
+		}
+	}
 }
 
 // interrupts is what Ctrl-C has done so far: once shows the state, twice within a second sends it

@@ -107,7 +107,7 @@ func fixedFields() []field {
 	return []field{
 		fixed("batch_features", lua.LNil), fixed("boards_per_node", zero), fixed("container", lua.LNil),
 		fixed("cpu_freq_gov", none), fixed("cpu_freq_max", none), fixed("cpu_freq_min", none),
-		fixed("default_qos", lua.LNil), fixed("extra", lua.LNil), fixed("immediate", zero), fixed("max_cpus", none),
+		fixed("default_qos", lua.LNil), fixed("immediate", zero), fixed("max_cpus", none),
 		fixed("ntasks_per_board", zero), fixed("ntasks_per_tres", none16), fixed("origin_cluster", lua.LNil),
 		fixed("power_flags", lua.LNil), fixed("req_context", lua.LNil), fixed("resp_host", lua.LNil),
 		fixed("selinux_context", lua.LNil), fixed("sockets_per_board", zero), fixed("spank_job_env", lua.LNil),

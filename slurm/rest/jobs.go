@@ -133,6 +133,9 @@ func (x *request) jobLine(parts []map[string]any) (argv []string, bad string) {
 			argv = append(argv, words...)
 		}
 	}
+	if len(parts) > 0 && isExternal(parts[0]) {
+		return argv, ""
+	}
 	return append(argv, "--wrap=:"), ""
 }
 
@@ -195,6 +198,7 @@ var flagWords = [...]struct{ flag, option string }{
 	{"PREFER_MINIMUM_NODE_COUNT", "--use-min-nodes"},
 	{"GRES_BINDING_ENFORCED", "--gres-flags=enforce-binding"},
 	{"GRES_BINDING_DISABLED", "--gres-flags=disable-binding"},
+	{"EXTERNAL_JOB", "--external"},
 	{"SPREAD_SEGMENTS", "--spread-segments"},
 	{"CONSOLIDATE_SEGMENTS", "--consolidate-segments"},
 }
@@ -238,13 +242,28 @@ func (x *request) otherUser(part map[string]any) string {
 // noDirectory is Slurm's number of a job without a directory.
 const noDirectory = 2063
 
+// externalJob is Slurm's number of an external job that asks for what it cannot have.
+const externalJob = 2189
+
+// isExternal reports whether a job holds nodes for another manager: it has no script, environment or folder.
+func isExternal(part map[string]any) bool {
+	return slices.Contains(texts(part["flags"]), "EXTERNAL_JOB")
+}
+
 func submitJob(x *request) {
 	parts := x.parts("job", "jobs")
 	script, _ := x.body["script"].(string)
 	if script == "" && len(parts) > 0 {
 		script, _ = parts[0]["script"].(string)
 	}
+	external := len(parts) > 0 && isExternal(parts[0])
 	switch {
+	case external && script != "":
+		x.refuse(externalJob, "Invalid configuration for external job", "Batch job submission failed")
+		return
+	case external:
+		x.submit(parts, "", false)
+		return
 	case script == "" || len(parts) == 0:
 		x.refuse(badQuery, badQuery9, `Populated "script" and "job" fields are required for job submission`)
 		return
@@ -481,15 +500,13 @@ func amendJobs(x *request) {
 
 // amendKeys are the members of a job of history that can be changed, with the keys of sacctmgr.
 var amendKeys = [...]string{"comment.administrator admincomment", "comment.job comment",
-	"comment.system systemcomment", "wckey newwckey"}
+	"comment.system systemcomment", "extra extra", "wckey newwckey"}
 
 // amend changes jobs of history, and lists which.
 func (x *request) amend(ids string, rec map[string]any) {
-	for _, name := range [...]string{"extra", "tres"} {
-		if !emptyValue(rec[name]) {
-			x.refuse(badQuery, badQuery9, name+" can not be done here: leave it out")
-			return
-		}
+	if !emptyValue(rec["tres"]) {
+		x.refuse(badQuery, badQuery9, "tres can not be done here: leave it out")
+		return
 	}
 	words := set(nil, rec, amendKeys[:]...)
 	if n, given, _ := number(at(rec, "derived_exit_code.return_code")); given {

@@ -242,8 +242,8 @@ func TestRefusals(t *testing.T) {
 			`{"script":"#!/bin/sh","job":{"user_id":"7","environment":["A=b"],"current_working_directory":"/"}}`,
 			422, "user_id: a job is the caller's own"},
 		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_rec":{"wckey":"w"}}`, 422, "names no job"},
-		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"],"job_rec":{"extra":"w"}}`, 422,
-			"extra can not be done here"},
+		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"],"job_rec":{"tres":{"allocated":[{"type":"cpu","count":1}]}}}`, 422,
+			"tres can not be done here"},
 		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"]}`, 422, "Nothing to change"},
 		{"GET", "/slurmdb/v0.0.44/jobs?reservation=x", "", 422, "reservation can not be done here"},
 		{"DELETE", "/slurm/v0.0.44/jobs", `{}`, 422, "Neither jobs nor a filter"},
@@ -430,5 +430,29 @@ func TestNoFiles(t *testing.T) {
 		if said[0] != said[2] {
 			t.Errorf("%s tells whether there is a file: %s, and else %s", member, said[0], said[2])
 		}
+	}
+}
+
+// TestSubmissionExternal: the submission of slurm-bridge becomes an external job, which takes no script.
+func TestSubmissionExternal(t *testing.T) {
+	f := fixed()
+	status, _, text := ask(t, f, "POST", "/slurm/v0.0.44/job/submit", `{"job":{"name":"p1","flags":["EXTERNAL_JOB"],`+
+		`"partition":"train","nodes":"1","required_nodes":["gpu-node-001","gpu-node-002"],`+
+		`"admin_comment":"{\"pods\":[\"default/p1\"]}","tres_per_node":"gres/gpu=2","shared":["none"],`+
+		`"current_working_directory":"/tmp"}}`)
+	log := strings.Join(f.Log, "\n")
+	for _, want := range []string{`"kind":3`, `"node_list":["gpu-node-001","gpu-node-002"]`, `"max_nodes":1`,
+		`"admin_comment":"{\"pods\":[\"default/p1\"]}"`, `"per_node":[{"name":"gpu","count":2}]`} {
+		if status != 200 || !strings.Contains(log, want) {
+			t.Errorf("%d %s: no %s in %s", status, text, want, log)
+		}
+	}
+	if strings.Contains(log, `"script":"`) || strings.Contains(text, "step_id\":\"batch") {
+		t.Errorf("it has a script: %s %s", log, text)
+	}
+	_, _, text = ask(t, f, "POST", "/slurm/v0.0.44/job/submit",
+		`{"script":"#!/bin/sh\n","job":{"flags":["EXTERNAL_JOB"],"current_working_directory":"/tmp"}}`)
+	if !strings.Contains(text, "Invalid configuration for external job") {
+		t.Errorf("with a script: %s", text)
 	}
 }

@@ -140,7 +140,6 @@ var JobTable = data.Table[JobRow]{Schema: "job_info", More: fieldMembers, Member
 	{Path: "end_time", Of: func(r *JobRow) data.Value { return Unix(r.End()) }},
 	{Path: "excluded_nodes", Of: func(r *JobRow) data.Value { return data.Text(front.NodeText(r.Spec.Exclude)) }},
 	{Path: "exit_code", Of: func(r *JobRow) data.Value { return Exit(r.Exit, r.over()) }},
-	{Path: "extra"},
 	{Path: "failed_node", Of: func(r *JobRow) data.Value { return data.Text(failedNode(r)) }},
 	{Path: "federation_origin", Of: func(r *JobRow) data.Value { return sharedData(r, FedOrigin) }},
 	{Path: "federation_siblings_active", Of: func(r *JobRow) data.Value { return sharedData(r, FedActive) }},
@@ -297,7 +296,7 @@ func flagWords(r *JobRow) (words []string) {
 		{s.Spread, "SPREAD_JOB"}, {s.UseMinNodes, "PREFER_MINIMUM_NODE_COUNT"}, {r.Het != nil, "HETEROGENEOUS_JOB"},
 		{s.Tasks > 0, "EXACT_TASK_COUNT_REQUESTED"}, {!r.Job.Started.IsZero(), "JOB_WAS_RUNNING"}, {s.Cron != nil,
 			"CRON_JOB"},
-		{len(r.Depends.Terms) > 0, "DEPENDENT"},
+		{len(r.Depends.Terms) > 0, "DEPENDENT"}, {s.Kind == cluster.External, "EXTERNAL_JOB"},
 	} {
 		if f.is {
 			words = append(words, f.word)

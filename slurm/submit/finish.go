@@ -73,7 +73,7 @@ func checkNodes(r *Request) error {
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && (r.prog != opt.Sbatch || j.MaxNodes == 0) {
 		return opt.Refuse(r.prog, r.Client.TestOnly, "Node count specification invalid")
 	}
-	if named := len(j.NodeList); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
+	if named := len(j.Wanted()); r.prog != opt.Srun && j.MaxNodes > 0 && named > j.MaxNodes {
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError,
 			"error: invalid number of nodes (-N %d-%d)", max(named, j.MinNodes), j.MaxNodes))
 	}

@@ -23,14 +23,19 @@ var optionsNewer = []opt.Option[Request]{
 		Meta: "type", Ignored: "muster runs containers by itself, whatever their type"},
 	{Long: "exclude-topology", On: opt.All, Newer: true, Hidden: true,
 		Ignored: "no such planning"},
+	{Long: "external", On: opt.Sbatch, Newer: true,
+		Help: "hold nodes for another manager: run nothing until the job is cancelled or its time is over",
+		Set:  func(*Request, string) error { return nil }},
 	{Long: "external-launcher", Arg: opt.Optional, On: opt.Srun, Newer: true,
 		Help: "a task on each node that takes nothing from other steps and has all that the job has there",
 		Set: func(r *Request, _ string) error {
 			r.Way.launcher = true
 			return nil
 		}},
-	{Long: "extra", Arg: opt.Required, On: opt.All, Newer: true,
-		Meta: "text", Ignored: "nothing reads it"},
+	{Long: "ignore-signals", Arg: opt.Required, On: opt.Srun, Newer: true,
+		Meta: "signals", Help: "signals that srun itself ignores", Set: setIgnoredSignals},
+	{Long: "mem-update", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true, Meta: "margin@delay",
+		Help: "not supported: a running job keeps its memory", Set: refuseMemUpdate},
 	{Long: "notify", Arg: opt.Required, On: opt.All, Env: "NOTIFY", Newer: true,
 		Meta: "URL",
 		Help: "call a URL (http, https) when the job begins, ends, fails or is requeued, or at the events of --mail-type",
@@ -43,7 +48,7 @@ var optionsNewer = []opt.Option[Request]{
 	{Long: "resv-ports", Arg: opt.Optional, On: opt.Sbatch | opt.Salloc, Newer: true, Hidden: true,
 		Meta: "count", Help: "not supported for jobs: use srun --resv-ports",
 		Set: refuseJobPorts},
-	{Long: "stepmgr", On: opt.Sbatch | opt.Salloc, Newer: true,
+	{Long: "stepmgr", On: opt.All, Newer: true,
 		Ignored: "steps never load the server"},
 	{Long: "tree-width", Arg: opt.Required, On: opt.Srun, Env: "TREE_WIDTH", Newer: true,
 		Meta: "n", Ignored: noFanOut, Set: checkTreeWidth},
@@ -91,6 +96,46 @@ func refuseChildren(*Request, string) error {
 	return opt.Errorf(opt.CodeError, "error: --wait-for-children is not supported: "+
 		"a task ends with its first process; let that wait for the others, for example by `wait` in a shell script")
 }
+
+// refuseMemUpdate refuses to take memory from a running job, and what Slurm refuses of --mem-update.
+func refuseMemUpdate(_ *Request, v string) error {
+	margin, delay, ok := strings.Cut(v, "@")
+	if !ok {
+		return opt.Errorf(opt.CodeError, "error: --mem-update requires MARGIN@DELAY format")
+	}
+	n := 0
+	if _, valid := values.ParseTimeLimit(delay); !valid || values.SetCount(margin, 1, &n) != nil {
+		return opt.Errorf(opt.CodeError, "error: Invalid --mem-update specification")
+	}
+	return opt.Errorf(opt.CodeError, "error: --mem-update is not supported: a running job keeps its memory; "+
+		"ask for less with --mem: seff shows what a job of this kind has used")
+}
+
+// setIgnoredSignals reads names and numbers of signals.
+func setIgnoredSignals(r *Request, v string) error {
+	var list []int
+	for word := range strings.SplitSeq(v, ",") {
+		n := values.SignalNumber(word)
+		switch {
+		case v == "":
+			return opt.Errorf(opt.CodeError, "error: --ignore-signals requires at least one signal")
+		case n <= 0 || n > maxSignal:
+			return opt.Errorf(opt.CodeError, "error: Invalid signal name or number: %s", word)
+		case n == sigKill || n == sigStop:
+			return opt.Errorf(opt.CodeError, "error: Signal %s cannot be ignored", word)
+		}
+		list = append(list, n)
+	}
+	r.Way.Ignore = list
+	return nil
+}
+
+// The highest signal, and those that no program can ignore.
+const (
+	maxSignal = 64
+	sigKill   = 9
+	sigStop   = 19
+)
 
 // optionsOwn are options that Slurm does not have.
 var optionsOwn = []opt.Option[Request]{

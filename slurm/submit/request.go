@@ -79,6 +79,7 @@ type ways struct {
 	Async       bool   // --async
 	Spawned     bool   // by MPI_Comm_spawn
 	OOMKillStep bool   // a task that is killed for want of memory ends its step
+	Ignore      []int  // --ignore-signals
 	launcher    bool   // --external-launcher
 }
 

@@ -44,30 +44,46 @@ func parseSbatch(argv []string, sys *front.Sys, site *siteOptions) (*Request, er
 	r.Client.ExportFile, r.exportFile = scratch.Client.ExportFile, scratch.exportFile
 	r.Client.TestOnly = scratch.Client.TestOnly
 	env := fromEnv(opt.Sbatch, sys)
-	wrap, wrapped := lastValue(found, "wrap")
-	if wrapped {
-		r.wrap(wrap)
-		if len(rest) > 0 {
-			return nil, r.fail("Script arguments not permitted with --wrap option")
-		}
-	} else if err := r.readScript(lines[0], rest); err != nil {
+	if err := takeScript(r, found, env, lines[0], rest); err != nil {
 		return nil, err
-	}
-	if !wrapped {
-		_, line := lastValue(found, "ignore-pbs")
-		_, inEnv := lastValue(env, "ignore-pbs")
-		if err := r.directives(scriptLabel(rest), line || inEnv); err != nil {
-			return nil, err
-		}
 	}
 	if err := r.complete(env, lines); err != nil {
 		return nil, err
 	}
-	r.Job.Kind = cluster.Batch
 	if err := r.finish(); err != nil {
 		return nil, err
 	}
 	return r, r.finishParts()
+}
+
+// takeScript takes the job's script, of --wrap, a file or the input, with the options in it. With --external the job
+// has none.
+func takeScript(r *Request, found, env, first []opt.Found[Request], rest []string) error {
+	r.Job.Kind = cluster.Batch
+	wrap, wrapped := lastValue(found, "wrap")
+	_, external := lastValue(found, "external")
+	switch {
+	case external && wrapped:
+		return r.fail("--wrap option not permitted with --external option")
+	case external && len(rest) > 0:
+		return r.fail("Script arguments not permitted with --external option")
+	case external:
+		r.Job.Kind = cluster.External
+		nameAfter(r, "external")
+		return nil
+	case wrapped && len(rest) > 0:
+		r.wrap(wrap)
+		return r.fail("Script arguments not permitted with --wrap option")
+	case wrapped:
+		r.wrap(wrap)
+		return nil
+	}
+	if err := r.readScript(first, rest); err != nil {
+		return err
+	}
+	_, line := lastValue(found, "ignore-pbs")
+	_, inEnv := lastValue(env, "ignore-pbs")
+	return r.directives(scriptLabel(rest), line || inEnv)
 }
 
 func scriptLabel(rest []string) string {
