@@ -35,6 +35,18 @@ var dbdElsewhere = [...]struct{ keys, why string }{
 		"sums of use follow from records of jobs: see ArchiveJobs; reports do not reach back beyond PurgeUsageAfter",
 	},
 	{"privatedata trackwckey", "put it into slurm.conf"},
+	{"archivejobscript archivejobenv purgejobscriptafter purgejobenvafter",
+		"scripts and environments are kept and purged with their jobs: see PurgeJobAfter and ArchiveJobs"},
+	{"allownodefacct", "every user of an account has a default account"},
+	{"allresourcesabsolute", "licenses are counts in slurm.conf: see Licenses"},
+	{"communicationparameters", "put it into slurm.conf"},
+	{"disablearchivecommands", "only administrators can archive"},
+	{"disablecoorddbd", "coordinators keep their rights: remove them with sacctmgr delete coordinator"},
+	{"disablerollups", "reports are summed from the records when they are asked for: nothing is rolled up"},
+	{"hashplugin tlstype tlsparameters", "members and servers speak TLS with certificates of the cluster's own"},
+	{"maxpurgelimit", "purging works in bounded steps"},
+	{"storagepassscript", "each server keeps the history itself: there is no password"},
+	{"trackslurmctlddown", "down times of servers are not charged: each server keeps the history itself"},
 }
 
 // dbdLine reads a line of slurmdbd.conf.

@@ -46,6 +46,9 @@ var containerKeys = map[string]func(p *cluster.PrivateDirs, value string) (want 
 	},
 }
 
+// namespaceKeys are keys about how Slurm makes namespaces.
+const namespaceKeys = "clonensscript clonensscript_wait clonensepilog clonensepilog_wait entirestepinns"
+
 func truth(to *bool, v string) (want string) {
 	*to = strings.EqualFold(v, "true")
 	if !*to && !strings.EqualFold(v, "false") {
@@ -75,6 +78,10 @@ func (r *reader) containerLine(file string, n int, ps []pair) {
 	}
 	for _, p := range ps {
 		set := containerKeys[p.key]
+		if set == nil && slices.Contains(strings.Fields(namespaceKeys), p.key) {
+			r.note(file, n, "%s has no effect: namespaces are made by muster itself; InitScript runs in them", p.key)
+			continue
+		}
 		if set == nil {
 			r.note(file, n,
 				"%s=%s is not known: want AutoBasePath, BasePath, Dirs, InitScript, NodeName or Shared",

@@ -86,7 +86,7 @@ func gresKey(l *cluster.GRESLine, p pair) error {
 	case "flags":
 		return gresWords(l, p.value)
 	default:
-		return errors.New("has no effect yet")
+		return errors.New(noKey + "gres.conf")
 	}
 	return nil
 }

@@ -121,8 +121,21 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		number(&v)
 		r.coreSpec = v
 	default:
-		r.note(file, n, "%s on a node has no effect yet", p.key)
+		if why := nodeNoEffect[p.key]; why != "" {
+			r.note(file, n, "%s on a node has no effect: %s", p.typed, why)
+			return
+		}
+		r.note(file, n, "%s "+noKey+"a node", p.typed)
 	}
+}
+
+// nodeNoEffect says why keys of nodes have no effect.
+var nodeNoEffect = map[string]string{
+	"bcastaddr":             "files are sent over the one address of a node",
+	"cpubind":               "set --cpu-bind at each srun, or SLURM_CPU_BIND",
+	"parameters":            "SlurmdParameters= of the cluster applies to all nodes",
+	"restrictedcorespergpu": "jobs with GPUs get the free cores near to them: see --gres-flags",
+	"suspendtime":           "SuspendTime= of the cluster, or of a partition, applies",
 }
 
 // nodeNumber is where a key of a node that is a number belongs; nil: it is another key.

@@ -17,6 +17,7 @@ var nodeStates = [...]struct {
 	{"UNKNOWN", func(*cluster.Node) {}}, {"IDLE", func(*cluster.Node) {}},
 	{"CLOUD", func(n *cluster.Node) { n.Expected = cluster.ExpectedCloud }},
 	{"FUTURE", func(n *cluster.Node) { n.Expected = cluster.ExpectedFuture }},
+	{"EXTERNAL", func(n *cluster.Node) { n.Expected = cluster.ExpectedExternal }},
 	{"DOWN", func(n *cluster.Node) { n.Down = true }}, {"DRAIN", func(n *cluster.Node) { n.Drain = true }},
 	{"FAIL", func(n *cluster.Node) { n.Failing = true }},
 	{"DRAINED", func(n *cluster.Node) { n.Drain = true }}, {"FAILING", func(n *cluster.Node) { n.Failing = true }},

@@ -31,6 +31,8 @@ func (r *reader) topologyLine(file string, n int, ps []pair) {
 			r.cfg.BlockSizes = append(r.cfg.BlockSizes, v)
 		}
 		slices.Sort(r.cfg.BlockSizes)
+	case ps[0].key == "ringname":
+		r.note(file, n, "RingName has no effect: muster has switches and blocks")
 	default:
 		r.note(file, n, "%s=%s: not a SwitchName, BlockName or BlockSizes line; ignored", ps[0].key, ps[0].value)
 	}

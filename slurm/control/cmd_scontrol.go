@@ -107,6 +107,7 @@ func servedVerbs() []verb {
 			}
 			return 0
 		}},
+		{"getaddrs", 4, 1, getAddrs}, {"power", 2, 1, power},
 		{"reboot", 3, 0, (*control).reboot}, {"cancel_reboot", 3, 0, (*control).cancelReboot},
 	}...)
 }
@@ -178,6 +179,9 @@ func entities() []entity {
 		{"reservations", 1, (*control).showReservations, true},
 		{"steps", 2, (*control).showSteps, true},
 		{"topology", 1, (*control).showTopology, false},
+		{"topoconf", 5, func(c *control, _ string) int {
+			return refused("muster config show prints the topology with the whole configuration")(c, nil)
+		}, false},
 		{"licenses", 1, (*control).showLicenses, true},
 		{"burstbuffer", 2, func(c *control, _ string) int { return showBurst(c) }, false},
 		{"federation", 3, func(c *control, _ string) int { return showFederation(c) }, false},

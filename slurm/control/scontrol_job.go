@@ -74,7 +74,8 @@ func fixedKey(who, s front.Setting) []string {
 	if front.IsKey(s.Key, 4, "burstbuffer") {
 		return []string{"Requested operation not supported on this system for job " + who.Value}
 	}
-	return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+	lines := []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+	return append(lines, refusal("job", s.Key)...)
 }
 
 // readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told anew.

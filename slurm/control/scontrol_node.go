@@ -109,7 +109,8 @@ func (u *nodeUpdate) take(s front.Setting) (wrong []string) {
 		u.set.Host = &v
 		return needsName(v)
 	default:
-		return []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+		lines := []string{"Update of this parameter is not supported: " + s.Text, "Request aborted"}
+		return append(lines, refusal("node", s.Key)...)
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (u *nodeUpdate) takeState(s front.Setting) (wrong []string) {
 		return []string{
 			"Invalid input: " + s.Text,
 			"Request aborted",
-			"muster sees by itself which nodes are there and answer; drain a node, or set it down, to keep jobs off it",
+			"why: muster itself finds the nodes that answer; drain a node, or set it down, to keep jobs off it",
 		}
 	}
 	for _, a := range nodeActions {

@@ -44,7 +44,8 @@ func (c *control) createNodes(args []string) int {
 		return c.complain(append(lines, createNodeError+": Unspecified error")...)
 	}
 	if nodes[0].Expected == "" {
-		return c.complain("scontrol: error: Only State=FUTURE and State=CLOUD allowed for nodes created by scontrol",
+		return c.complain(
+			"scontrol: error: Only State=FUTURE, CLOUD, or EXTERNAL allowed for nodes created by scontrol",
 			createNodeError+": Invalid node state specified")
 	}
 	if _, err := front.Call(c.sys, api.CreateNodes, cluster.NodeCreate{Nodes: nodes}); err != nil {

@@ -40,11 +40,12 @@ const overSubscribeWords = "Acceptable OverSubscribe values are NO, EXCLUSIVE, Y
 // partitionComplaint is what is said of a value that a key does not take.
 func partitionComplaint(key string, s front.Setting, err error) (lines []string, alone bool) {
 	lines = []string{misread + s.Text, "scontrol: error: Request aborted"}
-	if strings.HasSuffix(err.Error(), "has no effect yet") {
-		return []string{
+	if errors.Is(err, conf.ErrPartitionKey) {
+		lines = []string{
 			"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n",
 			"scontrol: error: Request aborted",
-		}, false
+		}
+		return append(lines, refusal("partition", key)...), false
 	}
 	for _, c := range partitionComplaints {
 		names := strings.Fields(c.keys)

@@ -38,6 +38,7 @@ type resvEdit struct {
 	plain    bool          // the complaint says all: Slurm adds nothing to it
 	flagged  bool          // this command has said flags
 	longer   time.Duration // by how much it is to be longer, or shorter
+	why      []string      // why muster refuses what Slurm does not
 	unknown  string        // refuses users or groups that there are not, after all else
 }
 
@@ -278,7 +279,8 @@ func (e *resvEdit) setFlags(s front.Setting) string {
 		if w, ok := strings.CutPrefix(word, "-"); ok {
 			word, sign = w, '-'
 		}
-		if !e.flag(strings.TrimPrefix(word, "+"), sign) {
+		if word = strings.TrimPrefix(word, "+"); !e.flag(word, sign) {
+			e.why = refusal("flag", word)
 			return "Error parsing flags " + strings.Trim(string(s.Sign), "\x00") + s.Value
 		}
 	}
@@ -450,7 +452,8 @@ func (c *control) createReservation(list []front.Setting) int {
 		e.Flags = e.Flags&^all | cluster.ResvPartNodes
 	}
 	if bad != "" {
-		return c.complain("scontrol: error: " + bad + front.Choose(e.plain, "", ".  No reservation created."))
+		lines := []string{"scontrol: error: " + bad + front.Choose(e.plain, "", ".  No reservation created.")}
+		return c.complain(append(lines, e.why...)...)
 	}
 	if e.unknown != "" {
 		return c.complain(createResvError + ": " + e.unknown)
@@ -482,8 +485,9 @@ func (c *control) updateReservation(who front.Setting, list []front.Setting) int
 	span := e.End.Sub(e.Start)
 	switch bad := e.read(list); {
 	case bad != "":
-		return c.complain("scontrol: error: "+bad+front.Choose(e.plain, "", ".  No reservation update."),
-			updateError+noError)
+		lines := []string{"scontrol: error: " + bad + front.Choose(e.plain, "", ".  No reservation update."),
+			updateError + noError}
+		return c.complain(append(lines, e.why...)...)
 	case who.Value == "":
 		return c.complain("scontrol: error: Reservation must be given.  No reservation update.")
 	case err == nil && i < 0:

@@ -51,7 +51,7 @@ func (c *control) jobRecord(r *show.JobRow) {
 		planned = " SchedNodeList=" + front.NodeText(r.PlannedNodes)
 	}
 	o.line("NodeList=", r.Nodes(), planned)
-	if n := r.FirstNode(); n != "" && s.Kind == cluster.Batch {
+	if n := r.FirstNode(); n != "" && (s.Kind == cluster.Batch || s.Kind == cluster.External) {
 		o.line("BatchHost=", n)
 	}
 	if r.Fed != nil {
@@ -225,6 +225,7 @@ func (c *control) jobFiles(o *record, r *show.JobRow) {
 	if s.Comment != "" {
 		o.line("Comment=", s.Comment, " ")
 	}
+	optional("Extra", s.Extra)
 	if s.Kind == cluster.Batch {
 		o.line("StdErr=", r.StdFile(2))
 		o.line("StdIn=", r.StdFile(0))

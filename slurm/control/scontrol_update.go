@@ -271,6 +271,12 @@ var ownJobKeys = []jobKey{
 		p.Switches = &n
 		return err == nil || v.Value == "" || v.Value == "0" // none
 	}},
+	{"wait-for-switch", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
+		n, err := strconv.ParseUint(v.Value, 10, 31)
+		d := time.Duration(n) * time.Second
+		p.SwitchWait = &d
+		return err == nil
+	}},
 	{"timelimit", setLimit},
 	{"timemin", func(p *cluster.Patch, v front.Setting, _ time.Time) bool {
 		d, ok := values.ParseTimeLimit(v.Value)

@@ -44,6 +44,7 @@ func adminVerbs() []verb {
 		{"fsdampeningfactor", 1, 1, dampening},
 		{"callerid", 2, 5, refused("jobs are found by their processes: scontrol pidinfo PID on the node")},
 		{"abort", 2, 0, refused("daemons are systemd's: systemctl kill -s ABRT muster-server; jobs run on")},
+		{"getent", 4, 0, refused("muster has no nss_slurm: nodes need the users of their jobs; use getent passwd")},
 		{"shutdown", 4, 0, shutDown},
 	}
 }

@@ -118,6 +118,9 @@ var SacctOptions = []sacctOption{
 	{Long: "duplicates", Short: 'D', On: opt.Sacct, Help: "every attempt of requeued jobs",
 		Set: func(o *sacctOptions, _ string) error { o.query.Duplicates = true; return nil }},
 	{
+		Long: "help-fields", On: opt.Sacct, Newer: true, Alias: "helpformat",
+	},
+	{
 		Long: "helpformat", Short: 'e', On: opt.Sacct, Help: "list the fields",
 		Set: func(o *sacctOptions, _ string) error { o.list = true; return nil },
 	},

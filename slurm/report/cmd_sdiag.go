@@ -53,6 +53,7 @@ var SdiagOptions = []opt.Option[diagOptions]{
 		Long: "cluster", Short: 'M', Arg: opt.Required, On: opt.Sdiag, Meta: "name", Help: "cluster to ask",
 		Set: func(o *diagOptions, v string) error { o.clusters = v; return nil },
 	},
+	{Long: "clusters", Arg: opt.Required, On: opt.Sdiag, Newer: true, Alias: "cluster"},
 	{Long: "json", Arg: opt.Optional, On: opt.Sdiag, Meta: "version", Newer: true,
 		Help: "print JSON: v0.0.42 to v0.0.45, or list",
 		Set:  func(o *diagOptions, v string) error { return o.data.JSON(v) }},

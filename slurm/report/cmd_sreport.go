@@ -27,6 +27,8 @@ var SreportOptions = []opt.Option[reporter]{
 	{Long: "federation", On: opt.Sreport, Env: "sreport=SREPORT_FEDERATION",
 		Help: "refused at a member of a federation: a report is of one cluster",
 		Set:  func(r *reporter, _ string) error { r.fed.Federation = true; return nil }},
+	{Long: "immediate", On: opt.Sreport, Newer: true, Ignored: "a report changes nothing"},
+	{Long: "sort", On: opt.Sreport, Newer: true, Ignored: "TopUsage sorts by usage, the other reports by name"},
 	{Long: "local", On: opt.Sreport, Env: "sreport=SREPORT_LOCAL", Help: "this cluster",
 		Set: func(r *reporter, _ string) error { r.fed.Local = true; return nil }},
 	{

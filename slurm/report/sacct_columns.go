@@ -233,7 +233,7 @@ var acctColumns = [...]acctColumn{
 	{"BlameNode", 15, func(r *acctRow) string { return string(r.why.Node) }, nil},
 	// Fields that came after 22.05 stand last, so that what abbreviates one of its fields goes on to.
 	{"Exclusive", 14, func(r *acctRow) string { return show.ExclusiveWord(r.Spec.Sharing) }, nil},
-	{"Extra", 14, none, nil},
+	{"Extra", 14, func(r *acctRow) string { return r.Spec.Extra }, nil},
 	{"FailedNode", 8, func(r *acctRow) string { return string(r.why.Node) }, nil},
 	{"Licenses", 10, func(r *acctRow) string { return r.Spec.Licenses }, nil},
 	{"OriginalSLUID", 14, none, nil},

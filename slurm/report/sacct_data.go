@@ -90,7 +90,7 @@ var pastTable = data.Table[pastJob]{Schema: "job", Members: []data.Member[pastJo
 		return data.Text(front.Choose(r.Spec.Sharing == cluster.ShareExclusive, "NODE", "NO"))
 	}},
 	{Path: "exit_code", Of: func(r *pastJob) data.Value { return show.Exit(r.Exit, true) }},
-	{Path: "extra"},
+	{Path: "extra", Of: func(r *pastJob) data.Value { return data.Text(r.Spec.Extra) }},
 	{Path: "failed_node", Of: func(r *pastJob) data.Value { return data.Text(r.why.Node) }},
 	{Path: "flags", Of: func(r *pastJob) data.Value { return data.Words(startFlags(r.acctRow)...) }},
 	{Path: "group", Of: func(r *pastJob) data.Value { return data.Text(r.Group()) }},

@@ -27,6 +27,7 @@ var jobSetters = [...]jobSetter{
 	{
 		"derivedexitstring", 12, func(a *cluster.Amendment, v string) bool { a.Comment = &v; return true },
 	}, // Slurm's older name for it
+	{"extra", 5, func(a *cluster.Amendment, v string) bool { a.Extra = &v; return true }},
 	{"newwckey", 8, func(a *cluster.Amendment, v string) bool { v = strings.ToLower(v); a.WCKey = &v; return true }},
 	{"systemcomment", 13, func(a *cluster.Amendment, v string) bool { a.SystemComment = &v; return true }},
 }

@@ -11,7 +11,8 @@ func resourceColumns() (cols []front.Column[resource]) {
 		width      int
 	}{{"Name", "Name", 10}, {"Server", "Server", 10}, {"Type", "Type", 8}, {"Count", "Count", 6},
 		{"Allocated", "% Allocated", 11}, {"Allowed", "% Allowed", 10}, {"ServerType", "ServerType", 10},
-		{"Cluster", "Cluster", 10}, {"Description", "Descr", 20}, {"Flags", "Flags", 20}, {"ID", "ID", 6}} {
+		{"Cluster", "Cluster", 10}, {"Description", "Descr", 20}, {"Flags", "Flags", 20}, {"ID", "ID", 6},
+		{"LastConsumed", "LastConsumed", 12}} {
 		cols = append(cols, front.Column[resource]{
 			Name: c.name, Head: c.head, Width: c.width, Of: func(*resource) string { return "" },
 		})

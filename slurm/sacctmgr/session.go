@@ -73,12 +73,17 @@ func (m *manager) verbs() []mgrVerb {
 		},
 		{"modify", 1, namesWhat, "modify what is named", writesVerb, m.modify},
 		{"oneliner", 1, "", "a record is a line: it always is", wordVerb, set(func() {})},
+		{"ping", 2, "", "report whether the servers, which keep the history, answer", readsVerb,
+			func([]string) int { return pingServers(m) }},
 		{"quiet", 3, "", "fewer messages: there are none that could be left out", wordVerb, set(func() {})},
 		{"quit", 3, "", "end sacctmgr", wordVerb, set(func() { m.over = true })},
 		{"readonly", 4, "", "from now on nothing is changed", wordVerb, set(func() { m.readOnly = true })},
 		{"reconfigure", 5, "", "have the servers read their configuration again", writesVerb, m.reconfigure},
 		{"remove", 3, namesWhat, "same as delete", writesVerb, m.remove},
 		{"show", 1, namesWhat, "same as list", readsVerb, m.show},
+		{"shutdown", 4, "", "refused: systemd controls the daemons", wordVerb, func([]string) int {
+			return m.wrong("sacctmgr: error: there is no slurmdbd: the servers keep the history; systemd controls them")
+		}},
 		{"update", 1, namesWhat, "same as modify", writesVerb, m.modify},
 		{"verbose", 4, "", "more messages: there are none", wordVerb, set(func() {})},
 		{"version", 4, "", "print the version", wordVerb, set(func() { m.tell("slurm-wlm " + front.SlurmVersion) })},
@@ -105,6 +110,20 @@ func (m *manager) help([]string) int {
 		m.tell("  %-38s %s", strings.TrimSpace(v.name+" "+v.args), v.help)
 	}
 	m.tell("\nEntities: account, association, cluster, configuration, coordinator, event, federation, job, problem, qos, reservation,\nrunawayjobs, stats, transaction, tres, user, wckey")
+	return 0
+}
+
+// pingServers reports which servers answer, in the words that Slurm has for slurmdbd.
+func pingServers(m *manager) int {
+	resp, err := front.Call(m.sys, api.Ping, api.Empty{})
+	if err != nil {
+		text, _ := front.ErrorText(err)
+		return m.wrong("sacctmgr: error: " + text)
+	}
+	for i, s := range resp.Servers {
+		role := front.Choose(i == 0, "primary", "backup")
+		m.tell("slurmdbd(%s) at %s is %s", role, s.Name, front.Choose(s.Up, "UP", "DOWN"))
+	}
 	return 0
 }
 

@@ -86,9 +86,11 @@ func oldColumn(name string, width int, limit, tres string) front.Column[mgrRow] 
 	}}
 }
 
-func wallColumn(name string) front.Column[mgrRow] {
-	return front.Column[mgrRow]{Name: name, Head: name, Width: 11, Of: func(r *mgrRow) string {
-		n, ok := r.limits().Get(name, "")
+// wallColumn is a column of a limit on time, which the first of the names is.
+func wallColumn(names string) front.Column[mgrRow] {
+	limit, _, _ := strings.Cut(names, " ")
+	return front.Column[mgrRow]{Name: names, Head: limit, Width: 11, Of: func(r *mgrRow) string {
+		n, ok := r.limits().Get(limit, "")
 		if !ok {
 			return ""
 		}
@@ -110,7 +112,7 @@ func mgrLimits() []front.Column[mgrRow] {
 		limitColumn("GrpSubmitJobs", "GrpSubmit", 9, "GrpSubmitJobs"), wallColumn("GrpWall"),
 		limitColumn("MaxTRES MaxTRESPerJob MaxTRESPJ", "MaxTRES", 13, "MaxTRES"),
 		limitColumn("MaxTRESPerNode MaxTRESPN", "MaxTRESPerNode", 14, "MaxTRESPerNode"),
-		limitColumn("MaxTRESMins MaxTRESMinsPerJob MaxTRESMinsPJ", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall"),
+		limitColumn("MaxTRESMins MaxTRESMinsPerJob MaxTRESMinsPJ", "MaxTRESMins", 13, "MaxTRESMins"), wallColumn("MaxWall MaxWallDurationPerJob"),
 		limitColumn("MaxJobs", "MaxJobs", 7, "MaxJobs"),
 		limitColumn("MaxJobsAccrue", "MaxJobsAccrue", 13, "MaxJobsAccrue"),
 		limitColumn("MaxSubmitJobs", "MaxSubmit", 9, "MaxSubmitJobs"),
@@ -133,6 +135,27 @@ func mgrLimits() []front.Column[mgrRow] {
 		oldColumn("MaxCPUs", 8, "MaxTRES", "cpu"),
 		oldColumn("MaxCPUMins", 11, "MaxTRESMins", "cpu"),
 	}
+}
+
+// maxLineage ends the walk to the root of a tree of accounts that has a circle in it.
+const maxLineage = 64
+
+// lineageText returns where an association is in the tree of accounts: /ACCOUNT/0-USER-PARTITION/.
+func lineageText(b *show.Books, a *cluster.Association) string {
+	text := "/"
+	if a.User != "" {
+		text = "/0-" + a.User + front.Prefixed("-", a.Partition) + "/"
+	}
+	for range maxLineage {
+		if a == nil || a.Account == cluster.RootName && a.User == "" {
+			break
+		}
+		if a.User == "" {
+			text = "/" + a.Account + text
+		}
+		a = b.Assoc(a.Parent)
+	}
+	return text
 }
 
 // ofAssoc, ofUser and ofQOS are texts of lines that have one.
@@ -238,7 +261,7 @@ func clusterColumns() []front.Column[mgrRow] {
 		{Name: "ControlPort", Head: "ControlPort", Width: 12, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "RPC", Head: "RPC", Width: 5, Of: func(r *mgrRow) string { return "0" }},
 		{Name: "Classification", Head: "Class", Width: 9, Of: func(*mgrRow) string { return "" }},
-		{Name: "ClusterNodes", Head: "Cluster Nodes", Width: 20, Of: wholeText((*clusterRow).nodeNames)},
+		{Name: "ClusterNodes NodeNames", Head: "Cluster Nodes", Width: 20, Of: wholeText((*clusterRow).nodeNames)},
 		{Name: "NodeCount", Head: "NodeCount", Width: 9, Of: wholeText(func(r *clusterRow) string {
 			return strconv.Itoa(len(r.nodes))
 		})},
@@ -265,6 +288,9 @@ func mgrAssocTexts() []front.Column[mgrRow] {
 					func(a *cluster.Association) string { return a.Partition })
 			},
 		},
+		{Name: "Lineage", Head: "Lineage", Width: 20, Of: func(r *mgrRow) string {
+			return ofAssoc(r, func(a *cluster.Association) string { return lineageText(r.books, a) })
+		}},
 		{Name: "ParentName", Head: "ParentName", Width: 10, Of: func(r *mgrRow) string {
 			return ofAssoc(r, func(a *cluster.Association) string {
 				if p := r.books.Assoc(a.Parent); p != nil && a.User == "" && !r.orphan {

@@ -333,6 +333,9 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 // emptyStates are states that no job of muster's is ever in, with their short names.
 const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,SIGNALING,SI,"
 
+// expediting is the state of jobs that wait before all others, beside PENDING.
+var expediting = JobState{"EX", "EXPEDITING", cluster.Expedited}
+
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, strings.EqualFold(v, "all")
 	if o.allStates { // in a list it is no state
@@ -349,6 +352,8 @@ func setQueueStates(o *queueOptions, v string) error {
 		switch {
 		case i >= 0:
 			o.states = append(o.states, &JobStates[i])
+		case w == expediting.Short || w == expediting.Long:
+			o.states = append(o.states, &expediting)
 		case strings.Contains(emptyStates, ","+w+","):
 			o.states = append(o.states, nil)
 		default:

@@ -247,7 +247,7 @@ func (s *JobState) phases() []cluster.Phase {
 	switch s.Short {
 	case "RV":
 		return []cluster.Phase{cluster.Pending, cluster.Ended}
-	case "SE", "PD":
+	case "SE", "PD", "EX":
 		return []cluster.Phase{cluster.Pending}
 	case "CF":
 		return []cluster.Phase{cluster.Starting}

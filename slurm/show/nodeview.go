@@ -36,9 +36,11 @@ const (
 	flagPoweringDown = 0x40000
 	flagPowerDown    = 0x80000 // asked for
 	flagPoweringUp   = 0x100000
+	flagExternal     = 0x200000
 	flagMask         = ^0xf
 	stateBaseMask    = 0xf
-	unknownNodeWords = "perfctrs,planned,plnd,boot,power,power_up,blocked,err,error,"
+	unknownNodeWords = "perfctrs,planned,plnd,boot,power,power_up,blocked,err,error," +
+		"inval,dynamic_future,"
 )
 
 // NodeState is a node's state as Slurm numbers it.
@@ -63,6 +65,7 @@ func NodeState(n *api.NodeInfo) int {
 		{silent(n), flagNotRespond},
 		{n.Failing, flagFail},
 		{n.Expected == cluster.ExpectedCloud, flagCloud},
+		{n.Expected == cluster.ExpectedExternal, flagExternal},
 		{n.Reboot.Issued(), flagRebootIssued},
 		{n.Reboot != nil && !n.Reboot.Issued(), flagRebootAsked},
 	} {
@@ -188,6 +191,8 @@ var nodeFilters = [...]nodeWord{
 	{"powered_down", "powered_down", func(s int) bool { return s&flagPoweredDown != 0 }},
 	{"reboot_issued", "reboot^", func(s int) bool { return s&flagRebootIssued != 0 }},
 	{"reboot_requested", "reboot", func(s int) bool { return s&flagRebootAsked != 0 }},
+	{"external", "external", func(s int) bool { return s&flagExternal != 0 }},
+	{"dynamic_norm", "dynamic_norm", func(s int) bool { return s&flagExternal != 0 }},
 	{"no_respond", "no_resp", func(s int) bool { return s&flagNotRespond != 0 }},
 }
 
@@ -203,7 +208,8 @@ var flagNames = [...]struct {
 }{{flagCloud, "CLOUD"}, {flagCompleting, "COMPLETING"}, {flagDrain, "DRAIN"}, {flagFail, "FAIL"},
 	{flagMaint, "MAINTENANCE"}, {flagReserved, "RESERVED"}, {flagNotRespond, "NOT_RESPONDING"},
 	{flagPowerDown, "POWER_DOWN"}, {flagPoweringDown, "POWERING_DOWN"}, {flagPoweredDown, "POWERED_DOWN"},
-	{flagPoweringUp, "POWERING_UP"}, {flagRebootIssued, "REBOOT_ISSUED"},
+	{flagPoweringUp, "POWERING_UP"}, {flagExternal, "DYNAMIC_NORM"}, {flagExternal, "EXTERNAL"},
+	{flagRebootIssued, "REBOOT_ISSUED"},
 	{flagRebootAsked, "REBOOT_REQUESTED"}}
 
 // StateWord is the short or long word with its suffix.

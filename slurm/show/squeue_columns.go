@@ -54,26 +54,18 @@ func columnOf(row *jobfield.Row) format.Column[JobRow] {
 // ownColumns are those that take more than the value of a field.
 var ownColumns = []format.Column[JobRow]{
 	{Code: 'A', Long: "jobid", Head: "JOBID", Of: func(r *JobRow) string { return front.UintText(uint32(r.ID)) }},
-	{
-		Code: 'b', Long: "tres-per-node gres", Head: "TRES_PER_NODE",
-		Of: func(r *JobRow) string { return OrNA(format.GRES(r.Spec.PerNode)) },
-	},
-	{
-		Code: 'B', Long: "batchhost", Head: "EXEC_HOST",
-		Of: func(r *JobRow) string { return cmp.Or(r.FirstNode(), "n/a") },
-	},
+	{Code: 'b', Long: "tres-per-node gres", Head: "TRES_PER_NODE",
+		Of: func(r *JobRow) string { return OrNA(format.GRES(r.Spec.PerNode)) }},
+	{Code: 'B', Long: "batchhost", Head: "EXEC_HOST",
+		Of: func(r *JobRow) string { return cmp.Or(r.FirstNode(), "n/a") }},
 	{Code: 'c', Long: "mincpus", Head: "MIN_CPUS", Of: func(r *JobRow) string { return strconv.Itoa(r.MinCPUs()) }},
 	{Code: 'C', Long: "numcpus", Head: "CPUS", Of: func(r *JobRow) string { return strconv.Itoa(r.NumCPUs()) }},
-	{
-		Code: 'd', Long: "mintmpdisk", Head: "MIN_TMP_DISK",
-		Of: func(r *JobRow) string { return r.View.Mem(cluster.MemMB(r.Spec.TmpMB)) },
-	},
+	{Code: 'd', Long: "mintmpdisk", Head: "MIN_TMP_DISK",
+		Of: func(r *JobRow) string { return r.View.Mem(cluster.MemMB(r.Spec.TmpMB)) }},
 	{Code: 'D', Long: "numnodes", Head: "NODES", Of: func(r *JobRow) string { return strconv.Itoa(r.NumNodes()) }},
 	{Code: 'e', Long: "endtime", Head: "END_TIME", Of: func(r *JobRow) string { return r.View.When(r.End()) }},
-	{
-		Code: 'E', Long: "dependency", Head: "DEPENDENCY",
-		Of: func(r *JobRow) string { return format.Null(r.DependsText()) },
-	},
+	{Code: 'E', Long: "dependency", Head: "DEPENDENCY",
+		Of: func(r *JobRow) string { return format.Null(r.DependsText()) }},
 	{
 		Code: 'F', Long: "arrayjobid", Head: "ARRAY_JOB_ID",
 		Of: func(r *JobRow) string { return front.UintText(uint32(cmp.Or(r.ArrayID, r.ID))) },

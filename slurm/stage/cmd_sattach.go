@@ -63,6 +63,7 @@ var SattachOptions = []watchOption{
 		Set: func(w *watching, _ string) error { w.layout = true; return nil }},
 	{Long: "pty", On: opt.Sattach, Help: "the step has a terminal: use this one as it is",
 		Set: func(w *watching, _ string) error { w.pty = true; return nil }},
+	{Long: "debugger-test", On: opt.Sattach, Newer: true, Ignored: "no debugger attaches by sattach"},
 	{Long: "quiet", Short: 'Q', On: opt.Sattach, Help: "quiet mode (suppress informational messages)",
 		Set: func(w *watching, _ string) error { w.quiet++; return nil }},
 	{Long: "verbose", Short: 'v', On: opt.Sattach, Help: "verbose mode: what there is to tell is told anyway",

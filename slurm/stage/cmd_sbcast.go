@@ -61,6 +61,10 @@ var SbcastOptions = []option{
 		Set:  func(o *options, v string) error { o.target = v; return nil }},
 	{Long: "keep", Short: 'k', On: opt.Sgather, Help: "do not remove the source file after transmission",
 		Set: func(o *options, _ string) error { o.keep = true; return nil }},
+	{Long: "no-allocation", On: opt.Sbcast, Newer: true, Help: "not supported: files go to the nodes of a job",
+		Set: refuseFree("no-allocation")},
+	{Long: "nodelist", Arg: opt.Required, On: opt.Sbcast, Newer: true, Meta: "nodes",
+		Help: "not supported: files go to all nodes of the job or step", Set: refuseFree("nodelist")},
 	{Long: "preserve", Short: 'p', On: both, Env: "PRESERVE", Help: "preserve modes and times of source file",
 		Set: func(o *options, _ string) error { o.preserve = true; return nil }},
 	{Long: "recursive", Short: 'r', On: opt.Sgather, Help: "copy directories recursively",
@@ -84,6 +88,14 @@ var SbcastOptions = []option{
 
 // SgatherOptions are the options of sgather.
 var SgatherOptions = SbcastOptions
+
+// refuseFree refuses to send files to nodes that are not those of a job.
+func refuseFree(option string) func(*options, string) error {
+	return func(*options, string) error {
+		return opt.Errorf(opt.CodeError, "error: --%s is not supported: files go to all nodes of a job or step; "+
+			"allocate the nodes, and name the job with -j", option)
+	}
+}
 
 func setLibs(o *options, v string) error {
 	on, known := LibsWord(v)
