@@ -87,7 +87,7 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		mem: memOf(spec.Mem, p, cfg), memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB,
 
 		countAsked: spec.MinNodes > 0 || spec.MaxNodes > 0,
-		nodesAsked: spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.NodeList) > 0,
+		nodesAsked: spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.Wanted()) > 0,
 		tasksAsked: spec.Tasks > 0,
 		wanted:     spec.Wanted(),
 		excluded:   nodeRule{excludedNodes(spec.Exclude, avoid), onlyNodes(spec)},
@@ -254,7 +254,7 @@ func (d *Demand) constrainsLayout() bool {
 
 // settleCounts works out numbers of nodes and tasks from what was asked, in Slurm's order of precedence.
 func (d *Demand) settleCounts(spec *cluster.JobSpec) {
-	d.MinNodes = max(d.MinNodes, len(spec.NodeList), 1)
+	d.MinNodes = max(d.MinNodes, len(spec.Wanted()), 1)
 	d.tasksFromGPUs(spec)
 	if d.tasks == 0 && d.tasksPerNode > 0 {
 		d.tasks = d.tasksPerNode * d.MinNodes
@@ -269,7 +269,7 @@ func (d *Demand) settleCounts(spec *cluster.JobSpec) {
 	d.tasks = cmp.Or(d.tasks, d.MinNodes)
 	d.nodesFromGPUs()
 	d.cpusFromGPUs(spec.CPUsPerGPU)
-	if d.tasks < d.MinNodes && spec.Tasks > 0 && len(spec.NodeList) == 0 {
+	if d.tasks < d.MinNodes && spec.Tasks > 0 && len(spec.Wanted()) == 0 {
 		d.MinNodes = max(d.tasks, 1)
 		if d.maxNodes > 0 {
 			d.maxNodes = max(d.MinNodes, min(d.maxNodes, d.tasks))

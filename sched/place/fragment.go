@@ -36,7 +36,7 @@ type nodeNeed struct {
 
 // nodeNeedOf works out what a spec asks of a node in a partition.
 func nodeNeedOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec) nodeNeed {
-	nodes := max(spec.MinNodes, len(spec.NodeList), 1)
+	nodes := max(spec.MinNodes, len(spec.Wanted()), 1)
 	tasks := max(spec.TasksPerNode, (spec.Tasks+nodes-1)/nodes, 1)
 	n := nodeNeed{constraint: spec.Constraint}
 	for _, ask := range [...]struct {

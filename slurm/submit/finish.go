@@ -143,7 +143,7 @@ func (r *Request) checkDeadline() error {
 // names beyond the largest number of nodes.
 func (r *Request) namedNodes() {
 	j := &r.Job
-	named := len(j.NodeList)
+	named := len(j.Wanted())
 	switch {
 	case strings.HasPrefix(strings.ToLower(j.Distribution), "arbitrary"):
 		if j.Tasks == 0 {
@@ -162,7 +162,7 @@ func (r *Request) tasksOfMake() {
 	j := &r.Job
 	named := r.prog != opt.Srun || min(j.SocketsPerNode, j.CoresPerSocket, j.ThreadsPerCore) > 0
 	if named && r.From("extra-node-info") != NotGiven && j.Tasks == 0 && j.TasksPerNode == 0 {
-		j.Tasks = max(j.MinNodes, len(j.NodeList), 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
+		j.Tasks = max(j.MinNodes, len(j.Wanted()), 1) * max(j.SocketsPerNode, 1) * max(j.CoresPerSocket, 1) * max(j.ThreadsPerCore, 1)
 	}
 }
 
