@@ -180,7 +180,7 @@ var mayImport = map[string][]string{
 		"slurm/format", "slurm/front", "slurm/opt", "slurm/report", "slurm/rest", "slurm/sacctmgr",
 		"slurm/launch", "slurm/show", "slurm/stage", "slurm/submit", "wire"},
 	"cli/manual": {"packaging", "slurm", "slurm/conf", "slurm/opt"},
-	"cli/look":   {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/report",
+	"cli/look": {"api", "cluster", "cluster/hostlist", "slurm/format", "slurm/front", "slurm/report",
 		"slurm/show", "wire"},
 	"cli": {"adopt", "adopt/dump", "agent/burst", "agent/container/enroot", "cli/look", "durable", "agent", "agent/client",
 		"agent/machine", "agent/step",
