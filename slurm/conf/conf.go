@@ -22,30 +22,35 @@ const (
 	maxLine     = 1 << 20
 )
 
-// besides are the files that are read with a slurm.conf beside them.
-var besides = [...]struct {
+// besideFile is one that is read with the slurm.conf beside it.
+type besideFile struct {
 	name  string
 	line  func(r *reader, file string, n int, ps []pair) // of one with lines of Key=Value
 	whole func(r *reader, file string) error             // of any other
-}{
+}
 
-	{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML},
-	{"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
-	{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil},
-	{"acct_gather.conf", unreadLine("energy of GPUs is always measured; muster samples JOB shows profiles"), nil},
-	{"helpers.conf", unreadLine("features of nodes are set by scontrol update nodename=N activefeatures=LIST"), nil},
-	{"mpi.conf", unreadLine("muster serves PMI-1, PMI-2 and PMIx itself, see docs/mpi.md"), nil},
-	{"namespace.yaml", nil, unreadFile("job_container.conf sets folders of a job's own")},
-	{"resources.yaml", nil, unreadFile("licenses are set by Licenses= in slurm.conf")},
-	{plugstackFile, nil, plugstack}, {"oci.conf", nil, ociConf},
-	{submitScript, nil, readScript}, {cliScript, nil, readScript},
-	{burstFile, burstLine, nil}, {burstScript, nil, readScript},
-	{musterFile, musterLine, nil},
+// besides lists the files that are read with the slurm.conf beside them. It is a function so that commands that read
+// none pay nothing.
+func besides() []besideFile {
+	return []besideFile{
+		{"topology.conf", (*reader).topologyLine, nil}, {"topology.yaml", nil, (*reader).topologyYAML},
+		{"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
+		{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil},
+		{"acct_gather.conf", unreadLine("energy of GPUs is always measured; muster samples JOB shows profiles"), nil},
+		{"helpers.conf", unreadLine("features of nodes are set by scontrol update nodename=N activefeatures=LIST"), nil},
+		{"mpi.conf", unreadLine("muster serves PMI-1, PMI-2 and PMIx itself, see docs/mpi.md"), nil},
+		{"namespace.yaml", nil, unreadFile("job_container.conf sets folders of a job's own")},
+		{"resources.yaml", nil, unreadFile("licenses are set by Licenses= in slurm.conf")},
+		{plugstackFile, nil, plugstack}, {"oci.conf", nil, ociConf},
+		{submitScript, nil, readScript}, {cliScript, nil, readScript},
+		{burstFile, burstLine, nil}, {burstScript, nil, readScript},
+		{musterFile, musterLine, nil},
+	}
 }
 
 // Beside reports whether a file of this name is read with the slurm.conf beside it.
 func Beside(name string) bool {
-	for _, f := range besides {
+	for _, f := range besides() {
 		if f.name == name {
 			return true
 		}
@@ -78,7 +83,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 		return nil, nil, nil, err
 	}
 	dir := path.Dir(file)
-	for _, f := range besides {
+	for _, f := range besides() {
 		p := path.Join(dir, f.name)
 		if f.name == plugstackFile {
 			p = plugstackAt(r, file)

@@ -121,7 +121,7 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		number(&v)
 		r.coreSpec = v
 	default:
-		if why := nodeNoEffect[p.key]; why != "" {
+		if why := nodeNoEffect(p.key); why != "" {
 			r.note(file, n, "%s on a node has no effect: %s", p.typed, why)
 			return
 		}
@@ -129,13 +129,21 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	}
 }
 
-// nodeNoEffect says why keys of nodes have no effect.
-var nodeNoEffect = map[string]string{
-	"bcastaddr":             "files are sent over the one address of a node",
-	"cpubind":               "set --cpu-bind at each srun, or SLURM_CPU_BIND",
-	"parameters":            "SlurmdParameters= of the cluster applies to all nodes",
-	"restrictedcorespergpu": "jobs with GPUs get the free cores near to them: see --gres-flags",
-	"suspendtime":           "SuspendTime= of the cluster, or of a partition, applies",
+// nodeNoEffect says why a key of nodes has no effect; "": there is no such key.
+func nodeNoEffect(key string) string {
+	switch key {
+	case "bcastaddr":
+		return "files are sent over the one address of a node"
+	case "cpubind":
+		return "set --cpu-bind at each srun, or SLURM_CPU_BIND"
+	case "parameters":
+		return "SlurmdParameters= of the cluster applies to all nodes"
+	case "restrictedcorespergpu":
+		return "jobs with GPUs get the free cores near to them: see --gres-flags"
+	case "suspendtime":
+		return "SuspendTime= of the cluster, or of a partition, applies"
+	}
+	return ""
 }
 
 // nodeNumber is where a key of a node that is a number belongs; nil: it is another key.

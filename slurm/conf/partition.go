@@ -160,23 +160,24 @@ func jobDefaults(to *cluster.PerGPU, value string) error {
 	return nil
 }
 
-// ErrPartitionKey is the error of a key of partitions that has no effect, or does not exist.
-var ErrPartitionKey = errors.New("unsupported setting of a partition")
+// UnusedKey is the error of a key of partitions that has no effect, or does not exist, with the reason.
+type UnusedKey string
 
-// unusedKey is an ErrPartitionKey with its reason.
-type unusedKey string
+func (e UnusedKey) Error() string { return string(e) }
 
-func (e unusedKey) Error() string { return string(e) }
-
-// Is reports whether target is ErrPartitionKey.
-func (unusedKey) Is(target error) bool { return target == ErrPartitionKey }
-
-// partitionNoEffect says why keys of partitions have no effect.
-var partitionNoEffect = map[string]string{
-	"cpubind":              "set --cpu-bind at each srun, or SLURM_CPU_BIND",
-	"powerdownonidle":      "SuspendTime= powers idle nodes down",
-	"selecttypeparameters": "SelectTypeParameters= of the cluster applies to all partitions",
-	"topology":             "all partitions use the topology of topology.conf",
+// partitionNoEffect says why a key of partitions has no effect; "": there is no such key.
+func partitionNoEffect(key string) string {
+	switch key {
+	case "cpubind":
+		return "set --cpu-bind at each srun, or SLURM_CPU_BIND"
+	case "powerdownonidle":
+		return "SuspendTime= powers idle nodes down"
+	case "selecttypeparameters":
+		return "SelectTypeParameters= of the cluster applies to all partitions"
+	case "topology":
+		return "all partitions use the topology of topology.conf"
+	}
+	return ""
 }
 
 // PartitionKey sets one key of a partition as slurm.conf and scontrol write it; key is lower case.
@@ -186,10 +187,10 @@ func PartitionKey(p *cluster.Partition, key, value string) error {
 			return partitionKeys[i].set(p, key, value)
 		}
 	}
-	if why := partitionNoEffect[key]; why != "" {
-		return unusedKey(key + " has no effect: " + why)
+	if why := partitionNoEffect(key); why != "" {
+		return UnusedKey(key + " has no effect: " + why)
 	}
-	return unusedKey(key + " " + noKey + "a partition")
+	return UnusedKey(key + " " + noKey + "a partition")
 }
 
 // leastKey is how many letters of a key scontrol takes for the whole of it.

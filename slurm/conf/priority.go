@@ -142,16 +142,30 @@ func setEnforce(e *cluster.Enforce, value string) error {
 	return nil
 }
 
-// megabytes are what one of a unit is in MB, behind a weight of memory.
-var megabytes = map[byte]float64{'K': 1.0 / 1024, 'M': 1, 'G': 1 << 10, 'T': 1 << 20, 'P': 1 << 30}
+// megabytes is what one of a unit is in MB, behind a weight of memory; 0: there is no such unit.
+func megabytes(unit byte) float64 {
+	switch unit &^ 0x20 {
+	case 'K':
+		return 1.0 / 1024
+	case 'M':
+		return 1
+	case 'G':
+		return 1 << 10
+	case 'T':
+		return 1 << 20
+	case 'P':
+		return 1 << 30
+	}
+	return 0
+}
 
 // weights reads CPU=1.0,Mem=0.25G,GRES/gpu=2.0. A unit behind the weight of memory says what it is the weight of.
 func weights(key, value string, units bool) (out []cluster.Amount, err error) {
 	for _, w := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
 		name, text, _ := strings.Cut(w, "=")
 		name, per := strings.ToLower(name), 1.0
-		if n := len(text); units && n > 0 && megabytes[text[n-1]&^0x20] != 0 {
-			per, text = megabytes[text[n-1]&^0x20], text[:n-1]
+		if n := len(text); units && n > 0 && megabytes(text[n-1]) != 0 {
+			per, text = megabytes(text[n-1]), text[:n-1]
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || x < 0 {

@@ -40,7 +40,7 @@ const overSubscribeWords = "Acceptable OverSubscribe values are NO, EXCLUSIVE, Y
 // partitionComplaint is what is said of a value that a key does not take.
 func partitionComplaint(key string, s front.Setting, err error) (lines []string, alone bool) {
 	lines = []string{misread + s.Text, "scontrol: error: Request aborted"}
-	if errors.Is(err, conf.ErrPartitionKey) {
+	if unused := conf.UnusedKey(""); errors.As(err, &unused) {
 		lines = []string{
 			"scontrol: error: Update of this parameter is not supported: " + s.Text + "\n",
 			"scontrol: error: Request aborted",
