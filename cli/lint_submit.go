@@ -26,7 +26,7 @@ func lintSubmit(s *front.Sys, argv []string) int {
 		return s.Fail("it would be refused: %s", text)
 	}
 	if !changed {
-		fmt.Fprintln(s.Stdout, "the site changes nothing of it")
+		fmt.Fprintln(s.Stdout, "the site's scripts change nothing of it")
 	}
 	fmt.Fprintf(s.Stdout, "it would start at %s on %s in partition %s\n", front.Stamp(e.Test.StartsAt),
 		front.NodeText(e.Test.Nodes), e.Test.Partition)

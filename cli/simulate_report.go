@@ -35,7 +35,7 @@ func compare(names []string, sums []replay.Summary) error {
 			{"wait, worst", "%.0f", func(s replay.Summary) any { return s.Worst }},
 			{"bounded slowdown, mean", "%.2f", func(s replay.Summary) any { return s.Slowdown }},
 			{"utilization", "%.4f", func(s replay.Summary) any { return s.Utilization }},
-			{"users treated alike (Jain)", "%.4f", func(s replay.Summary) any { return s.Fairness }},
+			{"fairness to users (Jain's index)", "%.4f", func(s replay.Summary) any { return s.Fairness }},
 			{"makespan (s)", "%d", func(s replay.Summary) any { return s.Makespan }},
 		} {
 			row(r.label, r.format, r.value)

@@ -15,7 +15,7 @@ func TestConfigCheck(t *testing.T) {
 		text+"KillWait=30\nSchedulerTyp=sched/backfill\nAuthType=auth/munge\nNodeFeaturesPlugins=knl\nFlorbl=1\nRequeueExit=300\nPartitionName=new Nodes=ALL\n")
 	out := d.must("muster", "config", "check", "--all", file)
 	expect(t, "what is said", strings.ReplaceAll(out, file, "F"), `F:4: SchedulerTyp is not a setting of slurm.conf: do you mean SchedulerType?
-F:6: NodeFeaturesPlugins plugins of Slurm can not be loaded
+F:6: NodeFeaturesPlugins plugins of Slurm cannot be loaded
 F:7: Florbl is not a setting of slurm.conf
 F:8: RequeueExit=300: want exit codes from 0 to 255, as 100,120-130; ignored
 F:5: AuthType needs no setting: members know each other by certificates, there is no munge
@@ -114,7 +114,7 @@ func TestConfigWins(t *testing.T) {
 	g.wait("the lead to move", func() bool { return g.leader("s1") == other })
 	g.must(other, "sbatch", "-H", "-o", "/dev/null", "--wrap", "true") // a write, so it leads
 	limit(other, "00:20:00")
-	if _, errs, code := g.run("s1", "scontrol", "reconfigure"); code != 0 || !strings.Contains(errs, "muster config apply had put in force is replaced by the file; muster config undo brings it back") {
+	if _, errs, code := g.run("s1", "scontrol", "reconfigure"); code != 0 || !strings.Contains(errs, "the file replaces the configuration that muster config apply had set; muster config undo brings it back") {
 		t.Errorf("reconfigure: %d %s", code, errs)
 	}
 	limit("s1", "00:30:00")

@@ -22,7 +22,7 @@ func settled() string {
 }
 
 // TestGPUSettings: what a job sets of its GPUs is put back when it is over, also by another daemon than the one
-// under which it began; what can not be put back drains the node until it can.
+// under which it began; what cannot be put back drains the node until it can.
 func TestGPUSettings(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, settled())
@@ -88,7 +88,7 @@ func TestGPUSliceLeft(t *testing.T) {
 		return lines
 	}
 	lines := run()
-	if n := g.node(); !strings.HasPrefix(n, "drain|") || !strings.Contains(n, fmt.Sprintf("GPU 0 (MIG-a1): process %d (sleep of user 0) is left of job 1, with 4000 MB", stays[0].Process.Pid)) ||
+	if n := g.node(); !strings.HasPrefix(n, "drain|") || !strings.Contains(n, fmt.Sprintf("GPU 0 (MIG-a1): process %d (sleep, user 0) of job 1 still holds 4000 MB", stays[0].Process.Pid)) ||
 		strings.Contains(n, fmt.Sprint(stays[1].Process.Pid)) {
 		t.Errorf("the node: %s", n)
 	}

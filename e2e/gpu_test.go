@@ -81,7 +81,7 @@ func startGPUs(t *testing.T, lines string, args ...string) *gpus {
 	t.Helper()
 	product, err := gpuProduct()
 	if product == "" {
-		t.Skip("the stand-in library can not be built: ", err)
+		t.Skip("the stand-in library cannot be built: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestGPUOldDriver(t *testing.T) {
 	t.Parallel()
 	product, err := gpuProduct()
 	if err != nil {
-		t.Skip("the stand-in library can not be built: ", err)
+		t.Skip("the stand-in library cannot be built: ", err)
 	}
 	file := filepath.Join(t.TempDir(), "gpus")
 	if err := os.WriteFile(file, []byte(h100(2)), 0o644); err != nil {
@@ -375,7 +375,7 @@ func TestGPULeft(t *testing.T) {
 	g.set(h100(2) + line)
 	end()
 	expect(t, "a process that stays", g.node(),
-		fmt.Sprintf("drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): process %d (sleep of user 0) is left of job 1, with 20000 MB",
+		fmt.Sprintf("drain|gpu:h100:2|GPU 1 (GPU-00000001-1111-2222-3333-444455556666): process %d (sleep, user 0) of job 1 still holds 20000 MB",
 			other.Process.Pid))
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)

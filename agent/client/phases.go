@@ -92,7 +92,7 @@ func (p *phase) to(next phase) bool {
 // refusedMove tells of a move that the table does not have: a fault of this program, which must not end the node's
 // daemon.
 var refusedMove = func(from, to phase) {
-	slog.Error("a job can not go on like this on its node; it stays as it is", "from", from, "to", to)
+	slog.Error("an impossible change of a job's phase on its node was refused", "from", from, "to", to)
 }
 
 // sides are the four of an attempt.

@@ -48,7 +48,7 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 	if s.cfg.Load != nil {
 		var err error
 		if want, _, err = s.load(); err != nil {
-			s.slog.Error("the configuration can not be read; the old one stays in force", "err", err)
+			s.slog.Error("the configuration cannot be read; the old one stays in force", "err", err)
 			return nil
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Server) configure(ctx context.Context, who api.Caller, c cluster.Config
 		return api.ReconfigureResponse{}, err
 	}
 	notes := unchanged(old, c.Config)
-	s.slog.Info("configuration put in force", "user", by.User, "how", c.How, "notes", len(notes))
+	s.slog.Info("configuration changed", "user", by.User, "how", c.How, "notes", len(notes))
 	return api.ReconfigureResponse{Index: index, Notes: notes}, nil
 }
 
@@ -101,7 +101,7 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 	}
 	if s.cfg.Load == nil {
 		return none, cluster.Errorf(cluster.Conflict, "",
-			"server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE puts a file in force",
+			"server %s, which leads, was started without --conf FILE: there is nothing to read again; muster config apply FILE loads a file",
 			s.cfg.Name)
 	}
 	want, notes, err := s.load()
@@ -115,7 +115,7 @@ func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (
 	}
 	if old.Config().Applied {
 		notes = append(notes,
-			"the configuration that muster config apply had put in force is replaced by the file; muster config undo brings it back")
+			"the file replaces the configuration that muster config apply had set; muster config undo brings it back")
 	}
 	s.slog.Info("configuration read again", "notes", len(notes))
 	if want.Source == old.Config().Source {

@@ -216,5 +216,5 @@ func closeSpaces(list []int) {
 	}
 }
 
-// errNotRunning is why a step can not only enter a container.
+// errNotRunning refuses --container-name=NAME:exec where no step runs in the container.
 var errNotRunning = errors.New("the container does not run, and exec only enters one that does")

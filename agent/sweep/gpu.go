@@ -94,7 +94,7 @@ func (l *GPU) processes(list []gpu.Proc, kill bool) (text string) {
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it has got out of the job; the next look tells
 		}
 		unix.Close(fd)
-		text = cmp.Or(text, fmt.Sprintf("process %d (%s of user %d) is left of job %d, with %d MB",
+		text = cmp.Or(text, fmt.Sprintf("process %d (%s, user %d) of job %d still holds %d MB",
 			p.PID, name, user, l.Job, p.MemMB))
 	}
 	return text
