@@ -148,7 +148,7 @@ func TestBubbleBurstRefused(t *testing.T) {
 	})
 }
 
-// TestBubbleBurstTeardown: a buffer that can not be torn down is given up after the third time, ten seconds apart.
+// TestBubbleBurstTeardown: a buffer that cannot be torn down is given up after the third time, ten seconds apart.
 func TestBubbleBurstTeardown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, calls := newBurstBubble(t)

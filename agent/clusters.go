@@ -185,7 +185,7 @@ func serveFederation(as *handler, p *cluster.PeerCluster, w http.ResponseWriter,
 		err = api.Read(body, &q)
 	}
 	if err != nil {
-		http.Error(w, "the call can not be read", http.StatusBadRequest)
+		http.Error(w, "the call cannot be read", http.StatusBadRequest)
 		return
 	}
 	if !strings.EqualFold(q.From, p.Name) {

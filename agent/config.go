@@ -50,7 +50,7 @@ type Config struct {
 	SnapshotEvery uint64
 	// Plain answers callers of the port who do not speak TLS; nil: nobody does.
 	Plain http.Handler
-	// Fatal is told why this process can not go on, in the midst of its work, and ends it; nil: it panics.
+	// Fatal is told why this process cannot go on, in the midst of its work, and ends it; nil: it panics.
 	Fatal func(error)
 	// Founded is called once if this process has made a new cluster, with its address.
 	Founded  func(addr string)

@@ -14,7 +14,7 @@ import (
 // and the user of the daemon alone may call.
 const DebugSuffix = ".debug"
 
-// serveDebug answers with profiles of this process. One that can not listen does its work all the same.
+// serveDebug answers with profiles of this process. One that cannot listen does its work all the same.
 func serveDebug(ctx context.Context, path string, log *slog.Logger) error {
 	ln, err := listen(path, forOwners)
 	if err != nil {

@@ -17,7 +17,7 @@ var directly = map[string]bool{
 }
 
 // direct answers calls of a caller from this server's state, if that is fresh, and by this server's lead. Whatever
-// can not be answered so is asked again by a connection, which knows what to do then; a submission has a key.
+// cannot be answered so is asked again by a connection, which knows what to do then; a submission has a key.
 func (h *handler) direct(who api.Caller) api.Direct {
 	return func(ctx context.Context, method, path string, q any) (any, bool, error) {
 		if !directly[path] {

@@ -36,7 +36,7 @@ const (
 const memberVouch = "member "
 
 // gateway is the network side of the process: it decides as whom members' calls are served, and
-// carries calls that this process can not answer to those who can.
+// carries calls that this process cannot answer to those who can.
 type gateway struct {
 	ring    *keyring
 	check   trust.Checker

@@ -273,7 +273,7 @@ func (c *call) repeatable() bool {
 	return c.r.Method == http.MethodGet
 }
 
-// again reports whether a failed call may be made once more: it can not have done anything, or may be
+// again reports whether a failed call may be made once more: it cannot have done anything, or may be
 // done twice.
 func again(err error, repeatable bool) bool {
 	var e *api.Error

@@ -94,7 +94,7 @@ func tokenRoutes(m *api.Mux, s *server.Server, inner *innerConns) {
 	whose := func(body []byte) (api.Caller, error) {
 		var q api.TokenQuery
 		if err := wire.Unmarshal(body, &q); err != nil {
-			return api.Caller{}, cluster.Errorf(cluster.Invalid, "", "the token can not be read: %v", err)
+			return api.Caller{}, cluster.Errorf(cluster.Invalid, "", "the token cannot be read: %v", err)
 		}
 		return s.TokenCaller(q.Token, "", "a member")
 	}

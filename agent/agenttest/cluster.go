@@ -16,7 +16,7 @@ func Cluster(t testing.TB, nodes, jobs int) *cluster.State {
 	state := cluster.NewState()
 	do := Doing(t, state, 0)
 	inv := cluster.Inventory{Sockets: 2, CoresPerSocket: 32, ThreadsPerCore: 1, CPUs: 64, MemMB: 512_000}
-	inv.SpecCPUs = inv.LastCores(4) // which jobs can not have
+	inv.SpecCPUs = inv.LastCores(4) // which jobs cannot have
 	for i := range 8 {
 		inv.GPUs = append(inv.GPUs, cluster.GPU{Index: i, Type: "h100", Cores: cluster.RangeIDSet(0, 63)})
 	}

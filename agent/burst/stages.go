@@ -128,7 +128,7 @@ func (s *Stages) Submit(ctx context.Context, q *api.SubmitRequest, part int) err
 		return noBurst(cluster.ErrBurst, "--bb=%q asks for no burst buffer: it needs a line that begins with #%s",
 			q.Spec.BurstBuffer, word)
 	case part >= 0:
-		return noBurst(cluster.ErrBurst, "a component of a heterogeneous job can not have a burst buffer: "+
+		return noBurst(cluster.ErrBurst, "a component of a heterogeneous job cannot have a burst buffer: "+
 			"submit it as a job of its own")
 	}
 	if err := mayBurst(cfg.Burst, &q.Spec); err != nil {

@@ -18,7 +18,7 @@ var ownGroup = regexp.MustCompile(`^muster\.[0-9a-f]{12}$`)
 // SweepDead removes the groups beside ours that no supervisor holds and no process is in.
 func (c *Groups) SweepDead() {
 	root := filepath.Dir(c.base)
-	entries, _ := os.ReadDir(root) // of what can not be read nothing is removed
+	entries, _ := os.ReadDir(root) // of what cannot be read nothing is removed
 	for _, e := range entries {
 		if dir := filepath.Join(root, e.Name()); ownGroup.MatchString(e.Name()) && dir != c.base {
 			c.removeDead(dir)

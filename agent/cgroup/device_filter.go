@@ -49,7 +49,7 @@ func denial(denied []Device) (code []byte) {
 	}
 	put(setValue, regResult, 0, 0, 1) // allow
 	put(exitNow, 0, 0, 0, 0)
-	if len(denied) > 0 { // the kernel refuses what can not be reached
+	if len(denied) > 0 { // the kernel refuses what cannot be reached
 		put(setValue, regResult, 0, 0, 0) // deny
 		put(exitNow, 0, 0, 0, 0)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // jobHere is one attempt of a job on one node: what the servers want, and what this client has
-// done about it that the supervisor can not tell.
+// done about it that the supervisor cannot tell.
 type jobHere struct {
 	node      cluster.NodeName
 	job       *cluster.Job

@@ -137,7 +137,7 @@ func (s *steps) waitStep(ctx context.Context, who api.Caller, q api.StepWait) (a
 	}
 }
 
-// checkAttach refuses what can not be attached to.
+// checkAttach refuses what cannot be attached to.
 func (s *steps) checkAttach(who api.Caller, req []byte) error {
 	if err := s.await(context.Background(), s.known); err != nil {
 		return err

@@ -71,7 +71,7 @@ func (j *jobs) startScripts(h *jobHere, which int) {
 	}
 }
 
-// takeBackProlog tells that a job can not run here: the prolog failed. Called with mu held.
+// takeBackProlog tells that a job cannot run here: the prolog failed. Called with mu held.
 func (j *jobs) takeBackProlog(n *node, h *jobHere) {
 	st := j.script(h, prologStep)
 	j.slog.Error("the prolog failed", "job", h.job.ID, "node", h.node, "err", st.ScriptEnd())
@@ -98,16 +98,16 @@ func (j *jobs) startFetching(h *jobHere) {
 	}
 }
 
-// maxSaid bounds the sentence about an image that can not be had, in bytes.
+// maxSaid bounds the sentence about an image that cannot be had, in bytes.
 const maxSaid = 1 << 10
 
-// refuseFetch ends a job whose image can not be had, with the reason. Called with mu held.
+// refuseFetch ends a job whose image cannot be had, with the reason. Called with mu held.
 func (j *jobs) refuseFetch(n *node, h *jobHere) {
 	st := j.script(h, fetchStep)
 	text, _ := os.ReadFile(j.build.fetchSaid(h)) // there may be none
 	why := strings.TrimSpace(string(text[:min(len(text), maxSaid)]))
 	why = "failed to import docker image: " + cmp.Or(why, fmt.Sprint(st.ScriptEnd()))
-	j.slog.Warn("a job's image can not be had", "job", h.job.ID, "node", h.node, "err", why)
+	j.slog.Warn("a job's image cannot be had", "job", h.job.ID, "node", h.node, "err", why)
 	h.launch.to(reported)
 	u := update(h, cluster.BatchOver)
 	u.Error, u.Exit = why, cluster.ExitStatus{Signal: launchFailedSignal}

@@ -29,7 +29,7 @@ type jobs struct {
 
 	staged    *outbox.Confirmed // gangs led here whose confirmation is kept; guarded by mu
 	gpusMoved chan struct{}     // poked when the jobs of this machine have changed
-	stuckMu   sync.Mutex        // for telling what can not be killed: taken before mu
+	stuckMu   sync.Mutex        // for telling what cannot be killed: taken before mu
 }
 
 // signalTasks signals the job's tasks and its script, and not what they have started: that is theirs to end.

@@ -19,7 +19,7 @@ func checkManager(cfg *cluster.Config, s *cluster.StepSpec) error {
 			"%q is no process manager of MPI: there are none, pmi2 and pmix", s.MPI)
 	case manager != cluster.ManagerNone && s.World != nil:
 		return cluster.Errorf(cluster.Invalid, "",
-			"the components of a heterogeneous job can not be one MPI world: "+
+			"the components of a heterogeneous job cannot be one MPI world: "+
 				"start each by an srun of its own (--het-group), or by --mpi=none what is no MPI program")
 	}
 	return nil

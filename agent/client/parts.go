@@ -123,7 +123,7 @@ func (p *parts) forgetPart(id step.ID) {
 }
 
 // Parts of a step that another client leads are held here until all of the step's nodes are ready: no
-// task begins if some node can not take part, and all begin at nearly the same time.
+// task begins if some node cannot take part, and all begin at nearly the same time.
 
 // heldTime is how long parts are held for a word to begin that does not come.
 const heldTime = sisters.CallTime + jobTime

@@ -20,7 +20,7 @@ func (j *jobs) seen(name cluster.NodeName, held []cluster.Held, asked bool) *api
 	for _, h := range held {
 		updates, err := j.reports.Ended(outbox.Attempt{Job: h.Job, Attempt: h.Attempt, Node: name})
 		if err != nil {
-			j.slog.Error("how a job ended can not be told again", "job", h.Job, "node", name, "err", err)
+			j.slog.Error("how a job ended cannot be told again", "job", h.Job, "node", name, "err", err)
 		}
 		out.Ended = append(out.Ended, updates...)
 	}
@@ -74,7 +74,7 @@ func (j *jobs) tellAgain(n *node) {
 		}
 		updates, err := j.reports.Ended(key)
 		if err != nil || len(updates) == 0 {
-			j.slog.Error("how a job ended can not be told again", "job", id, "node", n.name, "err", err)
+			j.slog.Error("how a job ended cannot be told again", "job", id, "node", n.name, "err", err)
 			continue
 		}
 		j.slog.Info("told again how a job ended", "job", id, "node", n.name)

@@ -134,7 +134,7 @@ func TestAdoptOrder(t *testing.T) {
 			calls: []string{"forget", "start", "adopt"}, known: true,
 		},
 		{
-			name: "it can not be started", start: func(*Client, *jobHere) error { return errors.New("no") },
+			name: "it cannot be started", start: func(*Client, *jobHere) error { return errors.New("no") },
 			calls: []string{"start"}, fails: true,
 		},
 		{

@@ -311,7 +311,7 @@ func (p *Config) precede(out *step.Spec, cast *cluster.Cast) error {
 		return nil
 	}
 	if p.Program.Cast == nil {
-		return cluster.Errorf(cluster.Invalid, "", "this node can not take programs (--bcast)")
+		return cluster.Errorf(cluster.Invalid, "", "this node cannot take programs (--bcast)")
 	}
 	if out.Server == nil {
 		out.Server = &step.Server{}

@@ -197,7 +197,7 @@ func (s *steps) place(h *jobHere, spec *cluster.StepSpec) (*liveStep, *api.Error
 	if w := spec.World; w != nil {
 		if _, lives := s.live[cluster.StepID{Job: h.job.ID, Step: w.Number}]; lives || !mayBePart(h.job, w) {
 			return nil, cluster.Errorf(cluster.Conflict, "",
-				"step %d of job %d can not be a part of a step", w.Number, h.job.ID)
+				"step %d of job %d cannot be a part of a step", w.Number, h.job.ID)
 		}
 		next = w.Number
 	}
@@ -367,7 +367,7 @@ func (s *steps) launchStep(ctx context.Context, ls *liveStep, specs []step.Spec)
 	})
 }
 
-// checkBinds refuses a step whose tasks can not be bound as it asks: one line for each node in the
+// checkBinds refuses a step whose tasks cannot be bound as it asks: one line for each node in the
 // message; the hint names the step and those nodes.
 func (s *steps) checkBinds(ls *liveStep) error {
 	var lines []string

@@ -20,7 +20,7 @@ const (
 	stuckLimit = time.Minute // one run of the program
 )
 
-// tellStuck puts into the node's record which of its jobs can not be killed, and runs the site's program for those
+// tellStuck puts into the node's record which of its jobs cannot be killed, and runs the site's program for those
 // steps of this job, unless it is over.
 func (j *jobs) tellStuck(ctx context.Context, h *jobHere) {
 	j.stuckMu.Lock()

@@ -136,7 +136,7 @@ func reboot(log *slog.Logger, n *node, r *api.Reboot) {
 	n.rebooted = r.Issued
 	argv := strings.Fields(r.Program)
 	if len(argv) == 0 {
-		log.Error("the machine can not be restarted: RebootProgram isn't defined", "node", n.name)
+		log.Error("the machine cannot be restarted: RebootProgram isn't defined", "node", n.name)
 		return
 	}
 	log.Warn("the machine is restarted", "node", n.name, "program", r.Program)

@@ -98,7 +98,7 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 		return fail(err)
 	}
 	if !deep && hasStore(b, fd) {
-		return fail(fmt.Errorf("%s has the store of images below it: a hook can not mount it", path))
+		return fail(fmt.Errorf("%s has the store of images below it: a hook cannot mount it", path))
 	}
 	if err := b.clone(fd, path, &s, true); err != nil {
 		return fail(err)

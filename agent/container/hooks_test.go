@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHookFiles: a hook of the user's can not fill its folder with so many files that the start of its step waits for
+// TestHookFiles: a hook of the user's cannot fill its folder with so many files that the start of its step waits for
 // their removal, and what it has written is gone with them.
 func TestHookFiles(t *testing.T) {
 	if os.Geteuid() != 0 {

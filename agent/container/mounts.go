@@ -93,7 +93,7 @@ func (b *build) openMounts() error {
 func (b *build) openMount(m cluster.ContainerMount) error {
 	s := source{target: path.Clean(m.Target)}
 	if s.target == "/" {
-		return fmt.Errorf("%s can not be mounted at /: that is the image, --container-image=%[1]s", m.Source)
+		return fmt.Errorf("%s cannot be mounted at /: that is the image, --container-image=%[1]s", m.Source)
 	}
 	if m.ReadOnly {
 		s.attr |= still

@@ -158,7 +158,7 @@ func (s *Spec) Keep(job, dir string, image Image) error {
 	return durable.Swap(filepath.Join(at, keptFile), text, 0o600)
 }
 
-// Check refuses what no front-end of ours asks for, and says why a step can not enter a container
+// Check refuses what no front-end of ours asks for, and says why a step cannot enter a container
 // that runs.
 func (s *Spec) Check() error {
 	for _, m := range s.Mounts {
@@ -172,21 +172,21 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// Fits says why a step can not enter a container that another one runs in.
+// Fits says why a step cannot enter a container that another one runs in.
 func (s *Spec) Fits(other *Spec) error {
 	switch {
 	case s.NameMode == cluster.ContainerNoExec:
 		return fmt.Errorf("container %q is running, and no_exec forbids to enter it", s.Name)
 	case len(s.Mounts) > 0 && !slices.Equal(s.Mounts, other.Mounts) || s.MountHome && !other.MountHome:
-		return fmt.Errorf("container %q is running with other mounts: they can not be changed", s.Name)
+		return fmt.Errorf("container %q is running with other mounts: they cannot be changed", s.Name)
 	case len(s.Sent) > 0:
 		return fmt.Errorf("container %q is running: no program can be sent into it (--bcast)", s.Name)
 	case s.Root != other.Root:
-		return fmt.Errorf("container %q is running, and its user is root there or not: that can not be changed", s.Name)
+		return fmt.Errorf("container %q is running, and its user is root there or not: that cannot be changed", s.Name)
 	case len(s.Unshare) > 0:
-		return fmt.Errorf("container %q is running: its namespaces can not be changed", s.Name)
+		return fmt.Errorf("container %q is running: its namespaces cannot be changed", s.Name)
 	case s.Writable && !other.Writable:
-		return fmt.Errorf("container %q is running, and can not be written to", s.Name)
+		return fmt.Errorf("container %q is running, and cannot be written to", s.Name)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func roots(dir string) error {
 	}
 	const others, sticky = 0o022, unix.S_ISVTX
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != 0 || st.Mode&others != 0 && st.Mode&sticky == 0 {
-		return fmt.Errorf("%s is no folder of root's in which others can not rename what is there", dir)
+		return fmt.Errorf("%s is no folder of root's in which others cannot rename what is there", dir)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (b *build) lower(at string) error {
 	err = b.chown(at)
 	b.mapped = err == nil
 	if err != nil && b.Spec.Writable {
-		return fmt.Errorf("--container-writable: the image's files can not be the user's here "+
+		return fmt.Errorf("--container-writable: the image's files cannot be the user's here "+
 			"(%w; it takes Linux 5.19 and user namespaces)", err)
 	}
 	return nil
@@ -164,7 +164,7 @@ func (b *build) chown(at string) error {
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// isFolder reports whether the user's image is a folder; what can not be looked at is told as one.
+// isFolder reports whether the user's image is a folder; what cannot be looked at is told as one.
 func (b *build) isFolder() bool {
 	path := b.Spec.path(b.Dir)
 	var st unix.Stat_t

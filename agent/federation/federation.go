@@ -119,7 +119,7 @@ func others(snap *cluster.Snapshot) map[fed.ID]string {
 	return out
 }
 
-// returnGrants gives back what was granted and can not be started.
+// returnGrants gives back what was granted and cannot be started.
 func returnGrants(term context.Context, own Cluster, log *slog.Logger) {
 	snap := own.Snapshot()
 	var idle []cluster.JobID
@@ -181,7 +181,7 @@ type link struct {
 	told map[cluster.JobID]said // what it knows of its jobs here
 
 	refusedMu sync.Mutex
-	refused   []cluster.FederationReport // of jobs that can not be here
+	refused   []cluster.FederationReport // of jobs that cannot be here
 }
 
 // said is a report that has arrived.
@@ -326,7 +326,7 @@ func (k *link) obey(ctx context.Context, out *api.FederationAnswer) error {
 }
 
 // ready makes of an order what can be proposed: with the user and the texts as this cluster has them. Not so one that
-// changes nothing, or of a job that can not be here.
+// changes nothing, or of a job that cannot be here.
 func (k *link) ready(ctx context.Context, snap *cluster.Snapshot, row *api.FederationRow) (
 	texts []cluster.Command, ok bool,
 ) {
@@ -377,9 +377,9 @@ func put(snap *cluster.Snapshot, cmds *[]cluster.Command, text cluster.BlobText)
 	return h
 }
 
-// refuse tells the origin that a job can not be here.
+// refuse tells the origin that a job cannot be here.
 func (k *link) refuse(id cluster.JobID, why error) {
-	k.log.Info("a job of the federation can not run here", "job", id, "cluster", k.name, "why", why)
+	k.log.Info("a job of the federation cannot run here", "job", id, "cluster", k.name, "why", why)
 	k.tell(cluster.FederationReport{Job: id, Report: fed.Report{Phase: fed.Refused}})
 }
 

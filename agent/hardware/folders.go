@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// hindrance is why jobs can not have folders of their own on a node; "" if they can.
+// hindrance is why jobs cannot have folders of their own on a node; "" if they can.
 func (w *Nodes) hindrance(p *cluster.PrivateDirs) string {
 	if os.Geteuid() != 0 {
 		return "the client does not run as root"

@@ -23,7 +23,7 @@ func (s *silent) RegisterSoon()                          { s.soon++ }
 func (s *silent) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
 // TestTell: what was found takes the place of what was found before of its cause, beside what is wrong otherwise; if
-// that can not be told at once it is told later.
+// that cannot be told at once it is told later.
 func TestTell(t *testing.T) {
 	other := cluster.Fault{Kind: cluster.FaultSystem, Part: "disk", Cause: "disk"}
 	first := cluster.Fault{Kind: cluster.FaultSystem, Part: "gpu1", Cause: "left"}

@@ -79,7 +79,7 @@ func New() *Heartbeats {
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
 // lease of a node that has not called this leader begins anew with each other node that does: a large
 // fleet takes its time to come over, and as long as it does nobody is given up who may be on his way. And it begins
-// when the node's host is found (paths.go): who can not be reached can not come either, so that is waited for, for
+// when the node's host is found (paths.go): who cannot be reached cannot come either, so that is waited for, for
 // a while.
 func (p *Heartbeats) Grace(s *cluster.Snapshot, now time.Time) {
 	p.mu.Lock()

@@ -25,7 +25,7 @@ type disk struct {
 	readOnly bool
 }
 
-// fileSystem looks at the one that a path is on; not ok if that can not be told.
+// fileSystem looks at the one that a path is on; not ok if that cannot be told.
 func fileSystem(path string) (d disk, id unix.Fsid, ok bool) {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil || st.Blocks == 0 {

@@ -41,7 +41,7 @@ func KeepGPUJobs(ctx context.Context, dir string, jobs func() map[int][]cluster.
 				continue
 			}
 			if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(k)), []byte(text), 0o644); err != nil {
-				log.Warn("the jobs of a GPU can not be written down", "gpu", k, "err", err)
+				log.Warn("the jobs of a GPU cannot be written down", "gpu", k, "err", err)
 				continue // tried again with the next change
 			}
 			written[k] = text

@@ -237,7 +237,7 @@ func (m *Meter) forgetBut(parts []*step.Status) {
 	maps.DeleteFunc(m.measured, func(id step.ID, _ *metered) bool { return !here[id] })
 }
 
-// part is what is measured of a part that runs; nil: that can not be said yet. Called with pass held.
+// part is what is measured of a part that runs; nil: that cannot be said yet. Called with pass held.
 func (m *Meter) part(st *step.Status, now time.Time) *metered {
 	m.mu.Lock()
 	part := m.measured[st.ID]

@@ -94,7 +94,7 @@ func TestRead(t *testing.T) {
 
 func dir0(name string) int { return map[string]int{"etc": 0, "run": 1}[name] }
 
-// TestBad: a file that can not be read names itself.
+// TestBad: a file that cannot be read names itself.
 func TestBad(t *testing.T) {
 	for text, bad := range map[string]string{
 		"kind: [nvidia.com/gpu":                             "yaml",

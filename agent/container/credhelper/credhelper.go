@@ -55,7 +55,7 @@ func (a *Asker) Get(name, registry string) (user, secret string, err error) {
 	}
 	var got answer
 	if err := wire.Unmarshal(text, &got); err != nil {
-		return "", "", fmt.Errorf("%s: its answer can not be read", path) // which may have the secret in it
+		return "", "", fmt.Errorf("%s: its answer cannot be read", path) // which may have the secret in it
 	}
 	return got.Username, got.Secret, nil
 }

@@ -27,7 +27,7 @@ func TestGet(t *testing.T) {
 	a := &Asker{Home: "/h", Env: []string{"X=y"}}
 	for name, want := range map[string]string{
 		"good": "me@/h get reg.io y", "none": " ", "bad": "no keyring (exit status 3)",
-		"garbage": "its answer can not be read",
+		"garbage": "its answer cannot be read",
 		"slow":    "has not answered within 2s", "loud": "docker-credential-loud: ",
 		"../x":   "names no credential helper",
 		"absent": "docker-credential-absent is not on this node in " + dir,

@@ -29,7 +29,7 @@ type Site struct {
 	Environ   []string `json:"environ,omitempty"` // NAME=VALUE, as it stands there
 	Mounts    []Mount  `json:"mounts,omitempty"`
 	Hooks     []string `json:"hooks,omitempty"` // programs, in their order
-	// Error is why the files can not be gone by: no container is made then.
+	// Error is why the files cannot be gone by: no container is made then.
 	Error string `json:"error,omitempty"`
 
 	data  string
@@ -344,7 +344,7 @@ func readHooks(s *Site, dir string) error {
 			return err
 		}
 		if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-			s.note("%s is left out: it can not be executed", f)
+			s.note("%s is left out: it cannot be executed", f)
 			continue
 		}
 		s.Hooks = append(s.Hooks, f)

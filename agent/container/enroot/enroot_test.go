@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 	for _, want := range []string{"enroot.conf:7: ENROOT_CACHE_PATH has no effect: layers",
 		"enroot.conf:8: ENROOT_NEW has no effect: it is not known",
 		"NVIDIA_VISIBLE_DEVICES has no effect", "10-system.fstab is left out", "98-nvidia.sh is left out",
-		"51-off.sh is left out: it can not be executed"} {
+		"51-off.sh is left out: it cannot be executed"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q lacks %q", told, want)
 		}

@@ -63,7 +63,7 @@ const prefetchWords = 3
 func prefetch(dir, request string) container.Reply {
 	var q container.Request
 	if err := wire.Unmarshal([]byte(request), &q); err != nil {
-		return container.Reply{Error: "the request can not be read: " + err.Error()}
+		return container.Reply{Error: "the request cannot be read: " + err.Error()}
 	}
 	if file, ok := container.FileOf(q.Image, dir); ok {
 		err := userfile.Apart(identity(&q), func() error { file.Look(); return nil })
@@ -82,7 +82,7 @@ func answer(in io.Reader) container.Reply {
 		err = wire.Unmarshal(text, &q)
 	}
 	if err != nil {
-		return container.Reply{Error: "the request can not be read: " + err.Error()}
+		return container.Reply{Error: "the request cannot be read: " + err.Error()}
 	}
 	return fulfil(&q)
 }

@@ -214,7 +214,7 @@ func (l *loading) cluster() bool {
 	return true
 }
 
-// registry asks for what is missing; one that can not send a part is asked for all.
+// registry asks for what is missing; one that cannot send a part is asked for all.
 func (l *loading) registry() (*http.Response, error) {
 	have := max(l.w.At-layers.HeadSize, 0)
 	got, err := l.fetch(have)
