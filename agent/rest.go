@@ -118,7 +118,7 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 			status = http.StatusRequestEntityTooLarge
 		}
-		http.Error(w, "the body can not be read: "+err.Error(), status)
+		http.Error(w, "the body cannot be read: "+err.Error(), status)
 		return
 	}
 	if tag := x.tag(r, who); tag != "" {

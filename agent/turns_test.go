@@ -98,7 +98,7 @@ func TestUnreadAnswers(t *testing.T) {
 	})
 }
 
-// TestConnsOfUser: one user can not take all connections of the local socket, and gets places back.
+// TestConnsOfUser: one user cannot take all connections of the local socket, and gets places back.
 func TestConnsOfUser(t *testing.T) {
 	ln := fair(&fed{conns: make(chan net.Conn, 9)})
 	ln.most = 2

@@ -108,10 +108,10 @@ func (x *webTLS) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err == nil:
 		x.cert, x.of = &cert, of
 	case of != x.of:
-		x.log.Error("the page's certificate can not be read, so nobody reaches the page", "err", err)
+		x.log.Error("the page's certificate cannot be read, so nobody reaches the page", "err", err)
 		return nil, err
 	default: // as while it is replaced
-		x.log.Warn("the page's new certificate can not be read; the one of before is used", "err", err)
+		x.log.Warn("the page's new certificate cannot be read; the one of before is used", "err", err)
 	}
 	x.looked = now
 	return x.cert, nil
@@ -215,7 +215,7 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 }
 
 // plainPaths are answered without TLS too: load balancers have no certificate, and who is to trust the authority
-// can not yet.
+// cannot yet.
 var plainPaths = []string{"/livez", "/readyz", "/healthz", authorityPath}
 
 // secured sends who comes without TLS to where there is. Programs that have sent a token are told, not sent on: it has

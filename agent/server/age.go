@@ -10,7 +10,7 @@ import (
 	"dev.muster/api"
 )
 
-// A server answers reads from what it has. How old that is it can not tell by itself: it may hear the leader's
+// A server answers reads from what it has. How old that is it cannot tell by itself: it may hear the leader's
 // heartbeats and still lack entries. So every server asks the others each second how far they are; what it has is
 // as of the last time at which the leader had no more than that.
 const (
@@ -40,7 +40,7 @@ type others struct {
 	lead   []progress           // with rising indexes
 	// caughtUp: this server has had all that the leader had, once since it started (knowsEnds).
 	caughtUp atomic.Bool
-	// far asks a peer in the name of a user; nil: it can not be done.
+	// far asks a peer in the name of a user; nil: it cannot be done.
 	far    func(who api.Caller, name string) (*api.Client, error)
 	offers *federation.Offers // what other clusters are told; of the last term in which this server led
 }

@@ -332,7 +332,7 @@ func routed[C any](m *api.Mux, s *Server, e api.Endpoint[C, api.WriteResponse], 
 		s.others.mu.Unlock()
 		if far == nil {
 			return api.WriteResponse{}, cluster.Errorf(cluster.Unavailable, "", "job %d is at cluster %s, which this "+
-				"server can not ask", ref.Job, name)
+				"server cannot ask", ref.Job, name)
 		}
 		there, err := far(who, name)
 		if err != nil {

@@ -81,7 +81,7 @@ func plugin(ctx context.Context, s *Server, name string, q *api.SubmitRequest, p
 		}
 	case pluginScript:
 		if s.cfg.Hooks.Filter == nil {
-			return nil, cluster.Errorf(cluster.Unavailable, "", "this server can not run the site's script")
+			return nil, cluster.Errorf(cluster.Unavailable, "", "this server cannot run the site's script")
 		}
 		at := api.FilterScene{Snap: snap, By: q.Spec.UID, User: q.Spec.User, Open: openTo(snap, &q.Spec)}
 		return s.cfg.Hooks.Filter.Submit(ctx, at, q, part)
@@ -89,7 +89,7 @@ func plugin(ctx context.Context, s *Server, name string, q *api.SubmitRequest, p
 	return nil, nil
 }
 
-// checkScripts refuses a configuration with a script that can not be read: the old one stays in force.
+// checkScripts refuses a configuration with a script that cannot be read: the old one stays in force.
 func checkScripts(s *Server, cfg *cluster.Config) error {
 	if s.cfg.Hooks.Filter == nil {
 		return nil

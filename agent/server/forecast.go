@@ -60,7 +60,7 @@ func (s *Server) testStart(ctx context.Context, snap *cluster.Snapshot, who api.
 		return api.TestResponse{}, err
 	case st.Alloc == nil:
 		e := cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig,
-			"the job can not start in the foreseeable future: it would wait for %s", st.Why)
+			"the job cannot start in the foreseeable future: it would wait for %s", st.Why)
 		return api.TestResponse{}, e
 	}
 	out := api.TestResponse{StartsAt: st.At, Nodes: st.Nodes(), Partition: st.Alloc.Partition, Job: id}

@@ -39,7 +39,7 @@ func (s *Server) inGroup(name string) (consensus.Voter, error) {
 func (s *Server) servers() []api.Server {
 	group, err := s.log.Group()
 	if err != nil {
-		s.slog.Warn("the group can not be read", "err", err)
+		s.slog.Warn("the group cannot be read", "err", err)
 	}
 	var out []api.Server
 	for _, v := range group {
@@ -194,7 +194,7 @@ func (s *Server) vote(v consensus.Voter) {
 	s.slog.Info("server votes", "name", v.ID, "addr", v.Addr)
 }
 
-// CatchUp waits until this server has what the leader has now, or the leader can not be asked: before a
+// CatchUp waits until this server has what the leader has now, or the leader cannot be asked: before a
 // refusal because of something that may just not have arrived yet.
 func (s *Server) CatchUp(ctx context.Context) {
 	addr, self := s.log.Leader()

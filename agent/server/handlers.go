@@ -324,7 +324,7 @@ func mayContain(cfg *cluster.Config, spec *cluster.JobSpec) error {
 		"and unset PYXIS_CONTAINER_IMAGE")
 }
 
-// allow leaves out what the site does not allow, and refuses what can not be.
+// allow leaves out what the site does not allow, and refuses what cannot be.
 func allow(s *Server, who api.Caller, spec *cluster.JobSpec) error {
 	if spec.Layout = spec.Layout.Clone(); !s.Snapshot().Config().SpecUse {
 		spec.CoreSpec, spec.ThreadSpec = nil, nil

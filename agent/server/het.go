@@ -112,7 +112,7 @@ func (s *Server) testHet(ctx context.Context, who api.Caller, q api.HetRequest) 
 		out.Ignored = append(out.Ignored, ignored(&asked[k], c.Specs[k])...)
 		if st.Alloc == nil {
 			return out, cluster.Errorf(cluster.Unavailable, cluster.ErrNodeConfig,
-				"component %d can not start in the foreseeable future: it would wait for %s", k, st.Why)
+				"component %d cannot start in the foreseeable future: it would wait for %s", k, st.Why)
 		}
 		if k == 0 {
 			out.StartsAt, out.Partition = st.At, st.Alloc.Partition

@@ -174,7 +174,7 @@ func (s *Server) admitJoiner(ctx context.Context, who api.Caller, q api.JoinRequ
 	}
 	if !memberName.MatchString(q.Name) {
 		return none, cluster.Errorf(cluster.Invalid, "",
-			"%q can not be a member's name: want letters, digits, dots and dashes", q.Name)
+			"%q cannot be a member's name: want letters, digits, dots and dashes", q.Name)
 	}
 	tok, ok := snap.Token(q.Token)
 	if !ok {
@@ -399,7 +399,7 @@ func (s *Server) listMembers(context.Context, api.Caller, api.Empty) (api.Member
 // addServer takes a server into the group, without a vote until it has caught up (tend).
 func (s *Server) addServer(_ context.Context, who api.Caller, q api.ServerRequest) (api.Empty, error) {
 	if !who.System || !strings.Contains(q.Addr, ":") {
-		return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "server %q at %q can not be added", q.Name, q.Addr)
+		return api.Empty{}, cluster.Errorf(cluster.Invalid, "", "server %q at %q cannot be added", q.Name, q.Addr)
 	}
 	if who.Member != "" && who.Member != q.Name {
 		return api.Empty{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,

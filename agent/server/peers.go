@@ -214,7 +214,7 @@ func ServePeerHello(s *Server, w http.ResponseWriter, r *http.Request,
 		err = wire.Unmarshal(body, &hello)
 	}
 	if err != nil {
-		http.Error(w, "the greeting can not be read", http.StatusBadRequest)
+		http.Error(w, "the greeting cannot be read", http.StatusBadRequest)
 		return
 	}
 	p, err := PeerOfToken(s, hello.Cluster, r)

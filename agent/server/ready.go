@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// How long a call waits for a server that is starting, and a read for one that can not know what of its
+// How long a call waits for a server that is starting, and a read for one that cannot know what of its
 // log is committed: an election takes well under a second.
 const (
 	maxCatchUp   = 10 * time.Second

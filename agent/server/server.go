@@ -371,7 +371,7 @@ func (m machine) Apply(index uint64, lines [][]byte) []any {
 	return out
 }
 
-// unreadable words why an entry of the log can not be applied.
+// unreadable words why an entry of the log cannot be applied.
 func unreadable(index uint64, err error) error {
 	if errors.Is(err, cluster.ErrNewer) {
 		return fmt.Errorf("entry %d of the log: %w; upgrade this server too", index, err)
@@ -379,9 +379,9 @@ func unreadable(index uint64, err error) error {
 	return fmt.Errorf("%w: entry %d: %w", consensus.ErrDamaged, index, err)
 }
 
-// stop ends this server, which can not go on, and does not return.
+// stop ends this server, which cannot go on, and does not return.
 func (s *Server) stop(err error) {
-	s.slog.Error("this server can not go on", "err", err)
+	s.slog.Error("this server cannot go on", "err", err)
 	if s.cfg.Log.Fatal != nil {
 		s.cfg.Log.Fatal(err)
 	}

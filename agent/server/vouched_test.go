@@ -10,7 +10,7 @@ import (
 )
 
 // TestVouchedGroups: a compute node that vouches for a user says neither the user's name nor groups: those count that
-// the user's jobs there have, so that the node can not have a job begin elsewhere with the groups of others.
+// the user's jobs there have, so that the node cannot have a job begin elsewhere with the groups of others.
 func TestVouchedGroups(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	s := &Server{state: cluster.NewState()}

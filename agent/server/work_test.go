@@ -33,7 +33,7 @@ type slowHistory struct {
 func (h slowHistory) Sync(context.Context) error { return <-h.disk }
 
 // TestSnapshotWaits: a snapshot, after which the log forgets, is written once history is on the disk, and not if it
-// can not be; the state goes on meanwhile, and is not in it.
+// cannot be; the state goes on meanwhile, and is not in it.
 func TestSnapshotWaits(t *testing.T) {
 	h := slowHistory{disk: make(chan error, 2)}
 	s := &Server{slog: slog.New(slog.NewTextHandler(io.Discard, nil)), hist: history.New(h), wakeups: newWakeups(),

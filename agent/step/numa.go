@@ -60,7 +60,7 @@ func NUMANodes() cluster.IDSet {
 	return cluster.NewIDSet(0)
 }
 
-// BindMemory is what --mem-bind means for a node's task number local: nil for the kernel's rule; or why it can not
+// BindMemory is what --mem-bind means for a node's task number local: nil for the kernel's rule; or why it cannot
 // be met.
 func BindMemory(b cluster.MemBinding, local int) (m *Memory, refused string) {
 	nodes, whole := b.Of(local)

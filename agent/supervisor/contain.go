@@ -333,7 +333,7 @@ func (j *job) enter() error {
 	}
 	j.env = mergeEnv(j.env, "PWD="+dir)
 	err = nil
-	if c.Root { // the child can not set groups in its user namespace: it has those of this thread
+	if c.Root { // the child cannot set groups in its user namespace: it has those of this thread
 		err = userfile.SetGroups(r.spec.Groups)
 		j.userns = oneUser(r.spec.UID, r.spec.GID)
 	}

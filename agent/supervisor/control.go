@@ -91,7 +91,7 @@ func (s *supervisor) writeTo(c *control, done chan struct{}) {
 	}
 }
 
-// asked does what a request asks for; bad: it can not be read.
+// asked does what a request asks for; bad: it cannot be read.
 func asked[Q any](body []byte, do func(Q) error) (rep step.Reply, bad bool) {
 	var q Q
 	if wire.Unmarshal(body, &q) != nil {

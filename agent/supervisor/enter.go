@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoGroup is why a process can not be put into a step.
+// errNoGroup is why a process cannot be put into a step.
 var errNoGroup = errors.New("the node has no cgroups of its own (it needs root and cgroup v2)")
 
 // adoptTime bounds the wait for a step that a process is to be put into.

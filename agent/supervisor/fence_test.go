@@ -75,7 +75,7 @@ func TestStepMemory(t *testing.T) {
 	}
 }
 
-// TestCPUFence: a job can not leave its CPUs.
+// TestCPUFence: a job cannot leave its CPUs.
 func TestCPUFence(t *testing.T) {
 	needControl(t, cgroup.Cpuset)
 	g := newRig(t)
@@ -104,7 +104,7 @@ func TestPIDFence(t *testing.T) {
 	}
 }
 
-// TestDeviceFence: a job can not open devices that are not its own: the kernel refuses (EPERM), where without a
+// TestDeviceFence: a job cannot open devices that are not its own: the kernel refuses (EPERM), where without a
 // fence it would look for a driver and find none (ENXIO). With both kinds of fence.
 func TestDeviceFence(t *testing.T) {
 	for name, without := range map[string]string{"as the machine has it": "", "by a program": "1"} {
@@ -207,7 +207,7 @@ func BenchmarkFence(b *testing.B) {
 	}
 }
 
-// TestNoFenceNoLaunch: where a job's fence can not be made nothing of it runs, it is told as the node's fault, and
+// TestNoFenceNoLaunch: where a job's fence cannot be made nothing of it runs, it is told as the node's fault, and
 // nothing of the groups is left.
 func TestNoFenceNoLaunch(t *testing.T) {
 	needControl(t, cgroup.Cpuset)

@@ -31,7 +31,7 @@ const (
 // submit queues r for a launcher; mu is held.
 func (s *supervisor) submit(r *run) {
 	if r.spec.Container != nil {
-		go r.contained() // ends when its tasks have begun, or can not
+		go r.contained() // ends when its tasks have begun, or cannot
 		return
 	}
 	if r.spec.NoNewPrivs { // its thread keeps the restriction, so it cannot serve other steps

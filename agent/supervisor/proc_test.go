@@ -13,7 +13,7 @@ func TestMarkerOwner(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	before := marker(id, owner(a))
 	if before == marker(id, owner(b)) {
-		t.Error("the processes of two supervisors can not be told apart")
+		t.Error("the processes of two supervisors cannot be told apart")
 	}
 	if after := marker(id, owner(a)); after != before {
 		t.Error("a restarted supervisor does not know its processes")

@@ -64,7 +64,7 @@ echo "$f"
 func (w *File) Read(ctx context.Context, from *int64, hold bool) (text []byte, start int64, err error) {
 	name := w.Path
 	var own []*os.File
-	if w.Own != "" { // users can not get to it by its name
+	if w.Own != "" { // users cannot get to it by its name
 		dir, err := os.OpenFile(w.Own, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err != nil {
 			return nil, 0, w.failed(err)

@@ -247,7 +247,7 @@ func TestVouch(t *testing.T) {
 			Peer{Cluster: "x", Role: cluster.RoleNode, Name: "n1", Public: node.Peer.Public}, call,
 			string(body), "another cluster",
 		},
-		{"garbage", "x.y", node.Peer, call, string(body), "can not be read"},
+		{"garbage", "x.y", node.Peer, call, string(body), "cannot be read"},
 	} {
 		check.Member = func(name string) (*cluster.Member, bool) {
 			for _, c := range []*Credentials{node, evil} {

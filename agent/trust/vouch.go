@@ -88,7 +88,7 @@ func (k *Checker) Check(text string, peer Peer, call string, body []byte, now ti
 	sig, serr := base64.RawURLEncoding.DecodeString(right)
 	var a Assertion
 	if !ok || err != nil || serr != nil || wire.Unmarshal(raw, &a) != nil {
-		return refuse("it can not be read")
+		return refuse("it cannot be read")
 	}
 	if a.By != peer.Name && peer.Role != cluster.RoleServer {
 		return refuse("it is signed by %s", a.By)

@@ -281,7 +281,7 @@ func parseFrequencies(text []byte) map[int]int64 {
 	return out
 }
 
-// file is what one read of a process's file gives, valid until the next; nil if it can not be read.
+// file is what one read of a process's file gives, valid until the next; nil if it cannot be read.
 func (s *Sampler) file(pid int, name string) []byte {
 	s.path = append(strconv.AppendInt(append(append(s.path[:0], s.proc...), '/'), int64(pid), 10), name...)
 	fd, err := unix.Open(string(s.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)

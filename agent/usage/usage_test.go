@@ -64,7 +64,7 @@ func TestParseIO(t *testing.T) {
 		t.Error(read, written)
 	}
 	if read, written = parseIO(nil); read != 0 || written != 0 {
-		t.Error("a file that can not be read counts nothing")
+		t.Error("a file that cannot be read counts nothing")
 	}
 }
 

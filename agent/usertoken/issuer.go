@@ -194,7 +194,7 @@ func fileKey(file string) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, cluster.Errorf(cluster.Unavailable, "",
-			"the key of tokens (AuthAltParameters=jwt_key) can not be used: %v", err)
+			"the key of tokens (AuthAltParameters=jwt_key) cannot be used: %v", err)
 	}
 	return key, nil
 }
@@ -344,7 +344,7 @@ func (k *Issuer) endOf(by cluster.Identity, q api.JWTEndRequest) (*cluster.JWTEn
 	}
 	if claims.ID == "" {
 		return nil, cluster.Errorf(cluster.Invalid, "",
-			"the token has no id (jti), so it can not be told from others: end all of %s", claims.User)
+			"the token has no id (jti), so it cannot be told from others: end all of %s", claims.User)
 	}
 	return &cluster.JWTEnd{User: claims.User, Token: claims.ID, Until: claims.ExpiresAt.Time}, nil
 }
