@@ -364,7 +364,7 @@ func findParent(t *tx, a *Association) error {
 	}
 	for above := range t.Line(a.Parent) {
 		if above.Account == a.Account {
-			return Errorf(Invalid, ErrAccount, "account %s can not be below itself", a.Account)
+			return Errorf(Invalid, ErrAccount, "account %s cannot be below itself", a.Account)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func Admit(s *Snapshot, by Identity, spec JobSpec) (JobSpec, error) {
 	return spec, nil
 }
 
-// admitShape refuses tasks, nodes, resources and times that can not be.
+// admitShape refuses tasks, nodes, resources and times that cannot be.
 func admitShape(s *Snapshot, spec *JobSpec) error {
 	if err := admitArray(s, spec); err != nil {
 		return err
@@ -95,7 +95,7 @@ func admitArray(s *Snapshot, spec *JobSpec) error {
 	return nil
 }
 
-// admitNodes fills in what comes with GPUs, and refuses numbers of nodes that can not be, and nodes that are not there.
+// admitNodes fills in what comes with GPUs, and refuses numbers of nodes that cannot be, and nodes that are not there.
 func admitNodes(s *Snapshot, spec *JobSpec) error {
 	spec.perGPU(s.config)
 	if spec.MaxNodes != 0 && spec.MaxNodes < spec.MinNodes {
@@ -104,7 +104,7 @@ func admitNodes(s *Snapshot, spec *JobSpec) error {
 	}
 	if k := spec.Segment; k > 0 && k < spec.MinNodes && spec.MinNodes%k != 0 && len(s.config.Blocks) > 0 {
 		return Errorf(Invalid, ErrNodeConfig,
-			"%d nodes can not be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
+			"%d nodes cannot be divided into segments of %d: ask for a multiple", spec.MinNodes, k)
 	}
 	spec.Exclude = distinct(spec.Exclude)
 	if spec.distribution() != "arbitrary" {
@@ -256,7 +256,7 @@ func admitParts(s *Snapshot, spec *JobSpec) error {
 	}
 	for _, g := range slices.Concat(spec.PerNode, spec.PerJob, spec.PerTask, spec.PerSocket) {
 		if g.Count > 0 && g != *part && (g.Name == "gpu" || slices.Contains(PartNames, g.Name)) {
-			return Errorf(Invalid, ErrGRES, "%s and %s can not be asked for together", part.Name, g.Name)
+			return Errorf(Invalid, ErrGRES, "%s and %s cannot be asked for together", part.Name, g.Name)
 		}
 	}
 	most := int64(0)

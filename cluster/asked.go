@@ -24,7 +24,7 @@ func checkSharing(s Sharing) error {
 	return refuseIf(s > ShareOver, Invalid, "", "%d is no way to share nodes: there are 0 to %d", s, ShareOver)
 }
 
-// check refuses what memory can not be counted by.
+// check refuses what memory cannot be counted by.
 func (m Mem) check() error {
 	return refuseIf(m.Per > MemPerGPU,
 		Invalid, "", "memory is counted by nothing that is called %d: there are 0 to %d", m.Per, MemPerGPU)

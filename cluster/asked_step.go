@@ -32,7 +32,7 @@ func (w *StepWorld) check() error {
 	}
 	tasks := w.Tasks >= 0 && w.Tasks <= maxWorldTasks && w.Rank >= 0 && w.Rank <= w.Tasks
 	return refuseIf(!tasks || !isCount(w.Node) || !isCount(w.Size),
-		Invalid, "", "a part of a step that begins with task %d of %d, on node %d, can not be: %d are the most",
+		Invalid, "", "a part of a step that begins with task %d of %d, on node %d, cannot be: %d are the most",
 		w.Rank, w.Tasks, w.Node, maxWorldTasks)
 }
 

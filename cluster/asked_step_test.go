@@ -2,7 +2,7 @@ package cluster
 
 import "testing"
 
-// TestCheckStep: a step can not have its node count to a number without bound.
+// TestCheckStep: a step cannot have its node count to a number without bound.
 func TestCheckStep(t *testing.T) {
 	const huge = 1 << 62
 	for name, c := range map[string]struct {

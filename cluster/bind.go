@@ -62,7 +62,7 @@ func Bind(s *StepSpec, sh Share, inv *Inventory) Binding {
 	return b
 }
 
-// CheckBind refuses a binding that the share can not give: a list that names CPUs outside of it,
+// CheckBind refuses a binding that the share cannot give: a list that names CPUs outside of it,
 // and ranks, which count over the whole node, on a part of one. That goes for a list which a task hands on to a step
 // of its own by SLURM_CPU_BIND, too: as in Slurm, srun --cpu-bind=none is the way out there.
 func CheckBind(s *StepSpec, sh Share, inv *Inventory) *Error {

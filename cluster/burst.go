@@ -59,7 +59,7 @@ var burstSteps = [...]burstStep{
 
 // Bounds of what is kept of buffers.
 const (
-	maxTeardowns = 3  // until a buffer that can not be torn down is given up, as in Slurm
+	maxTeardowns = 3  // until a buffer that cannot be torn down is given up, as in Slurm
 	maxStaged    = 10 // tasks of an array that stage in, or have, at a time, as in Slurm
 )
 
@@ -102,7 +102,7 @@ func burstAsked(t *tx, j *Job, spec *JobSpec) (*Burst, error) {
 		return nil, nil
 	case j.Het != nil:
 		return nil, Errorf(Invalid, ErrBurst,
-			"a component of a heterogeneous job can not have a burst buffer: submit it as a job of its own")
+			"a component of a heterogeneous job cannot have a burst buffer: submit it as a job of its own")
 	}
 	return &Burst{State: BurstPending}, nil
 }

@@ -10,7 +10,7 @@ import (
 // What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would
 // refuse mean what they meant.
 
-// Check refuses a command that would leave the cluster in a state that its user can not have meant.
+// Check refuses a command that would leave the cluster in a state that its user cannot have meant.
 func Check(s *Snapshot, cmd Command) error {
 	switch c := cmd.(type) {
 	case *NodeUp:
@@ -183,7 +183,7 @@ func (c *UpdateJob) checkMove(s *Snapshot) error {
 	return nil
 }
 
-// check refuses lines that a text can not have, or that two jobs have: they are commented out by number once their job
+// check refuses lines that a text cannot have, or that two jobs have: they are commented out by number once their job
 // is over.
 func (c *CrontabPut) check() error {
 	lines := strings.Count(c.Text, "\n") + 1

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestCheckCrontab: a crontab whose lines can not be is refused at the door, since its jobs could not end: they would
+// TestCheckCrontab: a crontab whose lines cannot be is refused at the door, since its jobs could not end: they would
 // have lines commented out that are none, which breaks whatever command ends them, as the report of a node.
 func TestCheckCrontab(t *testing.T) {
 	w := newWorld(t, 1)

@@ -47,7 +47,7 @@ func (c *NodeUp) check() error {
 	}
 	text, err := wire.Marshal(c)
 	if err != nil {
-		return Errorf(Invalid, "", "node %s: what it says of itself can not be written down: %v", c.Name, err)
+		return Errorf(Invalid, "", "node %s: what it says of itself cannot be written down: %v", c.Name, err)
 	}
 	if len(text) > maxNodeBytes {
 		return Errorf(Invalid, ErrTooBig, "node %s says %d bytes of itself: up to %d are taken",

@@ -117,7 +117,7 @@ func TestConfigOnto(t *testing.T) {
 	}
 }
 
-// TestConfigHistorySize: one that is too large for the history is known of, but can not be brought back.
+// TestConfigHistorySize: one that is too large for the history is known of, but cannot be brought back.
 func TestConfigHistorySize(t *testing.T) {
 	w := newWorld(t, 0)
 	small, large := *w.s.Config(), *w.s.Config()

@@ -196,7 +196,7 @@ func (t *tables) having(jobs []*Job, step int) (out []*Job) {
 
 func (t *tx) addSignal(n *Job, c *Cancel) error {
 	if !n.holds() {
-		return Errorf(Conflict, ErrPending, "job %d is pending and can not be signalled", n.ID)
+		return Errorf(Conflict, ErrPending, "job %d is pending and cannot be signalled", n.ID)
 	}
 	sig := JobSignal{
 		Num:   1,

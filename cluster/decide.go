@@ -66,7 +66,7 @@ func decide(t *tx, d Decision) error {
 	return nil
 }
 
-// alone does one of several things: where it can not be done it changes nothing, and the others are not concerned.
+// alone does one of several things: where it cannot be done it changes nothing, and the others are not concerned.
 func alone(t *tx, do func() error) *Error {
 	mark := len(t.undo)
 	told := len(t.events)
@@ -185,7 +185,7 @@ func (j *Job) cut(to time.Duration) (*Job, error) {
 	}
 	if least := j.Spec.LimitMin; least == 0 || to < least || to > j.Limit {
 		return nil, Errorf(Conflict, ErrTimeLimit,
-			"job %d can not get a time limit of %s: it asks for %s, and at least %s", j.ID, to, j.Limit,
+			"job %d cannot get a time limit of %s: it asks for %s, and at least %s", j.ID, to, j.Limit,
 			least)
 	}
 	short := *j

@@ -133,7 +133,7 @@ func idleBlobs(s *Snapshot, now time.Time) (idle []BlobHash) {
 	return idle
 }
 
-// neverSatisfied lists pending jobs to cancel because their dependency can not come true.
+// neverSatisfied lists pending jobs to cancel because their dependency cannot come true.
 func neverSatisfied(s *Snapshot) (out []JobID) {
 	last := JobID(0)
 	s.depends.Scan(func(k pairKey) bool {

@@ -31,7 +31,7 @@ func GaveAll(j *Job) bool {
 	return j.Shrunk != nil && j.Alloc != nil && len(j.Alloc.Shares) == 0
 }
 
-// admitExpand refuses a job that can not give its nodes to the one that it names. It gets other nodes than that one
+// admitExpand refuses a job that cannot give its nodes to the one that it names. It gets other nodes than that one
 // has, and as much time as that one has left: for so long they are not free.
 func admitExpand(s *Snapshot, spec *JobSpec) error {
 	id := spec.Expands()
@@ -48,7 +48,7 @@ func admitExpand(s *Snapshot, spec *JobSpec) error {
 	}
 	j, ok := s.jobs.Get(id)
 	if !ok || !begunAndGoesOn(j) {
-		return Errorf(Invalid, ErrDependency, "job %d does not run, so it can not be expanded", id)
+		return Errorf(Invalid, ErrDependency, "job %d does not run, so it cannot be expanded", id)
 	}
 	if err := checkExpands(spec, j); err != nil {
 		return err

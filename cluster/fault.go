@@ -17,7 +17,7 @@ const (
 	FaultShun FaultAction = "shun"
 	// FaultDrain keeps new jobs off the node; those that run there go on.
 	FaultDrain FaultAction = "drain"
-	// FaultDrainNow also ends the jobs that hold the part, which can not go on; they are requeued if they may be.
+	// FaultDrainNow also ends the jobs that hold the part, which cannot go on; they are requeued if they may be.
 	FaultDrainNow FaultAction = "drain_now"
 )
 

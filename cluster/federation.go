@@ -197,11 +197,11 @@ func (p *PeerCluster) calls() bool {
 	return p.Send != "" && p.URLs != "" && p.Accept != ""
 }
 
-// checkMembers refuses a federation whose name or whose members' numbers can not be.
+// checkMembers refuses a federation whose name or whose members' numbers cannot be.
 func checkMembers(r *federation.Record) error {
 	if err := firstError(
 		refuseIf(r.Name == "" || strings.ContainsAny(r.Name, ",;: \t\n=") || len(r.Name) > maxPeerText,
-			Invalid, "", "%q can not be the name of a federation", r.Name),
+			Invalid, "", "%q cannot be the name of a federation", r.Name),
 		refuseIf(len(r.Members) > federation.MaxID,
 			Invalid, "", "a federation has %d clusters at most", federation.MaxID),
 	); err != nil {
@@ -431,7 +431,7 @@ func owes(t *tables, j *Job) bool {
 	return t.federation != nil && t.federation.Record.Member(j.Fed.Part.Origin) != nil
 }
 
-// shareWait is why a shared job can not start here now.
+// shareWait is why a shared job cannot start here now.
 func shareWait(t *tables, j *Job) Reason {
 	switch p := &j.Fed.Part; {
 	case p.Away():

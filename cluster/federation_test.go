@@ -317,7 +317,7 @@ func TestFederationParentsLeft(t *testing.T) {
 	}
 }
 
-// TestFederationParentsChecked: what can not be asked of another cluster is refused.
+// TestFederationParentsChecked: what cannot be asked of another cluster is refused.
 func TestFederationParentsChecked(t *testing.T) {
 	a := member(t, "alpha")
 	term := func(kind DependType, of federation.ID) []Depend {

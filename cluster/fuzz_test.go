@@ -379,7 +379,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		}
 		again, err := EncodeEntry(e)
 		if err != nil {
-			return // e.g. a year that JSON can not write
+			return // e.g. a year that JSON cannot write
 		}
 		back, err := DecodeEntry(again)
 		if err != nil {
@@ -424,7 +424,7 @@ func FuzzDecode(f *testing.F) {
 		var texts [3]bytes.Buffer // a list of none in a struct of zeros is lost once
 		for i := range texts {
 			if err := s.Snapshot().Encode(&texts[i]); err != nil {
-				return // e.g. a year that JSON can not write
+				return // e.g. a year that JSON cannot write
 			}
 			if s, err = Decode(bytes.NewReader(texts[i].Bytes())); err != nil {
 				t.Fatalf("%s is not read back: %v", texts[i].Bytes(), err)

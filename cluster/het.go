@@ -119,7 +119,7 @@ func componentOf(specs []*JobSpec, k int) (JobSpec, error) {
 	one.Layout = one.Layout.Clone()
 	if err := firstError(
 		refuseIf(one.Array != nil,
-			Invalid, ErrArray, "a heterogeneous job can not be an array"),
+			Invalid, ErrArray, "a heterogeneous job cannot be an array"),
 		refuseIf(one.UID != specs[0].UID || one.Kind != specs[0].Kind,
 			Invalid, "", "the components of a heterogeneous job are of one user and one kind"),
 		refuseIf(k > 0 && one.Script != "",
@@ -138,7 +138,7 @@ func componentOf(specs []*JobSpec, k int) (JobSpec, error) {
 	for _, n := range one.NodeList {
 		if slices.Contains(one.Exclude, n) {
 			return one, Errorf(Invalid, ErrNodeName,
-				"node %s can not be of several components of a heterogeneous job", n)
+				"node %s cannot be of several components of a heterogeneous job", n)
 		}
 	}
 	if len(one.Exclude) == 0 {

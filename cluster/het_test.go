@@ -229,7 +229,7 @@ func TestHetRequeue(t *testing.T) {
 	w.phases(lead, "222")
 }
 
-// TestHetLaunch: a node that can not begin takes back the launch of all.
+// TestHetLaunch: a node that cannot begin takes back the launch of all.
 func TestHetLaunch(t *testing.T) {
 	w := newWorld(t, 3)
 	lead := w.submitHet(2, nil)

@@ -35,7 +35,7 @@ type Hook struct {
 
 // Program is what a hook runs.
 type Program struct {
-	Argv    []string // none: it can not be done
+	Argv    []string // none: it cannot be done
 	Environ []string // all of it
 	// File is what the program finds in the file that the variable FileVar names, if it is not empty.
 	FileVar string

@@ -341,7 +341,7 @@ func TestRankLayout(t *testing.T) {
 	}
 }
 
-// What can not be met is told, and done as Slurm does.
+// What cannot be met is told, and done as Slurm does.
 func TestBindGPUsNotes(t *testing.T) {
 	for _, c := range []struct{ bind, want string }{
 		{"map_gpu:5,6",

@@ -656,7 +656,7 @@ func (c *Config) overTime(j *Job) time.Duration {
 }
 
 // deadline is when the clock ends the job for its deadline, zero if it has none: while it waits, as soon as it
-// can not end in time any more, even with its shortest time limit.
+// cannot end in time any more, even with its shortest time limit.
 func (j *Job) deadline() time.Time {
 	at := j.Spec.Deadline
 	if j.Phase != Pending || at.IsZero() {

@@ -31,7 +31,7 @@ type Launch struct {
 func (l *Launch) ShareHere() Share { s, _ := l.Job.Share(l.Node); return s }
 
 // A launch is all or nothing: a job's nodes confirm it, and only when all have does its script begin. If
-// one can not, or does not in time, the allocation is undone: the job goes back into the queue and stays
+// one cannot, or does not in time, the allocation is undone: the job goes back into the queue and stays
 // off that node.
 
 // maxLaunches is how many nodes may fail to launch a job. Then it is held: it may be the job.

@@ -90,7 +90,7 @@ func TestLaunchUnheard(t *testing.T) {
 	}
 }
 
-// A node that can not launch a job by its own fault is drained; what could not be launched by three
+// A node that cannot launch a job by its own fault is drained; what could not be launched by three
 // nodes is held, and is free of all that when it is released.
 func TestLaunchFailed(t *testing.T) {
 	w := newWorld(t, 4)

@@ -148,7 +148,7 @@ func paths(at string, v any, known map[string]int, out map[string]bool) {
 }
 
 // TestAtLevel fills commands with all that they may say: what a server of an older level is sent of it has nothing
-// in it that the level does not know, and what can not be left out is refused.
+// in it that the level does not know, and what cannot be left out is refused.
 func TestAtLevel(t *testing.T) {
 	all := allFormats(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -219,7 +219,7 @@ func TestDropNewer(t *testing.T) {
 	}
 	err := dropNewer(reflect.ValueOf(fill(0, 3)).Elem(), 1)
 	if err == nil || !strings.Contains(err.Error(), "Hard is known from level 2") {
-		t.Errorf("what can not be left out: %v", err)
+		t.Errorf("what cannot be left out: %v", err)
 	}
 	all := fill(3, 3)
 	if err := dropNewer(reflect.ValueOf(all).Elem(), 2); err != nil || !reflect.DeepEqual(all, fill(3, 3)) {

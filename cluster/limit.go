@@ -147,7 +147,7 @@ type gateKey struct {
 type Gate struct {
 	bounds    []limitBound
 	assoc     AssocID
-	deny      bool      // what the job alone can not keep is refused when it is submitted
+	deny      bool      // what the job alone cannot keep is refused when it is submitted
 	least     []float64 // fair share, below which nothing of this kind starts
 	noReserve bool
 	minPrio   uint32   // to be given a planned start

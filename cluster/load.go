@@ -65,7 +65,7 @@ func (t *tx) giveShare(j *Job, sh Share, n *Node) error {
 		return Errorf(Conflict, ErrBusy, "node %s is full", sh.Node)
 	}
 	if !j.Spec.mayUse(&n.Inventory, &sh) {
-		return Errorf(Conflict, ErrBusy, "job %d: its tasks can not run on CPUs %s of node %s", j.ID,
+		return Errorf(Conflict, ErrBusy, "job %d: its tasks cannot run on CPUs %s of node %s", j.ID,
 			sh.Usable, sh.Node)
 	}
 	if !t.mayJoin(&l, j.Spec) {

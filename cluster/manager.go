@@ -26,7 +26,7 @@ func ManagerOf(name string) Manager {
 	return ManagerUnknown
 }
 
-// Helped reports whether the step asks for what its tasks can not do without: a container, or a process
+// Helped reports whether the step asks for what its tasks cannot do without: a container, or a process
 // manager. manager is the step's, which the configuration may have chosen.
 func (s *StepSpec) Helped(manager Manager) bool {
 	return s.Inside != nil || manager != ManagerNone

@@ -175,7 +175,7 @@ func (c *NodeQuiet) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// evict takes every job off a node that can not run it any more.
+// evict takes every job off a node that cannot run it any more.
 func (t *tx) evict(name NodeName) {
 	for _, id := range slices.Clone(t.Load(name).Jobs) {
 		if j, ok := t.jobs.Get(id); ok {

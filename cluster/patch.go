@@ -175,9 +175,9 @@ func checkEnd(t *tx, n *Job, end time.Time) error {
 	return firstError(
 		refuseIf(n.Started.IsZero(),
 			Conflict, ErrNotRunning,
-			"job %d has not begun, so its end can not be set: set its time limit", n.ID),
+			"job %d has not begun, so its end cannot be set: set its time limit", n.ID),
 		refuseIf(end.Before(t.at.Add(-time.Minute)),
-			Invalid, ErrBeginTime, "job %d can not end at %s, which is over", n.ID,
+			Invalid, ErrBeginTime, "job %d cannot end at %s, which is over", n.ID,
 			end.Format(time.DateTime)),
 	)
 }
@@ -257,7 +257,7 @@ func (p *Patch) setPriority(t *tx, n *Job) error {
 	return nil
 }
 
-// checkOwnPriority is why a user can not set the priority of a job.
+// checkOwnPriority is why a user cannot set the priority of a job.
 func checkOwnPriority(n *Job, priority uint32) error {
 	if priority <= n.Priority {
 		return Errorf(Denied, ErrPriorityReset,
@@ -276,7 +276,7 @@ func (p *Patch) setDependency(_ *tx, n *Job) error {
 	}
 	if err := firstError(
 		refuseIf(slices.ContainsFunc(p.Depends.Terms, own),
-			Invalid, ErrDependency, "job %d can not wait for itself", n.ID),
+			Invalid, ErrDependency, "job %d cannot wait for itself", n.ID),
 		refuseIf(n.Spec.Depends.expands() || p.Depends.expands(),
 			Invalid, ErrDependency, "which job is expanded is said when job %d is submitted", n.ID),
 	); err != nil {

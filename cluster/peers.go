@@ -13,7 +13,7 @@ import (
 // PeerCluster is one.
 type PeerCluster struct {
 	Name string `json:"name"`
-	// URLs are where its servers answer, separated by commas; empty: it may ask, and can not be asked.
+	// URLs are where its servers answer, separated by commas; empty: it may ask, and cannot be asked.
 	URLs string `json:"urls,omitempty"`
 	// Send is the token that is shown there; it never leaves the servers.
 	Send string `json:"send,omitempty"`
@@ -49,9 +49,9 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 		refuseIf(!t.by.Operator() && !t.by.System,
 			Denied, ErrAccess, "only an operator makes other clusters peers"),
 		refuseIf(name == "" || name == "all" || strings.ContainsAny(name, ",;: \t\n"),
-			Invalid, "", "%q can not be the name of a cluster", p.Name),
+			Invalid, "", "%q cannot be the name of a cluster", p.Name),
 		refuseIf(len(p.Name)+len(p.URLs)+len(p.Send) > maxPeerText,
-			Invalid, "", "%q can not be the name of a cluster", p.Name),
+			Invalid, "", "%q cannot be the name of a cluster", p.Name),
 		refuseIf(name == strings.ToLower(t.config.ClusterName),
 			Invalid, "",
 			"%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name),

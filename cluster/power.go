@@ -501,7 +501,7 @@ const rateCheck = 5 * time.Second
 func (c *NodeSet) setPower(t *tx, n *Node) error {
 	if t.config.Power.Resume == "" || t.config.Power.Suspend == "" {
 		return Errorf(Conflict, ErrNodeState,
-			"node %s can not be switched: ResumeProgram and SuspendProgram are not both configured", n.Name)
+			"node %s cannot be switched: ResumeProgram and SuspendProgram are not both configured", n.Name)
 	}
 	switch c.Action {
 	case NodePowerUp:

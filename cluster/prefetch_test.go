@@ -9,7 +9,7 @@ import (
 func prefetching(s *JobSpec) { s.Limit, s.Prefetch = 10*time.Minute, &Prefetch{Image: "r#i"} }
 
 // TestPrefetch: a job whose nodes get its image has all of its time when they are ready, however long that took, and
-// is neither late nor over before; the image can not be had: it has failed, with the reason.
+// is neither late nor over before; the image cannot be had: it has failed, with the reason.
 func TestPrefetch(t *testing.T) {
 	w := newWorld(t, 2)
 	id := w.start(w.submit(prefetching), TaskAny, 0, "n0", "n1")

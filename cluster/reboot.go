@@ -121,7 +121,7 @@ func (n *Node) unasked() {
 	n.Reboot = nil
 }
 
-// restarted reports whether a node that registers was restarted since. Nodes that can not tell one boot
+// restarted reports whether a node that registers was restarted since. Nodes that cannot tell one boot
 // from another are believed by their clock.
 func restarted(old, now *Inventory, r *Reboot) bool {
 	if now.BootID != "" && old.BootID != "" {

@@ -219,7 +219,7 @@ func mayAgain(j *Job) bool {
 	return j.Spec.Kind == Batch && again
 }
 
-// whyLost words why a job can not go on on a node.
+// whyLost words why a job cannot go on on a node.
 func (t *tx) whyLost(node NodeName) string {
 	n, ok := t.nodes.Get(node)
 	switch {

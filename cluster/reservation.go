@@ -213,7 +213,7 @@ func (c *ReservationPut) apply(t *tx) (any, error) {
 	}
 	if r.MaxStartDelay < 0 {
 		return nil, Errorf(Invalid, ErrResvTime,
-			"a job of a reservation can not wait for %s: the longest delay is 0, for none, or more",
+			"a job of a reservation cannot wait for %s: the longest delay is 0, for none, or more",
 			r.MaxStartDelay)
 	}
 	if _, ok := t.Partition(r.Partition); !ok && r.Partition != "" {
@@ -251,7 +251,7 @@ func (c *ReservationPut) admit(t *tx, r *Reservation) (*Reservation, error) {
 		refuseIf(!t.by.Operator(),
 			Denied, ErrUser, "only operators may make reservations"),
 		refuseIf(r.Name == "" || len(r.Name) > 64 || strings.ContainsAny(r.Name, ",= \t\n|"),
-			Invalid, ErrReservation, "%q can not be a reservation's name", r.Name),
+			Invalid, ErrReservation, "%q cannot be a reservation's name", r.Name),
 		refuseIf(exists && !c.Update,
 			Conflict, ErrResvName, "there is a reservation %s already", r.Name),
 		refuseIf(!exists && c.Update,
@@ -264,12 +264,12 @@ func (c *ReservationPut) admit(t *tx, r *Reservation) (*Reservation, error) {
 	return old, nil
 }
 
-// checkTimes refuses times that can not be, at a moment; skip: the next of them is to be left out.
+// checkTimes refuses times that cannot be, at a moment; skip: the next of them is to be left out.
 func (r *Reservation) checkTimes(at time.Time, skip bool) error {
 	repeats := r.Flags&resvRepeats != 0
 	return firstError(
 		refuseIf(!r.Start.Before(r.End),
-			Invalid, ErrResvTime, "a reservation from %s can not end at %s",
+			Invalid, ErrResvTime, "a reservation from %s cannot end at %s",
 			r.Start.Format(time.DateTime), r.End.Format(time.DateTime)),
 		refuseIf(!r.End.After(at) && !repeats,
 			Invalid, ErrResvTime, "a reservation until %s is over already", r.End.Format(time.DateTime)),
@@ -279,13 +279,13 @@ func (r *Reservation) checkTimes(at time.Time, skip bool) error {
 	)
 }
 
-// checkWhat refuses a reservation of nothing, for nobody, or of what can not be reserved together.
+// checkWhat refuses a reservation of nothing, for nobody, or of what cannot be reserved together.
 func (r *Reservation) checkWhat() error {
 	has := func(flags ResvFlags) bool { return r.Flags&flags != 0 }
 	return firstError(
 		refuseIf(r.asksForParts() && has(ResvPartNodes|ResvAnyNodes|ResvReplace|ResvReplaceDown),
 			Invalid, ErrCPUCount,
-			"a reservation of cores can not be of all nodes of a partition or of any, nor have its nodes replaced"),
+			"a reservation of cores cannot be of all nodes of a partition or of any, nor have its nodes replaced"),
 		refuseIf(len(r.GRES) > 0 && has(ResvFirstCores),
 			Invalid, ErrResvGPUs, "a reservation of GPUs cannot have FIRST_CORES: leave the flag out"),
 		refuseIf(bits.OnesCount64(uint64(r.Flags&resvRepeats)) > 1,
@@ -308,7 +308,7 @@ func (r *Reservation) float(at time.Time) error {
 	}
 	if !r.Start.After(at) || r.Flags&resvRepeats != 0 {
 		return Errorf(Invalid, ErrResvTime,
-			"a reservation with TIME_FLOAT must begin in the future, and can not repeat")
+			"a reservation with TIME_FLOAT must begin in the future, and cannot repeat")
 	}
 	r.FloatsFrom = at
 	return nil
@@ -514,7 +514,7 @@ func (t *tables) nextResv(now time.Time) (at time.Time) {
 	return at
 }
 
-// entered is the reservation in which a job is to start, nil for none; an error if it can not start in it now, or
+// entered is the reservation in which a job is to start, nil for none; an error if it cannot start in it now, or
 // asks for another.
 func (t *tx) entered(j *Job, name string) (*Reservation, error) {
 	own, ok := t.resvs.Get(name)
@@ -524,7 +524,7 @@ func (t *tx) entered(j *Job, name string) (*Reservation, error) {
 	case name == "":
 		return nil, nil
 	case !ok || !own.At(t.at).Active(t.at) && own.Flags&ResvFlex == 0 || !own.Allows(j.Spec):
-		return nil, Errorf(Conflict, ErrReservation, "job %d can not use reservation %s now", j.ID, name)
+		return nil, Errorf(Conflict, ErrReservation, "job %d cannot use reservation %s now", j.ID, name)
 	}
 	return own, nil
 }
@@ -595,14 +595,14 @@ func (*ReservationNodes) kind() string { return "reservation_nodes" }
 func (c *ReservationNodes) apply(t *tx) (any, error) {
 	old, ok := t.resvs.Get(c.Name)
 	if !ok || !t.by.Operator() || !old.Replaces() {
-		return nil, Errorf(Conflict, ErrReservation, "the nodes of reservation %s can not be replaced", c.Name)
+		return nil, Errorf(Conflict, ErrReservation, "the nodes of reservation %s cannot be replaced", c.Name)
 	}
 	r := *old
 	r.Nodes = slices.DeleteFunc(slices.Clone(old.Nodes), func(n NodeName) bool { return slices.Contains(c.Drop, n) })
 	nodes := map[NodeName]bool{}
 	for _, name := range c.Add {
 		if n, ok := t.nodes.Get(name); !ok || !n.Usable() || slices.Contains(r.Nodes, name) {
-			return nil, Errorf(Conflict, ErrNodeName, "reservation %s can not get node %s now", c.Name, name)
+			return nil, Errorf(Conflict, ErrNodeName, "reservation %s cannot get node %s now", c.Name, name)
 		}
 		nodes[name] = true
 	}

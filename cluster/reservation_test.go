@@ -377,7 +377,7 @@ func TestMaxStartDelay(t *testing.T) {
 		})
 	}
 	if start(warned(121), 1, "", "main") == nil || start(w.submit(nil), 1, "", "main") == nil {
-		t.Error("jobs are let onto reserved nodes that can not leave in time")
+		t.Error("jobs are let onto reserved nodes that cannot leave in time")
 	}
 	late := w.start(warned(120), TaskAny, 1, "n0")
 	hard := warned(0, func(s *JobSpec) { s.Partitions = []string{"hard"} })

@@ -49,7 +49,7 @@ func (t *tx) resize(n *Job, p Patch) (Patch, error) {
 				"job %d gets more nodes by a job with --dependency=expand:%d alone", n.ID, n.ID)
 		case k > len(shares):
 			return p, Errorf(Invalid, ErrUnsupported,
-				"job %d runs on %d nodes and can not get more while it runs: numnodes=%d or less", n.ID,
+				"job %d runs on %d nodes and cannot get more while it runs: numnodes=%d or less", n.ID,
 				len(shares), len(shares))
 		case p.MaxNodes != nil:
 			return p, Errorf(Conflict, ErrNotPending,
@@ -90,7 +90,7 @@ func (j *Job) keeping(c *Config, names []NodeName) (out []Share, err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(out, func(sh Share) bool { return sh.Node == name }) {
 			return nil, Errorf(Invalid, ErrNodeName,
-				"node %s is none of job %d, which can not get others while it runs", name, j.ID)
+				"node %s is none of job %d, which cannot get others while it runs", name, j.ID)
 		}
 	}
 	if len(out) == 0 || out[0].Node != first {

@@ -290,7 +290,7 @@ func (t *tx) adopt(j *Job, node NodeName) error {
 	return nil
 }
 
-// checkAdopted refuses a job that can not run on as a node knows it.
+// checkAdopted refuses a job that cannot run on as a node knows it.
 func checkAdopted(t *tx, j *Job, node NodeName) error {
 	if j.Spec == nil || j.Alloc == nil || len(j.Alloc.Shares) == 0 {
 		return Errorf(Invalid, "", "the node does not know what it was given")
@@ -323,7 +323,7 @@ func (t *tx) hearsay(j *Job, teller NodeName) error {
 		n, ok := t.nodes.Get(name)
 		if !ok || name != teller && (n.Owner == "" || n.Owner != own.Owner) {
 			return Errorf(Denied, ErrAccess,
-				"the file does not know it, and node %s can not speak for node %s", teller, name)
+				"the file does not know it, and node %s cannot speak for node %s", teller, name)
 		}
 	}
 	return nil
@@ -374,7 +374,7 @@ func (t *tx) keepTexts(j, old *Job) error {
 	return nil
 }
 
-// keepEnded has history know of a job that can not go on.
+// keepEnded has history know of a job that cannot go on.
 func (t *tx) keepEnded(j *Job, node NodeName, why error) {
 	n := *j
 	spec := *j.Spec

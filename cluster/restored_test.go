@@ -120,7 +120,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredConflict: what can not be taken in is ended, and known as that; an attempt that was begun before the
+// TestRestoredConflict: what cannot be taken in is ended, and known as that; an attempt that was begun before the
 // save is never taken for one that was begun after.
 func TestRestoredConflict(t *testing.T) {
 	w := newWorld(t, 2)

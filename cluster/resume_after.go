@@ -22,7 +22,7 @@ func (c *NodeSet) planResume(t *tx, n *Node) error {
 	return nil
 }
 
-// NodeResumeDue resumes nodes whose time has come. What can not be resumed stays as it is.
+// NodeResumeDue resumes nodes whose time has come. What cannot be resumed stays as it is.
 type NodeResumeDue struct {
 	Nodes []NodeName `json:"nodes"`
 }

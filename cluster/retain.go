@@ -200,7 +200,7 @@ func (c *Retain) apply(t *tx) (any, error) {
 	}
 	for _, r := range rules {
 		if !slices.Contains(RecordKinds(), r.Kind) || r.Age.N < 1 || r.Age.N > maxAge {
-			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q can not be kept for %d %s", r.Kind,
+			return nil, Errorf(Invalid, ErrNoChange, "records of kind %q cannot be kept for %d %s", r.Kind,
 				r.Age.N, r.Age.Unit)
 		}
 	}

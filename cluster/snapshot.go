@@ -91,7 +91,7 @@ func Decode(r io.Reader) (_ *State, err error) {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
 	if head.Level < First {
-		return nil, fmt.Errorf("decode snapshot: a version from before 0.1 wrote it, which this one can not read")
+		return nil, fmt.Errorf("decode snapshot: a version from before 0.1 wrote it, which this one cannot read")
 	}
 	if head.Version != snapshotVersion || head.Config == nil {
 		return nil, fmt.Errorf("snapshot has version %d, this binary knows %d", head.Version, snapshotVersion)

@@ -156,7 +156,7 @@ func (c *TokenPut) apply(t *tx) (any, error) {
 	}
 	k.Made = t.at
 	k.By = t.by.UID
-	for old := range t.Tokens() { // what can not be used any more goes
+	for old := range t.Tokens() { // what cannot be used any more goes
 		if !old.Alive(t.at) {
 			dropValue(t, t.tokens, old.ID)
 		}

@@ -186,7 +186,7 @@ func (p *Patch) admit(t *tx, was, n *Job) error {
 // checkMove refuses a job its new account or partitions, where the way there is closed.
 func (p *Patch) checkMove(t *tx, n *Job) error {
 	if p.Account != nil && *p.Account == "" && t.Accounting() {
-		return Errorf(Invalid, ErrAccount, "job %d can not be without an account: name one", n.ID)
+		return Errorf(Invalid, ErrAccount, "job %d cannot be without an account: name one", n.ID)
 	}
 	if p.Partitions == nil || n.Phase != Pending {
 		return nil

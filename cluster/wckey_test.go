@@ -48,7 +48,7 @@ func TestWCKeys(t *testing.T) {
 		{"another user's", false, true, "alice", 1001, "proj1", "", true},
 		{"no default one, enforced", false, true, "bob", 1002, "", "", true},
 		{"root needs none", false, true, "root", 0, "", "*", false},
-		{"root can not have any", false, true, "root", 0, "x", "", true},
+		{"root cannot have any", false, true, "root", 0, "x", "", true},
 	} {
 		configure(c.track, c.enforce)
 		spec, err := Admit(w.s.Snapshot(), Identity{UID: c.uid}, JobSpec{

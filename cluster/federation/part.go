@@ -103,7 +103,7 @@ const (
 	Runs          // or has run and is about to end
 	Ended         // with the grant that it had
 	Revoked       // another cluster runs it, or it is over
-	Refused       // it can not be here at all
+	Refused       // it cannot be here at all
 )
 
 // Report is what a cluster tells the origin of its sibling.
