@@ -32,7 +32,7 @@ func TestSqueueFiltersOfCommas(t *testing.T) {
 	}
 }
 
-// TestSacctJobWords: what can not be read of -j is an error, in Slurm 22.05's words.
+// TestSacctJobWords: what cannot be read of -j is an error, in Slurm 22.05's words.
 func TestSacctJobWords(t *testing.T) {
 	for word, want := range map[string]string{
 		"7.x":   "Bad step specified: 7",

@@ -81,7 +81,7 @@ func burstLine(r *reader, file string, n int, ps []pair) {
 		}
 	}
 	if c.Allow != nil && c.Deny != nil {
-		r.refused = append(r.refused, fmt.Errorf("%s:%d: AllowUsers and DenyUsers can not both be given", file, n))
+		r.refused = append(r.refused, fmt.Errorf("%s:%d: AllowUsers and DenyUsers cannot both be given", file, n))
 	}
 }
 

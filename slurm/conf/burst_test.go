@@ -40,14 +40,14 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestBurstTold: what can not be done is refused, what has no effect is told.
+// TestBurstTold: what cannot be done is refused, what has no effect is told.
 func TestBurstTold(t *testing.T) {
 	for _, row := range []struct{ name, slurm, conf, lua, refused, note string }{
 		{"no script", "BurstBufferType=burst_buffer/lua", "", "", "there is no burst_buffer.lua", ""},
 		{"no type", "", "Directive=X", "x = 1", "", "burst_buffer.conf:1: the line has no effect"},
 		{"a script for nothing", "", "", "x = 1", "", "burst_buffer.lua is not called"},
 		{"datawarp", "BurstBufferType=burst_buffer/datawarp", "", "", "", "there is no such plugin"},
-		{"both lists", "BurstBufferType=burst_buffer/lua", "AllowUsers=a DenyUsers=b", "x = 1", "can not both", ""},
+		{"both lists", "BurstBufferType=burst_buffer/lua", "AllowUsers=a DenyUsers=b", "x = 1", "cannot both", ""},
 		{"no time", "BurstBufferType=burst_buffer/lua", "StageInTimeout=soon", "x = 1", "no number of seconds", ""},
 		{"too long", "BurstBufferType=burst_buffer/lua", "StageInTimeout=2073601", "x = 1", "no number of seconds", ""},
 		{"pools", "BurstBufferType=burst_buffer/lua", "DefaultPool=p", "x = 1", "", "pools are not counted"},

@@ -6,7 +6,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestEnforce: each word implies what it can not do without, as in Slurm.
+// TestEnforce: each word implies what it cannot do without, as in Slurm.
 func TestEnforce(t *testing.T) {
 	for value, want := range map[string]cluster.Enforce{
 		"associations": {Associations: true}, "1": {Associations: true}, "none": {},

@@ -16,7 +16,7 @@ type reader struct {
 	cfg     *cluster.Config
 	notes   []string
 	fine    []string // what need not be told
-	refused []error  // what can not be done and changes what programs compute
+	refused []error  // what cannot be done and changes what programs compute
 	nodeDef []pair   // NodeName=DEFAULT
 	partDef []pair
 	tiered  bool // some partition has a PriorityTier

@@ -160,7 +160,7 @@ func plugin(r *reader, file string, n int, library string, args []string) {
 	at := slices.IndexFunc(known, func(s Spank) bool { return s.is(library) })
 	switch {
 	case at < 0:
-		r.note(file, n, "SPANK plugin %s can not be loaded; TaskProlog, "+
+		r.note(file, n, "SPANK plugin %s cannot be loaded; TaskProlog, "+
 			"Prolog and Epilog run programs at the same points",
 			library)
 	case known[at].Names == pyxisPlugin:
@@ -171,7 +171,7 @@ func plugin(r *reader, file string, n int, library string, args []string) {
 		r.fine = append(r.fine, fmt.Sprintf("%s:%d: SPANK plugin %s is not needed for %s: %s",
 			file, n, library, known[at].For, known[at].How))
 	default:
-		r.note(file, n, "SPANK plugin %s can not be loaded; for %s: %s", library, known[at].For, known[at].How)
+		r.note(file, n, "SPANK plugin %s cannot be loaded; for %s: %s", library, known[at].For, known[at].How)
 	}
 }
 

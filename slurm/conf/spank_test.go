@@ -46,8 +46,8 @@ func TestPlugstack(t *testing.T) {
 		"10-pyxis.conf:3: container_scope=none: want job or global",
 		"10-pyxis.conf:2: execute_entrypont=1 is no argument of Pyxis: do you mean execute_entrypoint?",
 		"10-pyxis.conf:2: importer=/x has no effect: images are fetched by muster itself",
-		"20.conf:1: SPANK plugin auks.so can not be loaded; for Kerberos tickets on nodes: a Prolog that calls",
-		"20.conf:2: SPANK plugin ours.so can not be loaded; TaskProlog",
+		"20.conf:1: SPANK plugin auks.so cannot be loaded; for Kerberos tickets on nodes: a Prolog that calls",
+		"20.conf:2: SPANK plugin ours.so cannot be loaded; TaskProlog",
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q lacks %q", told, want)

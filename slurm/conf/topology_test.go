@@ -236,7 +236,7 @@ func TestTopologyYAML(t *testing.T) {
 		"plugstack.conf": "# ours\nrequired /usr/lib/x.so a=1\n"}))
 	if text := strings.Join(notes, "; "); err != nil || !strings.Contains(text, "topology.yaml:3: it takes the "+
 		"place of topology.conf, which is ignored") ||
-		!strings.Contains(text, "plugstack.conf:2: SPANK plugin /usr/lib/x.so can not be loaded") {
+		!strings.Contains(text, "plugstack.conf:2: SPANK plugin /usr/lib/x.so cannot be loaded") {
 		t.Errorf("%v, %s", err, text)
 	}
 }

@@ -67,9 +67,9 @@ func differs(p pair) string {
 
 // undone are the keys of Slurm that ask for something that muster does not do.
 var undone = [...]struct{ why, keys string }{
-	{"plugins of Slurm can not be loaded",
+	{"plugins of Slurm cannot be loaded",
 		"NodeFeaturesPlugins SlurmctldPlugstack BurstBufferParameters PrEpParameters"},
-	{"has no effect, plugins of Slurm can not be loaded: job_submit.lua sets job_desc.site_factor, and " +
+	{"has no effect, plugins of Slurm cannot be loaded: job_submit.lua sets job_desc.site_factor, and " +
 		"`scontrol update jobid=N sitefactor=M` changes it, of jobs that wait, too",
 		"PrioritySiteFactorPlugin PrioritySiteFactorParameters"},
 	{

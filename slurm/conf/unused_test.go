@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestUnfit: a key that changes what programs compute and can not be done is refused, with its place and the way out.
+// TestUnfit: a key that changes what programs compute and cannot be done is refused, with its place and the way out.
 func TestUnfit(t *testing.T) {
 	for value, refused := range map[string]bool{
 		"none": false, "openmpi": false, "pmix": false, "PMI2": false, "cray_shasta": true, "lam": true,

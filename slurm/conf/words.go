@@ -40,7 +40,7 @@ var paramKeys = [...]paramKey{
 		{"slurmstepd_memlock_all", "the supervisor is not locked into memory", false},
 		{
 			"test_exec",
-			"srun does not look for the program before it starts tasks: each task says itself that it can not be found",
+			"srun does not look for the program before it starts tasks: each task says itself that it cannot be found",
 			false,
 		},
 	}},
@@ -121,10 +121,10 @@ var paramKeys = [...]paramKey{
 		{"no_backup_scheduling", "the server that leads schedules", true},
 		{
 			"no_env_cache",
-			"it would fail jobs whose user's environment can not be loaded in time, in place of using a cached one",
+			"it would fail jobs whose user's environment cannot be loaded in time, in place of using a cached one",
 			false,
 		},
-		{"requeue_setup_env_fail", "it would requeue jobs whose user's environment can not be loaded", false},
+		{"requeue_setup_env_fail", "it would requeue jobs whose user's environment cannot be loaded", false},
 		{"salloc_wait_nodes", "a job begins when all its nodes have confirmed it", true},
 		{"sbatch_wait_nodes", "a job begins when all its nodes have confirmed it", true},
 		{"spec_cores_first", "it would have CoreSpecCount take the first cores, not the last", false},

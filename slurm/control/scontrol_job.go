@@ -68,7 +68,7 @@ func readOwner(c *control, who front.Setting, rest []front.Setting) (others []fr
 	return slices.Delete(slices.Clone(rest), i, i+1), nil
 }
 
-// fixedKey complains about a key that can not be changed. The lines of a burst buffer are in the job's script, and were
+// fixedKey complains about a key that cannot be changed. The lines of a burst buffer are in the job's script, and were
 // looked at.
 func fixedKey(who, s front.Setting) []string {
 	if front.IsKey(s.Key, 4, "burstbuffer") {
@@ -79,7 +79,7 @@ func fixedKey(who, s front.Setting) []string {
 }
 
 // readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told anew.
-// code is that of the command where it can not be read, below 0 if it can.
+// code is that of the command where it cannot be read, below 0 if it can.
 func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.Patch, all bool, code int) {
 	keys := jobKeys()
 	for _, s := range append([]front.Setting{who}, rest...) {
@@ -222,7 +222,7 @@ func updateTasks(ref cluster.Ref, jobs []*cluster.Job, update func(cluster.Ref) 
 // noErrorText is what is said of tasks that were changed while others were not.
 const noErrorText = "No error"
 
-// resizable says why the nodes of what is named can not be changed, "" if they can: of one job or task at a time.
+// resizable says why the nodes of what is named cannot be changed, "" if they can: of one job or task at a time.
 func (c *control) resizable(refs []front.Target, words []string) string {
 	if len(refs) == 0 {
 		return "scontrol: error: Could not load state information for job : Invalid job id specified"

@@ -256,7 +256,7 @@ func (e *resvEdit) setTRES(s front.Setting) string {
 func (e *resvEdit) setGroups(s front.Setting) string {
 	names, not, bad := edit(e.Groups, false, s)
 	if not {
-		return "groups can not be denied"
+		return "groups cannot be denied"
 	}
 	e.Groups, e.GIDs = names, nil
 	for _, n := range names {
@@ -341,7 +341,7 @@ func edit(old []string, not bool, s front.Setting) (names []string, denied bool,
 	for _, n := range front.SplitList(s.Value) {
 		n, minus := strings.CutPrefix(n, "-")
 		if len(names) > 0 && minus != denied {
-			return old, not, "names to allow and names to deny can not be mixed: " + s.Value
+			return old, not, "names to allow and names to deny cannot be mixed: " + s.Value
 		}
 		names, denied = append(names, n), minus
 	}

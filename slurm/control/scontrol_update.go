@@ -138,7 +138,7 @@ func keySetter(row *jobfield.Row) func(*cluster.Patch, front.Setting, time.Time)
 }
 
 // ownJobKeys are keys whose values are read in ways of their own, or that have more than one name. A set function
-// returns false for a value it can not read.
+// returns false for a value it cannot read.
 var ownJobKeys = []jobKey{
 	{"account", func(p *cluster.Patch, v front.Setting, _ time.Time) bool { return setName(&p.Account, v.Value) }},
 	{

@@ -289,7 +289,7 @@ func (r *crontabReader) line(n int, line string) string {
 	return r.job(n, e)
 }
 
-// refusedCron is the first word of a #SCRON line that a job of a crontab can not have, or that is no option.
+// refusedCron is the first word of a #SCRON line that a job of a crontab cannot have, or that is no option.
 func refusedCron(words []string) string {
 	found, rest, err := submit.ParserFor(opt.Sbatch).Parse(words)
 	if err != nil || len(rest) > 0 {

@@ -34,7 +34,7 @@ func (s *Sys) OwnCluster(names string) (own string, code int) {
 	case len(list) == 1 && list[0] == own:
 		return own, -1
 	case s.Again == nil:
-		return "", s.Fail("%s can not be asked from here", names)
+		return "", s.Fail("%s cannot be asked from here", names)
 	case len(list) > 1 && slices.Contains(singly, s.Prog):
 		return "", s.Fail("Only one cluster can be used at a time with %s", s.Prog)
 	}

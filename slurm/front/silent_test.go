@@ -11,7 +11,7 @@ import (
 	"dev.muster/api"
 )
 
-// TestSilentCluster: another cluster that takes a call and does not answer is one that can not be reached.
+// TestSilentCluster: another cluster that takes a call and does not answer is one that cannot be reached.
 func TestSilentCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Sys{remote: true, refusal: new(string), Stderr: io.Discard}

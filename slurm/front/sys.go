@@ -48,7 +48,7 @@ type Sys struct {
 	// Refused is told of calls that fail; nil: nobody is.
 	Refused func(error)
 
-	// Again runs the command for another cluster; nil: it can not be.
+	// Again runs the command for another cluster; nil: it cannot be.
 	Again func(*Sys) int
 
 	token   bool    // all calls go by one

@@ -95,7 +95,7 @@ func sallocCommand(s *front.Sys, r *submit.Request) ([]string, int) {
 }
 
 // isOpen reports whether the descriptor leads anywhere: a shell without input ends at once, but
-// one without a descriptor can not start.
+// one without a descriptor cannot start.
 func isOpen(f *os.File) bool {
 	_, err := f.Stat()
 	return err == nil
@@ -182,7 +182,7 @@ func runHere(s *front.Sys, r *submit.Request, job *cluster.Job, cfg *cluster.Con
 // exitOf is a command's exit code; a death by signal counts as 0, as in Slurm.
 func exitOf(st *os.ProcessState) int { return max(st.ExitCode(), 0) }
 
-// files are the streams that are real files; others can not be passed on.
+// files are the streams that are real files; others cannot be passed on.
 func files(streams ...any) []*os.File {
 	out := make([]*os.File, len(streams))
 	for i, x := range streams {
@@ -194,7 +194,7 @@ func files(streams ...any) []*os.File {
 // hearJob hands on what a job is told (scontrol notify).
 func hearJob(s *front.Sys, id cluster.JobID) <-chan string {
 	c := make(chan string)
-	go func() { // ends with the job, with what can not tell, or with the program
+	go func() { // ends with the job, with what cannot tell, or with the program
 		for {
 			began := time.Now()
 			resp, err := front.Call(s, api.HearJob, api.HearRequest{Job: id})

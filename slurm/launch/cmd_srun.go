@@ -213,7 +213,7 @@ func isExternal(s *front.Sys, id cluster.JobID) bool {
 	return err == nil && len(resp.Jobs) == 1 && resp.Jobs[0].Spec.Kind == cluster.External
 }
 
-// stepRefused tells why a job can not have a step.
+// stepRefused tells why a job cannot have a step.
 func stepRefused(s *front.Sys, r *submit.Request, id cluster.JobID, err error) int {
 	switch {
 	case isExternal(s, id):
@@ -251,10 +251,10 @@ func sayErrors(s *front.Sys, lines string) {
 	}
 }
 
-// bindFailed is the exit code of a binding that can not be: Slurm's error 4032, modulo 256.
+// bindFailed is the exit code of a binding that cannot be: Slurm's error 4032, modulo 256.
 const bindFailed = 192
 
-// bindRefused tells why tasks can not be bound; the hint names the step and the nodes.
+// bindRefused tells why tasks cannot be bound; the hint names the step and the nodes.
 func bindRefused(s *front.Sys, err error) int {
 	const text = "Unable to satisfy cpu bind request"
 	sayErrors(s, err.Error())

@@ -40,7 +40,7 @@ func (run *stepRun) script(what, path string) bool {
 	return false
 }
 
-// whyNotRun words why a file can not be executed.
+// whyNotRun words why a file cannot be executed.
 func whyNotRun(path string) string {
 	if fi, err := os.Stat(path); err != nil {
 		return front.PlainError(err)

@@ -31,7 +31,7 @@ type xServer struct {
 // xPort is that of display 0.
 const xPort = 6000
 
-// xServerOf finds the X server of a user, and the cookie; why says that it can not.
+// xServerOf finds the X server of a user, and the cookie; why says that it cannot.
 func xServerOf(s *front.Sys) (x *xServer, why string) {
 	display := s.Getenv("DISPLAY")
 	if display == "" {
@@ -94,7 +94,7 @@ func (x *xServer) dial() (api.Conn, error) {
 	return front.Through("connect", x.at)
 }
 
-// x11Exit is srun's and salloc's exit code where a display can not be had, as Slurm's.
+// x11Exit is srun's and salloc's exit code where a display cannot be had, as Slurm's.
 const x11Exit = 255
 
 // findX11 looks, before anything is submitted, whether what --x11 asks for can be done. A code other than 0 ends the
@@ -109,7 +109,7 @@ func findX11(s *front.Sys, r *submit.Request) (*xServer, int) {
 		return nil, x11Exit
 	}
 	if r.Client.NoShell {
-		return nil, s.Fail("--x11 can not be done with --no-shell: salloc has to stay, to carry what programs show")
+		return nil, s.Fail("--x11 cannot be done with --no-shell: salloc has to stay, to carry what programs show")
 	}
 	resp, err := front.Call(s, api.ShowCluster, api.Empty{})
 	if err != nil {
@@ -261,7 +261,7 @@ func (d *display) carry(ctx context.Context, n uint64) {
 	ask.Cookie, ask.Take = "", n
 	near, err := d.server.dial()
 	if err != nil {
-		d.sys.Say("error: X11 forwarding: the X server can not be reached: %v", err)
+		d.sys.Say("error: X11 forwarding: the X server cannot be reached: %v", err)
 		near = nobody{} // the program there is told so
 	}
 	far, err := api.Tunnel(ctx, d.sys.Client(), api.ForwardX11, api.X11Protocol, ask)

@@ -9,7 +9,7 @@ import (
 	"dev.muster/slurm/submit"
 )
 
-// TestX11Server: what DISPLAY says is found, with the cookie that xauth tells; what can not be is told in Slurm's words.
+// TestX11Server: what DISPLAY says is found, with the cookie that xauth tells; what cannot be is told in Slurm's words.
 func TestX11Server(t *testing.T) {
 	dir := t.TempDir()
 	xauth := "#!/bin/sh\ncase $3 in nohost:*) exit 1;; *:9*) exit 0;; esac\n" +

@@ -76,7 +76,7 @@ func TestBurstCall(t *testing.T) {
 	}
 }
 
-// TestBurstCheck: a script is refused that can not be read or lacks a function; it does not run then.
+// TestBurstCheck: a script is refused that cannot be read or lacks a function; it does not run then.
 func TestBurstCheck(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"as it should be", burstScript("error('it ran')"), ""},

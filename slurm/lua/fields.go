@@ -29,7 +29,7 @@ type desc struct {
 }
 
 // field is a row of the table of job_desc: its names in scripts, the usual one first, the field of cluster.JobSpec
-// that it is, and how it is read and set. One without set can not be changed by a script, and says so. Changes have it
+// that it is, and how it is read and set. One without set cannot be changed by a script, and says so. Changes have it
 // if cluster.Patch has a field of that name.
 type field struct {
 	names string
@@ -92,7 +92,7 @@ func parsed(names, of string, get func(s *cluster.JobSpec) string, set func(s *c
 		func(d *desc, v lua.LValue) error {
 			word, err := textOf(v)
 			if err == nil && !set(d.spec, word) {
-				err = errors.New(strconv.Quote(word) + " can not be read")
+				err = errors.New(strconv.Quote(word) + " cannot be read")
 			}
 			return err
 		}}

@@ -6,7 +6,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// toPatch adds to a change what the script has set of it; ok is false for what a change can not have.
+// toPatch adds to a change what the script has set of it; ok is false for what a change cannot have.
 func (f *field) toPatch(s *cluster.JobSpec, p *cluster.Patch) (ok bool) {
 	if f.of == "" {
 		return false

@@ -69,7 +69,7 @@ func (w *writer) plain(v lua.LValue, depth int) (any, error) {
 	if v == lua.LNil {
 		return nil, nil
 	}
-	return nil, errors.New("a " + v.Type().String() + " can not be written")
+	return nil, errors.New("a " + v.Type().String() + " cannot be written")
 }
 
 func (w *writer) table(t *lua.LTable, depth int) (any, error) {

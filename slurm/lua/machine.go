@@ -142,7 +142,7 @@ func (m *machine) sandbox() {
 // refuse is a function that scripts may not call.
 func (m *machine) refuse(name string) lua.LGFunction {
 	return func(l *lua.LState) int {
-		l.RaiseError("%s can not be called here: the script has no files and no programs; "+
+		l.RaiseError("%s cannot be called here: the script has no files and no programs; "+
 			"write what it needs into %s", name, m.name)
 		return 0
 	}

@@ -87,7 +87,7 @@ func (f *Filter) Update(ctx context.Context, at api.FilterScene, j *cluster.Job,
 			to = p
 		}
 		if !row.toPatch(&asked, to) {
-			err := cluster.Errorf(cluster.Invalid, "", "%s: %s of a job can not be changed any more", SubmitFile, name)
+			err := cluster.Errorf(cluster.Invalid, "", "%s: %s of a job cannot be changed any more", SubmitFile, name)
 			return said, nil, err
 		}
 	}
@@ -110,7 +110,7 @@ func (f *Filter) ask(ctx context.Context, at api.FilterScene, call func(m *machi
 	text := at.Snap.Config().Scripts[SubmitFile]
 	m, err := f.machine(text)
 	if err != nil {
-		f.Log.Error("a script can not be read: nothing is submitted", "script", SubmitFile, "err", err)
+		f.Log.Error("a script cannot be read: nothing is submitted", "script", SubmitFile, "err", err)
 		return nil, cluster.Errorf(cluster.Invalid, "", "%v", err)
 	}
 	user := userOf(at)
@@ -215,7 +215,7 @@ func (m *machine) read(d *desc, name string) lua.LValue {
 	return lua.LNil
 }
 
-// write sets a field. One that Slurm does not know is only logged, as there; one that muster can not set stops the
+// write sets a field. One that Slurm does not know is only logged, as there; one that muster cannot set stops the
 // script.
 func (m *machine) write(l *lua.LState, d *desc, name string, v lua.LValue) {
 	row, ok := fieldOf()[name]
@@ -224,7 +224,7 @@ func (m *machine) write(l *lua.LState, d *desc, name string, v lua.LValue) {
 		m.log("error", "job_desc has no field "+name)
 		return
 	case row.set == nil:
-		l.RaiseError("%s of a job can not be set", name)
+		l.RaiseError("%s of a job cannot be set", name)
 	}
 	if err := row.set(d, v); err != nil {
 		if t, bad := err.(errType); bad {

@@ -235,13 +235,13 @@ func TestErring(t *testing.T) {
 		`local x = nil; x.y = 1`:                    "job_submit.lua:2: ",
 		`d.time_limit = "abc"`:                      "(number expected, got string)",
 		`d.name = nil`:                              "(string expected, got nil)",
-		`d.user_id = 0`:                             "user_id of a job can not be set",
-		`d.dependency = "afterok:x"`:                `job_desc.dependency: "afterok:x" can not be read`,
+		`d.user_id = 0`:                             "user_id of a job cannot be set",
+		`d.dependency = "afterok:x"`:                `job_desc.dependency: "afterok:x" cannot be read`,
 		`while true do end`:                         "longer than 1s",
 		`local s = string.rep("x", 1e9)`:            "resulting string too large",
-		`io.open("/etc/passwd")`:                    "io.open can not be called here",
-		`os.execute("true")`:                        "os.execute can not be called here",
-		`require("posix")`:                          "require can not be called here",
+		`io.open("/etc/passwd")`:                    "io.open cannot be called here",
+		`os.execute("true")`:                        "os.execute cannot be called here",
+		`require("posix")`:                          "require cannot be called here",
 		`local function f() return f() + 1 end f()`: "stack overflow",
 		`error("plain words")`:                      "plain words",
 		`return slurm.ESLURM_INVALID_QOS`:           "",
@@ -304,7 +304,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateRights: what only operators may set a script sets with the rights of who asks, and what can not be changed
+// TestUpdateRights: what only operators may set a script sets with the rights of who asks, and what cannot be changed
 // any more is told.
 func TestUpdateRights(t *testing.T) {
 	w := newWorld(t, `function slurm_job_submit() return 0 end

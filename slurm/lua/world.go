@@ -20,7 +20,7 @@ func (m *machine) lazy(of func(name string) lua.LValue) *lua.LTable {
 		return 1
 	}))
 	meta.RawSetString("__newindex", m.state.NewFunction(func(l *lua.LState) int {
-		l.RaiseError("%s can not be set", l.Get(2).String())
+		l.RaiseError("%s cannot be set", l.Get(2).String())
 		return 0
 	}))
 	t := m.state.NewTable()
@@ -136,7 +136,7 @@ var jobStates = map[cluster.Phase]int{
 	cluster.Ending: 0x8000, cluster.Ended: 3,
 }
 
-// record is a job that is there, for scripts: it can not be changed.
+// record is a job that is there, for scripts: it cannot be changed.
 func (m *machine) record(j *cluster.Job, d *desc) lua.LValue {
 	return m.lazy(func(name string) lua.LValue {
 		switch name {
