@@ -28,7 +28,7 @@ type frontEnd struct {
 }
 
 // frontEnds lists the commands. It is a function: a table of functions that refer to each other
-// can not be laid out by the compiler.
+// cannot be laid out by the compiler.
 func frontEnds() []frontEnd {
 	return []frontEnd{
 		{"sbatch", "submit a batch script",

@@ -24,7 +24,7 @@ func WrappersTopic() Topic {
 		"Other programs may have these names, so nothing links them; who wants one links its name to muster, beside " +
 		"the program: ln -s muster /usr/local/bin/qsub. Shells complete them then. " +
 		"qsub reads #PBS lines, bsub reads #BSUB lines; the " +
-		"command's own options win. An option that can not be done is refused, with what does it here."}
+		"command's own options win. An option that cannot be done is refused, with what does it here."}
 	all := Section{Title: "commands"}
 	list := []Section{about, all}
 	for _, w := range wrap.Commands() {

@@ -105,7 +105,7 @@ func nodeStates() Section {
 		{"idle", "no job is there"}, {"mixed", "jobs have a part of it"}, {"allocated", "jobs have all of it"},
 		{"completing", "a job there is over, its processes are not"},
 		{"drained", "an operator keeps jobs away, and none is there"}, {"draining", "the same, and some are"},
-		{"down", "it can not be used"}, {"maint, reserved", "a reservation has it"},
+		{"down", "it cannot be used"}, {"maint, reserved", "a reservation has it"},
 		{"planned", "it is kept free for a job that starts soon"},
 		{"powered_down, powering_up", "it is switched off, or on its way back"},
 		{"*", "behind a state: it does not answer"},

@@ -11,7 +11,7 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// badJob is what is said of a job that can not be read: of one whose number can, which part of it is wrong.
+// badJob is what is said of a job that cannot be read: of one whose number can, which part of it is wrong.
 func badJob(word, job string) error {
 	at := strings.IndexAny(job, "_+")
 	if at < 0 {

@@ -234,7 +234,7 @@ func TestSreportUnits(t *testing.T) {
 	}
 }
 
-// TestSreportTRES: resources that a report can not have are refused.
+// TestSreportTRES: resources that a report cannot have are refused.
 func TestSreportTRES(t *testing.T) {
 	dial := (&slurmtest.Server{Own: reportMux(startHistory(t))}).Dial(t)
 	for names, want := range map[string]string{

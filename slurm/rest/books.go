@@ -38,7 +38,7 @@ func changingBooks() map[string]func(*request) {
 		"DELETE /slurmdb/associations": removeAssocs,
 		"DELETE /slurmdb/cluster/{cluster_name}": func(x *request) {
 			x.refuse(1010, "Requested operation not supported on this system",
-				"There is one cluster, which can not be deleted")
+				"There is one cluster, which cannot be deleted")
 		},
 	}
 }

@@ -22,7 +22,7 @@ func wordsOf(body map[string]any, rows []field, passed ...string) (words []strin
 		switch {
 		case slices.Contains(passed, name), emptyValue(v):
 		case k < 0:
-			return nil, name + " can not be done here: leave it out"
+			return nil, name + " cannot be done here: leave it out"
 		}
 	}
 	for _, f := range rows { // in their order

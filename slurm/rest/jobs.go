@@ -149,7 +149,7 @@ func warningOf(part map[string]any) (words []string, bad string) {
 	for _, flag := range texts(part["kill_warning_flags"]) {
 		letter, known := map[string]string{"BATCH_JOB": "B", "RESERVATION_JOB": "R"}[flag]
 		if !known {
-			return nil, "kill_warning_flags: " + flag + " can not be done here: leave it out"
+			return nil, "kill_warning_flags: " + flag + " cannot be done here: leave it out"
 		}
 		who += letter
 	}
@@ -208,7 +208,7 @@ func flagsOf(part map[string]any) (words []string, bad string) {
 	for _, flag := range texts(part["flags"]) {
 		k := slices.IndexFunc(flagWords[:], func(w struct{ flag, option string }) bool { return w.flag == flag })
 		if k < 0 {
-			return nil, "flags: " + flag + " can not be done here: leave it out"
+			return nil, "flags: " + flag + " cannot be done here: leave it out"
 		}
 		words = append(words, flagWords[k].option)
 	}
@@ -505,7 +505,7 @@ var amendKeys = [...]string{"comment.administrator admincomment", "comment.job c
 // amend changes jobs of history, and lists which.
 func (x *request) amend(ids string, rec map[string]any) {
 	if !emptyValue(rec["tres"]) {
-		x.refuse(badQuery, badQuery9, "tres can not be done here: leave it out")
+		x.refuse(badQuery, badQuery9, "tres cannot be done here: leave it out")
 		return
 	}
 	words := set(nil, rec, amendKeys[:]...)

@@ -276,7 +276,7 @@ func (x *request) unread() string {
 func (x *request) show(prog string, f program, argv ...string) {
 	if name := x.unread(); name != "" {
 		x.missing = 0
-		x.refuse(badQuery, name+" can not be done here: leave it out", "Rejecting request. Failure parsing parameters")
+		x.refuse(badQuery, name+" cannot be done here: leave it out", "Rejecting request. Failure parsing parameters")
 		return
 	}
 	var errs bytes.Buffer

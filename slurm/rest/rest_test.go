@@ -134,7 +134,7 @@ func TestRefusedPaths(t *testing.T) {
 	want := map[string]string{
 		"POST /slurmdb/tres":                     "are those of the configuration",
 		"POST /slurmdb/clusters":                 "are those of the configuration",
-		"DELETE /slurmdb/cluster/{cluster_name}": "There is one cluster, which can not be deleted",
+		"DELETE /slurmdb/cluster/{cluster_name}": "There is one cluster, which cannot be deleted",
 	}
 	bodies := map[string]string{"POST /slurmdb/tres": `{"TRES":[{"type":"gres","name":"x"}]}`,
 		"POST /slurmdb/clusters": `{"clusters":[{"name":"x"}]}`}
@@ -233,19 +233,19 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/slurm/v0.0.44/job/submit",
 			`{"script":"#!/bin/sh","job":{"x11":["FORWARD_ALL_NODES"],"environment":["A=b"],
 			"current_working_directory":"/"}}`,
-			422, "x11 can not be done here"},
+			422, "x11 cannot be done here"},
 		{"POST", "/slurm/v0.0.44/job/submit",
 			`{"script":"#!/bin/sh","job":{"rlimits":{"cpu":{"set":true,"number":5}},"environment":["A=b"],
 			"current_working_directory":"/"}}`,
-			422, "rlimits can not be done here"},
+			422, "rlimits cannot be done here"},
 		{"POST", "/slurm/v0.0.44/job/submit",
 			`{"script":"#!/bin/sh","job":{"user_id":"7","environment":["A=b"],"current_working_directory":"/"}}`,
 			422, "user_id: a job is the caller's own"},
 		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_rec":{"wckey":"w"}}`, 422, "names no job"},
 		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"],"job_rec":{"tres":{"allocated":[{"type":"cpu","count":1}]}}}`, 422,
-			"tres can not be done here"},
+			"tres cannot be done here"},
 		{"POST", "/slurmdb/v0.0.45/jobs", `{"job_id_list":["7"]}`, 422, "Nothing to change"},
-		{"GET", "/slurmdb/v0.0.44/jobs?reservation=x", "", 422, "reservation can not be done here"},
+		{"GET", "/slurmdb/v0.0.44/jobs?reservation=x", "", 422, "reservation cannot be done here"},
 		{"DELETE", "/slurm/v0.0.44/jobs", `{}`, 422, "Neither jobs nor a filter"},
 		{"POST", "/slurmdb/v0.0.44/tres", `{"TRES":[{"type":"gres"}]}`, 422, "configuration"},
 	} {
@@ -299,8 +299,8 @@ func TestSubmissionJoined(t *testing.T) {
 		}
 	}
 	for members, says := range map[string]string{
-		`"flags":["CRON_JOB"]`:              "flags: CRON_JOB can not be done here",
-		`"kill_warning_flags":["FULL_JOB"]`: "kill_warning_flags: FULL_JOB can not be done here",
+		`"flags":["CRON_JOB"]`:              "flags: CRON_JOB cannot be done here",
+		`"kill_warning_flags":["FULL_JOB"]`: "kill_warning_flags: FULL_JOB cannot be done here",
 		`"wait_for_switch":90`:              "required_switches says for how many",
 	} {
 		status, _, text := ask(t, fixed(), "POST", "/slurm/v0.0.44/job/submit", `{"script":"#!/bin/sh\n","job":{`+

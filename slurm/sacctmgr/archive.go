@@ -155,7 +155,7 @@ func (m *manager) archiveLoad(args []string) int {
 	in.Buffer(nil, maxArchiveLine)
 	var head api.HistoryArchive
 	if !in.Scan() || wire.Unmarshal(in.Bytes(), &head) != nil || head.Format != api.ArchiveFormat {
-		return m.wrong(" " + file + " is no archive of muster's: those of Slurm can not be read")
+		return m.wrong(" " + file + " is no archive of muster's: those of Slurm cannot be read")
 	}
 	if !m.immediate && !m.agreed() {
 		m.tell(" Changes Discarded")
@@ -176,7 +176,7 @@ func loadRecords(m *manager, in *bufio.Scanner, file string) (total, code int) {
 	for in.Scan() {
 		var a cluster.Archived
 		if err := wire.Unmarshal(in.Bytes(), &a); err != nil {
-			return total, m.wrong(fmt.Sprintf(" record %d of %s can not be read: %s; those before it are loaded",
+			return total, m.wrong(fmt.Sprintf(" record %d of %s cannot be read: %s; those before it are loaded",
 				total+1, file, err))
 		}
 		total++

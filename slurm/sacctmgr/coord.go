@@ -141,7 +141,7 @@ func showTable[T any](m *manager, q *mgrQuery, cols []front.Column[T], fields st
 	return 0
 }
 
-// problem is something in the books that can not be as it was meant.
+// problem is something in the books that cannot be as it was meant.
 type problem struct{ cluster, account, user, what string }
 
 func problemColumns() []front.Column[problem] {
@@ -189,7 +189,7 @@ func expandNames(list string) []string {
 	return names
 }
 
-// span sets the times that are asked for. If one can not be read, it is the answer, with the position of what is wrong.
+// span sets the times that are asked for. If one cannot be read, it is the answer, with the position of what is wrong.
 func (q *mgrQuery) span(now time.Time, from, to *time.Time) (bad string, pos int) {
 	for _, e := range []struct {
 		text string

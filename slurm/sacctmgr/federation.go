@@ -63,7 +63,7 @@ func toldAndPut(m *manager, text string, r *federation.Record) int {
 // clustersKnown are the names of this cluster and its peers, by the names in lower case.
 func clustersKnown(m *manager) map[string]string {
 	known := map[string]string{strings.ToLower(m.books.Cluster): m.books.Cluster}
-	resp, _ := front.Call(m.sys, api.ListPeers, api.Empty{}) // none if they can not be asked for
+	resp, _ := front.Call(m.sys, api.ListPeers, api.Empty{}) // none if they cannot be asked for
 	for _, p := range resp.Peers {
 		known[strings.ToLower(p.Name)] = p.Name
 	}

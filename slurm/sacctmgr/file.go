@@ -254,7 +254,7 @@ func (l *loader) line(n int, line string) int {
 	kind, rest, ok := strings.Cut(line, " - ")
 	parts, closed := splitQuoted(rest, ':')
 	if !ok || !closed || len(parts) == 0 {
-		return l.m.wrong(fmt.Sprintf(" line %d can not be read: %s", n, line))
+		return l.m.wrong(fmt.Sprintf(" line %d cannot be read: %s", n, line))
 	}
 	kind, name := strings.ToLower(strings.TrimSpace(kind)), strings.ToLower(parts[0])
 	list, bad := front.Settings(parts[1:])

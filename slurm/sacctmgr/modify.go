@@ -69,7 +69,7 @@ func (m *manager) modify(args []string) int {
 	return m.modifyAssocs(entity, q, sets)
 }
 
-// impossible refuses what can not be set, or not of those who are meant.
+// impossible refuses what cannot be set, or not of those who are meant.
 func impossible(m *manager, entity string, q *mgrQuery, sets []front.Setting) int {
 	for _, s := range sets {
 		_, possible := usageOf(s)

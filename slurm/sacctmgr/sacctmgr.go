@@ -314,7 +314,7 @@ func (m *manager) unknownQOS(s front.Setting) int {
 	return m.nothing(" Unknown option: " + s.Text + "\n Use keyword 'where' to modify condition")
 }
 
-// badQOS tells of a value that a QOS can not have; of flags Slurm tells where the answer goes.
+// badQOS tells of a value that a QOS cannot have; of flags Slurm tells where the answer goes.
 func (m *manager) badQOS(label string, err error) int {
 	if label == "Flags" {
 		return m.nothing(err.Error())

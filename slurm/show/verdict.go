@@ -97,7 +97,7 @@ func outOfMemory(j *cluster.Job, steps []*cluster.Step) Verdict {
 func cancelled(j *cluster.Job) Verdict {
 	switch {
 	case j.EndReason == cluster.WaitDependencyNever:
-		return Verdict{Kind: "policy", Text: "its dependency can not be satisfied any more"}
+		return Verdict{Kind: "policy", Text: "its dependency cannot be satisfied any more"}
 	case j.CancelledBy == nil:
 		return Verdict{Kind: "user", Text: strings.TrimSpace("it was cancelled " + j.WaitNote)}
 	}

@@ -95,7 +95,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"never": {
 			job(cluster.Cancelled, func(j *cluster.Job) { j.EndReason = cluster.WaitDependencyNever }), nil,
-			"policy: its dependency can not be satisfied any more", "",
+			"policy: its dependency cannot be satisfied any more", "",
 		},
 		"preempted": {
 			job(cluster.Preempted, func(j *cluster.Job) { j.Preempt = &cluster.Preemption{By: 9} }), nil,

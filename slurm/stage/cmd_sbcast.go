@@ -182,7 +182,7 @@ func (o *options) job() (*Job, int) {
 	return j, 0
 }
 
-// named is how a job is called that can not be found.
+// named is how a job is called that cannot be found.
 func (o *options) named(id cluster.JobID) string {
 	if id == 0 {
 		return "0"

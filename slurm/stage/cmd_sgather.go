@@ -98,7 +98,7 @@ func errno(err error) error {
 	return err
 }
 
-// save writes a file that comes from a node. It takes its name once it is whole; where it can not be
+// save writes a file that comes from a node. It takes its name once it is whole; where it cannot be
 // written its node is not listened to any more.
 func (o *options) save(from *bufio.Reader, what *cast.Answer, to string) error {
 	if _, err := os.Lstat(to); err == nil && !o.force {

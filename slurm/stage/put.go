@@ -23,13 +23,13 @@ func About(fi os.FileInfo) cast.About {
 	return a
 }
 
-// Put puts a file on all nodes, or on none: where one can not take it, those that have it already keep no
+// Put puts a file on all nodes, or on none: where one cannot take it, those that have it already keep no
 // part of it. It takes its name only once it is whole everywhere.
 func (n *Nodes) Put(o *cast.Order, from io.Reader) error {
 	if err := n.Do(o); err != nil {
 		return err
 	}
-	answers := make([]chan error, len(n.List)) // one that comes early says that a node can not go on
+	answers := make([]chan error, len(n.List)) // one that comes early says that a node cannot go on
 	early := make(chan struct{}, len(n.List))
 	for i, one := range n.List {
 		answers[i] = make(chan error, 1)
@@ -53,7 +53,7 @@ func (n *Nodes) Put(o *cast.Order, from io.Reader) error {
 	return n.Do(&cast.Order{Commit: true})
 }
 
-// errStopped is that a node can not go on.
+// errStopped is that a node cannot go on.
 var errStopped = errors.New("another node could not take the file")
 
 // arrived waits until a file is whole on a node. If the others were stopped for one that failed, only

@@ -68,7 +68,7 @@ func PickCluster(s *front.Sys, r *Request) (own string, code int) {
 	return s.PickCluster(r.Job.Clusters, func(one *front.Sys) (time.Time, error) {
 		q, code := Submission(one, r)
 		if code != 0 {
-			return time.Time{}, errors.New("the job can not be described")
+			return time.Time{}, errors.New("the job cannot be described")
 		}
 		resp, err := testOnce(one, r, q)
 		if _, asked := filterAsked(err); asked { // the site's script is asked once it is the one

@@ -52,7 +52,7 @@ var optionsContainer = []opt.Option[Request]{
 		Set:  func(r *Request, _ string) error { return toggle(&r.inside.Writable, &r.inside.ReadOnly) }},
 	{Long: "container-readonly", On: opt.All, Newer: true, Group: opt.Containers,
 		Env:  "sbatch=PYXIS_CONTAINER_READONLY srun=PYXIS_CONTAINER_READONLY salloc=PYXIS_CONTAINER_READONLY",
-		Help: "the image can not be written to, but for /tmp, /var/tmp and /run",
+		Help: "the image cannot be written to, but for /tmp, /var/tmp and /run",
 		Set:  func(r *Request, _ string) error { return toggle(&r.inside.ReadOnly, &r.inside.Writable) }},
 	{Long: "no-container-remap-root", On: opt.All, Newer: true, Group: opt.Containers,
 		Help: "do not be root inside",

@@ -13,7 +13,7 @@ const maxDefaults = 1 << 20
 
 // userDefaults are the options that a user has set below all else in ~/.slurm/defaults, one a line: OPTION=VALUE,
 // CLUSTER:OPTION=VALUE or COMMAND:CLUSTER:OPTION=VALUE, of which * stands for all. As in Slurm what is no option of the
-// command, or can not be read, is passed over.
+// command, or cannot be read, is passed over.
 func userDefaults(s *front.Sys, r *Request, cluster string) []front.SiteOption {
 	u, ok := front.UserByID(s.UID)
 	if !ok || s.NoFiles {

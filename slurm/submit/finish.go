@@ -67,7 +67,7 @@ func checkNamed(r *Request) error {
 	return nil
 }
 
-// checkNodes refuses numbers of nodes that can not be, and takes no more nodes than there are tasks.
+// checkNodes refuses numbers of nodes that cannot be, and takes no more nodes than there are tasks.
 func checkNodes(r *Request) error {
 	j := &r.Job
 	if r.From("nodes") != NotGiven && j.MinNodes == 0 && (r.prog != opt.Sbatch || j.MaxNodes == 0) {
@@ -368,7 +368,7 @@ func isExact(r *Request) bool {
 	return r.Step.Exact && (!own || counted) || r.From("cpus-per-task") == FromLine
 }
 
-// stepConflicts refuses what a step can not have at once.
+// stepConflicts refuses what a step cannot have at once.
 func stepConflicts(r *Request) error {
 	text := ""
 	switch {

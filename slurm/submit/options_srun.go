@@ -33,7 +33,7 @@ func setX11(r *Request, v string) error {
 	return opt.Errorf(opt.CodeError, "error: Invalid --x11 specification: %s: want all, batch, first or last", v)
 }
 
-// checkAsync refuses what an srun that is gone can not do.
+// checkAsync refuses what an srun that is gone cannot do.
 func checkAsync(r *Request) error {
 	no := func(text string) error {
 		return opt.Named(r.prog, "", "", opt.Errorf(opt.CodeError, "error: %s", text))

@@ -209,11 +209,11 @@ func (r *Request) checkMPI() error {
 	return nil
 }
 
-// Cannot refuses an option that changes what a program does and can not be done yet: with what would happen, and
+// Cannot refuses an option that changes what a program does and cannot be done yet: with what would happen, and
 // the way out.
 func (r *Request) Cannot(option, otherwise, wayOut string) error {
 	return opt.Named(r.prog, "", "", &opt.UsageError{Code: opt.CodeError, Lines: []string{
-		"error: " + option + " can not be done yet: " + otherwise, "error: the way out: " + wayOut}})
+		"error: " + option + " cannot be done yet: " + otherwise, "error: the way out: " + wayOut}})
 }
 
 // maxSubmitLine bounds the record of a command line, in bytes: what is beyond it is not kept.

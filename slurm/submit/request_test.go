@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 			"1 srun: error: --container-name=n:x: behind the name stands auto, create, exec or no_exec",
 		},
 		{"sbatch", "--container-image=x --container-save=n --wrap=y", "",
-			"1 sbatch: error: --container-save=n can not be done yet: " +
+			"1 sbatch: error: --container-save=n cannot be done yet: " +
 				"the container of a script is not saved / sbatch: error: the way out: give it to an srun in the script"},
 		{
 			"srun", "--container-image=oci:x y", "",
@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 			"1 srun: error: Incompatible begin and deadline time specification",
 		},
 		{"salloc", "--reboot y", "",
-			"1 salloc: error: --reboot can not be done yet: the nodes would not be rebooted / " +
+			"1 salloc: error: --reboot cannot be done yet: the nodes would not be rebooted / " +
 				"salloc: error: the way out: have an administrator reboot them: scontrol reboot ASAP NODES"},
 		{"sbatch", "--core-spec=1 --wrap=y", "SBATCH_THREAD_SPEC=2", ""},
 		{"sbatch", "-d x --wrap=x", "", "1 sbatch: error: Batch job submission failed: Job dependency problem"},
@@ -792,9 +792,9 @@ func TestTRESBind(t *testing.T) {
 		"gres/gpu:per_task:1+gres/nic:none": "per_task:1",
 		"gres/gpu:none":                     "none",
 		"gres/nic:none":                     "",
-		"gres/gpu:closest+gres/nic:closest": "error: --tres-bind=gres/nic:closest can not be done here",
+		"gres/gpu:closest+gres/nic:closest": "error: --tres-bind=gres/nic:closest cannot be done here",
 		"gres/gpu:nonsense":                 "error: Invalid --tres-bind argument: gres/gpu:nonsense",
-		"gpu:closest":                       "error: --tres-bind=gpu:closest can not be done here",
+		"gpu:closest":                       "error: --tres-bind=gpu:closest cannot be done here",
 		"gres/gpu:map:x":                    "error: Invalid --tres-bind argument: gres/gpu:map:x",
 	} {
 		r, err := ParseSbatch([]string{"--tres-bind=" + line, "--wrap=x"}, slurmtest.Sys("sbatch", t.TempDir()))

@@ -444,7 +444,7 @@ func setTRESBind(r *Request, v string) error {
 		}
 		if name != "gres/gpu" && kind != "none" {
 			return opt.Errorf(opt.CodeUsage,
-				"error: --tres-bind=%s can not be done here: only gres/gpu is bound to tasks", one)
+				"error: --tres-bind=%s cannot be done here: only gres/gpu is bound to tasks", one)
 		}
 		for _, listed := range []string{"map", "mask"} {
 			if list, ok := strings.CutPrefix(kind, listed+":"); ok {

@@ -1,5 +1,5 @@
 // Package values reads the words that options and settings take: times, memory, counts, lists of GPUs, what a
-// job waits for. It knows no option and no command; what it can not read it says in Slurm's words. Begin with
+// job waits for. It knows no option and no command; what it cannot read it says in Slurm's words. Begin with
 // values.go, whose functions Parse read a word, and Set into a field.
 package values
 
@@ -228,7 +228,7 @@ func scaled(s string) (int64, bool) {
 	return n << shift, true
 }
 
-// BadGRES is what is said of a list of generic resources that can not be read.
+// BadGRES is what is said of a list of generic resources that cannot be read.
 const BadGRES = "error: Invalid generic resource (gres) specification"
 
 // SetGPUs reads a list of GPUs into dst.

@@ -59,7 +59,7 @@ func (c Command) Call(sys *front.Sys, argv []string) int {
 	case len(argv) == 1 && argv[0] == "--help":
 		fmt.Fprintf(sys.Stdout,
 			"%s: %s\n\nIts options are those of the command whose name it has. "+
-				"One that can not be done is\n"+
+				"One that cannot be done is\n"+
 				"refused, with what does it here: sbatch --help, squeue --help and scontrol --help.\n",
 			c.Name, c.Summary)
 		return 0

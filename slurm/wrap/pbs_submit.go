@@ -492,7 +492,7 @@ func (j *pbsJob) sbatch(sys *front.Sys) []string {
 	return argv
 }
 
-// pbsOrigin are the variables that tell where a job was submitted. One with a comma in it can not be told.
+// pbsOrigin are the variables that tell where a job was submitted. One with a comma in it cannot be told.
 func pbsOrigin(sys *front.Sys) string {
 	dir, _ := sys.Getwd()
 	host, _ := sys.Hostname()

@@ -25,7 +25,7 @@ type row[T any] struct {
 	set  func(*T, string) error
 }
 
-// refuse is an option that can not be done, with the way out.
+// refuse is an option that cannot be done, with the way out.
 func refuse[T any](wayOut string) func(*T, string) error {
 	return func(*T, string) error { return fmt.Errorf("has no counterpart here: %s", wayOut) }
 }
