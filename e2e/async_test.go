@@ -42,7 +42,7 @@ srun --overlap -N1 -n1 sh -c 'scancel $SLURM_JOB_ID.4; swait -Q; echo inside $?'
 	}
 }
 
-// TestAsyncRefused: what can not be done is told.
+// TestAsyncRefused: what cannot be done is told.
 func TestAsyncRefused(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "1x2c4g", "--hollow-exec")
@@ -53,9 +53,9 @@ func TestAsyncRefused(t *testing.T) {
 		"srun --parsable true":                    "srun: error: --parsable requires --async.\n",
 		"salloc -Q srun --async --pty true":       "srun: error: --async and --pty are mutually exclusive.\n",
 		"salloc -Q srun --async --immediate true": "srun: error: --immediate and --async are mutually exclusive.\n",
-		"salloc -Q srun --async --mpi=pmi2 true": "srun: error: --async with --mpi=pmi2 can not be done " +
+		"salloc -Q srun --async --mpi=pmi2 true": "srun: error: --async with --mpi=pmi2 cannot be done " +
 			"yet: that is srun's work, which does not stay" + way,
-		"salloc -Q srun --async --input=all true": "srun: error: --async with --input=all can not be done " +
+		"salloc -Q srun --async --input=all true": "srun: error: --async with --input=all cannot be done " +
 			"yet: that is srun's work, which does not stay" + way,
 		"salloc -Q srun --async -o /none/there true": "srun: error: could not open stdout file: No such file or " +
 			"directory\n",

@@ -31,7 +31,7 @@ var axe = sync.OnceValue(func() string {
 func (b *browser) judge(view string) {
 	b.t.Helper()
 	if axe() == "" {
-		b.t.Fatal("testdata/axe/axe.min.js.gz can not be read")
+		b.t.Fatal("testdata/axe/axe.min.js.gz cannot be read")
 	}
 	b.call("Runtime.evaluate", map[string]any{"expression": axe() + ";0"}, nil)
 	var r struct {

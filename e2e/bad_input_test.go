@@ -37,7 +37,7 @@ func TestGarbage(t *testing.T) {
 func TestRoughJobs(t *testing.T) {
 	d := startDev(t)
 	d.must("sbatch", "-o", "/proc/self/no/such/out", "--wrap", "true")
-	d.wait("the job that can not write", func() bool {
+	d.wait("the job that cannot write", func() bool {
 		return d.must("sacct", "-nXP", "-j", "1", "-o", "State,ExitCode") == "FAILED|0:53"
 	})
 	if err := os.Mkdir(d.dir+"/gone", 0o755); err != nil {
@@ -95,7 +95,7 @@ func TestOtherUser(t *testing.T) {
 	}
 }
 
-// A full disk refuses what can not be kept and loses nothing that was acknowledged.
+// A full disk refuses what cannot be kept and loses nothing that was acknowledged.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")

@@ -267,7 +267,7 @@ func paletted(m image.Image) *image.Paletted {
 	return out
 }
 
-// faults is a script that lists what people who can not see well, use no mouse or hold a phone would stumble over:
+// faults is a script that lists what people who cannot see well, use no mouse or hold a phone would stumble over:
 // inputs without a label, pictures without a text, tables without heads, text of little contrast, pages wider than
 // the screen.
 const faults = `(() => {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCast: sbcast puts a file on each node of a job as the job's user, while its steps have all CPUs; the books
-// know nothing of that, and a node that can not take it leaves the others as they were. sgather fetches what the
+// know nothing of that, and a node that cannot take it leaves the others as they were. sgather fetches what the
 // nodes have. srun --bcast runs a program from where it has put it.
 func TestCast(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestCast(t *testing.T) {
 		"srun: error: REQUEST_FILE_BCAST(node-001): No such file or directory\n"+
 			"srun: error: REQUEST_FILE_BCAST(node-002): No such file or directory\n"+
 			"srun: fatal: Failed to broadcast '"+dir+"/u/./prog'. Step launch aborted.\n" {
-		t.Errorf("a program that can not be put everywhere: %q %q %d", out, errs, code)
+		t.Errorf("a program that cannot be put everywhere: %q %q %d", out, errs, code)
 	}
 	d.wait("the end of the step without a program", func() bool {
 		return d.must("squeue", "-h", "-s", "-o", "%i") == job+".0\n"+job+".batch"

@@ -50,7 +50,7 @@ func TestContainerBcast(t *testing.T) {
 			"tiny DIR/sent/beside\nkept\n", ""},
 		{"writable", "--container-writable --bcast=DIR/sent/c ./prog", "tiny DIR/sent/c\nkept\n", ""},
 		{"entry point", "--container-entrypoint --bcast=DIR/sent/e ./prog", "entered\ntiny DIR/sent/e\nkept\n", ""},
-		{"a node that can not take it", "--bcast=/nowhere/a ./prog", "",
+		{"a node that cannot take it", "--bcast=/nowhere/a ./prog", "",
 			"srun: fatal: Failed to broadcast 'DIR/mine/./prog'. Step launch aborted."},
 		{"components", ": --container-image=" + h.host + "#lab/tiny:1 --bcast=DIR/sent/d ./prog k", "", ""},
 		{"libraries", "--bcast=DIR/sent/f --send-libs ./prog", "", "--send-libs with --container-image"},

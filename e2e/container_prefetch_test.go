@@ -6,7 +6,7 @@ import (
 )
 
 // TestContainerPrefetch: the image is there before the job begins, which is CONFIGURING meanwhile and loses none of its
-// time. An image that can not be had ends the job, with the reason; so does who cancels it.
+// time. An image that cannot be had ends the job, with the reason; so does who cancels it.
 func TestContainerPrefetch(t *testing.T) {
 	t.Parallel()
 	needsContainers(t)

@@ -106,7 +106,7 @@ func TestContainerSite(t *testing.T) {
 	out, errs, code := d.line(0, "ENROOT_SYSCONF_PATH="+d.dir+"/enroot muster config check conf")
 	for _, want := range []string{"hooks.d/98-nvidia.sh is left out: the driver's files",
 		"ENROOT_CACHE_PATH has no effect: layers",
-		"SPANK plugin auks.so can not be loaded; for Kerberos tickets"} {
+		"SPANK plugin auks.so cannot be loaded; for Kerberos tickets"} {
 		if !strings.Contains(out, want) || code != 0 {
 			t.Errorf("%q %q %d lacks %q", out, errs, code, want)
 		}

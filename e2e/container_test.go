@@ -652,7 +652,7 @@ try --container-name=a cat /new
 		"ls /new\nls: /new: No such file or directory\n",
 		"three\n",
 		pyxis + "couldn't start container: container \"a\" is running, and no_exec forbids to enter it\n",
-		pyxis + "couldn't start container: container \"a\" is running with other mounts: they can not be changed\n",
+		pyxis + "couldn't start container: container \"a\" is running with other mounts: they cannot be changed\n",
 		"cat /new\none\nfour\n",
 	} {
 		if !strings.Contains(out, want) {

@@ -35,7 +35,7 @@ func drillJob(token, code, ms int) (args []string, script string) {
 // TestDrill kills the daemon again and again while jobs are submitted and run; every fourth time the
 // supervisor too. Afterwards every acknowledged job has run exactly once and its exit code is in the
 // history. When the supervisor dies too, two kinds of job may be NODE_FAIL: those in the middle of their launch,
-// which can not be told from jobs that ran, and those that end while nothing of muster lives: the kernel tells
+// which cannot be told from jobs that ran, and those that end while nothing of muster lives: the kernel tells
 // an exit code to a living parent only.
 func TestDrill(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestNotify: a job's URL is called with what has happened, again if the other side can not take it, and not within
+// TestNotify: a job's URL is called with what has happened, again if the other side cannot take it, and not within
 // the server.
 func TestNotify(t *testing.T) {
 	t.Parallel()

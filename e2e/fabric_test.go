@@ -250,7 +250,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	if err := syscall.Mount("tmpfs", data, "tmpfs", 0, "size=64m"); err != nil {
 		_ = os.RemoveAll(dir)
-		t.Skip("file systems can not be mounted: ", err)
+		t.Skip("file systems cannot be mounted: ", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
 	d := startDevAt(t, dir, "--node", "n1", "--gpu-every", "50ms")

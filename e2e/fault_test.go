@@ -18,7 +18,7 @@ func (g *group) joinNode(name string, n int) *testNode {
 	g.t.Helper()
 	product, err := gpuProduct()
 	if product == "" {
-		g.t.Skip("the stand-in library can not be built: ", err)
+		g.t.Skip("the stand-in library cannot be built: ", err)
 	}
 	if err != nil {
 		g.t.Fatal(err)

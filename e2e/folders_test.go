@@ -111,7 +111,7 @@ func TestRemoveIPC(t *testing.T) {
 	d.wait("all to be gone", func() bool { return left() == 0 })
 }
 
-// TestSharedFolders: a node whose jobs can not have folders of their own says so, and why.
+// TestSharedFolders: a node whose jobs cannot have folders of their own says so, and why.
 func TestSharedFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -82,7 +82,7 @@ func TestGossipAloneLost(t *testing.T) {
 	t.Parallel()
 	g := gossiping(t)
 	if err := ip("-n", g.hosts.name(g.host("c1")), "rule", "add", "ipproto", "udp", "prohibit"); err != nil {
-		t.Skipf("UDP alone can not be cut here: %v", err)
+		t.Skipf("UDP alone cannot be cut here: %v", err)
 	}
 	g.at["s1"].tells("(over TCP but UDP probes failed)")
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {

@@ -19,7 +19,7 @@ func gpuCheck(t *testing.T, env ...string) (out string, code int) {
 	t.Helper()
 	product, err := gpuProduct()
 	if err != nil {
-		t.Skip("the stand-in library can not be built: ", err)
+		t.Skip("the stand-in library cannot be built: ", err)
 	}
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3")

@@ -186,7 +186,7 @@ func TestBadInput(t *testing.T) {
 	}
 	d.write("file", "")
 	if _, _, code := d.run("sbatch", "-W", "-o", "file/out", "--wrap", "true"); code == 0 {
-		t.Error("a job whose output can not be opened succeeded")
+		t.Error("a job whose output cannot be opened succeeded")
 	}
 	if out, _, code := d.run("sbatch", "-W", "-o", "ok", "--wrap", "echo fine"); code != 0 {
 		t.Errorf("a plain job after all that: %d %s", code, out)
@@ -349,7 +349,7 @@ func TestStepSurvivesDaemon(t *testing.T) {
 // Everything but the jobs is killed: daemon and supervisor.
 func TestKillAll(t *testing.T) {
 	if !kernelTellsExits() {
-		t.Skip("this kernel can not tell the exit code of another's child (6.15 and later do)")
+		t.Skip("this kernel cannot tell the exit code of another's child (6.15 and later do)")
 	}
 	d := startDev(t)
 	id := d.must("sbatch", "--parsable", "-o", "out", "--wrap", "echo begin; sleep 2; echo end; exit 6")

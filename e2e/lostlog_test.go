@@ -32,7 +32,7 @@ func TestClientComesBack(t *testing.T) {
 	g.must("s1", "srun", "true")
 }
 
-// ends starts a member that can not go on, and tells what it says.
+// ends starts a member that cannot go on, and tells what it says.
 func (g *group) ends(name string) string {
 	g.t.Helper()
 	d := g.at[name]

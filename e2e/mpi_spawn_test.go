@@ -88,7 +88,7 @@ func TestSpawn(t *testing.T) {
 		{"/bin/false", "1", "", "rc=-1", "error: mpi/pmi2: task 0: MPI_Comm_spawn: the tasks have not begun"},
 		{"/bin/true", "1", "", "rc=-1", "MPI_Comm_spawn: the tasks have not begun"},
 		{talk, "400", "", "rc=-1", "More processors requested than permitted"},
-		{talk, "0", "", "rc=-1", `MPI_Comm_spawn: what is to be started can not be read: "0" tasks`},
+		{talk, "0", "", "rc=-1", `MPI_Comm_spawn: what is to be started cannot be read: "0" tasks`},
 		{talk, "1", "fail", "rc=0", "Exited with exit code 7"},
 	} {
 		line := append([]string{"--mpi=pmi2", "--overlap", "-N1", "-n2"}, only0...)
@@ -153,7 +153,7 @@ func TestSpawnPMI2(t *testing.T) {
 }
 
 // spawnProgram builds the program of TestMPISpawn by an MPICH that can spawn, or skips the test: Debian's (4.0.2 over
-// UCX) can not, by its own launcher either. MUSTER_TEST_MPICC names the compiler of another one.
+// UCX) cannot, by its own launcher either. MUSTER_TEST_MPICC names the compiler of another one.
 func spawnProgram(t *testing.T) string {
 	t.Helper()
 	cc, err := exec.LookPath(cmp.Or(os.Getenv("MUSTER_TEST_MPICC"), "mpicc.mpich"))
@@ -167,7 +167,7 @@ func spawnProgram(t *testing.T) string {
 	launcher := filepath.Join(filepath.Dir(cc), strings.Replace(filepath.Base(cc), "mpicc", "mpiexec", 1))
 	if out, err := exec.Command(launcher, "-n", "1", program, "x", "1", program).CombinedOutput(); err != nil {
 		if os.Getenv("MUSTER_TEST_MPICC") == "" {
-			t.Skipf("this MPICH can not spawn by its own launcher: %s", out)
+			t.Skipf("this MPICH cannot spawn by its own launcher: %s", out)
 		}
 		t.Logf("by its own launcher: %v\n%s", err, out)
 	}

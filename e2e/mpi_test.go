@@ -67,7 +67,7 @@ say "cmd=finalize" >/dev/null`
 		t.Errorf("--mpi=lam: %d\n%s", code, errs)
 	}
 	out, errs, code := d.run("srun", "--mpi=pmi2", "-n1", "true", ":", "-n1", "true")
-	if code != 1 || !strings.Contains(errs, "the components of a heterogeneous job can not be one MPI world") {
+	if code != 1 || !strings.Contains(errs, "the components of a heterogeneous job cannot be one MPI world") {
 		t.Errorf("one world of two components: %d\n%s%s", code, out, errs)
 	}
 }

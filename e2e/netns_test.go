@@ -114,7 +114,7 @@ func givenFlags() (args []string) {
 	return args
 }
 
-// newHosts makes n hosts, or says why it can not.
+// newHosts makes n hosts, or says why it cannot.
 func newHosts(t *testing.T, n int) (*hosts, error) {
 	if os.Getuid() != 0 {
 		return nil, again(t)

@@ -44,7 +44,7 @@ func TestScontrolVerbs(t *testing.T) {
 	d.must("scancel", id)
 }
 
-// TestNotifySalloc: salloc shows what its job is told, whether or not a step runs; a job that nobody waits for can not be
+// TestNotifySalloc: salloc shows what its job is told, whether or not a step runs; a job that nobody waits for cannot be
 // told.
 func TestNotifySalloc(t *testing.T) {
 	t.Parallel()

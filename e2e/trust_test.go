@@ -110,7 +110,7 @@ func TestTrust(t *testing.T) {
 		out, errs, rc := g.at["l1"].as(uid, "sbatch", "--parsable", "-w", node, "-o", "/dev/null", "--wrap",
 			"sleep 100")
 		if rc != 0 {
-			t.Fatalf("user %d can not submit on a login host: %s", uid, errs)
+			t.Fatalf("user %d cannot submit on a login host: %s", uid, errs)
 		}
 		return strings.TrimSpace(out)
 	}
@@ -205,7 +205,7 @@ func refusedCalls(t *testing.T, g *group, othersJob string) {
 				"move the lead", vouched(r, c, api.TransferLead, daemon, api.ServerRequest{Name: "s2"}),
 				"only an operator",
 			},
-			{"act for nobody in particular", post(c, "POST", "/v1/jobs/submit", "", body), "can not be read"},
+			{"act for nobody in particular", post(c, "POST", "/v1/jobs/submit", "", body), "cannot be read"},
 			{
 				"alter a request", post(c, "POST", "/v1/jobs/submit", once, append([]byte(" "), body...)),
 				"meant for another request",
@@ -315,7 +315,7 @@ func refusedJoins(t *testing.T, g *group) {
 		{"a server with a node's token", "server", "x6", g.joins["node"], "is for a client"},
 		{"a member's name", "client", "c1", g.joins["node"], "is a member already"},
 		{"a hollow node's name", "client", "c2-001", g.joins["node"], "is one of member c2"},
-		{"a name that is none", "client", "../x", g.joins["node"], "can not be a member's name"},
+		{"a name that is none", "client", "../x", g.joins["node"], "cannot be a member's name"},
 		{"no token", "client", "x7", "", "no join token"},
 	} {
 		errs, rc := try(tc.mode, tc.node, tc.token)

@@ -48,7 +48,7 @@ func TestWrappers(t *testing.T) {
 		t.Errorf("bkill: %s", out)
 	}
 	if _, errs, code := d.run("muster", "bsub", "-c", "5", "true"); code != 1 || !strings.Contains(errs, "limited by -W") {
-		t.Errorf("what can not be done: %d %s", code, errs)
+		t.Errorf("what cannot be done: %d %s", code, errs)
 	}
 	if out := d.must("muster", "lsid"); !strings.Contains(out, "My cluster name is ") {
 		t.Errorf("lsid: %s", out)

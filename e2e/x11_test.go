@@ -147,7 +147,7 @@ func TestX11(t *testing.T) {
 		return err != nil
 	}
 	if closed() {
-		t.Error("the display can not be reached")
+		t.Error("the display cannot be reached")
 	}
 	_ = cmd.Process.Kill() // its job goes on, its display does not
 	d.wait("the end of the display", closed)
@@ -158,7 +158,7 @@ func TestX11(t *testing.T) {
 	d.must("scancel", "-u", "root")
 }
 
-// TestX11Refused: what can not be done is told in Slurm's words, before there is a job.
+// TestX11Refused: what cannot be done is told in Slurm's words, before there is a job.
 func TestX11Refused(t *testing.T) {
 	t.Parallel()
 	x := startX(t)
@@ -181,7 +181,7 @@ func TestX11Refused(t *testing.T) {
 	refused(append(with(), "DISPLAY="), "salloc --x11 true", "salloc"+none, 255)
 	refused(with("XAUTHORITY=/none"), "srun --x11 true",
 		"srun: error: x11_get_xauth: Could not retrieve magic cookie. Cannot use X11 forwarding.", 255)
-	refused(with(), "salloc --x11 --no-shell", "salloc: error: --x11 can not be done with --no-shell: "+
+	refused(with(), "salloc --x11 --no-shell", "salloc: error: --x11 cannot be done with --no-shell: "+
 		"salloc has to stay, to carry what programs show", 1)
 	refused(with(), "sbatch --x11 --wrap=true",
 		"sbatch: unrecognized option '--x11'\nTry \"sbatch --help\" for more information", 255)
