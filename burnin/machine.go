@@ -51,7 +51,7 @@ func (t *test) cpus(ctx context.Context) cluster.TestedPart {
 			var one unix.CPUSet
 			one.Set(id)
 			if err := unix.SchedSetaffinity(0, &one); err != nil {
-				wrong[i] = fmt.Sprintf("CPU %d can not be used: %v", id, err)
+				wrong[i] = fmt.Sprintf("CPU %d cannot be used: %v", id, err)
 				return
 			}
 			for again := true; again; again = ctx.Err() == nil && time.Now().Before(end) {

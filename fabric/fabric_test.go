@@ -193,7 +193,7 @@ func TestPortGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, err := w.Look(start); err == nil || len(f.NICs) != 2 {
-		t.Errorf("what can not be written down: %v, %v", f, err)
+		t.Errorf("what cannot be written down: %v, %v", f, err)
 	}
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func Look(ctx context.Context, src Source) Scan {
 	p.Bus = onBus(root)
 	switch {
 	case err != nil:
-		p.Trouble, p.Cause = "the GPUs that the kernel lists can not be read: "+err.Error(), "kernel"
+		p.Trouble, p.Cause = "the GPUs that the kernel lists cannot be read: "+err.Error(), "kernel"
 	case s.Cause == CauseNoLibrary && len(p.Readings) > 0 && p.Bus > 0:
 		p.Trouble, p.Cause = "NVML (libnvidia-ml.so.1) is not found: the GPUs' health is not known", s.Cause
 	case s.Cause != CauseNoLibrary:

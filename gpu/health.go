@@ -119,7 +119,7 @@ func told(g *cluster.GPU, events []Event) (out []cluster.Fault) {
 }
 
 // memory judges the GPU's memory: errors that were not corrected and rows or pages that wait to be replaced are mended
-// by a reset; a row that can not be replaced is a matter for repair ("GPU Memory Error Management", docs.nvidia.com).
+// by a reset; a row that cannot be replaced is a matter for repair ("GPU Memory Error Management", docs.nvidia.com).
 func memory(r *Reading) (out []cluster.Fault) {
 	add := func(cause string, action cluster.FaultAction, text string) {
 		out = append(out, cluster.Fault{

@@ -18,7 +18,7 @@ import (
 type Source interface {
 	// Scan looks at all GPUs.
 	Scan() Scan
-	// Loads tells what runs on the GPUs that it sees; nil if it can not be asked.
+	// Loads tells what runs on the GPUs that it sees; nil if it cannot be asked.
 	Loads() []Load
 	// Set sets a GPU to a value of Settings, unless it has that.
 	Set(uuid, name string, want []int) error
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, src Source) {
 			_, err = out.Write(append(line, '\n'))
 		}
 		if err != nil {
-			slog.Error("the GPU helper can not answer", "err", err)
+			slog.Error("the GPU helper cannot answer", "err", err)
 			os.Exit(1)
 		}
 	}

@@ -261,7 +261,7 @@ func (w *Watcher) start() error {
 		select {
 		case <-w.gone:
 		default: // each more would hang as well
-			return errors.New("the GPU helper hangs in the driver and can not be killed")
+			return errors.New("the GPU helper hangs in the driver and cannot be killed")
 		}
 	}
 	argv := w.command

@@ -282,7 +282,7 @@ func (h *Hub) serve(node int, m Message) {
 	args, err := readTexts(m.Data)
 	switch {
 	case err != nil || len(args) == 0:
-		reply.Key = "the call can not be read"
+		reply.Key = "the call cannot be read"
 	case h.meetings[m.Key] != nil:
 		h.meet(node, m, args)
 		return
@@ -310,7 +310,7 @@ func (h *Hub) serve(node int, m Message) {
 		}
 		reply.Key, reply.Data = notPublished(args[0], known), []byte(value.value)
 	default:
-		reply.Key = m.Key + " can not be done"
+		reply.Key = m.Key + " cannot be done"
 	}
 	h.send(node, reply)
 }
@@ -329,7 +329,7 @@ func (n *names) publish(args []string) (failed string) {
 		return fmt.Sprintf("%q is published already", name)
 	}
 	if len(args) < 2 || len(n.known) >= maxNames {
-		return fmt.Sprintf("%q can not be published: it stands for nothing, or there are %d names already",
+		return fmt.Sprintf("%q cannot be published: it stands for nothing, or there are %d names already",
 			name, len(n.known))
 	}
 	value := published{args[1], slices.Contains(args[2:], publishOnce)}

@@ -59,7 +59,7 @@ const maxMessage = 256 << 20
 // maxFence bounds how many nodes a message names.
 const maxFence = 1 << 20
 
-// ErrMessage is the error of a message that can not be read.
+// ErrMessage is the error of a message that cannot be read.
 var ErrMessage = errors.New("malformed PMI message")
 
 // Append appends the encoding of m to b: its length, then kind, numbers and texts, all numbers as varints.

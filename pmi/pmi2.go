@@ -103,10 +103,10 @@ func (r *rank) reply2(c command, pairs ...string) error {
 	return nil
 }
 
-// failed2 is the return code of PMI-2 for what can not be done (PMI2_FAIL).
+// failed2 is the return code of PMI-2 for what cannot be done (PMI2_FAIL).
 const failed2 = "14"
 
-// fail2 answers that something can not be done.
+// fail2 answers that something cannot be done.
 func (r *rank) fail2(c command, why string) error {
 	return r.reply2(c, "rc", failed2, "errmsg", why)
 }
@@ -172,7 +172,7 @@ func (r *rank) jobID2(c command) error {
 	return r.reply2(c, "rc", "0", "jobid", r.server.setup.Job)
 }
 
-func (r *rank) connect2(c command) error { return r.fail2(c, "steps can not be connected") }
+func (r *rank) connect2(c command) error { return r.fail2(c, "steps cannot be connected") }
 
 func (r *rank) put2(c command) error {
 	return r.done2(c, r.server.put(c.args["key"], c.args["value"]))

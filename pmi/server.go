@@ -63,7 +63,7 @@ func (s *Server) say(format string, args ...any) {
 
 // Listen takes what the hub says, to its end.
 func (s *Server) Listen(from io.Reader) error {
-	refuse := func(m Message) { s.link.Answer(m, nil, m.Key+" can not be done") }
+	refuse := func(m Message) { s.link.Answer(m, nil, m.Key+" cannot be done") }
 	return s.link.Listen(from, refuse, func(int) {}) // tasks learn of lost nodes by their own connections
 }
 

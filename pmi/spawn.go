@@ -52,7 +52,7 @@ var (
 		"preputcount", "ppkey", "ppval", "infokeycount", "infokey", "infoval"}
 )
 
-var errSpawn = errors.New("what is to be started can not be read")
+var errSpawn = errors.New("what is to be started cannot be read")
 
 // read reads a spawn: what holds for all programs, and a part for each.
 func (w *spawnWords) read(whole map[string]string, parts []map[string]string) (*Spawn, error) {
@@ -92,7 +92,7 @@ func (w *spawnWords) readProgram(part map[string]string) (Program, error) {
 	return p, err
 }
 
-// count is a number of further keys, of which there can not be more than keys at all.
+// count is a number of further keys, of which there cannot be more than keys at all.
 func count(args map[string]string, key string) (int, error) {
 	text, given := args[key]
 	if !given {
@@ -221,7 +221,7 @@ func readBirth(data []byte) (spawner string, preput []string, tasks []int, err e
 
 // Calls of the hub about tasks that were asked for by tasks.
 const (
-	// callSpawn asks for further tasks; the answer is the name of their step. An older hub says that it can not be
+	// callSpawn asks for further tasks; the answer is the name of their step. An older hub says that it cannot be
 	// done.
 	callSpawn = "MPI_Comm_spawn"
 	// callBirth asks what the task has put that has asked for this step. All nodes of such a step call it first.

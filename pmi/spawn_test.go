@@ -114,10 +114,10 @@ func TestSpawn2(t *testing.T) {
 	k.hear2("cmd=spawn-response;thrid=7;rc=0;jobid=7.1;")
 	for text, want := range map[string]string{
 		"subcmd=/no/such;maxprocs=1;":         "the tasks have not begun",
-		"subcmd=a;maxprocs=0;":                `what is to be started can not be read: "0" tasks of program "a"`,
-		"subcmd=a;maxprocs=1;argc=999999;":    `what is to be started can not be read: argc="999999"`,
-		"preputcount=-1;subcmd=a;maxprocs=1;": `what is to be started can not be read: preputcount="-1"`,
-		"ncmds=0;":                            "what is to be started can not be read: 0 programs, 0 tasks",
+		"subcmd=a;maxprocs=0;":                `what is to be started cannot be read: "0" tasks of program "a"`,
+		"subcmd=a;maxprocs=1;argc=999999;":    `what is to be started cannot be read: argc="999999"`,
+		"preputcount=-1;subcmd=a;maxprocs=1;": `what is to be started cannot be read: preputcount="-1"`,
+		"ncmds=0;":                            "what is to be started cannot be read: 0 programs, 0 tasks",
 	} {
 		k.ask2("cmd=spawn;"+text, "cmd=spawn-response;rc=14;errmsg="+want+";")
 	}
@@ -129,8 +129,8 @@ func TestSpawnRefused(t *testing.T) {
 	k := s.tasks[0]
 	k.ask1(init1, inited)
 	k.ask1("mcmd=spawn\nnprocs=2\nexecname=/bin/true\nendcmd",
-		"cmd=spawn_result rc=-1 msg=MPI_Comm_spawn_can_not_be_done")
-	if got := s.said.String(); got != "error: mpi/pmi2: task 0: MPI_Comm_spawn: can not be done\n" {
+		"cmd=spawn_result rc=-1 msg=MPI_Comm_spawn_cannot_be_done")
+	if got := s.said.String(); got != "error: mpi/pmi2: task 0: MPI_Comm_spawn: cannot be done\n" {
 		t.Errorf("the server says %q", got)
 	}
 }

@@ -133,7 +133,7 @@ func (l *Link) gather(from int, m Message) {
 	l.passOn(m.Key)
 }
 
-// passOn passes a fence on once each part has come, or can not come any more; mu is held.
+// passOn passes a fence on once each part has come, or cannot come any more; mu is held.
 func (l *Link) passOn(key string) {
 	t := l.tree
 	g := t.parts[key]

@@ -359,7 +359,7 @@ func TestOldHub(t *testing.T) {
 	n := link(t, 1)
 	ends := make(chan string, 1)
 	n.links[0].Call(HubNode, "shrub", appendTexts(nil, "x"), into(ends))
-	if got := get(t, ends); got != " shrub can not be done" {
+	if got := get(t, ends); got != " shrub cannot be done" {
 		t.Error(got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Heterogeneous jobs: all components start at one instant or none does, on nodes of their own, at the leader's place in
-// the queue. While one of them can not start the others hold nothing; the earliest time at which all can is planned
+// the queue. While one of them cannot start the others hold nothing; the earliest time at which all can is planned
 // for the whole, as one planned start.
 
 // maxSwaps bounds the orders in which components are tried.

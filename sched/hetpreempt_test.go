@@ -86,7 +86,7 @@ func (b *testbed) settleAll() {
 }
 
 // possible judges by enumeration whether all components can get their nodes, each of which nobody has, or only jobs
-// that the component may make leave. It returns the fewest records that must leave; -1 if it can not be.
+// that the component may make leave. It returns the fewest records that must leave; -1 if it cannot be.
 func possible(b *testbed, lead cluster.JobID) int {
 	s := b.S.Snapshot()
 	j, _ := s.Job(lead)

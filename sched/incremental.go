@@ -148,7 +148,7 @@ type incrementalPass struct {
 	startPlaces   []cluster.Place       // places in the queue of the jobs of currentStarts
 }
 
-// goOn makes the cycle the next one, by an incremental pass; an error says that it can not, and the cycle is of no
+// goOn makes the cycle the next one, by an incremental pass; an error says that it cannot, and the cycle is of no
 // use then.
 func (c *cycle) goOn(s *cluster.Snapshot, now time.Time) error {
 	ip := &incrementalPass{cycle: c, old: c.s, toVisit: map[cluster.JobID]bool{}, visited: map[cluster.JobID]bool{}}

@@ -30,7 +30,7 @@ func (u *Judge) whole(s *cluster.Snapshot) *place.FreeSet {
 }
 
 // Feasible reports whether the nodes of some partition of the job could ever run it: nil, or
-// what can not be met. More nodes than a partition has, asked for or needed for so many tasks, is
+// what cannot be met. More nodes than a partition has, asked for or needed for so many tasks, is
 // not an error here (the job waits).
 func (u *Judge) Feasible(s *cluster.Snapshot, spec *cluster.JobSpec, now time.Time) *cluster.Error {
 	var last *cluster.Error

@@ -131,7 +131,7 @@ func TestLimits(t *testing.T) {
 		{"gate: GrpTRES=cpu=2", "u 2cpu strict, v strict, v", "- QOSGrpCpuLimit -"},
 		// of the partition
 		{"", "u 3cpu few, u 2cpu few, v 2cpu few, u 2cpu", "- QOSMaxCpuPerUserLimit - -"},
-		// what the job alone can not keep
+		// what the job alone cannot keep
 		{"qos: MaxTRES=cpu=2; flags: DenyOnLimit", "u 3cpu, u 2cpu", "refused:QOSMaxCpuPerJobLimit -"},
 		{"qos: GrpTRES=cpu=4; flags: DenyOnLimit", "u 5cpu, u 3cpu, u 3cpu", "refused:QOSGrpCpuLimit - QOSGrpCpuLimit"},
 		{"qos: MaxWall=1800; flags: DenyOnLimit", "u 60min", "refused:QOSMaxWallDurationPerJobLimit"},

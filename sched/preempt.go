@@ -10,7 +10,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// Preemption: a job that can not start otherwise makes others leave, the least important first, if it could start in
+// Preemption: a job that cannot start otherwise makes others leave, the least important first, if it could start in
 // their place. Their nodes are kept for it until they are gone. A heterogeneous job makes others leave only if then
 // all of it could start, and is kept the nodes for all of it. A job of a reservation that lets others have its nodes
 // meanwhile (MaxStartDelay) makes these leave.

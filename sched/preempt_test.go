@@ -313,7 +313,7 @@ func TestSuspended(t *testing.T) {
 	b.wantOn(later, string(cluster.WaitResources))
 }
 
-// A job that is requeued again and again can not make others leave each time.
+// A job that is requeued again and again cannot make others leave each time.
 func TestEvictionsPause(t *testing.T) {
 	b := preemptBed(t, 1, tiers(cluster.PreemptRequeue), nil)
 	v := b.runs(at("low", 1))

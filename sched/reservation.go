@@ -209,7 +209,7 @@ func (rn *reservedNodes) minus(other *reservedNodes) *reservedNodes {
 	return rest
 }
 
-// nodesOutside is the nodes that a job can not have because of the reservations that it asks for: nodes of none of
+// nodesOutside is the nodes that a job cannot have because of the reservations that it asks for: nodes of none of
 // these or, if it may go beyond them and names nodes, nodes of other reservations; nil if it may use all.
 func nodesOutside(s *cluster.Snapshot, spec *cluster.JobSpec, fs *place.FreeSet, now time.Time) place.NodeSet {
 	if spec.Reservation == "" {

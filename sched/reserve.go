@@ -236,8 +236,8 @@ func placeCores(
 	return d.FindIn(all, taken)
 }
 
-// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that can not be used,
-// and with REPLACE those on which jobs run. What can not be replaced stays.
+// Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that cannot be used,
+// and with REPLACE those on which jobs run. What cannot be replaced stays.
 func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	for _, r := range s.Reservations() {
 		r = r.At(now)

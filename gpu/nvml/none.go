@@ -7,5 +7,5 @@ import "dev.muster/gpu"
 // Built reports whether this program can ask NVML.
 const Built = false
 
-// Open says that this program can not ask NVML: the kernel's files are all that it reads.
+// Open says that this program cannot ask NVML: the kernel's files are all that it reads.
 func Open() gpu.Source { return nil }

@@ -102,7 +102,7 @@ func (s *source) canFind() bool {
 	return s.canAny("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 }
 
-// start loads the library. Why it can not be used is told in the scan.
+// start loads the library. Why it cannot be used is told in the scan.
 func (s *source) start(scan *gpu.Scan) bool {
 	if s.started.Load() {
 		return true
@@ -570,7 +570,7 @@ func (s *source) settings(d nvml.Device) gpu.Settings {
 func (s *source) Set(uuid, name string, want []int) error {
 	i := slices.IndexFunc(settings, func(k setting) bool { return k.name == name })
 	if i < 0 || !s.started.Load() {
-		return fmt.Errorf("%s can not be set to %v here", name, want)
+		return fmt.Errorf("%s cannot be set to %v here", name, want)
 	}
 	k := &settings[i]
 	d, r := nvml.Device(nil), nvml.ERROR_FUNCTION_NOT_FOUND

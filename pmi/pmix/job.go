@@ -169,7 +169,7 @@ func check(s *pmi.Setup) error {
 	for node, ranks := range s.Ranks {
 		for _, r := range ranks {
 			if r < 0 || r >= s.Size || seen[r] {
-				return fmt.Errorf("the setup has task %d of %d on node %d: it can not be there", r, s.Size, node)
+				return fmt.Errorf("the setup has task %d of %d on node %d: it cannot be there", r, s.Size, node)
 			}
 			seen[r] = true
 		}

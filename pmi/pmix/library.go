@@ -36,7 +36,7 @@ func load() error {
 			why = C.GoString(failed)
 		}
 	}
-	return fmt.Errorf("the PMIx library can not be loaded (%s): install it on this node "+
+	return fmt.Errorf("the PMIx library cannot be loaded (%s): install it on this node "+
 		"(Debian and Ubuntu: apt install libpmix2), or use --mpi=pmi2", why)
 }
 
@@ -46,7 +46,7 @@ func failure(doing string, status C.int) error {
 		return nil
 	}
 	version, why := C.GoString(C.shim_version()), C.GoString(C.shim_error(status))
-	return fmt.Errorf("PMIx %s can not %s: %s (%d)", version, doing, why, int(status))
+	return fmt.Errorf("PMIx %s cannot %s: %s (%d)", version, doing, why, int(status))
 }
 
 // await calls the library and waits for the end of what that began.
@@ -242,7 +242,7 @@ func freeInfos(first *C.abi_info, count int) {
 }
 
 // errForm is the error of a value that only its own process can read.
-var errForm = errors.New("a value of this type can not be published")
+var errForm = errors.New("a value of this type cannot be published")
 
 // bytesOf are the bytes of a value, which its type says how to read.
 func bytesOf(v *C.abi_value) ([]byte, error) {

@@ -29,7 +29,7 @@ const (
 type form int
 
 const (
-	formNone  form = iota // it can not leave its process: pointers and what has some inside
+	formNone  form = iota // it cannot leave its process: pointers and what has some inside
 	formPlain             // in place
 	formText              // a C string
 	formBytes             // an address and a length
@@ -62,7 +62,7 @@ func (i item) encode() string {
 	return string(append(b, i.data...))
 }
 
-var errItem = errors.New("a published value can not be read")
+var errItem = errors.New("a published value cannot be read")
 
 func decodeItem(b []byte) (item, error) {
 	rank, n := binary.Uvarint(b)

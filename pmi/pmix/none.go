@@ -11,7 +11,7 @@ import (
 // Built reports whether this program can load libpmix.
 const Built = false
 
-// Serve says that this program can not load libpmix.
+// Serve says that this program cannot load libpmix.
 func Serve(*pmi.Setup, func(env [][]string) error) error {
-	return errors.New("this program was built without cgo and can not load libpmix")
+	return errors.New("this program was built without cgo and cannot load libpmix")
 }

@@ -64,7 +64,7 @@ func pmixHeaders() string {
 	return ""
 }
 
-// needHeaders skips where programs that call PMIx themselves can not be built.
+// needHeaders skips where programs that call PMIx themselves cannot be built.
 func needHeaders(t *testing.T) string {
 	t.Helper()
 	dir := pmixHeaders()
@@ -531,6 +531,6 @@ func TestOtherUser(t *testing.T) {
 	select {
 	case <-s.aborts:
 	case <-time.After(10 * time.Second):
-		t.Error("the step's own user can not end it")
+		t.Error("the step's own user cannot end it")
 	}
 }

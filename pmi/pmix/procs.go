@@ -35,7 +35,7 @@ type members struct {
 }
 
 // errForeign is the error of who waits for tasks of another step.
-var errForeign = errors.New("tasks of other steps can not take part")
+var errForeign = errors.New("tasks of other steps cannot take part")
 
 // table knows the members of the step.
 type table struct {

@@ -50,7 +50,7 @@ func Serve(s *pmi.Setup, ready func(env [][]string) error) error {
 // begin starts the library's server and has it know the step.
 func begin(s *pmi.Setup, dir string) (env [][]string, err error) {
 	// Versions from 4 on compress long lists of nodes if they can, into what is no text and
-	// version 3 can not read.
+	// version 3 cannot read.
 	if err := os.Setenv("PMIX_MCA_preg", "^compress"); err != nil {
 		return nil, err
 	}

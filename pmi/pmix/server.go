@@ -109,7 +109,7 @@ func (s *server) modex(p proc, done func(status int, data []byte)) int {
 // called answers another node.
 func (s *server) called(m pmi.Message) {
 	if m.Key != callModex {
-		s.link.Answer(m, nil, fmt.Sprintf("%q can not be done", m.Key))
+		s.link.Answer(m, nil, fmt.Sprintf("%q cannot be done", m.Key))
 		return
 	}
 	number, n := binary.Uvarint(m.Data)
@@ -227,7 +227,7 @@ func (s *server) unpublish(p proc, d directives, keys []string, done func(status
 	return statusSuccess
 }
 
-// gather ends once, when as many as are left have ended or one can not wait; the first status that
+// gather ends once, when as many as are left have ended or one cannot wait; the first status that
 // is no success is that of all.
 type gather struct {
 	end func(status int)

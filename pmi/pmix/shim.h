@@ -4,7 +4,7 @@
 
 #include "abi.h"
 
-// shim_load loads the library; it returns NULL, or why it can not be used.
+// shim_load loads the library; it returns NULL, or why it cannot be used.
 const char *shim_load(const char *file);
 const char *shim_version(void);
 const char *shim_error(int status);

@@ -80,7 +80,7 @@ var refusing sync.Once
 //export goSpawn
 func goSpawn() {
 	refusing.Do(func() {
-		serving.say("tasks can not start further tasks (MPI_Comm_spawn): " +
+		serving.say("tasks cannot start further tasks (MPI_Comm_spawn): " +
 			"ask for as many as are needed with srun --ntasks")
 	})
 }

@@ -163,7 +163,7 @@ func (e *Explanation) explainProspect(a *sched.Prospect, s *cluster.Snapshot, no
 		e.explainNamedNodes(s, j)
 	default:
 		e.addCause(why, "ask for less, or for another partition: "+otherPartitionHint(j),
-			"partition %s can not run it even when empty: %s", a.Part.Name, a.ShortIfEmpty())
+			"partition %s cannot run it even when empty: %s", a.Part.Name, a.ShortIfEmpty())
 		e.explainOutOfService(s, a.Part)
 	}
 }

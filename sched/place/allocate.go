@@ -10,7 +10,7 @@ import (
 // How what a job gets is dealt out to the nodes that were chosen: tasks, CPUs, devices and memory.
 
 // allocate gives each chosen node its share: first nodes are filled first, each gets a task. Nil if
-// the devices can not be dealt out after all.
+// the devices cannot be dealt out after all.
 func (d *Demand) allocate(rooms []nodeRoom) *cluster.Alloc {
 	a := &cluster.Alloc{Partition: d.part.Name, Types: map[string]int64{}, Over: d.JobsPerCPU,
 		Shares: make([]cluster.Share, len(rooms))}

@@ -245,7 +245,7 @@ func (c *choice) collectCandidates() {
 	}
 }
 
-// bigEnough is those candidates that are large enough: with the others, so few nodes can not hold all tasks.
+// bigEnough is those candidates that are large enough: with the others, so few nodes cannot hold all tasks.
 func (c *choice) bigEnough() []int32 {
 	missing := c.demand.tasks - c.given.tasks
 	others := c.maxNodes - len(c.chosen) - 1

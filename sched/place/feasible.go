@@ -32,7 +32,7 @@ func (d *Demand) Possible(s *cluster.Snapshot, idle *FreeSet) (cluster.Reason, s
 	return cluster.NoReason, ""
 }
 
-// NeverFits tells what of a demand all nodes of its partition but for some can not meet, even if nothing ran; nil if
+// NeverFits tells what of a demand all nodes of its partition but for some cannot meet, even if nothing ran; nil if
 // they can, or if they are only too few: the job waits then.
 func (d *Demand) NeverFits(s *cluster.Snapshot, all *FreeSet, not NodeSet) *cluster.Error {
 	nodes := len(all.Members(d.part))

@@ -25,7 +25,7 @@ type Projection struct {
 type Expectation func(i int, by time.Time) NodeFree
 
 // NewProjection is what a start rests on that was found by releases in turn, away from the nodes of other planned
-// starts; nil where that can not be kept, since amounts alone do not decide.
+// starts; nil where that cannot be kept, since amounts alone do not decide.
 func NewProjection(now *FreeSet, found FoundStart, ends []Release, kept NodeSet, expect Expectation) *Projection {
 	ps := found.PlannedStart
 	fit := found.fit

@@ -63,7 +63,7 @@ type Trace struct {
 // maxNodes is how many nodes a cluster has at most.
 const maxNodes = 100_000
 
-// Left is a number of entries that can not be replayed, and why.
+// Left is a number of entries that cannot be replayed, and why.
 type Left struct {
 	Count int
 	Why   string
