@@ -122,7 +122,7 @@ func prepare(w *sql.DB) (map[string]uint64, error) {
 	return meta, rows.Err()
 }
 
-// sound checks the file for damage. One that can not be read in checkTime is taken as it is: a server must not be
+// sound checks the file for damage. One that cannot be read in checkTime is taken as it is: a server must not be
 // away for that.
 func (d *DB) sound() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)

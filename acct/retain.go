@@ -401,7 +401,7 @@ func (d *DB) Old(ctx context.Context, c cluster.Cutoff) iter.Seq2[cluster.Archiv
 		all := keepings()
 		i := slices.IndexFunc(all, func(k keeping) bool { return k.kind == c.Kind && k.old != "" })
 		if i < 0 {
-			yield(cluster.Archived{}, fmt.Errorf("records of kind %s can not be archived", c.Kind))
+			yield(cluster.Archived{}, fmt.Errorf("records of kind %s cannot be archived", c.Kind))
 			return
 		}
 		rows, err := d.r.QueryContext(ctx, all[i].old, c.Before*int64(time.Second))

@@ -414,5 +414,5 @@ func sqlError(ctx context.Context, err error) error {
 	case strings.Contains(text, "no such table"), strings.Contains(text, "no such column"):
 		return cluster.Errorf(cluster.Invalid, "", "%s; muster sql --tables lists what there is", text)
 	}
-	return cluster.Errorf(cluster.Invalid, "", "the question can not be answered: %s", text)
+	return cluster.Errorf(cluster.Invalid, "", "the question cannot be answered: %s", text)
 }

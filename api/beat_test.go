@@ -74,7 +74,7 @@ func TestBeats(t *testing.T) {
 					t.Errorf("%v, want %q", err, c.want)
 				}
 				if err != nil && !errors.Is(err, ErrUnreachable) {
-					t.Errorf("%v is not that it can not be reached", err)
+					t.Errorf("%v is not that it cannot be reached", err)
 				}
 				if took := time.Since(began); took != c.took {
 					t.Errorf("it took %v, want %v", took, c.took)

@@ -121,7 +121,7 @@ func OldClient(err error) error {
 		return err
 	}
 	return cluster.Errorf(cluster.Invalid, "",
-		"a client of the step's nodes is of an older muster, which can not do this (containers, process managers "+
+		"a client of the step's nodes is of an older muster, which cannot do this (containers, process managers "+
 			"of MPI, sbcast, sattach, --resv-ports): upgrade it, or choose other nodes (-w, -x)")
 }
 

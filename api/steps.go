@@ -76,7 +76,7 @@ type StepsResponse struct {
 }
 
 // StepRequest asks the job's first node to start a step. It answers when the step is placed
-// and launched, or at once with a busy error if it can not be now and NoWait is set.
+// and launched, or at once with a busy error if it cannot be now and NoWait is set.
 type StepRequest struct {
 	Job    cluster.JobID    `json:"job"`
 	Spec   cluster.StepSpec `json:"spec"`

@@ -23,7 +23,7 @@ func Connect(words []string) int {
 	}
 	far, err := net.DialTimeout("tcp", words[0], connectTime)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "muster: the X server can not be reached:", err)
+		fmt.Fprintln(os.Stderr, "muster: the X server cannot be reached:", err)
 		near.Close()
 		return 1
 	}

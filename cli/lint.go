@@ -624,7 +624,7 @@ func lintTime(s *jobScript) (lintNote, bool) {
 	}
 	return lintNote{
 		0,
-		"without --time it gets " + limit + ", and can not start early in a gap: add #SBATCH --time=HH:MM:SS",
+		"without --time it gets " + limit + ", and cannot start early in a gap: add #SBATCH --time=HH:MM:SS",
 	}, true
 }
 

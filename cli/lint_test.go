@@ -204,7 +204,7 @@ func TestLintConf(t *testing.T) {
 		false)
 	want := []string{"F:6: SchedulerTyp is not a setting of slurm.conf: do you mean SchedulerType?",
 		"F:5: KillWait=abc is not a number; ignored",
-		"F:1: nodefeaturesplugins plugins of Slurm can not be loaded",
+		"F:1: nodefeaturesplugins plugins of Slurm cannot be loaded",
 		"F: 3 more: muster config check F"}
 	for i := range want {
 		if i < len(got) {

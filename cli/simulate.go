@@ -273,7 +273,7 @@ func checkFolder(option, path string) error {
 		err = unix.Access(dir, unix.W_OK)
 	}
 	if err != nil {
-		return fmt.Errorf("--%s %s can not be written in %s: %w; make that folder, or name another one",
+		return fmt.Errorf("--%s %s cannot be written in %s: %w; make that folder, or name another one",
 			option, path, dir, err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestSimFolder: what can not be written at the end is refused before the replay.
+// TestSimFolder: what cannot be written at the end is refused before the replay.
 func TestSimFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -84,7 +84,7 @@ func noise(t *testing.T, path string, from, n int) {
 	}
 }
 
-// TestDamaged: a log that can not be read ends with a sentence, and one that can be is opened, whatever else is broken.
+// TestDamaged: a log that cannot be read ends with a sentence, and one that can be is opened, whatever else is broken.
 func TestDamaged(t *testing.T) {
 	db := func(dir string) string { return filepath.Join(dir, "raft.db") }
 	snapshots := func(t *testing.T, dir, name string) []string {
@@ -147,7 +147,7 @@ func TestDamaged(t *testing.T) {
 			}
 			switch err := reopen(t, dir, ""); {
 			case c.whole && err != nil:
-				t.Errorf("it can not be opened: %v", err)
+				t.Errorf("it cannot be opened: %v", err)
 			case !c.whole && err == nil:
 				t.Error("it was opened")
 			default:

@@ -54,7 +54,7 @@ func (f files) open(store *boltdb.BoltStore) (*writeAhead, error) {
 	return w, nil
 }
 
-// end leaves raft.db alone, and lets it go. Where that can not be done all remains as after a crash.
+// end leaves raft.db alone, and lets it go. Where that cannot be done all remains as after a crash.
 func (f files) end(w *writeAhead, store *boltdb.BoltStore) error {
 	err := w.close()
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 	boltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
-// ErrDamaged says that what this server keeps of the log can not be read.
+// ErrDamaged says that what this server keeps of the log cannot be read.
 var ErrDamaged = errors.New("the log of this server is damaged")
 
 // ErrLost says that this server has had a log, which is gone. With an empty one it might vote for a leader that
@@ -210,7 +210,7 @@ func damaged(dir string, r any) error {
 }
 
 // checkSnapshots looks whether the state can be had: by the log from its beginning, or by a snapshot that reaches
-// where it begins. Raft leaves out snapshots that it can not read, and finds only later that there is nothing else.
+// where it begins. Raft leaves out snapshots that it cannot read, and finds only later that there is nothing else.
 func checkSnapshots(dir string, log raft.LogStore, snaps raft.SnapshotStore) error {
 	first, err := log.FirstIndex()
 	if err != nil {
@@ -225,7 +225,7 @@ func checkSnapshots(dir string, log raft.LogStore, snaps raft.SnapshotStore) err
 		reached = max(reached, s.Index)
 	}
 	if unread := unreadable(dir, list); unread != "" && (len(list) == 0 || first > reached+1) {
-		return fmt.Errorf("%w: %s can not be read", ErrDamaged, unread)
+		return fmt.Errorf("%w: %s cannot be read", ErrDamaged, unread)
 	}
 	if first > reached+1 {
 		return fmt.Errorf("%w: in %s it begins with entry %d, and no snapshot reaches that", ErrDamaged, dir, first)

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// writeLimit is how long a leader's log may wait for the disk. A leader that can not write decides nothing, but its
+// writeLimit is how long a leader's log may wait for the disk. A leader that cannot write decides nothing, but its
 // heartbeats go on by themselves and would keep the others from electing one who can; so they are held back then.
 const writeLimit = 2 * time.Second
 

@@ -66,7 +66,7 @@ type Config struct {
 	Mark string
 	// Wrote is told how long entries took to be on the disk; nil: nobody is.
 	Wrote func(time.Duration)
-	// Fatal is told why this server can not go on, and does not return; nil: it panics.
+	// Fatal is told why this server cannot go on, and does not return; nil: it panics.
 	Fatal func(error)
 	// Memory keeps the log in memory only (tests), and wrap puts something before it.
 	Memory bool

@@ -14,7 +14,7 @@ const mostKept = 2 * maxAppendEntries
 // retaining is a log store that remembers the end which raft cuts off until something is stored in its place.
 //
 // A follower whose last entries contradict the leader's deletes them and then stores his. If that fails, the disk is
-// full, hashicorp/raft still takes the deleted ones for its last, and refuses everything afterwards because it can not
+// full, hashicorp/raft still takes the deleted ones for its last, and refuses everything afterwards because it cannot
 // read them. Entries that were never committed may stay as long as one likes, so they are shown to it until then.
 type retaining struct {
 	raft.LogStore

@@ -108,7 +108,7 @@ func (w *writeAhead) recover(needed bool) error {
 // StoreLog implements raft.LogStore.
 func (w *writeAhead) StoreLog(e *raft.Log) error { return w.StoreLogs([]*raft.Log{e}) }
 
-// StoreLogs implements raft.LogStore. What can not be written ahead is written behind, after all that was.
+// StoreLogs implements raft.LogStore. What cannot be written ahead is written behind, after all that was.
 func (w *writeAhead) StoreLogs(list []*raft.Log) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()

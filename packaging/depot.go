@@ -176,7 +176,7 @@ func (d *Depot) program(w http.ResponseWriter, r *http.Request, arch string) {
 
 func (d *Depot) fail(w http.ResponseWriter, err error) {
 	d.log.Error("the installer could not be served", "err", err)
-	http.Error(w, "this server can not serve it; its log says why", http.StatusInternalServerError)
+	http.Error(w, "this server cannot serve it; its log says why", http.StatusInternalServerError)
 }
 
 // open opens the program for an architecture: a plain file, which no link leads out of the folder.

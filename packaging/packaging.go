@@ -61,7 +61,7 @@ func Units(bin string) (list []Unit, err error) {
 // Environment is the file with the options of a daemon.
 func Environment(options string) (string, error) {
 	if strings.ContainsAny(options, "\n\r\"'\\$`#;") {
-		return "", fmt.Errorf("options %q: a file of systemd can not hold them as they are; edit the file by hand",
+		return "", fmt.Errorf("options %q: a file of systemd cannot hold them as they are; edit the file by hand",
 			options)
 	}
 	return strings.ReplaceAll(envFile, "@OPTIONS@", options), nil

@@ -16,7 +16,7 @@ type Curve struct {
 
 // Bounds of a plot.
 const (
-	CurvesDrawn = 16 // lines, and those that are odd: people can not tell more apart
+	CurvesDrawn = 16 // lines, and those that are odd: people cannot tell more apart
 	curveKeys   = 4  // lines that get a name of their own
 )
 

@@ -25,7 +25,7 @@ type Plot struct {
 	Levels     []Level
 	Hovers     []Bar
 	Legend     []Cell
-	Text       string // what it shows, for who can not see it
+	Text       string // what it shows, for who cannot see it
 }
 
 // Width and Height of the drawing.

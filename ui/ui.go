@@ -113,7 +113,7 @@ type Link struct {
 	Here     bool
 }
 
-// Gauge is how much of something is in use, and how much can not be used.
+// Gauge is how much of something is in use, and how much cannot be used.
 type Gauge struct {
 	Name            string
 	Used, Out, Have int

@@ -105,7 +105,7 @@ func FuzzTypes(f *testing.F) {
 		same(t, "by a Decoder that has read it before", second, want, nil)
 		once, err := again(t, typ, want)
 		if err != nil {
-			return // e.g. a year that JSON can not write
+			return // e.g. a year that JSON cannot write
 		}
 		twice, err := again(t, typ, once) // a list of none in a struct of zeros is lost once
 		if err != nil {
@@ -115,7 +115,7 @@ func FuzzTypes(f *testing.F) {
 	})
 }
 
-// again is a value that was written and read; that it can not be written is an error.
+// again is a value that was written and read; that it cannot be written is an error.
 func again(t *testing.T, typ reflect.Type, v any) (any, error) {
 	t.Helper()
 	text, err := wire.Marshal(v)

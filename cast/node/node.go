@@ -198,7 +198,7 @@ func regular(fi os.FileInfo) error {
 	return nil
 }
 
-// send sends what a file holds. Where it can not be read the chunks end in the middle, which the other
+// send sends what a file holds. Where it cannot be read the chunks end in the middle, which the other
 // side sees.
 func (p *process) send(f *os.File) error {
 	var c cast.Chunks

@@ -63,7 +63,7 @@ type nodeGroup struct {
 	names  []cluster.NodeName
 }
 
-// gpuCounts is how much of one kind there is, and how much of that is in use or can not be used.
+// gpuCounts is how much of one kind there is, and how much of that is in use or cannot be used.
 type gpuCounts struct {
 	Type  string `json:"type,omitempty"`
 	Total int    `json:"total"`
@@ -202,7 +202,7 @@ func WithoutVote(servers []api.Server) string {
 	return text
 }
 
-// whyOut is the state of a node that can not be used, "" for the others.
+// whyOut is the state of a node that cannot be used, "" for the others.
 func whyOut(n *api.NodeInfo) string {
 	switch word := n.Word(len(n.Load.Jobs) > 0); word {
 	case "down", "draining", "drained", "silent", "absent":
@@ -211,7 +211,7 @@ func whyOut(n *api.NodeInfo) string {
 	return ""
 }
 
-// gone reports whether a node of a state can not be reached.
+// gone reports whether a node of a state cannot be reached.
 func gone(state string) bool { return state == "down" || state == "silent" || state == "absent" }
 
 // isOff reports whether a node is switched off, or on its way on or off.

@@ -37,7 +37,7 @@ func TopSorts() (names []string) {
 func Top(sys *front.Sys, order string) int {
 	s := &topScreen{sys: sys, paint: painterOf(sys)}
 	if s.order = slices.Index(TopSorts(), order); s.order < 0 {
-		return sys.Fail("jobs can not be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
+		return sys.Fail("jobs cannot be sorted by %q: want %s", order, strings.Join(TopSorts(), ", "))
 	}
 	st, err := askStatus(sys)
 	if err != nil {
@@ -57,7 +57,7 @@ func Top(sys *front.Sys, order string) int {
 func (s *topScreen) live(in, out *os.File) int {
 	restore, err := front.MakeRaw(in)
 	if err != nil {
-		return s.sys.Fail("the terminal can not be read key by key: %v", err)
+		return s.sys.Fail("the terminal cannot be read key by key: %v", err)
 	}
 	defer restore()
 	_, _ = out.WriteString("\x1b[?1049h\x1b[?25l") // another screen, without a cursor
@@ -67,7 +67,7 @@ func (s *topScreen) live(in, out *os.File) int {
 	keys, changed, signals := make(chan string), make(chan struct{}, 1), make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH)
 	defer signal.Stop(signals)
-	go readKeys(ctx, in, keys) // ends with the process: a read of a terminal can not be called off
+	go readKeys(ctx, in, keys) // ends with the process: a read of a terminal cannot be called off
 	go watchChanges(s.sys, ctx, changed)
 	clock := time.NewTicker(topClock)
 	defer clock.Stop()

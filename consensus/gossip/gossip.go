@@ -141,7 +141,7 @@ func (g *Gossip) Close() error {
 	g.mu.Lock()
 	g.leaving = true
 	g.mu.Unlock()
-	// Others can not tell leaving from failing by memberlist's own word for it, so the data says so.
+	// Others cannot tell leaving from failing by memberlist's own word for it, so the data says so.
 	_ = g.list.UpdateNode(leaveTime)
 	_ = g.list.Leave(leaveTime)
 	return g.list.Shutdown()

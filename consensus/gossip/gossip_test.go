@@ -269,7 +269,7 @@ func TestPacketsLost(t *testing.T) {
 	}
 }
 
-// TestMadeUpMembers: who has the key can not fill the memory of others with members that there are not.
+// TestMadeUpMembers: who has the key cannot fill the memory of others with members that there are not.
 func TestMadeUpMembers(t *testing.T) {
 	g := &Gossip{members: map[string]Member{}, heard: map[string]time.Time{}}
 	alive := func(name string, meta int) error {

@@ -192,7 +192,7 @@ var remark = regexp.MustCompile(`^-(?::(\d+))?: (.*)$`)
 
 // lint adds what may be a mistake, unless the fields have settled it.
 func (a *Answer) lint(c *Commands, ctx context.Context, u User, words []string, script string) {
-	out, _, _ := c.run(ctx, u, script, io.ReadAll, []string{"lint", "-"}) // what it can not read, sbatch has spoken of
+	out, _, _ := c.run(ctx, u, script, io.ReadAll, []string{"lint", "-"}) // what it cannot read, sbatch has spoken of
 	for line := range strings.Lines(out) {
 		m := remark.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil || len(a.Notes) >= maxNotes || strings.Contains(a.Refused, strings.TrimPrefix(m[2], again)) {

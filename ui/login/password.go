@@ -18,7 +18,7 @@ import (
 	"dev.muster/agent/webpage"
 )
 
-// Passwords are checked without cgo, so libpam can not be asked within this process. What is asked is unix_chkpwd, the
+// Passwords are checked without cgo, so libpam cannot be asked within this process. What is asked is unix_chkpwd, the
 // small program by which PAM's own pam_unix checks passwords of the shadow database; with it come no other modules of
 // PAM. A site that keeps passwords elsewhere names a program of its own.
 

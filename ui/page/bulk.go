@@ -40,7 +40,7 @@ func askBulk(s *pages, w http.ResponseWriter, r *http.Request) {
 		s.logins.send(w, r)
 		return
 	}
-	_ = r.ParseForm() // what can not be read is not there
+	_ = r.ParseForm() // what cannot be read is not there
 	a, jobs, ok := bulkOf(r)
 	if !ok {
 		s.say(w, r, http.StatusBadRequest, "No jobs selected",

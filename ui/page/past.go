@@ -356,7 +356,7 @@ func (s *pages) overviewJobs(v *ui.Overview, sees visibility.Scope, now time.Tim
 	}
 }
 
-// sick lists nodes that can not be used.
+// sick lists nodes that cannot be used.
 func sick(sees visibility.Scope) (out []ui.Node) {
 	if sees.Nodes() != nil {
 		return nil

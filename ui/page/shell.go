@@ -110,7 +110,7 @@ func (x *shells) show(w http.ResponseWriter, r *http.Request) {
 	x.render(w, r, in, http.StatusOK, "shell", "Shell in job "+v.Job, v)
 }
 
-// serve carries a terminal. Other sites can not open one: the cookie is Strict, and the library refuses their Origin.
+// serve carries a terminal. Other sites cannot open one: the cookie is Strict, and the library refuses their Origin.
 func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 	in, j := x.find(w, r)
 	if j == nil {

@@ -27,7 +27,7 @@ import (
 // submits is the form.
 type submits struct {
 	*pages
-	commands *forms.Commands // nil: this process can not run them
+	commands *forms.Commands // nil: this process cannot run them
 }
 
 // newSubmits is the form of a server that can run muster's commands.
