@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"dev.muster/cluster"
@@ -15,14 +17,10 @@ func checkPeer(p *cluster.PeerCluster) error {
 	if strings.Trim(p.Send, peerLetters) != "" {
 		return cluster.Errorf(cluster.Invalid, "", "the token of cluster %q has characters that no token has", p.Name)
 	}
-	if p.URLs == "" {
-		return nil
-	}
-	for text := range strings.SplitSeq(p.URLs, ",") {
-		if !isPeerURL(text) {
-			return cluster.Errorf(cluster.Invalid, "",
-				"%q is not the address of a cluster: want http://HOST:PORT or https://HOST:PORT", text)
-		}
+	isNone := func(text string) bool { return !isPeerURL(text) }
+	if p.URLs != "" && slices.ContainsFunc(strings.Split(p.URLs, ","), isNone) {
+		return cluster.Errorf(cluster.Invalid, "",
+			"%q is not where a cluster answers: want http://HOST:PORT or https://HOST:PORT, separated by commas", p.URLs)
 	}
 	return nil
 }
@@ -33,12 +31,12 @@ const peerLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 // isPeerURL reports whether a text is where a page may be: a host, and perhaps a path in front of muster's own.
 func isPeerURL(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
 		return false
 	}
-	plain := u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
-	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f }
-	return plain && u.Hostname() != "" && !strings.ContainsFunc(u.Host+u.Path, bad)
+	isBad := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	plain := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	return *u == plain && !strings.ContainsFunc(u.Host+u.Path, isBad)
 }
 
 // checkNewPeer refuses what another cluster calls itself if that is the name of a peer at other addresses: it would
@@ -48,13 +46,9 @@ func checkNewPeer(snap *cluster.Snapshot, name, urls string) error {
 	if !known || old.URLs == urls {
 		return nil
 	}
-	at := "its invitation has not been used"
-	if old.URLs != "" {
-		at = "it is at " + old.URLs
-	}
-	return cluster.Errorf(cluster.Invalid, "", "the cluster at %s calls itself %s, which is a peer already (%s): "+
+	return cluster.Errorf(cluster.Invalid, "", "the cluster at %s calls itself %s, which is a peer already, at %s: "+
 		"if it is the same cluster, remove that peer first (muster peer rm %s), and add it again with a new invitation",
-		urls, old.Name, at, old.Name)
+		urls, old.Name, cmp.Or(old.URLs, "no address yet"), old.Name)
 }
 
 // greeted is what a peer is after a greeting, and whether that changes anything. An invitation is good for one

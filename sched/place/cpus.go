@@ -387,8 +387,8 @@ func pickFrom(free *NodeFree, gpus []int, want []cluster.GRES) (cluster.IDSet, b
 }
 
 // mostLinked adds so many GPUs to those that there are: from each one to begin with always the next that has most links
-// to the others, and of these sets the one with most links in all. Of sets that are equal in this, it takes the one that
-// takes the fewest links from the GPUs that stay free, so that pairs stay whole; then the earlier one.
+// to the others, and of these sets the one with most links in all. Of sets that are equal in this, it chooses the one
+// that takes the fewest links from the GPUs that stay free, so that pairs stay whole; then the earlier one.
 func mostLinked(inv *cluster.Inventory, have, from []int, n int) (best []int) {
 	most := -1
 	cut := 0

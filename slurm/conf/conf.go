@@ -37,7 +37,7 @@ func besides() []besideFile {
 		{"gres.conf", (*reader).gresLine, nil}, {"cgroup.conf", (*reader).cgroupLine, nil},
 		{"job_container.conf", (*reader).containerLine, nil}, {"slurmdbd.conf", (*reader).dbdLine, nil},
 		{"acct_gather.conf", unreadLine("energy of GPUs is always measured; muster samples JOB shows profiles"), nil},
-		{"helpers.conf", unreadLine("features of nodes are set by scontrol update nodename=N activefeatures=LIST"), nil},
+		{"helpers.conf", unreadLine("features are set by scontrol update nodename=N activefeatures=LIST"), nil},
 		{"mpi.conf", unreadLine("muster serves PMI-1, PMI-2 and PMIx itself, see docs/mpi.md"), nil},
 		{"namespace.yaml", nil, unreadFile("job_container.conf sets folders of a job's own")},
 		{"resources.yaml", nil, unreadFile("licenses are set by Licenses= in slurm.conf")},

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"dev.muster/api"
@@ -202,47 +203,44 @@ const partConfig = "Requested partition configuration not available now"
 
 // refuseToWait words the end of --immediate.
 func refuseToWait(s *front.Sys, r *submit.Request, id cluster.JobID, wait cluster.Reason) int {
-	refused, why := "", "Requested nodes are busy"
-	switch own := waitsForItself(wait); {
-	case atOnce(r) && isBeyondPartition(wait):
-		refused = partConfig
-	case atOnce(r) && own:
-		refused = "Job dependency problem"
-	case !atOnce(r) && s.Prog == "salloc":
-		why = "Connection timed out"
+	what := "Unable to allocate resources"
+	why := "Requested nodes are busy"
+	salloc := s.Prog == "salloc"
+	switch own := ownReason(wait); {
+	case atOnce(r) && own != "":
+		why = own
+		what = front.Choose(salloc, "Job submit/allocate failed", what)
+	case !atOnce(r):
+		why = front.Choose(salloc, "Connection timed out", why)
 	}
-	code := 0
-	switch {
-	case refused == "":
-		code = s.Fail("Unable to allocate resources: %s", why)
-	case s.Prog == "salloc":
-		code = s.Fail("Job submit/allocate failed: %s", refused)
-	default:
-		code = s.Fail("Unable to allocate resources: %s", refused)
-	}
-	if s.Prog == "salloc" && r.Client.Quiet == 0 {
+	code := s.Fail("%s: %s", what, why)
+	if salloc && r.Client.Quiet == 0 {
 		s.Say("Job allocation %d has been revoked.", id)
 	}
 	return code
 }
 
+// ownReason is what is said at once of a job that waits for more than nodes that are free; "": it waits for those.
+func ownReason(wait cluster.Reason) string {
+	if isBeyondPartition(wait) {
+		return partConfig
+	}
+	return front.Choose(waitsForItself(wait), "Job dependency problem", "")
+}
+
 // isBeyondPartition reports whether a job waits for more than its partition has.
 func isBeyondPartition(wait cluster.Reason) bool {
-	switch wait {
-	case cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime:
-		return true
-	}
-	return false
+	return slices.Contains([]cluster.Reason{
+		cluster.WaitPartitionConfig, cluster.WaitPartitionNodes, cluster.WaitPartitionTime,
+	}, wait)
 }
 
 // waitsForItself reports whether a job waits for what it has asked for: a time, a release, other jobs.
 func waitsForItself(wait cluster.Reason) bool {
-	switch wait {
-	case cluster.WaitHeldUser, cluster.WaitHeldAdmin, cluster.WaitBegin, cluster.WaitDependency,
-		cluster.WaitDependencyNever:
-		return true
-	}
-	return false
+	return slices.Contains([]cluster.Reason{
+		cluster.WaitHeldUser, cluster.WaitHeldAdmin, cluster.WaitBegin, cluster.WaitDependency,
+		cluster.WaitDependencyNever,
+	}, wait)
 }
 
 // waitsFor is what a job waits for, "" if it is not known, and reports whether it waits for nothing but its nodes.
