@@ -84,7 +84,5 @@ func TestTerminal(t *testing.T) {
 	if strings.Contains(seen, "rank1-42") || strings.Contains(seen, "rank2-42") {
 		t.Errorf("of three tasks one has the terminal: %s", seen)
 	}
-	if left := d.must("squeue", "-h"); left != "" {
-		t.Errorf("still in the queue: %s", left)
-	}
+	d.wait("the jobs' end", func() bool { return d.must("squeue", "-h") == "" })
 }
