@@ -6,7 +6,7 @@ Attributes have the names that pyslurm uses. raw is the record as the REST inter
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 Raw = Dict[str, Any]
 
@@ -62,52 +62,51 @@ class Job:
     @classmethod
     def of_queue(cls, raw: Raw) -> "Job":
         """Make a Job from a record of the queue."""
-        code = raw.get("exit_code") or {}
-        return cls(
-            id=int(raw["job_id"]),
-            name=raw.get("name") or "",
+        return cls._of(
+            raw,
             state=(words(raw.get("job_state")) or [""])[0],
             user_name=raw.get("user_name") or "",
-            account=raw.get("account") or "",
-            partition=raw.get("partition") or "",
-            nodes=raw.get("nodes") or "",
             reason=raw.get("state_reason") or "",
-            exit_code=number(code.get("return_code")),
-            exit_signal=number((code.get("signal") or {}).get("id")),
-            submit_time=number(raw.get("submit_time")),
-            start_time=number(raw.get("start_time")),
-            end_time=number(raw.get("end_time")),
-            time_limit=number(raw.get("time_limit")),
-            array_id=number(raw.get("array_job_id")) or None,
-            array_task_id=number(raw.get("array_task_id")),
+            times=tuple(raw.get(k) for k in ("submit_time", "start_time", "end_time", "time_limit")),
+            array=(raw.get("array_job_id"), raw.get("array_task_id")),
             standard_output=raw.get("standard_output") or "",
-            raw=raw,
         )
 
     @classmethod
     def of_history(cls, raw: Raw) -> "Job":
         """Make a Job from a record of the accounting database."""
-        code, time, state = raw.get("exit_code") or {}, raw.get("time") or {}, raw.get("state") or {}
-        array = raw.get("array") or {}
+        time, state, array = raw.get("time") or {}, raw.get("state") or {}, raw.get("array") or {}
+        return cls._of(
+            raw,
+            state=(words(state.get("current")) or [""])[0],
+            user_name=raw.get("user") or "",
+            reason=state.get("reason") or "",
+            times=tuple(time.get(k) for k in ("submission", "start", "end", "limit")),
+            array=(array.get("job_id"), array.get("task_id")),
+            standard_output=raw.get("stdout_expanded") or raw.get("stdout") or "",
+        )
+
+    @classmethod
+    def _of(cls, raw: Raw, *, times: Tuple[Any, ...], array: Tuple[Any, Any], **texts: str) -> "Job":
+        """Make a Job from the fields that both kinds of record share, and those that differ."""
+        code = raw.get("exit_code") or {}
+        submitted, started, ended, limit = (number(t) for t in times)
         return cls(
             id=int(raw["job_id"]),
             name=raw.get("name") or "",
-            state=(words(state.get("current")) or [""])[0],
-            user_name=raw.get("user") or "",
             account=raw.get("account") or "",
             partition=raw.get("partition") or "",
             nodes=raw.get("nodes") or "",
-            reason=state.get("reason") or "",
             exit_code=number(code.get("return_code")),
             exit_signal=number((code.get("signal") or {}).get("id")),
-            submit_time=number(time.get("submission")),
-            start_time=number(time.get("start")),
-            end_time=number(time.get("end")),
-            time_limit=number(time.get("limit")),
-            array_id=number(array.get("job_id")) or None,
-            array_task_id=number(array.get("task_id")),
-            standard_output=raw.get("stdout_expanded") or raw.get("stdout") or "",
+            submit_time=submitted,
+            start_time=started,
+            end_time=ended,
+            time_limit=limit,
+            array_id=number(array[0]) or None,
+            array_task_id=number(array[1]),
             raw=raw,
+            **texts,
         )
 
     @property
