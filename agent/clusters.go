@@ -125,7 +125,8 @@ func dialPeerAt(ctx context.Context, text, token, own, as string) (net.Conn, err
 	return &bufferedConn{conn, r}, nil
 }
 
-// askTunnel writes the request by which a tunnel at a peer begins. What the peer has told of itself ends no line of it.
+// askTunnel writes the request that opens a tunnel at a peer. Line breaks in the address or token that the peer
+// supplied cannot add lines to the request.
 func askTunnel(conn io.Writer, at, token, own, as string) error {
 	r, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(at, "/")+server.PeerCallPath, nil)
 	if err != nil {

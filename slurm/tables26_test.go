@@ -160,7 +160,8 @@ func sayControl(t *testing.T, table, name string) (string, *regexp.Regexp) {
 	return says, unknownWord
 }
 
-var unknownField = regexp.MustCompile(`(?i)unknown (field|condition|option|entity)|invalid (keyword|entity)|no valid entity`)
+var unknownField = regexp.MustCompile(`(?i)unknown (field|condition|option|entity)|` +
+	`invalid (keyword|entity)|no valid entity`)
 
 var unknownVerb = regexp.MustCompile(`invalid keyword`)
 

@@ -40,7 +40,7 @@ func isPeerURL(text string) bool {
 }
 
 // checkNewPeer refuses what another cluster calls itself if that is the name of a peer at other addresses: it would
-// receive that peer's calls. What may replace a peer is its own repeated answer.
+// receive that peer's calls. Adding the same peer again at the same addresses is allowed.
 func checkNewPeer(snap *cluster.Snapshot, name, urls string) error {
 	old, known := snap.PeerCluster(name)
 	if !known || old.URLs == urls {

@@ -21,7 +21,7 @@ type doing struct {
 	traced             float64 // processes that a debugger has stopped
 }
 
-// What nodes of jobs do. Waiting GPUs are those of ranks that wait in a collective.
+// The activities of a job's nodes. GPUs wait when their ranks wait in a collective.
 var (
 	trains   = doing{util: 98, power: 620, clock: 1900, cpu: 4, written: 20}
 	computes = doing{util: 97, power: 600, clock: 1900, cpu: 2}

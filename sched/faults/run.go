@@ -284,7 +284,7 @@ func (w *world) repaired(name cluster.NodeName) error {
 	return nil
 }
 
-// trained counts a time of training until a moment. What came after the last checkpoint is lost if the job stops then.
+// trained adds up the training until a moment. If the job stops then, the work since its last checkpoint is lost.
 func (w *world) trained(until time.Time, stops bool) {
 	ran := max(until.Sub(w.up), 0)
 	cycle := w.plan.Checkpoint + w.plan.Stall
