@@ -708,6 +708,7 @@ func TestContainerPath(t *testing.T) {
 	for image, want := range map[string]string{
 		"/root": "Permission denied", d.dir + "/none": "no such file or directory",
 		d.dir + "/tree/deep/here.sqsh": "no such file",
+		"/":                            "has another file system below it, at /",
 	} {
 		_, errs, code := d.as(1, "srun", "--container-image="+image, "true")
 		if code != 1 || !strings.Contains(strings.ToLower(errs), strings.ToLower(want)) {

@@ -1,10 +1,12 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -182,11 +184,61 @@ func (b *build) folder(at string) error {
 	if err != nil {
 		return fmt.Errorf("--container-image: %w", err)
 	}
+	if below, err := findMount(fd); err != nil || below != "" {
+		return cmp.Or(err, fmt.Errorf("--container-image: %s has another file system below it, at %s, which an image "+
+			"cannot contain: copy the files to a folder of their own", path, below))
+	}
 	s := source{}
 	if err := b.clone(fd, path, &s, false); err != nil {
 		return err
 	}
 	return unix.MoveMount(s.fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// findMount returns a mount point below an open folder, or "". Without what is mounted there, its user could see the
+// files that the mount hides. The kernel refuses such a clone to users for the same reason.
+func findMount(dir int) (string, error) {
+	real, err := os.Readlink(fdName(dir))
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile("thread-self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	return mountBelow(string(text), real), nil
+}
+
+// mountBelow returns the first mount point of a mountinfo that is below a folder, or "".
+func mountBelow(mountinfo, dir string) string {
+	dir = strings.TrimSuffix(dir, "/") + "/"
+	for line := range strings.Lines(mountinfo) {
+		f := strings.Fields(line)
+		if len(f) < 5 {
+			continue
+		}
+		if at := unescapeMount(f[4]); len(at) > len(dir) && strings.HasPrefix(at, dir) {
+			return at
+		}
+	}
+	return ""
+}
+
+// unescapeMount decodes the characters that a mountinfo writes as \ooo.
+func unescapeMount(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, `\`)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if n, err := strconv.ParseUint(after[:min(3, len(after))], 8, 8); err == nil {
+			b.WriteByte(byte(n))
+			after = after[3:]
+		}
+		s = after
+	}
 }
 
 // leave makes the image the root for good: nothing of the node is left but what was mounted.
