@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -143,6 +144,26 @@ func TestTriesBothWays(t *testing.T) {
 	if p.wait(countedOf("carol", "10.0.9.9"), now.Add(20*time.Second)) <= 0 || len(p.tries) > maxCounted {
 		t.Errorf("carol is forgotten; %d are counted", len(p.tries))
 	}
+}
+
+// TestWrongPasswordsAtOnce: wrong passwords of others keep nobody waiting while their answers are held back.
+func TestWrongPasswordsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, begun := NewPasswords(), time.Now()
+		var all sync.WaitGroup
+		for i := range 5 * maxAtOnce {
+			all.Go(func() {
+				user := fmt.Sprint("-", i) // refused without a program
+				if err := p.Check(t.Context(), &webpage.Settings{Password: "pam"}, user, "x", user); err != ErrPassword {
+					t.Errorf("%s: %v", user, err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(begun); took != failTime {
+			t.Errorf("they took %v, not %v", took, failTime)
+		}
+	})
 }
 
 // TestLongAnswer: a provider that sends without end takes no memory of the server's.

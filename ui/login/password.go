@@ -112,31 +112,41 @@ func (p *Passwords) forgetOldest() {
 }
 
 // Check lets a user in whose password is right, or says why not; from is the visitor's address, "" where it is not
-// known.
+// known. A wrong password is answered after failTime, while others are checked.
 func (p *Passwords) Check(ctx context.Context, s *webpage.Settings, user, password, from string) error {
-	select {
-	case p.busy <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	wrong, err := p.checkInTurn(ctx, s, user, password, from)
+	if !wrong {
+		return err
 	}
-	defer func() { <-p.busy }()
-	of := countedOf(user, from) // looked at once those before have been counted
-	if wait := p.wait(of, time.Now()); wait > 0 {
-		return fmt.Errorf("there were too many attempts: try again in %v", wait.Round(time.Second)+time.Second)
-	}
-	err := check(ctx, s.Password, user, password)
-	if err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.tries, of[0].key)
-		return nil
-	}
-	p.failed(of, time.Now())
 	select {
 	case <-time.After(failTime):
 	case <-ctx.Done():
 	}
 	return err
+}
+
+// checkInTurn checks a password in one of the places, and counts it if it is wrong.
+func (p *Passwords) checkInTurn(
+	ctx context.Context, s *webpage.Settings, user, password, from string,
+) (wrong bool, err error) {
+	select {
+	case p.busy <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	defer func() { <-p.busy }()
+	of := countedOf(user, from) // looked at once those before have been counted
+	if wait := p.wait(of, time.Now()); wait > 0 {
+		return false, fmt.Errorf("there were too many attempts: try again in %v", wait.Round(time.Second)+time.Second)
+	}
+	if err := check(ctx, s.Password, user, password); err != nil {
+		p.failed(of, time.Now())
+		return true, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, of[0].key)
+	return false, nil
 }
 
 // accountWords are what unix_chkpwd says of accounts, by its exit code, which is PAM's.
