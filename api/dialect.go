@@ -28,7 +28,7 @@ type Dialect interface {
 	// HookProgram is what a hook runs.
 	HookProgram(h *cluster.Hook, c *cluster.Config) cluster.Program
 	// HookMessage is what a hook that calls a URL sends, as JSON.
-	HookMessage(h *cluster.Hook, c *cluster.Config) any
+	HookMessage(h *cluster.Hook, c *cluster.Config, to cluster.NotifyAddress) any
 	// Verdict words why a job has ended, from its record and its steps'; "" if it ended well.
 	Verdict(j *cluster.Job, steps []*cluster.Step) string
 	// ServeREST answers a request of the REST interface: begin is called once, with the status and the type of what

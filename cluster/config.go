@@ -219,6 +219,8 @@ type LeaderPrograms struct {
 	// ServerUser is who these programs run as (SlurmUser); empty: as the server does.
 	ServerUser  string `json:"server_user,omitempty"`
 	NotifyLocal bool   `json:"notify_local,omitempty"` // --notify may call addresses of the servers themselves
+	// Channels are where the site is notified (Channel= in muster.conf).
+	Channels []Channel `json:"channels,omitempty"`
 }
 
 // Containment is what keeps jobs apart on a node. Their clients read it.

@@ -95,6 +95,7 @@ func (c *Configure) apply(t *tx) (any, error) {
 	if cfg.Enforce.Associations {
 		t.openBooks() // root's jobs need an association too
 	}
+	openChannels(t)
 	t.requeueAll(old.Partitions)
 	t.reprioritize(old)
 	if t.NextID < cfg.FirstJobID {

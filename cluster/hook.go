@@ -3,7 +3,6 @@ package cluster
 import (
 	"iter"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,6 +28,8 @@ type Hook struct {
 	Trigger *TriggerRun `json:"trigger,omitempty"`
 	// Burst is the function that is called.
 	Burst BurstCall `json:"burst,omitempty"`
+	// News is what a channel is notified of.
+	News *ChannelNews `json:"news,omitempty"`
 	// Array sums up the tasks of the job's array, if the hook is about all of them.
 	Array *ArraySum `json:"array,omitempty"`
 }
@@ -49,8 +50,10 @@ type HookKind string
 
 // The kinds.
 const (
-	HookMail   HookKind = "mail"   // run the site's MailProg
-	HookCall   HookKind = "call"   // send the job's event to its URL
+	HookMail    HookKind = "mail"    // run the site's MailProg
+	HookCall    HookKind = "call"    // send the job's event to its URL
+	HookChannel HookKind = "channel" // send news to a channel of the site
+
 	HookProlog HookKind = "prolog" // run PrologSlurmctld; the job begins when it has succeeded
 	HookEpilog HookKind = "epilog" // run EpilogSlurmctld
 
@@ -93,6 +96,7 @@ const (
 	EventHang      JobEvent = "HANG"        // for those who asked for FAIL
 	EventStraggler JobEvent = "STRAGGLER"   // for those, too
 	eventTasks     JobEvent = "ARRAY_TASKS" // not an event: each task of an array is told of
+	eventOver      JobEvent = "OVER"        // any end of a job or task: no user asks for it
 )
 
 // callEvents are those of a call whose job names none.
@@ -122,6 +126,9 @@ func (t *tables) HookCount() (n int, full bool) {
 
 // wants reports whether the job's user wants to be told of an event.
 func (s *JobSpec) wants(e JobEvent) (mail, call bool) {
+	if e == eventOver {
+		return false, false
+	}
 	if e == EventHang || e == EventStraggler {
 		e = EventFail
 	}
@@ -171,11 +178,8 @@ func callPrograms(t *tx, old, j *Job, over bool) {
 	if ran && j.Phase == Ended && t.config.EpilogServer != "" {
 		t.send(Hook{Kind: HookEpilog, Job: j})
 	}
-	if !over || t.config.JobComp.Kind == "" {
-		return
-	}
-	if _, full := t.HookCount(); !full {
-		t.send(Hook{Kind: HookJobComp, Job: j})
+	if over {
+		t.inform(eventOver, j, nil)
 	}
 }
 
@@ -290,28 +294,33 @@ func (t *tx) announceEnd(j *Job) {
 	t.inform(event(ok), first, &sum)
 }
 
+// jobChannels are the ways in which an event of a job is reported.
+var jobChannels = [...]struct {
+	kind  HookKind
+	wants func(c *Config, s *JobSpec, e JobEvent) bool
+}{
+	{HookMail, func(c *Config, s *JobSpec, e JobEvent) bool {
+		mail, _ := s.wants(e)
+		return mail && c.MailProg != ""
+	}},
+	{HookCall, func(_ *Config, s *JobSpec, e JobEvent) bool {
+		_, call := s.wants(e)
+		return call
+	}},
+	{HookJobComp, func(c *Config, _ *JobSpec, e JobEvent) bool { return e == eventOver && c.JobComp.Kind != "" }},
+}
+
 // inform makes the hooks of an event, for those who want to hear of it.
 func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
 	if _, full := t.HookCount(); full {
 		return
 	}
-	mail, call := j.Spec.wants(e)
-	if mail && t.config.MailProg != "" {
-		t.send(Hook{
-			Kind:  HookMail,
-			Event: e,
-			Job:   j,
-			Array: array,
-		})
+	for i := range jobChannels {
+		if way := &jobChannels[i]; way.wants(t.config, j.Spec, e) {
+			t.send(Hook{Kind: way.kind, Event: e, Job: j, Array: array})
+		}
 	}
-	if call {
-		t.send(Hook{
-			Kind:  HookCall,
-			Event: e,
-			Job:   j,
-			Array: array,
-		})
-	}
+	notifySite(t, e, j)
 }
 
 // nextNotice is when the job's user is to be told next how much of its time is over; zero if never.
@@ -453,23 +462,3 @@ const (
 	ServerPrologError = "PrologSlurmctld failed"
 	prologPause       = 2 * time.Minute
 )
-
-// Forms of the messages that --notify sends: words before the scheme of its URL, with a plus sign.
-const (
-	NotifySlack      = "slack"
-	NotifyMattermost = "mattermost"
-	NotifyTeams      = "teams"
-)
-
-// NotifyForms lists the words that may stand before the scheme of a URL.
-var NotifyForms = [...]string{NotifySlack, NotifyMattermost, NotifyTeams}
-
-// NotifyAddress splits the URL of --notify into the form of its messages, "" for muster's own, and the address that is
-// called.
-func NotifyAddress(url string) (form, address string) {
-	word, rest, ok := strings.Cut(url, "+http")
-	if !ok || !slices.Contains(NotifyForms[:], word) {
-		return "", url
-	}
-	return word, "http" + rest
-}

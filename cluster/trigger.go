@@ -31,6 +31,8 @@ const (
 	TriggerLeaderTakes  TriggerEvent = "primary_slurmctld_resumed_control"
 	TriggerAnotherLeads TriggerEvent = "backup_slurmctld_assumed_control"
 	TriggerAcctFull     TriggerEvent = "primary_slurmctld_acct_buffer_full"
+	TriggerServerLost   TriggerEvent = "server_lost" // muster's own, as the next: any server but the leader
+	TriggerServerBack   TriggerEvent = "server_back"
 	TriggerDbdLost      TriggerEvent = "primary_slurmdbd_failure"
 	TriggerDbdBack      TriggerEvent = "primary_slurmdbd_resumed_operation"
 	TriggerDatabaseLost TriggerEvent = "primary_database_failure"
@@ -60,7 +62,7 @@ var triggerKinds = [...]struct {
 		TriggerResume, TriggerFail, TriggerIdle, TriggerReconfig}},
 	{OfJob, [8]TriggerEvent{TriggerTime, TriggerFini}},
 	{OfServers, [8]TriggerEvent{TriggerLeaderLost, TriggerLeaderBegins, TriggerLeaderTakes,
-		TriggerAnotherLeads, TriggerAcctFull}},
+		TriggerAnotherLeads, TriggerAcctFull, TriggerServerLost, TriggerServerBack}},
 	{OfDbd, [8]TriggerEvent{TriggerDbdLost, TriggerDbdBack}},
 	{OfDatabase, [8]TriggerEvent{TriggerDatabaseLost, TriggerDatabaseBack}},
 	{OfOther, [8]TriggerEvent{TriggerBurstBuffer}},
@@ -94,10 +96,12 @@ type Trigger struct {
 	Nodes  []NodeName     `json:"nodes,omitempty"` // it is about these; none: all, or those of the job
 	// Offset is how long after the event the program runs; before it, if that is negative and the event is a job's
 	// time limit. Of idle it is how long a node has been so.
-	Offset    time.Duration `json:"offset,omitempty"`
-	Program   string        `json:"program"` // a path and arguments, parted by blanks
-	Permanent bool          `json:"permanent,omitempty"`
-	Ran       time.Time     `json:"ran,omitzero"` // when it was run last
+	Offset  time.Duration `json:"offset,omitempty"`
+	Program string        `json:"program"` // a path and arguments, parted by blanks
+	// News is what a channel of the site is notified of, in place of a program.
+	News      *ChannelNews `json:"news,omitempty"`
+	Permanent bool         `json:"permanent,omitempty"`
+	Ran       time.Time    `json:"ran,omitzero"` // when it was run last
 
 	// Due is when the program is to be run, for the nodes Hit; zero: nothing has happened yet.
 	Due time.Time  `json:"due,omitzero"`
@@ -193,6 +197,7 @@ func (c *TriggerSet) apply(t *tx) (any, error) {
 	next.Last++
 	g.ID = next.Last
 	g.UID = t.by.UID
+	g.News = nil
 	g.Due = time.Time{}
 	g.Hit = nil
 	g.Ran = time.Time{}
@@ -234,7 +239,7 @@ func (g *Trigger) check(t *tx) error {
 	}
 	switch {
 	case t.triggers == nil:
-	case len(t.triggers.List) >= maxTriggers:
+	case len(t.triggers.List) >= maxTriggers+maxChannels*len(channelEvents):
 		return Errorf(Conflict, "", "there are %d triggers, and no more may be: clear some", maxTriggers)
 	case slices.ContainsFunc(t.triggers.List, g.same):
 		return Errorf(Conflict, ErrTrigger, "there is such a trigger")
@@ -322,7 +327,7 @@ func (*TriggerClear) kind() string { return "trigger_clear" }
 // wants reports whether the trigger is one of those that are meant.
 func (c *TriggerClear) wants(g *Trigger) bool {
 	switch {
-	case c.ID != 0 && c.ID != g.ID, c.Job != 0 && c.Job != g.Job:
+	case c.ID != 0 && c.ID != g.ID, c.Job != 0 && c.Job != g.Job, g.News != nil:
 		return false
 	}
 	return c.UID == nil || *c.UID == g.UID
@@ -352,6 +357,7 @@ func (c *TriggerClear) apply(t *tx) (any, error) {
 // TriggerServer says that one of the events of servers has happened.
 type TriggerServer struct {
 	Events []TriggerEvent `json:"events"`
+	Server string         `json:"server,omitempty"` // which one, for messages to channels
 }
 
 func (*TriggerServer) kind() string { return "trigger_server" }
@@ -362,7 +368,7 @@ func (c *TriggerServer) apply(t *tx) (any, error) {
 	}
 	for _, e := range c.Events {
 		if e.kind() == OfServers {
-			happened(t, e)
+			meet(t, func(g *Trigger) bool { return g.awaits(e) }, e, c.Server)
 		}
 	}
 	return nil, nil
@@ -370,11 +376,12 @@ func (c *TriggerServer) apply(t *tx) (any, error) {
 
 // happened meets the triggers that wait for an event of the whole cluster.
 func happened(t *tx, e TriggerEvent) {
-	meet(t, func(g *Trigger) bool { return g.awaits(e) }, e)
+	meet(t, func(g *Trigger) bool { return g.awaits(e) }, e, "")
 }
 
-// meet meets the triggers that f picks: they are due after their offset.
-func meet(t *tx, f func(*Trigger) bool, e TriggerEvent) {
+// meet meets the triggers that f picks: they are due after their offset. server is the server that the event is about,
+// or "".
+func meet(t *tx, f func(*Trigger) bool, e TriggerEvent, server string) {
 	var met bool
 	for g := range t.Triggers() {
 		met = met || f(g)
@@ -388,7 +395,7 @@ func meet(t *tx, f func(*Trigger) bool, e TriggerEvent) {
 		}
 		wait := max(g.Offset, 0)
 		if wait == 0 {
-			runTrigger(t, &g, e)
+			runTrigger(t, &g, e, server)
 			return g, g.Permanent
 		}
 		if g.Due.IsZero() {
@@ -399,7 +406,7 @@ func meet(t *tx, f func(*Trigger) bool, e TriggerEvent) {
 }
 
 // runTrigger sends the hook of a trigger, which waits from now on for what comes next.
-func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
+func runTrigger(t *tx, g *Trigger, e TriggerEvent, server string) {
 	run := &TriggerRun{
 		ID:      g.ID,
 		UID:     g.UID,
@@ -409,7 +416,13 @@ func runTrigger(t *tx, g *Trigger, e TriggerEvent) {
 	if g.Job == 0 && len(g.Hit) == 0 {
 		run.Event = e
 	}
-	t.send(Hook{Kind: HookTrigger, Trigger: run, Nodes: g.Hit})
+	if g.News != nil {
+		news := *g.News
+		news.Note = server + reasonsOf(t.tables, g.Hit)
+		sendNews(t, &news, nil, g.Hit)
+	} else {
+		t.send(Hook{Kind: HookTrigger, Trigger: run, Nodes: g.Hit})
+	}
 	g.Due = time.Time{}
 	g.Hit = nil
 	g.Ran = t.at
@@ -444,7 +457,7 @@ func hitNode(t *tx, n *Node, e TriggerEvent) {
 		j, ok := t.jobs.Get(g.Job)
 		return ok && j.Alloc != nil &&
 			slices.ContainsFunc(j.Alloc.Shares, func(sh Share) bool { return sh.Node == n.Name })
-	}, e)
+	}, e, "")
 	t.hits = append(t.hits, nodeHit{n.Name, e})
 }
 
@@ -543,7 +556,7 @@ func watchJob(t *tx, old, j *Job) {
 	if timesOut(old, j) {
 		meet(t, func(g *Trigger) bool {
 			return g.Job == j.ID && g.awaits(TriggerTime)
-		}, TriggerTime)
+		}, TriggerTime, "")
 	}
 	if !endsNow(old, j) {
 		return
@@ -558,7 +571,7 @@ func watchJob(t *tx, old, j *Job) {
 	}
 	meet(t, func(g *Trigger) bool {
 		return slices.Contains(over, g.Job) && g.awaits(TriggerFini)
-	}, TriggerFini)
+	}, TriggerFini, "")
 }
 
 // dropTriggers takes away the triggers of a job that nobody knows any more.
@@ -589,7 +602,7 @@ func (*TriggersDue) apply(t *tx) (any, error) {
 			return g, true
 		}
 		g.Hit = hit
-		runTrigger(t, &g, g.Events[0])
+		runTrigger(t, &g, g.Events[0], "")
 		return g, g.Permanent && g.Job == 0
 	})
 	return nil, nil

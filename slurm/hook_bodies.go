@@ -1,6 +1,10 @@
 package slurm
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,7 +14,8 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// What is sent to the URL of --notify, in the form that the service behind the URL displays.
+// What is sent to the URL of --notify and to the channels of the site, in the form that the service behind the URL
+// displays.
 
 // Call is what is sent to the URL of a job's --notify.
 type Call struct {
@@ -34,8 +39,78 @@ type Call struct {
 	End      time.Time `json:"end_time,omitzero"`
 }
 
-// HookMessage is what is sent to the URL of --notify.
-func (Dialect) HookMessage(e *cluster.Hook, cfg *cluster.Config) any {
+// SiteNews is what is sent to a channel of the site.
+type SiteNews struct {
+	Text    string    `json:"text"`
+	Event   string    `json:"event"` // as in Events= of muster.conf
+	Time    time.Time `json:"time"`
+	Cluster string    `json:"cluster"`
+	Nodes   string    `json:"nodes,omitempty"`
+	Count   int       `json:"node_count,omitempty"`
+	Note    string    `json:"note,omitempty"` // reasons of nodes, name of a server, or what was found about a job
+	JobID   uint64    `json:"job_id,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	User    string    `json:"user,omitempty"`
+}
+
+// message is what a service displays.
+type message struct {
+	text  string
+	facts []chatFact
+	whole any // all of it, as JSON of muster's own
+	to    cluster.NotifyAddress
+	hook  *cluster.Hook
+}
+
+// HookMessage returns what is sent to a URL of a user's or of a channel, as JSON.
+func (Dialect) HookMessage(e *cluster.Hook, cfg *cluster.Config, to cluster.NotifyAddress) any {
+	m := jobMessage
+	if e.News != nil {
+		m = siteMessage
+	}
+	msg := m(e, cfg)
+	msg.to = to
+	msg.hook = e
+	for i := range hookBodies {
+		if hookBodies[i].word == to.Form {
+			return hookBodies[i].body(&msg)
+		}
+	}
+	return msg.whole
+}
+
+// siteMessage words news of the cluster.
+func siteMessage(e *cluster.Hook, cfg *cluster.Config) message {
+	news := e.News
+	n := SiteNews{
+		Event:   string(news.Event),
+		Time:    e.At,
+		Cluster: cfg.ClusterName,
+		Nodes:   front.NodeText(e.Nodes),
+		Count:   len(e.Nodes),
+		Note:    cluster.PlainLine(news.Note),
+	}
+	title := "Note"
+	switch {
+	case e.Job != nil:
+		n.JobID = uint64(e.Job.ID)
+		n.Name = e.Job.Spec.Name
+		n.User = e.Job.Spec.User
+		n.Text = fmt.Sprintf("%s: %s: %d %s of %s", n.Cluster, news.Event.Text(), n.JobID, n.Name, n.User)
+	case news.Event.OfNodes():
+		count := front.Plural(n.Count, "node", "nodes")
+		n.Text = fmt.Sprintf("%s: %s %s: %s", n.Cluster, count, news.Event.Text(), n.Nodes)
+		title = "Reason"
+	default:
+		n.Text = n.Cluster + ": " + news.Event.Text() + ": " + n.Note
+		title = "Server"
+	}
+	n.Text = cluster.PlainLine(n.Text)
+	return message{text: n.Text, facts: listFacts([2]string{title, n.Note}, [2]string{"Nodes", n.Nodes}), whole: n}
+}
+
+// jobMessage words an event of a job.
+func jobMessage(e *cluster.Hook, cfg *cluster.Config) message {
 	j := e.Job
 	c := Call{
 		Text:     Subject(e),
@@ -67,28 +142,20 @@ func (Dialect) HookMessage(e *cluster.Hook, cfg *cluster.Config) any {
 	if e.Event == cluster.EventRequeue {
 		c.State = "PENDING"
 	}
-	return bodyFor(&c, e)
+	facts := listFacts([2]string{"State", c.State}, [2]string{"Why", c.Why},
+		[2]string{"Run time", format.Padded(runTime(e))}, [2]string{"Nodes", c.Nodes}, [2]string{"Cluster", c.Cluster})
+	return message{text: c.Text, facts: facts, whole: c}
 }
 
 // hookBodies are the forms by the word before the scheme of a URL.
 var hookBodies = [...]struct {
 	word string
-	body func(c *Call, e *cluster.Hook) any
+	body func(m *message) any
 }{
 	{cluster.NotifySlack, slackBody},
 	{cluster.NotifyMattermost, mattermostBody},
 	{cluster.NotifyTeams, teamsBody},
-}
-
-// bodyFor puts a call into the form of its URL; a plain one is sent as it is.
-func bodyFor(c *Call, e *cluster.Hook) any {
-	form, _ := cluster.NotifyAddress(e.Job.Spec.Notify)
-	for i := range hookBodies {
-		if hookBodies[i].word == form {
-			return hookBodies[i].body(c, e)
-		}
-	}
-	return *c
+	{cluster.NotifyPagerDuty, pagerBody},
 }
 
 // chatFact is a line of a message.
@@ -97,18 +164,13 @@ type chatFact struct {
 	Value string `json:"value"`
 }
 
-// factsOf lists what a message says beside its first line.
-func factsOf(c *Call, e *cluster.Hook) (facts []chatFact) {
-	add := func(title, value string) {
-		if value != "" {
-			facts = append(facts, chatFact{title, cluster.PlainLine(value)})
+// listFacts makes lines of titles and values, without those that have no value.
+func listFacts(list ...[2]string) (facts []chatFact) {
+	for _, f := range list {
+		if f[1] != "" {
+			facts = append(facts, chatFact{f[0], cluster.PlainLine(f[1])})
 		}
 	}
-	add("State", c.State)
-	add("Why", c.Why)
-	add("Run time", format.Padded(runTime(e)))
-	add("Nodes", c.Nodes)
-	add("Cluster", c.Cluster)
 	return facts
 }
 
@@ -122,9 +184,9 @@ func escapeSlack(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-func slackBody(c *Call, e *cluster.Hook) any {
-	lines := []string{"*" + escapeSlack(c.Text) + "*"}
-	for _, f := range factsOf(c, e) {
+func slackBody(m *message) any {
+	lines := []string{"*" + escapeSlack(m.text) + "*"}
+	for _, f := range m.facts {
 		lines = append(lines, f.Title+": "+escapeSlack(f.Value))
 	}
 	return slackText{strings.Join(lines, "\n")}
@@ -136,9 +198,9 @@ func escapeMarkdown(text string) string {
 		"_", "\\_", "~", "\\~", "#", "\\#", "<", "\\<", "!", "\\!").Replace(text)
 }
 
-func mattermostBody(c *Call, e *cluster.Hook) any {
-	lines := []string{"**" + escapeMarkdown(c.Text) + "**"}
-	for _, f := range factsOf(c, e) {
+func mattermostBody(m *message) any {
+	lines := []string{"**" + escapeMarkdown(m.text) + "**"}
+	for _, f := range m.facts {
 		lines = append(lines, "- "+f.Title+": "+escapeMarkdown(f.Value))
 	}
 	return slackText{strings.Join(lines, "\n")}
@@ -174,17 +236,17 @@ type teamsFacts struct {
 	Facts []chatFact `json:"facts"`
 }
 
-func teamsBody(c *Call, e *cluster.Hook) any {
-	facts := factsOf(c, e)
-	for i := range facts {
-		facts[i].Value = escapeMarkdown(facts[i].Value)
+func teamsBody(m *message) any {
+	var facts []chatFact
+	for _, f := range m.facts {
+		facts = append(facts, chatFact{f.Title, escapeMarkdown(f.Value)})
 	}
 	card := teamsCard{
 		Schema:  "http://adaptivecards.io/schemas/adaptive-card.json",
 		Type:    "AdaptiveCard",
 		Version: "1.4",
 		Body: []any{
-			teamsText{Type: "TextBlock", Text: escapeMarkdown(c.Text), Weight: "Bolder", Wrap: true},
+			teamsText{Type: "TextBlock", Text: escapeMarkdown(m.text), Weight: "Bolder", Wrap: true},
 			teamsFacts{Type: "FactSet", Facts: facts},
 		},
 	}
@@ -195,4 +257,93 @@ func teamsBody(c *Call, e *cluster.Hook) any {
 			Content:     card,
 		}},
 	}
+}
+
+// pagerEvent is what the Events API v2 of PagerDuty takes.
+type pagerEvent struct {
+	Key     string       `json:"routing_key"`
+	Action  string       `json:"event_action"` // trigger or resolve
+	Dedup   string       `json:"dedup_key"`
+	Payload pagerPayload `json:"payload"`
+}
+
+type pagerPayload struct {
+	Summary  string            `json:"summary"`
+	Source   string            `json:"source"`
+	Severity string            `json:"severity"` // critical, error, warning or info
+	Time     time.Time         `json:"timestamp"`
+	Details  map[string]string `json:"custom_details,omitempty"`
+}
+
+// pagerRows say how grave events are, and which events are about one incident.
+var pagerRows = [...]struct {
+	event    cluster.ChannelEvent
+	severity string
+	incident string
+	over     bool // the event resolves it
+}{
+	{"node_down", "critical", "node_down", false},
+	{"node_up", "info", "node_down", true},
+	{"node_failing", "error", "node_failing", false},
+	{"node_draining", "warning", "node_drained", false},
+	{"node_drained", "warning", "node_drained", false},
+	{"node_resumed", "info", "node_drained", true},
+	{"server_lost", "critical", "server_lost", false},
+	{"server_back", "info", "server_lost", true},
+	{"leader_changed", "warning", "leader_changed", false},
+	{"job_hang", "error", "job_hang", false},
+	{"job_straggler", "warning", "job_straggler", false},
+}
+
+// maxSummary bounds the summary of an incident, in characters, as PagerDuty does.
+const maxSummary = 1024
+
+// pagerBody makes an incident, or resolves that of the same nodes or the same server.
+func pagerBody(m *message) any {
+	news := m.hook.News
+	out := pagerEvent{Key: m.to.Key, Action: "trigger", Payload: pagerPayload{
+		Summary:  string([]rune(m.text)[:min(len([]rune(m.text)), maxSummary)]),
+		Severity: "warning",
+		Time:     m.hook.At,
+		Details:  map[string]string{},
+	}}
+	for _, f := range m.facts {
+		out.Payload.Details[f.Title] = f.Value
+	}
+	if news == nil {
+		return out
+	}
+	incident := string(news.Event)
+	for _, row := range pagerRows {
+		if row.event != news.Event {
+			continue
+		}
+		out.Payload.Severity = row.severity
+		incident = row.incident
+		if row.over {
+			out.Action = "resolve"
+		}
+	}
+	about := news.Note
+	switch {
+	case m.hook.Job != nil:
+		about = strconv.FormatUint(uint64(m.hook.Job.ID), 10)
+	case news.Event.OfNodes():
+		about = front.NodeText(m.hook.Nodes)
+	}
+	site, _ := m.whole.(SiteNews)
+	out.Payload.Source = cmp.Or(site.Cluster, "muster")
+	out.Dedup = dedupKey(out.Payload.Source, incident, about)
+	return out
+}
+
+// dedupKey joins what an incident is about to a key of at most 255 characters.
+func dedupKey(parts ...string) string {
+	const most = 255
+	key := strings.Join(parts, "/")
+	if len(key) <= most {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return fmt.Sprintf("%s/%x", strings.ToValidUTF8(key[:most-2*len(sum)-1], ""), sum)
 }

@@ -34,13 +34,13 @@ func TestHookBodies(t *testing.T) {
 				Ended: began.Add(100 * time.Second), Exit: cluster.ExitStatus{Code: 1},
 				Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "<!channel> @all", Notify: c.url}}
 			e := &cluster.Hook{Kind: cluster.HookCall, Event: cluster.EventFail, Job: j, At: j.Ended}
-			text, err := wire.Marshal(Dialect{}.HookMessage(e, &cfg))
+			text, err := wire.Marshal(Dialect{}.HookMessage(e, &cfg, cluster.ParseNotify(c.url)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := strings.ReplaceAll(string(text), `\u0026`, "&")
-			if _, address := cluster.NotifyAddress(c.url); address != c.address {
-				t.Errorf("address %q", address)
+			if to := cluster.ParseNotify(c.url); to.URL != c.address {
+				t.Errorf("address %q", to.URL)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
@@ -53,5 +53,77 @@ func TestHookBodies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSiteBodies: channels get news of nodes, servers and jobs in the form of their service, and PagerDuty resolves an
+// incident under the key under which it was raised.
+func TestSiteBodies(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.ClusterName = "lab"
+	job := &cluster.Job{ID: 42, Phase: cluster.Running,
+		Spec: &cluster.JobSpec{Layout: &cluster.Layout{}, Name: "<!channel>", User: "ann"}}
+	for _, c := range []struct {
+		name, file string
+		hook       cluster.Hook
+		want       []string
+	}{
+		{"plain", "https://example.org/x", cluster.Hook{Nodes: []cluster.NodeName{"n1", "n2"},
+			News: &cluster.ChannelNews{Event: "node_down", Note: "not responding"}},
+			[]string{`"text":"lab: 2 nodes down: n[1-2]","event":"node_down"`, `"nodes":"n[1-2]"`, `"node_count":2`,
+				`"note":"not responding"`}},
+		{"slack of a job", "slack+https://example.org/x", cluster.Hook{Job: job,
+			News: &cluster.ChannelNews{Event: "job_hang", Note: "<@all> rank 3"}},
+			[]string{`{"text":"*lab: Hanging job: 42 &lt;!channel&gt; of ann*\nNote: &lt;@all&gt; rank 3"}`}},
+		{"teams of a server", "teams+https://example.org/x", cluster.Hook{
+			News: &cluster.ChannelNews{Event: "server_lost", Note: "s2"}},
+			[]string{`"text":"lab: A server does not answer: s2"`, `{"title":"Server","value":"s2"}`}},
+		{"an incident", "pagerduty+https://events.example.org/v2/enqueue K1", cluster.Hook{Nodes: []cluster.NodeName{"n1"},
+			News: &cluster.ChannelNews{Event: "node_draining", Note: "XID 79"}},
+			[]string{`"routing_key":"K1","event_action":"trigger","dedup_key":"lab/node_drained/n1"`, `"severity":"warning"`,
+				`"custom_details":{"Nodes":"n1","Reason":"XID 79"}`, `"source":"lab"`}},
+		{"its end", "pagerduty+https://events.example.org/v2/enqueue K1", cluster.Hook{Nodes: []cluster.NodeName{"n1"},
+			News: &cluster.ChannelNews{Event: "node_resumed"}},
+			[]string{`"event_action":"resolve","dedup_key":"lab/node_drained/n1"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			to, err := cluster.ParseChannelFile(c.file + "\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.hook.Kind = cluster.HookChannel
+			text, err := wire.Marshal(Dialect{}.HookMessage(&c.hook, &cfg, to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.ReplaceAll(string(text), `\u0026`, "&")
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %s in %s", want, got)
+				}
+			}
+		})
+	}
+}
+
+// TestPagerRows: every event of channels has a row.
+func TestPagerRows(t *testing.T) {
+	for _, name := range cluster.ChannelEventNames() {
+		known := false
+		for _, row := range pagerRows {
+			known = known || string(row.event) == name
+		}
+		if !known {
+			t.Errorf("PagerDuty has no severity for %s", name)
+		}
+	}
+}
+
+// TestDedupKey: a key of many nodes is short enough, and not that of other nodes.
+func TestDedupKey(t *testing.T) {
+	a := dedupKey("lab", "node_down", strings.Repeat("n1,", 200))
+	b := dedupKey("lab", "node_down", strings.Repeat("n1,", 201))
+	if len(a) > 255 || len(b) > 255 || a == b {
+		t.Errorf("%q %q", a, b)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -28,19 +30,59 @@ const (
 // callPauses are those between the tries; the last repeats.
 var callPauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
-// call sends an event to a job's URL, again and again if need be.
-func (r *Runner) call(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
-	body, err := wire.Marshal(r.Dialect.HookMessage(e, cfg))
+// callUser sends an event to a job's URL.
+func (r *Runner) callUser(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
+	return r.call(term, e, cfg, cluster.ParseNotify(e.Job.Spec.Notify), cfg.NotifyLocal)
+}
+
+// notifyChannel sends news to a channel of the site, which may be on a server.
+func (r *Runner) notifyChannel(term context.Context, e *cluster.Hook, cfg *cluster.Config) error {
+	i := slices.IndexFunc(cfg.Channels, func(ch cluster.Channel) bool { return ch.Name == e.News.Channel })
+	if i < 0 {
+		return errors.New("the channel is not configured any more")
+	}
+	to, err := readChannel(cfg.Channels[i].File)
+	if err != nil {
+		return fmt.Errorf("the address of the channel (File= in muster.conf): %w", err)
+	}
+	return r.call(term, e, cfg, to, true)
+}
+
+// maxChannelFile bounds the file with a channel's address, in bytes.
+const maxChannelFile = 8 << 10
+
+// readChannel reads the file with a channel's address.
+func readChannel(path string) (cluster.NotifyAddress, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return cluster.NotifyAddress{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxChannelFile))
+	if err != nil {
+		return cluster.NotifyAddress{}, err
+	}
+	to, err := cluster.ParseChannelFile(string(text))
+	if err != nil {
+		return to, fmt.Errorf("%s: %w", path, err)
+	}
+	return to, nil
+}
+
+// call sends an event to an address, again and again if need be; local: it may be an address of a server.
+func (r *Runner) call(
+	term context.Context, e *cluster.Hook, cfg *cluster.Config, to cluster.NotifyAddress, local bool,
+) error {
+	body, err := wire.Marshal(r.Dialect.HookMessage(e, cfg, to))
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Timeout: callLimit,
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
-			DialContext: (&net.Dialer{Timeout: callLimit, Control: r.reachable(cfg.NotifyLocal)}).DialContext},
+			DialContext: (&net.Dialer{Timeout: callLimit, Control: r.reachable(local)}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	_, address := cluster.NotifyAddress(e.Job.Spec.Notify)
 	for try := 0; ; try++ {
-		again, err := callOnce(term, client, address, body)
+		again, err := callOnce(term, client, to.URL, body)
 		if err == nil || !again || time.Since(e.At) > callGiveUp {
 			return err
 		}
@@ -52,15 +94,19 @@ func (r *Runner) call(term context.Context, e *cluster.Hook, cfg *cluster.Config
 	}
 }
 
-// callOnce tries once, and reports whether trying again may help.
-func callOnce(ctx context.Context, client *http.Client, url string, body []byte) (again bool, err error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+// callOnce tries once, and reports whether trying again may help. Errors name the host alone: the path of a chat
+// service's address is a secret.
+func callOnce(ctx context.Context, client *http.Client, address string, body []byte) (again bool, err error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return false, err
+		return false, errors.New("the URL cannot be parsed")
 	}
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("User-Agent", "muster")
 	resp, err := client.Do(q)
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = fmt.Errorf("call %s: %w", q.URL.Host, wrapped.Err)
+	}
 	if err != nil {
 		return !errors.As(err, &errOwnAddress{}), err
 	}
@@ -71,7 +117,7 @@ func callOnce(ctx context.Context, client *http.Client, url string, body []byte)
 		return false, nil
 	}
 	again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-	return again, fmt.Errorf("%s answered %s", url, resp.Status)
+	return again, fmt.Errorf("%s answered %s", q.URL.Host, resp.Status)
 }
 
 // errOwnAddress refuses a call.

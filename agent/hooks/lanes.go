@@ -16,6 +16,7 @@ const (
 	atOnce      = 64                    // but for those of burst buffers
 	atOnceFor   = 8                     // of those that one user has the say over
 	burstAtOnce = 128                   // calls of one stage, as in Slurm
+	newsAtOnce  = 16                    // messages to channels of the site
 	gatherTime  = 20 * time.Millisecond // what ends within this is told in one entry
 )
 
@@ -26,11 +27,14 @@ type lane struct {
 	// users says that users have the say over how long they take: these are those for nobody but them, and each of
 	// them has a few at a time.
 	users bool
+	// news says that these are messages to channels.
+	news bool
 }
 
 var lanes = [...]lane{
 	{atOnce: atOnce},
 	{atOnce: atOnce, users: true},
+	{atOnce: newsAtOnce, news: true},
 	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallSetup, cluster.CallDataIn}},
 	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallPreRun}},
 	{atOnce: burstAtOnce, calls: []cluster.BurstCall{cluster.CallPostRun, cluster.CallDataOut}},
@@ -41,10 +45,13 @@ var lanes = [...]lane{
 var usersKinds = [...]cluster.HookKind{cluster.HookMail, cluster.HookCall, cluster.HookTrigger}
 
 func (l *lane) takes(e *cluster.Hook) bool {
-	if e.Kind != cluster.HookBurst {
-		return l.calls == nil && l.users == slices.Contains(usersKinds[:], e.Kind)
+	switch {
+	case e.Kind == cluster.HookBurst:
+		return slices.Contains(l.calls, e.Burst)
+	case l.calls != nil:
+		return false
 	}
-	return slices.Contains(l.calls, e.Burst)
+	return l.users == slices.Contains(usersKinds[:], e.Kind) && l.news == (e.Kind == cluster.HookChannel)
 }
 
 // userOf is the user who has the say over a hook.
@@ -195,7 +202,9 @@ func (r *Runner) do(term context.Context, e *cluster.Hook, cfg *cluster.Config, 
 	case cluster.HookBurst:
 		return r.Stage(term, e, cfg, again)
 	case cluster.HookCall:
-		err = r.call(term, e, cfg)
+		err = r.callUser(term, e, cfg)
+	case cluster.HookChannel:
+		err = r.notifyChannel(term, e, cfg)
 	case cluster.HookRetain:
 		err = r.Retain(term, e, cfg)
 	default:
@@ -210,6 +219,8 @@ func (r *Runner) do(term context.Context, e *cluster.Hook, cfg *cluster.Config, 
 			about = slog.Any("job", e.Job.ID)
 		} else if e.Reservation != "" {
 			about = slog.Any("reservation", e.Reservation)
+		} else if e.News != nil {
+			about = slog.Any("channel", e.News.Channel)
 		}
 		r.Log.Warn("a hook failed", "kind", e.Kind, about, "err", err)
 	}

@@ -35,3 +35,34 @@ func TestFollowers(t *testing.T) {
 		t.Error("one that was never heard of is dead before or after its time")
 	}
 }
+
+// TestNoteLoss: the site is notified once of a server that is silent for longer than a restart takes, and once when it
+// answers again.
+func TestNoteLoss(t *testing.T) {
+	begin := time.Now()
+	f := newFollowers(10*time.Minute, begin)
+	for _, c := range []struct {
+		name      string
+		after     time.Duration
+		answers   bool
+		was, lost bool
+	}{
+		{"silent for a moment", lostAfter - 1, false, false, false},
+		{"silent since the lead began", lostAfter, false, false, true},
+		{"still silent", 2 * lostAfter, false, true, true},
+		{"it answers", 3 * lostAfter, true, true, false},
+		{"it answers again", 4 * lostAfter, true, false, false},
+		{"a short silence", 5*lostAfter - 1, false, false, false},
+		{"a long one", 6 * lostAfter, false, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := begin.Add(c.after)
+			if was, lost := f.noteLoss("s2", c.answers, now); was != c.was || lost != c.lost {
+				t.Errorf("was %v, lost %v", was, lost)
+			}
+			if c.answers {
+				f.answered("s2", 0, now)
+			}
+		})
+	}
+}

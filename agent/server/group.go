@@ -121,6 +121,14 @@ func tendOne(term context.Context, s *Server, v consensus.Voter, known *follower
 	}
 	behind, ok := s.askServer(term, v.Addr)
 	now := time.Now()
+	switch was, lost := known.noteLoss(v.ID, ok, now); {
+	case lost && !was:
+		s.slog.Warn("a server does not answer", "name", v.ID, "addr", v.Addr)
+		meetTriggers(term, s, v.ID, cluster.TriggerServerLost)
+	case was && !lost:
+		s.slog.Info("a server answers again", "name", v.ID, "addr", v.Addr)
+		meetTriggers(term, s, v.ID, cluster.TriggerServerBack)
+	}
 	if ok {
 		known.answered(v.ID, behind, now)
 		if !v.Voter && known.stable(v.ID, now) {
@@ -143,10 +151,12 @@ type followers struct {
 	began  time.Time
 	upward map[string]time.Time // keeps up since
 	heard  map[string]time.Time // last heard
+	lost   map[string]bool      // of these the site was notified
 }
 
 func newFollowers(dead time.Duration, now time.Time) *followers {
-	return &followers{dead: dead, began: now, upward: map[string]time.Time{}, heard: map[string]time.Time{}}
+	return &followers{dead: dead, began: now, upward: map[string]time.Time{}, heard: map[string]time.Time{},
+		lost: map[string]bool{}}
 }
 
 // askAgain is after how long a voter is asked again, at most.
@@ -168,6 +178,21 @@ func (f *followers) answered(id string, behind uint64, now time.Time) {
 	if _, known := f.upward[id]; !known {
 		f.upward[id] = now
 	}
+}
+
+// lostAfter is how long a server is silent before the site is notified: longer than a restart takes.
+const lostAfter = 15 * time.Second
+
+// noteLoss notes whether a server answers, and returns whether it counted as lost before and does so now.
+func (f *followers) noteLoss(id string, answers bool, now time.Time) (was, lost bool) {
+	was = f.lost[id]
+	last, known := f.heard[id]
+	if !known {
+		last = f.began
+	}
+	lost = !answers && (was || now.Sub(last) >= min(f.dead/2, lostAfter))
+	f.lost[id] = lost
+	return was, lost
 }
 
 // stable reports whether a server has kept up for long enough to vote.

@@ -19,6 +19,9 @@ func triggerRoutes(s *Server, m *api.Mux) {
 func listTriggers(s *Server) func(context.Context, api.Caller, api.Empty) (api.TriggersResponse, error) {
 	return func(context.Context, api.Caller, api.Empty) (out api.TriggersResponse, _ error) {
 		for g := range s.Snapshot().Triggers() {
+			if g.News != nil { // it belongs to a channel, and goes with it
+				continue
+			}
 			out.Triggers = append(out.Triggers, api.TriggerRow{ID: g.ID, UID: g.UID, Kind: g.Kind(), Job: g.Job,
 				TriggerRequest: api.TriggerRequest{Events: g.Events, Nodes: g.Nodes, Offset: g.Offset,
 					Program: g.Program, Permanent: g.Permanent}})
@@ -88,6 +91,11 @@ func tellLead(term context.Context, s *Server, followed bool) {
 	case followed:
 		events = []cluster.TriggerEvent{cluster.TriggerLeaderLost, cluster.TriggerAnotherLeads}
 	}
+	meetTriggers(term, s, s.cfg.Name, events...)
+}
+
+// meetTriggers meets the triggers that wait for an event of a server, if there are any.
+func meetTriggers(term context.Context, s *Server, server string, events ...cluster.TriggerEvent) {
 	wanted := false
 	for g := range s.Snapshot().Triggers() {
 		of := func(e cluster.TriggerEvent) bool { return slices.Contains(g.Events, e) }
@@ -96,7 +104,7 @@ func tellLead(term context.Context, s *Server, followed bool) {
 	if !wanted {
 		return
 	}
-	_, _, err := s.propose(term, cluster.Identity{System: true}, &cluster.TriggerServer{Events: events})
+	_, _, err := s.propose(term, cluster.Identity{System: true}, &cluster.TriggerServer{Events: events, Server: server})
 	if err != nil && term.Err() == nil {
 		s.slog.Warn("triggers of servers were not met", "err", err)
 	}

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -146,6 +147,14 @@ func pageAddress(value string) error {
 // musterLine reads a line of muster.conf. What is mistyped there may open the page to others than it was meant for,
 // so it is refused.
 func musterLine(r *reader, file string, n int, ps []pair) {
+	if strings.EqualFold(ps[0].key, "Channel") {
+		ch, err := channelLine(ps)
+		r.cfg.Channels = append(r.cfg.Channels, ch)
+		if err = cmp.Or(err, cluster.CheckChannels(r.cfg.Channels)); err != nil {
+			r.refused = append(r.refused, fmt.Errorf("%s:%d: Channel=%s: %w", file, n, ps[0].value, err))
+		}
+		return
+	}
 	keys := musterKeys()
 	for _, p := range ps {
 		i := slices.IndexFunc(keys, func(k musterKey) bool { return strings.EqualFold(k.key, p.key) })
@@ -178,7 +187,7 @@ func MusterRows() (out []MusterRow) {
 	for _, k := range musterKeys() {
 		out = append(out, MusterRow{k.key, k.means})
 	}
-	return out
+	return append(out, MusterRow{"Channel", channelMeans})
 }
 
 // OfMuster reports whether a key stands in muster.conf.
@@ -195,7 +204,7 @@ func musterLines(cfg *cluster.Config) (out []string) {
 			}
 		}
 	}
-	return out
+	return append(out, channelLines(cfg.Channels)...)
 }
 
 // settleMuster looks at what only goes together.

@@ -67,9 +67,24 @@ func TestMusterConf(t *testing.T) {
 		"OIDCOperators=hpc\n":                       "need OIDCGroupClaim",
 		"PageURL=http://127.0.0.1:7480\n":           "<nil>",
 		"PageCertificate=cluster\nPagePassword=pam": "<nil>",
+
+		"Channel=ops File=/etc/muster/ops.url\n":        "<nil>",
+		"Channel=ops\n":                                 "Channel=ops: File= is required",
+		"Channel=o/s File=/f\n":                         "a channel's name consists of",
+		"Channel=ops File=/f Event=node_up\n":           "event is no key of a channel",
+		"Channel=ops File=/f Events=node_up,nod_down\n": "nod_down is no event of a channel: want all, or some of node_down,",
+		"Channel=ops File=/f\nChannel=ops File=/g\n":    "muster.conf:2: Channel=ops: there are two channels",
 	} {
 		if _, _, err := loadMuster(t, text); !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestChannels: channels are read, kept and written again.
+func TestChannels(t *testing.T) {
+	text := "Channel=ops File=/etc/muster/ops.url\nChannel=pager File=/etc/muster/pager Events=node_down,server_lost\n"
+	if _, written, err := loadMuster(t, text); err != nil || written != text {
+		t.Errorf("%v\n%s", err, written)
 	}
 }

@@ -359,7 +359,7 @@ func setMailUser(r *Request, v string) error {
 const maxURL = 2048
 
 func setNotify(r *Request, v string) error {
-	_, address := cluster.NotifyAddress(v)
+	address := cluster.ParseNotify(v).URL
 	scheme, rest, ok := strings.Cut(address, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	if !ok || scheme != "http" && scheme != "https" || host == "" || len(v) > maxURL || strings.ContainsAny(v, " \t\r\n") {
