@@ -64,21 +64,21 @@ func isDir(fd int) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// openReadable opens what the user may read, or enter.
+// openReadable opens what the user may read, or enter, for the caller to close.
 func openReadable(b *build, path string) (fd int, dir bool, err error) {
-	if fd, err = b.openAs(path, unix.O_PATH, 0); err == nil {
-		dir, err = isDir(fd)
-	}
-	if err != nil {
+	if fd, err = b.openFor(path, unix.O_PATH, 0); err != nil {
 		return fd, dir, err
 	}
-	may := uint32(unix.R_OK)
-	if dir {
-		may = unix.X_OK
+	if dir, err = isDir(fd); err == nil {
+		may := uint32(unix.R_OK)
+		if dir {
+			may = unix.X_OK
+		}
+		err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
 	}
-	err = b.AsUser(func() error { return unix.Faccessat2(fd, "", may, unix.AT_EMPTY_PATH|unix.AT_EACCESS) })
 	if err != nil && err != unix.ENOSYS {
-		return fd, dir, &os.PathError{Op: "read", Path: path, Err: err}
+		unix.Close(fd)
+		return -1, dir, &os.PathError{Op: "read", Path: path, Err: err}
 	}
 	return fd, dir, nil
 }
@@ -101,27 +101,50 @@ func (b *build) attach(s source) error {
 	return nil
 }
 
-// empty mounts a file system in memory.
-func (b *build) empty(path, mode string) error {
+// empty mounts a file system in memory, with a mode and a size; "": half of the memory. It is this container's own, as
+// its descriptor says: another folder may meanwhile be at the path, which may be in a folder of the user's.
+func (b *build) empty(path, mode, size string) error {
+	fail := func(err error) error { return &os.PathError{Op: "mount", Path: path, Err: err} }
 	to, err := b.target(path, true)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
-	if err := unix.Mount("tmpfs", fdName(to), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode="+mode); err != nil {
-		return &os.PathError{Op: "mount", Path: path, Err: err}
-	}
-	on, err := openPath(path, unix.O_PATH)
+	tree, err := inMemory(mode, size)
 	if err != nil {
-		return err
+		return fail(err)
 	}
-	defer unix.Close(on)
+	defer unix.Close(tree)
 	var st unix.Stat_t
-	if err := unix.Fstat(on, &st); err != nil {
-		return err
+	if err := unix.Fstat(tree, &st); err != nil {
+		return fail(err)
+	}
+	if err := unix.MoveMount(tree, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fail(err)
 	}
 	b.own[st.Dev] = true
 	return nil
+}
+
+// inMemory makes a file system in memory, as a mount that has no place yet.
+func inMemory(mode, size string) (tree int, err error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigSetString(fs, "mode", mode); err != nil {
+		return -1, fmt.Errorf("mode=%s: %w", mode, err)
+	}
+	if size != "" {
+		if err := unix.FsconfigSetString(fs, "size", size); err != nil {
+			return -1, fmt.Errorf("size=%s: %w", size, err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
 // target opens the place of a mount and makes it where it is missing: in the container's own file

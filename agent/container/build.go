@@ -45,7 +45,8 @@ type build struct {
 	mapped bool            // the image's files are seen as the user's
 	links  []cdi.Link      // to the libraries of the GPUs' driver
 	config Config
-	again  bool // what its step has written is to be seen
+	again  bool              // what its step has written is to be seen
+	env    map[string]string // the job's variables, see get
 }
 
 // source is a file or folder of the node, as a mount that has no place yet.
@@ -114,18 +115,23 @@ func openPath(path string, flags int) (int, error) {
 // fdName is a descriptor as a path, from the working directory that all is done in.
 func fdName(fd int) string { return fmt.Sprintf("thread-self/fd/%d", fd) }
 
-// openAs opens a path with the user's rights, if the user has access.
+// openAs opens a path as openFor does, until the container is made.
 func (b *build) openAs(path string, flags int, access uint32) (fd int, err error) {
-	err = b.AsUser(func() error {
-		if fd, err = openPath(path, flags); err != nil {
-			return err
-		}
+	if fd, err = b.openFor(path, flags, access); err == nil {
 		b.keep(fd)
-		if access == 0 {
-			return nil
+	}
+	return fd, err
+}
+
+// openFor opens a path with the user's rights, if the user has access.
+func (b *build) openFor(path string, flags int, access uint32) (fd int, err error) {
+	err = b.AsUser(func() error {
+		if fd, err = openPath(path, flags); err != nil || access == 0 {
+			return err
 		}
 		err := unix.Faccessat2(fd, "", access, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
 		if err != nil && err != unix.ENOSYS {
+			unix.Close(fd)
 			return &os.PathError{Op: "read", Path: path, Err: err}
 		}
 		return nil

@@ -18,13 +18,15 @@ import (
 // is entered, as the user, and may add to both.
 
 // get is a variable of the job's.
-func (m *Maker) get(name string) string {
-	for _, v := range m.Env {
-		if n, value, _ := strings.Cut(v, "="); n == name {
-			return value
+func (b *build) get(name string) string {
+	if b.env == nil {
+		b.env = make(map[string]string, len(b.Env))
+		for _, v := range slices.Backward(b.Env) {
+			name, value, _ := strings.Cut(v, "=")
+			b.env[name] = value
 		}
 	}
-	return ""
+	return b.env[name]
 }
 
 // environ reads what the image says, and adds the site's variables to its own.
@@ -33,11 +35,37 @@ func environ(b *build) error {
 	if b.Image.Root == "" && !b.Image.Told {
 		b.readConfig()
 	}
-	for _, v := range b.Spec.site().Environ {
-		name, value, _ := strings.Cut(v, "=")
-		b.config.Env = put(b.config.Env, name+"="+enroot.Expand(strings.Trim(value, `"'`), b.get))
+	if err := checkVariables(b.config.Env); err != nil {
+		return err
 	}
-	return nil
+	more, err := expandAll(b)
+	if err != nil {
+		return err
+	}
+	b.config.Env = merge(b.config.Env, more...)
+	return checkVariables(b.config.Env)
+}
+
+// expandAll returns the variables of the site's and the user's files.
+func expandAll(b *build) ([]string, error) {
+	list := b.Spec.site().Environ
+	if err := checkVariables(list); err != nil {
+		return nil, err
+	}
+	var all []string
+	sum := 0
+	for _, v := range list {
+		name, value, _ := strings.Cut(v, "=")
+		value, err := enroot.Expand(strings.Trim(value, `"'`), maxVariable, b.get)
+		if err != nil {
+			return nil, fmt.Errorf("the variable %.64s of the container: %w", name, err)
+		}
+		all = append(all, name+"="+value)
+		if sum += len(value); sum > maxEnviron {
+			return nil, checkVariables(all)
+		}
+	}
+	return all, nil
 }
 
 func (s *Spec) site() *enroot.Site {
@@ -73,7 +101,11 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 		}
 		return fmt.Errorf("%s: %w", m.Where, err)
 	}
-	s := source{target: filepath.Clean("/" + enroot.Expand(m.Target, b.get)), site: m}
+	target, err := enroot.Expand(m.Target, maxPath, b.get)
+	if err != nil {
+		return fail(fmt.Errorf("the target: %w", err))
+	}
+	s := source{target: filepath.Clean("/" + target), site: m}
 	for option, attr := range siteFlags {
 		if m.Has(option) {
 			s.attr |= attr
@@ -85,11 +117,17 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 	if s.target == "/" {
 		return fail(errors.New("nothing is mounted at /: that is the image"))
 	}
+	if err := b.roomForMount(); err != nil {
+		return fmt.Errorf("%s: %w", m.Where, err)
+	}
 	if m.Type == "tmpfs" {
 		b.extra = append(b.extra, s)
 		return nil
 	}
-	path := enroot.Expand(m.Source, b.get)
+	path, err := enroot.Expand(m.Source, maxPath, b.get)
+	if err != nil {
+		return fail(fmt.Errorf("the source: %w", err))
+	}
 	if !filepath.IsAbs(path) {
 		return fail(fmt.Errorf("%q does not begin with /", path))
 	}
@@ -97,6 +135,7 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 	if err != nil {
 		return fail(err)
 	}
+	defer unix.Close(fd)
 	if !deep && hasStore(b, fd) {
 		return fail(fmt.Errorf("%s has the store of images below it: a hook cannot mount it", path))
 	}
@@ -131,17 +170,14 @@ func attachExtra(b *build, s source) error {
 	}
 	mode, size := "1777", ""
 	for _, f := range s.site.Flags {
-		name, value, _ := strings.Cut(f, "=")
-		switch {
-		case strings.ContainsAny(value, ", "):
-			return fmt.Errorf("%s: it is one option with a value", f)
-		case name == "mode":
+		switch name, value, _ := strings.Cut(f, "="); name {
+		case "mode":
 			mode = value
-		case name == "size":
-			size = "," + f
+		case "size":
+			size = value
 		}
 	}
-	return b.empty(s.target, mode+size)
+	return b.empty(s.target, mode, size)
 }
 
 // hookFiles are what hooks write to: text files of the user's, in a folder that only root can rename.
@@ -177,11 +213,8 @@ func runHooks(b *build, list []string) error {
 		return &os.PathError{Op: "mount", Path: h.rootfs, Err: err}
 	}
 	defer func() { _ = unix.Unmount(h.rootfs, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) }()
-	given := slices.Clone(env)
-	for _, v := range []string{"PID=" + strconv.Itoa(unix.Gettid()), "ROOTFS=" + h.rootfs, "ENVIRON=" + h.environ,
-		"MOUNTS=" + h.mounts, "CONFIG=" + h.config, "WORKDIR=" + own} {
-		given = put(given, "ENROOT_"+v)
-	}
+	given := merge(env, "ENROOT_PID="+strconv.Itoa(unix.Gettid()), "ENROOT_ROOTFS="+h.rootfs,
+		"ENROOT_ENVIRON="+h.environ, "ENROOT_MOUNTS="+h.mounts, "ENROOT_CONFIG="+h.config, "ENROOT_WORKDIR="+own)
 	for _, hook := range list {
 		if err := b.Hook(hook, given); err != nil {
 			return fmt.Errorf("the hook %s: %w", hook, err)
@@ -236,22 +269,8 @@ func heed(b *build, h hookFiles, env []string) error {
 	if err != nil {
 		return err
 	}
-	var now []string
-	for line := range strings.Lines(text) {
-		if name, _, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && name != "" {
-			now = put(now, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	for _, v := range now {
-		if !slices.Contains(env, v) {
-			b.config.hooked = append(b.config.hooked, v)
-		}
-	}
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		if !strings.Contains(v, "\n") && !has(now, name) {
-			b.config.dropped = append(b.config.dropped, name)
-		}
+	if err := heedVariables(b, text, env); err != nil {
+		return err
 	}
 	if text, err = readHook(b, h.mounts, unix.O_NOFOLLOW); err != nil {
 		return err
@@ -265,21 +284,46 @@ func heed(b *build, h hookFiles, env []string) error {
 	})
 }
 
+// heedVariables takes the variables that hooks have written. The thread that does so is charged to nobody: it looks
+// each up once.
+func heedVariables(b *build, text string, env []string) error {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if name, _, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && name != "" {
+			lines = append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	now := merge(nil, lines...)
+	if err := checkVariables(now); err != nil {
+		return fmt.Errorf("ENROOT_ENVIRON: %w", err)
+	}
+	given, left := setOf(env), namesOf(now)
+	for _, v := range now {
+		if !given[v] {
+			b.config.hooked = append(b.config.hooked, v)
+		}
+	}
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		if !strings.Contains(v, "\n") && !left[name] {
+			b.config.dropped = append(b.config.dropped, name)
+		}
+	}
+	return nil
+}
+
 // readHook reads a small file of the user's, opened with more flags.
 func readHook(b *build, path string, flags int) (text string, err error) {
-	fd, err := b.openAs(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
+	fd, err := b.openFor(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
 	if err != nil {
 		return "", err
 	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxInside {
 		return "", fmt.Errorf("%s is no small file", path)
 	}
-	f, err := duplicate(fd, path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	all, err := io.ReadAll(io.LimitReader(f, maxInside))
 	return string(all), err
 }

@@ -169,15 +169,16 @@ func EnterDir(path string) error {
 // for those in keep.
 func (c *Config) Environ(job, keep []string) []string {
 	var own []string
+	kept, jobs := setOf(keep), namesOf(job)
 	for _, v := range c.Env {
 		name, _, _ := strings.Cut(v, "=")
-		if !slices.Contains(keep, name) || !has(job, name) {
+		if !kept[name] || !jobs[name] {
 			own = append(own, v)
 		}
 	}
-	out := make([]string, 0, len(job)+len(own))
+	out, owns := make([]string, 0, len(job)+len(own)), namesOf(own)
 	for _, v := range job {
-		if name, _, _ := strings.Cut(v, "="); !has(own, name) {
+		if name, _, _ := strings.Cut(v, "="); !owns[name] {
 			out = append(out, v)
 		}
 	}
@@ -190,37 +191,14 @@ func (c *Config) Environ(job, keep []string) []string {
 	return out
 }
 
-func has(env []string, name string) bool {
-	for _, v := range env {
-		if strings.HasPrefix(v, name) && strings.HasPrefix(v[len(name):], "=") {
-			return true
-		}
-	}
-	return false
-}
-
 // afterHooks has an environment be as hooks have left it.
 func (c *Config) afterHooks(env []string) []string {
+	dropped := setOf(c.dropped)
 	env = slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(c.dropped, name)
+		return dropped[name]
 	})
-	for _, v := range c.hooked {
-		env = put(env, v)
-	}
-	return env
-}
-
-// put has a list of variables have one more, in the place of one of that name.
-func put(env []string, v string) []string {
-	name, _, _ := strings.Cut(v, "=")
-	for i := range env {
-		if strings.HasPrefix(env[i], name) && strings.HasPrefix(env[i][len(name):], "=") {
-			env[i] = v
-			return env
-		}
-	}
-	return append(env, v)
+	return merge(env, c.hooked...)
 }
 
 // rc is what enroot makes of an image's entry point and folder.

@@ -101,10 +101,14 @@ func (b *build) openMount(m cluster.ContainerMount) error {
 	if m.Private {
 		s.spread = unix.MS_PRIVATE
 	}
+	if err := b.roomForMount(); err != nil {
+		return err
+	}
 	fd, dir, err := openReadable(b, m.Source)
 	if err != nil {
 		return err
 	}
+	defer unix.Close(fd)
 	if m.File && dir || m.Dir && !dir {
 		return fmt.Errorf("%s: x-create asks for the wrong kind of target", m.Source)
 	}
@@ -123,7 +127,7 @@ func (b *build) inside() error {
 		}
 	}
 	for _, t := range scratch {
-		if err := b.empty(t.path, t.mode); err != nil {
+		if err := b.empty(t.path, t.mode, ""); err != nil {
 			return err
 		}
 	}

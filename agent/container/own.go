@@ -3,6 +3,7 @@ package container
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,9 +33,9 @@ func readOwn(b *build) error {
 		return nil
 	}
 	site := *b.Spec.site()
-	own := enroot.Site{}
+	own, left := enroot.Site{}, maxOwnBytes
 	for _, kind := range enroot.Kinds {
-		if err := readOwnKind(b, &own, kind, filepath.Join(dir, kind.Dir)); err != nil {
+		if err := readOwnKind(b, &own, kind, filepath.Join(dir, kind.Dir), &left); err != nil {
 			return err
 		}
 	}
@@ -45,8 +46,8 @@ func readOwn(b *build) error {
 	return nil
 }
 
-// readOwnKind reads a folder of files of one kind; one that is not there says nothing.
-func readOwnKind(b *build, own *enroot.Site, kind enroot.Kind, dir string) error {
+// readOwnKind reads a folder of files of one kind, of at most left bytes; one that is not there says nothing.
+func readOwnKind(b *build, own *enroot.Site, kind enroot.Kind, dir string, left *int) error {
 	fd, err := b.openAs(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EACCES) {
 		return nil // a home that the user has no access to either has none
@@ -59,9 +60,12 @@ func readOwnKind(b *build, own *enroot.Site, kind enroot.Kind, dir string) error
 		return err
 	}
 	defer f.Close()
-	names, err := f.Readdirnames(0)
-	if err != nil {
+	names, err := f.Readdirnames(maxOwnNames + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	if len(names) > maxOwnNames {
+		return fmt.Errorf("%s has more than %d names", dir, maxOwnNames)
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, kind.Ending) })
 	slices.Sort(names)
@@ -77,10 +81,13 @@ func readOwnKind(b *build, own *enroot.Site, kind enroot.Kind, dir string) error
 			continue
 		}
 		text, err := readHook(b, path, 0)
-		if err == nil {
-			err = kind.Add(own, path, []byte(text))
-		}
 		if err != nil {
+			return err
+		}
+		if *left -= len(text); *left < 0 {
+			return fmt.Errorf("%s: with it your files of enroot have more than %d bytes", path, maxOwnBytes)
+		}
+		if err := kind.Add(own, path, []byte(text)); err != nil {
 			return err
 		}
 	}

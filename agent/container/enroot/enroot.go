@@ -352,10 +352,19 @@ func readHooks(s *Site, dir string) error {
 	return nil
 }
 
-// Expand puts the values of variables into a text: $NAME, ${NAME}, ${NAME:-DEFAULT}.
-func Expand(text string, get func(name string) string) string {
-	return os.Expand(text, func(name string) string {
+// Expand puts the values of variables into a text: $NAME, ${NAME}, ${NAME:-DEFAULT}. A result of more than most bytes
+// is an error.
+func Expand(text string, most int, get func(name string) string) (string, error) {
+	left := most
+	out := os.Expand(text, func(name string) string {
 		name, other, _ := strings.Cut(name, ":-")
-		return cmp.Or(get(name), other)
+		value := cmp.Or(get(name), other)
+		kept := value[:min(len(value), max(left, 0))]
+		left -= len(value)
+		return kept
 	})
+	if left < 0 || len(out) > most {
+		return "", fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return out, nil
 }

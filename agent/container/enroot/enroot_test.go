@@ -98,7 +98,11 @@ func TestBad(t *testing.T) {
 
 func TestExpand(t *testing.T) {
 	get := func(name string) string { return map[string]string{"A": "1"}[name] }
-	if got := Expand("$A ${A} ${B:-x} ${A:-y} $B", get); got != "1 1 x 1 " {
-		t.Errorf("%q", got)
+	const text = "$A ${A} ${B:-x} ${A:-y} $B"
+	for most, want := range map[int]string{100: "1 1 x 1 ", 8: "1 1 x 1 ", 7: "", 3: "", 0: ""} {
+		got, err := Expand(text, most, get)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("at most %d bytes: %q, %v", most, got, err)
+		}
 	}
 }
