@@ -160,11 +160,11 @@ func (l *launcher) launch(r *run) {
 	if goes() {
 		unserved = j.serve() // before the container: it is a program of the node
 	}
+	if err == nil && r.spec.NoNewPrivs { // before the container: its hooks may be the user's
+		err = os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	}
 	if goes() && !j.contain(tasks) {
 		return
-	}
-	if err == nil && r.spec.NoNewPrivs {
-		err = os.NewSyscallError("no_new_privs", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 	}
 	for i, t := range r.tasks {
 		st := t.st
