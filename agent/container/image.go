@@ -7,6 +7,7 @@ import (
 
 	"dev.muster/agent/container/enroot"
 	"dev.muster/agent/userfile"
+	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,6 +15,11 @@ import (
 // registry.
 func IsPath(image string) bool {
 	return strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./") || strings.HasPrefix(image, "../")
+}
+
+// PlainRef is what an image was asked for as, as one word that controls no terminal: a path may have any characters.
+func PlainRef(image string) string {
+	return strings.Join(strings.Fields(cluster.PlainLine(image)), "?")
 }
 
 // path is a user's path, seen from the step's directory.

@@ -160,7 +160,7 @@ func containers(s *Store, out io.Writer, _ []string) error {
 	fmt.Fprintln(w, "CONTAINER\tNODE\tMADE\tIMAGE")
 	for _, o := range all {
 		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\n", userOf(o.UID), o.Name, o.Node,
-			o.Since.Local().Format("2006-01-02 15:04"), o.Image)
+			o.Since.Local().Format("2006-01-02 15:04"), container.PlainRef(o.Image))
 	}
 	return errors.Join(err, w.Flush())
 }

@@ -36,6 +36,13 @@ const (
 	minDigest = 4
 	// layersKept is how long a layer is kept that no other node has asked for.
 	layersKept = time.Hour
+	// maxImages bounds the images of a node: each fetch, of any user, lists them.
+	maxImages = 1 << 10
+	// prunedAtOnce bounds the images that a fetch removes because there are more.
+	prunedAtOnce = 64
+	// maxRefs and maxSources bound the lines of refs and of sources.
+	maxRefs    = 64
+	maxSources = 1 << 10
 	// expansion is how many bytes an image is taken to become for a byte that is sent, with that one.
 	expansion = 4
 )
@@ -140,17 +147,22 @@ func touched(dir, ref string) error {
 	if err := os.Chtimes(filepath.Join(dir, configName), now, now); err != nil {
 		return err
 	}
-	return addLine(filepath.Join(dir, refsName), ref)
+	return addLine(filepath.Join(dir, refsName), container.PlainRef(ref), maxRefs)
 }
 
-// addLine adds a line to a file that has none like it.
-func addLine(file, line string) error {
+// addLine adds a line to a file that has none like it. Beyond most lines, the oldest go.
+func addLine(file, line string, most int) error {
 	text, err := os.ReadFile(file)
-	if err == nil && slices.Contains(strings.Fields(string(text)), line) {
-		return nil
-	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	lines := strings.Fields(string(text))
+	if slices.Contains(lines, line) {
+		return nil
+	}
+	if len(lines) >= most {
+		lines = append(lines[len(lines)-most+1:], line)
+		return durable.Swap(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -205,6 +217,22 @@ func (s *Store) Remove(e Entry) error {
 	return os.RemoveAll(gone)
 }
 
+// forget removes the names of images that are gone.
+func (s *Store) forget() error {
+	list, err := os.ReadDir(filepath.Join(s.Dir, "names"))
+	for _, n := range list {
+		file := filepath.Join(s.Dir, "names", n.Name())
+		name, rerr := os.ReadFile(file)
+		if rerr != nil {
+			continue // it went meanwhile
+		}
+		if _, rerr = os.Stat(s.imageDir(filepath.Base(string(name)))); errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}
+	return err
+}
+
 // Pin keeps an image from being removed to make room, or ends that.
 func (s *Store) Pin(e Entry, on bool) error {
 	file := filepath.Join(s.imageDir(e.Name), pinName)
@@ -223,7 +251,7 @@ func (s *Store) Pin(e Entry, on bool) error {
 func (s *Store) pruneLayers(limit, free int64) (int64, error) {
 	kept := layers.In(s.Dir)
 	left, err := kept.Prune(time.Now().Add(-layersKept))
-	if err != nil || left <= limit && s.free() >= free {
+	if err != nil || left <= limit && s.hasRoom(0, free) {
 		return left, err
 	}
 	return kept.Prune(time.Now().Add(-fresh))
@@ -237,8 +265,10 @@ func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
 		return nil, err
 	}
 	var total int64
+	images, files := len(list), 0
 	for _, e := range list {
 		total += e.Bytes
+		files += e.Files
 	}
 	left, err := s.pruneLayers(limit-total, free)
 	if err != nil {
@@ -246,7 +276,8 @@ func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
 	}
 	total += left
 	for _, e := range slices.Backward(list) {
-		if total <= limit && s.free() >= free {
+		many := images > maxImages && len(removed) < prunedAtOnce
+		if !many && total <= limit && s.hasRoom(files, free) {
 			break
 		}
 		if e.Pinned || e.InUse || time.Since(e.Used) < fresh {
@@ -256,18 +287,24 @@ func (s *Store) Prune(limit, free int64) (removed []Entry, err error) {
 			return removed, err
 		}
 		total -= e.Bytes
+		files -= e.Files
+		images--
 		removed = append(removed, e)
 	}
-	return removed, nil
+	if len(removed) > 0 {
+		err = s.forget()
+	}
+	return removed, err
 }
 
-// free is how many bytes of the store's file system are free to root.
-func (s *Store) free() int64 {
+// hasRoom reports whether images of so many files leave room to others: so many bytes are free to root, and where the
+// file system counts files, half of them are others' and some are free.
+func (s *Store) hasRoom(files int, bytes int64) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(s.Dir, &st) != nil {
-		return 0
+		return false
 	}
-	return int64(st.Bavail) * st.Bsize
+	return layers.Fits(&st, bytes) && (st.Files == 0 || uint64(files) <= st.Files/2)
 }
 
 // limit is how many bytes all images may take: half of the file system unless the node says otherwise.
@@ -314,13 +351,9 @@ func (s *Store) sweep(most int) error {
 
 // tryLock is lock for who does not wait.
 func (s *Store) tryLock(name string) (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(s.Dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := s.lockNow(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return func() { f.Close() }, nil
+	return func() { unlock(f) }, nil
 }

@@ -3,18 +3,21 @@ package images
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/layers"
 	"github.com/google/go-containerregistry/pkg/authn"
+	"golang.org/x/sys/unix"
 )
 
 // aged has an image be asked for so long ago.
@@ -226,5 +229,117 @@ func TestSweepAtOnce(t *testing.T) {
 	held.Close()
 	if err := prune(s, io.Discard, nil); err != nil || count() != 0 {
 		t.Errorf("%d are left: %v", count(), err)
+	}
+}
+
+// TestManyImages: a user who has very many images fetched, by very many names, takes neither the files of the node's
+// file system, nor the time of others' fetches, which list the images.
+func TestManyImages(t *testing.T) {
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40, trusts: always}
+	for i := range maxImages + 3 {
+		s.put(t, fmt.Sprintf("sha256-%d", i), 0, time.Hour)
+	}
+	if n := s.left(t); n != maxImages {
+		t.Errorf("%d images are left, want %d", n, maxImages)
+	}
+
+	s = &Store{Dir: t.TempDir(), Limits: DefaultLimits, Limit: 1 << 40, trusts: always}
+	var st unix.Statfs_t
+	if err := unix.Statfs(s.Dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Files > 0 {
+		s.put(t, "sha256-old", 1, time.Hour)
+		s.put(t, "sha256-full", int(st.Files/2)+1, 0)
+		if n := s.left(t); n != 1 {
+			t.Errorf("%d images are left beside one that has half of all files", n-1)
+		}
+	}
+	h := newRegistry(t, imageOf(t, layerOf(t, "f etc/a xyz")))
+	got, err := s.Obtain(context.Background(), h.image, authn.DefaultKeychain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locks, err := os.ReadDir(filepath.Join(s.Dir, "locks")); err != nil || len(locks) > 0 {
+		t.Errorf("%v are left, %v", locks, err)
+	}
+	for i := range 2 * maxRefs {
+		if err := touched(filepath.Dir(got.Root), fmt.Sprintf("/a path %d\n\x1b[2J", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := s.entry(container.NameOf(got))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := e.Refs[len(e.Refs)-1]; len(e.Refs) != maxRefs || last != fmt.Sprintf("/a?path?%d??[2J", 2*maxRefs-1) {
+		t.Errorf("%d names, the last %q", len(e.Refs), last)
+	}
+}
+
+// put makes an image of so many files, last used so long ago, that a digest names.
+func (s *Store) put(t *testing.T, name string, files int, ago time.Duration) {
+	t.Helper()
+	dir := s.imageDir(name)
+	for _, err := range []error{s.ready(), os.MkdirAll(filepath.Join(dir, rootName), 0o700), writeSize(dir, 0, files),
+		os.WriteFile(filepath.Join(dir, configName), []byte("{}"), 0o600),
+		os.WriteFile(filepath.Join(s.Dir, "names", "sha256-by."+name), []byte(name), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	aged(t, s, name, ago)
+}
+
+// left counts the images that a fetch leaves. Each has its name still.
+func (s *Store) left(t *testing.T) int {
+	t.Helper()
+	if _, err := s.Prune(s.limit(), 0); err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadDir(filepath.Join(s.Dir, "names"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(names(t, s)); n != len(known) {
+		t.Errorf("%d images have %d names", n, len(known))
+	}
+	return len(known)
+}
+
+// TestLocksOfOne: of many that lock one name one after another, each has it alone, though its file is removed each time.
+func TestLocksOfOne(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	if err := s.ready(); err != nil {
+		t.Fatal(err)
+	}
+	const users, times = 16, 50
+	var inside atomic.Int32
+	done := make(chan error, users)
+	use := func() error {
+		f, err := s.lock("one")
+		if err != nil {
+			return err
+		}
+		defer unlock(f)
+		if inside.Add(1) != 1 {
+			return errors.New("two have the lock")
+		}
+		inside.Add(-1)
+		return nil
+	}
+	for range users {
+		go func() {
+			var err error
+			for range times {
+				err = errors.Join(err, use())
+			}
+			done <- err
+		}()
+	}
+	for range users {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -132,7 +132,7 @@ func (s *Store) keep(p *puller, img v1.Image, digest v1.Hash) (container.Image, 
 	if err != nil {
 		return container.Image{}, fmt.Errorf("the node's store of images: %w", err)
 	}
-	defer held.Close()
+	defer unlock(held)
 	dir := filepath.Join(s.Dir, "images", name)
 	have, err := open(dir)
 	switch {
@@ -224,21 +224,46 @@ func short(source string) string {
 // lock waits until nobody else unpacks the image, and tells meanwhile how far that one is. The lock ends with its
 // process, or when the file is closed.
 func (s *Store) lock(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(s.Dir, "locks", name), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	fd := int(f.Fd())
-	if err = flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		stop := s.Meter.Follow(fd)
-		err = flock(fd, unix.LOCK_EX)
-		stop()
-	}
-	if err != nil {
+	return s.lockBy(name, func(fd int) error {
+		err := flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			stop := s.Meter.Follow(fd)
+			err = flock(fd, unix.LOCK_EX)
+			stop()
+		}
+		return err
+	})
+}
+
+// lockNow is lock that does not wait: unix.EWOULDBLOCK says that somebody else has it.
+func (s *Store) lockNow(name string) (*os.File, error) {
+	return s.lockBy(name, func(fd int) error { return flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+}
+
+// lockBy locks the file of a name, which may be removed by unlock meanwhile.
+func (s *Store) lockBy(name string, lock func(fd int) error) (*os.File, error) {
+	path := filepath.Join(s.Dir, "locks", name)
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(int(f.Fd())); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		here, herr := f.Stat()
+		there, err := os.Stat(path)
+		if errors.Join(herr, err) == nil && os.SameFile(here, there) {
+			return f, nil
+		}
 		f.Close()
-		return nil, err
 	}
-	return f, nil
+}
+
+// unlock gives a lock back, and removes its file: users may have images fetched by as many names as they like.
+func unlock(f *os.File) {
+	_ = os.Remove(f.Name())
+	f.Close()
 }
 
 func flock(fd, how int) (err error) {
@@ -333,4 +358,6 @@ func from(dir, source string) bool {
 	return err == nil && slices.Contains(strings.Fields(string(text)), source)
 }
 
-func addSource(dir, source string) error { return addLine(filepath.Join(dir, sourcesName), source) }
+func addSource(dir, source string) error {
+	return addLine(filepath.Join(dir, sourcesName), source, maxSources)
+}

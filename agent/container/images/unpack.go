@@ -80,7 +80,12 @@ func newUnpacker(dir string, l Limits) (*unpacker, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &unpacker{root: root, left: l, room: layers.Room{On: top}}, nil
+	u := &unpacker{root: root, left: l, room: layers.Room{On: top}}
+	if err := u.room.TakeFiles(); err != nil {
+		u.close()
+		return nil, err
+	}
+	return u, nil
 }
 
 func (u *unpacker) close() {

@@ -28,12 +28,23 @@ func (r *Room) Take(n int64) error {
 		return nil
 	}
 	r.taken = 0
+	return r.look(KeepFree)
+}
+
+// TakeFiles fails if too few files can be made. Take looks too seldom for many small sets of files.
+func (r *Room) TakeFiles() error { return r.look(0) }
+
+func (r *Room) look(bytes int64) error {
 	var st unix.Statfs_t
 	_ = unix.Fstatfs(int(r.On.Fd()), &st) // of a file that is open it does not fail
-	bytes := int64(st.Bavail) * st.Bsize
-	files := st.Ffree - 1 // without a count this is the most: some file systems have 0 of 0
-	if bytes < KeepFree || files < keepFiles {
+	if !Fits(&st, bytes) {
 		return unix.ENOSPC
 	}
 	return nil
+}
+
+// Fits reports whether so many bytes of a file system are free, and enough files.
+func Fits(st *unix.Statfs_t, bytes int64) bool {
+	files := st.Ffree - 1 // without a count this is the most: some file systems have 0 of 0
+	return int64(st.Bavail)*st.Bsize >= bytes && files >= keepFiles
 }

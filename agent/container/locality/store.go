@@ -55,13 +55,16 @@ type held struct {
 func keysIn(images string) (keys []string) {
 	for _, h := range lastUsed(images) {
 		text, _ := os.ReadFile(filepath.Join(h.dir, "refs")) // there is none if it went meanwhile
-		for _, ref := range strings.Fields(string(text)) {
+		for ref := range strings.FieldsSeq(string(text)) {
+			if len(keys) == Most {
+				return keys
+			}
 			if key := KeyOf(ref); !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
 		}
 	}
-	return keys[:min(len(keys), Most)]
+	return keys
 }
 
 // lastUsed lists whole images, the last used first.
