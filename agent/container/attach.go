@@ -150,7 +150,7 @@ func inMemory(mode, size string) (tree int, err error) {
 // target opens the place of a mount and makes it where it is missing: in the container's own file
 // systems as root, elsewhere, that is in what the user has mounted, with the user's rights.
 func (b *build) target(path string, dir bool) (fd int, err error) {
-	fd, err = openPath(path, unix.O_PATH)
+	fd, err = openTarget(b, path)
 	if !errors.Is(err, unix.ENOENT) || path == "/" {
 		return fd, err
 	}
@@ -177,6 +177,22 @@ func (b *build) target(path string, dir bool) (fd int, err error) {
 		return -1, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return fd, nil
+}
+
+// openTarget opens a place in the container with the user's rights. Folders of the image that are closed to the user
+// are entered with those of root; what the user has mounted is not, since the answer would tell what is in it.
+func openTarget(b *build, path string) (fd int, err error) {
+	err = b.AsUser(func() error {
+		fd, err = openPath(path, unix.O_PATH)
+		return err
+	})
+	if !errors.Is(err, unix.EACCES) {
+		return fd, err
+	}
+	if in, err := openPath(path, unix.O_PATH, unix.RESOLVE_NO_XDEV); !errors.Is(err, unix.EXDEV) {
+		return in, err
+	}
+	return -1, err
 }
 
 func (b *build) create(parent int, base string, dir bool) error {

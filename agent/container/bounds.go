@@ -37,7 +37,7 @@ func checkVariables(list []string) error {
 }
 
 // roomForMount refuses one mount more than the bound.
-func (b *build) roomForMount() error {
+func roomForMount(b *build) error {
 	if len(b.user)+len(b.extra) >= maxMounts {
 		return fmt.Errorf("the container has more than %d mounts of its user and its site", maxMounts)
 	}

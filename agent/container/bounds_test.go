@@ -21,6 +21,9 @@ func TestPlaceMoves(t *testing.T) {
 	}
 	const tries = 400
 	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the user enters it
+		t.Fatal(err)
+	}
 	link, other := filepath.Join(dir, "link"), filepath.Join(dir, "other")
 	for _, name := range []string{"a", "b"} {
 		for i := range tries {
@@ -47,7 +50,7 @@ func TestPlaceMoves(t *testing.T) {
 			}
 		}
 	}()
-	b := &build{Maker: &Maker{}, own: map[uint64]bool{}}
+	b := &build{Maker: &Maker{AsUser: asNobody}, own: map[uint64]bool{}}
 	var node unix.Stat_t
 	err := unix.Stat(dir, &node)
 	err = errors.Join(err, withMounts(func() error {
@@ -65,6 +68,39 @@ func TestPlaceMoves(t *testing.T) {
 	if b.own[node.Dev] {
 		t.Error("the file system of the node is taken for the container's own")
 	}
+}
+
+// TestClosedTarget: a mount point below a folder that the user has mounted, but may not enter, is refused in the same
+// words whether it exists or not.
+func TestClosedTarget(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounts need root")
+	}
+	dir := t.TempDir()
+	closed := filepath.Join(dir, "closed")
+	b := &build{Maker: &Maker{AsUser: asNobody}, own: map[uint64]bool{}}
+	err := withMounts(func() error {
+		err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755"),
+			os.Mkdir(closed, 0o700), os.WriteFile(filepath.Join(closed, "there"), nil, 0o644))
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"there", "missing"} {
+			_, err := b.target(filepath.Join(closed, name), false)
+			if want := fmt.Sprintf("open %s/%s: permission denied", closed, name); fmt.Sprint(err) != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asNobody does something with the rights of a user.
+func asNobody(do func() error) error {
+	return userfile.Act(userfile.Identity{UID: 65534, GID: 65534}, do)
 }
 
 // withMounts does something in /proc, on a thread with mounts of its own that ends with them.
@@ -128,9 +164,7 @@ func TestOwnBounds(t *testing.T) {
 				}
 			}
 			b := &build{Maker: &Maker{Spec: &Spec{}, Env: []string{"ENROOT_CONFIG_PATH=" + dir, "LARGE=" + large},
-				AsUser: func(do func() error) error {
-					return userfile.Act(userfile.Identity{UID: 65534, GID: 65534}, do)
-				}}, own: map[uint64]bool{}}
+				AsUser: asNobody}, own: map[uint64]bool{}}
 			defer b.close()
 			err := withMounts(func() error {
 				for _, do := range []func(*build) error{readOwn, openSite, environ} {

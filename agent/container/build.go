@@ -97,9 +97,12 @@ const (
 )
 
 // openPath opens a path without the links of /proc that lead anywhere: to a thread of the
-// supervisor they would give what that has open, and out of the image.
-func openPath(path string, flags int) (int, error) {
+// supervisor they would give what that has open, and out of the image. More restrictions (RESOLVE_*) may be given.
+func openPath(path string, flags int, more ...uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	for _, resolve := range more {
+		how.Resolve |= resolve
+	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	switch err {
 	case nil:

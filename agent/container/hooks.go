@@ -117,7 +117,7 @@ func openSiteMount(b *build, m *enroot.Mount, deep bool) error {
 	if s.target == "/" {
 		return fail(errors.New("nothing is mounted at /: that is the image"))
 	}
-	if err := b.roomForMount(); err != nil {
+	if err := roomForMount(b); err != nil {
 		return fmt.Errorf("%s: %w", m.Where, err)
 	}
 	if m.Type == "tmpfs" {

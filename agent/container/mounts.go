@@ -101,7 +101,7 @@ func (b *build) openMount(m cluster.ContainerMount) error {
 	if m.Private {
 		s.spread = unix.MS_PRIVATE
 	}
-	if err := b.roomForMount(); err != nil {
+	if err := roomForMount(b); err != nil {
 		return err
 	}
 	fd, dir, err := openReadable(b, m.Source)
