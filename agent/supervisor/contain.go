@@ -53,6 +53,7 @@ type apart struct {
 	mu    sync.Mutex
 	moved *sync.Cond
 	n     map[uint32]int // by user
+	gates gates          // of writes, which may hold threads as well
 }
 
 func newApart() *apart {

@@ -50,6 +50,9 @@ type output struct {
 	att     *attachment
 	others  watch.Watchers // who look on
 
+	gate gate          // for writes to files of the step's user
+	halt chan struct{} // closed when nothing is to be read or written any more
+
 	sinks   map[int32]*sink
 	taken   uint64 // last input number taken
 	written uint64 // last input number passed on by all
@@ -94,7 +97,10 @@ type piece struct {
 }
 
 func newOutput(r *run) *output {
-	o := &output{signal: r.signalTask, room: stream.InputWindow}
+	o := &output{signal: r.signalTask, room: stream.InputWindow, halt: make(chan struct{})}
+	if r.sup != nil && r.sup.apart != nil {
+		o.gate = r.sup.apart.gates.ofUser(r.spec.UID)
+	}
 	o.moved.L = &o.mu
 	if r.spec.Server != nil {
 		o.room = stream.ServerRoom
@@ -170,7 +176,9 @@ func (o *output) pump(s *source) {
 			return
 		case len(data) == 0:
 		case s.labelled != nil:
-			s.labelled.write(data)
+			if s.labelled.write(data, o.gate, o.halt) != nil {
+				continue // it is paused, or closed
+			}
 		default:
 			o.mu.Lock()
 			o.put(kind, s.rank, data)
@@ -189,7 +197,7 @@ func (o *output) end(s *source) {
 		return
 	}
 	if s.labelled != nil { // its file may be slow: without the lock
-		s.labelled.end()
+		s.labelled.end(o.gate, o.halt)
 		o.files.Done()
 	}
 	o.mu.Lock()
@@ -280,6 +288,7 @@ func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
+	o.stop()
 	for s := range o.sources {
 		s.f.Close() // wakes its pump
 	}
@@ -292,6 +301,20 @@ func (o *output) close() {
 	o.others.Close()
 	o.frames = nil
 	o.moved.Broadcast()
+}
+
+// stop has the writes to labelled files end; mu is held.
+func (o *output) stop() {
+	select {
+	case <-o.halt:
+	default:
+		close(o.halt)
+	}
+	for s := range o.sources {
+		if s.labelled != nil {
+			_ = s.labelled.f.SetWriteDeadline(time.Unix(1, 0)) // a file that has none holds its thread
+		}
+	}
 }
 
 // ack drops frames up to seq; mu is held.

@@ -202,6 +202,6 @@ func (j *job) openLabelled(io *stdio, n int, what step.IO) error {
 		unix.Close(own)
 		return err
 	}
-	io.labelled[n] = &labelledFile{f: os.NewFile(uintptr(own), what.Path), label: what.Label}
+	io.labelled[n] = newLabelledFile(own, what.Path, what.Label, 2*len(j.r.tasks))
 	return nil
 }

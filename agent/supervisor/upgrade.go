@@ -72,6 +72,8 @@ type savedSource struct {
 	To    int    `json:"to,omitempty"`
 	Label string `json:"label,omitempty"`
 	Begun []byte `json:"begun,omitempty"`
+	// Late is what is left of the line that was being written.
+	Late []byte `json:"late,omitempty"`
 }
 
 type savedSink struct {
@@ -151,8 +153,9 @@ func (s *supervisor) upgrade(exe string, told func()) error {
 // replace executes s.exe with everything it needs left open. It returns only on failure.
 func (s *supervisor) replace() error {
 	s.mu.Lock() // for good: the reaper takes no status any more
+	pumps := time.Now().Add(pauseTime)
 	for _, r := range s.steps {
-		r.out.pause()
+		r.out.pause(time.Until(pumps))
 	}
 	h := handover{Lock: keepFD(s.lock), Listener: keepFD(s.lis)}
 	for _, r := range s.steps {
@@ -190,8 +193,11 @@ func keepFD(c syscall.Conn) int {
 	return n
 }
 
-// pause stops the pumps and feeds where they are.
-func (o *output) pause() {
+// pauseTime is how long is waited for writes to users' files that hold their threads: a file system may not answer.
+const pauseTime = 5 * time.Second
+
+// pause stops the pumps and feeds where they are, and waits for them for a time.
+func (o *output) pause(most time.Duration) {
 	o.mu.Lock()
 	o.paused = true
 	past := time.Unix(1, 0)
@@ -203,9 +209,18 @@ func (o *output) pause() {
 			k.f.SetDeadline(past)
 		}
 	}
+	o.stop()
 	o.moved.Broadcast()
 	o.mu.Unlock()
-	o.wg.Wait()
+	stopped := make(chan struct{})
+	go func() { // ends with the pumps, or with this program
+		o.wg.Wait()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(max(most, 0)):
+	}
 }
 
 func (r *run) save() savedRun {
@@ -234,7 +249,7 @@ func (r *run) save() savedRun {
 		if w := s.labelled; w != nil {
 			saved.To = keepFD(w.f)
 			saved.Label = w.label
-			saved.Begun = w.begun
+			saved.Begun, saved.Late = w.state()
 		}
 		sv.Sources = append(sv.Sources, saved)
 	}
@@ -313,7 +328,8 @@ func (o *output) resume(sv *savedRun) {
 		s := &source{rank: ss.Rank, fd: ss.FD, f: os.NewFile(uintptr(ss.File), "pipe"), tty: ss.TTY}
 		if ss.Label != "" {
 			unix.CloseOnExec(ss.To)
-			s.labelled = &labelledFile{f: os.NewFile(uintptr(ss.To), "output"), label: ss.Label, begun: ss.Begun}
+			s.labelled = newLabelledFile(ss.To, "output", ss.Label, len(sv.Sources))
+			s.labelled.begun, s.labelled.late = ss.Begun, ss.Late
 		}
 		if s.tty {
 			ttys[s.rank], o.pty = s.f, s.f
