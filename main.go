@@ -12,6 +12,7 @@ import (
 	"dev.muster/agent/supervisor"
 	"dev.muster/agent/userfile"
 	"dev.muster/cli"
+	"dev.muster/cli/mcphost"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
@@ -35,6 +36,7 @@ func programs() []program {
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
 		{"burnin", always, cli.BurninHere},
+		{"sql", func(w []string) bool { return len(w) == 0 }, mcphost.SQLMain},
 		{"burst", func(w []string) bool { return len(w) == 0 }, cli.BurstHere},
 		{"image", always, imagehelper.Main},
 		{"task", func(w []string) bool { return len(w) > 0 },

@@ -247,9 +247,11 @@ var sqlFunctions = sync.OnceValue(func() error {
 })
 
 // SQLTables lists the views, their columns and what they mean.
-func SQLTables() Table {
+func SQLTables() Table { return tablesOf(views()) }
+
+func tablesOf(list []view) Table {
 	t := Table{Columns: []string{"table", "column", "meaning"}}
-	for _, v := range views() {
+	for _, v := range list {
 		t.Rows = append(t.Rows, []any{v.name, "", v.help})
 		for _, c := range v.columns {
 			t.Rows = append(t.Rows, []any{v.name, c.name, c.help})
@@ -285,7 +287,7 @@ func (d *DB) SQL(ctx context.Context, query string) (Table, error) {
 		return Table{}, fmt.Errorf("open history: %w", err)
 	}
 	defer conn.Close()
-	if err := makeViews(ctx, conn); err != nil {
+	if err := makeViews(ctx, conn, views()); err != nil {
 		return Table{}, fmt.Errorf("make the tables of SQL: %w", err)
 	}
 	rows, err := conn.QueryContext(ctx, query)
@@ -346,8 +348,8 @@ func isOne(query string) bool {
 }
 
 // makeViews makes the views, and then shuts the connection in: it writes nothing and reaches no other file.
-func makeViews(ctx context.Context, conn *sql.Conn) error {
-	for _, v := range views() {
+func makeViews(ctx context.Context, conn *sql.Conn, list []view) error {
+	for _, v := range list {
 		var cols []string
 		for _, c := range v.columns {
 			cols = append(cols, c.expr+" AS "+c.name)

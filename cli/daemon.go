@@ -19,6 +19,7 @@ import (
 	"dev.muster/agent/machine"
 	"dev.muster/agent/webpage"
 	"dev.muster/cli/look"
+	"dev.muster/cli/mcphost"
 	"dev.muster/cluster"
 	"dev.muster/packaging"
 	"dev.muster/slurm"
@@ -51,6 +52,7 @@ func app(page webpage.Maker) *cli.App {
 			},
 			{Name: "node", Usage: "manage the members of the cluster", Subcommands: memberCommands()},
 			adoptCommand(),
+			mcphost.Command(toolWorld),
 		},
 	}
 	a.Commands = append(a.Commands, noticesCommand(), simCommand(), gpuCommand(), installCommand(), configCommand(), debugCommand(),

@@ -24,7 +24,7 @@ func groups() []group {
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
 			"snapshot", "adopt", "burnin", "image", "gpu", "debug", "notices"}},
 		{"plan one", []string{"sim"}},
-		{"for other programs", []string{"slurmd", "pam-adopt"}},
+		{"for other programs", []string{"mcp", "slurmd", "pam-adopt"}},
 		{"as in Slurm", slurm.FrontEnds()},
 		{"as in PBS, LSF and Slurm's contributions", slurm.Wrappers()},
 	}

@@ -55,6 +55,7 @@ type jobScript struct {
 	nodes    []cluster.Node // none if no cluster answers
 	config   *cluster.Config
 	books    *api.BooksResponse // nil if no cluster answers
+	noFiles  bool               // no file that it names is opened (front.Sys.NoFiles)
 }
 
 // lintRule finds one kind of mistake.
@@ -229,7 +230,7 @@ func unheldIn(books *api.BooksResponse, cfg *cluster.Config) []string {
 
 // readJobScript takes a script apart.
 func readJobScript(s *front.Sys, file string, text []byte) *jobScript {
-	sc := &jobScript{path: file, text: text}
+	sc := &jobScript{path: file, text: text, noFiles: s.NoFiles}
 	sc.split()
 	sys := *s
 	sys.Prog, sys.Environ = "sbatch", nil // of the script alone
@@ -536,7 +537,7 @@ func lintDataLoader(s *jobScript) (lintNote, bool) {
 			continue
 		}
 		for _, w := range l.words {
-			if !strings.HasSuffix(w, ".py") {
+			if s.noFiles || !strings.HasSuffix(w, ".py") {
 				continue
 			}
 			if !path.IsAbs(w) {

@@ -70,7 +70,7 @@ func lookCommands() []*cli.Command {
 		{Name: "idle", Usage: "list jobs with idle GPUs (below 5 % utilization), with user, nodes and duration",
 			Flags: []cli.Flag{&cli.DurationFlag{Name: "for",
 				Usage: "minimum idle time, e.g. 10m (default: IdleGPUTime of the partition, 30 minutes)"}},
-			Action: func(c *cli.Context) error { return exit(runIdle(plainFrontEnd(), c.Duration("for"))) }},
+			Action: func(c *cli.Context) error { return exit(look.Idle(plainFrontEnd(), c.Duration("for"))) }},
 		{Name: "report", ArgsUsage: "[day | week | month]",
 			Usage: "print what GPUs were used for, what was lost to which cause, hangs, bad nodes and idle GPUs",
 			Action: func(c *cli.Context) error {

@@ -21,8 +21,9 @@ import (
 // LogOptions are those of muster logs.
 type LogOptions struct {
 	Follow bool
-	Errors bool // standard error, where the job has a file of its own for that
-	Lines  int  // only the last; negative: all
+	Errors bool  // standard error, where the job has a file of its own for that
+	Lines  int   // only the last; negative: all
+	Last   int64 // only so many bytes at the end; 0: all
 	Job    string
 	// Step is the number of one of srun's, or "batch" for the script; empty: the script, or step 0 if a task is named
 	// or there is none. Task is one of its tasks, if it is not negative.
@@ -72,7 +73,14 @@ func (l *jobLog) show() error {
 	if err := l.choose(); err != nil {
 		return err
 	}
-	if l.opt.Lines >= 0 {
+	switch {
+	case l.opt.Last > 0:
+		end, err := l.ask(nil, false)
+		if err != nil {
+			return err
+		}
+		l.at = max(end.End-l.opt.Last, 0)
+	case l.opt.Lines >= 0:
 		if err := l.seek(); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func PickCluster(s *front.Sys, r *Request) (own string, code int) {
 		if code != 0 {
 			return time.Time{}, errors.New("the job cannot be described")
 		}
-		resp, err := testOnce(one, r, q)
+		resp, err := Test(one, r, q)
 		if _, asked := filterAsked(err); asked { // the site's script is asked once it is the one
 			return one.Now(), nil
 		}
@@ -288,12 +288,12 @@ func AfterRefusal(s *front.Sys, err error) {
 
 // TestOnly says when and where the job would start, on stderr as Slurm does.
 func TestOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
-	resp, err := testOnce(s, r, q)
+	resp, err := Test(s, r, q)
 	if text, ok := filterAsked(err); ok {
 		if q, err = refilter(s, r, text); err != nil {
 			return s.Fail("%v", err)
 		}
-		resp, err = testOnce(s, r, q)
+		resp, err = Test(s, r, q)
 	}
 	if err != nil {
 		var e *api.Error
@@ -312,7 +312,8 @@ func TestOnly(s *front.Sys, r *Request, q api.SubmitRequest) int {
 	return 0
 }
 
-func testOnce(s *front.Sys, r *Request, q api.SubmitRequest) (api.TestResponse, error) {
+// Test asks when and where a job with all of its components would start.
+func Test(s *front.Sys, r *Request, q api.SubmitRequest) (api.TestResponse, error) {
 	if len(r.Parts) == 0 {
 		return front.Call(s, api.TestJob, q)
 	}

@@ -1,4 +1,4 @@
-package cli
+package look
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// runIdle prints the jobs that have GPUs which do nothing (muster idle). It returns the exit code.
-func runIdle(sys *front.Sys, least time.Duration) int {
+// Idle prints the jobs that have GPUs which do nothing (muster idle). It returns the exit code.
+func Idle(sys *front.Sys, least time.Duration) int {
 	resp, err := front.Call(sys, api.ListIdle, api.IdleQuery{For: least})
 	if err != nil {
 		return sys.Fail("%s", err.Error())
