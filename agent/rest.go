@@ -56,6 +56,9 @@ func withREST(cfg *Config, s *server.Server, as *handler, inner *innerConns, pag
 		case api.TokenCallPath:
 			x.callByToken(w, r)
 			return
+		case toolsPath:
+			x.serveTools(w, r)
+			return
 		}
 		for _, p := range restPaths {
 			if cfg.Dialect != nil && strings.HasPrefix(r.URL.Path, p) {
@@ -128,12 +131,8 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 			return
 		}
 	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	q := &api.RESTRequest{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Body: body, Who: who,
-		Host:   cmp.Or(host, "localhost"),
-		YAML:   wantsYAML(r),
-		Dial:   func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
-		Direct: x.as.direct(who), Unchanged: x.unchanged, Cluster: x.cluster()}
+	q := x.request(r, who)
+	q.Body = body
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(webWriteTime))
 	var zip *gzip.Writer
 	x.cfg.Dialect.ServeREST(q, func(status int, mime string) io.Writer {
@@ -150,6 +149,23 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	})
 	if zip != nil {
 		_ = zip.Close()
+	}
+}
+
+// request is what a caller asks, with ways to ask on.
+func (x *rest) request(r *http.Request, who api.Caller) *api.RESTRequest {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return &api.RESTRequest{
+		Method:    r.Method,
+		Path:      r.URL.Path,
+		Query:     r.URL.Query(),
+		Who:       who,
+		Host:      cmp.Or(host, "localhost"),
+		YAML:      wantsYAML(r),
+		Dial:      func(context.Context) (api.Conn, error) { return x.conns.dial(who) },
+		Direct:    x.as.direct(who),
+		Unchanged: x.unchanged,
+		Cluster:   x.cluster(),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"dev.muster/agent/metrics"
 	"dev.muster/agent/server"
 	"dev.muster/agent/webpage"
+	"dev.muster/api"
 )
 
 // The status page and the metrics have a port of their own: browsers and scrapers have no certificate of the
@@ -29,6 +30,8 @@ type WebConfig struct {
 	Addr string
 	// Page makes the status page; nil: there are only the metrics.
 	Page webpage.Maker
+	// Tools answers an agent's requests at /mcp, for the caller that a token names; nil: nothing is there.
+	Tools func(w http.ResponseWriter, r *http.Request, by *api.RESTRequest)
 	// RESTSocket is a socket for the REST interface beside that port; "": none.
 	RESTSocket string
 }

@@ -219,7 +219,8 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 		SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"),
 		HollowTime: c.Duration("hollow-time"), Images: agent.ImageLimits{Disk: imageDisk(c), Size: imageSize(c)},
 		Dialect: slurm.Dialect{},
-		Web:     agent.WebConfig{Addr: c.String("http"), Page: page, RESTSocket: c.String("rest-socket")},
+		Web: agent.WebConfig{Addr: c.String("http"), Page: page, RESTSocket: c.String("rest-socket"),
+			Tools: mcphost.Web(toolWorld)},
 		Program: client.Program{
 			Cast:   []string{self, "internal", "cast"},
 			Around: []string{self, "internal", "task"}, Managers: managers(self),

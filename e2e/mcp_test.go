@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -200,5 +201,75 @@ func TestMCPTexts(t *testing.T) {
 	}
 	if len(list.Tools) != 10 {
 		t.Errorf("%d tools", len(list.Tools))
+	}
+}
+
+// bearer sends a token with each request.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// agentAt connects to a server's port with a token.
+func agentAt(t *testing.T, addr, token string) *mcpAgent {
+	t.Helper()
+	return connectAgent(t, &mcp.StreamableClientTransport{Endpoint: "http://" + addr + "/mcp", MaxRetries: -1,
+		HTTPClient: &http.Client{Transport: bearer{token}}})
+}
+
+// TestMCPWeb uses the tools on a server's port, and knocks there without a right to.
+func TestMCPWeb(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	d := startDev(t, "--hollow", "2x8c16g4gpu:h100", "--hollow-exec", "--http", addr)
+	token := strings.TrimPrefix(strings.TrimSpace(d.must("scontrol", "token")), "SLURM_JWT=")
+	a := agentAt(t, addr, token)
+	id := a.submit("#!/bin/bash\n#SBATCH --chdir=/tmp --output=/dev/null\nexit 4\n", "--time=5", "--gpus-per-node=1")
+	if text := a.call("events", map[string]any{"ids": []string{id}, "until": "ended"}); !strings.Contains(text, "code 4") {
+		t.Errorf("events: %s", text)
+	}
+	d.wait("history", func() bool {
+		return strings.Contains(a.call("history", map[string]any{"sql": "SELECT id, state FROM jobs"}), id+"\tFAILED")
+	})
+	for _, option := range []string{"--export-file=/etc/shadow", "--bbf=/etc/shadow", "--nodefile=/etc/shadow"} {
+		text, ok := a.try("submit", map[string]any{"script": "#!/bin/sh\ntrue\n", "options": []string{option}})
+		if ok || strings.Contains(text, "root:") {
+			t.Errorf("%s: %v, %s", option, ok, text)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		header map[string]string
+		body   string
+		status int
+	}{
+		{"no token", nil, "{}", 401},
+		{"a bad token", map[string]string{"Authorization": "Bearer a.b.c"}, "{}", 401},
+		{"another site", map[string]string{"Authorization": "Bearer " + token, "Origin": "https://evil.example"}, "{}", 403},
+		{"a large body", map[string]string{"Authorization": "Bearer " + token}, strings.Repeat(" ", 2<<20) + "{}", 413},
+		{"no JSON", map[string]string{"Authorization": "Bearer " + token}, "x", 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/mcp", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for name, value := range c.header {
+				r.Header.Set(name, value)
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != c.status {
+				t.Errorf("status %d, want %d", resp.StatusCode, c.status)
+			}
+		})
 	}
 }

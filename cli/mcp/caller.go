@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"dev.muster/api"
 	"dev.muster/slurm/front"
 )
@@ -25,6 +27,8 @@ type World struct {
 	Query func(ctx context.Context, s *front.Sys, query string, records []api.JobHistory) (Table, error)
 	// Manual returns the manual page of a command as plain text, or with an empty name the list of pages.
 	Manual func(name string) (text string, ok bool)
+	// Schemas keeps the schemas of the tools' arguments for further servers; nil: they are made anew.
+	Schemas *sdk.SchemaCache
 	// Modules returns the modules that the caller can load; none: unknown.
 	Modules func() []string
 }

@@ -14,8 +14,12 @@ import (
 
 // New returns a server for one caller.
 func New(w *World) *sdk.Server {
-	s := sdk.NewServer(&sdk.Implementation{Name: "muster", Title: "muster workload manager", Version: w.Version},
-		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}})
+	about := &sdk.Implementation{Name: "muster", Title: "muster workload manager", Version: w.Version}
+	s := sdk.NewServer(about, &sdk.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &sdk.ServerCapabilities{},
+		SchemaCache:  w.Schemas,
+	})
 	c := &caller{w}
 	addTool(s, c, submitTool, c.submit)
 	addTool(s, c, jobsTool, c.jobs)

@@ -1,5 +1,5 @@
 // Package mcphost runs the tools of the Model Context Protocol (package mcp) in a process: on standard input and
-// output for the user who calls it. Begin with Serve.
+// output for the user who calls it (Serve), and at a path of a server's port for the users of tokens (Web).
 package mcphost
 
 import (

@@ -39,7 +39,7 @@ func channelLine(ps []pair) (cluster.Channel, error) {
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(ch.Name):
 		return ch, errors.New("a channel's name consists of at most 64 letters, digits, _, . and -")
 	case !strings.HasPrefix(ch.File, "/"):
-		return ch, errors.New("File= is required: the whole path, from /, of a file with the channel's URL")
+		return ch, errors.New("a channel needs File=, the whole path, from /, of a file with its URL")
 	}
 	return ch, nil
 }
