@@ -3,7 +3,6 @@ package conf
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"dev.muster/cluster"
@@ -36,12 +35,19 @@ func channelLine(ps []pair) (cluster.Channel, error) {
 	switch {
 	case err != nil:
 		return ch, err
-	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(ch.Name):
+	case !isChannelName(ch.Name):
 		return ch, errors.New("a channel's name consists of at most 64 letters, digits, _, . and -")
 	case !strings.HasPrefix(ch.File, "/"):
 		return ch, errors.New("a channel needs File=, the whole path, from /, of a file with its URL")
 	}
 	return ch, nil
+}
+
+// isChannelName reports whether a text is at most 64 letters, digits, _, . and -, and begins with one of the first two.
+func isChannelName(text string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return text != "" && len(text) <= 64 && strings.Trim(text, letters+"_.-") == "" &&
+		strings.Contains(letters, text[:1])
 }
 
 // channelLines writes the lines of channels.

@@ -70,6 +70,7 @@ func TestMusterConf(t *testing.T) {
 
 		"Channel=ops File=/etc/muster/ops.url\n":        "<nil>",
 		"Channel=ops\n":                                 "Channel=ops: a channel needs File=",
+		"Channel=-o File=/f\n":                          "a channel's name consists of",
 		"Channel=o/s File=/f\n":                         "a channel's name consists of",
 		"Channel=ops File=/f Event=node_up\n":           "event is no key of a channel",
 		"Channel=ops File=/f Events=node_up,nod_down\n": "nod_down is no event of a channel: want all, or some of node_down,",
