@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -184,7 +185,7 @@ func (b *build) folder(at string) error {
 	if err != nil {
 		return fmt.Errorf("--container-image: %w", err)
 	}
-	if below, err := findMount(fd); err != nil || below != "" {
+	if below, err := b.findMount(fd); err != nil || below != "" {
 		return cmp.Or(err, fmt.Errorf("--container-image: %s has another file system below it, at %s, which an image "+
 			"cannot contain: copy the files to a folder of their own", path, below))
 	}
@@ -197,16 +198,23 @@ func (b *build) folder(at string) error {
 
 // findMount returns a mount point below an open folder, or "". Without what is mounted there, its user could see the
 // files that the mount hides. The kernel refuses such a clone to users for the same reason.
-func findMount(dir int) (string, error) {
-	real, err := os.Readlink(fdName(dir))
+func (b *build) findMount(dir int) (string, error) {
+	name := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(b.proc, fdName(dir), name)
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: fdName(dir), Err: err}
+	}
+	fd, err := unix.Openat(b.proc, "thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: "mountinfo", Err: err}
+	}
+	f := os.NewFile(uintptr(fd), "mountinfo")
+	defer f.Close()
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile("thread-self/mountinfo")
-	if err != nil {
-		return "", err
-	}
-	return mountBelow(string(text), real), nil
+	return mountBelow(string(text), string(name[:n])), nil
 }
 
 // mountBelow returns the first mount point of a mountinfo that is below a folder, or "".
