@@ -538,7 +538,11 @@ class Checks:
         finally:
             self.cluster.ended(job)
         took = time.monotonic() - begun
-        after = self.state(gpu)["used_mb"]
+        for _ in range(20):  # a driver frees memory a moment after the process is gone
+            after = self.state(gpu)["used_mb"]
+            if after <= before + 300:
+                break
+            time.sleep(0.5)
         require(after <= before + 300, "%d MB before the job, %d MB after it" % (before, after))
         state = self.cluster.call("sinfo", "-h", "-N", "-o", "%t %E").strip()
         require(state.startswith("idle"), "the node is left %s" % state)
