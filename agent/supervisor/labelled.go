@@ -34,8 +34,8 @@ type labelledFile struct {
 	late  []byte // what is left of the line that is being written, with its label
 }
 
-// newLabelledFile returns one of so many that a step has. What the descriptor is of may let nobody write for as long as
-// its user likes. A pipe or terminal then holds no thread.
+// newLabelledFile returns one of the labelled files of a step, which has as many as files says. The user decides how
+// long a write to a pipe or a terminal blocks, so these are written without blocking, and hold no thread.
 func newLabelledFile(fd int, name, label string, files int) *labelledFile {
 	w := &labelledFile{label: label, longest: longestOf(files), plain: true}
 	var st unix.Stat_t

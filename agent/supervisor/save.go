@@ -55,6 +55,8 @@ func (r *run) saveLast() {
 
 // saveContainer packs it in the step's group, as its user.
 func (r *run) saveContainer() error {
+	r.sup.apart.begin(r)
+	defer r.sup.apart.end(r)
 	done := make(chan error, 1)
 	go func() { // on a thread that ends with it
 		runtime.LockOSThread()
