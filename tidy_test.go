@@ -184,7 +184,7 @@ var mayImport = map[string][]string{
 		"slurm/show", "wire"},
 	"cli/mcp": {"api", "cli/look", "cluster", "slurm/control", "slurm/format", "slurm/front", "slurm/jobfield",
 		"slurm/show", "slurm/submit"},
-	"cli/mcphost": {"acct", "agent/step", "api", "cli/mcp", "cluster", "slurm/front", "wire"},
+	"cli/mcphost": {"acct", "agent/eventlog", "agent/step", "api", "cli/mcp", "cluster", "slurm/front", "wire"},
 	"cli": {"adopt", "adopt/dump", "cli/mcp", "cli/mcphost", "agent/burst", "agent/container/enroot", "cli/look", "durable", "agent", "agent/client",
 		"agent/machine", "agent/step",
 		"agent/trust", "agent/webpage", "api",

@@ -5,11 +5,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"dev.muster/agent/eventlog"
 	"dev.muster/api"
 	"dev.muster/cli/mcp"
 	"dev.muster/slurm/front"
@@ -27,10 +27,7 @@ type web struct {
 	world   func() *mcp.World
 	schemas *sdk.SchemaCache
 	handler http.Handler
-
-	mu   sync.Mutex
-	all  int
-	user map[uint32]int
+	callers eventlog.Followers[uint32]
 }
 
 // callerKey is that of a request's context.
@@ -38,13 +35,18 @@ type callerKey struct{}
 
 // Web returns what serves tools at a path of a server's port.
 func Web(world func() *mcp.World) func(http.ResponseWriter, *http.Request, *api.RESTRequest) {
-	x := &web{world: world, schemas: sdk.NewSchemaCache(), user: map[uint32]int{}}
+	x := &web{
+		world:   world,
+		schemas: sdk.NewSchemaCache(),
+		callers: eventlog.Followers[uint32]{All: maxAtOnce, Each: maxOfUser},
+	}
 	x.handler = sdk.NewStreamableHTTPHandler(x.serverOf, &sdk.StreamableHTTPOptions{
 		Stateless:                    true,
 		JSONResponse:                 true,
 		MaxRequestBodyBytes:          maxRequest,
 		PropagateRequestCancellation: true,
-		// A proxy on this machine passes on the name by which clients know it. Who has no token gets nothing anyway.
+		// A proxy on this machine forwards the host name that clients use, which is not localhost. Every request needs
+		// a token in any case.
 		DisableLocalhostProtection: true,
 	})
 	return x.serve
@@ -52,7 +54,7 @@ func Web(world func() *mcp.World) func(http.ResponseWriter, *http.Request, *api.
 
 // serve answers a request of a caller.
 func (x *web) serve(w http.ResponseWriter, r *http.Request, by *api.RESTRequest) {
-	leave, ok := x.enter(by.Who.UID)
+	leave, ok := x.callers.Enter(by.Who.UID, true)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many requests at once", http.StatusTooManyRequests)
@@ -60,25 +62,6 @@ func (x *web) serve(w http.ResponseWriter, r *http.Request, by *api.RESTRequest)
 	}
 	defer leave()
 	x.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
-}
-
-// enter counts a request of a user.
-func (x *web) enter(uid uint32) (leave func(), ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.all >= maxAtOnce || x.user[uid] >= maxOfUser {
-		return nil, false
-	}
-	x.all++
-	x.user[uid]++
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.all--
-		if x.user[uid]--; x.user[uid] == 0 {
-			delete(x.user, uid)
-		}
-	}, true
 }
 
 // serverOf is the server for a request.
