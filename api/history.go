@@ -68,7 +68,9 @@ type HistoryQuery struct {
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
 	Brief      bool               `json:"brief,omitempty"` // without what only the full record shows, as of JobQuery
 	cluster.HistoryFilter
-	After uint64 `json:"after,omitempty"`
+	// Latest asks for at most so many records, the last ended first; 0: all, in the order in which they came.
+	Latest int    `json:"latest,omitempty"`
+	After  uint64 `json:"after,omitempty"`
 }
 
 // ChangesQuery asks for the changes of the books in a time.

@@ -69,13 +69,13 @@ func (c *caller) ownRecords(s *front.Sys, in *historyIn) (list []api.JobHistory,
 	}
 	days := min(cmp.Or(max(in.Days, 0), someDays), maxDays)
 	resp, err := front.Call(s, api.ListHistory, api.HistoryQuery{Users: []uint32{s.UID}, Steps: true, Duplicates: true,
-		From: s.Now().AddDate(0, 0, -days), To: s.Now().Add(time.Minute)})
+		From: s.Now().AddDate(0, 0, -days), To: s.Now().Add(time.Minute), Latest: maxRecords})
 	if err != nil {
 		return nil, false, err
 	}
 	list = slices.DeleteFunc(resp.Records, func(r api.JobHistory) bool { return r.Job.Spec.UID != s.UID })
-	if n := len(list) - maxRecords; n > 0 {
-		list, cut = list[n:], true
+	if n := len(list) - maxRecords; n > 0 { // an older server answers with all of them
+		list = list[n:]
 	}
-	return list, cut, nil
+	return list, len(list) == maxRecords, nil
 }
