@@ -14,8 +14,7 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// What is sent to the URL of --notify and to the channels of the site, in the form that the service behind the URL
-// displays.
+// Messages to the URL of --notify and to the channels of the site have the form that the service at the URL displays.
 
 // Call is what is sent to the URL of a job's --notify.
 type Call struct {

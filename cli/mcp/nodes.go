@@ -47,7 +47,9 @@ func roomOf(n *api.NodeInfo) room {
 	}
 	r.inService = n.Up && !n.Down && !n.Drain
 	if r.inService {
-		r.free, r.idle, r.memMB = r.gpus-n.Load.GPUs.Len(), r.cpus-n.Load.CPUs.Len(), r.memOf-n.Load.MemMB
+		r.free = r.gpus - n.Load.GPUs.Len()
+		r.idle = r.cpus - n.Load.CPUs.Len()
+		r.memMB = r.memOf - n.Load.MemMB
 	}
 	return r
 }
@@ -65,13 +67,13 @@ func (c *caller) nodes(_ context.Context, in nodesIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	in1, err := inPartition(&resp, in.Partition)
+	belongs, err := inPartition(&resp, in.Partition)
 	if err != nil {
 		return "", err
 	}
 	var all []room
 	for i := range resp.Nodes {
-		if in1(resp.Nodes[i].Name) {
+		if belongs(resp.Nodes[i].Name) {
 			all = append(all, roomOf(&resp.Nodes[i]))
 		}
 	}
@@ -115,7 +117,9 @@ func inPartition(resp *api.NodesResponse, name string) (func(cluster.NodeName) b
 
 // freeBlocks tells by type of GPU how many are free, and on how many nodes how many.
 func freeBlocks(t *table, all []room) {
-	total, free, by := map[string]int{}, map[string]int{}, map[string]map[int]int{}
+	total := map[string]int{}
+	free := map[string]int{}
+	by := map[string]map[int]int{} // nodes by how many GPUs are free there
 	for i := range all {
 		r := &all[i]
 		if r.gpus == 0 {
@@ -148,9 +152,11 @@ func (c *caller) domains(s *front.Sys, t *table, all []room) {
 	if err != nil {
 		return
 	}
-	whole, known := map[cluster.NodeName]bool{}, map[cluster.NodeName]bool{}
+	whole := map[cluster.NodeName]bool{}
+	known := map[cluster.NodeName]bool{}
 	for i := range all {
-		known[all[i].Name], whole[all[i].Name] = true, all[i].whole()
+		known[all[i].Name] = true
+		whole[all[i].Name] = all[i].whole()
 	}
 	type domain struct {
 		name    string
@@ -232,9 +238,13 @@ func (c *caller) plan(_ context.Context, in planIn) (string, error) {
 	t.row("time", "event", "id", "user", "partition", "nodes", "gpus", "reason")
 	err = t.page(in.Cursor, in.Limit, len(rows), func(i int) {
 		r := &rows[i]
-		when, what, why := v.Stamp(r.Start(), "unknown"), "start", string(r.Reason())
+		when := v.Stamp(r.Start(), "unknown")
+		what := "start"
+		why := string(r.Reason())
 		if r.Phase != cluster.Pending {
-			when, what, why = v.Stamp(r.End(), "no limit"), "end at the latest", "-"
+			when = v.Stamp(r.End(), "no limit")
+			what = "end at the latest"
+			why = "-"
 		}
 		t.row(
 			when,
