@@ -43,9 +43,9 @@ func (r *run) contained() {
 	r.launchApart()
 }
 
-// maxApart bounds the launches of one user that have a thread each, the images that are fetched, and the containers that
-// are saved. They may wait for the user's files or registry, or for a program that is to come, for as long as the user
-// likes; and the runtime ends a process of 10,000 threads.
+// maxApart bounds the launches of one user that have a thread each, the images that are fetched, and the containers
+// that are saved. They may wait for the user's files or registry, or for a program that is to come, for as long as the
+// user likes; and the runtime ends a process of 10,000 threads.
 const maxApart = 128
 
 // apart counts the launches and saves that have a thread each.

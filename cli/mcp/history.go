@@ -68,8 +68,14 @@ func (c *caller) ownRecords(s *front.Sys, in *historyIn) (list []api.JobHistory,
 		return nil, false, nil
 	}
 	days := min(cmp.Or(max(in.Days, 0), someDays), maxDays)
-	resp, err := front.Call(s, api.ListHistory, api.HistoryQuery{Users: []uint32{s.UID}, Steps: true, Duplicates: true,
-		From: s.Now().AddDate(0, 0, -days), To: s.Now().Add(time.Minute), Latest: maxRecords})
+	resp, err := front.Call(s, api.ListHistory, api.HistoryQuery{
+		Users:      []uint32{s.UID},
+		Steps:      true,
+		Duplicates: true,
+		From:       s.Now().AddDate(0, 0, -days),
+		To:         s.Now().Add(time.Minute),
+		Latest:     maxRecords,
+	})
 	if err != nil {
 		return nil, false, err
 	}

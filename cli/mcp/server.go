@@ -39,7 +39,7 @@ func New(w *World) *sdk.Server {
 func addTool[In any](s *sdk.Server, c *caller, t tool, run func(context.Context, In) (string, error)) {
 	no := false
 	destroys := t.destroys
-	described := &sdk.Tool{
+	about := &sdk.Tool{
 		Name:        t.name,
 		Title:       t.title,
 		Description: t.help,
@@ -51,7 +51,7 @@ func addTool[In any](s *sdk.Server, c *caller, t tool, run func(context.Context,
 			OpenWorldHint:   &no,
 		},
 	}
-	sdk.AddTool(s, described, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+	sdk.AddTool(s, about, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		text, err := run(ctx, in)
 		if err != nil {
 			return nil, nil, errors.New(clean(errorText(err)))
