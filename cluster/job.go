@@ -192,6 +192,8 @@ type Alloc struct {
 	Over int `json:"over,omitempty"`
 	// Spares are what it has of nodes that stand by; see spares.go.
 	Spares []Share `json:"spares,omitempty"`
+	// Protected: nodes were kept free for the job before it started, as it had waited so long.
+	Protected bool `json:"protected,omitempty"`
 	// Keeps: the job ends and starts again at once, so it keeps all of its nodes until they are clean.
 	Keeps bool `json:"keeps,omitempty"`
 }

@@ -67,9 +67,10 @@ type plan struct {
 	protectedStarts  int                                 // how many of planned are of protected jobs
 	protectedJobs    map[*cluster.Partition]*cluster.Job // the jobs for which nodes are kept free
 	nextProtection   time.Time                           // from when on another one may be protected; zero: never
-	protectionFailed bool                                // a job earned protection and got no planned start
-	limitedProtected map[cluster.JobID]bool              // jobs that earned it and that limits hold back
-	lastLimited      cluster.Place                       // of the last of these
+	protected        protectedPart
+	protectionFailed bool                   // a job earned protection and got no planned start
+	limitedProtected map[cluster.JobID]bool // jobs that earned it and that limits hold back
+	lastLimited      cluster.Place          // of the last of these
 }
 
 // progress is how far the cycle went, and what the next one must know to go on from it.

@@ -293,6 +293,9 @@ func (ip *incrementalPass) filterJob(id cluster.JobID, said *cluster.Decision) (
 		return 0, errHetJob
 	}
 	ip.noteRunning(was, is)
+	if ip.protected.mayShrink(was, said) && ip.protected.isFull(ip.s, ip.scaleOfCluster()) {
+		ip.nextProtection = ip.now
+	}
 	from, queued := ip.old.PlaceOf(id)
 	to, queues := ip.s.PlaceOf(id)
 	switch {

@@ -21,7 +21,8 @@ func TestIncrementalPassDecidesAsFullPass(t *testing.T) {
 	seed := rand.Uint64()
 	all, gaveUp := history{}, map[string]int{}
 	rounds := [][2]uint64{
-		{8675013886422728710, 128}, // a limit held a job back for another reason, whose turn had passed
+		{8675013886422728710, 128},  // a limit held a job back for another reason, whose turn had passed
+		{11150048111643752551, 204}, // a job for which nodes were kept free was made smaller while it ran
 	}
 	for k := range uint64(330) {
 		rounds = append(rounds, [2]uint64{seed, k})

@@ -21,7 +21,8 @@ import (
 // partition, only once it has waited for six hours, its limit, and four times what the queue up to it takes if nothing
 // is lost: keeping nodes free costs all others more than it gives one job, as long as large ones are tried first. With
 // less than that the oldest always has nodes kept free where more is asked for than there is, and the queue is in order
-// of submission. docs/adr/0006-responsive-order.md has the figures.
+// of submission. For the same reason nodes are kept free for no other job while those that started in this way hold
+// half of the cluster. docs/adr/0006-responsive-order.md has the figures.
 const (
 	longLimit      = 24 * time.Hour
 	minProtectWait = 6 * time.Hour
@@ -49,6 +50,7 @@ type queuedJob struct {
 	// patience is how much longer than by itself the job waits before nodes are kept free for it: its part of the
 	// queue.
 	queueWait time.Duration
+	protected bool // nodes are kept free for it, since it has waited so long
 }
 
 // earnsProtection reports whether nodes are kept free for a job that does not fit.
@@ -61,10 +63,14 @@ func (c *cycle) earnsProtection(j *cluster.Job, more time.Duration) bool {
 	case least != nil:
 		return wait >= *least
 	case c.responsive:
-		return cluster.Expedited(j) || j.Spec.Priority != nil || wait >= minProtectWait+min(j.Limit, longLimit)+more
+		return protectedAtOnce(j) || wait >= minProtectWait+min(j.Limit, longLimit)+more &&
+			!c.protected.isFull(c.s, c.scaleOfCluster())
 	}
 	return true
 }
+
+// protectedAtOnce reports whether nodes are kept free for a job however short its wait.
+func protectedAtOnce(j *cluster.Job) bool { return cluster.Expedited(j) || j.Spec.Priority != nil }
 
 // waited is how long a job has waited, a second at least.
 func (c *cycle) waited(j *cluster.Job) time.Duration {
@@ -250,11 +256,14 @@ func (c *cycle) orderProtected(tier []queuedJob, yield func(*cluster.Job) bool) 
 			continue
 		}
 		if !c.earnsProtection(qj.job, qj.queueWait) {
-			c.expectProtection(qj.job, qj.queueWait)
+			if !c.protected.isFull(c.s, c.scaleOfCluster()) {
+				c.expectProtection(qj.job, qj.queueWait)
+			}
 			rest = append(rest, qj)
 			continue
 		}
 		before := len(c.started)
+		qj.protected = c.s.Config().ReserveAge == nil && !protectedAtOnce(qj.job)
 		c.current = qj
 		yield(qj.job)
 		c.checkProtection(qj.job, len(c.started) > before)

@@ -88,3 +88,39 @@ func TestDrainTimeIsBounded(t *testing.T) {
 		t.Errorf("half of the cluster for an hour: %v", d)
 	}
 }
+
+// TestProtectedHalf: nodes are kept free for no other job while those for which they were hold half of the cluster.
+func TestProtectedHalf(t *testing.T) {
+	b := newTestbed(t, 4)
+	b.UseResponsiveOrder()
+	wide := func(nodes int, limit time.Duration) cluster.JobID {
+		return b.Submit(func(s *cluster.JobSpec) {
+			s.MinNodes, s.MaxNodes, s.Tasks, s.CPUsPerTask, s.Limit = nodes, nodes, nodes, 16, limit
+		})
+	}
+	all := wide(4, time.Hour)
+	b.ScheduleAll()
+	half := wide(2, 10*time.Hour)
+	whole := wide(4, 10*time.Hour)
+	b.Now = b.Now.Add(100 * time.Hour)
+	b.EndJob(all)
+	passes := wide(1, 20*time.Hour)
+	b.ScheduleAll()
+	if j, _ := b.S.Job(half); j.Alloc == nil || !j.Alloc.Protected {
+		t.Fatalf("the job of half of the nodes %s", b.Where(half))
+	}
+	if j, _ := b.S.Job(passes); j.Alloc == nil || j.Alloc.Protected {
+		t.Errorf("a job that delays the one of all nodes %s, though nodes are kept free for none", b.Where(passes))
+	}
+	b.EndJob(half)
+	late := wide(1, 40*time.Hour)
+	b.ScheduleAll()
+	if j, _ := b.S.Job(late); j.Alloc != nil {
+		t.Errorf("a job that delays the one of all nodes %s, though nodes are kept free for that one", b.Where(late))
+	}
+	b.EndJob(passes)
+	b.ScheduleAll()
+	if j, _ := b.S.Job(whole); j.Alloc == nil || !j.Alloc.Protected {
+		t.Errorf("the job of all nodes %s", b.Where(whole))
+	}
+}

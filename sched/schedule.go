@@ -260,6 +260,10 @@ func (c *cycle) startJob(j *cluster.Job, task int, alloc *cluster.Alloc) {
 	c.eachFreeSet(func(fs *place.FreeSet) { fs.StartJob(alloc, j.Spec) })
 	c.takeLicenses(j)
 	c.meter.Start(j, alloc.Partition, alloc)
+	if c.current.protected {
+		alloc.Protected = true
+		c.protected.add(c.scaleOfCluster(), j)
+	}
 	for _, ps := range c.planned {
 		if EndOf(c.now, j.Limit).After(ps.At) {
 			ps.ReduceFor(c.free, alloc)
