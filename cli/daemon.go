@@ -18,6 +18,7 @@ import (
 	"dev.muster/agent/client"
 	"dev.muster/agent/machine"
 	"dev.muster/agent/webpage"
+	"dev.muster/cli/farm"
 	"dev.muster/cli/look"
 	"dev.muster/cli/mcphost"
 	"dev.muster/cluster"
@@ -69,7 +70,8 @@ func app(page webpage.Maker) *cli.App {
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]",
 			"test nodes under load, each by a job that goes after all others, and show what tests found",
 			runBurnin))
-	a.Commands = append(append(a.Commands, imageCommand()), append(lookCommands(), jobCommands()...)...)
+	a.Commands = append(a.Commands, imageCommand())
+	a.Commands = slices.Concat(a.Commands, lookCommands(), jobCommands(), farm.Commands())
 	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true})
 	}

@@ -19,12 +19,12 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"use the cluster", []string{"logs", "why", "samples", "stacks", "swap", "lint"}},
-		{"in a job", []string{"progress", "checkpoint"}},
+		{"in a job", []string{"progress", "checkpoint", "farm"}},
 		{"look at it", []string{"status", "top", "health", "idle", "report", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",
 			"snapshot", "adopt", "burnin", "image", "gpu", "debug", "notices"}},
 		{"plan one", []string{"sim"}},
-		{"for other programs", []string{"mcp", "slurmd", "pam-adopt"}},
+		{"for other programs", []string{"mcp", "slurmd", "pam-adopt", "farm-worker"}},
 		{"as in Slurm", slurm.FrontEnds()},
 		{"as in PBS, LSF and Slurm's contributions", slurm.Wrappers()},
 	}
