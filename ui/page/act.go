@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,9 +21,6 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/ui"
 )
-
-// maxForm bounds what a form may send.
-const maxForm = 16 << 10
 
 // visitor says who looks at the page, and by which session; nil: nobody has logged in.
 func (s *pages) visitor(r *http.Request) (api.Caller, *session.Session) {
@@ -242,18 +238,24 @@ func (s *pages) form(do func(http.ResponseWriter, *http.Request, *session.Sessio
 	return s.formOf(maxForm, do)
 }
 
-// formOf is form, of so many bytes at most.
+// formOf is form, of so many bytes at most. Nothing is read from who has no session.
 func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *session.Session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, most)
-		if !parsed(w, r) {
-			return
-		}
 		_, in := s.visitor(r)
 		if in == nil {
 			s.say(w, r, http.StatusForbidden, "Log in first",
 				"You have no session, or it has expired. Nothing was changed. "+
 					"muster ui prints a link that logs you in.")
+			return
+		}
+		leave, ok := s.sending.Enter(in.UID)
+		if !ok {
+			s.say(w, r, http.StatusTooManyRequests, "Not done",
+				"Too many of your forms are being sent. Nothing was changed. Try again in a moment.")
+			return
+		}
+		defer leave()
+		if !readForm(w, r, most) {
 			return
 		}
 		if !s.Sessions.Meant(in, r.PostForm.Get("csrf")) {
@@ -263,25 +265,6 @@ func (s *pages) formOf(most int64, do func(http.ResponseWriter, *http.Request, *
 		}
 		do(w, r, in)
 	}
-}
-
-// readForm reads a form of at most maxForm bytes; it answers where there is none.
-func readForm(w http.ResponseWriter, r *http.Request) bool {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	return parsed(w, r)
-}
-
-// parsed reads a form; it answers where there is none.
-func parsed(w http.ResponseWriter, r *http.Request) bool {
-	if err := r.ParseForm(); err != nil {
-		code := http.StatusBadRequest
-		if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
-			code = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "cannot read the form: "+err.Error(), code)
-		return false
-	}
-	return true
 }
 
 func (s *pages) askAction(w http.ResponseWriter, r *http.Request, a *pageAction, who api.Caller,

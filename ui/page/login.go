@@ -138,7 +138,7 @@ func (l *logins) offer(w http.ResponseWriter, r *http.Request, code int, v ui.Lo
 }
 
 func (l *logins) byLink(w http.ResponseWriter, r *http.Request) {
-	if !readForm(w, r) {
+	if !readForm(w, r, maxForm) {
 		return
 	}
 	who, ok := l.Link(r.Context(), r.PostForm.Get("once"), true)
@@ -268,7 +268,7 @@ func safePlace(r *http.Request) (address string, err error) {
 const nobody = "-"
 
 func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
-	if !readForm(w, r) {
+	if !readForm(w, r, maxForm) {
 		return
 	}
 	s := l.settings()

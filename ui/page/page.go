@@ -18,6 +18,7 @@ import (
 	"dev.muster/cluster"
 	"dev.muster/sched/explain"
 	"dev.muster/ui"
+	"dev.muster/ui/forms"
 )
 
 // The status page: what it shows is from this server's own snapshot; what is done from it goes the way of the commands
@@ -62,6 +63,7 @@ const (
 type pages struct {
 	webpage.Config
 	watching eventlog.Followers[netip.Prefix] // pages that follow the cluster, by address
+	sending  *forms.PerUser                   // forms that are under way
 	logins   *logins
 	submits  *submits
 	shells   *shells

@@ -21,6 +21,7 @@ func New(cfg webpage.Config) http.Handler {
 func newPages(cfg webpage.Config) *pages {
 	return &pages{Config: cfg,
 		watching: eventlog.Followers[netip.Prefix]{All: maxLive, Each: maxLiveFrom},
+		sending:  forms.NewPerUser(maxForms),
 		hardware: newLater[*ui.CurveSet](curvesAge, curvesStale),
 		starts:   newLater[explain.Explanation](startsAge, startsStale),
 		today:    newLater[*ui.Today](pastAge, pastStale)}
@@ -68,6 +69,7 @@ func (s *pages) handler() http.Handler {
 		for _, h := range guard {
 			w.Header().Set(h[0], h[1])
 		}
+		withoutBody(w, r)
 		if s.logins.closed(w, r) {
 			return
 		}
