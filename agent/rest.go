@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dev.muster/agent/server"
+	"dev.muster/agent/turns"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -43,6 +44,7 @@ type rest struct {
 	state   func() uint64 // the index of the log that this server's answers are of
 	// unchanged reports whether surely no entry of the log is of a time or of one after it.
 	unchanged func(since time.Time) bool
+	turns     turns.Turns
 }
 
 // withREST puts the interface before the pages.
@@ -115,15 +117,17 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 		http.Error(w, "Authentication failure", http.StatusUnauthorized)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxREST))
+	leave, err := x.turn(r, who)
 	if err != nil {
-		status := http.StatusBadRequest
-		if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the body cannot be read: "+err.Error(), status)
+		return // the caller has gone
+	}
+	defer leave()
+	body, done, err := x.as.readBody(w, r, caller{Caller: who}, maxREST)
+	if err != nil {
+		http.Error(w, "the body cannot be read: "+err.Error(), bodyStatus(err))
 		return
 	}
+	defer done()
 	if tag := x.tag(r, who); tag != "" {
 		w.Header().Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
@@ -150,6 +154,25 @@ func (x *rest) serve(w http.ResponseWriter, r *http.Request, whose func(*http.Re
 	if zip != nil {
 		_ = zip.Close()
 	}
+}
+
+// turn waits for a place of a user's request: its answer is made from others, and is in memory until it is sent. Root
+// has no bound.
+func (x *rest) turn(r *http.Request, who api.Caller) (leave func(), err error) {
+	if who.UID == 0 || who.Admin {
+		return func() {}, nil
+	}
+	return x.turns.Wait(r.Context(), who.UID, answersOfUser)
+}
+
+// bodyStatus is the status of a request whose body is not read. The calls of a user that are under way may have too
+// many bytes, which is over soon.
+func bodyStatus(err error) int {
+	e := api.AsError(err)
+	if e.Kind == cluster.ErrTooBig && e.Code == cluster.Invalid {
+		return http.StatusRequestEntityTooLarge
+	}
+	return api.Status(e.Code)
 }
 
 // request is what a caller asks, with ways to ask on.
