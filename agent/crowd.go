@@ -83,13 +83,16 @@ func (c *crowd) move(conn net.Conn, state http.ConnState) (over net.Conn) {
 	return c.oldest()
 }
 
-// oldest returns the connection that is to close for the newest, which is the last of the silent.
+// oldest returns the connection that is to close for the newest, which is the last of the silent. It does not count any
+// more: until it has closed, as many others may have come.
 func (c *crowd) oldest() net.Conn {
-	e := c.silent.Front()
+	from := &c.silent
 	if c.silent.Len() == 1 && c.ask.Len() > 0 {
-		e = c.ask.Front()
+		from = &c.ask
 	}
-	return e.Value.(net.Conn)
+	over := from.Remove(from.Front()).(net.Conn)
+	delete(c.at, over)
+	return over
 }
 
 // serveJoiners answers machines that join or renew until ctx ends.

@@ -26,7 +26,7 @@ import (
 // TestCrowd: one connection too many closes the one that has been silent longest, and only then one with a request.
 func TestCrowd(t *testing.T) {
 	conn := func() net.Conn { c, _ := net.Pipe(); return c }
-	a, b, d, e, f := conn(), conn(), conn(), conn(), conn()
+	a, b, d, e, f, g := conn(), conn(), conn(), conn(), conn(), conn()
 	c := newCrowd(3)
 	for i, step := range []struct {
 		conn  net.Conn
@@ -40,12 +40,13 @@ func TestCrowd(t *testing.T) {
 		{f, http.StateNew, a}, {a, http.StateClosed, nil},
 		{d, http.StateHijacked, nil}, {e, http.StateIdle, nil},
 		{a, http.StateNew, nil}, {b, http.StateNew, f},
+		{g, http.StateNew, e}, // while the last one closes
 	} {
 		if over := c.move(step.conn, step.state); over != step.over {
 			t.Errorf("step %d: the wrong connection closes: %v", i, over)
 		}
 	}
-	if n := len(c.at); n != c.silent.Len()+c.ask.Len() || n != 4 { // the last one has not closed yet
+	if n := len(c.at); n != c.silent.Len()+c.ask.Len() || n != 3 {
 		t.Errorf("%d connections are listed", n)
 	}
 }
@@ -211,4 +212,54 @@ func TestConnsOfMember(t *testing.T) {
 	if _, err := open("n1", cluster.RoleNode); err == nil {
 		t.Error("a connection that was closed twice has made two places")
 	}
+}
+
+// TestVisitorsWhoSayNothing: visitors of whom it is not known yet whether they speak TLS hold a few connections, and
+// keep nobody else out.
+func TestVisitorsWhoSayNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		ln := newPipes()
+		x := &webTLS{log: quiet, settings: func() webpage.Settings {
+			return webpage.Settings{Certificate: webpage.ByCluster}
+		}, authority: func() *cluster.CA { return nil }, hosts: func() []string { return nil }}
+		in := x.listen(ctx, ln).(*tlsListener)
+		in.silent.mu.Lock()
+		in.silent.most = 3
+		in.silent.mu.Unlock()
+		const all = 20
+		closed := make(chan struct{}, all)
+		var conns []api.Conn
+		for range all {
+			conn, err := ln.dial(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
+			go func() { _, _ = io.Copy(io.Discard, conn); closed <- struct{}{} }()
+			synctest.Wait()
+		}
+		if n := len(closed); n != all-3 {
+			t.Errorf("%d of %d are closed", n, all)
+		}
+		speaks, err := ln.dial(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = speaks.Write([]byte("G")) }()
+		if conn, err := in.Accept(); err != nil {
+			t.Error(err)
+		} else {
+			conn.Close()
+		}
+		time.Sleep(2 * handshakeTime)
+		if n := len(closed); n != all || len(in.silent.at) != 0 {
+			t.Errorf("in the end %d of %d are closed, and %d are counted", n, all, len(in.silent.at))
+		}
+		cancel()
+		ln.Close()
+		for _, conn := range append(conns, speaks) {
+			conn.Close()
+		}
+	})
 }

@@ -159,7 +159,8 @@ func (x *webTLS) authorityText() string {
 
 // listen makes connections of a listener TLS where they begin so.
 func (x *webTLS) listen(ctx context.Context, ln net.Listener) net.Listener {
-	out := &tlsListener{Listener: ln, conns: make(chan net.Conn), done: ctx.Done(), failed: make(chan error, 1)}
+	out := &tlsListener{Listener: ln, conns: make(chan net.Conn), done: ctx.Done(), failed: make(chan error, 1),
+		silent: newCrowd(maxVisitors)}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: x.certificate}
 	go out.sort(ctx, x, cfg)
 	return out
@@ -171,6 +172,7 @@ type tlsListener struct {
 	conns  chan net.Conn
 	failed chan error
 	done   <-chan struct{}
+	silent *crowd // those that have not said yet what they speak
 }
 
 // sort looks at each connection without keeping the others waiting.
@@ -181,7 +183,9 @@ func (l *tlsListener) sort(ctx context.Context, x *webTLS, cfg *tls.Config) {
 			l.failed <- err
 			return
 		}
+		l.silent.note(raw, http.StateNew)
 		go func() {
+			defer l.silent.note(raw, http.StateClosed)
 			conn := raw
 			if s := x.settings(); s.TLS() {
 				c, secure, err := sniff(raw)
