@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"cmp"
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -12,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxUnacked bounds the output of one step on this node that its client has not acknowledged,
-// but for one read of each descriptor. Beyond it the pipes are not read and the tasks wait.
+// MaxUnacked bounds the output of one step on this node that its client has not acknowledged, but for one read. Beyond
+// it the pipes are not read and the tasks wait.
 const MaxUnacked = 1 << 20
 
 // frameCost is about what a frame takes in memory besides its data: a task may write a byte at a time.
@@ -39,6 +41,7 @@ type output struct {
 	frames  []stream.Frame // unacknowledged, by number
 	seq     uint64         // last number given
 	bytes   int            // that frames take
+	reading int            // that reads under way may add
 	sources map[*source]bool
 	over    bool // the step has ended
 	done    bool
@@ -160,7 +163,7 @@ func (o *output) pump(s *source) {
 	rc, err := s.f.SyscallConn()
 	for err == nil {
 		o.mu.Lock()
-		for !o.closed && !o.paused && o.bytes >= MaxUnacked && s.labelled == nil {
+		for !o.closed && !o.paused && o.isFull() && s.labelled == nil {
 			o.moved.Wait()
 		}
 		stop := o.closed || o.paused
@@ -168,21 +171,21 @@ func (o *output) pump(s *source) {
 		if stop {
 			break
 		}
-		var data []byte
-		data, err = readSome(rc)
-		switch {
-		case len(data) == 0 && err == nil:
-			o.end(s)
-			return
-		case len(data) == 0:
-		case s.labelled != nil:
-			if s.labelled.write(data, o.gate, o.halt) != nil {
-				continue // it is paused, or closed
+		if s.labelled == nil {
+			var n int
+			n, err = o.readFrame(kind, s.rank, rc)
+			if n == 0 && err == nil {
+				break
 			}
-		default:
-			o.mu.Lock()
-			o.put(kind, s.rank, data)
-			o.mu.Unlock()
+			continue
+		}
+		var data []byte
+		data, err = readSome(rc, readOnce)
+		if len(data) == 0 && err == nil {
+			break
+		}
+		if len(data) > 0 {
+			_ = s.labelled.write(data, o.gate, o.halt) // it fails if it is paused, or closed
 		}
 	}
 	o.end(s)
@@ -231,24 +234,60 @@ func (o *output) awaitFiles() {
 	}
 }
 
-// readSome reads what is there, holding a buffer only once something is. No data and no
-// error is the end; a terminal's EIO is an error and means the same.
-func readSome(rc syscall.RawConn) (data []byte, err error) {
+// isFull reports whether nothing more is to be read into frames; mu is held.
+func (o *output) isFull() bool { return o.bytes+o.reading >= MaxUnacked }
+
+// errFull says that nothing was read because the step has no room.
+var errFull = errors.New("the output is full")
+
+// readFrame reads what is there into a frame, if the step has room then. It returns how many bytes were read; -1 if
+// there was no room, and 0 without an error at the end.
+func (o *output) readFrame(kind stream.Kind, rank int32, rc syscall.RawConn) (int, error) {
+	data, err := readSome(rc, func(fd uintptr) ([]byte, error) {
+		o.mu.Lock()
+		full := o.isFull()
+		if !full {
+			o.reading += readSize
+		}
+		o.mu.Unlock()
+		if full {
+			return nil, errFull
+		}
+		data, err := readOnce(fd)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.reading -= readSize
+		if len(data) > 0 {
+			o.put(kind, rank, data)
+		} else {
+			o.moved.Broadcast() // who waits for the room
+		}
+		return data, err
+	})
+	if err == errFull {
+		return -1, nil
+	}
+	return len(data), err
+}
+
+// readSome has read read what is there, once something is. No data and no error is the end; a terminal's EIO is an
+// error and means the same.
+func readSome(rc syscall.RawConn, read func(fd uintptr) ([]byte, error)) (data []byte, err error) {
 	var rerr error
 	err = rc.Read(func(fd uintptr) bool {
-		buf := readBufs.Get().(*[]byte)
-		defer readBufs.Put(buf)
-		n, e := unix.Read(int(fd), *buf)
-		if e == unix.EAGAIN || e == unix.EINTR {
-			return false
-		}
-		if rerr = e; n > 0 {
-			data = append([]byte(nil), (*buf)[:n]...)
-		}
-		return true
+		data, rerr = read(fd)
+		return rerr != unix.EAGAIN && rerr != unix.EINTR
 	})
-	if err == nil {
-		err = rerr
+	return data, cmp.Or(err, rerr)
+}
+
+// readOnce reads what is there, holding a buffer no longer than that.
+func readOnce(fd uintptr) (data []byte, err error) {
+	buf := readBufs.Get().(*[]byte)
+	defer readBufs.Put(buf)
+	n, err := unix.Read(int(fd), *buf)
+	if n > 0 {
+		data = append([]byte(nil), (*buf)[:n]...)
 	}
 	return data, err
 }
