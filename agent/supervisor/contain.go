@@ -54,10 +54,12 @@ type apart struct {
 	moved *sync.Cond
 	n     map[uint32]int // by user
 	gates gates          // of writes, which may hold threads as well
+
+	removals removals // of what steps have written into their containers
 }
 
 func newApart() *apart {
-	a := &apart{n: map[uint32]int{}}
+	a := &apart{n: map[uint32]int{}, removals: removals{remove: userfile.Remove}}
 	a.moved = sync.NewCond(&a.mu)
 	return a
 }
@@ -411,11 +413,7 @@ func (r *run) uncontain() {
 	if !c.Writable || c.Name != "" {
 		return
 	}
-	go func() { // ends when all is gone
-		if err := userfile.Remove(container.StepDir(c.Store, r.containerName())); err != nil {
-			slog.Error("a container could not be removed", "job", r.id.Job, "err", err)
-		}
-	}()
+	r.sup.apart.removals.add(r.spec.UID, container.StepDir(c.Store, r.containerName()))
 }
 
 // oneUser has a child begin in a user namespace of its own, in which the user is root and nobody else
