@@ -16,6 +16,7 @@ import (
 	"dev.muster/agent/container"
 	"dev.muster/agent/container/credhelper"
 	"dev.muster/agent/container/progress"
+	"dev.muster/agent/userfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -57,7 +58,8 @@ func command(words []string) error {
 	if err != nil {
 		return err
 	}
-	s := &Store{Dir: words[1], Limits: limitsOf(most), Limit: limit, UID: uint32(os.Getuid()),
+	s := &Store{Dir: words[1], Limits: limitsOf(most), Limit: limit,
+		As:  userfile.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())},
 		Ask: daemonOf(os.Getenv(socketEnv))}
 	return do(s, os.Stdout, words[usual:])
 }

@@ -92,7 +92,8 @@ func fulfil(q *container.Request) container.Reply {
 	if err := lower(unix.RLIMIT_FSIZE, uint64(limitsOf(q.Most).Bytes)); err != nil {
 		return container.Reply{Error: err.Error()}
 	}
-	s := Store{Dir: q.Store, Limits: limitsOf(q.Most), Limit: q.Limit, UID: q.UID, Ask: daemonOf(q.Daemon)}
+	s := Store{Dir: q.Store, Limits: limitsOf(q.Most), Limit: q.Limit, As: identity(q),
+		Ask: daemonOf(q.Daemon)}
 	if q.Meter > 0 {
 		s.Meter = progress.On(q.Meter)
 	}

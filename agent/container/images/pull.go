@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"dev.muster/agent/container/layers"
 	"dev.muster/agent/container/progress"
+	"dev.muster/agent/userfile"
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -47,8 +47,9 @@ type puller struct {
 	read atomic.Int64 // bytes of layers that came
 }
 
-func newPuller(ctx context.Context, image Remote, keys authn.Keychain) *puller {
-	web := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTime}).DialContext,
+// newPuller returns one that connects as a user.
+func newPuller(ctx context.Context, image Remote, keys authn.Keychain, as userfile.Identity) *puller {
+	web := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialAs(as),
 		TLSHandshakeTimeout: tlsTime, ResponseHeaderTimeout: answerTime, ForceAttemptHTTP2: true}
 	return &puller{ctx: ctx, image: image, keys: keys, web: web, stall: stallTime}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"dev.muster/agent/container/layers"
+	"dev.muster/agent/userfile"
 	"dev.muster/api"
 	"github.com/google/go-containerregistry/pkg/authn"
 )
@@ -63,7 +64,7 @@ func share(t *testing.T, s *Store, h *testRegistry, n *neighbour) (string, *pull
 	if err := s.ready(); err != nil {
 		t.Fatal(err)
 	}
-	p := newPuller(context.Background(), h.image, authn.DefaultKeychain)
+	p := newPuller(context.Background(), h.image, authn.DefaultKeychain, userfile.Identity{})
 	p.shared(layers.In(s.Dir), nil)
 	if n != nil {
 		p.share.ask = n.ask
@@ -164,7 +165,7 @@ func TestShareTogether(t *testing.T) {
 			if err := row[i].ready(); err != nil {
 				t.Error(err)
 			}
-			p := newPuller(context.Background(), h.image, authn.DefaultKeychain)
+			p := newPuller(context.Background(), h.image, authn.DefaultKeychain, userfile.Identity{})
 			p.shared(layers.In(row[i].Dir), nil)
 			p.share.ask = n.ask
 			if _, err := row[i].obtain(p); err != nil {

@@ -18,6 +18,7 @@ import (
 	"dev.muster/agent/container/archive"
 	"dev.muster/agent/container/layers"
 	"dev.muster/agent/container/progress"
+	"dev.muster/agent/userfile"
 	"dev.muster/durable"
 	"dev.muster/wire"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -47,8 +48,8 @@ type Store struct {
 	Meter *progress.Meter
 	// Ask gets layers from other nodes; nil: there are none.
 	Ask askFunc
-	// UID is for whom images are obtained.
-	UID uint32
+	// As is for whom images are obtained.
+	As userfile.Identity
 	// trusts reports whether the name of a registry means the same to all users; nil: isShared does.
 	trusts func(registry string) bool
 }
@@ -81,17 +82,17 @@ func (s *Store) Obtain(ctx context.Context, image Remote, keys authn.Keychain) (
 	}
 	of := ""
 	if !trusts(image.Ref.Context().RegistryStr()) { // it is known by its name and the user: each has to see its layers
-		of = "@" + strconv.FormatUint(uint64(s.UID), 10)
+		of = "@" + strconv.FormatUint(uint64(s.As.UID), 10)
 	}
 	for {
-		p := newPuller(ctx, image, keys)
+		p := newPuller(ctx, image, keys, s.As)
 		p.meter, p.of = s.Meter, of
 		if of == "" { // other nodes mean another registry by such a name
 			p.shared(layers.In(s.Dir), s.Ask)
 		}
 		got, err := s.obtain(p)
 		if err != nil && p.helped() && ctx.Err() == nil { // others may be at fault
-			p = newPuller(ctx, image, keys)
+			p = newPuller(ctx, image, keys, s.As)
 			p.meter, p.of = s.Meter, of
 			got, err = s.obtain(p)
 		}
@@ -169,7 +170,7 @@ func (s *Store) ObtainFile(ctx context.Context, a *archive.Image, ref string) (g
 		return got, err
 	}
 	for {
-		p := newPuller(ctx, Remote{}, nil)
+		p := newPuller(ctx, Remote{}, nil, s.As)
 		p.file, p.meter = a.Source, s.Meter
 		if got, err = s.keep(p, a, digest); err != nil {
 			return got, err

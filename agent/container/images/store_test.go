@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"dev.muster/agent/container/progress"
+	"dev.muster/agent/userfile"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -234,7 +235,7 @@ func TestStoreStall(t *testing.T) {
 		<-hang
 		return true
 	}
-	p := newPuller(context.Background(), h.image, authn.DefaultKeychain)
+	p := newPuller(context.Background(), h.image, authn.DefaultKeychain, userfile.Identity{})
 	p.stall = 50 * time.Millisecond
 	got, _, _, err := p.find(v1.Hash{})
 	if err != nil {

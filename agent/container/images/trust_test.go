@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"dev.muster/agent/userfile"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -42,7 +43,7 @@ func TestLoopbackShowsItsLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, UID: 1001}
+	s := &Store{Dir: t.TempDir(), Limits: DefaultLimits, As: userfile.Identity{UID: 1001}}
 	get := func() (string, error) {
 		got, err := s.Obtain(context.Background(), image, authn.DefaultKeychain)
 		if err != nil {
@@ -64,7 +65,7 @@ func TestLoopbackShowsItsLayers(t *testing.T) {
 	if text, err := get(); err != nil || text != "secret" || fetched.Load() > 0 {
 		t.Errorf("for the same user: %q, %v, %d fetched", text, err, fetched.Load())
 	}
-	s.UID = 1002
+	s.As.UID = 1002
 	for what, blobs := range map[string]bool{"the digest alone": false, "the manifest": true} {
 		t.Run(what, func(t *testing.T) {
 			set(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
