@@ -60,9 +60,10 @@ type handler struct {
 	ctx     context.Context
 	gateway *gateway // nil without a network
 
-	bodies   bodies
-	turns    turns.Turns
-	refusals refusals
+	bodies    bodies
+	turns     turns.Turns
+	histories turns.Turns
+	refusals  refusals
 }
 
 // caller is who is at the other end of a connection.

@@ -14,11 +14,14 @@ import (
 	"dev.muster/wire"
 )
 
-// Bounds of one user's calls on the local socket, against users who fill the memory of a daemon with answers that they
-// do not read, or take all of its descriptors. Root has none.
+// Bounds of one user's calls on the local socket, and of some that come from other machines, against users who fill the
+// memory of a daemon with answers that they do not read, or take all of its descriptors. Root has none.
 const (
 	// answersOfUser is how many answers to questions of one user are made and sent at a time; the next wait.
 	answersOfUser = 16
+	// historiesOfUser is how many questions about history of one user are answered at a time, wherever they come
+	// from: an answer is in memory as a whole, and may have all jobs of years.
+	historiesOfUser = 4
 	// answerPart is how much of an answer a caller takes within stallTime.
 	answerPart = 256 << 10
 	// connsOfUser is how many connections one user has, where the daemon may have connsPart times as many open files.
@@ -29,6 +32,9 @@ const (
 // turn waits for the place of a user's question. Those that wait for something themselves need none: their answers are
 // short.
 func (c *call) turn() (leave func(), err error) {
+	if c.r.URL.Path == api.ListHistory.Path && c.who.UID != 0 && !c.who.Admin {
+		return c.histories.Wait(c.r.Context(), c.who.UID, historiesOfUser)
+	}
 	waits := c.r.URL.Path == api.WaitJob.Path
 	if c.r.Method != http.MethodGet || c.from.Member != "" || c.from.Admin || c.from.UID == 0 || waits {
 		return func() {}, nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -95,6 +96,49 @@ func TestUnreadAnswers(t *testing.T) {
 		}
 		stop()
 		<-done
+	})
+}
+
+// TestHistoriesOfUser: a user has few answers from history in memory, also those that many nodes ask for, and others do
+// not wait for that.
+func TestHistoriesOfUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{}
+		ask := func(uid uint32, member string) (leave func(), err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			c := &call{
+				handler: h, r: httptest.NewRequest("GET", api.ListHistory.Path, nil).WithContext(ctx),
+				from: caller{Caller: api.Caller{Member: member, Identity: cluster.Identity{UID: uid}}},
+				who:  api.Caller{Identity: cluster.Identity{UID: uid}},
+			}
+			return c.turn()
+		}
+		var last func()
+		for i := range historiesOfUser {
+			leave, err := ask(1000, []string{"", "n1", "n2"}[i%3])
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = leave
+		}
+		for _, member := range []string{"", "n1", "n9"} {
+			if _, err := ask(1000, member); err == nil {
+				t.Errorf("one more is answered, which comes from %q", member)
+			}
+		}
+		for range 2 * historiesOfUser {
+			if _, err := ask(0, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := ask(1001, "n1"); err != nil {
+			t.Error(err)
+		}
+		last()
+		if _, err := ask(1000, "n1"); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
