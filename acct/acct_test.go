@@ -158,6 +158,51 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// TestLatestSteps: of the latest jobs a bounded number of steps is read, those that began last of the newest jobs.
+func TestLatestSteps(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	const jobs, steps = jobsAtOnce + 2, 3
+	for id := cluster.JobID(1); id <= jobs; id++ {
+		j := job(id, cluster.Ended, cluster.Completed)
+		j.Started = epoch.Add(time.Duration(id) * time.Hour)
+		j.Ended = j.Started.Add(time.Hour)
+		events := []cluster.Event{{Job: j}}
+		for n := range steps {
+			events = append(events, cluster.Event{Step: &cluster.Step{
+				ID: cluster.StepID{Job: id, Step: n}, Attempt: 1, Started: j.Started.Add(time.Duration(n) * time.Minute),
+			}})
+		}
+		d.Apply(uint64(id), events)
+	}
+	for _, c := range []struct {
+		name         string
+		q            Query
+		steps, first int
+	}{
+		{"all", Query{Steps: true, MaxSteps: 2}, jobs * steps, 1},
+		{"some of the last job's", Query{Steps: true, Latest: 10, MaxSteps: 2}, 2, jobs},
+		{"those of two jobs", Query{Steps: true, Latest: 10, MaxSteps: 2 * steps}, 2 * steps, jobs - 1},
+		{"those of several questions", Query{Steps: true, Latest: jobs, MaxSteps: (jobs - 1) * steps}, (jobs - 1) * steps, 2},
+		{"fewer than the bound", Query{Steps: true, Latest: 2, MaxSteps: 100}, 2 * steps, jobs - 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, first, last := 0, 0, 0
+			for _, r := range all(t, d.DB, c.q) {
+				if len(r.Steps) > 0 && first == 0 {
+					first = int(r.Job.ID)
+				}
+				for _, st := range r.Steps {
+					n, last = n+1, st.ID.Step
+				}
+			}
+			if n != c.steps || first != c.first || last != steps-1 {
+				t.Errorf("%d steps from job %d on, the last one is %d; want %d from job %d", n, first, last, c.steps, c.first)
+			}
+		})
+	}
+}
+
 // Only the last attempt counts unless all are asked for.
 func TestRequeuedJob(t *testing.T) {
 	d := openDB(t, t.TempDir())

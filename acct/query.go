@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/cluster"
@@ -35,6 +36,8 @@ type Query struct {
 	Steps      bool
 	// Latest asks for so many records that match, those that ended or were submitted last; 0: for all.
 	Latest int
+	// MaxSteps bounds the steps that are read with the latest records, to those that began last of the newest jobs.
+	MaxSteps int
 	// Before leaves those that ended before it; zero: no bound.
 	Before time.Time
 	cluster.HistoryFilter
@@ -103,13 +106,12 @@ func (d *DB) Jobs(ctx context.Context, q Query) iter.Seq2[Record, error] {
 		if !q.Duplicates {
 			list = newest(list)
 		}
+		read := stepsFor(ctx, d, &q, list)
 		for some := range slices.Chunk(list, jobsAtOnce) {
-			var steps map[jobRun][]*cluster.Step
-			if q.Steps {
-				if steps, err = d.steps(ctx, some); err != nil {
-					yield(Record{}, err)
-					return
-				}
+			steps, err := read(some)
+			if err != nil {
+				yield(Record{}, err)
+				return
 			}
 			for _, j := range some {
 				if !yield(Record{Job: j, Steps: stepsOf(j, steps[jobRun{j.ID, j.Attempt}])}, nil) {
@@ -306,14 +308,19 @@ func partitions(j *cluster.Job) []string {
 	return j.Spec.Partitions
 }
 
-// steps reads the steps of jobs, of all their attempts.
-func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*cluster.Step, error) {
-	ids := make([]any, len(jobs))
+// steps reads so many steps of jobs, those that began last, of all their attempts; -1: all of them.
+func (d *DB) steps(ctx context.Context, jobs []*cluster.Job, most int) (map[jobRun][]*cluster.Step, error) {
+	ids := make([]any, len(jobs), len(jobs)+1)
 	for i, j := range jobs {
 		ids[i] = j.ID
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?,", len(ids)), ",")
-	rows, err := d.r.QueryContext(ctx, "SELECT job, attempt, data FROM step WHERE job IN ("+marks+") ORDER BY job, attempt, started, step", ids...)
+	from := "step WHERE job IN (" + marks + ")"
+	if most >= 0 {
+		from = "(SELECT * FROM " + from + " ORDER BY started DESC, step DESC LIMIT ?)"
+		ids = append(ids, most)
+	}
+	rows, err := d.r.QueryContext(ctx, "SELECT job, attempt, data FROM "+from+" ORDER BY job, attempt, started, step", ids...)
 	if err != nil {
 		return nil, fmt.Errorf("read steps of %d jobs: %w", len(jobs), err)
 	}
@@ -333,6 +340,39 @@ func (d *DB) steps(ctx context.Context, jobs []*cluster.Job) (map[jobRun][]*clus
 		out[of] = append(out[of], s)
 	}
 	return out, rows.Err()
+}
+
+// stepsFor returns what reads the steps that a query asks for, of some of its jobs at a time.
+func stepsFor(ctx context.Context, d *DB, q *Query, all []*cluster.Job) func(some []*cluster.Job) (
+	map[jobRun][]*cluster.Step, error) {
+	switch {
+	case !q.Steps:
+		return func([]*cluster.Job) (map[jobRun][]*cluster.Step, error) { return nil, nil }
+	case q.Latest > 0:
+		latest := sync.OnceValues(func() (map[jobRun][]*cluster.Step, error) {
+			return latestSteps(ctx, d, all, q.MaxSteps)
+		})
+		return func([]*cluster.Job) (map[jobRun][]*cluster.Step, error) { return latest() }
+	}
+	return func(some []*cluster.Job) (map[jobRun][]*cluster.Step, error) { return d.steps(ctx, some, -1) }
+}
+
+// latestSteps reads so many steps of jobs at most, of the last jobs first.
+func latestSteps(ctx context.Context, d *DB, jobs []*cluster.Job, most int) (map[jobRun][]*cluster.Step, error) {
+	all := map[jobRun][]*cluster.Step{}
+	for end := len(jobs); end > 0 && most > 0; end -= jobsAtOnce {
+		some, err := d.steps(ctx, jobs[max(end-jobsAtOnce, 0):end], most)
+		if err != nil {
+			return nil, err
+		}
+		for of, list := range some {
+			if all[of] == nil { // a job that has changed its size has several records
+				all[of] = list
+				most -= len(list)
+			}
+		}
+	}
+	return all, nil
 }
 
 // stepsOf are those of an attempt's steps that belong to this record of it: one that waits again has none, and one

@@ -68,10 +68,14 @@ type HistoryQuery struct {
 	Steps      bool               `json:"steps,omitempty"` // with the jobs' steps
 	Brief      bool               `json:"brief,omitempty"` // without what only the full record shows, as of JobQuery
 	cluster.HistoryFilter
-	// Latest asks for at most so many records, the last ended first; 0: all, in the order in which they came.
+	// Latest asks for at most so many records, the last ended first, and at most LatestSteps steps of them, those that
+	// began last; 0: all, in the order in which they came.
 	Latest int    `json:"latest,omitempty"`
 	After  uint64 `json:"after,omitempty"`
 }
+
+// LatestSteps bounds the steps of a HistoryQuery with Latest: a job may have millions.
+const LatestSteps = 50_000
 
 // ChangesQuery asks for the changes of the books in a time.
 type ChangesQuery struct {

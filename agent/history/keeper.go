@@ -252,7 +252,7 @@ func (k *Keeper) ListHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 	query := acct.Query{Refs: q.Refs, Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions,
 		Names: q.Names, QOS: q.QOS,
 		Nodes: q.Nodes, From: q.From, To: q.To, Duplicates: q.Duplicates, Steps: q.Steps,
-		HistoryFilter: q.HistoryFilter, Latest: q.Latest}
+		HistoryFilter: q.HistoryFilter, Latest: q.Latest, MaxSteps: api.LatestSteps}
 	for _, st := range q.States {
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}

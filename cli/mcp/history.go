@@ -46,6 +46,10 @@ func (c *caller) history(ctx context.Context, in historyIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	steps := 0
+	for i := range records {
+		steps += len(records[i].Steps)
+	}
 	answer, err := c.w.Query(ctx, s, in.SQL, records)
 	if err != nil {
 		return "", err
@@ -55,6 +59,9 @@ func (c *caller) history(ctx context.Context, in historyIn) (string, error) {
 	err = t.page(in.Cursor, in.Limit, len(answer.Rows), func(i int) { t.row(answer.Rows[i]...) })
 	if cut {
 		fmt.Fprintf(t, "[only the newest %d records were queried: use fewer days]\n", maxRecords)
+	}
+	if steps >= api.LatestSteps {
+		fmt.Fprintf(t, "[only the newest %d steps were queried: use fewer days]\n", api.LatestSteps)
 	}
 	if answer.More {
 		t.WriteString("[there are more rows than one answer has: use WHERE or LIMIT]\n")

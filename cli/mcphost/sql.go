@@ -112,6 +112,9 @@ func ask(ctx context.Context, s *front.Sys, query string, records []api.JobHisto
 	if err != nil {
 		return t, err
 	}
+	if len(input) > maxInput {
+		return t, errors.New("the jobs of these days are too many for one question: use fewer days")
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*maxTime)
 	defer cancel()
 	var out, errs limitedBuffer
