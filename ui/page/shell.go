@@ -86,7 +86,7 @@ func (x *shells) find(w http.ResponseWriter, r *http.Request) (*session.Session,
 		_, err = safePlace(r)
 	}
 	if err != nil {
-		if n.Job != nil && n.Job.Phase == cluster.Starting {
+		if n.Job != nil && n.Job.Spec.UID == who.UID && n.Job.Phase == cluster.Starting {
 			w.Header().Set("Refresh", "2")
 		}
 		x.say(w, r, http.StatusForbidden, "No shell", err.Error())
