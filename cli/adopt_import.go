@@ -15,6 +15,7 @@ import (
 	"dev.muster/adopt"
 	"dev.muster/adopt/dump"
 	"dev.muster/api"
+	"dev.muster/cli/migrate"
 	"dev.muster/cluster"
 	"dev.muster/wire"
 	"github.com/urfave/cli/v2"
@@ -26,8 +27,8 @@ const idGap = 1_000_000
 
 // adoptCommand is what moves a site from Slurm.
 func adoptCommand() *cli.Command {
-	return &cli.Command{Name: "adopt", Usage: "move from Slurm: import its accounts and the history of its jobs",
-		Subcommands: []*cli.Command{{
+	return &cli.Command{Name: "adopt", Usage: "move from Slurm: preview the move, import accounts and history",
+		Subcommands: []*cli.Command{migrate.Inspect(), {
 			Name:      "import",
 			Usage:     "import accounts, jobs and steps from a dump of Slurm's accounting database",
 			ArgsUsage: "[DUMP]",

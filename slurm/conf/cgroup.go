@@ -27,10 +27,10 @@ func (r *reader) cgroupLine(file string, n int, ps []pair) {
 		case slices.Contains(cgroupNeedless, p.key):
 			r.fine = append(r.fine,
 				fmt.Sprintf("%s:%d: %s=%s needs no setting: cgroups are found, and kernel memory counts as memory",
-					file, n, p.key, p.value))
+					file, n, p.typed, p.value))
 		default:
 			r.note(file, n,
-				"%s=%s has no effect: a job has the memory that it was given, and no swap beside it", p.key,
+				"%s=%s has no effect: a job has the memory that it was given, and no swap beside it", p.typed,
 				p.value)
 		}
 	}

@@ -71,6 +71,16 @@ func Load(file string) (*cluster.Config, []string, error) {
 
 // Check is Load, which also tells of the keys that change nothing because nothing is missing without them.
 func Check(file string) (config *cluster.Config, notes, fine []string, err error) {
+	config, notes, fine, refused, err := Inspect(file)
+	if err := cmp.Or(err, errors.Join(refused...)); err != nil {
+		return nil, nil, nil, err
+	}
+	return config, notes, fine, nil
+}
+
+// Inspect is Check for a preview: it returns the settings that muster refuses instead of failing on them. The
+// configuration is then the rest, and must not be applied.
+func Inspect(file string) (config *cluster.Config, notes, fine []string, refused []error, err error) {
 	cfg := cluster.DefaultConfig()
 	cfg.Partitions, cfg.Keys = nil, map[string]string{}
 	cfg.Priority = cluster.PriorityConfig{
@@ -80,7 +90,7 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 	cfg.Power = cluster.PowerConfig{Leaving: 30 * time.Second, ResumeRate: 300, SuspendRate: 60}
 	r := &reader{cfg: &cfg, placed: map[cluster.NodeName]cluster.IDSet{}}
 	if err := r.read(file, r.slurmLine, 0); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
 	dir := path.Dir(file)
 	for _, f := range besides() {
@@ -95,17 +105,14 @@ func Check(file string) (config *cluster.Config, notes, fine []string, err error
 				err = r.read(p, func(file string, n int, ps []pair) { f.line(r, file, n, ps) }, 0)
 			}
 			if err != nil {
-				return nil, nil, nil, err
+				return nil, nil, nil, nil, err
 			}
 		}
 	}
 	r.finish()
 	settleMuster(r)
-	if err := errors.Join(r.refused...); err != nil {
-		return nil, nil, nil, err
-	}
 	slices.Sort(r.notes)
-	return &cfg, r.notes, r.fine, nil
+	return &cfg, r.notes, r.fine, r.refused, nil
 }
 
 // file reads lines: comments, continuation by a backslash, Include.

@@ -78,7 +78,7 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 	number := func(to *int) {
 		v, err := strconv.Atoi(p.value)
 		if err != nil || v < 0 {
-			r.note(file, n, "%s=%s is not a number; ignored", p.key, p.value)
+			r.note(file, n, "%s=%s is not a number; ignored", p.typed, p.value)
 			return
 		}
 		*to = v
@@ -104,7 +104,7 @@ func (r *reader) nodeKey(file string, n int, inv *cluster.Inventory, p pair) {
 		r.nodeGRES(file, n, inv, p.value)
 	case "nodeaddr", "nodehostname", "port":
 		r.fine = append(r.fine,
-			fmt.Sprintf("%s:%d: %s=%s needs no setting: nodes tell where they are", file, n, p.key, p.value))
+			fmt.Sprintf("%s:%d: %s=%s needs no setting: nodes tell where they are", file, n, p.typed, p.value))
 	case "memspeclimit":
 		v := 0
 		number(&v)

@@ -17,7 +17,7 @@ func TestLine(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"Florbl=1":               "--conf:1: Florbl is not a setting of a node",
-		"Weight=x":               "--conf:1: weight=x is not a number; ignored",
+		"Weight=x":               "--conf:1: Weight=x is not a number; ignored",
 		"Feature=a b":            `--conf:1: "b" is not Key=Value; ignored`,
 		"NodeName=n1":            "nodename=n1 is not for this: --node names it",
 		"Sockets=2":              "sockets=2 is not for this: the machine finds it out",

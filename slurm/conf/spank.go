@@ -71,6 +71,11 @@ func (s *Spank) is(library string) bool {
 	return slices.Contains(strings.Fields(s.Names), base)
 }
 
+// HasHook reports whether a hook can do the work of a SPANK plugin, given by its library.
+func HasHook(library string) bool {
+	return slices.ContainsFunc(Spanks(), func(s Spank) bool { return s.is(library) && s.Have == byHook })
+}
+
 const (
 	pyxisPlugin   = "spank_pyxis"
 	plugstackFile = "plugstack.conf"
@@ -164,6 +169,8 @@ func plugin(r *reader, file string, n int, library string, args []string) {
 			"Prolog and Epilog run programs at the same points",
 			library)
 	case known[at].Names == pyxisPlugin:
+		r.fine = append(r.fine, fmt.Sprintf("%s:%d: SPANK plugin %s is not needed for %s: %s",
+			file, n, library, known[at].For, known[at].How))
 		for _, a := range args {
 			pyxisArg(r, file, n, a)
 		}

@@ -173,7 +173,7 @@ func TestCgroupConf(t *testing.T) {
 	if want := (cluster.Constrain{NoCores: true}); err != nil || cfg.Constrain != want {
 		t.Errorf("read %+v, %v", cfg, err)
 	}
-	if want := dir + "/cgroup.conf:4: allowedswapspace=10 has no effect: a job has the memory that it was " +
+	if want := dir + "/cgroup.conf:4: AllowedSwapSpace=10 has no effect: a job has the memory that it was " +
 		"given, and no swap beside it"; strings.Join(notes, "\n") != want {
 		t.Errorf("notes %q", notes)
 	}
