@@ -18,6 +18,8 @@ type SubmitRequest struct {
 	Filtered cluster.BlobHash `json:"filtered,omitempty"`
 	// Explain has TestJob say what the site's plugins change.
 	Explain bool `json:"explain,omitempty"`
+	// Moved is set by operators who move a job from another workload manager.
+	Moved *cluster.Moved `json:"moved,omitempty"`
 }
 
 // NotByCommand is what those say in Filtered who are no commands with options.

@@ -27,8 +27,8 @@ const idGap = 1_000_000
 
 // adoptCommand is what moves a site from Slurm.
 func adoptCommand() *cli.Command {
-	return &cli.Command{Name: "adopt", Usage: "move from Slurm: preview the move, import accounts and history",
-		Subcommands: []*cli.Command{migrate.Inspect(), {
+	return &cli.Command{Name: "adopt", Usage: "move from Slurm: preview it, import accounts and history, move jobs",
+		Subcommands: []*cli.Command{migrate.Inspect(), migrate.Queue(), {
 			Name:      "import",
 			Usage:     "import accounts, jobs and steps from a dump of Slurm's accounting database",
 			ArgsUsage: "[DUMP]",

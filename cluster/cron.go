@@ -109,7 +109,7 @@ func submitCron(t *tx, uid uint32, asked *JobSpec) (JobID, error) {
 		return 0, err
 	}
 	j := &Job{ID: t.allotID()}
-	return j.ID, t.enter(j, &spec, "")
+	return j.ID, t.enter(j, &spec, "", nil)
 }
 
 // uncron ends a job of a crontab that waits; one that runs is not begun again.

@@ -173,7 +173,7 @@ func enterSibling(t *tx, self, from federation.ID, o *FederationOrder) error {
 		Restarts:  o.Restarts,
 		Rarely:    Rarely{Fed: fed},
 	}
-	if err := t.enter(j, &spec, ""); err != nil {
+	if err := t.enter(j, &spec, "", nil); err != nil {
 		return err
 	}
 	if o.Held != j.Held {

@@ -79,7 +79,7 @@ func (c *SubmitHet) apply(t *tx) (any, error) {
 		if k == 0 {
 			j.Key = c.Key
 		}
-		if err := t.enter(j, &specs[k], NoReason); err != nil {
+		if err := t.enter(j, &specs[k], NoReason, nil); err != nil {
 			return nil, err
 		}
 		jobs[k] = j

@@ -47,6 +47,8 @@ type Submit struct {
 	Key string `json:"key,omitempty"`
 	// Viable are the clusters of the federation where it may run; none: it is this cluster's alone.
 	Viable federation.Set `json:"viable,omitempty"`
+	// Moved is set if the job comes from another workload manager.
+	Moved *Moved `json:"moved,omitempty"`
 }
 
 // maxKeyBytes bounds a submission's key.
@@ -106,20 +108,28 @@ func (c *Submit) apply(t *tx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{ID: t.allotID(), Key: c.Key, Rarely: Rarely{Fed: fed}}
+	j := &Job{Key: c.Key, Rarely: Rarely{Fed: fed}}
+	if m := c.Moved; m == nil {
+		j.ID = t.allotID()
+	} else if err := m.check(t); err != nil {
+		return nil, err
+	} else {
+		j.ID, j.Submitted = m.id(t), m.Submitted
+	}
 	if spec.Array != nil {
 		j.ArrayID = j.ID
 		j.Tasks = spec.Array.Tasks
 	}
-	if err := t.enter(j, &spec, c.Dead); err != nil {
+	if err := t.enter(j, &spec, c.Dead, c.Moved); err != nil {
 		return nil, err
 	}
 	t.partNever(j.ID)
 	return j.ID, nil
 }
 
-// enter puts a record of an admitted job into the queue, or with a reason among those that have ended.
-func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
+// enter puts a record of an admitted job into the queue, or with a reason among those that have ended. moved is nil but
+// for a job that comes from another workload manager.
+func (t *tx) enter(j *Job, spec *JobSpec, dead Reason, moved *Moved) error {
 	if err := admitTexts(t, spec); err != nil {
 		return err
 	}
@@ -162,6 +172,9 @@ func (t *tx) enter(j *Job, spec *JobSpec, dead Reason) error {
 		}
 		j.Depends = spec.Depends
 		t.evaluate(j)
+		if moved != nil {
+			moved.settle(t, j)
+		}
 	}
 	t.rank(j)
 	t.putJob(j)

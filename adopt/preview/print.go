@@ -56,6 +56,7 @@ func (r *Report) sections() []section {
 	return append(out, section{title: "Next steps", rows: [][]string{
 		{"1. muster config diff DIR", "compare the configuration with the active one; then muster config apply DIR"},
 		{"2. muster adopt import --dry-run DUMP", "check a dump of the database; then import it"},
+		{"3. muster adopt queue --dry-run", "list the pending jobs that muster can take over"},
 	}})
 }
 

@@ -157,6 +157,10 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err := unfiltered(s, q.Filtered); err != nil {
 		return api.SubmitResponse{}, err
 	}
+	if q.Moved != nil && !who.Operator() { // whatever rights the site's script gives
+		return api.SubmitResponse{}, cluster.Errorf(cluster.Denied, cluster.ErrAccess,
+			"only operators may move jobs from another cluster")
+	}
 	if len(q.Script) > cluster.MaxScriptBytes {
 		return api.SubmitResponse{}, cluster.Errorf(cluster.Invalid, cluster.ErrTooBig,
 			"the script has %d bytes, more than %d", len(q.Script), cluster.MaxScriptBytes)
@@ -181,7 +185,7 @@ func (s *Server) submitJob(ctx context.Context, who api.Caller, q api.SubmitRequ
 	if err != nil {
 		return api.SubmitResponse{}, saying(err, done.said)
 	}
-	cmd := &cluster.Submit{Spec: &spec, Key: q.Key, Viable: viable}
+	cmd := &cluster.Submit{Spec: &spec, Key: q.Key, Viable: viable, Moved: q.Moved}
 	bad := s.feasible(snap, &admitted)
 	if bad != nil {
 		cmd.Dead = cluster.EndBadConstraints

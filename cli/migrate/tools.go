@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,7 +22,8 @@ const (
 // slurmTools calls Slurm's commands, in bounded time and memory.
 type slurmTools struct {
 	ctx     context.Context
-	timeout time.Duration // 0: toolTimeout
+	timeout time.Duration                        // 0: toolTimeout
+	call    func(words []string) (string, error) // of tests; nil: programs are called
 }
 
 // check makes sure that the commands in PATH are Slurm's: after the move, the same names may be muster's.
@@ -37,6 +40,9 @@ func (t *slurmTools) check() error {
 
 // run calls a command and returns its output.
 func (t *slurmTools) run(words ...string) (string, error) {
+	if t.call != nil {
+		return t.call(words)
+	}
 	said, err := t.bytes(words...)
 	return string(said), err
 }
@@ -48,6 +54,7 @@ func (t *slurmTools) bytes(words ...string) ([]byte, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second
+	cmd.Env = toolEnviron(os.Environ())
 	out, said := boundedBuffer{max: toolMaxBytes, full: cancel}, boundedBuffer{max: 4 << 10}
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
@@ -83,4 +90,14 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return b.kept.Write(p)
+}
+
+// toolEnviron leaves out the variables that change the output of Slurm's commands.
+func toolEnviron(environ []string) []string {
+	drop := []string{"SQUEUE_", "SCONTROL_", "SACCTMGR_", "SCANCEL_", "SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN=",
+		"SLURM_CLUSTERS="}
+	kept := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		return slices.ContainsFunc(drop, func(name string) bool { return strings.HasPrefix(v, name) })
+	})
+	return append(kept, "SLURM_TIME_FORMAT=standard", "SLURM_BITSTR_LEN=0") // whole lists of tasks
 }
