@@ -55,6 +55,7 @@ func fieldOptions() []fieldOption {
 		{"Reboot", "", ""},
 		{"Requeue", "", ""},
 		{"OverSubscribe", "OK", ""},
+		{"Exclusive", "NO NODE YES USER", "-"},
 		{"NumNodes", "", ""},
 		{"NumTasks", "", ""},
 		{"NtasksPerN:B:S:C", "0:0:*:* 0:0:*:1", ""},

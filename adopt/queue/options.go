@@ -76,6 +76,9 @@ func (j *Job) counts() (out []string) {
 	if tasks := f["ArrayTaskId"]; tasks != "" {
 		out = append(out, "--array="+tasks)
 	}
+	if _, newer := f["Exclusive"]; !newer && f["OverSubscribe"] == "NO" { // newer releases print NO for most jobs
+		out = append(out, "--exclusive")
+	}
 	for _, w := range valueOptions() {
 		if f[w.field] == w.value {
 			out = append(out, w.option)
@@ -89,7 +92,9 @@ type valueOption struct{ field, value, option string }
 
 func valueOptions() []valueOption {
 	return []valueOption{
-		{"OverSubscribe", "NO", "--exclusive"},
+		{"Exclusive", "NODE", "--exclusive"},
+		{"Exclusive", "YES", "--exclusive"},
+		{"Exclusive", "USER", "--exclusive=user"},
 		{"OverSubscribe", "USER", "--exclusive=user"},
 		{"OverSubscribe", "YES", "--oversubscribe"},
 		{"Contiguous", "1", "--contiguous"},
