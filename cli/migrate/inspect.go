@@ -43,7 +43,7 @@ func Inspect() *cli.Command {
 	}
 }
 
-// runInspect is muster adopt preview.
+// runInspect is muster adopt inspect.
 func runInspect(c *cli.Context) error {
 	r, err := inspectSite(c)
 	if err == nil {
