@@ -299,6 +299,9 @@ func (c *call) verdict(err error, doubt bool) error {
 	var e *api.Error
 	told := errors.As(err, &e)
 	if !doubt || c.r.Method == http.MethodGet || told && (e.Code != cluster.Unavailable || e.Kind == cluster.ErrUncertain) {
+		if errors.Is(err, api.ErrUnreachable) { // this server was reached, but not the leader
+			return server.NoLeader()
+		}
 		return err
 	}
 	return server.Uncertain("no server is reachable, and an earlier attempt may have been carried out")

@@ -53,6 +53,8 @@ func TestVerdict(t *testing.T) {
 		{"nobody leads", "POST", server.NoLeader(), false, "nothing was done"},
 		{"nobody leads any more", "POST", server.NoLeader(), true, "check whether it was carried out"},
 		{"a read", "GET", server.NoLeader(), true, "nothing was done"},
+		{"the leader is away", "GET", fmt.Errorf("%w: refused", api.ErrUnreachable), true, "no server leads now"},
+		{"not sent", "POST", fmt.Errorf("%w: %w", api.ErrUnreachable, api.ErrNotSent), false, "no server leads now"},
 		{"it is uncertain itself", "POST", lost, true, "the lead was lost: check whether it was carried out"},
 		{"refused", "POST", cluster.Errorf(cluster.Denied, "", "not yours"), true, "not yours"},
 		{

@@ -20,6 +20,7 @@ import (
 type flaky struct {
 	deaf   map[string]int
 	refuse bool // it refuses all calls
+	alone  int  // calls in which no server leads
 	calls  []string
 }
 
@@ -48,6 +49,9 @@ func (f *flaky) client() *api.Client {
 				status, text := "200 OK", "{}"
 				if f.refuse || path == "begin" && len(f.calls) > 2 { // it was restarted and holds nothing
 					status, text = "409 Conflict", `{"code":"conflict","kind":"finished","message":"step 1.0 is not ready here"}`
+				}
+				if f.alone--; f.alone >= 0 {
+					status, text = "503 Service Unavailable", `{"code":"unavailable","kind":"no_leader","message":"no server leads"}`
 				}
 				fmt.Fprintf(far, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(text), text)
 			}

@@ -50,17 +50,22 @@ func (t *texts) get(ctx context.Context, job cluster.JobID, hash cluster.BlobHas
 // fetchTime is how long a text is asked for while no server can be reached that has it: a leader may just have died.
 const fetchTime = 5 * time.Second
 
-// fetch asks the servers for a text, again while none can be reached.
+// fetch asks the servers for a text, again while none can be reached, or none leads.
 func (t *texts) fetch(ctx context.Context, q api.BlobRequest) (r api.BlobResponse, err error) {
 	end := time.Now().Add(fetchTime)
 	pause := time.Duration(0)
 	for {
 		r, err = api.Call(ctx, t.server, api.GetBlob, q)
-		away := errors.Is(err, api.ErrUnreachable) && time.Now().Before(end)
-		if !away || !backoff.Pause(ctx, &pause) {
+		if !passes(err) || time.Now().After(end) || !backoff.Pause(ctx, &pause) {
 			return r, err
 		}
 	}
+}
+
+// passes reports whether a call may be answered after an election.
+func passes(err error) bool {
+	var e *api.Error
+	return errors.Is(err, api.ErrUnreachable) || errors.As(err, &e) && e.Code == cluster.Unavailable
 }
 
 // keep forgets the oldest text where there are too many.

@@ -7,18 +7,18 @@ import (
 	"dev.muster/api"
 )
 
-// TestTextAgain: a text is asked for again while no server answers, as when a leader has just died, and once more is
-// not asked for.
+// TestTextAgain: a text is asked for again while no server answers or none leads, as when a leader has just died, and
+// once more is not asked for.
 func TestTextAgain(t *testing.T) {
-	f := &flaky{deaf: map[string]int{api.GetBlob.Path: 3}}
+	f := &flaky{deaf: map[string]int{api.GetBlob.Path: 3}, alone: 2}
 	texts := newTexts(f.client())
 	for range 2 {
 		if _, err := texts.get(t.Context(), 7, "hash"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(f.calls) != 4 {
-		t.Errorf("%d calls, want 4: %v", len(f.calls), f.calls)
+	if len(f.calls) != 6 {
+		t.Errorf("%d calls, want 6: %v", len(f.calls), f.calls)
 	}
 }
 
