@@ -124,12 +124,12 @@ func callOnce(ctx context.Context, client *http.Client, address string, body []b
 type errOwnAddress struct{ ip netip.Addr }
 
 func (e errOwnAddress) Error() string {
-	return fmt.Sprintf("%s is an address of a server of the cluster; "+
+	return fmt.Sprintf("%s is an address of a server of the cluster, or one that only machines may call; "+
 		"CommunicationParameters=notify_local allows calls there", e.ip)
 }
 
-// reachable refuses addresses that users must not have a server call: those of servers, and of no network but the
-// machine's own.
+// reachable refuses addresses that users must not have a server call: those of servers, of no network but the machine's
+// own, and those at which clouds tell machines their secrets.
 func (r *Runner) reachable(local bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
@@ -137,11 +137,24 @@ func (r *Runner) reachable(local bool) func(network, address string, _ syscall.R
 			return err
 		}
 		ip := at.Addr().Unmap()
-		if !ip.IsGlobalUnicast() || ip.IsLoopback() || ownAddress(ip) || r.serverAddress(ip) {
+		if !ip.IsGlobalUnicast() || ip.IsLoopback() || isMetadata(ip) || ownAddress(ip) || r.serverAddress(ip) {
 			return errOwnAddress{ip}
 		}
 		return nil
 	}
+}
+
+// isMetadata reports whether an address is that of a cloud's metadata service. Those of most clouds are link-local.
+func isMetadata(ip netip.Addr) bool {
+	switch ip.String() {
+	case "fd00:ec2::254", "fd00:ec2::23", // AWS
+		"fd20:ce::254",    // Google
+		"168.63.129.16",   // Azure
+		"100.100.100.200", // Alibaba
+		"192.0.0.192":     // Oracle
+		return true
+	}
+	return false
 }
 
 // ownAddress reports whether this machine has an address.

@@ -32,6 +32,25 @@ func TestOwnAddress(t *testing.T) {
 	}
 }
 
+// noServers is a server that knows of no other.
+type noServers struct{ Server }
+
+func (noServers) Addresses() []string { return nil }
+
+// TestReachable: users have a server call no metadata service, whose addresses are not all link-local.
+func TestReachable(t *testing.T) {
+	check := (&Runner{Server: noServers{}}).reachable(false)
+	for address, want := range map[string]bool{
+		"169.254.169.254:80": false, "[fd00:ec2::254]:80": false, "[::ffff:100.100.100.200]:80": false,
+		"168.63.129.16:80": false, "127.0.0.1:80": false, "0.0.0.0:80": false, "[fe80::1%lo]:80": false,
+		"192.0.2.7:443": true, "[2001:db8::7]:443": true, "[fd00:ec2::255]:443": true,
+	} {
+		if err := check("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: %v, want it reachable: %t", address, err, want)
+		}
+	}
+}
+
 // TestCallSecrets: what fails names the host alone, since the path of a chat service's address is a secret.
 func TestCallSecrets(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())

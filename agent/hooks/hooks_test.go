@@ -34,6 +34,10 @@ func TestProgram(t *testing.T) {
 			Argv:    []string{"/bin/sh", "-c", `[ "$(cat "$TEXT")" = hello ] && [ "$MUSTER_SOCKET" = /run/m ]`},
 			FileVar: "TEXT", File: []byte("hello"),
 		}, ""},
+		"has a file that is closed to others": {cluster.Program{
+			Argv:    []string{"/bin/sh", "-c", `echo $(stat -c "%a %u" "$TEXT") for $(id -u); exit 1`},
+			FileVar: "TEXT", File: []byte("hello"),
+		}, fmt.Sprintf("/bin/sh: exit status 1: 600 %[1]d for %[1]d", os.Getuid())},
 		"fails": {cluster.Program{Argv: []string{"/bin/sh", "-c", "echo no room; exit 3"}},
 			"/bin/sh: exit status 3: no room"},
 		"is none": {cluster.Program{}, "no program is configured for a hook of kind mail any more"},
@@ -48,6 +52,23 @@ func TestProgram(t *testing.T) {
 				t.Errorf("error %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestFileOfServerUser: the file of a program that runs as SlurmUser is that user's alone.
+func TestFileOfServerUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root runs programs as another user")
+	}
+	cfg := cluster.DefaultConfig()
+	cfg.ServerUser = "daemon"
+	r := &Runner{Dialect: oneProgram{is: cluster.Program{
+		Argv:    []string{"/bin/sh", "-c", `cat "$TEXT"; stat -c " %a %U" "$TEXT"; exit 1`},
+		FileVar: "TEXT", File: []byte("hello"),
+	}}, Log: slog.New(slog.DiscardHandler)}
+	err := r.Program(t.Context(), &cluster.Hook{Kind: cluster.HookResume}, &cfg, false)
+	if err == nil || !strings.HasSuffix(err.Error(), ": hello 600 daemon") {
+		t.Errorf("%v", err)
 	}
 }
 

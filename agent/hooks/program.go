@@ -58,6 +58,9 @@ func (r *Runner) Program(term context.Context, e *cluster.Hook, cfg *cluster.Con
 	} else {
 		err = users.RunAs(cmd.SysProcAttr, cfg.ServerUser)
 	}
+	if as := cmd.SysProcAttr.Credential; as != nil && file != "" && err == nil {
+		err = os.Lchown(file, int(as.Uid), int(as.Gid))
+	}
 	if err != nil {
 		return err
 	}
@@ -185,7 +188,7 @@ func endsWith(f *os.File, line string) (bool, error) {
 	return strings.Contains("\n"+string(end), "\n"+line+"\n"), err
 }
 
-// textFile makes a file that the programs of SlurmUser may read; "" for no text.
+// textFile makes a file that this process alone may read; "" for no text.
 func textFile(text []byte) (string, error) {
 	if len(text) == 0 {
 		return "", nil
@@ -195,7 +198,7 @@ func textFile(text []byte) (string, error) {
 		return "", err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil
