@@ -113,7 +113,7 @@ func (d *Database) section() section {
 	out.rows = append(out.rows, []string{"estimate", estimate})
 	for _, it := range d.Parts {
 		if it.Verdict != Lost {
-			out.rows = append(out.rows, cells(it, false))
+			out.rows = append(out.rows, cells(it, true))
 		}
 	}
 	return out
