@@ -21,7 +21,8 @@ func TestFarm(t *testing.T) {
 	}
 	t.Run("outside of a job", func(t *testing.T) {
 		d.write("tasks", "true\n")
-		if _, errs, code := d.run("muster", "farm", "tasks"); code == 0 || !strings.Contains(errs, "call it in a batch script") {
+		_, errs, code := d.run("muster", "farm", "tasks")
+		if code == 0 || !strings.Contains(errs, "call it in a batch script") {
 			t.Errorf("%d: %s", code, errs)
 		}
 	})
@@ -32,10 +33,18 @@ func TestFarm(t *testing.T) {
 				t.Errorf("task %d ran %d times", k+1, n)
 			}
 		}
-		for _, want := range []string{"on gpu-node-001\n", "on gpu-node-002\n", "99 tasks done, 1 failed", "task 50 (", "code 1\n"} {
+		for _, want := range []string{
+			"on gpu-node-001\n", "on gpu-node-002\n", "99 tasks done, 1 failed", "task 50 (", "code 1\n",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}
+		}
+	})
+	t.Run("no part of the workers' step", func(t *testing.T) {
+		out := batch(t, "echo 'env; cat; echo read' | SLURM_MPI_TYPE=pmi2 muster farm -")
+		if strings.Contains(out, "PMI") || !strings.Contains(out, "read\n") {
+			t.Errorf("a task has variables of PMI, or reads what is the worker's:\n%s", out)
 		}
 	})
 	t.Run("GPUs", func(t *testing.T) {
@@ -69,7 +78,8 @@ func (d *dev) killFarm(t *testing.T, head string) {
 	d.write("again.sh", head+"muster farm --journal journal --resume tasks; echo code $?\n")
 	d.must("sbatch", "--wait", "-o", "again.out", "again.sh")
 	out := d.read("again.out")
-	if want := fmt.Sprintf("%d tasks done, 0 failed, 0 attempts repeated, %d left out", 300-len(done), len(done)); !strings.Contains(out, want) {
+	want := fmt.Sprintf("%d tasks done, 0 failed, 0 attempts repeated, %d left out", 300-len(done), len(done))
+	if !strings.Contains(out, want) {
 		t.Errorf("no %q in %s", want, out)
 	}
 	if all := doneTasks(d.read("journal")); len(all) != 300 {

@@ -141,7 +141,7 @@ func coordinate(o Options, own WorkerOptions, list io.Reader) (Summary, error) {
 	}
 	n := strconv.Itoa(o.Workers)
 	words := []string{"srun", "--label", "--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--cpu-bind=none",
-		"--kill-on-bad-exit=1", "--job-name=farm", self}
+		"--mpi=none", "--kill-on-bad-exit=1", "--job-name=farm", self}
 	step := exec.Command(self, append(words, workerWords(own)...)...)
 	step.Stderr = os.Stderr
 	orders, err := step.StdinPipe()
