@@ -102,3 +102,18 @@ echo driver sees $(cat head worker-1 worker-2)
 		t.Errorf("no %q in\n%s", want, out)
 	}
 }
+
+// TestServersGone: where the daemon of a machine answers and no server does, programs are told so in Slurm's words:
+// batchspawner and Open OnDemand would take any others to say that the job is gone.
+func TestServersGone(t *testing.T) {
+	t.Parallel()
+	g := fullGroup(t, 1)
+	for _, name := range []string{"s1", "s2", "s3"} {
+		g.at[name].kill()
+	}
+	_, errs, code := g.at["c1"].run("squeue", "-h", "-j", "1", "-o", "%T %B")
+	matches(t, "squeue", errs, `slurm_load_jobs error: Unable to contact slurm controller \(connect failure\): no server leads.*`)
+	if code == 0 {
+		t.Error("squeue succeeded")
+	}
+}

@@ -105,6 +105,9 @@ func ErrorText(err error) (string, int) {
 	if !errors.As(err, &e) {
 		return err.Error(), 0
 	}
+	if e.Kind == cluster.ErrNoLeader { // programs know an outage by Slurm's words, and take others for an answer
+		return contactText + ": " + e.Message, 1800
+	}
 	for _, row := range slurmErrors {
 		if e.Kind == row.kind && e.Kind != "" {
 			return row.text, row.no
