@@ -222,6 +222,9 @@ func (m *mover) submitAll(jobs []*queue.Job) (done []*queue.Job) {
 			continue
 		}
 		m.stays(j, err.Error())
+		if errors.Is(err, errUnsure) {
+			continue
+		}
 		if err := m.release(j); err != nil {
 			m.say(j, "is held in Slurm: "+err.Error())
 		}
@@ -243,7 +246,11 @@ func (m *mover) submitOne(j *queue.Job) error {
 		if err != nil {
 			return err
 		}
-		if j.Mark.Job, err = m.submit(q); err != nil {
+		j.Mark.Job, err = m.submit(q)
+		if err != nil && !rejected(err) {
+			return fmt.Errorf("%w: %w", errUnsure, err)
+		}
+		if err != nil {
 			return fmt.Errorf("muster rejects it: %w", err)
 		}
 		if err := m.mark(j, j.Mark.Text(j.Admin)); err != nil {
@@ -255,6 +262,15 @@ func (m *mover) submitOne(j *queue.Job) error {
 	return nil
 }
 
+// errUnsure says that muster may have a job. It must not be released in Slurm: it would run twice.
+var errUnsure = errors.New("it is held there, since muster may have accepted it; run the command again")
+
+// rejected reports whether muster has certainly not accepted a job.
+func rejected(err error) bool {
+	var e *api.Error
+	return errors.As(err, &e) && e.Code != cluster.Unavailable && e.Code != cluster.Internal
+}
+
 // mark sets the operators' comment of a job in Slurm.
 func (m *mover) mark(j *queue.Job, comment string, more ...string) error {
 	words := append([]string{"scontrol", "update", "JobId=" + j.Target, "AdminComment=" + comment}, more...)
@@ -262,8 +278,7 @@ func (m *mover) mark(j *queue.Job, comment string, more ...string) error {
 	return err
 }
 
-// cancel cancels moved jobs in Slurm, those first that depend on others: Slurm would cancel them as well, or hold
-// them for ever.
+// cancel cancels moved jobs in Slurm, dependents first: otherwise Slurm would cancel them too, or never start them.
 func (m *mover) cancel(done []*queue.Job) (failed error) {
 	if m.keep {
 		return nil

@@ -39,6 +39,7 @@ type muster struct {
 	ids    map[string]cluster.JobID
 	sent   []api.SubmitRequest
 	reject string // a name of jobs
+	unsure bool   // it accepts jobs and does not say so
 }
 
 var errKilled = errors.New("killed")
@@ -94,7 +95,7 @@ func (f *fakeSlurm) call(words []string) (string, error) {
 	case line == "scontrol show config":
 		return "StateSaveLocation = " + f.state + "\nClusterName = c\n", nil
 	case words[0] == "squeue":
-		return f.list(func(id string, j *fakeJob) string { return fmt.Sprintf("%-16d%-64s%s", os.Getuid(), id, j.admin) }), nil
+		return f.list(row), nil
 	case strings.HasSuffix(line, "show job"):
 		return f.list(show), nil
 	}
@@ -115,7 +116,9 @@ func (f *fakeSlurm) alter(id string, j *fakeJob, words []string) {
 	case "scontrol update":
 		j.admin = strings.TrimPrefix(words[3], "AdminComment=")
 		if slices.Contains(words, "Priority=0") {
-			j.held, j.eligible, j.since = "JobHeldAdmin", "Unknown", "Unknown"
+			j.held = "JobHeldAdmin"
+			j.eligible = "Unknown"
+			j.since = "Unknown"
 		}
 	case "scontrol release":
 		j.held = "None"
@@ -135,6 +138,10 @@ func (f *fakeSlurm) list(line func(id string, j *fakeJob) string) (out string) {
 	return out
 }
 
+func row(id string, j *fakeJob) string {
+	return fmt.Sprintf("%-16d%-64s%s", os.Getuid(), id, j.admin)
+}
+
 func show(id string, j *fakeJob) string {
 	return fmt.Sprintf("JobId=%s JobName=n%s UserId=ann(%d) GroupId=ann(%d) JobState=PENDING Reason=%s Dependency=%s "+
 		"BatchFlag=%s Requeue=1 SubmitTime=%s EligibleTime=%s AccrueTime=%s NumNodes=1 NumTasks=1 Command=/x/a.sh "+
@@ -145,7 +152,9 @@ func show(id string, j *fakeJob) string {
 // move runs the command.
 func (f *fakeSlurm) move(die int, after bool, change func(*mover)) (out string, left int, err error) {
 	var b strings.Builder
-	f.step, f.die, f.after = 0, die, after
+	f.step = 0
+	f.die = die
+	f.after = after
 	m := &mover{tools: slurmTools{ctx: f.t.Context(), call: f.call}, out: &b, test: f.test, submit: f.submit}
 	if change != nil {
 		change(m)
@@ -163,7 +172,7 @@ func (f *fakeSlurm) test(q api.SubmitRequest) error {
 
 func (f *fakeSlurm) submit(q api.SubmitRequest) (id cluster.JobID, err error) {
 	if q.Spec.Name == f.reject {
-		return 0, errors.New("no")
+		return 0, cluster.Errorf(cluster.Invalid, "", "no")
 	}
 	if id, made := f.ids[q.Key]; made {
 		return id, nil
@@ -173,6 +182,9 @@ func (f *fakeSlurm) submit(q api.SubmitRequest) (id cluster.JobID, err error) {
 		f.ids[q.Key] = id
 		f.sent = append(f.sent, q)
 	})
+	if f.unsure {
+		return 0, cluster.Errorf(cluster.Unavailable, cluster.ErrUncertain, "the lead was lost")
+	}
 	return id, err
 }
 
@@ -196,7 +208,8 @@ func TestQueueKilled(t *testing.T) {
 			}
 			out, left, err := f.move(0, false, nil)
 			if err != nil || left > 0 || len(f.sent) != 3 || len(f.jobs) > 0 {
-				t.Fatalf("killed at %d, %v: %v, %d left, %d sent, %v\n%s", die, after, err, left, len(f.sent), f.jobs, out)
+				t.Fatalf("killed at %d, %v: %v, %d left, %d sent, %v\n%s",
+					die, after, err, left, len(f.sent), f.jobs, out)
 			}
 			for _, q := range f.sent {
 				checkSent(t, q, submitted, eligible)
@@ -218,14 +231,19 @@ func checkSent(t *testing.T, q api.SubmitRequest, submitted time.Time, eligible 
 	if m.ID == 9 {
 		held = cluster.HeldUser
 	}
-	if !m.Submitted.Equal(submitted) || m.Held != held || m.Eligible.Local().Format("2006-01-02T15:04:05") != eligible ||
-		m.Accrue.Sub(m.Eligible) != time.Minute {
+	since := m.Eligible.Local().Format("2006-01-02T15:04:05")
+	if !m.Submitted.Equal(submitted) || since != eligible || m.Accrue.Sub(m.Eligible) != time.Minute {
 		t.Errorf("job %d: %+v, want it submitted at %s, eligible at %s", m.ID, m, submitted, eligible)
 	}
+	if m.Held != held {
+		t.Errorf("job %d: held by %d, want %d", m.ID, m.Held, held)
+	}
 	s := &q.Spec
-	if s.UID != uint32(os.Getuid()) || s.Hold || s.Name != fmt.Sprint("n", m.ID) || len(s.Partitions) > 0 ||
-		string(q.Script) != "#!/bin/sh\n#SBATCH --hold\necho" || !strings.Contains(string(q.Env), "A=1\x00") {
-		t.Errorf("job %d: %+v %q %q", m.ID, s, q.Script, q.Env)
+	if s.UID != uint32(os.Getuid()) || s.Hold || s.Name != fmt.Sprint("n", m.ID) || len(s.Partitions) > 0 {
+		t.Errorf("job %d: %+v", m.ID, s)
+	}
+	if string(q.Script) != "#!/bin/sh\n#SBATCH --hold\necho" || !strings.Contains(string(q.Env), "A=1\x00") {
+		t.Errorf("job %d: %q %q", m.ID, q.Script, q.Env)
 	}
 	if m.ID == 8 && (len(s.Depends.Terms) != 1 || s.Depends.Terms[0].Job != 107) {
 		t.Errorf("dependencies %+v", s.Depends)
@@ -251,6 +269,25 @@ func TestQueueRejected(t *testing.T) {
 	}
 }
 
+// TestQueueUnsure: a job of which nobody knows whether muster has accepted it stays held in Slurm, lest it run twice;
+// the next run finds out.
+func TestQueueUnsure(t *testing.T) {
+	f := newFake(t)
+	f.add("7", "(null)", "Priority")
+	f.unsure = true
+	out, left, err := f.move(0, false, nil)
+	if err != nil || left != 1 || len(f.sent) != 1 {
+		t.Fatalf("%v, %d left, %d sent\n%s", err, left, len(f.sent), out)
+	}
+	if j := f.jobs["7"]; j == nil || j.held != "JobHeldAdmin" || !strings.Contains(j.admin, "muster-move:") {
+		t.Fatalf("in Slurm: %+v\n%s", j, out)
+	}
+	f.unsure = false
+	if out, left, err := f.move(0, false, nil); err != nil || left != 0 || len(f.sent) != 1 || len(f.jobs) != 0 {
+		t.Errorf("again: %v, %d left, %d sent, %d stay\n%s", err, left, len(f.sent), len(f.jobs), out)
+	}
+}
+
 // TestQueueOptions: what is not selected stays, a dry run changes nothing, and --keep-held cancels nothing.
 func TestQueueOptions(t *testing.T) {
 	for _, c := range []struct {
@@ -271,8 +308,12 @@ func TestQueueOptions(t *testing.T) {
 			f.add("8", "(null)", "Priority")
 			f.add("9", "(null)", "Priority").kind = "0" // interactive
 			out, left, err := f.move(0, false, c.set)
-			if err != nil || left != c.left || len(f.sent) != c.sent || len(f.jobs) != c.stay || f.step != c.steps {
-				t.Errorf("%v, %d left, %d sent, %d stay, %d changes\n%s", err, left, len(f.sent), len(f.jobs), f.step, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := [4]int{len(f.sent), len(f.jobs), left, f.step}
+			if want := [4]int{c.sent, c.stay, c.left, c.steps}; got != want {
+				t.Errorf("sent, in Slurm, left, changes: %d, want %d\n%s", got, want, out)
 			}
 			if c.what != "keep held" {
 				return
@@ -292,7 +333,10 @@ func TestQueueStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, left, err := f.move(0, false, nil)
-	if err != nil || left != 1 || len(f.sent) > 0 || f.step > 0 || !strings.Contains(out, "its script is not available") {
-		t.Errorf("%v, %d left\n%s", err, left, out)
+	if err != nil || left != 1 || len(f.sent) > 0 || f.step > 0 {
+		t.Errorf("%v, %d left, %d sent, %d changes", err, left, len(f.sent), f.step)
+	}
+	if !strings.Contains(out, "its script is not available") {
+		t.Error(out)
 	}
 }
