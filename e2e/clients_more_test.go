@@ -12,8 +12,9 @@ import (
 func TestNotebookSpawner(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "2x8c16g", "--hollow-exec")
-	script := "#!/bin/bash\n#SBATCH --output=notebook.log\n#SBATCH --job-name=spawner-jupyterhub\n#SBATCH --chdir=" + d.dir +
-		"\n#SBATCH --export=PATH,JUPYTERHUB_API_TOKEN\n#SBATCH --get-user-env=L\nset -euo pipefail\nsleep 600\n"
+	script := "#!/bin/bash\n#SBATCH --output=notebook.log\n#SBATCH --job-name=spawner-jupyterhub\n" +
+		"#SBATCH --chdir=" + d.dir + "\n#SBATCH --export=PATH,JUPYTERHUB_API_TOKEN\n" +
+		"#SBATCH --get-user-env=L\nset -euo pipefail\nsleep 600\n"
 	out, errs, code := d.input(script, "sbatch", "--parsable")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	id, _, _ := strings.Cut(lines[len(lines)-1], ";")
@@ -57,11 +58,11 @@ func TestJobReports(t *testing.T) {
 
 	const xdmod = "jobid,jobidraw,cluster,partition,qos,account,group,gid,user,uid,submit,eligible,start,end,elapsed," +
 		"exitcode,state,nnodes,ncpus,reqcpus,reqmem,reqtres,alloctres,timelimit,nodelist,jobname"
-	rows := rowsOf(d.shell("TZ=UTC sacct --allusers --parsable2 --noheader --allocations --duplicates --clusters muster "+
-		"--format "+xdmod+" --starttime 2020-01-01T00:00:00"), 26)
+	rows := rowsOf(d.shell("TZ=UTC sacct --allusers --parsable2 --noheader --allocations --duplicates "+
+		"--clusters muster --format "+xdmod+" --starttime 2020-01-01T00:00:00"), 26)
 	row := rows[0]
-	matches(t, "job, state, nodes, name", strings.Join([]string{row[0], row[1], row[16], row[17], row[24], row[25]}, " "),
-		id+" "+id+` COMPLETED 1 gpu-node-00[12] a\|b`)
+	some := strings.Join([]string{row[0], row[1], row[16], row[17], row[24], row[25]}, " ")
+	matches(t, "job, state, nodes, name", some, id+" "+id+` COMPLETED 1 gpu-node-00[12] a\|b`)
 	for _, k := range []int{10, 11, 12, 13} {
 		matches(t, "a time", row[k], `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 	}
@@ -112,7 +113,8 @@ func TestServersGone(t *testing.T) {
 		g.at[name].kill()
 	}
 	_, errs, code := g.at["c1"].run("squeue", "-h", "-j", "1", "-o", "%T %B")
-	matches(t, "squeue", errs, `slurm_load_jobs error: Unable to contact slurm controller \(connect failure\): no server leads.*`)
+	matches(t, "squeue", errs,
+		`slurm_load_jobs error: Unable to contact slurm controller \(connect failure\): no server leads.*`)
 	if code == 0 {
 		t.Error("squeue succeeded")
 	}

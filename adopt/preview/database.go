@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What an import of jobs with two steps each took, see docs/migrate.md. Real rates depend on the disk and on the number
-// of steps. The bytes include the replicated log, which is cut later.
+// The rate and the size of an import of jobs with two steps each, as measured (docs/migrate.md). Both depend on the
+// disk and on the number of steps. The bytes include the replicated log, which is compacted later.
 const (
 	jobsPerSecond = 5000
 	bytesPerJob   = 5500

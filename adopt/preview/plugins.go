@@ -73,7 +73,7 @@ const (
 	onLogins  = runs + "where the command is called"
 )
 
-// What to do with a plugin or a program.
+// Actions for plugins and programs.
 const (
 	copyProgram  = "copy the program to the same path; see that it calls no command of Slurm that muster lacks"
 	replaceIt    = "replace it or accept the loss"

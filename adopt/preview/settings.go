@@ -16,7 +16,7 @@ var gone = [...]string{
 	"ignored", "is not a setting of", "want ", "is not known", "is not a number", "is not understood", "there is no ",
 }
 
-// What to do with a setting of each verdict.
+// Actions for settings, one for each verdict.
 const (
 	keepLine    = "none: keep the line"
 	removeLine  = "none: the line may stay or go"

@@ -131,7 +131,10 @@ func (j *Job) readTimes(now time.Time, loc *time.Location) {
 		return t
 	}
 	m := &j.Moved
-	m.ID, m.Submitted, m.Eligible, m.Accrue = j.ID, at("SubmitTime"), at("EligibleTime"), at("AccrueTime")
+	m.ID = j.ID
+	m.Submitted = at("SubmitTime")
+	m.Eligible = at("EligibleTime")
+	m.Accrue = at("AccrueTime")
 	if m.Submitted.IsZero() {
 		j.leave("its submit time is not known: %q", j.Fields["SubmitTime"])
 	}
@@ -155,7 +158,9 @@ func (j *Job) takeRow(rows []Row) {
 		return
 	}
 	j.Mark, j.Admin = &mark, rest
-	j.Moved.Held, j.Moved.Eligible, j.Moved.Accrue = mark.Held, mark.Eligible, mark.Accrue
+	j.Moved.Held = mark.Held
+	j.Moved.Eligible = mark.Eligible
+	j.Moved.Accrue = mark.Accrue
 }
 
 // isRow reports whether an id of squeue, 5 or 5_[1-3%2], is the job's.

@@ -14,11 +14,14 @@ var now = time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
 // record is a line as a real controller of 22.05 prints it, with changes.
 func record(changes ...string) string {
 	line := "JobId=8 JobName=a.sh UserId=alice(7001) GroupId=alice(7001) MCS_label=N/A Priority=50132 Nice=0 " +
-		"Account=team-a QOS=normal JobState=PENDING Reason=Resources Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 " +
+		"Account=team-a QOS=normal JobState=PENDING Reason=Resources Dependency=(null) Requeue=1 " +
+		"Restarts=0 BatchFlag=1 " +
 		"Reboot=0 ExitCode=0:0 RunTime=00:00:00 TimeLimit=7-00:00:00 TimeMin=N/A SubmitTime=2026-11-29T09:02:13 " +
-		"EligibleTime=2026-11-29T09:02:14 AccrueTime=2026-11-29T09:02:15 StartTime=Unknown EndTime=Unknown Deadline=N/A " +
+		"EligibleTime=2026-11-29T09:02:14 AccrueTime=2026-11-29T09:02:15 " +
+		"StartTime=Unknown EndTime=Unknown Deadline=N/A " +
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-11-29T09:02:13 Scheduler=Main Partition=train " +
-		"AllocNode:Sid=localhost:26532 ReqNodeList=(null) ExcNodeList=(null) NodeList= NumNodes=2-2 NumCPUs=2 NumTasks=2 " +
+		"AllocNode:Sid=localhost:26532 ReqNodeList=(null) ExcNodeList=(null) NodeList= " +
+		"NumNodes=2-2 NumCPUs=2 NumTasks=2 " +
 		"CPUs/Task=1 ReqB:S:C:T=0:0:*:* TRES=cpu=2,mem=4000M,node=2,billing=2,gres/gpu=4 Socks/Node=* " +
 		"NtasksPerN:B:S:C=0:0:*:* CoreSpec=* MinCPUsNode=1 MinMemoryCPU=2000M MinTmpDiskNode=0 Features=(null) " +
 		"DelayBoot=00:00:00 OverSubscribe=OK Contiguous=0 Licenses=(null) Network=(null) Command=/tmp/ja/a.sh q r " +
@@ -109,11 +112,13 @@ func TestLine(t *testing.T) {
 		{"gres", "Power=", "Power= TresPerNode=gres:gpu:h100:2,gres:tmp:3",
 			"--nodes=2-2 --requeue --gres=gpu:h100:2,tmp:3", ""},
 		{"gpus", "Power=", "Power= TresPerJob=gres/gpu:4", "--nodes=2-2 --requeue --gpus=4", ""},
-		{"gpus per task", "Power=", "Power= TresPerTask=cpu=2,gres/gpu=1", "--nodes=2-2 --requeue --gpus-per-task=1", ""},
+		{"gpus per task", "Power=", "Power= TresPerTask=cpu=2,gres/gpu=1",
+			"--nodes=2-2 --requeue --gpus-per-task=1", ""},
 		{"other per task", "Power=", "Power= TresPerTask=gres/tmp=1", "", "TresPerTask=gres/tmp=1 is not supported"},
 		{"begin", "EligibleTime=2026-11-29T09:02:14", "EligibleTime=2026-11-29T19:02:14",
 			"--nodes=2-2 --requeue --begin=2026-11-29T19:02:14", ""},
-		{"dependency", "Dependency=(null)", "Dependency=afterok:5(unfulfilled):6_*(unfulfilled)?after:7+10(unfulfilled)",
+		{"dependency", "Dependency=(null)",
+			"Dependency=afterok:5(unfulfilled):6_*(unfulfilled)?after:7+10(unfulfilled)",
 			"--nodes=2-2 --requeue --dependency=afterok:50:6?after:7+10", ""},
 		{"array", "JobId=8", "JobId=8 ArrayJobId=8 ArrayTaskId=0-9%3", "--nodes=2-2 --array=0-9%3 --requeue", ""},
 		{"unknown", "Power=", "Power= Novel=1", "", "the field Novel=1 is unknown"},
@@ -169,7 +174,8 @@ func TestDepends(t *testing.T) {
 	}
 	text := line("1", "", "1") + line("2", "3", "1") + line("3", "1", "1") + // 2 after 3 after 1
 		line("4", "", "1") + line("5", "4", "0") + // 5 is interactive
-		line("6", "7", "1") + record("JobId=8", "JobId=7", "JobState=PENDING", "JobState=RUNNING") + line("8", "99", "1")
+		line("6", "7", "1") + record("JobId=8", "JobId=7", "JobState=PENDING", "JobState=RUNNING") +
+		line("8", "99", "1")
 	jobs := Read(text, rows(t, "1", "2", "3", "4", "5", "6", "7", "8"), now, time.UTC)
 	Close(jobs)
 	want := map[cluster.JobID]string{4: "job 5 depends on it and stays", 5: "an interactive",

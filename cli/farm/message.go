@@ -1,6 +1,6 @@
 package farm
 
-// What coordinator and workers say to each other, one JSON object per line.
+// Messages between the coordinator and the workers, one JSON object per line.
 
 // order is for one worker: the standard input of a step goes to all of its tasks.
 type order struct {
