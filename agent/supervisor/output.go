@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -180,7 +179,7 @@ func (o *output) pump(s *source) {
 			continue
 		}
 		var data []byte
-		data, err = readSome(rc, readOnce)
+		data, err = readSome(rc)
 		if len(data) == 0 && err == nil {
 			break
 		}
@@ -237,59 +236,66 @@ func (o *output) awaitFiles() {
 // isFull reports whether nothing more is to be read into frames; mu is held.
 func (o *output) isFull() bool { return o.bytes+o.reading >= MaxUnacked }
 
-// errFull says that nothing was read because the step has no room.
-var errFull = errors.New("the output is full")
-
-// readFrame reads what is there into a frame, if the step has room then. It returns how many bytes were read; -1 if
-// there was no room, and 0 without an error at the end.
+// readFrame reads what is there into a frame, once something is and if the step has room then. It returns how many
+// bytes were read; -1 if there was no room, and 0 without an error at the end. No lock is taken while the descriptor
+// is in use: close waits for its users with mu held.
 func (o *output) readFrame(kind stream.Kind, rank int32, rc syscall.RawConn) (int, error) {
-	data, err := readSome(rc, func(fd uintptr) ([]byte, error) {
-		o.mu.Lock()
-		full := o.isFull()
-		if !full {
-			o.reading += readSize
-		}
-		o.mu.Unlock()
-		if full {
-			return nil, errFull
-		}
-		data, err := readOnce(fd)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.reading -= readSize
-		if len(data) > 0 {
-			o.put(kind, rank, data)
-		} else {
-			o.moved.Broadcast() // who waits for the room
-		}
-		return data, err
-	})
-	if err == errFull {
+	if err := awaitData(rc); err != nil {
+		return 0, err
+	}
+	o.mu.Lock()
+	full := o.isFull()
+	if !full {
+		o.reading += readSize
+	}
+	o.mu.Unlock()
+	if full {
 		return -1, nil
+	}
+	data, err := readSome(rc)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reading -= readSize
+	if len(data) > 0 {
+		o.put(kind, rank, data)
+	} else {
+		o.moved.Broadcast() // who waits for the room
 	}
 	return len(data), err
 }
 
-// readSome has read read what is there, once something is. No data and no error is the end; a terminal's EIO is an
-// error and means the same.
-func readSome(rc syscall.RawConn, read func(fd uintptr) ([]byte, error)) (data []byte, err error) {
-	var rerr error
-	err = rc.Read(func(fd uintptr) bool {
-		data, rerr = read(fd)
-		return rerr != unix.EAGAIN && rerr != unix.EINTR
+// awaitData waits until a descriptor has something to read, or is at its end.
+func awaitData(rc syscall.RawConn) error {
+	var perr error
+	err := rc.Read(func(fd uintptr) bool {
+		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(set, 0)
+		for err == unix.EINTR {
+			n, err = unix.Poll(set, 0)
+		}
+		perr = err
+		return n > 0 || err != nil
 	})
-	return data, cmp.Or(err, rerr)
+	return cmp.Or(err, perr)
 }
 
-// readOnce reads what is there, holding a buffer no longer than that.
-func readOnce(fd uintptr) (data []byte, err error) {
-	buf := readBufs.Get().(*[]byte)
-	defer readBufs.Put(buf)
-	n, err := unix.Read(int(fd), *buf)
-	if n > 0 {
-		data = append([]byte(nil), (*buf)[:n]...)
-	}
-	return data, err
+// readSome reads what is there, holding a buffer only once something is. No data and no error is the end; a terminal's
+// EIO is an error and means the same.
+func readSome(rc syscall.RawConn) (data []byte, err error) {
+	var rerr error
+	err = rc.Read(func(fd uintptr) bool {
+		buf := readBufs.Get().(*[]byte)
+		defer readBufs.Put(buf)
+		n, e := unix.Read(int(fd), *buf)
+		if e == unix.EAGAIN || e == unix.EINTR {
+			return false
+		}
+		if rerr = e; n > 0 {
+			data = append([]byte(nil), (*buf)[:n]...)
+		}
+		return true
+	})
+	return data, cmp.Or(err, rerr)
 }
 
 // noTask ends the input of a task that is gone or was never there.

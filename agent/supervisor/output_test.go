@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"dev.muster/api/stream"
 )
@@ -62,4 +63,51 @@ func TestReadsAtOnce(t *testing.T) {
 	if n := read(readers[0]); n != 0 || o.reading != 0 {
 		t.Errorf("at the end %d bytes are read, and %d are being read", n, o.reading)
 	}
+}
+
+// TestCloseWhileReading: a step can be forgotten while its descriptors are read: closing one waits for its reader, who
+// must not wait for a lock that is held meanwhile.
+func TestCloseWhileReading(t *testing.T) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range 100 {
+			closeWhileReading(t)
+		}
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Minute):
+		t.Fatal("a step is still not closed after a minute")
+	}
+}
+
+// closeWhileReading closes an output whose descriptors have more to read at any time.
+func closeWhileReading(t *testing.T) {
+	o := newOutput(&run{})
+	var writers sync.WaitGroup
+	for range 4 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		writers.Go(func() {
+			defer w.Close()
+			for {
+				if _, err := w.WriteString("x"); err != nil {
+					return // nobody reads any more
+				}
+			}
+		})
+		o.addSource(&source{fd: 1, f: r})
+	}
+	o.mu.Lock()
+	for o.seq < 20 {
+		o.moved.Wait()
+	}
+	o.mu.Unlock()
+	o.close()
+	o.wg.Wait()
+	writers.Wait()
 }
