@@ -301,7 +301,10 @@ func TestWhyTask(t *testing.T) {
 	gone := func() string {
 		return d.must("squeue", "-h", "-r", "-t", "PD", "-o", "%K %r", "-j", id)
 	}
-	d.wait("tasks that never start", func() bool { return strings.Count(gone(), "DependencyNeverSatisfied") == 3 })
+	d.wait("tasks that never start, and none that waits for its turn", func() bool {
+		list := strings.Split(gone(), "\n")
+		return len(list) == 3 && strings.Count(gone(), "DependencyNeverSatisfied") == 3
+	})
 	out := d.must("muster", "why", id+"_3")
 	if !strings.Contains(out, "job "+id+"_3 (wrap) of ") || !strings.Contains(out, "DependencyNeverSatisfied") || strings.Contains(out, id+"_4") {
 		t.Errorf("of one task: %s", out)
