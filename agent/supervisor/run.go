@@ -41,6 +41,7 @@ type run struct {
 	oomKills int
 	inside   *inside           // of the launcher of a step in a container
 	starting int               // the process that is to become a task's program; 0: none
+	server   pidfd             // of the server that the tasks wait for
 	opener   *userfile.Process // opens the step's files now; nil: none does
 	last     *task             // whose end is told when the container is saved
 }

@@ -63,8 +63,9 @@ func (j *job) serve() error {
 	}
 	p := &serverPipes{}
 	err := p.open(j, sv)
+	var end func()
 	if err == nil {
-		err = j.startServer(sv, p)
+		end, err = j.startServer(sv, p)
 	}
 	closeAll(p.theirs...)
 	if err != nil {
@@ -80,6 +81,7 @@ func (j *job) serve() error {
 	back := j.l.pool.lend(j.r.spec.UID) // the server is the user's process, who may have it wait
 	ready, err := readReady(p.ready, maxReady+len(j.r.spec.Tasks)*maxTaskReady, cmp.Or(sv.Wait, readyTime))
 	back()
+	end()
 	if err == nil {
 		j.served.env = ready.Env
 	}
@@ -201,22 +203,50 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// startServer starts the server in the step's group, as its user.
-func (j *job) startServer(sv *step.Server, p *serverPipes) error {
-	s := j.l.sup
+// startServer starts the server in the step's group, as its user. Until end is called, a kill of the step ends it.
+func (j *job) startServer(sv *step.Server, p *serverPipes) (end func(), err error) {
+	s, r := j.l.sup, j.r
 	attr := &syscall.ProcAttr{Dir: "/", Env: mergeEnv(j.marked(), sv.Env...), Sys: j.attributes()}
+	fd := -1
+	attr.Sys.PidFD = &fd // its number may be another process's once it has ended
 	for _, f := range p.theirs {
 		attr.Files = append(attr.Files, f.Fd()) // and so one that blocks, as programs expect
 	}
 	s.forkBegin()
-	_, err := syscall.ForkExec(sv.Argv[0], sv.Argv, attr)
+	_, err = syscall.ForkExec(sv.Argv[0], sv.Argv, attr)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.forkEnd() // its end is nobody's news: the streams tell
-	s.mu.Unlock()
 	if err != nil {
-		return &os.PathError{Op: "execve", Path: sv.Argv[0], Err: err}
+		return nil, &os.PathError{Op: "execve", Path: sv.Argv[0], Err: err}
 	}
-	return nil
+	r.server = pidfd(fd)
+	if r.killed { // before there was a server that the signal could reach
+		r.server.kill()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.server.close()
+	}, nil
+}
+
+// pidfd is a descriptor of a process; 0 and -1 are none.
+type pidfd int
+
+// kill ends the process.
+func (p pidfd) kill() {
+	if p > 0 {
+		_ = unix.PidfdSendSignal(int(p), unix.SIGKILL, nil, 0)
+	}
+}
+
+// close closes the descriptor, so that there is none.
+func (p *pidfd) close() {
+	if *p > 0 {
+		unix.Close(int(*p))
+	}
+	*p = 0
 }
 
 // readReady waits for what a server says when tasks may start, in so many bytes at most.

@@ -176,6 +176,22 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
+// TestKilledBeforeServer: a step that is killed at any moment of its launch does not wait until its server is ready.
+func TestKilledBeforeServer(t *testing.T) {
+	needRoot(t)
+	g := newRig(t)
+	for range 60 {
+		sp := g.managed(1, "true")
+		sp.UID, sp.GID = bob, bob
+		sp.Server.Argv = []string{"/bin/sleep", "60"}
+		g.start(sp)
+		if err := g.r.Signal(sp.ID, unix.SIGKILL, step.All); err != nil {
+			t.Fatal(err)
+		}
+		g.await(sp.ID, isEnded)
+	}
+}
+
 // TestFullFolder: a step whose user has filled the folder of its server ends before all of that is removed.
 func TestFullFolder(t *testing.T) {
 	gone, ended := make(chan struct{}), make(chan struct{})

@@ -93,6 +93,7 @@ func (r *run) interrupt() {
 	if r.starting > 0 {
 		unix.Kill(r.starting, unix.SIGKILL)
 	}
+	r.server.kill()
 }
 
 // send signals the tasks' own processes; mu is held, so no pid is reaped meanwhile.
