@@ -65,5 +65,11 @@ type ContainerMount struct {
 	Dir      bool   `json:"dir,omitempty"`     // x-create=dir
 }
 
+// WritableContainers reports whether users may write to the images of their containers, on the disks of the nodes
+// (ContainerWritable of muster.conf).
+func (c *Config) WritableContainers() bool {
+	return !strings.EqualFold(c.Keys["containerwritable"], "no")
+}
+
 // Squashfs reports whether nodes mount squashfs files of users (ContainerSquashfs of muster.conf).
 func (c *Config) Squashfs() bool { return !strings.EqualFold(c.Keys["containersquashfs"], "no") }

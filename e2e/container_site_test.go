@@ -129,6 +129,18 @@ func TestContainerSite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	d.file(0, "conf/muster.conf", "ContainerWritable=no\n")
+	if _, errs, code := d.line(0, "scontrol reconfigure"); code != 0 {
+		t.Fatal(errs)
+	}
+	for line, want := range map[string]string{
+		"srun --no-container-entrypoint " + tiny + "touch /new":                      "Read-only file system",
+		"srun --no-container-entrypoint --container-writable " + tiny + "touch /new": "read-only here (ContainerWritable=no",
+	} {
+		if _, errs, code := d.line(1, line); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
 		for _, e := range left {
 			if strings.HasPrefix(e.Name(), "muster-hooks-") {

@@ -88,6 +88,8 @@ func (cfg *Config) inside(
 		Names: strings.Join(cfg.Program.Names, " "), Sock: cfg.Daemon, User: j.User, Group: j.Group}
 	out.Defaults(enroot.Read(enroot.Dir()), site.Containers)
 	out.NoSquashfs = !site.Squashfs()
+	out.NoWritable = !site.WritableContainers()
+	out.Writable = out.Writable && (what.Writable || !out.NoWritable) // else it is a default of the site's alone
 	if cfg.Program.Account != nil {
 		out.Home, out.Shell = cfg.Program.Account(j.UID)
 	}

@@ -39,6 +39,8 @@ type Spec struct {
 	Global bool `json:"global,omitempty"`
 	// NoSquashfs refuses squashfs files of users.
 	NoSquashfs bool `json:"no_squashfs,omitempty"`
+	// NoWritable refuses containers that may be written to.
+	NoWritable bool `json:"no_writable,omitempty"`
 	// Site is what the node's files of enroot say.
 	Site *enroot.Site `json:"site,omitempty"`
 }

@@ -61,8 +61,8 @@ func (b *build) stage() error {
 		return err
 	}
 	const options = "lowerdir=lower,upperdir=write/up,workdir=write/work,redirect_dir=nofollow,metacopy=off,index=off"
-	err := unix.Mount("overlay", "root", "overlay", unix.MS_NOSUID|unix.MS_NODEV, options)
-	if err == unix.EINVAL && b.mapped {
+	err := mountFor(b.UID, "overlay", "root", options)
+	if errors.Is(err, unix.EINVAL) && b.mapped {
 		return fmt.Errorf("mount the image with its files as the user's: %w (it takes Linux 5.19)", err)
 	}
 	if err != nil {
@@ -84,6 +84,10 @@ func (b *build) stage() error {
 // upper makes the folder that takes what is written: in memory, or on the disk for a container that
 // may be written to.
 func (b *build) upper(lower, write string) error {
+	if b.Spec.Writable && b.Spec.NoWritable {
+		return errors.New("--container-writable: containers are read-only here (ContainerWritable=no in " +
+			"muster.conf): write below /tmp, or below a folder of --container-mounts")
+	}
 	if b.Spec.Writable || b.Job != "" {
 		disk, err := b.writes()
 		if err != nil {

@@ -51,6 +51,9 @@ func musterKeys() []musterKey {
 		{"ContainerSquashfs", oneOf("yes", "no"),
 			"no refuses containers from users' squashfs files, which the nodes' kernels read as root; yes is the " +
 				"default"},
+		{"ContainerWritable", oneOf("yes", "no"),
+			"no refuses --container-writable, by which users write to the disk of a node's images; yes is the " +
+				"default"},
 		{"PagePassword", fileOr("no", "pam"),
 			"what checks names and passwords: pam (the system's shadow database, by unix_chkpwd), the whole " +
 				"path of a program, or no (the default)"},

@@ -60,6 +60,8 @@ func TestMusterConf(t *testing.T) {
 		"TrustedProxies=10.0.0.1,fd00::/8\n":        "<nil>",
 		"ContainerSquashfs=perhaps\n":               "want yes or no",
 		"ContainerSquashfs=no\n":                    "<nil>",
+		"ContainerWritable=disk\n":                  "want yes or no",
+		"ContainerWritable=no\n":                    "<nil>",
 		"MaxUserScriptBytes=much\n":                 "is not a number of bytes",
 		"MaxUserScriptBytes=64M\n":                  "<nil>",
 		"PageRedirect=80\n":                         "want [ADDRESS]:PORT",
