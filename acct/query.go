@@ -47,6 +47,8 @@ type Query struct {
 type Record struct {
 	Job   *cluster.Job
 	Steps []*cluster.Step
+	// Rest says that an earlier page has the record with its first steps.
+	Rest bool
 }
 
 // OwnSteps are those of a job that no node has reported.
@@ -168,19 +170,18 @@ func (d *DB) components(ctx context.Context, q *Query) error {
 	return rows.Err()
 }
 
-// newest keeps the last attempt of each job, with all sizes that it had. Jobs of other clusters have numbers of their
-// own.
-func newest(list []*cluster.Job) []*cluster.Job {
-	last := map[jobOf]*cluster.Job{}
-	for _, j := range list {
-		if l := last[jobOfRecord(j)]; l == nil || !j.Submitted.Before(l.Submitted) || j.Imported == nil {
-			last[jobOfRecord(j)] = j
+// newest keeps the last attempt of each job.
+func newest(list []*cluster.Job) (out []*cluster.Job) {
+	last := lastRuns{}
+	for i, j := range list {
+		last.note(j, int64(i))
+	}
+	for i, j := range list {
+		if last.keeps(j, int64(i)) {
+			out = append(out, j)
 		}
 	}
-	return slices.DeleteFunc(list, func(j *cluster.Job) bool {
-		l := last[jobOfRecord(j)]
-		return l != j && (j.Outcome != cluster.Resized || j.Imported == nil && j.Attempt != l.Attempt)
-	})
+	return out
 }
 
 // jobOf is a job of a cluster; of this one without a name.
@@ -308,38 +309,48 @@ func partitions(j *cluster.Job) []string {
 	return j.Spec.Partitions
 }
 
-// steps reads so many steps of jobs, those that began last, of all their attempts; -1: all of them.
-func (d *DB) steps(ctx context.Context, jobs []*cluster.Job, most int) (map[jobRun][]*cluster.Step, error) {
+// readSteps reads so many steps of jobs, those that began last, of all their attempts; -1: all of them.
+func readSteps(ctx context.Context, db *sql.DB, jobs []*cluster.Job, most int) (map[jobRun][]*cluster.Step, error) {
 	ids := make([]any, len(jobs), len(jobs)+1)
 	for i, j := range jobs {
 		ids[i] = j.ID
 	}
-	marks := strings.TrimSuffix(strings.Repeat("?,", len(ids)), ",")
-	from := "step WHERE job IN (" + marks + ")"
+	from := "step WHERE job IN (" + marks(len(ids)) + ")"
 	if most >= 0 {
 		from = "(SELECT * FROM " + from + " ORDER BY started DESC, step DESC LIMIT ?)"
 		ids = append(ids, most)
 	}
-	rows, err := d.r.QueryContext(ctx, "SELECT job, attempt, data FROM "+from+" ORDER BY job, attempt, started, step", ids...)
+	out, _, err := scanSteps(ctx, db, from+stepOrder, ids...)
+	return out, err
+}
+
+// stepOrder is the order of steps in answers.
+const stepOrder = " ORDER BY job, attempt, started, step"
+
+// scanSteps reads steps by the end of a query.
+func scanSteps(ctx context.Context, db *sql.DB, from string, args ...any) (
+	out map[jobRun][]*cluster.Step, n int, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT job, attempt, data FROM "+from, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read steps of %d jobs: %w", len(jobs), err)
+		return nil, 0, fmt.Errorf("read steps: %w", err)
 	}
 	defer rows.Close()
-	out := map[jobRun][]*cluster.Step{}
+	out = map[jobRun][]*cluster.Step{}
 	var data sql.RawBytes
 	var dec wire.Decoder
 	for rows.Next() {
 		var of jobRun
 		if err := rows.Scan(&of.job, &of.attempt, &data); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		s := &cluster.Step{}
 		if err := dec.Decode(data, s); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		out[of] = append(out[of], s)
+		n++
 	}
-	return out, rows.Err()
+	return out, n, rows.Err()
 }
 
 // stepsFor returns what reads the steps that a query asks for, of some of its jobs at a time.
@@ -354,14 +365,14 @@ func stepsFor(ctx context.Context, d *DB, q *Query, all []*cluster.Job) func(som
 		})
 		return func([]*cluster.Job) (map[jobRun][]*cluster.Step, error) { return latest() }
 	}
-	return func(some []*cluster.Job) (map[jobRun][]*cluster.Step, error) { return d.steps(ctx, some, -1) }
+	return func(some []*cluster.Job) (map[jobRun][]*cluster.Step, error) { return readSteps(ctx, d.r, some, -1) }
 }
 
 // latestSteps reads so many steps of jobs at most, of the last jobs first.
 func latestSteps(ctx context.Context, d *DB, jobs []*cluster.Job, most int) (map[jobRun][]*cluster.Step, error) {
 	all := map[jobRun][]*cluster.Step{}
 	for end := len(jobs); end > 0 && most > 0; end -= jobsAtOnce {
-		some, err := d.steps(ctx, jobs[max(end-jobsAtOnce, 0):end], most)
+		some, err := readSteps(ctx, d.r, jobs[max(end-jobsAtOnce, 0):end], most)
 		if err != nil {
 			return nil, err
 		}

@@ -43,6 +43,9 @@ func (forget) Export(context.Context, func() (uint64, error)) (string, error) {
 }
 func (forget) Adopt(context.Context, io.Reader) error { return nil }
 func (forget) GiveUp(context.Context) error           { return nil }
+func (forget) Page(context.Context, acct.Query, acct.Cursor) ([]acct.Record, *acct.Cursor, error) {
+	return nil, nil, nil
+}
 func (forget) Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error] {
 	return func(func(acct.Record, error) bool) {}
 }

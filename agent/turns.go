@@ -20,7 +20,7 @@ const (
 	// answersOfUser is how many answers to questions of one user are made and sent at a time; the next wait.
 	answersOfUser = 16
 	// historiesOfUser is how many questions about history of one user are answered at a time, wherever they come
-	// from: an answer is in memory as a whole, and may have all jobs of years.
+	// from: an answer is in memory as a whole, and has up to 10,000 jobs and 50,000 steps.
 	historiesOfUser = 4
 	// answerPart is how much of an answer a caller takes within stallTime.
 	answerPart = 256 << 10

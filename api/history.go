@@ -72,6 +72,15 @@ type HistoryQuery struct {
 	// began last; 0: all, in the order in which they came.
 	Latest int    `json:"latest,omitempty"`
 	After  uint64 `json:"after,omitempty"`
+	// Page asks for a page of the records, beginning there; with nil more than one page of them are an error.
+	Page *HistoryCursor `json:"page,omitempty"`
+}
+
+// HistoryCursor is where a page of records begins, in the history of one server; the zero value is the beginning.
+type HistoryCursor struct {
+	Server string `json:"server,omitempty"`
+	Seq    int64  `json:"seq,omitempty"`
+	Steps  int    `json:"steps,omitempty"` // so many of the first record's steps are on earlier pages
 }
 
 // LatestSteps bounds the steps of a HistoryQuery with Latest: a job may have millions.
@@ -117,6 +126,50 @@ type HistoryResponse struct {
 	Brief   bool         `json:"brief,omitempty"`   // the jobs travel as brief ones
 	Federal bool         `json:"federal,omitempty"` // as of JobsResponse
 	Lag     *Lag         `json:"lag,omitempty"`     // nil: nothing is missing
+	// Next is where the next page begins; nil: there is none.
+	Next *HistoryCursor `json:"next,omitempty"`
+	// First says that this is the first page, also where another server was asked for the pages before.
+	First bool `json:"first,omitempty"`
+}
+
+// Size counts the jobs and steps of an answer.
+func (r *HistoryResponse) Size() int {
+	n := len(r.Records)
+	for i := range r.Records {
+		n += len(r.Records[i].Steps)
+	}
+	return n
+}
+
+// AllHistory asks for records page by page.
+func AllHistory(q HistoryQuery, ask func(HistoryQuery) (HistoryResponse, error)) (all HistoryResponse, err error) {
+	for q.Page = (&HistoryCursor{}); q.Page != nil; {
+		one, err := ask(q)
+		if err != nil {
+			return all, err
+		}
+		q.Page = one.Next
+		records := all.Records
+		if one.First {
+			records = nil
+		}
+		all = one
+		all.Records = joinPages(records, one.Records)
+	}
+	return all, nil
+}
+
+// joinPages adds the records of a page to those before.
+func joinPages(all, more []JobHistory) []JobHistory {
+	if len(more) > 0 && more[0].Rest && len(all) > 0 {
+		last := &all[len(all)-1]
+		last.Steps = append(last.Steps, more[0].Steps...)
+		more = more[1:]
+	}
+	if all == nil {
+		return more
+	}
+	return append(all, more...)
 }
 
 // AppendJSON writes the answer.
@@ -143,7 +196,7 @@ func (l briefHistory) AppendJSON(b []byte) (_ []byte, err error) {
 			b = append(b, ',')
 		}
 		r.Job.Brief(&brief)
-		if b, err = wire.Append(b, &JobHistory{Job: &brief, Steps: r.Steps}); err != nil {
+		if b, err = wire.Append(b, &JobHistory{Job: &brief, Steps: r.Steps, Rest: r.Rest}); err != nil {
 			return nil, err
 		}
 	}
@@ -154,4 +207,5 @@ func (l briefHistory) AppendJSON(b []byte) (_ []byte, err error) {
 type JobHistory struct {
 	Job   *cluster.Job    `json:"job"`
 	Steps []*cluster.Step `json:"steps,omitempty"`
+	Rest  bool            `json:"rest,omitempty"` // the record with its first steps is on an earlier page
 }

@@ -315,7 +315,9 @@ func workload(c *cli.Context, traces []string) (*replay.Trace, string, error) {
 	if !q.To.IsZero() && !q.From.Before(q.To) {
 		return nil, "", fmt.Errorf("--since %s is not before --until %s", c.String("since"), c.String("until"))
 	}
-	past, err := api.Call(c.Context, local(), api.ListHistory, q)
+	past, err := api.AllHistory(q, func(q api.HistoryQuery) (api.HistoryResponse, error) {
+		return api.Call(c.Context, local(), api.ListHistory, q)
+	})
 	if err != nil {
 		return nil, "", err
 	}

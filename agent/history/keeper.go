@@ -32,6 +32,7 @@ type History interface {
 	Sync(context.Context) error
 	Reached() uint64
 	Jobs(context.Context, acct.Query) iter.Seq2[acct.Record, error]
+	Page(context.Context, acct.Query, acct.Cursor) (list []acct.Record, next *acct.Cursor, err error)
 	Usage(context.Context, cluster.UsageQuery) ([]cluster.UsageRow, error)
 	Utilization(context.Context, cluster.Span) ([]cluster.Utilization, error)
 	Reservations(context.Context, cluster.Span) ([]cluster.ResvSpan, error)
@@ -237,6 +238,34 @@ func overWith(j *cluster.Job, steps []*cluster.Step) []*cluster.Step {
 	return steps
 }
 
+// records reads the latest records that a query asks for, or a page of all.
+func (k *Keeper) records(ctx context.Context, q acct.Query, page *api.HistoryCursor) (
+	list []acct.Record, next *api.HistoryCursor, err error) {
+	if q.Latest > 0 {
+		for r, err := range k.Jobs(ctx, q) {
+			if err != nil {
+				return nil, nil, err
+			}
+			list = append(list, r)
+		}
+		return list, nil, nil
+	}
+	var at acct.Cursor
+	if page != nil && page.Server == k.Name { // the records of other servers have other numbers
+		at = acct.Cursor{Seq: page.Seq, Steps: max(page.Steps, 0)}
+	}
+	list, more, err := k.Page(ctx, q, at)
+	switch {
+	case err != nil || more == nil:
+		return list, nil, err
+	case page == nil:
+		return nil, nil, cluster.Errorf(cluster.Invalid, "", "these are more than %d jobs, or more than %d steps: "+
+			"ask for them by pages, or for fewer by a shorter time", acct.PageJobs, acct.PageSteps)
+	}
+	return list, &api.HistoryCursor{Server: k.Name, Seq: more.Seq, Steps: more.Steps}, nil
+}
+
+// ListHistory lists jobs of the past.
 func (k *Keeper) ListHistory(ctx context.Context, who api.Caller, q api.HistoryQuery) (api.HistoryResponse, error) {
 	snap, err := k.After(ctx, q.After)
 	if err != nil {
@@ -256,20 +285,25 @@ func (k *Keeper) ListHistory(ctx context.Context, who api.Caller, q api.HistoryQ
 	for _, st := range q.States {
 		query.States = append(query.States, acct.State{Phase: st.Phase, Outcome: st.Outcome})
 	}
-	out := api.HistoryResponse{Now: time.Now(), Brief: q.Brief, Federal: k.Federal(k.Snapshot())}
-	out.Lag = lag
+	out := api.HistoryResponse{Now: time.Now(), Brief: q.Brief, Federal: k.Federal(k.Snapshot()), Lag: lag}
+	records, next, err := k.records(ctx, query, q.Page)
+	if err != nil {
+		return api.HistoryResponse{}, err
+	}
+	out.Next = next
+	out.First = q.Page != nil && q.Page.Server != k.Name
 	sees := visibility.Of(snap, who)
-	for r, err := range k.Jobs(ctx, query) {
-		if err != nil {
-			return api.HistoryResponse{}, err
-		}
+	for _, r := range records {
 		if !sees.Job(r.Job) {
 			continue
 		}
-		if q.Steps {
-			r.Steps = overWith(r.Job, append(r.Steps, r.OwnSteps()...))
+		if q.Steps && !r.Rest {
+			r.Steps = append(r.Steps, r.OwnSteps()...)
 		}
-		out.Records = append(out.Records, api.JobHistory{Job: r.Job, Steps: r.Steps})
+		if q.Steps {
+			r.Steps = overWith(r.Job, r.Steps)
+		}
+		out.Records = append(out.Records, api.JobHistory{Job: r.Job, Steps: r.Steps, Rest: r.Rest})
 	}
 	return out, nil
 }

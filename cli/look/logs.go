@@ -136,7 +136,7 @@ func (l *jobLog) find() error {
 	jobs, err := show.ListJobs(l.sys, api.JobQuery{Refs: []cluster.Ref{l.ref}})
 	list := jobs.Jobs
 	if front.IsKind(err, cluster.ErrJobID) || err == nil && len(list) == 0 {
-		past, perr := front.Call(l.sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{l.ref}})
+		past, perr := front.History(l.sys, api.HistoryQuery{Refs: []cluster.Ref{l.ref}})
 		if err = perr; err != nil {
 			return err
 		}
@@ -315,7 +315,7 @@ var errNoStep = errors.New("no such step")
 
 // steps are those of srun that the job has had in its latest attempt.
 func (l *jobLog) steps() (list []*cluster.Step, err error) {
-	past, err := front.Call(l.sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{{Job: l.job.ID}}, Steps: true})
+	past, err := front.History(l.sys, api.HistoryQuery{Refs: []cluster.Ref{{Job: l.job.ID}}, Steps: true})
 	for _, rec := range past.Records {
 		list = append(list, rec.Steps...)
 	}

@@ -202,7 +202,7 @@ type death struct {
 
 // whyEnded prints how the jobs of the past ended that a word names, and reports whether there are any.
 func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
-	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
+	resp, err := front.History(sys, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
 		Duplicates: true})
 	if err != nil || len(resp.Records) == 0 {
 		return false
@@ -241,7 +241,7 @@ func whyEnded(sys *front.Sys, ref cluster.Ref, json bool) bool {
 
 // lastAttempt prints why a job had to go back into the queue.
 func lastAttempt(sys *front.Sys, ref cluster.Ref) {
-	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
+	resp, err := front.History(sys, api.HistoryQuery{Refs: []cluster.Ref{ref}, Steps: true,
 		Duplicates: true})
 	if err != nil {
 		return // what it waits for is told all the same

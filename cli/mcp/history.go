@@ -75,7 +75,7 @@ func (c *caller) ownRecords(s *front.Sys, in *historyIn) (list []api.JobHistory,
 		return nil, false, nil
 	}
 	days := min(cmp.Or(max(in.Days, 0), someDays), maxDays)
-	resp, err := front.Call(s, api.ListHistory, api.HistoryQuery{
+	resp, err := front.History(s, api.HistoryQuery{
 		Users:      []uint32{s.UID},
 		Steps:      true,
 		Duplicates: true,

@@ -90,7 +90,7 @@ func (c *caller) find(s *front.Sys, q api.JobQuery) ([]*cluster.Job, error) {
 	if len(missing) == 0 {
 		return list, nil
 	}
-	past, err := front.Call(s, api.ListHistory, api.HistoryQuery{Refs: missing, Brief: true})
+	past, err := front.History(s, api.HistoryQuery{Refs: missing, Brief: true})
 	for _, rec := range past.Records {
 		list = append(list, rec.Job)
 	}

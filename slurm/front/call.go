@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/cluster"
 	"dev.muster/slurm/data"
 )
 
@@ -51,6 +52,20 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 		s.Refused(err)
 	}
 	return r, err
+}
+
+// History lists the records that a query asks for: all of them, or, where the answer is made in the memory of a
+// server, at most MaxRecords.
+func History(s *Sys, q api.HistoryQuery) (api.HistoryResponse, error) {
+	have := 0
+	return api.AllHistory(q, func(q api.HistoryQuery) (api.HistoryResponse, error) {
+		one, err := Call(s, api.ListHistory, q)
+		if have += one.Size(); err == nil && s.MaxRecords > 0 && have > s.MaxRecords {
+			err = cluster.Errorf(cluster.Invalid, "", "one answer has at most %d jobs and steps: ask for fewer by a "+
+				"shorter time (start_time and end_time)", s.MaxRecords)
+		}
+		return one, err
+	})
 }
 
 // direct has a call answered in this process, where it can be.

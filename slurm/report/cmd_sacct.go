@@ -283,7 +283,7 @@ func Sacct(sys *front.Sys, argv []string) int {
 		return o.printScripts()
 	}
 	o.complete(cols)
-	resp, err := front.Call(sys, api.ListHistory, o.query)
+	resp, err := front.History(sys, o.query)
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return sys.Fail("%s", text)
@@ -345,7 +345,7 @@ func (o *sacctOptions) federal(here placed) (all []placed) {
 	for _, one := range members {
 		there := placed{one, one.Named(), here.resp}
 		if one.Remote() {
-			resp, err := front.Call(one, api.ListHistory, o.query)
+			resp, err := front.History(one, o.query)
 			if err != nil {
 				one.MemberFailed(err)
 				continue

@@ -45,7 +45,7 @@ func Seff(sys *front.Sys, argv []string) int {
 	if !ok {
 		return sayWrong(sys, "seff: Invalid job id: "+rest[0])
 	}
-	resp, err := front.Call(sys, api.ListHistory, api.HistoryQuery{Refs: []cluster.Ref{t.Ref}, Steps: true})
+	resp, err := front.History(sys, api.HistoryQuery{Refs: []cluster.Ref{t.Ref}, Steps: true})
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return sys.Fail("%s", text)

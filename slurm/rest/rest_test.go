@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -454,5 +455,23 @@ func TestSubmissionExternal(t *testing.T) {
 		`{"script":"#!/bin/sh\n","job":{"flags":["EXTERNAL_JOB"],"current_working_directory":"/tmp"}}`)
 	if !strings.Contains(text, "Invalid configuration for external job") {
 		t.Errorf("with a script: %s", text)
+	}
+}
+
+// TestLongHistory: an answer from history that would take much of a server's memory is refused before that is taken.
+func TestLongHistory(t *testing.T) {
+	f := fixed()
+	pages := 0
+	api.Handle(f.Own, api.ListHistory, func(context.Context, api.Caller, api.HistoryQuery) (api.HistoryResponse, error) {
+		pages++
+		out := api.HistoryResponse{Now: f.Now, Next: &api.HistoryCursor{Server: "s1", Seq: int64(pages)}}
+		for range 10_000 {
+			out.Records = append(out.Records, api.JobHistory{Job: f.Jobs[0]})
+		}
+		return out, nil
+	})
+	status, _, text := ask(t, f, "GET", "/slurmdb/v0.0.45/jobs", "")
+	if status == 200 || !strings.Contains(text, "shorter time (start_time and end_time)") || pages > maxRecords/10_000+1 {
+		t.Errorf("status %d after %d pages: %.300s", status, pages, text)
 	}
 }

@@ -133,7 +133,7 @@ func (m *manager) jobsOf(q *mgrQuery) (list []cluster.JobRecord, code int) {
 	if q.elsewhere {
 		return nil, 0
 	}
-	resp, err := front.Call(m.sys, api.ListHistory, query)
+	resp, err := front.History(m.sys, query)
 	if err != nil {
 		text, _ := front.ErrorText(err)
 		return nil, m.wrong(" Error with request: " + text)

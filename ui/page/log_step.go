@@ -31,7 +31,7 @@ type output struct {
 func outputOf(ctx context.Context, s *pages, who api.Caller, j *cluster.Job, r *http.Request) (o output, err error) {
 	o = output{job: j, asked: url.Values{}, errors: cmp.Or(r.FormValue("stream"), r.PathValue("stream")) == "err"}
 	past, err := api.CallAs(ctx, s.Call, who, api.ListHistory, api.HistoryQuery{
-		Refs: []cluster.Ref{{Job: j.ID}}, Steps: true,
+		Refs: []cluster.Ref{refTo(j)}, Steps: true,
 	})
 	for _, rec := range past.Records {
 		for _, st := range rec.Steps {
@@ -143,4 +143,12 @@ func (o *output) fileName(stream string) string {
 		return fmt.Sprintf("job-%s.%s", jobID(o.job), stream)
 	}
 	return fmt.Sprintf("job-%s.%d-%d.%s", jobID(o.job), o.step.ID.Step, o.task, stream)
+}
+
+// refTo names one job, and no other task of its array.
+func refTo(j *cluster.Job) cluster.Ref {
+	if j.ArrayID == 0 || j.Task == cluster.TaskAny {
+		return cluster.Ref{Job: j.ID}
+	}
+	return cluster.Ref{Job: j.ArrayID, Tasks: cluster.NewIDSet(j.Task)}
 }
