@@ -25,6 +25,8 @@ type World struct {
 	Lint func(s *front.Sys)
 	// Query answers a question in SQL about jobs, in bounded memory and time; without one it lists the tables.
 	Query func(ctx context.Context, s *front.Sys, query string, records []api.JobHistory) (Table, error)
+	// Begin reserves the memory for a question of the caller, before its jobs are read; nil: there is no need.
+	Begin func(s *front.Sys) (end func(), err error)
 	// Manual returns the manual page of a command as plain text, or with an empty name the list of pages.
 	Manual func(name string) (text string, ok bool)
 	// Schemas keeps the schemas of the tools' arguments for further servers; nil: they are made anew.

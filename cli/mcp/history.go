@@ -42,6 +42,13 @@ func (c *caller) history(ctx context.Context, in historyIn) (string, error) {
 		in.Limit = maxRows
 	}
 	s := c.sys()
+	if in.SQL != "" && c.w.Begin != nil {
+		end, err := c.w.Begin(s)
+		if err != nil {
+			return "", err
+		}
+		defer end()
+	}
 	records, cut, err := c.ownRecords(s, &in)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package mcphost
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -20,6 +21,9 @@ const (
 	maxRequest = 1 << 20 // bytes of a body
 	maxAtOnce  = 64      // requests
 	maxOfUser  = 8       // of one user
+	// maxQuestions bounds the questions in SQL of all users: the jobs that one is about, and the process that answers
+	// it, take more than a gigabyte. A user has one at a time.
+	maxQuestions = 4
 )
 
 // web serves tools to the users of tokens, in the process of a server.
@@ -28,6 +32,7 @@ type web struct {
 	schemas *sdk.SchemaCache
 	handler http.Handler
 	callers eventlog.Followers[uint32]
+	asking  eventlog.Followers[uint32]
 }
 
 // callerKey is that of a request's context.
@@ -39,6 +44,7 @@ func Web(world func() *mcp.World) func(http.ResponseWriter, *http.Request, *api.
 		world:   world,
 		schemas: sdk.NewSchemaCache(),
 		callers: eventlog.Followers[uint32]{All: maxAtOnce, Each: maxOfUser},
+		asking:  eventlog.Followers[uint32]{All: maxQuestions, Each: 1},
 	}
 	x.handler = sdk.NewStreamableHTTPHandler(x.serverOf, &sdk.StreamableHTTPOptions{
 		Stateless:                    true,
@@ -71,11 +77,21 @@ func (x *web) serverOf(r *http.Request) *sdk.Server {
 		return nil
 	}
 	w := x.world()
+	w.Begin = x.begin
 	w.Query, w.Modules, w.Schemas = ask, func() []string { return nil }, x.schemas
 	w.Sys = func(prog string, in io.Reader, out, errs io.Writer) *front.Sys {
 		return remote(by, prog, in, out, errs)
 	}
 	return mcp.New(w)
+}
+
+// begin lets a user ask a question in SQL.
+func (x *web) begin(s *front.Sys) (end func(), err error) {
+	end, ok := x.asking.Enter(s.UID, true)
+	if !ok {
+		return nil, errors.New("another question of yours, or several of others, are being answered: ask again soon")
+	}
+	return end, nil
 }
 
 // remote is the surroundings of a front-end that acts for a user who is elsewhere: this process has rights that the
