@@ -416,6 +416,10 @@ func TestTidyInit(t *testing.T) {
 			t.Skip(bin + " is not built; make build first")
 		}
 		size, allocs := initCost(t, bin)
+		for range 2 { // what the runtime allocates meanwhile on a busy machine counts as well
+			again, more := initCost(t, bin)
+			size, allocs = min(size, again), min(allocs, more)
+		}
 		t.Logf("package initialisation of %s: %d bytes in %d allocations", name, size, allocs)
 		if size > initBytes || allocs > initAllocs {
 			t.Errorf("package initialisation of %s takes %d bytes in %d allocations, more than %d in %d", name,
