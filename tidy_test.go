@@ -149,7 +149,7 @@ var mayImport = map[string][]string{
 	"slurm/jobfield":  {"cluster", "slurm/opt"},
 	"slurm/data":      {"wire"},
 	"slurm/format":    {"cluster"},
-	"slurm/conf":      {"cluster", "cluster/hostlist", "slurm/opt"},
+	"slurm/conf":      {"cluster", "cluster/hostlist", "slurm/format", "slurm/opt"},
 	"slurm/env":       {"cluster", "cluster/hostlist"},
 	"slurm/slurmtest": {"api", "cluster", "slurm/front", "wire"},
 	"slurm/front":     {"cluster/federation", "slurm/data", "api", "cluster", "cluster/hostlist", "slurm/opt", "wire"},

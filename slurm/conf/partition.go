@@ -11,97 +11,6 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// partitionKeys is the table of keys: what each sets.
-var partitionKeys = [...]struct {
-	key string
-	set func(p *cluster.Partition, key, value string) error
-}{
-	{"nodes", func(p *cluster.Partition, _, v string) error { return setNodes(p, v) }},
-	{"state", func(p *cluster.Partition, _, v string) error { return setState(p, v) }},
-	{"default", func(p *cluster.Partition, k, v string) error { return yes(&p.Default, k, v) }},
-	{"hidden", func(p *cluster.Partition, k, v string) error { return yes(&p.Hidden, k, v) }},
-	{"rootonly", func(p *cluster.Partition, k, v string) error { return yes(&p.RootOnly, k, v) }},
-	{"exclusiveuser", func(p *cluster.Partition, k, v string) error { return yes(&p.ExclusiveUser, k, v) }},
-	{"disablerootjobs", func(p *cluster.Partition, k, v string) error { return yes(&p.DisableRootJobs, k, v) }},
-	{"lln", func(p *cluster.Partition, k, v string) error { return yes(&p.LLN, k, v) }},
-	{"nonewprivs", func(p *cluster.Partition, k, v string) error { return yes(&p.NoNewPrivs, k, v) }},
-	{"reqresv", func(p *cluster.Partition, k, v string) error { return yes(&p.ReqResv, k, v) }},
-	{"maxtime", func(p *cluster.Partition, k, v string) error {
-		err := setMinutes(&p.MaxTime, k, v)
-		if err == nil && p.MaxTime == 0 && !strings.EqualFold(v, "none") {
-			return fmt.Errorf("MaxTime=%s %w", v, ErrNotClosed)
-		}
-		return err
-	}},
-	{"defaulttime", func(p *cluster.Partition, k, v string) error { return setMinutes(&p.DefaultTime, k, v) }},
-	{"deftime", func(p *cluster.Partition, k, v string) error { return setMinutes(&p.DefaultTime, k, v) }},
-	{"minnodes", func(p *cluster.Partition, k, v string) error { return number(&p.MinNodes, k, v) }},
-	{"maxnodes", func(p *cluster.Partition, k, v string) error {
-		if v == "0" {
-			return fmt.Errorf("MaxNodes=0 %w", ErrNotClosed)
-		}
-		return number(&p.MaxNodes, k, v)
-	}},
-	{"maxcpuspernode", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerNode, k, v) }},
-	{"maxcpuspersocket", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerSocket, k, v) }},
-	{"maxcpusperuser", func(p *cluster.Partition, k, v string) error { return number(&p.MaxCPUsPerUser, k, v) }},
-	{"priority", func(p *cluster.Partition, k, v string) error {
-		err := shortNumber(&p.PriorityTier, k, v)
-		p.PriorityJobFactor = p.PriorityTier
-		return err
-	}},
-	{"prioritytier", func(p *cluster.Partition, k, v string) error { return shortNumber(&p.PriorityTier, k, v) }},
-	{
-		"priorityjobfactor",
-		func(p *cluster.Partition, k, v string) error { return shortNumber(&p.PriorityJobFactor, k, v) },
-	},
-	{"defmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerCPU, k, v) }},
-	{
-		"defmempernode",
-		func(p *cluster.Partition, k, v string) error { return mem(&p.DefMem, cluster.MemPerNode, k, v) },
-	},
-	{"defmempergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
-	{"defcpupergpu", func(p *cluster.Partition, k, v string) error { return perGPU(&p.PerGPU, k, v) }},
-	{"jobdefaults", func(p *cluster.Partition, _, v string) error { return jobDefaults(&p.PerGPU, v) }},
-	{"maxmempercpu", func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerCPU, k, v) }},
-	{
-		"maxmempernode",
-		func(p *cluster.Partition, k, v string) error { return mem(&p.MaxMem, cluster.MemPerNode, k, v) },
-	},
-	{"exclusive", func(p *cluster.Partition, _, v string) error { return setExclusive(p, v) }},
-	{"oversubscribe", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
-	{"shared", func(p *cluster.Partition, _, v string) error { return setOverSubscribe(p, v) }},
-	{"preemptmode", func(p *cluster.Partition, _, v string) error { return setPreemptMode(&p.PreemptMode, v) }},
-	{"qos", func(p *cluster.Partition, _, v string) error { p.QOS = v; return nil }},
-	{"tresbillingweights", func(p *cluster.Partition, k, v string) error { return setBilling(p, k, v) }},
-	{"allowgroups", func(p *cluster.Partition, _, v string) error { return list(&p.AllowGroups, v) }},
-	{"allowaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.AllowAccounts, v) }},
-	{"allowqos", func(p *cluster.Partition, _, v string) error { return list(&p.AllowQOS, v) }},
-	{"denyaccounts", func(p *cluster.Partition, _, v string) error { return list(&p.DenyAccounts, v) }},
-	{"allocnodes", func(p *cluster.Partition, _, v string) error { return setAllocNodes(p, v) }},
-	{"alternate", func(p *cluster.Partition, _, v string) error {
-		p.Alternate = v
-		if strings.EqualFold(v, "none") {
-			p.Alternate = ""
-		}
-		return nil
-	}},
-	{"overtimelimit", func(p *cluster.Partition, k, v string) error { return setOverTime(p, k, v) }},
-	{"denyqos", func(p *cluster.Partition, _, v string) error { return list(&p.DenyQOS, v) }},
-	{"suspendtime", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTime, k, v) }},
-	{"suspendtimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.SuspendTimeout, k, v) }},
-	{"resumetimeout", func(p *cluster.Partition, k, v string) error { return setSeconds(&p.ResumeTimeout, k, v) }},
-	{"idlegpu", func(p *cluster.Partition, _, v string) error { return setIdleGPU(p, v) }},
-	{"hang", func(p *cluster.Partition, _, v string) error { return setHang(p, v) }},
-	{"idlegputime", func(p *cluster.Partition, k, v string) error { return setTime(&p.IdleGPUTime, k, v) }},
-	{"gracetime", func(p *cluster.Partition, k, v string) error {
-		n := 0
-		err := number(&n, k, v)
-		p.GraceTime = time.Duration(n) * time.Second
-		return err
-	}},
-}
-
 // ErrNotClosed says that a limit of nothing does not keep jobs off a partition.
 var ErrNotClosed = errors.New("does not close a partition here: say State=DRAIN, or State=DOWN")
 
@@ -180,12 +89,10 @@ func partitionNoEffect(key string) string {
 	return ""
 }
 
-// PartitionKey sets one key of a partition as slurm.conf and scontrol write it; key is lower case.
-func PartitionKey(p *cluster.Partition, key, value string) error {
-	for i := range partitionKeys {
-		if partitionKeys[i].key == key {
-			return partitionKeys[i].set(p, key, value)
-		}
+// SetPartitionKey sets one key of a partition as slurm.conf and scontrol write it; key is lower case.
+func SetPartitionKey(p *cluster.Partition, key, value string) error {
+	if k := FindPartitionKey(key); k != nil {
+		return k.set(p, key, value)
 	}
 	if why := partitionNoEffect(key); why != "" {
 		return UnusedKey(key + " has no effect: " + why)
@@ -193,18 +100,29 @@ func PartitionKey(p *cluster.Partition, key, value string) error {
 	return UnusedKey(key + " " + noKey + "a partition")
 }
 
+// FindPartitionKey returns the key of a name; nil: there is none.
+func FindPartitionKey(name string) *PartitionKey {
+	keys := PartitionKeys()
+	for i := range keys {
+		if strings.EqualFold(keys[i].Name, name) {
+			return &keys[i]
+		}
+	}
+	return nil
+}
+
 // leastKey is how many letters of a key scontrol takes for the whole of it.
 const leastKey = 3
 
-// FullPartitionKey is the key that scontrol was given, or the only one that begins with it. What begins priority is
-// that one, as in Slurm.
+// FullPartitionKey is the key that scontrol was given, or the only one that begins with it, in lower case. What begins
+// priority is that one, as in Slurm.
 func FullPartitionKey(key string) string {
 	if len(key) > leastKey && strings.HasPrefix("priority", key) {
 		return "priority"
 	}
 	found := key
-	for i := range partitionKeys {
-		switch full := partitionKeys[i].key; {
+	for _, k := range PartitionKeys() {
+		switch full := strings.ToLower(k.Name); {
 		case full == key:
 			return key
 		case len(key) < leastKey || !strings.HasPrefix(full, key):
@@ -322,7 +240,7 @@ func (r *reader) partitionLine(file string, n int, ps []pair) {
 			if why := holdsNothing(kv); why != "" {
 				r.refused = append(r.refused, fmt.Errorf("%s:%d: PartitionName=%s: %s", file, n, name, why))
 			}
-			if err := PartitionKey(&p, kv.key, kv.value); err != nil {
+			if err := SetPartitionKey(&p, kv.key, kv.value); err != nil {
 				r.note(file, n, "PartitionName=%s: %v", name, err)
 			}
 		}

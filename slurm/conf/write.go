@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"dev.muster/cluster"
-	"dev.muster/cluster/hostlist"
 )
 
 // File is one of the files of a configuration.
@@ -146,69 +145,6 @@ func gpuText(gpus []cluster.GPU) string {
 	return strings.Join(out, ",")
 }
 
-// partitionWords write what partitionKeys read; none stands for what is so without the key.
-var partitionWords = [...]struct {
-	key string
-	of  func(*cluster.Partition) string
-}{
-	{
-		"Nodes",
-		func(p *cluster.Partition) string { return cmp.Or(p.NodesText, hosts(cluster.Named(p.Nodes, p.Joined))) },
-	},
-	{"Default", func(p *cluster.Partition) string { return yesText(p.Default) }},
-	{"State", func(p *cluster.Partition) string {
-		return strings.TrimPrefix(string(p.State), string(cluster.PartitionUp))
-	}},
-	{"Hidden", func(p *cluster.Partition) string { return yesText(p.Hidden) }},
-	{"RootOnly", func(p *cluster.Partition) string { return yesText(p.RootOnly) }},
-	{"ExclusiveUser", func(p *cluster.Partition) string { return yesText(p.ExclusiveUser) }},
-	{"DisableRootJobs", func(p *cluster.Partition) string { return yesText(p.DisableRootJobs) }},
-	{"LLN", func(p *cluster.Partition) string { return yesText(p.LLN) }},
-	{"ReqResv", func(p *cluster.Partition) string { return yesText(p.ReqResv) }},
-	{"NoNewPrivs", func(p *cluster.Partition) string { return yesText(p.NoNewPrivs) }},
-	{"MaxTime", func(p *cluster.Partition) string { return timeText(p.MaxTime) }},
-	{"DefaultTime", func(p *cluster.Partition) string { return timeText(p.DefaultTime) }},
-	{"MinNodes", func(p *cluster.Partition) string { return unless(p.MinNodes, 0) }},
-	{"MaxNodes", func(p *cluster.Partition) string { return unless(p.MaxNodes, 0) }},
-	{"MaxCPUsPerNode", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerNode, 0) }},
-	{"MaxCPUsPerSocket", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerSocket, 0) }},
-	{"AllocNodes", func(p *cluster.Partition) string { return hostlist.Compress(p.AllocNodes) }},
-	{"Alternate", func(p *cluster.Partition) string { return p.Alternate }},
-	{"OverTimeLimit", func(p *cluster.Partition) string { return OverTimeText(p, "") }},
-	{"MaxCPUsPerUser", func(p *cluster.Partition) string { return unless(p.MaxCPUsPerUser, 0) }},
-	{"PriorityTier", func(p *cluster.Partition) string {
-		if p.PriorityJobFactor == 1 {
-			return unless(p.PriorityTier, 1)
-		}
-		return strconv.Itoa(p.PriorityTier) // without, the factor might be taken for it
-	}},
-	{"PriorityJobFactor", func(p *cluster.Partition) string { return unless(p.PriorityJobFactor, 1) }},
-	{"OverSubscribe", func(p *cluster.Partition) string { return p.OverSubscribe }},
-	{"PreemptMode", func(p *cluster.Partition) string { return p.PreemptMode }},
-	{"IdleGPU", func(p *cluster.Partition) string { return string(p.IdleGPU) }},
-	{"Hang", func(p *cluster.Partition) string { return p.Hang }},
-	{"IdleGPUTime", func(p *cluster.Partition) string { return timeText(p.IdleGPUTime) }},
-	{"GraceTime", func(p *cluster.Partition) string { return unless(int64(p.GraceTime/time.Second), 0) }},
-	{"SuspendTime", func(p *cluster.Partition) string { return secondsText(p.SuspendTime) }},
-	{"SuspendTimeout", func(p *cluster.Partition) string { return secondsText(p.SuspendTimeout) }},
-	{"ResumeTimeout", func(p *cluster.Partition) string { return secondsText(p.ResumeTimeout) }},
-	{"DefCpuPerGPU", func(p *cluster.Partition) string { return unless(p.PerGPU.CPUs, 0) }},
-	{"DefMemPerGPU", func(p *cluster.Partition) string { return unless(p.PerGPU.MemMB, 0) }},
-	{"QOS", func(p *cluster.Partition) string { return p.QOS }},
-	{"AllowGroups", func(p *cluster.Partition) string { return strings.Join(p.AllowGroups, ",") }},
-	{"AllowAccounts", func(p *cluster.Partition) string { return strings.Join(p.AllowAccounts, ",") }},
-	{"AllowQOS", func(p *cluster.Partition) string { return strings.Join(p.AllowQOS, ",") }},
-	{"DenyAccounts", func(p *cluster.Partition) string { return strings.Join(p.DenyAccounts, ",") }},
-	{"DenyQOS", func(p *cluster.Partition) string { return strings.Join(p.DenyQOS, ",") }},
-	{"TRESBillingWeights", func(p *cluster.Partition) string {
-		out := make([]string, len(p.BillingWeights))
-		for i, a := range p.BillingWeights {
-			out[i] = a.TRES + "=" + strconv.FormatFloat(a.N, 'f', -1, 64)
-		}
-		return strings.Join(out, ",")
-	}},
-}
-
 // secondsText is a time as a number of seconds, none for nil.
 func secondsText(d *time.Duration) string {
 	switch {
@@ -251,24 +187,16 @@ func timeText(d time.Duration) string {
 	}
 }
 
-// memNames end the keys of memory by what it is for each of.
-var memNames = [...]string{cluster.MemPerCPU: "PerCPU", cluster.MemPerNode: "PerNode", cluster.MemPerGPU: "PerGPU"}
-
-func memWord(key string, m cluster.Mem) string {
-	if m.Per == cluster.MemDefault {
-		return ""
-	}
-	return word(key+memNames[m.Per], strconv.FormatInt(int64(m.MB), 10))
-}
-
 func partitionLines(list []cluster.Partition) (out []string) {
 	for i := range list {
 		p := &list[i]
 		words := []string{word("PartitionName", p.Name)}
-		for _, w := range partitionWords {
-			words = append(words, word(w.key, w.of(p)))
+		for _, k := range PartitionKeys() {
+			if k.text != nil {
+				words = append(words, word(k.Name, k.text(p)))
+			}
 		}
-		out = append(out, line(append(words, memWord("DefMem", p.DefMem), memWord("MaxMem", p.MaxMem))...))
+		out = append(out, line(words...))
 	}
 	return out
 }

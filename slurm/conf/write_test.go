@@ -159,21 +159,19 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 }
 
-// TestWriteAll: every key of partitions that can be read is written.
+// TestWriteAll: every key of partitions that is read is written and shown, or named here.
 func TestWriteAll(t *testing.T) {
-	for _, k := range partitionKeys {
-		switch {
-		case slices.ContainsFunc(partitionWords[:], func(w struct {
-			key string
-			of  func(*cluster.Partition) string
-		}) bool {
-			return strings.EqualFold(w.key, k.key)
-		}):
-		case strings.Contains(k.key, "memper"), slices.Contains([]string{
-			"deftime", "shared", "exclusive", "priority", "jobdefaults",
-		}, k.key): // written otherwise
-		default:
-			t.Errorf("%s of a partition is read, but not written", k.key)
+	alias := []string{"DefTime", "Shared", "Exclusive", "Priority", "JobDefaults"}
+	hidden := []string{"Nodes", // shown with the nodes that there are
+		"DefCpuPerGPU", "DefMemPerGPU", // shown as JobDefaults
+		"SuspendTime", "SuspendTimeout", "ResumeTimeout", "MaxCPUsPerUser"}
+	for _, k := range PartitionKeys() {
+		if written := k.text != nil; written == slices.Contains(alias, k.Name) {
+			t.Errorf("%s: written %t", k.Name, written)
+		}
+		other := slices.Contains(alias[:4], k.Name) || slices.Contains(hidden, k.Name)
+		if shown := k.Show != nil; shown == other {
+			t.Errorf("%s: shown %t", k.Name, shown)
 		}
 	}
 }

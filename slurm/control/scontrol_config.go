@@ -96,7 +96,7 @@ func firstLines() []configLine {
 			return cmp.Or(r.Config.Keys["jobacctgathertype"], "jobacct_gather/linux")
 		}},
 		{"JobDefaults",
-			func(r *api.ClusterResponse) string { return format.Null(show.JobDefaults(r.Config.PerGPU)) }},
+			func(r *api.ClusterResponse) string { return format.Null(format.JobDefaults(r.Config.PerGPU)) }},
 		{"JobRequeue", func(r *api.ClusterResponse) string { return show.Bit(r.Config.JobRequeue) }},
 		{"MaxJobId", func(r *api.ClusterResponse) string { return front.UintText(uint32(r.Config.MaxJobID)) }},
 		memLine("MaxMemPerCPU", maxMem),

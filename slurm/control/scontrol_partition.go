@@ -11,32 +11,6 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// partitionComplaints are Slurm's words for values that keys do not take. %k is the key, %v the value, %s both as they
-// were written. alone: nothing is said behind them.
-var partitionComplaints = [...]struct {
-	keys, text string
-	alone      bool
-}{
-	{
-		"Default DisableRootJobs ExclusiveUser Hidden LLN NoNewPrivs ReqResv RootOnly",
-		misread + "%s\nscontrol: error: Acceptable %k values are YES and NO", false,
-	},
-	{"State", misread + "%s\nscontrol: error: Acceptable State values are UP, DOWN, DRAIN and INACTIVE", false},
-	{"Exclusive", misread + "%s\nscontrol: error: Acceptable Exclusive values are NO, NODE and USER", false},
-	{"OverSubscribe Shared", misread + "%s\nscontrol: error: " + overSubscribeWords, false},
-	{"PreemptMode", misread + "%s", false},
-	{"MaxTime DefaultTime DefTime", "scontrol: error: Invalid input %s", false},
-	{"MaxNodes", `scontrol: error: Invalid numeric value "%v" for MaxNodes.`, true},
-	{"JobDefaults TRESBillingWeights", updateError + ": Invalid %k specification", true},
-	{
-		"DefMemPerCPU DefMemPerNode GraceTime MaxCPUsPerNode MaxCPUsPerSocket MaxMemPerCPU MaxMemPerNode " +
-			"OverTimeLimit Priority PriorityJobFactor PriorityTier",
-		"scontrol: error: Invalid %k value: %v", false,
-	},
-}
-
-const overSubscribeWords = "Acceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#"
-
 // partitionComplaint is what is said of a value that a key does not take.
 func partitionComplaint(key string, s front.Setting, err error) (lines []string, alone bool) {
 	lines = []string{misread + s.Text, "scontrol: error: Request aborted"}
@@ -47,13 +21,9 @@ func partitionComplaint(key string, s front.Setting, err error) (lines []string,
 		}
 		return append(lines, refusal("partition", key)...), false
 	}
-	for _, c := range partitionComplaints {
-		names := strings.Fields(c.keys)
-		i := slices.IndexFunc(names, func(k string) bool { return strings.EqualFold(k, key) })
-		if i >= 0 {
-			text := strings.NewReplacer("%k", names[i], "%v", s.Value, "%s", s.Text).Replace(c.text)
-			lines, alone = strings.Split(text, "\n"), c.alone
-		}
+	if k := conf.FindPartitionKey(key); k != nil && k.Complaint != "" {
+		text := strings.NewReplacer("%k", k.Name, "%v", s.Value, "%s", s.Text).Replace(k.Complaint)
+		lines, alone = strings.Split(text, "\n"), k.Alone
 	}
 	if errors.Is(err, conf.ErrNotClosed) {
 		lines = append(lines, "scontrol: error: "+err.Error())
@@ -75,7 +45,7 @@ func partitionWords(p *cluster.Partition, list []front.Setting) (bad []string, a
 		case key == "allocnodes" && strings.EqualFold(s.Value, "all"):
 			continue // they are
 		}
-		if err := conf.PartitionKey(p, key, s.Value); err != nil {
+		if err := conf.SetPartitionKey(p, key, s.Value); err != nil {
 			return partitionComplaint(key, s, err)
 		}
 	}

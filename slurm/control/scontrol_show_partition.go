@@ -2,69 +2,87 @@ package control
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dev.muster/api"
 	"dev.muster/cluster"
-	"dev.muster/cluster/hostlist"
 	"dev.muster/slurm/conf"
 	"dev.muster/slurm/format"
 	"dev.muster/slurm/front"
 	"dev.muster/slurm/show"
 )
 
+// partitionLines are the lines of scontrol show partition. A key that is on none has a line of its own at the end.
+var partitionLines = [...]string{
+	"PartitionName",
+	"AllowGroups AllowAccounts DenyAccounts AllowQOS DenyQOS",
+	"AllocNodes Alternate Default QOS",
+	"DefaultTime DisableRootJobs ExclusiveUser GraceTime Hidden",
+	"MaxNodes MaxTime MinNodes LLN MaxCPUsPerNode MaxCPUsPerSocket",
+	"Nodes",
+	"PriorityJobFactor PriorityTier RootOnly ReqResv OverSubscribe",
+	"OverTimeLimit PreemptMode",
+	"State TotalCPUs TotalNodes SelectTypeParameters",
+	"JobDefaults",
+	"DefMemPerCPU DefMemPerNode MaxMemPerCPU MaxMemPerNode",
+	"TRES",
+	"TRESBillingWeights",
+	"Hang",
+	"IdleGPU IdleGPUTime",
+}
+
 // partitionRecord writes one partition as scontrol show partition does.
 func (c *control) partitionRecord(p *cluster.Partition, resp *api.NodesResponse) {
-	o, row := c.record(), show.PartitionRow(c.view(resp.Now), p, resp.Nodes)
-	o.line("PartitionName=", p.Name)
-	o.line("AllowGroups=", show.Joined(p.AllowGroups, "ALL"),
-		allow("Accounts", p.AllowAccounts, p.DenyAccounts), allow("Qos", p.AllowQOS, p.DenyQOS))
-	o.line("AllocNodes=", cmp.Or(hostlist.Compress(p.AllocNodes), "ALL"),
-		front.Choose(p.Alternate == "", "", " Alternate="+p.Alternate),
-		" Default=", upperYesNo(p.Default), " QoS=", cmp.Or(p.QOS, "N/A"))
-	deflt := front.Choose(p.DefaultTime == 0, "NONE", format.Padded(p.DefaultTime))
-	o.line("DefaultTime=", deflt, " DisableRootJobs=", upperYesNo(p.DisableRootJobs), " ExclusiveUser=", upperYesNo(p.ExclusiveUser),
-		" GraceTime=", strconv.Itoa(int(p.GraceTime/time.Second)), " Hidden=", upperYesNo(p.Hidden))
-	// 22.05, whose lines these are, has no limit for a socket.
-	perSocket := front.Choose(p.MaxCPUsPerSocket == 0, "", " MaxCPUsPerSocket="+strconv.Itoa(p.MaxCPUsPerSocket))
-	o.line("MaxNodes=", show.UnlimitedCount(p.MaxNodes), " MaxTime=", format.Padded(show.MaxTime(p.MaxTime)), " MinNodes=", strconv.Itoa(p.MinNodes),
-		" LLN=", upperYesNo(p.LLN), " MaxCPUsPerNode=", show.UnlimitedCount(p.MaxCPUsPerNode), perSocket)
-	o.line("Nodes=", format.Null(row.NodeList()))
-	o.line("PriorityJobFactor=", strconv.Itoa(max(p.PriorityJobFactor, 1)), " PriorityTier=", strconv.Itoa(max(p.PriorityTier, 1)),
-		" RootOnly=", upperYesNo(p.RootOnly), " ReqResv=", upperYesNo(p.ReqResv), " OverSubscribe=", cmp.Or(p.OverSubscribe, "NO"))
-	o.line("OverTimeLimit=", conf.OverTimeText(p, "NONE"), " PreemptMode=", cmp.Or(p.PreemptMode, "OFF"))
+	row := show.PartitionRow(c.view(resp.Now), p, resp.Nodes)
 	_, _, _, cpus := row.CPUCounts()
-	o.line("State=", cmp.Or(string(p.State), "UP"), " TotalCPUs=", strconv.Itoa(cpus), " TotalNodes=",
-		strconv.Itoa(len(row.Nodes)), " SelectTypeParameters=NONE")
-	o.line("JobDefaults=", format.Null(show.JobDefaults(p.PerGPU)))
-	o.line(partitionMem("Def", p.DefMem), " ", partitionMem("Max", p.MaxMem))
+	words := map[string]string{ // what is no key of slurm.conf, or of the nodes that there are
+		"PartitionName":        "PartitionName=" + p.Name,
+		"Nodes":                "Nodes=" + format.Null(row.NodeList()),
+		"TotalCPUs":            "TotalCPUs=" + strconv.Itoa(cpus),
+		"TotalNodes":           "TotalNodes=" + strconv.Itoa(len(row.Nodes)),
+		"SelectTypeParameters": "SelectTypeParameters=NONE",
+	}
 	if cpus > 0 {
-		o.line("TRES=", row.TRES())
+		words["TRES"] = "TRES=" + row.TRES()
 	}
-	if w := show.BillingWeights(p); w != "" {
-		o.line("TRESBillingWeights=", w)
+	lines := partitionLines[:]
+	for _, k := range conf.PartitionKeys() {
+		if k.Show == nil {
+			continue
+		}
+		if text := k.Show(p); text != "" {
+			words[k.Name] = cmp.Or(k.Label, k.Name) + "=" + text
+		}
+		if !slices.ContainsFunc(partitionLines[:], func(line string) bool { return hasWord(line, k.Name) }) {
+			lines = append(lines[:len(lines):len(lines)], k.Name)
+		}
 	}
-	if p.Hang != "" {
-		o.line("Hang=", p.Hang)
-	}
-	if p.IdleGPU != "" {
-		o.line("IdleGPU=", string(p.IdleGPU), " IdleGPUTime=", format.Padded(p.IdleTime()))
-	}
-	if p.NoNewPrivs {
-		o.line("NoNewPrivs=YES")
+	o := c.record()
+	for _, line := range lines {
+		if text := wordsOf(line, words); text != "" {
+			o.line(text)
+		}
 	}
 	c.print(o)
 }
 
-func allow(name string, yes, no []string) string {
-	if len(no) > 0 {
-		return " Deny" + name + "=" + strings.Join(no, ",")
+// hasWord reports whether a line has a word.
+func hasWord(line, word string) bool { return slices.Contains(strings.Fields(line), word) }
+
+// wordsOf are the words of a line that there are.
+func wordsOf(line string, words map[string]string) string {
+	var out []string
+	for _, name := range strings.Fields(line) {
+		if text := words[name]; text != "" {
+			out = append(out, text)
+		}
 	}
-	return " Allow" + name + "=" + show.Joined(yes, "ALL")
+	return strings.Join(out, " ")
 }
 
+// partitionMem is an amount of memory for each of something, as scontrol shows the configuration.
 func partitionMem(head string, m cluster.Mem) string {
 	per := map[cluster.MemPer]string{cluster.MemPerCPU: "CPU", cluster.MemPerGPU: "GPU"}[m.Per]
 	return head + "MemPer" + cmp.Or(per, "Node") + "=" + show.UnlimitedCount(int(m.MB))

@@ -357,17 +357,14 @@ func (o *infoOptions) hides(state int) bool {
 }
 
 func (o *infoOptions) keeps(n *api.NodeInfo) bool {
-	if o.dead && n.Up && !n.Quiet || o.responding && (!n.Up || n.Quiet) {
-		return false
-	}
-	if o.reasons && n.Reason == "" || len(o.states)+len(o.nodes) == 0 && o.hides(NodeState(n)) {
-		return false
-	}
+	answers := n.Up && !n.Quiet
 	is := func(f *nodeWord) bool { return f != nil && f.is(NodeState(n)) }
 	isNot := func(f *nodeWord) bool { return !is(f) }
 	switch {
+	case o.dead && answers, o.responding && !answers, o.reasons && n.Reason == "":
+		return false
 	case len(o.states) == 0:
-		return true
+		return len(o.nodes) > 0 || !o.hides(NodeState(n))
 	case o.allStates:
 		return !slices.ContainsFunc(o.states, isNot)
 	}

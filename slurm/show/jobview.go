@@ -430,13 +430,17 @@ func (r *JobRow) End() time.Time {
 
 // EligibleTime is since when the job could have run; zero while it is held or depends on others.
 func (r *JobRow) EligibleTime() time.Time {
-	if r.Phase == cluster.Pending && r.Spec.Begin.After(r.View.Now) {
-		return r.Spec.Begin
+	eligible := cmp.Or(r.Eligible, r.Submitted)
+	if r.Phase != cluster.Pending {
+		return eligible
 	}
-	if r.Phase == cluster.Pending && (r.Held != cluster.NotHeld || r.Wait == cluster.WaitDependency || r.Wait == cluster.WaitDependencyNever) {
+	switch depends := r.Wait == cluster.WaitDependency || r.Wait == cluster.WaitDependencyNever; {
+	case r.Spec.Begin.After(r.View.Now):
+		return r.Spec.Begin
+	case r.Held != cluster.NotHeld, depends:
 		return time.Time{}
 	}
-	return cmp.Or(r.Eligible, r.Submitted)
+	return eligible
 }
 
 // AccrueTime is since when the job's age counts.

@@ -485,8 +485,5 @@ func NodeTRES(n *api.NodeInfo, used bool) string {
 
 // Joined is a list with commas, or none.
 func Joined(list []string, none string) string {
-	if len(list) == 0 {
-		return none
-	}
-	return strings.Join(list, ",")
+	return cmp.Or(strings.Join(list, ","), none)
 }

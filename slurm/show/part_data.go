@@ -52,31 +52,6 @@ func (r *InfoRow) TRES() string {
 	return strings.Replace(text, fmt.Sprintf("billing=%d", t.CPUs), fmt.Sprintf("billing=%d", billing), 1)
 }
 
-// BillingWeights writes cpu=1,mem=0.25G,gres/gpu=2; memory is weighed by the gibibyte.
-func BillingWeights(p *cluster.Partition) string {
-	var words []string
-	for _, a := range p.BillingWeights {
-		n, unit := a.N, ""
-		if a.TRES == "mem" {
-			n, unit = n*1024, "G"
-		}
-		words = append(words, a.TRES+"="+strconv.FormatFloat(n, 'f', -1, 64)+unit)
-	}
-	return strings.Join(words, ",")
-}
-
-// JobDefaults is what jobs get for each GPU.
-func JobDefaults(d cluster.PerGPU) string {
-	var words []string
-	if d.CPUs > 0 {
-		words = append(words, "DefCpuPerGPU="+strconv.Itoa(d.CPUs))
-	}
-	if d.MemMB > 0 {
-		words = append(words, "DefMemPerGPU="+strconv.FormatInt(int64(d.MemMB), 10))
-	}
-	return strings.Join(words, ",")
-}
-
 // PartitionTable makes the objects of partitions.
 var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []data.Member[InfoRow]{
 	{Path: "nodes.allowed_allocation", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.AllocNodes...) }},
@@ -91,7 +66,9 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 	{Path: "qos.deny", Of: func(r *InfoRow) data.Value { return data.Words(r.Part.DenyQOS...) }},
 	{Path: "qos.assigned", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.QOS) }},
 	{Path: "alternate", Of: func(r *InfoRow) data.Value { return data.Text(r.Part.Alternate) }},
-	{Path: "tres.billing_weights", Of: func(r *InfoRow) data.Value { return data.Text(BillingWeights(r.Part)) }},
+	{Path: "tres.billing_weights", Of: func(r *InfoRow) data.Value {
+		return data.Text(format.BillingWeights(r.Part.BillingWeights))
+	}},
 	{Path: "tres.configured", Of: func(r *InfoRow) data.Value { return data.Text(r.TRES()) }},
 	{Path: "cluster"},
 	{Path: "select_type", Of: func(*InfoRow) data.Value { return data.Words("NONE") }},
@@ -107,7 +84,9 @@ var PartitionTable = data.Table[InfoRow]{Schema: "partition_info", Members: []da
 		return partMem(r.Part.DefMem, cluster.MemPerNode, data.Num(0))
 	}},
 	{Path: "defaults.time", Of: func(r *InfoRow) data.Value { return Minutes(r.Part.DefaultTime) }},
-	{Path: "defaults.job", Of: func(r *InfoRow) data.Value { return data.Text(JobDefaults(r.Part.PerGPU)) }},
+	{Path: "defaults.job", Of: func(r *InfoRow) data.Value {
+		return data.Text(format.JobDefaults(r.Part.PerGPU))
+	}},
 	{Path: "flags", Of: func(r *InfoRow) data.Value { return data.Words(partFlags(r.Part)...) }},
 	{Path: "partition.exclusive", Of: func(r *InfoRow) data.Value {
 		return data.Text(front.Choose(r.Part.ExclusiveUser, "USER",
