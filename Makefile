@@ -230,11 +230,12 @@ dist/muster-previous:
 upgrade: dist/muster-previous
 	$(GO) test -count=1 -run TestUpgradeOrders -v -timeout 20m ./e2e -previous=$(abspath dist/muster-previous)
 
-# The README's installation on machines booted by systemd-nspawn, and what people do then (a minute; the image is made once).
+# The README's installation on machines booted by systemd-nspawn, what people do then, and the Ansible collection (six minutes; the
+# image is made once).
 APPLIANCE_IMAGE ?= /var/cache/muster-appliance
 .PHONY: dist/muster-previous
 appliance: bundle dist/muster-previous
-	@miss=""; for p in systemd-nspawn:systemd-container debootstrap:debootstrap ip:iproute2 rpm:rpm; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in systemd-nspawn:systemd-container debootstrap:debootstrap ip:iproute2 rpm:rpm ansible-playbook:ansible-core ssh-keygen:openssh-client; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
 	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist) -previous=$(abspath dist/muster-previous)
 

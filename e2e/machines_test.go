@@ -20,8 +20,8 @@ import (
 var applianceImage = flag.String("appliance", "",
 	"folder of an image with systemd, which is made with debootstrap if it is not there: TestAppliance and TestPackages boot machines of it (minutes)")
 
-// imagePackages are what an image has besides a minimal Debian: systemd, and what the README uses.
-const imagePackages = "systemd,systemd-sysv,dbus,curl,iproute2,procps"
+// imagePackages are what an image has besides a minimal Debian: systemd, what the README uses, and what Ansible needs.
+const imagePackages = "systemd,systemd-sysv,dbus,curl,iproute2,procps,openssh-server,python3"
 
 // makeImage makes the image once.
 func makeImage(t *testing.T) string {
@@ -37,7 +37,7 @@ func makeImage(t *testing.T) string {
 			t.Skipf("%s is not here (make appliance installs it)", p)
 		}
 	}
-	if _, err := os.Stat(*applianceImage); err == nil {
+	if _, err := os.Stat(*applianceImage + "/usr/sbin/sshd"); err == nil { // older images have none
 		return *applianceImage
 	}
 	began, fresh := time.Now(), *applianceImage+".new"
@@ -47,7 +47,7 @@ func makeImage(t *testing.T) string {
 	if out, err := exec.Command("debootstrap", "--variant=minbase", "--include="+imagePackages, "stable", fresh).CombinedOutput(); err != nil {
 		t.Fatalf("make the image: %v\n%s", err, out[max(0, len(out)-2000):])
 	}
-	if err := os.Rename(fresh, *applianceImage); err != nil {
+	if err := errors.Join(os.RemoveAll(*applianceImage), os.Rename(fresh, *applianceImage)); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the image took %v", time.Since(began).Round(time.Second))
