@@ -239,6 +239,13 @@ appliance: bundle dist/muster-previous
 	if [ -n "$$miss" ]; then echo "installing$$miss"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null; fi
 	$(GO) test -count=1 -run 'TestAppliance|TestPackages|TestRPM' -v -timeout 20m ./e2e -appliance=$(APPLIANCE_IMAGE) -packages=$(abspath dist) -previous=$(abspath dist/muster-previous)
 
+# The Helm chart: Helm's library lints and renders it, and a test starts the command lines of its pods (a minute; the library is
+# built once).
+.PHONY: helm-check
+helm-check: build
+	$(GO) -C tools/chart build -o $(CURDIR)/bin/chart .
+	$(GO) test -count=1 -run TestHelm -v -timeout 10m ./e2e -chart=$(CURDIR)/bin/chart
+
 # The fences of jobs on machines of their own: with cgroup v2 alone, with v1 beside it, and with v1 alone (minutes; x86-64). The kernel
 # is Debian's for virtual machines, unpacked and not installed; FENCE_KERNEL names another one.
 FENCE_KERNEL ?= /var/cache/muster-fence-vm/vmlinuz
@@ -329,7 +336,7 @@ bench-mpi: needs build
 	$(GO) test -count=1 -run TestBenchMPI -v -timeout 10m ./e2e -bench-mpi=5
 
 # All that takes minutes and must hold before a release.
-long: restclient sim appliance fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many
+long: restclient sim appliance helm-check fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

@@ -23,6 +23,8 @@ type box struct {
 	volumes map[string]string // folder or file in the box → the one here
 	env     []string
 	argv    []string
+	// restrict has the words readonly, for the file tree but volumes, and uncapable, for a root without capabilities.
+	restrict string
 
 	t    *testing.T
 	root string
@@ -34,18 +36,22 @@ type box struct {
 // makeRoot builds the file tree $1 in a mount namespace and runs the rest of the arguments below it. The script
 // reads lines "TARGET SOURCE" of volumes.
 const makeRoot = `set -e
-root=$1; name=$2; bin=$3; volumes=$4; shift 4
+root=$1; name=$2; bin=$3; volumes=$4; restrict=$5; shift 5
 hostname "$name"
 mount -t tmpfs -o mode=755 box "$root"
-for d in usr etc dev sys; do mkdir "$root/$d"; mount --rbind /$d "$root/$d"; done
+for d in usr dev sys; do mkdir "$root/$d"; mount --rbind /$d "$root/$d"; done
+mount -o remount,bind,ro "$root/usr"
 for d in bin sbin lib lib64; do [ ! -e /$d ] || ln -s usr/$d "$root/$d"; done
-mkdir -p "$root/proc" "$root/run" "$root/root" "$root/var/lib"; mkdir -m 1777 "$root/tmp"
+mkdir -p "$root/etc" "$root/proc" "$root/run" "$root/root" "$root/var/lib"; mkdir -m 1777 "$root/tmp"
+cp -a /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache "$root/etc"; ln -s /proc/mounts "$root/etc/mtab"
 mount -t proc proc "$root/proc"
 mount -t tmpfs local "$root/usr/local"; mkdir -p "$root/usr/local/bin"; mount --bind "$bin" "$root/usr/local/bin"
 while read -r target source; do
 	if [ -d "$source" ]; then mkdir -p "$root$target"; else [ -e "$root$target" ] || touch "$root$target"; fi
 	mount --bind "$source" "$root$target"
 done <"$volumes"
+case $restrict in *readonly*) mount -o remount,ro "$root" ;; esac
+case $restrict in *uncapable*) set -- setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@" ;; esac
 exec chroot "$root" "$@"`
 
 // start starts the box.
@@ -61,7 +67,7 @@ func (b *box) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := append([]string{"netns", "exec", b.net, "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork",
-		"--kill-child", "sh", "-c", makeRoot, "sh", b.root, b.name, bin, list}, b.argv...)
+		"--kill-child", "sh", "-c", makeRoot, "sh", b.root, b.name, bin, list, b.restrict}, b.argv...)
 	b.cmd, b.done = exec.Command("ip", args...), make(chan error, 1)
 	b.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"},
 		b.env...)
