@@ -54,6 +54,14 @@ case $restrict in *readonly*) mount -o remount,ro "$root" ;; esac
 case $restrict in *uncapable*) set -- setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@" ;; esac
 exec chroot "$root" "$@"`
 
+// needBoxes skips a test where boxes cannot be made.
+func needBoxes(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 || os.Getenv(withinEnv) != "" {
+		t.Skip("only the machine's root can give containers file trees of their own")
+	}
+}
+
 // start starts the box.
 func (b *box) start(t *testing.T) {
 	t.Helper()

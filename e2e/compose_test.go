@@ -76,6 +76,7 @@ func TestCompose(t *testing.T) {
 		t.Fatalf("the recipe has no entry point: %s", recipe)
 	}
 	checkRecipe(t, string(recipe))
+	needBoxes(t)
 	if c.h, err = newHosts(t, len(file.Services)); err != nil {
 		t.Skipf("no network namespaces here: %v", err)
 	}

@@ -99,6 +99,7 @@ func TestHelm(t *testing.T) {
 	if set.Replicas != 3 || set.ServiceName != "muster-servers" || set.PodManagementPolicy != "Parallel" {
 		t.Errorf("the servers are %+v", set)
 	}
+	needBoxes(t)
 	var err error
 	if c.h, err = newHosts(t, 5); err != nil {
 		t.Skipf("no network namespaces here: %v", err)

@@ -26,6 +26,12 @@ const imagePackages = "systemd,systemd-sysv,dbus,curl,iproute2,procps,openssh-se
 // makeImage makes the image once.
 func makeImage(t *testing.T) string {
 	t.Helper()
+	return makeImageWith(t, *applianceImage, imagePackages, "/usr/sbin/sshd") // older images have no sshd
+}
+
+// makeImageWith makes an image of some packages once; it is there if it has a file.
+func makeImageWith(t *testing.T, image, packages, file string) string {
+	t.Helper()
 	if *applianceImage == "" {
 		t.Skip("give -appliance=FOLDER to boot machines")
 	}
@@ -37,21 +43,21 @@ func makeImage(t *testing.T) string {
 			t.Skipf("%s is not here (make appliance installs it)", p)
 		}
 	}
-	if _, err := os.Stat(*applianceImage + "/usr/sbin/sshd"); err == nil { // older images have none
-		return *applianceImage
+	if _, err := os.Stat(image + file); err == nil {
+		return image
 	}
-	began, fresh := time.Now(), *applianceImage+".new"
+	began, fresh := time.Now(), image+".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("debootstrap", "--variant=minbase", "--include="+imagePackages, "stable", fresh).CombinedOutput(); err != nil {
+	if out, err := exec.Command("debootstrap", "--variant=minbase", "--include="+packages, "stable", fresh).CombinedOutput(); err != nil {
 		t.Fatalf("make the image: %v\n%s", err, out[max(0, len(out)-2000):])
 	}
-	if err := errors.Join(os.RemoveAll(*applianceImage), os.Rename(fresh, *applianceImage)); err != nil {
+	if err := errors.Join(os.RemoveAll(image), os.Rename(fresh, image)); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the image took %v", time.Since(began).Round(time.Second))
-	return *applianceImage
+	return image
 }
 
 // machine is one that systemd has booted: processes, files and network of its own.
@@ -72,6 +78,14 @@ func (m *machine) root() string { return m.dir + "/root" }
 
 // boot starts a machine on a host of the test's network.
 func boot(t *testing.T, h *hosts, i int, name, image string) *machine {
+	t.Helper()
+	m := newMachine(t, h, i, name, image)
+	m.start()
+	return m
+}
+
+// newMachine makes a machine that is off.
+func newMachine(t *testing.T, h *hosts, i int, name, image string) *machine {
 	t.Helper()
 	m := &machine{t: t, name: name, net: "/run/netns/" + h.name(i)}
 	var err error
@@ -94,7 +108,6 @@ func boot(t *testing.T, h *hosts, i int, name, image string) *machine {
 		}
 	}
 	m.groups = ownGroups(t, filepath.Base(m.dir)+"-"+name)
-	m.start()
 	return m
 }
 
