@@ -170,6 +170,40 @@ func TestAction(t *testing.T) {
 	}
 }
 
+// TestActionPage: the inputs exist that docs/automation.md gives to the action.
+func TestActionPage(t *testing.T) {
+	var page struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(fenced(t, "automation.md", "yaml github")[0]), &page); err != nil {
+		t.Fatal(err)
+	}
+	var action actionFile
+	if err := yaml.Unmarshal([]byte(textOf("../packaging/action/action.yml")), &action); err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for _, step := range page.Jobs["test"].Steps {
+		if !strings.Contains(step.Uses, "/packaging/action@") {
+			continue
+		}
+		for name := range step.With {
+			given++
+			if _, known := action.Inputs[name]; !known {
+				t.Errorf("the action has no input %s", name)
+			}
+		}
+	}
+	if given == 0 {
+		t.Error("the page gives no input")
+	}
+}
+
 // checkCluster runs the steps of a job with the cluster.
 func (r *runner) checkCluster() {
 	r.t.Helper()

@@ -35,6 +35,10 @@ func TestApplianceAnsible(t *testing.T) {
 		at[n] = boot(t, h, i+1, n, image)
 	}
 	k := newController(t, h.name(len(names)+1), at)
+	k.write("page.ini", fenced(t, "automation.md", "ini")[0])
+	if out := k.must("ansible-inventory", "-i", k.dir+"/page.ini", "--list"); !strings.Contains(out, `"c8"`) {
+		t.Errorf("the inventory of the page: %s", out)
+	}
 	site := k.play("site")
 	checkRecap(t, site, map[string]bool{"s1": true, "s2": true, "s3": true, "c1": true})
 	at["s1"].shows("muster server members | grep -c 'leads\\|follows$'", "3")
@@ -46,6 +50,36 @@ func TestApplianceAnsible(t *testing.T) {
 	checkRecap(t, k.play("site"), map[string]bool{"s1": false, "s2": false, "s3": false, "c1": false})
 	k.checkUpgrade(at)
 	k.checkRemove(at)
+}
+
+// TestAnsiblePage: the playbooks and variables exist that the pages name.
+func TestAnsiblePage(t *testing.T) {
+	page, readme, roles := textOf("../docs/automation.md"), textOf("../packaging/ansible/README.md"), ""
+	for _, pattern := range []string{"roles/*/*/*.yml", "playbooks/*.yml"} {
+		files, err := filepath.Glob("../packaging/ansible/" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, f := range files {
+			roles += textOf(f)
+		}
+	}
+	for _, name := range regexp.MustCompile(`muster\.cluster\.(\w+)`).FindAllStringSubmatch(page+readme, -1) {
+		if _, err := os.Stat("../packaging/ansible/playbooks/" + name[1] + ".yml"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range regexp.MustCompile(`\bmuster_\w+`).FindAllString(page+readme, -1) {
+		if !strings.Contains(roles, name) && name != "muster_sha256" { // that one is Terraform's
+			t.Errorf("no role uses %s", name)
+		}
+	}
+	for _, name := range regexp.MustCompile(`(?m)^(muster_\w+):`).FindAllStringSubmatch(
+		textOf("../packaging/ansible/roles/member/defaults/main.yml"), -1) {
+		if !strings.Contains(readme, "`"+name[1]+"`") {
+			t.Errorf("the README lacks %s", name[1])
+		}
+	}
 }
 
 // newController lets Ansible into the machines.

@@ -307,7 +307,7 @@ func checkGuide(t *testing.T, m *machine) {
 func checkRefusals(t *testing.T, m *machine) {
 	for command, want := range map[string]string{
 		"muster install server":                        "this machine joined as a node",
-		"muster install client extra":                  "takes only options",
+		"muster install client extra":                  "takes options only",
 		"muster install":                               "say what this machine becomes",
 		"muster install client --prefix 'a b'":         "want a path like /usr/local",
 		"curl -fsS http://10.77.0.1:7440/":             "404",

@@ -148,6 +148,7 @@ func TestTerraform(t *testing.T) {
 			t.Fatalf("terraform %s: %v\n%s", args, err, out)
 		}
 	}
+	checkExample(t, dir, terraform)
 	for name, value := range map[string]any{"servers": []string{"a", "b"}, "nodes": -1, "program_sha256": "abc",
 		"token_expires": "1 day", "program_url": "https://x/$(id)"} {
 		if out, err := apply(name, value); err == nil || !strings.Contains(out, "Invalid value for variable") {
@@ -179,6 +180,33 @@ func TestTerraform(t *testing.T) {
 		if want := userData(t, cloudMachine(name, role, first, strings.Repeat("0", 64))); text != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, text, want)
 		}
+	}
+}
+
+// checkExample has Terraform check the example of docs/automation.md.
+func checkExample(t *testing.T, module string, terraform func(args ...string) (string, error)) {
+	t.Helper()
+	example := fenced(t, "automation.md", "hcl")[0]
+	dir := filepath.Join(module, "example")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(example, "./packaging/cloud", "../", 1) + "variable \"muster_sha256\" { type = string }\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-chdir=example", "init", "-input=false"}, {"-chdir=example", "validate"}} {
+		if out, err := terraform(args...); err != nil {
+			t.Errorf("terraform %s: %v\n%s", args, err, out)
+		}
+	}
+	for _, output := range regexp.MustCompile(`module\.muster\.(\w+)`).FindAllStringSubmatch(textOf("../docs/automation.md"), -1) {
+		if !strings.Contains(textOf("../packaging/cloud/outputs.tf"), `output "`+output[1]+`"`) {
+			t.Errorf("the module has no output %s", output[1])
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -92,6 +92,7 @@ func TestCompose(t *testing.T) {
 	if err != nil || out != "n1-001\nn2-001" {
 		t.Errorf("a job on both nodes: %v\n%s", err, out)
 	}
+	c.typePage()
 	for _, file := range []string{"server", "client"} {
 		if st, err := os.Stat(filepath.Join(c.dirs["tokens"], file)); err != nil || st.Mode().Perm() != 0o600 {
 			t.Errorf("the file of a token: %v, %v", st.Mode(), err)
@@ -105,6 +106,30 @@ func TestCompose(t *testing.T) {
 	c.boxes["s2"].shows("sinfo -hN -t idle -o %N | sort -u | wc -l", "2")
 	c.boxes["s1"].shows("sacct -nXP -o State", "COMPLETED")
 	c.boxes["s3"].shows("srun -w n2-001 hostname", "n2-001")
+}
+
+// typePage types the commands of docs/automation.md that run in a container.
+func (c *compose) typePage() {
+	c.t.Helper()
+	text, err := os.ReadFile("../docs/automation.md")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^    docker compose -f packaging/container/compose.yaml exec (\w+) (.*)$`).
+		FindAllStringSubmatch(string(text), -1)
+	if len(list) == 0 {
+		c.t.Error("the page has no commands")
+	}
+	for _, l := range list {
+		b := c.boxes[l[1]]
+		if b == nil {
+			c.t.Errorf("%s: there is no service %s", l[0], l[1])
+			continue
+		}
+		if out, err := b.run(strings.Fields(l[2])...); err != nil {
+			c.t.Errorf("%s: %v\n%s", l[0], err, out)
+		}
+	}
 }
 
 // checkRecipe runs how the recipe of the image installs muster.

@@ -139,6 +139,7 @@ func (c *chart) checkValues() {
 		}
 	}
 	for _, text := range []string{
+		fenced(c.t, "kubernetes.md", "yaml muster")[0],
 		"", "servers: {replicas: 1, storage: {className: fast}}", "clients: {enabled: false}", "config: {secretName: x}",
 		"image: {pullSecrets: [{name: x}]}", "clients: {runtimeClassName: nvidia, tolerations: [{operator: Exists}]}",
 	} {
