@@ -39,6 +39,7 @@ func TestApplianceAnsible(t *testing.T) {
 	if out := k.must("ansible-inventory", "-i", k.dir+"/page.ini", "--list"); !strings.Contains(out, `"c8"`) {
 		t.Errorf("the inventory of the page: %s", out)
 	}
+	k.checkUnreachable()
 	site := k.play("site")
 	checkRecap(t, site, map[string]bool{"s1": true, "s2": true, "s3": true, "c1": true})
 	at["s1"].shows("muster server members | grep -c 'leads\\|follows$'", "3")
@@ -47,8 +48,15 @@ func TestApplianceAnsible(t *testing.T) {
 		t.Errorf("the configuration was not applied: %s", out)
 	}
 	k.checkSecrets(at, site)
-	checkRecap(t, k.play("site"), map[string]bool{"s1": false, "s2": false, "s3": false, "c1": false})
+	none := map[string]bool{"s1": false, "s2": false, "s3": false, "c1": false}
+	checkRecap(t, k.play("site", "--check"), none)
+	checkRecap(t, k.play("site"), none)
+	checkRecap(t, k.play("site", "-l", "c1"), map[string]bool{"c1": false})
+	if out, _ := k.playWithout(); !regexp.MustCompile(`c1 +: ok=\d+ +changed=0 +unreachable=0 +failed=0`).MatchString(out) {
+		t.Errorf("a server that is down keeps the nodes from being installed:\n%s", out)
+	}
 	k.checkUpgrade(at)
+	k.checkDrained(at)
 	k.checkRemove(at)
 }
 
@@ -167,6 +175,35 @@ func checkRecap(t *testing.T, out string, want map[string]bool) {
 		if changed := r[2] != "0"; changed != want[r[1]] {
 			t.Errorf("%s: %s tasks changed it:\n%s", r[1], r[2], out)
 		}
+	}
+}
+
+// playWithout plays the site with an inventory of which the server s3 is not there.
+func (k *controller) playWithout(args ...string) (string, error) {
+	k.write("unreachable.ini", strings.Replace(textOf(k.dir+"/inventory.ini"), "=10.77.0.3", "=10.77.0.9", 1))
+	return k.run("ansible-playbook", append([]string{"-T", "5", "-i", k.dir + "/unreachable.ini", "muster.cluster.site"},
+		args...)...)
+}
+
+// checkUnreachable plays while one server is not there: no cluster may be created.
+func (k *controller) checkUnreachable() {
+	for _, args := range [][]string{nil, {"-l", "s1,s2"}} {
+		out, err := k.playWithout(args...)
+		if err == nil || !strings.Contains(out, "so a second cluster might be created") {
+			k.t.Errorf("without one of the servers, %q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// checkDrained upgrades a node that somebody has drained: it stays drained.
+func (k *controller) checkDrained(at map[string]*machine) {
+	at["s1"].must("scontrol update nodename=c1 state=drain reason=fan")
+	k.play("upgrade", "-l", "c1")
+	if out := at["s1"].must("sinfo -hN -n c1 -o '%T %E'"); out != "drained fan" {
+		k.t.Errorf("a node that was drained before the upgrade is %s", out)
+	}
+	if list := at["s1"].must("muster node list | grep ^c1"); strings.Contains(list, nextVersion) {
+		k.t.Errorf("it was not installed: %s", list)
 	}
 }
 

@@ -135,7 +135,7 @@ func (c *compose) typePage() {
 // checkRecipe runs how the recipe of the image installs muster.
 func checkRecipe(t *testing.T, recipe string) {
 	t.Helper()
-	install := regexp.MustCompile(`(?m)^RUN /muster (install .*) /image$`).FindStringSubmatch(recipe)
+	install := regexp.MustCompile(`(?m)^RUN make bin/muster VERSION="\$VERSION"\nRUN bin/muster (install .*) /image$`).FindStringSubmatch(recipe)
 	if install == nil {
 		t.Fatalf("the recipe does not install muster:\n%s", recipe)
 	}
