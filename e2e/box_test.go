@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +28,9 @@ type box struct {
 	t    *testing.T
 	root string
 	cmd  *exec.Cmd
-	out  bytes.Buffer
-	done chan error
+	log  string        // file of its output
+	done chan struct{} // closed when it has ended, with err
+	err  error
 }
 
 // makeRoot builds the file tree $1 in a mount namespace and runs the rest of the arguments below it. The script
@@ -76,15 +76,20 @@ func (b *box) start(t *testing.T) {
 	}
 	args := append([]string{"netns", "exec", b.net, "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork",
 		"--kill-child", "sh", "-c", makeRoot, "sh", b.root, b.name, bin, list, b.restrict}, b.argv...)
-	b.cmd, b.done = exec.Command("ip", args...), make(chan error, 1)
+	b.cmd, b.done = exec.Command("ip", args...), make(chan struct{})
 	b.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"},
 		b.env...)
-	b.out.Reset()
-	b.cmd.Stdout, b.cmd.Stderr = &b.out, &b.out
+	b.log = filepath.Join(t.TempDir(), "log")
+	f, err := os.Create(b.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b.cmd.Stdout, b.cmd.Stderr = f, f
 	if err := b.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(b.cmd, b.done)
+	go func() { b.err = b.cmd.Wait(); close(b.done) }()
 	t.Cleanup(b.stop)
 }
 
@@ -106,6 +111,7 @@ func (b *box) stop() {
 	if b.cmd == nil {
 		return
 	}
+	defer func() { b.cmd = nil }()
 	if pid := b.init(); pid != 0 {
 		_ = syscall.Kill(pid, syscall.SIGTERM)
 	}
@@ -115,18 +121,16 @@ func (b *box) stop() {
 		_ = b.cmd.Process.Kill()
 		<-b.done
 	}
-	b.cmd = nil
 	if b.t.Failed() {
-		b.t.Logf("%s:\n%s", b.name, b.out.String())
+		b.t.Logf("%s:\n%s", b.name, textOf(b.log))
 	}
 }
 
 // wait waits for the end of the box's command.
 func (b *box) wait() error {
 	select {
-	case err := <-b.done:
-		b.cmd = nil
-		return err
+	case <-b.done:
+		return b.err
 	case <-time.After(patience(time.Minute)):
 		return errors.New("it has not ended")
 	}
@@ -156,6 +160,11 @@ func (b *box) shows(command, want string) {
 		var err error
 		if out, err = b.run("sh", "-c", command); err == nil && strings.Contains(out, want) {
 			return
+		}
+		select {
+		case <-b.done:
+			b.t.Fatalf("%s has ended while the test waited for %q: %v", b.name, want, b.err)
+		default:
 		}
 		if time.Now().After(end) {
 			b.t.Fatalf("%s# %s: %v, want %q\n%s", b.name, command, err, want, out)

@@ -220,7 +220,7 @@ func (c *compose) ready(name string) bool {
 		case c.up[other]:
 		case on.Condition == "service_completed_successfully":
 			if err := b.wait(); err != nil {
-				c.t.Fatalf("%s: %v\n%s", other, err, &b.out)
+				c.t.Fatalf("%s: %v\n%s", other, err, textOf(b.log))
 			}
 		case on.Condition == "service_healthy":
 			c.healthy(other)
@@ -245,7 +245,7 @@ func (c *compose) healthy(name string) {
 			return
 		}
 		if time.Now().After(end) {
-			c.t.Fatalf("%s is not healthy: %v\n%s\n%s", name, err, out, &c.boxes[name].out)
+			c.t.Fatalf("%s is not healthy: %v\n%s\n%s", name, err, out, textOf(c.boxes[name].log))
 		}
 	}
 }

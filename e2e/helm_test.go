@@ -89,7 +89,7 @@ func TestHelm(t *testing.T) {
 	}
 	c := &chart{t: t, dir: t.TempDir(), boxes: map[string]*box{}, volumes: map[string]string{}}
 	c.checkValues()
-	c.render("clients:\n  extraArgs: [--hollow, 2x8c16g8gpu:h100, --hollow-exec, --hollow-prefix, $(NODE_NAME)-]\n")
+	c.render("config: {secretName: muster-config}\nclients:\n  extraArgs: [--hollow, 2x8c16g8gpu:h100, --hollow-exec, --hollow-prefix, $(NODE_NAME)-]\n")
 	want := []string{"DaemonSet/muster-client", "PodDisruptionBudget/muster-servers", "Service/muster-page",
 		"Service/muster-servers", "StatefulSet/muster-server"}
 	if have := slices.Sorted(maps.Keys(c.manifests)); !slices.Equal(have, want) {
@@ -105,6 +105,11 @@ func TestHelm(t *testing.T) {
 		t.Skipf("no network namespaces here: %v", err)
 	}
 	c.writeTable()
+	c.volumes["secret/muster-config"] = t.TempDir()
+	conf := filepath.Join(c.volumes["secret/muster-config"], "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=kube\nPartitionName=main Nodes=ALL Default=YES\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		c.start(fmt.Sprintf("muster-server-%d", i), i+1, set.Template.Spec)
 	}
@@ -116,11 +121,12 @@ func TestHelm(t *testing.T) {
 	s1 := c.boxes["muster-server-1"]
 	s1.shows("muster server members | grep -c 'leads\\|follows$'", "3")
 	s1.shows("sinfo -hN -t idle -o %N | sort -u | tr '\\n' ' '", "node-a-001 node-a-002 node-b-001 node-b-002")
+	s1.shows("scontrol show config | grep ClusterName", "= kube")
 	if out, err := s1.run("srun", "-N4", "--gpus-per-node=8", "true"); err != nil {
 		t.Errorf("a job on all nodes: %v\n%s", err, out)
 	}
 	for _, name := range []string{"muster-server-1", "muster-server-2"} {
-		if out := c.boxes[name].out.String(); !strings.Contains(out, "waiting for the key server of the Secret muster-join") {
+		if out := textOf(c.boxes[name].log); !strings.Contains(out, "waiting for the key server of the Secret muster-join") {
 			t.Errorf("%s has not waited for the Secret:\n%s", name, out)
 		}
 		c.ready(name)
@@ -297,7 +303,7 @@ func (c *chart) checkLostVolume(pod podSpec) {
 	if err := b.wait(); err == nil {
 		c.t.Error("a server without its volume has ended well")
 	}
-	if out := b.out.String(); strings.Contains(out, "new cluster") || !strings.Contains(out, "muster-server-0") {
+	if out := textOf(b.log); strings.Contains(out, "new cluster") || !strings.Contains(out, "muster-server-0") {
 		c.t.Errorf("a server without its volume: %s", out)
 	}
 	c.boxes["muster-server-2"].shows("muster server members | grep -c 'leads\\|follows$'", "2")
