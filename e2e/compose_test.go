@@ -149,7 +149,7 @@ func checkRecipe(t *testing.T, recipe string) {
 			t.Error(err)
 		}
 	}
-	version := regexp.MustCompile(`FROM \S+/golang:(\S+) AS`).FindStringSubmatch(recipe)
+	version := regexp.MustCompile(`FROM (?:\S+/)?golang:(\S+) AS`).FindStringSubmatch(recipe)
 	module, err := os.ReadFile("../go.mod")
 	if err != nil || version == nil || !strings.Contains(string(module), "\ngo "+version[1]+".") {
 		t.Errorf("the recipe builds with %q, go.mod asks for another Go: %v", version, err)
