@@ -12,7 +12,9 @@ var (
 	AddPeer    = Endpoint[PeerRequest, PeerAdded]{"POST", "/v1/peers/add", User, true, 0}
 	ListPeers  = Endpoint[Empty, PeersResponse]{"GET", "/v1/peers", User, false, 0}
 	RemovePeer = Endpoint[cluster.PeerDrop, WriteResponse]{"POST", "/v1/peers/remove", User, true, 0}
-	AdmitPeer  = Endpoint[cluster.PeerPut, WriteResponse]{"POST", "/v1/peers/admit", Peer, true, 0}
+	// NameSlurm makes a running Slurm a peer, which the commands of users call themselves.
+	NameSlurm = Endpoint[SlurmPeerRequest, WriteResponse]{"POST", "/v1/peers/slurm", User, true, 0}
+	AdmitPeer = Endpoint[cluster.PeerPut, WriteResponse]{"POST", "/v1/peers/admit", Peer, true, 0}
 )
 
 // CallPeer is the tunnel to a server of another cluster, which serves on it what this contract has, in the name of the
@@ -50,6 +52,12 @@ type PeerRequest struct {
 	Root  bool   `json:"root,omitempty"`
 }
 
+// SlurmPeerRequest names a running Slurm, and says how it is reached.
+type SlurmPeerRequest struct {
+	Name string `json:"name"`
+	cluster.SlurmPeer
+}
+
 // PeerAdded is the name of the new peer.
 type PeerAdded struct {
 	Name  string `json:"name"`
@@ -64,6 +72,8 @@ type PeerInfo struct {
 	Asked bool      `json:"asked,omitempty"` // it can be asked
 	Root  bool      `json:"root,omitempty"`
 	Made  time.Time `json:"made"`
+	// Slurm says how the commands of users call those of a Slurm; nil: the peer runs muster.
+	Slurm *cluster.SlurmPeer `json:"slurm,omitempty"`
 }
 
 // PeersResponse lists the peers.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/api"
+	"dev.muster/cli/migrate"
 	"dev.muster/cluster"
 	"github.com/urfave/cli/v2"
 )
@@ -29,13 +30,18 @@ func peerCommands() []*cli.Command {
 				}
 				return err
 			}},
-		{Name: "add", Usage: "become a peer of the cluster that created the token", ArgsUsage: "URL[,URL…]",
-			Flags: []cli.Flag{root,
+		{Name: "add",
+			Usage:     "become a peer of the cluster that created the token, or add a running Slurm (--slurm)",
+			ArgsUsage: "URL[,URL…] | --slurm NAME [--via ssh HOST]",
+			Flags: append(migrate.PeerFlags(), root,
 				&cli.StringFlag{Name: "token", Usage: "token that muster peer invite printed on the other cluster",
 					EnvVars: []string{"MUSTER_PEER_TOKEN"}},
 				&cli.StringFlag{Name: "own", Usage: "where this cluster's servers answer others, http://HOST:7480,…; " +
-					"the server's own page if left out"}},
+					"the server's own page if left out"}),
 			Action: func(c *cli.Context) error {
+				if c.IsSet("slurm") {
+					return migrate.AddPeer(c)
+				}
 				if c.NArg() != 1 || c.String("token") == "" {
 					return errors.New("say where the other cluster answers and what token it gave: " +
 						"muster peer add --token TOKEN http://HOST:7480")
@@ -56,7 +62,7 @@ func peerCommands() []*cli.Command {
 			return table(func(w *tabwriter.Writer) {
 				fmt.Fprintln(w, "CLUSTER\tWHERE\tMAY ASK\tROOT\tSINCE")
 				for _, p := range r.Peers {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, cmp.Or(p.URLs, "-"),
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, cmp.Or(migrate.PeerPlace(&p), "-"),
 						yesNo(p.Asks), yesNo(p.Root), p.Made.Local().Format(time.DateTime))
 				}
 			})

@@ -331,6 +331,13 @@ func (c *MemberRevoke) audit(t *tx) Audit {
 }
 
 func (c *PeerPut) audit(*tx) Audit {
+	if s := c.Peer.Slurm; s != nil {
+		return Audit{
+			Action: "peer put",
+			Object: "cluster " + c.Peer.Name,
+			New:    fmt.Sprintf("slurm bin=%s conf=%s host=%s", s.Bin, s.Conf, s.Host),
+		}
+	}
 	return Audit{
 		Action: "peer put",
 		Object: "cluster " + c.Peer.Name,

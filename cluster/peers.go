@@ -22,10 +22,23 @@ type PeerCluster struct {
 	Root   bool      `json:"root,omitempty"` // its root, and who runs its daemons, are those users here
 	Made   time.Time `json:"made"`
 	By     uint32    `json:"by"`
+	// Slurm says how users reach a cluster that runs Slurm; nil: the peer runs muster.
+	Slurm *SlurmPeer `json:"slurm,omitempty"`
+}
+
+// SlurmPeer says how the commands of users call those of a running Slurm. Only their own processes use it: servers and
+// nodes never start a program because of it.
+type SlurmPeer struct {
+	Bin  string `json:"bin"`            // folder of Slurm's commands, an absolute path
+	Conf string `json:"conf,omitempty"` // SLURM_CONF for them; empty: their default
+	Host string `json:"host,omitempty"` // where they are called, by ssh: [USER@]HOST; empty: on the host of the user
 }
 
 // maxPeerText bounds the texts of a peer, in bytes.
 const maxPeerText = 4096
+
+// maxPeerWord bounds the name and the host of a Slurm, in bytes.
+const maxPeerWord = 255
 
 // PeerCluster finds a peer by name, in any case of letters as Slurm has names of clusters.
 func (b *books) PeerCluster(name string) (*PeerCluster, bool) {
@@ -57,6 +70,7 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 			"%s is this cluster's own name: ClusterName in slurm.conf gives another", p.Name),
 		refuseIf(p.Accept != "" && !isHash(p.Accept),
 			Invalid, "", "the token of %s has no verifier", p.Name),
+		checkSlurmPeer(t, &p),
 	); err != nil {
 		return nil, err
 	}
@@ -64,6 +78,48 @@ func (c *PeerPut) apply(t *tx) (any, error) {
 	p.By = t.by.UID
 	putValue(t, t.clusters, name, &p)
 	return nil, nil
+}
+
+// checkSlurmPeer refuses a peer that takes the place of one of the other kind, and values of a Slurm that could be read
+// as an option or as more than one word.
+func checkSlurmPeer(t *tx, p *PeerCluster) error {
+	old, known := t.PeerCluster(p.Name)
+	if known && (old.Slurm == nil) != (p.Slurm == nil) {
+		return Errorf(Conflict, "", "%s is a peer of another kind already: remove it first (muster peer rm %s)",
+			old.Name, old.Name)
+	}
+	s := p.Slurm
+	if s == nil {
+		return nil
+	}
+	return firstError(
+		refuseIf(p.Accept+p.Send+p.URLs != "" || p.Root,
+			Invalid, "", "cluster %s runs Slurm, which has no tokens, addresses and rights of muster", p.Name),
+		refuseIf(!isPeerWord(p.Name, ""),
+			Invalid, "", "%q cannot be the name of a cluster: want letters, digits, _, - and .", p.Name),
+		refuseIf(!isPeerPath(s.Bin),
+			Invalid, "", "bin: %q is not the folder of Slurm's commands: want an absolute path, such as /opt/slurm/bin",
+			s.Bin),
+		refuseIf(s.Conf != "" && !isPeerPath(s.Conf),
+			Invalid, "", "conf: %q is not a slurm.conf: want an absolute path, such as /etc/slurm/slurm.conf", s.Conf),
+		refuseIf(s.Host != "" && !isPeerWord(s.Host, "@:"),
+			Invalid, "", "via: %q is not a host: want HOST or USER@HOST", s.Host),
+	)
+}
+
+// peerLetters are the characters of the name and host of a Slurm.
+const peerLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+
+// isPeerWord reports whether text has only letters, digits and a few signs, and does not begin like an option.
+func isPeerWord(text, more string) bool {
+	isBad := func(r rune) bool { return !strings.ContainsRune(peerLetters+more, r) }
+	return text != "" && len(text) <= maxPeerWord && text[0] != '-' && !strings.ContainsFunc(text, isBad)
+}
+
+// isPeerPath reports whether text is an absolute path without control characters.
+func isPeerPath(text string) bool {
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return strings.HasPrefix(text, "/") && len(text) <= maxPeerText && !strings.ContainsFunc(text, isControl)
 }
 
 // PeerDrop makes a peer a stranger: its token is worth nothing from now on.

@@ -51,6 +51,7 @@ func (k peerers) routes(m *api.Mux) {
 	handle(k.Server, m, api.InvitePeer, k.invite)
 	handle(k.Server, m, api.AddPeer, k.add)
 	handle(k.Server, m, api.ListPeers, k.list)
+	handle(k.Server, m, api.NameSlurm, k.nameSlurm)
 	write(m, k.Server, api.RemovePeer)
 	federationRoutes(k.Server, m)
 	write(m, k.Server, api.AdmitPeer)
@@ -107,6 +108,21 @@ func (k peerers) add(ctx context.Context, who api.Caller, q api.PeerRequest) (no
 	p := cluster.PeerCluster{Name: name, URLs: q.URLs, Send: q.Token, Accept: verifier, Root: q.Root}
 	_, index, err := k.propose(ctx, who.Identity, &cluster.PeerPut{Peer: p})
 	return api.PeerAdded{Name: name, Index: index}, err
+}
+
+// nameSlurm makes a running Slurm a peer.
+func (k peerers) nameSlurm(ctx context.Context, who api.Caller, q api.SlurmPeerRequest) (
+	none api.WriteResponse, _ error,
+) {
+	if err := operator(who, "make other clusters peers"); err != nil {
+		return none, err
+	}
+	p := cluster.PeerCluster{Name: q.Name, Slurm: &q.SlurmPeer}
+	values, index, err := k.proposeOf(ctx, who.Identity, &cluster.PeerPut{Peer: p})
+	if err != nil {
+		return none, err
+	}
+	return written(values, index), nil
 }
 
 // askPeer makes a call to the first server of a peer that answers.
@@ -199,7 +215,7 @@ func (k peerers) list(context.Context, api.Caller, api.Empty) (out api.PeersResp
 	out.Own = k.Snapshot().Config().ClusterName
 	for p := range k.Snapshot().PeerClusters() {
 		out.Peers = append(out.Peers, api.PeerInfo{Name: p.Name, URLs: p.URLs, Asks: p.Accept != "",
-			Asked: p.Send != "", Root: p.Root, Made: p.Made})
+			Asked: p.Send != "", Root: p.Root, Made: p.Made, Slurm: p.Slurm})
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // -M names clusters: this one, and those that are peers of it. A command is run once for each, with a Sys whose calls
-// go there through the local daemon; what submits chooses one.
+// go there through the local daemon; what submits chooses one. A peer that runs Slurm has its own command called.
 
 // peerTime bounds a call of a peer that is not one that waits: who is away costs no more.
 const peerTime = 10 * time.Second
@@ -42,46 +42,45 @@ func (s *Sys) OwnCluster(names string) (own string, code int) {
 	for i, name := range list {
 		one := s.at(name, own)
 		one.later = i > 0
+		if p := (slurmCaller{s}).slurmNamed(name); p != nil {
+			code = max(code, slurmCaller{one}.showSlurm(p))
+			continue
+		}
 		code = max(code, s.Again(one))
 	}
 	return "", code
 }
 
 // PickCluster chooses, of the clusters that -M or its variable names, the one where a job starts first, and sends
-// all calls from now on there. starts says when it would start there.
-func (s *Sys) PickCluster(names string, starts func(*Sys) (time.Time, error)) (own string, code int) {
+// all calls from now on there. A code of 0 or more ends the command: at a cluster that runs Slurm, its own command has
+// submitted the job. Else it goes on, with the cluster's name where one was named.
+func (s *Sys) PickCluster(names string, job *Entry) (own string, code int) {
 	if names == "" {
-		return "", 0
+		return "", -1
 	}
 	list, own, code := s.clusters(names)
 	if code >= 0 {
 		return "", code
 	}
-	best, when, why := list[0], time.Time{}, error(nil)
+	best, why := list[0], error(nil)
 	if len(list) > 1 {
-		best = ""
-		for _, name := range list {
-			at, err := starts(s.at(name, own))
-			if err != nil {
-				why = errors.Join(why, err)
-				continue
-			}
-			if best == "" || at.Before(when) {
-				best, when = name, at
-			}
-		}
+		best, why = slurmCaller{s}.choose(list, own, job)
 	}
 	if best == "" {
 		text, _ := ErrorText(why)
 		return "", s.Fail("None of the clusters %s takes the job: %s", strings.Join(list, ","), text)
 	}
+	if p := (slurmCaller{s}).slurmNamed(best); p != nil {
+		return "", slurmCaller{s}.submitSlurm(p, job)
+	}
 	one := s.at(best, own)
 	s.Dial, s.cluster, s.remote, s.refusal = one.Dial, best, one.remote, one.refusal
-	return best, 0
+	return best, -1
 }
 
 // clusters are those that are named, and this one's name. A code of 0 or more ends the command.
 func (s *Sys) clusters(names string) (list []string, own string, code int) {
+	s.foreign.peers = nil
 	resp, err := Call(s, api.ListPeers, api.Empty{})
 	if e := (*api.Error)(nil); errors.As(err, &e) && e.Code == cluster.NotFound { // a daemon that knows no peers yet
 		var shown api.ClusterResponse
@@ -92,25 +91,29 @@ func (s *Sys) clusters(names string) (list []string, own string, code int) {
 		text, _ := ErrorText(err)
 		return nil, "", s.Fail("%s", text)
 	}
-	known := []string{resp.Own}
+	known, slurms := []string{resp.Own}, []string(nil)
 	for _, p := range resp.Peers {
-		if p.Asked {
+		switch {
+		case p.Slurm != nil:
+			slurms, s.foreign.peers = append(slurms, p.Name), append(s.foreign.peers, p)
+		case p.Asked:
 			known = append(known, p.Name)
 		}
 	}
 	for _, n := range SplitList(names) {
 		if strings.EqualFold(n, "all") {
 			slices.Sort(known)
-			return known, resp.Own, -1
+			return append(known, slurms...), resp.Own, -1
 		}
-		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, n) })
+		all := slices.Concat(known, slurms)
+		i := slices.IndexFunc(all, func(k string) bool { return strings.EqualFold(k, n) })
 		if i < 0 {
 			s.Say("error: No cluster '%s' known by database.", n)
 			return nil, "", s.Fail("'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
 				"Use 'sacctmgr list clusters' to see available clusters.", names)
 		}
-		if !slices.Contains(list, known[i]) {
-			list = append(list, known[i])
+		if !slices.Contains(list, all[i]) {
+			list = append(list, all[i])
 		}
 	}
 	return list, resp.Own, -1
@@ -121,6 +124,9 @@ func (s *Sys) To(name string) (there *Sys, code int) {
 	list, own, code := s.clusters(name)
 	if code >= 0 {
 		return nil, code
+	}
+	if (slurmCaller{s}).slurmNamed(list[0]) != nil {
+		return nil, s.Fail("cluster %s runs Slurm: use %s -M %s", list[0], s.Prog, list[0])
 	}
 	return s.at(list[0], own), -1
 }

@@ -31,6 +31,13 @@ func ParseQuery[T any](sys *Sys, prog opt.Prog, rows []opt.Option[T], o *T, argv
 		shorter := prog&(opt.Sacct|opt.Sstat) != 0
 		return nil, sys.Usage(opt.Refusal(err, shorter))
 	}
+	sys.foreign.words = func() (words, given []string) {
+		for _, f := range found {
+			given = append(given, f.Row.Long)
+		}
+		words, _ = p.Without(argv, "clusters", "iterate")
+		return words, given
+	}
 	for _, f := range append(p.Env(sys.LookupEnv), found...) {
 		if f.Row.Long == "verbose" && (f.Value == "" || strings.EqualFold(f.Value, "true")) {
 			sys.Verbose++

@@ -59,6 +59,8 @@ type Sys struct {
 	later   bool    // others were asked before
 	refusal *string // what the other cluster said when it could not be reached
 
+	foreign foreign // of peers that run Slurm
+
 	warnings *[]data.Problem // of calls; shared with copies for other clusters
 
 	away uint32 // 1: the daemon did not answer the last call; atomic

@@ -22,7 +22,7 @@ func Salloc(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	submit.SayNotes(sys, r)
-	if own, code := submit.PickCluster(sys, r); code != 0 {
+	if own, code := submit.PickCluster(sys, r); code >= 0 {
 		return code
 	} else if own != "" { // what the command asks is asked there too
 		sys.Environ = append(sys.Environ, "SLURM_CLUSTERS="+own)

@@ -21,7 +21,7 @@ func Srun(sys *front.Sys, argv []string) int {
 		return sys.Usage(err)
 	}
 	submit.SayNotes(sys, r)
-	if _, code := submit.PickCluster(sys, r); code != 0 {
+	if _, code := submit.PickCluster(sys, r); code >= 0 {
 		return code
 	}
 	for _, p := range r.Components() {

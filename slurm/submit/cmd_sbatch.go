@@ -24,7 +24,7 @@ func Sbatch(sys *front.Sys, argv []string) int {
 	SayNotes(sys, r)
 	sayLate(sys, r)
 	own, code := PickCluster(sys, r)
-	if code != 0 {
+	if code >= 0 {
 		return code
 	}
 	q, code := Submission(sys, r)
@@ -61,21 +61,6 @@ func Sbatch(sys *front.Sys, argv []string) int {
 		return waitJob(sys, resp.Job)
 	}
 	return 0
-}
-
-// PickCluster has the job go to the cluster where it starts first, of those that -M names.
-func PickCluster(s *front.Sys, r *Request) (own string, code int) {
-	return s.PickCluster(r.Job.Clusters, func(one *front.Sys) (time.Time, error) {
-		q, code := Submission(one, r)
-		if code != 0 {
-			return time.Time{}, errors.New("the job cannot be described")
-		}
-		resp, err := Test(one, r, q)
-		if _, asked := filterAsked(err); asked { // the site's script is asked once it is the one
-			return one.Now(), nil
-		}
-		return resp.StartsAt, err
-	})
 }
 
 // submitAgain is how long a submission whose answer was lost is made again.
