@@ -27,8 +27,8 @@ const idGap = 1_000_000
 
 // adoptCommand is what moves a site from Slurm.
 func adoptCommand() *cli.Command {
-	return &cli.Command{Name: "adopt", Usage: "move from Slurm: preview it, import accounts and history, move jobs",
-		Subcommands: []*cli.Command{migrate.Inspect(), migrate.Queue(), {
+	return &cli.Command{Name: "adopt", Usage: "move from Slurm: preview it, import history, move jobs and nodes",
+		Subcommands: append(migrate.NodeCommands(), migrate.Inspect(), migrate.Queue(), &cli.Command{
 			Name:      "import",
 			Usage:     "import accounts, jobs and steps from a dump of Slurm's accounting database",
 			ArgsUsage: "[DUMP]",
@@ -52,7 +52,7 @@ func adoptCommand() *cli.Command {
 					Usage: "read group names from FILE, the output of getent group"},
 			},
 			Action: runImport,
-		}}}
+		})}
 }
 
 // runImport is muster adopt import.

@@ -46,11 +46,15 @@ const notOfSlurm = "rest token root own"
 
 // slurmRequest reads the options of muster peer add --slurm.
 func slurmRequest(c *cli.Context) (q api.SlurmPeerRequest, err error) {
+	words, err := takeFlags(c)
+	if err != nil {
+		return q, err
+	}
 	if i := slices.IndexFunc(strings.Fields(notOfSlurm), c.IsSet); i >= 0 {
 		return q, fmt.Errorf("--%s is not supported for a Slurm; its commands are called here, or by --via ssh HOST",
 			strings.Fields(notOfSlurm)[i])
 	}
-	host, err := slurmHost(c.String("via"), c.Args().Slice())
+	host, err := slurmHost(c.String("via"), words)
 	if err != nil {
 		return q, err
 	}
@@ -74,8 +78,10 @@ func slurmHost(via string, words []string) (string, error) {
 	case len(fields) == 0:
 		return "", nil
 	case slices.ContainsFunc(fields, isOption):
-		return "", fmt.Errorf("--via: options go before it: %s", strings.Join(fields, " "))
-	case len(fields) != 2, fields[0] != "ssh":
+		return "", fmt.Errorf("--via: %q is not a host", strings.Join(fields, " "))
+	case via == "":
+		return "", fmt.Errorf("unexpected argument: %s; a Slurm is added with --slurm NAME [--via ssh HOST]", words[0])
+	case len(fields) != 2 || fields[0] != "ssh":
 		return "", fmt.Errorf("--via: %q is not supported; use --via ssh HOST", strings.Join(fields, " "))
 	}
 	return fields[1], nil

@@ -16,9 +16,9 @@ func TestSlurmHost(t *testing.T) {
 		{"no host", "ssh", "", "", "use --via ssh HOST"},
 		{"another way", "rsh", "login1", "", "use --via ssh HOST"},
 		{"too many", "ssh", "a b", "", "use --via ssh HOST"},
-		{"option as host", "ssh", "-oProxyCommand=x", "", "options go before it"},
-		{"option behind", "ssh", "login1 --bin /x", "", "options go before it"},
-		{"a stray word", "", "http://h:1", "", "use --via ssh HOST"},
+		{"option as host", "ssh", "-oProxyCommand=x", "", "is not a host"},
+		{"option behind", "ssh", "login1 --bin /x", "", "is not a host"},
+		{"a stray word", "", "http://h:1", "", "unexpected argument: http://h:1"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			host, err := slurmHost(c.via, strings.Fields(c.words))

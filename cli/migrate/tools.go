@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v2"
 )
 
 // Bounds of a command of Slurm.
@@ -24,6 +26,8 @@ type slurmTools struct {
 	ctx     context.Context
 	timeout time.Duration                        // 0: toolTimeout
 	call    func(words []string) (string, error) // of tests; nil: programs are called
+	env     []string                             // more variables
+	in      string                               // the input
 }
 
 // check makes sure that the commands in PATH are Slurm's: after the move, the same names may be muster's.
@@ -54,7 +58,8 @@ func (t *slurmTools) bytes(words ...string) ([]byte, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.WaitDelay = time.Second
-	cmd.Env = toolEnviron(os.Environ())
+	cmd.Env = append(toolEnviron(os.Environ()), t.env...)
+	cmd.Stdin = strings.NewReader(t.in)
 	out, said := boundedBuffer{max: toolMaxBytes, full: cancel}, boundedBuffer{max: 4 << 10}
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
@@ -100,4 +105,28 @@ func toolEnviron(environ []string) []string {
 		return slices.ContainsFunc(drop, func(name string) bool { return strings.HasPrefix(v, name) })
 	})
 	return append(kept, "SLURM_TIME_FORMAT=standard", "SLURM_BITSTR_LEN=0") // whole lists of tasks
+}
+
+// takeFlags sets the options behind the first argument, and returns the other words.
+func takeFlags(c *cli.Context) (words []string, err error) {
+	args := c.Args().Slice()
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		if !strings.HasPrefix(word, "-") {
+			words = append(words, word)
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !has && len(args) == 0 {
+			return nil, fmt.Errorf("%s needs a value", word)
+		}
+		if !has {
+			value, args = args[0], args[1:]
+		}
+		if err := c.Set(name, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", word, err)
+		}
+	}
+	return words, nil
 }
