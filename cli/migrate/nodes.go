@@ -49,7 +49,7 @@ func NodeCommands() []*cli.Command {
 				"resume them",
 			ArgsUsage: "LIST",
 			Flags: steps("start slurmd of $NODE (default: systemctl enable --now slurmd, over ssh)",
-				"stop muster of $NODE (default: systemctl disable --now muster-client, over ssh)"),
+				"stop muster of $NODE (default: muster install --uninstall, over ssh)"),
 			Action: returnNodes,
 		},
 		{

@@ -232,11 +232,14 @@ func (w *nodeWorld) TestEnd(m *nodes.Move) (over, passed bool, err error) {
 	return true, s.Up && !s.Drained, err
 }
 
+// uninstall ends muster on a node and puts back the commands and units of Slurm that the installer replaced.
+const uninstall = "if command -v muster >/dev/null; then muster install --uninstall; fi"
+
 // RunLeave stops the daemon of the cluster that the node leaves.
 func (w *nodeWorld) RunLeave(m *nodes.Move) error {
 	usual := "systemctl disable --now slurmd"
 	if m.Back() {
-		usual = "systemctl disable --now muster-client"
+		usual = uninstall
 	}
 	return w.onNode(m, m.Leave, usual, leaveTime)
 }
