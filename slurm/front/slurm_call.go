@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -135,7 +136,7 @@ func (s slurmCaller) slurmLine(c *slurmCall) (file string, argv, env []string, e
 		more = append(slices.Clone(c.env), "SLURM_CONF="+at.Conf)
 	}
 	if at.Host == "" {
-		if err := s.checkSlurm(file); err != nil {
+		if file, err = s.findSlurm(file); err != nil {
 			return "", nil, nil, err
 		}
 		return file, append([]string{file}, c.words...), append(slurmEnviron(s.Environ), more...), nil
@@ -158,30 +159,44 @@ func (s slurmCaller) slurmLine(c *slurmCall) (file string, argv, env []string, e
 	return ssh, append(argv, at.Host, "--", RemoteLine(dir, more, append([]string{file}, c.words...))), s.Environ, nil
 }
 
-// checkSlurm refuses a program that is muster's own, or, for root, one that others may change.
-func (s slurmCaller) checkSlurm(file string) error {
-	info, err := os.Stat(file)
+// findSlurm returns the program that a path leads to. It refuses one that is muster's own, or, for root, one that others
+// may change or replace: operators, who set the path, are not root.
+func (s slurmCaller) findSlurm(file string) (string, error) {
+	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
-		return err
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", err
 	}
 	if own, err := os.Stat("/proc/self/exe"); err == nil && os.SameFile(own, info) {
-		return errors.New("it is a link to muster; an operator sets the folder of Slurm's commands: " +
+		return "", errors.New("it is a link to muster; an operator sets the folder of Slurm's commands: " +
 			"muster peer add --slurm NAME --bin DIR")
 	}
-	if s.UID == 0 && (!isRoots(file) || !isRoots(path.Dir(file))) {
-		return errors.New("users other than root may change it: root does not run it")
+	if s.UID != 0 {
+		return real, nil
 	}
-	return nil
+	for at := real; ; at = path.Dir(at) {
+		if !isRoots(at) {
+			return "", fmt.Errorf("users other than root may change %s: root does not run it", at)
+		}
+		if at == "/" {
+			return real, nil
+		}
+	}
 }
 
-// isRoots reports whether only root may change a file or folder.
+// isRoots reports whether only root may change a file, or what is root's in a folder: in those with the sticky bit,
+// such as /tmp, others cannot replace it.
 func isRoots(file string) bool {
-	info, err := os.Stat(file)
+	info, err := os.Lstat(file)
 	if err != nil {
 		return false
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Uid == 0 && info.Mode()&0o022 == 0
+	closed := info.Mode()&0o022 == 0 || info.IsDir() && info.Mode()&os.ModeSticky != 0
+	return ok && st.Uid == 0 && closed
 }
 
 // RemoteLine is the line for the shell at the other end of ssh that runs words in dir ("": anywhere) with more

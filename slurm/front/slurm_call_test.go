@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,30 +106,65 @@ func TestCallSlurmBySSH(t *testing.T) {
 	}
 }
 
-// TestCheckSlurm: root does not run what others may change, and nobody muster in place of Slurm.
-func TestCheckSlurm(t *testing.T) {
+// TestFindSlurm: root does not run what others may change or replace, and nobody muster in place of Slurm.
+func TestFindSlurm(t *testing.T) {
 	dir := t.TempDir()
-	slurmTool(t, dir, "squeue", "")
+	mine, ops, open := filepath.Join(dir, "mine"), filepath.Join(dir, "ops"), filepath.Join(dir, "open")
+	for _, d := range []string{mine, ops, open, filepath.Join(ops, "bin")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(exe, filepath.Join(dir, "sinfo")); err != nil {
-		t.Fatal(err)
+	slurmTool(t, mine, "squeue", "")
+	slurmTool(t, mine, "sprio", "")
+	slurmTool(t, filepath.Join(ops, "bin"), "squeue", "")
+	for link, to := range map[string]string{
+		filepath.Join(mine, "sinfo"):  exe,
+		filepath.Join(open, "squeue"): filepath.Join(mine, "squeue"),
+	} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s, _ := slurmSys(t, "squeue", cluster.SlurmPeer{Bin: dir})
-	if err := s.checkSlurm(filepath.Join(dir, "sinfo")); err == nil || !strings.Contains(err.Error(), "link to muster") {
-		t.Error(err)
+	for file, mode := range map[string]os.FileMode{filepath.Join(mine, "sprio"): 0o777, open: 0o777} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := s.checkSlurm(filepath.Join(dir, "squeue")); err != nil {
-		t.Error(err)
+	isRoot := os.Getuid() == 0
+	if isRoot {
+		if err := os.Chown(ops, 1234, 1234); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Chmod(filepath.Join(dir, "squeue"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	s.UID = 0
-	if err := s.checkSlurm(filepath.Join(dir, "squeue")); err == nil || !strings.Contains(err.Error(), "root does not run it") {
-		t.Error(err)
+	for _, c := range []struct {
+		what, file, want, user string // errors for root and for users
+	}{
+		{"root's own", "mine/squeue", "", ""},
+		{"muster", "mine/sinfo", "link to muster", "link to muster"},
+		{"a file that all may write", "mine/sprio", "root does not run it", ""},
+		{"an operator's folder above it", "ops/bin/squeue", "may change " + ops, ""},
+		{"a link that others may move", "open/squeue", "", ""}, // to root's own program, which runs whatever becomes of the link
+		{"nothing", "mine/srun", "no such file", "no such file"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s, _ := slurmSys(t, "squeue", cluster.SlurmPeer{Bin: dir})
+			want := c.user
+			if isRoot {
+				want = c.want
+			}
+			got, err := s.findSlurm(filepath.Join(dir, c.file))
+			if text := fmt.Sprint(err); (err == nil) != (want == "") || !strings.Contains(text, want) && err != nil {
+				t.Errorf("%s, %v; want %q", got, err, want)
+			}
+			if err == nil && strings.Contains(got, "open") {
+				t.Errorf("%s is run by its link", got)
+			}
+		})
 	}
 }
 
