@@ -86,7 +86,11 @@ func askSlurm(ctx context.Context, at *cluster.SlurmPeer, words ...string) (stri
 	if at.Host != "" {
 		return t.run(bySSH(at.Host, front.RemoteLine("", env, words))...)
 	}
-	t.env = env
+	file, err := front.FindProgram(words[0], os.Getuid() == 0)
+	if err != nil {
+		return "", err
+	}
+	words[0], t.env = file, env
 	return t.run(words...)
 }
 

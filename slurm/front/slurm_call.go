@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -159,10 +158,9 @@ func (s slurmCaller) slurmLine(c *slurmCall) (file string, argv, env []string, e
 	return ssh, append(argv, at.Host, "--", RemoteLine(dir, more, append([]string{file}, c.words...))), s.Environ, nil
 }
 
-// findSlurm returns the program that a path leads to. It refuses one that is muster's own, or, for root, one that others
-// may change or replace: operators, who set the path, are not root.
+// findSlurm returns the program that a path leads to. It refuses one that is muster's own, or that root must not run.
 func (s slurmCaller) findSlurm(file string) (string, error) {
-	real, err := filepath.EvalSymlinks(file)
+	real, err := FindProgram(file, s.UID == 0)
 	if err != nil {
 		return "", err
 	}
@@ -174,12 +172,19 @@ func (s slurmCaller) findSlurm(file string) (string, error) {
 		return "", errors.New("it is a link to muster; an operator sets the folder of Slurm's commands: " +
 			"muster peer add --slurm NAME --bin DIR")
 	}
-	if s.UID != 0 {
-		return real, nil
+	return real, nil
+}
+
+// FindProgram returns the program that a path leads to. For root it refuses one that others may change or replace:
+// operators, who set the folder of a Slurm's commands, are not root.
+func FindProgram(file string, forRoot bool) (string, error) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil || !forRoot {
+		return real, err
 	}
-	for at := real; ; at = path.Dir(at) {
+	for at := real; ; at = filepath.Dir(at) {
 		if !isRoots(at) {
-			return "", fmt.Errorf("users other than root may change %s: root does not run it", at)
+			return "", fmt.Errorf("%s: users other than root may change %s: root does not run it", file, at)
 		}
 		if at == "/" {
 			return real, nil
