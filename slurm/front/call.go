@@ -54,15 +54,19 @@ func Call[Q, R any](s *Sys, e api.Endpoint[Q, R], q Q) (R, error) {
 	return r, err
 }
 
-// History lists the records that a query asks for: all of them, or, where the answer is made in the memory of a
-// server, at most MaxRecords.
+// maxRecords bounds the jobs and steps of an answer from history that is made in the memory of a server. Each takes
+// some 15 KB.
+const maxRecords = 50_000
+
+// History lists the records that a query asks for: all of them, or, in a server, a bounded number.
 func History(s *Sys, q api.HistoryQuery) (api.HistoryResponse, error) {
-	have := 0
+	have, inServer := 0, s.NoFiles && q.Latest == 0
 	return api.AllHistory(q, func(q api.HistoryQuery) (api.HistoryResponse, error) {
 		one, err := Call(s, api.ListHistory, q)
-		if have += one.Size(); err == nil && s.MaxRecords > 0 && have > s.MaxRecords {
-			err = cluster.Errorf(cluster.Invalid, "", "one answer has at most %d jobs and steps: ask for fewer by a "+
-				"shorter time (start_time and end_time)", s.MaxRecords)
+		have += one.Size()
+		if inServer && have > maxRecords {
+			return one, cluster.Errorf(cluster.Invalid, "", "one answer has at most %d jobs and steps: ask for "+
+				"fewer by a shorter time (start_time and end_time)", maxRecords)
 		}
 		return one, err
 	})

@@ -165,10 +165,11 @@ func (s slurmCaller) findSlurm(file string) (string, error) {
 		return "", err
 	}
 	info, err := os.Stat(real)
-	if err != nil {
+	own, ownErr := os.Stat("/proc/self/exe")
+	if err := errors.Join(err, ownErr); err != nil {
 		return "", err
 	}
-	if own, err := os.Stat("/proc/self/exe"); err == nil && os.SameFile(own, info) {
+	if os.SameFile(own, info) {
 		return "", errors.New("it is a link to muster; an operator sets the folder of Slurm's commands: " +
 			"muster peer add --slurm NAME --bin DIR")
 	}
@@ -200,8 +201,8 @@ func isRoots(file string) bool {
 		return false
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	closed := info.Mode()&0o022 == 0 || info.IsDir() && info.Mode()&os.ModeSticky != 0
-	return ok && st.Uid == 0 && closed
+	sticky := info.IsDir() && info.Mode()&os.ModeSticky != 0
+	return ok && st.Uid == 0 && (sticky || info.Mode()&0o022 == 0)
 }
 
 // RemoteLine is the line for the shell at the other end of ssh that runs words in dir ("": anywhere) with more
@@ -351,7 +352,8 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if st, ok := state.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+	st, _ := state.Sys().(syscall.WaitStatus)
+	if st.Signaled() {
 		return 128 + int(st.Signal()), nil
 	}
 	return state.ExitCode(), nil

@@ -148,7 +148,7 @@ func TestFindSlurm(t *testing.T) {
 		{"muster", "mine/sinfo", "link to muster", "link to muster"},
 		{"a file that all may write", "mine/sprio", "root does not run it", ""},
 		{"an operator's folder above it", "ops/bin/squeue", "may change " + ops, ""},
-		{"a link that others may move", "open/squeue", "", ""}, // to root's own program, which runs whatever becomes of the link
+		{"a link that others may move", "open/squeue", "", ""}, // root's program runs, whatever becomes of the link
 		{"nothing", "mine/srun", "no such file", "no such file"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -43,8 +43,6 @@ type Sys struct {
 	NoFiles bool
 	// Direct answers calls within the process that Dial would reach; nil: all travel.
 	Direct api.Direct
-	// MaxRecords bounds the jobs and steps of an answer from history that is made in a server's memory; 0: no bound.
-	MaxRecords int
 	// Answers changes answers in JSON and YAML before they are written; nil: nothing does.
 	Answers func(*data.Answer)
 	// Refused is told of calls that fail; nil: nobody is.

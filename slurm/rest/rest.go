@@ -175,13 +175,10 @@ func (x *request) mime() string {
 	return "application/json"
 }
 
-// maxRecords bounds the jobs and steps of one answer from history. Each takes some 15 KB of memory.
-const maxRecords = 50_000
-
 // sys is the world of a front-end that acts for who asks.
 func (x *request) sys(prog string, out, errs io.Writer) *front.Sys {
 	return &front.Sys{Prog: prog, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Dial: x.Dial,
-		Direct: x.Direct, NoFiles: true, MaxRecords: maxRecords,
+		Direct: x.Direct, NoFiles: true,
 		UID: x.Who.UID, GID: x.Who.GID, User: x.Who.User,
 		Now: time.Now, Umask: 0o022, Getwd: func() (string, error) { return "/", nil }, Hostname: func() (string,
 			error) {
