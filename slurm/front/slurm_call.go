@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -176,14 +176,17 @@ func (s slurmCaller) findSlurm(file string) (string, error) {
 	return real, nil
 }
 
-// FindProgram returns the program that a path leads to. For root it refuses one that others may change or replace:
-// operators, who set the folder of a Slurm's commands, are not root.
+// FindProgram returns the program to run for a path. For root that is what the path leads to, and it refuses one that
+// others may change or replace: operators, who set the folder of a Slurm's commands, are not root.
 func FindProgram(file string, forRoot bool) (string, error) {
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil || !forRoot {
-		return real, err
+	if !forRoot {
+		return file, nil
 	}
-	for at := real; ; at = filepath.Dir(at) {
+	real, err := resolve(file)
+	if err != nil {
+		return "", err
+	}
+	for at := real; ; at = path.Dir(at) {
 		if !isRoots(at) {
 			return "", fmt.Errorf("%s: users other than root may change %s: root does not run it", file, at)
 		}
@@ -191,6 +194,16 @@ func FindProgram(file string, forRoot bool) (string, error) {
 			return real, nil
 		}
 	}
+}
+
+// resolve follows all links of a path.
+func resolve(file string) (string, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
 // isRoots reports whether only root may change a file, or what is root's in a folder: in those with the sticky bit,
