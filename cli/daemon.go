@@ -21,6 +21,7 @@ import (
 	"dev.muster/cli/farm"
 	"dev.muster/cli/look"
 	"dev.muster/cli/mcphost"
+	"dev.muster/cli/watch"
 	"dev.muster/cluster"
 	"dev.muster/packaging"
 	"dev.muster/slurm"
@@ -70,7 +71,7 @@ func app(page webpage.Maker) *cli.App {
 		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]",
 			"test nodes under load, each by a job that goes after all others, and show what tests found",
 			runBurnin))
-	a.Commands = append(a.Commands, imageCommand())
+	a.Commands = append(a.Commands, imageCommand(), watch.Command(frontEnd))
 	a.Commands = slices.Concat(a.Commands, lookCommands(), jobCommands(), farm.Commands())
 	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {
 		a.Commands = append(a.Commands, &cli.Command{Name: name, Usage: slurm.Summary(name), SkipFlagParsing: true})

@@ -18,7 +18,7 @@ type group struct {
 // groups has each command once, in the order in which people meet them.
 func groups() []group {
 	return []group{
-		{"use the cluster", []string{"logs", "why", "samples", "stacks", "swap", "lint"}},
+		{"use the cluster", []string{"logs", "watch", "why", "samples", "stacks", "swap", "lint"}},
 		{"in a job", []string{"progress", "checkpoint", "farm"}},
 		{"look at it", []string{"status", "top", "health", "idle", "report", "events", "sql", "ui"}},
 		{"run a cluster", []string{"dev", "install", "server", "client", "node", "token", "jwt", "peer", "config",

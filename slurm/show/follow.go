@@ -59,15 +59,15 @@ func followQueue(s *front.Sys, o *queueOptions) int {
 		switch {
 		case errors.Is(err, errFollowed):
 			return 0
-		case w.since == nil || !passing(err) || s.Now().Sub(heard) > followPatience:
+		case w.since == nil || !Passing(err) || s.Now().Sub(heard) > followPatience:
 			return LoadFailed(s, "slurm_load_jobs error", err)
 		}
 		time.Sleep(FollowPause)
 	}
 }
 
-// passing reports whether a failure may be over in a moment: no server answers, or none leads.
-func passing(err error) bool {
+// Passing reports whether a failure may be over in a moment: no server answers, or none leads.
+func Passing(err error) bool {
 	var e *api.Error
 	return errors.Is(err, api.ErrUnreachable) || errors.As(err, &e) && e.Code == cluster.Unavailable
 }
