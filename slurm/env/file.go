@@ -59,22 +59,24 @@ func taskNumber(j *cluster.Job) int {
 	return j.Task
 }
 
+// maxName bounds an expanded name, in bytes: the kernel opens none that is as long. A name of %x two thousand times
+// would be megabytes else, and no prolog can be executed with a variable of more than 128 KiB.
+const maxName = 4096
+
 // FileName expands the patterns of an output name: %A %a %b %j %J %N %n %s %t %u %x %%, with a
-// width for padding. A backslash anywhere switches expansion off for the whole name.
+// width for padding. A backslash anywhere switches expansion off for the whole name. What is longer than maxName is cut
+// off there: such a file cannot be opened.
 func FileName(pattern string, l *cluster.Launch) string {
 	if strings.Contains(pattern, `\`) {
 		return strings.ReplaceAll(pattern, `\`, "")
 	}
 	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
+	for i := 0; i < len(pattern) && b.Len() < maxName; i++ {
 		if pattern[i] != '%' || i+1 == len(pattern) {
 			b.WriteByte(pattern[i])
 			continue
 		}
-		k := i + 1
-		for k < len(pattern) && pattern[k] >= '0' && pattern[k] <= '9' {
-			k++
-		}
+		k := len(pattern) - len(strings.TrimLeft(pattern[i+1:], "0123456789"))
 		width, _ := strconv.Atoi(pattern[i+1 : k])
 		text, ok := "", false
 		if k < len(pattern) {
@@ -87,7 +89,7 @@ func FileName(pattern string, l *cluster.Launch) string {
 		b.WriteString(text)
 		i = k
 	}
-	return b.String()
+	return b.String()[:min(b.Len(), maxName)]
 }
 
 func expand(c byte, width int, l *cluster.Launch) (string, bool) {
