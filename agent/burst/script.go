@@ -8,22 +8,29 @@ import (
 	"dev.muster/cluster"
 )
 
+// maxFilled bounds directives whose symbols were replaced, in bytes: %d may stand for thousands of bytes.
+const maxFilled = 1 << 20
+
 // scriptFor is the script that a function is given. Those that stage files get a script of the directives alone, in
 // which symbols are replaced; the others the job's own, as Slurm has it.
-func scriptFor(c *cluster.BurstConfig, call cluster.BurstCall, script []byte, j *cluster.Job) []byte {
+func scriptFor(c *cluster.BurstConfig, call cluster.BurstCall, script []byte, j *cluster.Job) ([]byte, error) {
 	if c == nil { // not any more, so nothing is called
-		return script
+		return script, nil
 	}
 	switch call {
 	case cluster.CallSetup, cluster.CallDataIn, cluster.CallPostRun, cluster.CallDataOut:
-		return []byte("#!/bin/sh\n" + fillSymbols(directives(string(script), c.Directive), j) + "\n")
+		text, err := fillSymbols(directives(string(script), c.Directive), j)
+		if err != nil {
+			return nil, fmt.Errorf("the lines that begin with #%s: %w", c.Directive, err)
+		}
+		return []byte("#!/bin/sh\n" + text + "\n"), nil
 	}
-	return script
+	return script, nil
 }
 
 // fillSymbols replaces %j and others by what they stand for; what stands for nothing is left out, and two backslashes
-// end it, as in Slurm.
-func fillSymbols(text string, j *cluster.Job) string {
+// end it, as in Slurm. An error is that the text would be longer than maxFilled.
+func fillSymbols(text string, j *cluster.Job) (string, error) {
 	text, rest, ended := strings.Cut(text, `\\`)
 	if ended {
 		rest = `\\` + rest
@@ -37,8 +44,15 @@ func fillSymbols(text string, j *cluster.Job) string {
 		}
 		b.WriteString(symbol(after[0], j))
 		text = after[1:]
+		if b.Len() > maxFilled {
+			break
+		}
 	}
-	return b.String() + rest
+	if b.Len()+len(rest) > maxFilled {
+		return "", fmt.Errorf("they have more than %d bytes once %%d, %%x and the like are replaced: shorten them",
+			maxFilled)
+	}
+	return b.String() + rest, nil
 }
 
 // noArrayTask is what a job's task is called that belongs to no array.

@@ -1,6 +1,8 @@
 package burst
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"dev.muster/cluster"
@@ -31,8 +33,33 @@ func TestBurstScript(t *testing.T) {
 		{cluster.CallPreRun, alone, text, text},
 		{cluster.CallTeardown, alone, text, text},
 	} {
-		if got := string(scriptFor(cfg, c.call, []byte(c.script), c.job)); got != c.want {
-			t.Errorf("%s: %q, want %q", c.call, got, c.want)
+		got, err := scriptFor(cfg, c.call, []byte(c.script), c.job)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %q, want %q (%v)", c.call, got, c.want, err)
 		}
+	}
+}
+
+// TestLongDirectives: a script of a few kilobytes that names its folder again and again takes no gigabytes of a server.
+func TestLongDirectives(t *testing.T) {
+	j := &cluster.Job{ID: 1, Task: -1, Spec: &cluster.JobSpec{WorkDir: "/" + strings.Repeat("d", 4095)}}
+	cfg := &cluster.BurstConfig{Directive: "BB_LUA"}
+	for _, row := range []struct{ name, lines string }{
+		{"symbols", "#BB_LUA " + strings.Repeat("%d", 1<<19)},
+		{"behind backslashes", `#BB_LUA \\` + strings.Repeat("d", maxFilled)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			before := new(runtime.MemStats)
+			runtime.ReadMemStats(before)
+			_, err := scriptFor(cfg, cluster.CallSetup, []byte(row.lines+"\n"), j)
+			after := new(runtime.MemStats)
+			runtime.ReadMemStats(after)
+			if err == nil || !strings.Contains(err.Error(), "BB_LUA") || !strings.Contains(err.Error(), "shorten") {
+				t.Errorf("got %v", err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+				t.Errorf("it took %d MiB", took>>20)
+			}
+		})
 	}
 }

@@ -87,7 +87,11 @@ func (s *Stages) Do(ctx context.Context, e *cluster.Hook, cfg *cluster.Config, a
 	script := scriptOf(s.Snapshot(), e.Job.Spec)
 	for _, call := range calls {
 		ask := api.BurstAsk{Call: call, Job: e.Job, Hurry: e.Job.Burst.Hurry}
-		reply, err := s.call(ctx, cfg, ask, scriptFor(cfg.Burst, call, script, e.Job))
+		var reply api.BurstReply
+		text, err := scriptFor(cfg.Burst, call, script, e.Job)
+		if err == nil {
+			reply, err = s.call(ctx, cfg, ask, text)
+		}
 		if err != nil {
 			reply.Failed = err.Error()
 		}
@@ -139,6 +143,9 @@ func (s *Stages) Submit(ctx context.Context, q *api.SubmitRequest, part int) err
 	}
 	if q.Spec.BurstBuffer == "" {
 		q.Spec.BurstBuffer = lines
+	}
+	if _, err := fillSymbols(lines, &cluster.Job{Spec: &q.Spec}); err != nil {
+		return noBurst(cluster.ErrBurst, "the lines that begin with #%s: %v", word, err)
 	}
 	leave, err := s.Turn(ctx, q.Spec.UID)
 	if err != nil {
