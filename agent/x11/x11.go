@@ -4,7 +4,6 @@
 package x11
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -309,8 +308,24 @@ func writeFile(o Options, number int, cookie []byte) (forget func(), err error) 
 	return remove, nil
 }
 
-// xauthTime bounds how long the program xauth may take, which waits for its lock.
-const xauthTime = 15 * time.Second
+// Bounds of the program xauth, which runs outside of the job and its limits. It waits for a lock, keeps all of the file
+// in memory, and both are the user's.
+const (
+	xauthTime   = 15 * time.Second
+	xauthMemory = 256 << 10 // KiB
+	xauthSays   = 1 << 10   // bytes of its output that are told of
+)
+
+// limited becomes a program that may take so many KiB of memory.
+const limited = `ulimit -v "$0" && exec "$@"`
+
+// beginning keeps the first bytes of what a program says.
+type beginning struct{ text []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.text = append(b.text, p[:min(len(p), xauthSays-len(b.text))]...)
+	return len(p), nil
+}
 
 // addHome adds an entry to the file in the owner's home, which other programs write, too: the program xauth keeps them
 // apart. It runs as the owner.
@@ -345,10 +360,10 @@ func xauth(u Owner, file, what string) error {
 	if err != nil {
 		return errors.New("X11Parameters=home_xauthority needs the program xauth on this node: install package xauth")
 	}
-	cmd := exec.Command(program, "-q", "-f", file, "source", "-")
+	cmd := exec.Command("/bin/sh", "-c", limited, strconv.Itoa(xauthMemory), program, "-q", "-f", file, "source", "-")
 	cmd.Env = []string{"HOME=" + u.Home, "PATH=/usr/bin:/bin"}
 	cmd.Dir, cmd.Stdin = "/", strings.NewReader(what+"\n")
-	var said bytes.Buffer
+	var said beginning
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.WaitDelay = time.Second
 	if os.Geteuid() == 0 {
@@ -359,10 +374,11 @@ func xauth(u Owner, file, what string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start xauth: %w", err)
 	}
+	step.Plain(cmd.Process.Pid)
 	late := time.AfterFunc(xauthTime, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("xauth -f %s: %w: %s", file, err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("xauth -f %s: %w: %s", file, err, strings.TrimSpace(string(said.text)))
 	}
 	return nil
 }

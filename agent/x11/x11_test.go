@@ -224,6 +224,25 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestXauthIsBounded: however much is in a user's file, or is said of it, xauth takes little memory of the node's.
+func TestXauthIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	program := "#!/bin/sh\nulimit -v >\"$HOME/limit\"; head -c 10000000 /dev/zero | tr '\\0' a; exit 3\n"
+	if err := os.WriteFile(filepath.Join(dir, "xauth"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	u := Owner{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Home: dir}
+	err := xauth(u, dir+"/file", "add")
+	if err == nil || !strings.Contains(err.Error(), "exit status 3: aaa") || len(err.Error()) > 2*xauthSays {
+		t.Errorf("%.200v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "limit"))
+	if got := strings.TrimSpace(string(text)); err != nil || got != strconv.Itoa(xauthMemory) {
+		t.Errorf("it may take %s KiB, want %d (%v)", got, xauthMemory, err)
+	}
+}
+
 // TestSilentOthers: connections of others that show no cookie keep no program from the display.
 func TestSilentOthers(t *testing.T) {
 	d, told, _ := open(t, options(t))
