@@ -73,7 +73,7 @@ func TestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, now := NewProviders(), time.Now()
 		f := &Flow{State: "s", Until: now.Add(FlowLife)}
-		if !p.once(f, now) || p.once(f, now) {
+		if !p.used.first(f.State, now) || p.used.first(f.State, now) {
 			t.Error("a state is not good once")
 		}
 		late := now.Add(FlowLife + time.Second)
@@ -81,8 +81,12 @@ func TestOnce(t *testing.T) {
 			!strings.Contains(err.Error(), "more than ten minutes") {
 			t.Errorf("late: %v", err)
 		}
-		if p.once(&Flow{State: "t", Until: late.Add(FlowLife)}, late); len(p.used) != 1 {
-			t.Errorf("%d states are remembered", len(p.used))
+		for _, state := range []string{"t", "u"} {
+			p.used.first(state, late)
+			late = late.Add(FlowLife + time.Second)
+		}
+		if n := len(p.used.fresh) + len(p.used.older); n != 2 {
+			t.Errorf("%d states are remembered", n)
 		}
 	})
 }

@@ -25,8 +25,6 @@ import (
 
 // Bounds of logins by a provider.
 const (
-	// FlowLife is how long a visitor may take at the provider.
-	FlowLife     = 10 * time.Minute
 	providerTime = 10 * time.Second // for one answer of it
 	providerAge  = time.Hour        // after that it is asked anew where it answers
 	maxAnswer    = 1 << 20          // bytes of one answer
@@ -70,7 +68,7 @@ type Providers struct {
 	mu     sync.Mutex
 	kept   map[string]*provider
 	asking map[string]*inquiry
-	used   map[string]time.Time // states whose logins have ended, until when they would have been good
+	used   used
 }
 
 // inquiry is one of a provider under way, for all whose logins need it.
@@ -81,7 +79,7 @@ type inquiry struct {
 
 // NewProviders knows of none yet.
 func NewProviders() *Providers {
-	return &Providers{kept: map[string]*provider{}, asking: map[string]*inquiry{}, used: map[string]time.Time{}}
+	return &Providers{kept: map[string]*provider{}, asking: map[string]*inquiry{}}
 }
 
 // provider is one, and how to ask it.
@@ -209,16 +207,6 @@ func (p *Providers) Begin(s *webpage.Settings, to string, now time.Time) (at str
 	return cfg.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), f, nil
 }
 
-// once refuses a login whose state has been used.
-func (p *Providers) once(f *Flow, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.used, func(_ string, until time.Time) bool { return now.After(until) })
-	_, again := p.used[f.State]
-	p.used[f.State] = f.Until
-	return !again
-}
-
 // refusal says what is wrong with an answer of the provider before it is asked about it; "": nothing.
 func (f *Flow) refusal(s *webpage.Settings, q url.Values, now time.Time) string {
 	for _, x := range []struct {
@@ -244,7 +232,7 @@ func (p *Providers) Finish(ctx context.Context, s *webpage.Settings, f *Flow, q 
 	if text := f.refusal(s, q, now); text != "" {
 		return v, errors.New(text)
 	}
-	if !p.once(f, now) {
+	if !p.used.first(f.State, now) {
 		return v, errors.New("this login was ended before; an answer of the provider is good once")
 	}
 	found, cfg, err := p.configured(s, now)
