@@ -17,8 +17,11 @@ const momentAge = 500 * time.Millisecond
 // keptAge is how long a view of a moment is kept: some are sent before they are whole, and fetched again.
 const keptAge = 2 * time.Second
 
-// maxKept bounds the views that are kept of a moment.
-const maxKept = 256
+// Bounds of what is kept of a moment: views, and the bytes of the address of one, which is repeated in its links.
+const (
+	maxKept        = 256
+	maxKeptAddress = 4 << 10
+)
 
 // moment is the state as followers see it, and what was made of it.
 type moment struct {
@@ -72,7 +75,7 @@ func (m *moment) view(w http.ResponseWriter, r *http.Request, snapshot func() *c
 	k := m.made[key]
 	if k == nil {
 		k = &keptView{head: http.Header{}, code: http.StatusOK}
-		if len(m.made) < maxKept {
+		if len(m.made) < maxKept && len(key) <= maxKeptAddress {
 			m.made[key] = k
 		}
 	}

@@ -126,13 +126,21 @@ func findLines(ctx context.Context, s *pages, sees visibility.Scope, o *output, 
 		}
 		text = cmp.Or(all, text)
 	}
-	var found []string
+	found, more := linesWith(text, word)
+	return found, more || tail.End > findBytes
+}
+
+// linesWith are the last maxLines lines of a text that have a word in them, in capitals or not. Word and lines may be
+// of any length.
+func linesWith(text, word string) (found string, more bool) {
+	word = strings.ToLower(word)
+	var list []string
 	for line := range strings.Lines(text) {
-		if strings.Contains(strings.ToLower(line), strings.ToLower(word)) {
-			found = append(found, line)
+		if strings.Contains(strings.ToLower(line), word) {
+			list = append(list, line)
 		}
 	}
-	return strings.Join(found[max(len(found)-maxLines, 0):], ""), tail.End > findBytes || len(found) > maxLines
+	return strings.Join(list[max(len(list)-maxLines, 0):], ""), len(list) > maxLines
 }
 
 // askedOutput is the output that an address names, for who may see it.

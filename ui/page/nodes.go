@@ -43,9 +43,9 @@ func (s *pages) viewMap(sees visibility.Scope, r *http.Request) (string, string,
 		v.By = append(v.By, ui.Link{Text: c, To: "/map?" + own.Encode(), Here: c == v.As})
 	}
 	v.Partitions = partitionRows(sees)
-	var nodes []*cluster.Node
+	word, nodes := strings.ToLower(v.Find), []*cluster.Node(nil)
 	for n := range nodesOf(sees.Snap, v.Partition) {
-		if v.Find == "" || nodeMentions(sees.Snap, n, strings.ToLower(v.Find)) {
+		if v.Find == "" || nodeMentions(sees.Snap, n, word) {
 			nodes = append(nodes, n)
 		}
 	}

@@ -29,6 +29,8 @@ var queueFilters = []string{"q", "user", "account", "partition", "reason", "node
 // queueQuery is what a visitor wants listed.
 type queueQuery struct {
 	filter map[string]string
+	word   string       // the filter q in small letters
+	ref    *cluster.Ref // likewise, if it is a job's id
 	from   int
 	before time.Time // of jobs that have ended: those before it
 }
@@ -37,6 +39,10 @@ func readQueue(r *http.Request) queueQuery {
 	q := queueQuery{filter: map[string]string{}}
 	for _, name := range queueFilters {
 		q.filter[name] = strings.TrimSpace(r.URL.Query().Get(name))
+	}
+	q.word = strings.ToLower(q.filter["q"])
+	if ref, ok := lookup.Ref(q.filter["q"]); ok {
+		q.ref = &ref
 	}
 	q.from, _ = strconv.Atoi(r.URL.Query().Get("from"))
 	q.from = max(q.from, 1)
@@ -108,7 +114,7 @@ func (q *queueQuery) matches(j *cluster.Job) bool {
 		"partition": func(text string) bool { return slices.Contains(api.PartitionsOf(j), text) },
 		"reason":    func(text string) bool { return j.Phase == cluster.Pending && text == api.WaitWord(j) },
 		"node":      func(text string) bool { return slices.Contains(j.AllocNodes(), cluster.NodeName(text)) },
-		"q":         func(text string) bool { return mentions(j, text) },
+		"q":         func(text string) bool { return q.mentions(j, text) },
 	} {
 		if text := q.filter[name]; text != "" && !has(text) {
 			return false
@@ -122,12 +128,13 @@ func refersTo(ref cluster.Ref, j *cluster.Job) bool {
 	return ref.Names(j) || ref.Job == j.ArrayID && !ref.Tasks.Intersect(j.Tasks).Empty()
 }
 
-// mentions reports whether a job's id, name, user, account, partition or node is what is searched for.
-func mentions(j *cluster.Job, text string) bool {
-	if ref, ok := lookup.Ref(text); ok && refersTo(ref, j) {
+// mentions reports whether a job's id, name, user, account, partition or node is what is searched for. Text and word
+// may have tens of kilobytes, and there may be a million jobs.
+func (q *queueQuery) mentions(j *cluster.Job, text string) bool {
+	if q.ref != nil && refersTo(*q.ref, j) {
 		return true
 	}
-	if strings.Contains(strings.ToLower(j.Spec.Name), strings.ToLower(text)) {
+	if strings.Contains(strings.ToLower(j.Spec.Name), q.word) {
 		return true
 	}
 	if text == j.Spec.User || text == j.Spec.Account || slices.Contains(api.PartitionsOf(j), text) {
