@@ -46,9 +46,12 @@ func TestFullSignalOnce(t *testing.T) {
 	d := startDev(t)
 	id := strings.TrimSpace(d.must("sbatch", "--parsable", "-n2", "-o", "out", "--wrap",
 		`trap "echo script" USR1
-sh -c 'trap "echo child" USR1; while :; do sleep .1; done' &
+sh -c 'trap "echo child" USR1; echo ready; while :; do sleep .1; done' &
 srun -n2 sh -c 'trap "echo task" USR1; echo up; while :; do sleep .1; done' & wait; wait; wait`))
-	d.wait("both tasks", func() bool { return strings.Count(d.soFar("out"), "up") == 2 })
+	d.wait("both tasks and the child", func() bool {
+		out := d.soFar("out")
+		return strings.Count(out, "up") == 2 && strings.Contains(out, "ready")
+	})
 	for n := 1; n <= 2; n++ {
 		d.must("scancel", "-s", "USR1", "--full", id)
 		d.wait("all to have the signal", func() bool {
