@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -174,6 +175,9 @@ func folders(p *step.Private, top string) (fds []int, err error) {
 			return nil, err
 		}
 	}
+	if err := keepsNames(p.Base); err != nil {
+		return nil, err
+	}
 	if err := ownFolder(top); err != nil {
 		return nil, err
 	}
@@ -194,17 +198,51 @@ func folders(p *step.Private, top string) (fds []int, err error) {
 	return fds, nil
 }
 
-// ownFolder makes a folder that only this process's user can enter. One that is there must be such a folder: where
-// everybody may write into the folder above, a user can make it first and put links into it.
-func ownFolder(path string) error {
-	if err := os.Mkdir(path, 0o700); err == nil || !os.IsExist(err) {
+// keepsNames refuses a folder in which users can replace what root has made there.
+func keepsNames(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
 		return err
 	}
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: path, Err: err}
+	if info.Mode()&(0o002|os.ModeSticky) == 0o002 {
+		return fmt.Errorf("BasePath=%s of job_container.conf: all users can replace folders of jobs there: chmod 755, "+
+			"or set its sticky bit (chmod +t)", dir)
 	}
-	if st.Mode&(unix.S_IFMT|0o077) != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+	return nil
+}
+
+// ownFolder makes a folder that only this process's user can enter. Where everybody may write into the folder above, a
+// user can make it first: that one is moved aside, so that users cannot keep jobs off a node.
+func ownFolder(path string) error {
+	for range asideTries {
+		err := os.Mkdir(path, 0o700)
+		if !os.IsExist(err) {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return &os.PathError{Op: "stat", Path: path, Err: err}
+		}
+		if int(st.Uid) == os.Geteuid() {
+			return checkPrivate(path, st.Mode)
+		}
+		aside := fmt.Sprintf("%s.of-user-%d-%x", path, st.Uid, rand.Uint64())
+		err = unix.Renameat2(unix.AT_FDCWD, path, unix.AT_FDCWD, aside, unix.RENAME_NOREPLACE)
+		if err != nil && err != unix.ENOENT { // the user has taken it away
+			return &os.LinkError{Op: "rename", Old: path, New: aside, Err: err}
+		}
+		slog.Warn("a user had made a job's folder: it was moved aside", "folder", path, "now", aside, "uid", st.Uid)
+	}
+	return fmt.Errorf("%s is made by a user again and again: BasePath in job_container.conf must be a folder where "+
+		"users cannot write", path)
+}
+
+// asideTries is how often a folder is moved aside that a user makes again.
+const asideTries = 100
+
+// checkPrivate refuses what is no folder that its owner alone can enter.
+func checkPrivate(path string, mode uint32) error {
+	if mode&(unix.S_IFMT|0o077) != unix.S_IFDIR {
 		return fmt.Errorf("%s exists and is not a private folder of root: remove it", path)
 	}
 	return nil

@@ -53,7 +53,30 @@ func TestPrivateFolderOfOthers(t *testing.T) {
 	if err := os.Chown(top, 2001, 2001); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := folders(p, top); err == nil {
-		t.Error("another user's folder is taken")
+	fds, err = folders(p, top)
+	if err != nil {
+		t.Errorf("another user's folder keeps the job from starting: %v", err)
+	}
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(top, &st); err != nil || st.Uid != 0 || st.Mode&0o777 != 0o700 {
+		t.Errorf("the job's folder is user %d's, %o, %v", st.Uid, st.Mode, err)
+	}
+	if aside, _ := filepath.Glob(top + ".of-user-2001-*"); len(aside) != 1 {
+		t.Errorf("the user's folder is not aside: %v", aside)
+	}
+	for mode, want := range map[os.FileMode]bool{0o777: false, 0o777 | os.ModeSticky: true, 0o755: true} {
+		if err := os.Chmod(base, mode); err != nil {
+			t.Fatal(err)
+		}
+		fds, err := folders(p, top)
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if (err == nil) != want {
+			t.Errorf("BasePath with the mode %v: %v", mode, err)
+		}
 	}
 }
