@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -48,13 +47,13 @@ func outputOf(ctx context.Context, s *pages, who api.Caller, j *cluster.Job, r *
 	number, nerr := strconv.Atoi(o.asked.Get("step"))
 	i := slices.IndexFunc(o.steps, func(st *cluster.Step) bool { return nerr == nil && st.ID.Step == number })
 	if i < 0 {
-		return o, cmp.Or(err, errors.New("no such step"))
+		return o, cmp.Or(err, error(cluster.Errorf(cluster.NotFound, "", "no such step")))
 	}
 	o.step = o.steps[i]
 	task := -1
 	if text := r.FormValue("task"); text != "" {
 		if task, err = strconv.Atoi(text); err != nil {
-			return o, fmt.Errorf("not a task number: %q", text)
+			return o, cluster.Errorf(cluster.Invalid, "", "not a task number: %q", text)
 		}
 	}
 	if _, all := o.step.Files.Name(o.errors); all {
