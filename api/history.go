@@ -149,12 +149,15 @@ func AllHistory(q HistoryQuery, ask func(HistoryQuery) (HistoryResponse, error))
 			return all, err
 		}
 		q.Page = one.Next
-		records := all.Records
+		before := all
 		if one.First {
-			records = nil
+			before = HistoryResponse{}
 		}
 		all = one
-		all.Records = joinPages(records, one.Records)
+		all.Records = joinPages(before.Records, one.Records)
+		if before.Lag != nil { // what was missing then still is
+			all.Lag = before.Lag
+		}
 	}
 	return all, nil
 }

@@ -16,9 +16,10 @@ func TestAllHistory(t *testing.T) {
 		}
 		return h
 	}
+	lag := &Lag{Missing: 3}
 	next := &HistoryCursor{Server: "s1", Seq: 1}
 	first := func() HistoryResponse {
-		return HistoryResponse{First: true, Next: next, Records: []JobHistory{record(1, false), record(2, false, 0, 1)}}
+		return HistoryResponse{First: true, Next: next, Lag: lag, Records: []JobHistory{record(1, false), record(2, false, 0, 1)}}
 	}
 	for _, c := range []struct {
 		name        string
@@ -34,6 +35,7 @@ func TestAllHistory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			asked := 0
+			wantLag := len(c.pages) > 1 && !c.pages[1].First
 			got, err := AllHistory(HistoryQuery{}, func(q HistoryQuery) (HistoryResponse, error) {
 				if q.Page == nil || asked > 0 && *q.Page != *next {
 					t.Errorf("page %d is asked for by %+v", asked, q.Page)
@@ -43,6 +45,9 @@ func TestAllHistory(t *testing.T) {
 			})
 			if err != nil || len(got.Records) != c.jobs || got.Size() != c.jobs+c.steps || asked != len(c.pages) {
 				t.Errorf("%d pages of %d, %d jobs, %d with steps, %v", asked, len(c.pages), len(got.Records), got.Size(), err)
+			}
+			if (got.Lag == lag) != wantLag {
+				t.Errorf("records that the first page lacked: %v", got.Lag)
 			}
 		})
 	}
