@@ -1,5 +1,5 @@
 // Package nodes moves nodes from Slurm to muster and back, one phase at a time. A phase says what is done; the journal
-// keeps it, so that a move that was ended at any moment goes on. What acts is a World.
+// keeps it, so that a move continues wherever it was interrupted. A World carries out the actions.
 package nodes
 
 import (

@@ -130,8 +130,8 @@ func (w *watcher) list(index uint64) error {
 		return err
 	}
 	if len(resp.Jobs) == 0 {
-		return cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "there is no such job now; "+
-			"sacct shows those of the past")
+		return cluster.Errorf(cluster.NotFound, cluster.ErrJobID, "no such job is in the queue: "+
+			"sacct shows jobs of the past")
 	}
 	w.isMany = len(resp.Jobs) > maxSingle
 	for _, j := range resp.Jobs {

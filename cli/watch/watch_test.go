@@ -95,7 +95,13 @@ func TestChanges(t *testing.T) {
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	w := &watcher{sys: &front.Sys{}, out: &out, jobs: map[cluster.JobID]*cluster.Job{}, since: new(uint64), isMany: true}
+	w := &watcher{
+		sys:    &front.Sys{},
+		out:    &out,
+		jobs:   map[cluster.JobID]*cluster.Job{},
+		since:  new(uint64),
+		isMany: true,
+	}
 	send := func(j *cluster.Job, after time.Duration) error {
 		return w.take(&api.Event{Index: 1, Time: epoch.Add(after), Kind: api.EventJob, Record: j})
 	}

@@ -114,8 +114,8 @@ func FindPartitionKey(name string) *PartitionKey {
 // leastKey is how many letters of a key scontrol takes for the whole of it.
 const leastKey = 3
 
-// FullPartitionKey is the key that scontrol was given, or the only one that begins with it, in lower case. What begins
-// priority is that one, as in Slurm.
+// FullPartitionKey returns, in lower case, the key that an abbreviation stands for, or the word itself if no key or
+// several keys begin with it. As in Slurm, an abbreviation of priority always stands for that key.
 func FullPartitionKey(key string) string {
 	if len(key) > leastKey && strings.HasPrefix("priority", key) {
 		return "priority"

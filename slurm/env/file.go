@@ -64,8 +64,8 @@ func taskNumber(j *cluster.Job) int {
 const maxName = 4096
 
 // FileName expands the patterns of an output name: %A %a %b %j %J %N %n %s %t %u %x %%, with a
-// width for padding. A backslash anywhere switches expansion off for the whole name. What is longer than maxName is cut
-// off there: such a file cannot be opened.
+// width for padding. A backslash anywhere switches expansion off for the whole name. A longer name is cut at maxName
+// bytes: no such file can be opened.
 func FileName(pattern string, l *cluster.Launch) string {
 	if strings.Contains(pattern, `\`) {
 		return strings.ReplaceAll(pattern, `\`, "")

@@ -80,7 +80,13 @@ func TestCallSlurm(t *testing.T) {
 	} {
 		t.Run(c.prog, func(t *testing.T) {
 			s, out := slurmSys(t, c.prog, at, "SLURM_CONF=/etc/new.conf", "PATH="+os.Getenv("PATH"))
-			call := slurmCall{peer: &s.foreign.peers[0], words: []string{"-o", "%i"}, out: out, errs: &bytes.Buffer{}, limit: time.Second}
+			call := slurmCall{
+				peer:  &s.foreign.peers[0],
+				words: []string{"-o", "%i"},
+				out:   out,
+				errs:  &bytes.Buffer{},
+				limit: time.Second,
+			}
 			code, err := s.runSlurm(&call)
 			if code != c.code || !errors.Is(err, c.err) || out.String() != c.want {
 				t.Errorf("%d, %v, %q", code, err, out)
@@ -182,7 +188,8 @@ func TestOwnSlurm(t *testing.T) {
 			s, out := slurmSys(t, "squeue", cluster.SlurmPeer{Bin: dir})
 			s.foreign.words = func() (words, given []string) { return nil, nil }
 			change(s.Sys)
-			if code := s.showSlurm(&s.foreign.peers[0]); code == 0 || !strings.Contains(out.String(), "on a login host") {
+			code := s.showSlurm(&s.foreign.peers[0])
+			if code == 0 || !strings.Contains(out.String(), "on a login host") {
 				t.Errorf("%d %s", code, out)
 			}
 			s.Prog = "sbatch"

@@ -6,7 +6,7 @@ import (
 )
 
 // Without returns the words of a command line, as typed, without the options of these long names, which require an
-// argument. What follows the options of a program that runs a command is rest. Call it for a line that Parse accepts.
+// argument. For a program that runs a command, rest is that command. Call it only for a line that Parse accepts.
 func (p *Parser[T]) Without(argv []string, longs ...string) (kept, rest []string) {
 	for len(argv) > 0 {
 		word := argv[0]
