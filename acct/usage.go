@@ -292,6 +292,9 @@ func (u *usage) putNode(s cluster.NodeSpan) error {
 		return err
 	}
 	if there && last.To == 0 {
+		if s.From == last.From && last.Event() && !last.SameEvent(&s) {
+			s.From++ // rows are told apart by the second in which they begin, and an event is not to be lost
+		}
 		s.From = max(s.From, last.From)
 		last.To = s.From
 		if err := u.storeNode(&last); err != nil {

@@ -223,6 +223,44 @@ func TestUtilization(t *testing.T) {
 	}
 }
 
+// TestEventsOfOneSecond: a drain that ends in the second in which it began is an event, as with Slurm, and the time of
+// the node has no gap. Of several in one second, the first one stays.
+func TestEventsOfOneSecond(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	defer d.stop()
+	for i, reason := range []string{"", "bad disk", "", "again", "", "and again", ""} {
+		n := &cluster.Node{Name: "n1", Up: true, Drain: reason != "", Reason: reason}
+		at := epoch.Add(time.Minute + time.Duration(i)*time.Millisecond)
+		if i == 0 {
+			at = epoch
+		}
+		d.Apply(uint64(i+1), []cluster.Event{{Node: n, At: at, Idle: true}})
+	}
+	if err := d.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spans, err := d.NodeSpans(t.Context(), cluster.Span{From: epoch.Unix(), To: epoch.Add(time.Hour).Unix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		from, to int64 // since epoch
+		reason   string
+	}
+	var got []row
+	for _, s := range spans {
+		to := s.To
+		if to != 0 {
+			to -= epoch.Unix()
+		}
+		got = append(got, row{s.From - epoch.Unix(), to, s.Reason})
+	}
+	want := []row{{0, 60, ""}, {60, 61, "bad disk"}, {61, 0, ""}}
+	if !slices.Equal(got, want) {
+		t.Errorf("spans %v, want %v", got, want)
+	}
+}
+
 // TestUtilizationOfCores: a reservation of cores counts with these, not with its node.
 func TestUtilizationOfCores(t *testing.T) {
 	d := openDB(t, t.TempDir())

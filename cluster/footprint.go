@@ -162,7 +162,7 @@ func (e *Event) Span() NodeSpan {
 	}
 	s.Off = (n.Expected != "" || n.Power != nil) && !n.Up && !n.Down
 	s.Down = n.Down || !n.Up && !s.Off
-	if s.Down || s.Drain {
+	if s.Event() {
 		s.Reason = n.Reason
 		s.By = n.ReasonBy
 		s.ByUID = n.ReasonUID
@@ -174,6 +174,14 @@ func (e *Event) Span() NodeSpan {
 // Out reports whether the node gave nothing to jobs: it was down, or drained and empty.
 func (s *NodeSpan) Out() bool {
 	return s.Down || s.Drain && s.Idle
+}
+
+// Event reports whether the span is one that operators look for: the node was down or drained.
+func (s *NodeSpan) Event() bool { return s.Down || s.Drain }
+
+// SameEvent reports whether the event of one span goes on in another: a drained node that becomes empty.
+func (s *NodeSpan) SameEvent(o *NodeSpan) bool {
+	return s.Event() == o.Event() && s.Down == o.Down && s.Reason == o.Reason
 }
 
 // Same reports whether nothing that reports show has changed between two spans.

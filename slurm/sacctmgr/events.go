@@ -114,7 +114,7 @@ func (m *manager) events(q *mgrQuery) int {
 // joinedEvents are the spans since then; a drained node that becomes empty is the same event still.
 func joinedEvents(spans []cluster.NodeSpan, from int64) (rows []cluster.NodeSpan) {
 	for _, s := range spans {
-		if s.Time().To <= from || !s.Down && !s.Drain {
+		if s.Time().To <= from || !s.Event() {
 			continue
 		}
 		if n := len(rows); n > 0 && goesOn(&rows[n-1], &s) {
@@ -128,7 +128,7 @@ func joinedEvents(spans []cluster.NodeSpan, from int64) (rows []cluster.NodeSpan
 
 // goesOn reports whether one span goes on as the next one.
 func goesOn(one, next *cluster.NodeSpan) bool {
-	return one.Down == next.Down && one.Reason == next.Reason && one.Node == next.Node && one.To == next.From
+	return one.SameEvent(next) && one.Node == next.Node && one.To == next.From
 }
 
 func eventColumns(name string, now time.Time) []front.Column[cluster.NodeSpan] {
