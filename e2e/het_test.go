@@ -113,6 +113,11 @@ func TestHetLife(t *testing.T) {
 	if expect(t, "srun", sorted(out), "0: 0 3 2\n1: 1 5\n2: 2 5\n"); code != 0 {
 		t.Errorf("srun: %d %s", code, errs)
 	}
+	_, errs, _ = d.run("salloc", "-n2", "srun", "-n1", "true", ":", "-n1", "true")
+	if want := "srun: error: Job 7 has one component only: give its tasks different commands by --multi-prog, " +
+		"or submit a heterogeneous job (sbatch A : B)\n"; !strings.Contains(errs, want) {
+		t.Errorf("two commands in a plain allocation: %s", errs)
+	}
 	for _, bad := range []struct{ line, want string }{
 		{
 			"--array=1-2 : -n1 --wrap true",

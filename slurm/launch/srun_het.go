@@ -38,9 +38,14 @@ func stepOf(s *front.Sys, r *submit.Request, id cluster.JobID) int {
 		case len(r.Parts) == 0:
 			return s.Fail("Requested het-group offset exceeds highest hetjob index (%d > %d)", p.Group, len(jobs)-1)
 		default:
-			return s.Fail("Attempt to run a job step with het group value of %d, "+
+			code := s.Fail("Attempt to run a job step with het group value of %d, "+
 				"but the job allocation has maximum value of %d",
 				p.Group, len(jobs)-1)
+			if jobs[0].Het == nil {
+				s.Fail("Job %d has one component only: give its tasks different commands by --multi-prog, "+
+					"or submit a heterogeneous job (sbatch A : B)", id)
+			}
+			return code
 		}
 		if j := jobs[p.Group]; j.Phase != cluster.Running || j.Alloc == nil {
 			return s.Fail("Unable to create step for job %d: component %s does not run", id, front.HetText(j.Het))

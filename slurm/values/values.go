@@ -114,6 +114,10 @@ func ParseNodes(s string) (lo, hi int, err error) {
 			}
 		}
 	}
+	if err != nil && strings.ContainsAny(s, ",:") {
+		return 0, 0, opt.Errorf(opt.CodeUsage, "error: \"%s\" lists node counts, which muster does not support: "+
+			"name one count, as in 4, or a range, as in 1-4", s)
+	}
 	if err != nil {
 		return 0, 0, opt.Errorf(opt.CodeUsage, "error: \"%s\" is not a valid node count", word)
 	}

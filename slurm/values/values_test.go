@@ -47,7 +47,14 @@ func TestParseNodes(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"4", "4 4"}, {"2-4", "2 4"}, {"1k", "1024 1024"}, {"2m", "2097152 2097152"}, {"-2", "1 2"}, {"0", "0 0"},
 		{"abc", `error: "abc" is not a valid node count`}, {"", `error: "" is not a valid node count`},
-		{"1-4:2", `error: "4:2" is not a valid node count`},
+		{
+			"1-4:2", `error: "1-4:2" lists node counts, which muster does not support: ` +
+				`name one count, as in 4, or a range, as in 1-4`,
+		},
+		{
+			"1,3-5", `error: "1,3-5" lists node counts, which muster does not support: ` +
+				`name one count, as in 4, or a range, as in 1-4`,
+		},
 		{"4-2", "error: Maximum node count 2 is less than minimum node count 4"},
 		{"2-", "error: Maximum node count -1 is less than minimum node count 2"},
 	} {
