@@ -146,7 +146,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
 	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
-		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page,
+		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page, Past: cfg.Past,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }

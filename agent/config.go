@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dev.muster/agent/client"
+	"dev.muster/agent/history"
 	"dev.muster/agent/machine"
 	"dev.muster/agent/server"
 	"dev.muster/api"
@@ -67,6 +68,8 @@ type Config struct {
 	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
+	// Past makes a past for the history of a new cluster, for demonstrations.
+	Past history.Past
 }
 
 // GPUConfig says how a client looks at its GPUs.

@@ -18,6 +18,7 @@ import (
 	"dev.muster/agent/client"
 	"dev.muster/agent/machine"
 	"dev.muster/agent/webpage"
+	"dev.muster/cli/demo"
 	"dev.muster/cli/farm"
 	"dev.muster/cli/look"
 	"dev.muster/cli/mcphost"
@@ -163,7 +164,7 @@ func daemonFlags(bind string) []cli.Flag {
 			Name: "hollow-time", Value: time.Second,
 			Usage: "run time of a simulated step without --hollow-exec",
 		},
-		imageDiskFlag(), imageSizeFlag(),
+		imageDiskFlag(), imageSizeFlag(), demo.Flag(),
 		&cli.DurationFlag{
 			Name: "gpu-every", Value: 10 * time.Second,
 			Usage: "how often to check this machine's GPUs and ports",
@@ -312,7 +313,7 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 	if cfg.GPU.Hollow {
 		machine.NameGPUs(cfg.Hollow)
 	}
-	return nil
+	return demo.Apply(c, cfg)
 }
 
 // accountOf is where a user lives, and with which shell.

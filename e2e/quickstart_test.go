@@ -62,6 +62,11 @@ func TestQuickstart(t *testing.T) {
 	if os.Getuid() == 0 && !strings.Contains(out, "nobody") {
 		t.Errorf("there is no second user in\n%s", out)
 	}
+	past := exec.CommandContext(t.Context(), filepath.Join(bin, "sacct"), "-anX", "-S", "now-1days", "-o", "jobname,user,state")
+	past.Env = append(os.Environ(), "MUSTER_SOCKET="+dir+"/muster.sock")
+	if list, err := past.CombinedOutput(); err != nil || strings.Count(string(list), "finetune") < 5 {
+		t.Errorf("the day before has no work: %v\n%s", err, list)
+	}
 	gone := run("stop")
 	if stopped = true; !strings.Contains(gone, "removed") {
 		t.Errorf("stop: %s", gone)

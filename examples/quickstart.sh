@@ -26,11 +26,12 @@ if ! squeue >/dev/null 2>&1; then
   for page in 7480 7481 7482 7483 7484 7485; do free $page && break; done
   echo "http://127.0.0.1:$page/" >"$data/page"
   muster dev --data "$data" --socket "$MUSTER_SOCKET" --http 127.0.0.1:$page \
-    --hollow 8x16c64g8gpu:h100 --hollow-exec --hollow-load >"$data/log" 2>&1 &
+    --hollow 8x16c64g8gpu:h100 --hollow-exec --hollow-load --hollow-history 24h >"$data/log" 2>&1 &
   echo $! >"$data/pid"
   disown
 fi
 for _ in $(seq 200); do sinfo -h -t idle 2>/dev/null | grep -q idle && break; sleep 0.05; done
+for _ in $(seq 200); do [ -n "$(sacct -anX -S now-1days 2>/dev/null)" ] && break; sleep 0.05; done
 
 cd "$data"
 say() { printf '\n$ %s\n' "$*"; "$@"; }
@@ -44,7 +45,7 @@ say squeue
 say srun --nodes=2 --gpus-per-node=4 -l sh -c 'echo "$(hostname) sees GPUs $CUDA_VISIBLE_DEVICES"'
 echo; echo "waiting for these jobs to end ..."
 for _ in $(seq 600); do [ -z "$(squeue -h)" ] && break; sleep 0.1; done
-say sacct -X --format=JobID%-14,JobName%-10,AllocTRES%48,State,ExitCode,Elapsed
+say sacct -X -S now-10minutes --format=JobID%-14,JobName%-10,AllocTRES%48,State,ExitCode,Elapsed
 echo; cat "$data"/train-*.out
 
 # What is worth looking at: one that runs and writes, an array, one that failed, one that waits.
@@ -62,6 +63,7 @@ say muster why "$fails"
 cat <<T
 
 The cluster goes on running. Its page: $(cat "$data/page")
+The jobs before those above are made up: a day of five users, as cluster "simulated".
 Use it from this shell:
   export MUSTER_SOCKET=$MUSTER_SOCKET PATH=$root/bin:\$PATH
 Three things to try:

@@ -7,6 +7,7 @@ import (
 	"dev.muster/acct"
 	"dev.muster/agent/samples"
 	"dev.muster/api"
+	"dev.muster/cluster"
 )
 
 // pastEvery is between samples of what the cluster is.
@@ -20,6 +21,23 @@ func (k *Keeper) CaughtUp(ctx context.Context) *acct.DB {
 		return db
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// Past makes a past of a cluster that has none, in the history of its only server.
+type Past func(context.Context, *acct.DB, *cluster.Snapshot) error
+
+// MakePast has a past made; nil: none is wanted.
+func (k *Keeper) MakePast(ctx context.Context, past Past) {
+	if past == nil {
+		return
+	}
+	db := k.CaughtUp(ctx)
+	if db == nil {
+		return
+	}
+	if err := past(ctx, db, k.Snapshot()); err != nil && ctx.Err() == nil {
+		k.Slog.Warn("no past could be made for the demonstration", "err", err)
 	}
 }
 

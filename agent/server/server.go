@@ -50,6 +50,8 @@ type Config struct {
 	Page webpage.Maker
 	// DeadAfter is how long a server may be silent before it is taken out of the group; 0 means 72 h.
 	DeadAfter time.Duration
+	// Past makes a past for a new cluster's history, for demonstrations; nil: there is none.
+	Past history.Past
 }
 
 // Hooks is what the programs and scripts of hooks find.
@@ -180,6 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 	wg.Go(func() { s.hist.FillGaps(ctx) })
 	wg.Go(func() { s.listenToServers(ctx) })
 	var keeping sync.WaitGroup
+	keeping.Go(func() { s.hist.MakePast(ctx, s.cfg.Past) })
 	keeping.Go(func() { s.hist.KeepPast(ctx) })
 	keeping.Go(func() { s.hist.KeepSamples(ctx) })
 	keeping.Go(func() { s.hist.FetchSamples(ctx) })
