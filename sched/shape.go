@@ -19,20 +19,13 @@ type shapeKey struct {
 	part        *cluster.Partition
 	reservation *reservedNodes // in which the job would run
 
-	// As asked; Admit bounds them.
-	minNodes, maxNodes               int32
-	tasks, tasksPerNode, tasksPerGPU int32
-	tasksPerSocket, tasksPerCore     int32
-	cpusPerTask, cpusPerGPU, minCPUs int32
-	sockets, cores, threads          int32
-	switches                         int32
-	segment                          int32
-	flags                            place.Flags
-	forSystem                        int32 // see specKey
-	partMin, partMax                 int32 // plus one, where accounts or QOS replace the partition's bounds; else 0
+	numbers          place.Numbers
+	flags            place.Flags
+	switches         int32
+	forSystem        int32 // see specKey
+	partMin, partMax int32 // plus one, where accounts or QOS replace the partition's bounds; else 0
 
 	mem        cluster.Mem
-	tmp        int64
 	sharing    cluster.Sharing
 	constraint string
 	prefer     string
@@ -216,15 +209,10 @@ func specKey(l *cluster.Layout) int32 {
 // shapeKeyOf is the key of a spec in a partition, but for what depends on the cycle.
 func shapeKeyOf(p *cluster.Partition, s *cluster.JobSpec, avoid []cluster.Avoided, switches int) shapeKey {
 	return shapeKey{
-		part: p, mem: s.Mem, tmp: s.TmpMB, sharing: s.Sharing,
+		part: p, mem: s.Mem, sharing: s.Sharing,
 		constraint: s.Constraint, prefer: s.Prefer, gresFlags: s.GRESFlags, hint: s.Hint,
-		minNodes: int32(s.MinNodes), maxNodes: int32(s.MaxNodes),
-		tasks: int32(s.Tasks), tasksPerNode: int32(s.TasksPerNode), tasksPerGPU: int32(s.TasksPerGPU),
-		tasksPerSocket: int32(s.TasksPerSocket), tasksPerCore: int32(s.TasksPerCore),
-		cpusPerTask: int32(s.CPUsPerTask), cpusPerGPU: int32(s.CPUsPerGPU), minCPUs: int32(s.MinCPUs),
-		sockets: int32(s.SocketsPerNode), cores: int32(s.CoresPerSocket), threads: int32(s.ThreadsPerCore),
-		switches: int32(switches), segment: int32(s.Segment),
-		flags: place.FlagsOf(s), forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
+		numbers: place.NumbersOf(s), flags: place.FlagsOf(s), switches: int32(switches),
+		forSystem: specKey(s.Layout), lists: keyLists(s, avoid),
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *choice) chooseByBlock() bool {
 
 // chooseOutsideBlocks takes nodes that no block has, without segments.
 func (c *choice) chooseOutsideBlocks() bool {
-	if k := c.demand.segment; k > 0 && k < c.minNodes {
+	if k := c.demand.asked.of(segmentNodes); k > 0 && k < c.minNodes {
 		return false
 	}
 	homeless := func(i int32) bool { return c.free.topology.blocks.blockOf[i] < 0 }
@@ -89,7 +89,7 @@ func (c *choice) chooseInBlocks() bool {
 			free[k] = append(free[k], i)
 		}
 	}
-	if k := d.segment; k > 0 && k < c.minNodes {
+	if k := d.asked.of(segmentNodes); k > 0 && k < c.minNodes {
 		return c.chooseSegments(free, k)
 	}
 	held := c.chosen

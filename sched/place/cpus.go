@@ -474,7 +474,7 @@ func (d *Demand) tasksBySocket(free *NodeFree, per int) (n int) {
 func (d *Demand) pickSocketGPUs(free *NodeFree, more []cluster.GRES) (cluster.IDSet, bool) {
 	list := sockets(free, &Demand{gpusUnbound: true, wholeCore: d.wholeCore})
 	var got cluster.IDSet
-	left := max(d.sockets, 1)
+	left := max(d.asked.of(nodeSockets), 1)
 	for _, s := range list {
 		if set, ok := pickFrom(free, s.gpus, d.gpuSocket); ok && left > 0 && s.cpus > 0 {
 			got = got.Union(set)

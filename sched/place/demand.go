@@ -41,7 +41,6 @@ type Demand struct {
 	wishes          []cluster.Wish // ways to meet --prefer and --constraint, the best first
 	wholeCore       bool           // it has all threads of its cores, not only the CPUs that it asks for
 	memAlloc        bool
-	tmpMB           int64
 	tasksAsked      bool // a number of tasks was asked for
 	user            uint32
 	oneUser         bool // only beside jobs of the same user (--exclusive=user)
@@ -51,7 +50,6 @@ type Demand struct {
 	topoBlocks      bool // the cluster has topology/block
 	Switches        int  // leaf switches at most, 0: any
 	topoOptional    bool // switches matter only to jobs that ask for some
-	segment         int  // nodes of a segment in a block, 0: all
 	isLarge         bool // it avoids nodes that had trouble of late, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
@@ -64,8 +62,7 @@ type Demand struct {
 	allGPUs                     bool               // it has all GPUs of its nodes, and CPUs for each
 	wanted                      []cluster.NodeName // -w: these must all be part of it
 	nodeNeed                    nodeNeed           // of one node, for ratings
-	// At least so many of each a node must have (-B and its like).
-	sockets, cores, threads int
+	asked                       Numbers            // of segments what segmentOf says
 }
 
 // FillsSockets reports whether a distribution fills one socket before the next: -m x:block, and planes.
@@ -83,8 +80,7 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		tasksPerSocket: spec.TasksPerSocket, tasksPerCore: spec.TasksPerCore,
 		maxTasksPerNode: cfg.MaxTasksPerNode,
 		cpusPerTask:     max(spec.CPUsPerTask, 1), minCPUs: spec.MinCPUs, cpusPerGPU: spec.CPUsPerGPU,
-		sockets: spec.SocketsPerNode, cores: spec.CoresPerSocket, threads: spec.ThreadsPerCore,
-		mem: memOf(spec.Mem, p, cfg), memAlloc: cfg.MemAlloc, tmpMB: spec.TmpMB,
+		mem: memOf(spec.Mem, p, cfg), memAlloc: cfg.MemAlloc, asked: NumbersOf(spec),
 
 		countAsked: spec.MinNodes > 0 || spec.MaxNodes > 0,
 		nodesAsked: spec.MinNodes > 0 || spec.MaxNodes > 0 || len(spec.Wanted()) > 0,
@@ -100,7 +96,6 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 
 		flags:      FlagsOf(spec),
 		topoBlocks: s.HasBlocks(), topoOptional: cfg.TopoOptional,
-		segment:     segmentOf(cfg, spec),
 		isLarge:     isLargeJob(spec),
 		leastLoaded: cfg.LLN || p.LLN,
 		bestFit:     cfg.BestFit || cfg.Gradient, bestFitGPUs: bestFitByDefault(cfg), nodeNeed: nodeNeedOf(s, p, spec),
@@ -109,6 +104,7 @@ func NewDemand(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec,
 		gpusUnbound: strings.Contains(spec.GRESFlags, "disable-binding"),
 		gpusBound:   strings.Contains(spec.GRESFlags, "enforce-binding"),
 	}
+	d.asked[segmentNodes] = int64(segmentOf(cfg, spec))
 	if spec.Specializes() {
 		d.ownSpec = &cluster.Layout{CoreSpec: spec.CoreSpec, ThreadSpec: spec.ThreadSpec}
 		d.exclusive = true
@@ -297,7 +293,7 @@ func (d *Demand) tasksFromGPUs(spec *cluster.JobSpec) {
 
 // nodesFromGPUs works out nodes where GPUs are asked for by node and in all.
 func (d *Demand) nodesFromGPUs() {
-	node := sumGRES(d.gpuNode) + sumGRES(d.gpuSocket)*int64(max(d.sockets, 1))
+	node := sumGRES(d.gpuNode) + sumGRES(d.gpuSocket)*int64(max(d.asked.of(nodeSockets), 1))
 	job := sumGRES(d.gpuJob)
 	if min(node, job) == 0 || len(d.gpuTask) > 0 || job%node != 0 {
 		return
@@ -313,7 +309,7 @@ func (d *Demand) cpusFromGPUs(each int) {
 	if each <= 0 {
 		return
 	}
-	onSockets := sumGRES(d.gpuSocket) * int64(max(d.sockets, 1))
+	onSockets := sumGRES(d.gpuSocket) * int64(max(d.asked.of(nodeSockets), 1))
 	d.minCPUs = max(d.minCPUs, each*int(onSockets), each*int(sumGRES(d.gpuNode)))
 	d.cpusPerTask = max(d.cpusPerTask, each*int(sumGRES(d.gpuTask)))
 }
@@ -396,26 +392,13 @@ func (d *Demand) suitsInventory(inv *cluster.Inventory) bool {
 	if d.mem.Per == cluster.MemPerNode && inv.MemMB < d.mem.MB {
 		return false
 	}
-	if inv.TmpMB < d.tmpMB {
-		return false
-	}
 	if inv.External && !d.flags.has(externally) {
 		return false
 	}
 	if _, ok := inv.FindCounted(d.counted, nil); !ok {
 		return false
 	}
-	return d.hasSockets(inv) && d.meetsConstraint(inv.Features)
-}
-
-// hasSockets reports whether the hardware has the sockets, cores and threads that -B and its like ask for.
-func (d *Demand) hasSockets(inv *cluster.Inventory) bool {
-	missing := max(
-		d.sockets-inv.Sockets,
-		d.cores-inv.CoresPerSocket,
-		d.threads-inv.ThreadsPerCore,
-	)
-	return missing <= 0
+	return d.asked.allow(inv) && d.meetsConstraint(inv.Features)
 }
 
 // nodeRoom is what one node gives to the job.

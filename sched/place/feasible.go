@@ -80,13 +80,11 @@ func (d *Demand) outgrows(all *FreeSet) bool {
 func (d *Demand) exceededLimit(s *cluster.Snapshot, all *FreeSet) *cluster.Error {
 	cpus := 0
 	mem := cluster.MemMB(0)
-	disk := int64(0)
-	made := false
+	var nodes []*cluster.Inventory
 	for n := range s.PartitionNodes(d.part) {
 		cpus = max(cpus, mostCPUs(d.part, &n.Inventory))
 		mem = max(mem, n.Inventory.MemMB)
-		disk = max(disk, n.Inventory.TmpMB)
-		made = made || d.hasSockets(&n.Inventory)
+		nodes = append(nodes, &n.Inventory)
 	}
 	onNode := max(min(d.tasksPerNode, d.tasks), 1)
 	if d.flags.has(overcommit) {
@@ -100,10 +98,8 @@ func (d *Demand) exceededLimit(s *cluster.Snapshot, all *FreeSet) *cluster.Error
 		e.Hint = "CPU count per node can not be satisfied"
 	case d.mem.MB > mem:
 		e.Hint = "Memory specification can not be satisfied"
-	case d.tmpMB > disk:
-		e.Hint = "Temporary disk specification can not be satisfied"
-	case !made:
-		e.Hint = "Socket, core and/or thread specification can not be satisfied"
+	default:
+		e.Hint = d.asked.shortHint(nodes)
 	}
 	return e
 }

@@ -179,13 +179,12 @@ func (d wanting) gpusShort(roomy []*NodeFree) string {
 
 // arrangement names what is asked of how a job's nodes lie: options of sbatch, and the rule of the topology plugin.
 func arrangement(d *Demand, fs *FreeSet) string {
-	out := d.flags.layoutOptions()
+	out := append(d.flags.layoutOptions(), d.asked.layoutOptions()...)
 	for _, o := range []struct {
 		asked bool
 		name  string
 	}{
 		{d.Switches > 0, fmt.Sprintf("--switches=%d", d.Switches)},
-		{d.segment > 0, fmt.Sprintf("--segment=%d", d.segment)},
 		{fs.topology.blocks != nil && d.MinNodes > 1, "topology/block"},
 		{fs.topology.levels != nil && d.MinNodes > 1 && d.Switches == 0, "topology/tree"},
 	} {
