@@ -15,20 +15,6 @@ const (
 	infinite = 0xffffffff
 )
 
-// States of rows that are not those of a job: a run that was requeued, a size that a job had, a job that another
-// cluster of a federation has run.
-const (
-	stateRequeued = 1 << 10
-	stateResizing = 1 << 13
-	stateRevoked  = 1 << 19
-)
-
-// outcomes are what becomes of a job, by the numbers of states.
-var outcomes = [...]cluster.Outcome{
-	3: cluster.Completed, 4: cluster.Cancelled, 5: cluster.Failed, 6: cluster.TimedOut, 7: cluster.NodeFailed,
-	8: cluster.Preempted, 9: cluster.BootFailed, 10: cluster.DeadlineMissed, 11: cluster.OutOfMemory,
-}
-
 // phaseOf tells where a job stands by the number of its state; ok is false for one that is not known.
 func phaseOf(state uint32) (p cluster.Phase, o cluster.Outcome, ok bool) {
 	switch {
@@ -38,14 +24,9 @@ func phaseOf(state uint32) (p cluster.Phase, o cluster.Outcome, ok bool) {
 		return cluster.Running, 0, true
 	case state == 2:
 		return cluster.Suspended, 0, true
-	case state&stateRevoked != 0:
-		return cluster.Ended, cluster.Revoked, true
-	case state&stateRequeued != 0:
-		return cluster.Ended, cluster.Requeued, true
-	case state&stateResizing != 0:
-		return cluster.Ended, cluster.Resized, true
-	case int(state) < len(outcomes):
-		return cluster.Ended, outcomes[state], true
+	}
+	if o, ok = cluster.NumberedOutcome(state); ok {
+		return cluster.Ended, o, true
 	}
 	return 0, 0, false
 }

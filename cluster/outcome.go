@@ -23,10 +23,12 @@ const (
 
 // outcomeRow is all that is known of one outcome. What prints or counts outcomes asks it.
 type outcomeRow struct {
-	name      string // in events and on the page
-	state     string // in accounting, where the word is Slurm's
-	one, many string // what has become of a job, and of several
-	traits    outcomeTraits
+	name         string // in events and on the page
+	state, short string // in accounting and in lists, where the words are Slurm's
+	number       uint32 // in Slurm's database
+	one, many    string // what has become of a job, and of several
+	means        string // what the state means, for manuals
+	traits       outcomeTraits
 }
 
 type outcomeTraits uint8
@@ -39,21 +41,55 @@ const (
 )
 
 var outcomeRows = [outcomes]outcomeRow{
-	NoOutcome:  {state: "RUNNING"},
-	Completed:  {"completed", "COMPLETED", "has completed", "have completed", 0},
-	Failed:     {"failed", "FAILED", "has failed", "have failed", ownFailure},
-	Cancelled:  {"cancelled", "CANCELLED", "was cancelled", "were cancelled", imposed},
-	TimedOut:   {"timed_out", "TIMEOUT", "has timed out", "have timed out", ownFailure | imposed},
-	NodeFailed: {"node_failed", "NODE_FAIL", "was lost with its node", "were lost with their nodes", lost | imposed},
-	Preempted:  {"preempted", "PREEMPTED", "was preempted", "were preempted", imposed},
-	OutOfMemory: {"out_of_memory", "OUT_OF_MEMORY", "has run out of memory", "have run out of memory",
-		ownFailure},
-	DeadlineMissed: {"deadline", "DEADLINE", "has missed its deadline", "have missed their deadlines", ownFailure},
-	BootFailed: {"boot_failed", "BOOT_FAIL", "was lost when its node started", "were lost when their nodes started",
-		lost},
-	Requeued: {"requeued", "REQUEUED", "was requeued", "were requeued", 0},
-	Resized:  {"resized", "RESIZING", "goes on with other nodes", "go on with other nodes", abrupt},
-	Revoked:  {"revoked", "REVOKED", "was revoked", "were revoked", 0},
+	NoOutcome: {state: "RUNNING"},
+	Completed: {
+		"completed", "COMPLETED", "CD", 3, "has completed", "have completed",
+		"its script or command ended with code 0", 0,
+	},
+	Failed: {
+		"failed", "FAILED", "F", 5, "has failed", "have failed",
+		"it ended with another code", ownFailure,
+	},
+	Cancelled: {
+		"cancelled", "CANCELLED", "CA", 4, "was cancelled", "were cancelled",
+		"its user or an operator ended it", imposed,
+	},
+	TimedOut: {
+		"timed_out", "TIMEOUT", "TO", 6, "has timed out", "have timed out",
+		"it ran to its time limit", ownFailure | imposed,
+	},
+	NodeFailed: {
+		"node_failed", "NODE_FAIL", "NF", 7, "was lost with its node", "were lost with their nodes",
+		"a node of it was lost", lost | imposed,
+	},
+	Preempted: {
+		"preempted", "PREEMPTED", "PR", 8, "was preempted", "were preempted",
+		"it had to make room for another", imposed,
+	},
+	OutOfMemory: {
+		"out_of_memory", "OUT_OF_MEMORY", "OOM", 11, "has run out of memory", "have run out of memory",
+		"it needed more memory than it had", ownFailure,
+	},
+	DeadlineMissed: {
+		"deadline", "DEADLINE", "DL", 10, "has missed its deadline", "have missed their deadlines",
+		"it could not end in time", ownFailure,
+	},
+	BootFailed: {
+		"boot_failed", "BOOT_FAIL", "BF", 9, "was lost when its node started", "were lost when their nodes started",
+		"a node of it did not boot", lost,
+	},
+	Requeued: {
+		"requeued", "REQUEUED", "RQ", 1 << 10, "was requeued", "were requeued",
+		"it was put back into the queue", 0,
+	},
+	Resized: {
+		"resized", "RESIZING", "RS", 1 << 13, "goes on with other nodes", "go on with other nodes",
+		"its size is being changed", abrupt,
+	},
+	Revoked: {
+		"revoked", "REVOKED", "RV", 1 << 19, "was revoked", "were revoked",
+		"another cluster of the federation has it, or had it", 0,
+	},
 }
 
 // Outcomes are all that a job that has ended can have.
@@ -77,6 +113,31 @@ func (o Outcome) String() string { return o.row().name }
 
 // State is the job's state in accounting, in Slurm's word.
 func (o Outcome) State() string { return o.row().state }
+
+// Short is the letters that stand for the state in lists.
+func (o Outcome) Short() string { return o.row().short }
+
+// Means says in a manual what the state means.
+func (o Outcome) Means() string { return o.row().means }
+
+// Number is the number of the state in Slurm's database and for its scripts.
+func (o Outcome) Number() uint32 { return o.row().number }
+
+// NumberedOutcome finds an outcome by the number of a state in Slurm's database, of which bits above the eighth are
+// flags; ok is false for a state that is none.
+func NumberedOutcome(state uint32) (o Outcome, ok bool) {
+	for _, flag := range [...]Outcome{Revoked, Requeued, Resized} {
+		if state&outcomeRows[flag].number != 0 {
+			return flag, true
+		}
+	}
+	for o := Completed; o < outcomes; o++ {
+		if outcomeRows[o].number == state {
+			return o, true
+		}
+	}
+	return NoOutcome, false
+}
 
 // Phrase says what has become of a job, or of several: "has failed", "have failed".
 func (o Outcome) Phrase(several bool) string {

@@ -60,37 +60,10 @@ func places(cols []format.Place, of string) []Section {
 	return []Section{letters, names}
 }
 
-// stateMeans says of each state of a job what it is.
-func stateMeans() map[string]string {
-	return map[string]string{
-		"SO":  "it is over and has given its nodes back, and its burst buffer is staged out",
-		"SE":  "it ended with a code that its site treats apart, and waits for a release",
-		"PD":  "it waits for resources or a date",
-		"ST":  "its processes were stopped, it keeps its resources",
-		"CF":  "its nodes are made ready",
-		"R":   "it runs",
-		"S":   "it was suspended, others may use its CPUs",
-		"CG":  "it is over, its processes are not",
-		"CD":  "its script or command ended with code 0",
-		"F":   "it ended with another code",
-		"CA":  "its user or an operator ended it",
-		"TO":  "it ran to its time limit",
-		"NF":  "a node of it was lost",
-		"PR":  "it had to make room for another",
-		"OOM": "it needed more memory than it had",
-		"DL":  "it could not end in time",
-		"BF":  "a node of it did not boot",
-		"RS":  "its size is being changed",
-		"RQ":  "it was put back into the queue",
-		"RV":  "another cluster of the federation has it, or had it",
-	}
-}
-
 func jobStates() Section {
-	s, means := Section{Title: "states of jobs"}, stateMeans()
-	for i := range show.JobStates {
-		st := &show.JobStates[i]
-		s.Rows = append(s.Rows, Row{st.Short + ", " + st.Long, means[st.Short]})
+	s := Section{Title: "states of jobs"}
+	for _, st := range show.JobStates() {
+		s.Rows = append(s.Rows, Row{st.Short + ", " + st.Long, st.Means})
 	}
 	return s
 }

@@ -200,9 +200,8 @@ func (r *Row) plannedCPU() string {
 	return format.Padded(time.Duration(r.plannedSeconds()) * time.Second)
 }
 
-// stateNames are the states by their numbers.
-var stateNames = [...]string{"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT",
-	"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
+// liveStates are the first states by their numbers: those of jobs that have not ended.
+var liveStates = [...]string{"PENDING", "RUNNING", "SUSPENDED"}
 
 func (r *Row) state() string {
 	n, by := r.Job.Imported.State, r.Job.CancelledBy
@@ -212,19 +211,17 @@ func (r *Row) state() string {
 			n = r.Step.Imported.State
 		}
 	}
-	switch {
-	case n >= 1<<19:
-		return "REVOKED"
-	case n >= 1<<13:
-		return "RESIZING"
-	case n >= 1<<10:
-		return "REQUEUED"
-	case n == 4 && by != nil:
-		return "CANCELLED by " + number(*by)
-	case int(n) < len(stateNames):
-		return stateNames[n]
+	if int(n) < len(liveStates) {
+		return liveStates[n]
 	}
-	return number(n)
+	how, ok := cluster.NumberedOutcome(n)
+	switch {
+	case !ok:
+		return number(n)
+	case how == cluster.Cancelled && by != nil:
+		return how.State() + " by " + number(*by)
+	}
+	return how.State()
 }
 
 // status writes a wait status. Up to 25.05 codes from 128 on are less by 128.

@@ -130,10 +130,9 @@ func (m *machine) partitions(open []*cluster.Partition) lua.LValue {
 	return list
 }
 
-// jobStates are the numbers of job_state.
+// jobStates are the numbers of job_state while a job lives.
 var jobStates = map[cluster.Phase]int{
-	cluster.Pending: 0, cluster.Starting: 1, cluster.Running: 1, cluster.Suspended: 2,
-	cluster.Ending: 0x8000, cluster.Ended: 3,
+	cluster.Pending: 0, cluster.Starting: 1, cluster.Running: 1, cluster.Suspended: 2, cluster.Ending: 0x8000,
 }
 
 // record is a job that is there, for scripts: it cannot be changed.
@@ -145,6 +144,9 @@ func (m *machine) record(j *cluster.Job, d *desc) lua.LValue {
 		case "array_job_id":
 			return lua.LNumber(j.ArrayID)
 		case "job_state":
+			if j.Phase == cluster.Ended {
+				return lua.LNumber(j.Outcome.Number())
+			}
 			return lua.LNumber(jobStates[j.Phase])
 		case "submit_time":
 			return unix(j.Submitted)

@@ -565,8 +565,7 @@ const unaccountedStates = "CF CONFIGURING CG COMPLETING SE SPECIAL_EXIT SI SIGNA
 
 // historyState finds the phases and outcomes that a state's name stands for.
 func historyState(name string) ([]api.HistoryState, bool) {
-	for i := range show.JobStates {
-		s := &show.JobStates[i]
+	for _, s := range show.JobStates() {
 		if s.Short == "ST" || s.Short == "SO" { // history has no such state
 			continue
 		}

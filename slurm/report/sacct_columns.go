@@ -451,12 +451,7 @@ func (r *acctRow) stateText() string {
 	case r.step.CancelledBy != nil:
 		return "CANCELLED by " + front.UintText(*r.step.CancelledBy)
 	}
-	for i := range show.JobStates {
-		if show.JobStates[i].Is(&cluster.Job{Phase: cluster.Ended, Outcome: r.step.Outcome}) {
-			return show.JobStates[i].Long
-		}
-	}
-	return "COMPLETED"
+	return cmp.Or(r.step.Outcome.State(), "COMPLETED")
 }
 
 func (r *acctRow) whyText() string {

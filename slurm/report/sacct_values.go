@@ -129,8 +129,8 @@ func reasonWords() []string {
 
 // stateWords are the states that history tells.
 func stateWords() (words []string) {
-	for i := range show.JobStates {
-		name := show.JobStates[i].Long
+	for _, s := range show.JobStates() {
+		name := s.Long
 		if st, ok := historyState(name); ok && len(st) > 0 && !slices.Contains(words, name) &&
 			!slices.Contains(strings.Fields(unaccountedStates), name) {
 			words = append(words, name)

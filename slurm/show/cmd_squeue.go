@@ -334,7 +334,9 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,SIGNALING,SI,"
 
 // expediting is the state of jobs that wait before all others, beside PENDING.
-var expediting = JobState{"EX", "EXPEDITING", cluster.Expedited}
+var expediting = JobState{
+	"EX", "EXPEDITING", "it waits before all others", []cluster.Phase{cluster.Pending}, cluster.Expedited,
+}
 
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, strings.EqualFold(v, "all")
@@ -348,10 +350,10 @@ func setQueueStates(o *queueOptions, v string) error {
 	for _, w := range front.SplitList(v) {
 		word := w
 		w = strings.ToUpper(w)
-		i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == w || s.Long == w })
+		named := findState(func(s *JobState) bool { return s.Short == w || s.Long == w })
 		switch {
-		case i >= 0:
-			o.states = append(o.states, &JobStates[i])
+		case named != nil:
+			o.states = append(o.states, named)
 		case w == expediting.Short || w == expediting.Long:
 			o.states = append(o.states, &expediting)
 		case strings.Contains(emptyStates, ","+w+","):
@@ -621,7 +623,7 @@ func (o *queueOptions) phases(q *api.JobQuery) {
 	default:
 		for _, st := range o.states {
 			if st != nil {
-				q.Phases = append(q.Phases, st.phases()...)
+				q.Phases = append(q.Phases, st.phases...)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dev.muster/api"
@@ -214,51 +215,68 @@ func NewRow(v *View, j *cluster.Job) JobRow { return JobRow{Job: j, View: v, Sta
 
 // JobState is a row of the table of states: which jobs are in it, and what it is called.
 type JobState struct {
-	Short, Long string
-	Is          func(*cluster.Job) bool
+	Short, Long, Means string
+	phases             []cluster.Phase // in which a job can have it
+	Is                 func(*cluster.Job) bool
 }
 
-// JobStates gives each job its state: the first row that fits.
-var JobStates = [...]JobState{
-	{"RV", "REVOKED", isRevoked},
-	{stagingOut, "STAGE_OUT", cluster.StagesOut},
-	{"SE", "SPECIAL_EXIT", func(j *cluster.Job) bool { return j.Phase == cluster.Pending && j.SpecialExit }},
-	{"PD", "PENDING", func(j *cluster.Job) bool { return j.Phase == cluster.Pending }},
-	{"ST", "STOPPED", func(j *cluster.Job) bool { return j.Phase == cluster.Running && j.Stopped }},
-	{"CF", "CONFIGURING", cluster.Configuring},
-	{"R", "RUNNING", func(j *cluster.Job) bool { return j.Phase == cluster.Running || j.Phase == cluster.Starting }},
-	{"S", "SUSPENDED", func(j *cluster.Job) bool { return j.Phase == cluster.Suspended }},
-	{"CG", "COMPLETING", func(j *cluster.Job) bool { return j.Phase == cluster.Ending }},
-	{"CD", "COMPLETED", func(j *cluster.Job) bool { return j.Outcome == cluster.Completed }},
-	{"F", "FAILED", func(j *cluster.Job) bool { return j.Outcome == cluster.Failed }},
-	{"CA", "CANCELLED", func(j *cluster.Job) bool { return j.Outcome == cluster.Cancelled }},
-	{"TO", "TIMEOUT", func(j *cluster.Job) bool { return j.Outcome == cluster.TimedOut }},
-	{"NF", "NODE_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.NodeFailed }},
-	{"PR", "PREEMPTED", func(j *cluster.Job) bool { return j.Outcome == cluster.Preempted }},
-	{"OOM", "OUT_OF_MEMORY", func(j *cluster.Job) bool { return j.Outcome == cluster.OutOfMemory }},
-	{"DL", "DEADLINE", func(j *cluster.Job) bool { return j.Outcome == cluster.DeadlineMissed }},
-	{"BF", "BOOT_FAIL", func(j *cluster.Job) bool { return j.Outcome == cluster.BootFailed }},
-	{"RS", "RESIZING", func(j *cluster.Job) bool { return j.Phase == cluster.Ended && j.Outcome == cluster.Resized }},
-	{"RQ", "REQUEUED", func(*cluster.Job) bool { return true }},
+// JobStates are the states. A job's is the first row that fits.
+func JobStates() []JobState {
+	jobStates.once.Do(func() { jobStates.rows = makeJobStates() })
+	return jobStates.rows
 }
 
-// phases are those in which a job can have the state.
-func (s *JobState) phases() []cluster.Phase {
-	switch s.Short {
-	case "RV":
-		return []cluster.Phase{cluster.Pending, cluster.Ended}
-	case "SE", "PD", "EX":
-		return []cluster.Phase{cluster.Pending}
-	case "CF":
-		return []cluster.Phase{cluster.Starting}
-	case "R", "ST":
-		return []cluster.Phase{cluster.Starting, cluster.Running}
-	case "S":
-		return []cluster.Phase{cluster.Suspended}
-	case "CG", stagingOut:
-		return []cluster.Phase{cluster.Ending}
+var jobStates struct {
+	once sync.Once
+	rows []JobState
+}
+
+// makeJobStates makes the table: the states of jobs that live, and those of cluster's outcomes.
+func makeJobStates() []JobState {
+	const pending, starting, running = cluster.Pending, cluster.Starting, cluster.Running
+	in := func(list ...cluster.Phase) []cluster.Phase { return list }
+	is := func(p cluster.Phase) func(*cluster.Job) bool {
+		return func(j *cluster.Job) bool { return j.Phase == p }
 	}
-	return []cluster.Phase{cluster.Ended}
+	rows := []JobState{
+		{"RV", "REVOKED", cluster.Revoked.Means(), in(pending, cluster.Ended), isRevoked},
+		{
+			stagingOut, "STAGE_OUT", "it is over and has given its nodes back, and its burst buffer is staged out",
+			in(cluster.Ending), cluster.StagesOut,
+		},
+		{
+			"SE", "SPECIAL_EXIT", "it ended with a code that its site treats apart, and waits for a release",
+			in(pending), func(j *cluster.Job) bool { return j.Phase == pending && j.SpecialExit },
+		},
+		{"PD", "PENDING", "it waits for resources or a date", in(pending), is(pending)},
+		{
+			"ST", "STOPPED", "its processes were stopped, it keeps its resources",
+			in(starting, running), func(j *cluster.Job) bool { return j.Phase == running && j.Stopped },
+		},
+		{"CF", "CONFIGURING", "its nodes are made ready", in(starting), cluster.Configuring},
+		{
+			"R", "RUNNING", "it runs",
+			in(starting, running), func(j *cluster.Job) bool { return j.Phase == running || j.Phase == starting },
+		},
+		{
+			"S", "SUSPENDED", "it was suspended, others may use its CPUs",
+			in(cluster.Suspended), is(cluster.Suspended),
+		},
+		{"CG", "COMPLETING", "it is over, its processes are not", in(cluster.Ending), is(cluster.Ending)},
+	}
+	for _, o := range cluster.Outcomes() {
+		if o == cluster.Revoked || o == cluster.Requeued {
+			continue // that may be pending, too; this is for all that fit nowhere else
+		}
+		rows = append(rows, endState(o, func(j *cluster.Job) bool {
+			return j.Phase == cluster.Ended && j.Outcome == o
+		}))
+	}
+	return append(rows, endState(cluster.Requeued, func(*cluster.Job) bool { return true }))
+}
+
+func endState(o cluster.Outcome, is func(*cluster.Job) bool) JobState {
+	return JobState{o.Short(), o.State(), o.Means(), []cluster.Phase{cluster.Ended}, is}
 }
 
 // stagingOut is the state of a job that is over and stages out. To the books it has ended.
@@ -269,15 +287,19 @@ func stateNow(j *cluster.Job) *JobState {
 	if !cluster.StagesOut(j) {
 		return StateOf(j)
 	}
-	i := slices.IndexFunc(JobStates[:], func(s JobState) bool { return s.Short == stagingOut })
-	return &JobStates[i]
+	return findState(func(s *JobState) bool { return s.Short == stagingOut })
 }
 
 // StateOf finds a job's state in the table, of one that stages out how it has ended.
 func StateOf(j *cluster.Job) *JobState {
-	for i := range JobStates {
-		if JobStates[i].Short != stagingOut && JobStates[i].Is(j) {
-			return &JobStates[i]
+	return findState(func(s *JobState) bool { return s.Short != stagingOut && s.Is(j) })
+}
+
+func findState(is func(*JobState) bool) *JobState {
+	rows := JobStates()
+	for i := range rows {
+		if is(&rows[i]) {
+			return &rows[i]
 		}
 	}
 	return nil

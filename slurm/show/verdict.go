@@ -54,10 +54,11 @@ func VerdictOf(j *cluster.Job, steps []*cluster.Step) Verdict {
 			v.Text = fmt.Sprintf("it made room for job %d", p.By)
 		}
 		return v
-	case cluster.NodeFailed, cluster.BootFailed:
-		return Verdict{Kind: "platform", Text: cmp.Or(j.WaitNote, "one of its nodes failed")}
 	case cluster.Failed:
 		return failed(j, steps)
+	}
+	if how.Lost() {
+		return Verdict{Kind: "platform", Text: cmp.Or(j.WaitNote, "one of its nodes failed")}
 	}
 	return Verdict{}
 }

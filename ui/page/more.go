@@ -58,8 +58,7 @@ func needs(t *eventlog.Record) bool {
 // byPlatform reports whether a job died of the cluster, and not of what its user did.
 func byPlatform(j *cluster.Job) bool {
 	blamed := j.Blame != nil && !j.Blame.Maybe
-	return blamed || j.EndReason == cluster.EndLaunchFailure || j.Outcome == cluster.NodeFailed ||
-		j.Outcome == cluster.BootFailed
+	return blamed || j.EndReason == cluster.EndLaunchFailure || j.Outcome.Lost()
 }
 
 // failed reports whether an event is a job's bad end.
