@@ -13,7 +13,7 @@ import (
 	"dev.muster/agent/userfile"
 	"dev.muster/cli"
 	"dev.muster/cli/mcphost"
-	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialised
+	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialized
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
 	"dev.muster/pmi/pmix"

@@ -403,14 +403,14 @@ func TestTidyDocs(t *testing.T) {
 	}
 }
 
-// What a front-end may allocate in package initialisers, which a busy machine does not change as it does
+// Allocations of a front end in package initializers, which a busy machine does not change as it does
 // their times; see docs/adr/0002-early-dispatch.md. The figures only shrink.
 const (
 	initBytes  = 32 << 10
 	initAllocs = 170
 )
 
-// TestTidyInit checks that front-ends run no initialiser of the daemons' libraries, and few others.
+// TestTidyInit checks that front-ends run no initializer of the daemons' libraries, and few others.
 func TestTidyInit(t *testing.T) {
 	for _, name := range []string{"sbatch", "srun", "salloc", "scancel", "squeue", "sinfo", "scontrol", "sacct",
 		"sacctmgr", "sprio", "sshare", "sreport", "sdiag", "seff", "sstat", "sbcast", "sgather", "sattach"} {
@@ -431,7 +431,7 @@ func TestTidyInit(t *testing.T) {
 	}
 }
 
-// initCost runs a front-end and adds up what its packages' initialisers allocate.
+// initCost runs a front-end and adds up what its packages' initializers allocate.
 func initCost(t *testing.T, bin string) (size, allocs int) {
 	cmd := exec.Command(bin, "--version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")

@@ -85,7 +85,7 @@ func (d *DB) Apply(index uint64, events []cluster.Event) {
 }
 
 // newest returns the events of a batch that joins the queue, and takes out of it what was told between the first
-// and these of the tasks of an array that wait: each start tells of them anew, of an array of a million they are a
+// and these of the tasks of an array that wait: each start tells of them again, of an array of a million they are a
 // bit each, and the last record of a job is what is stored. Called with mu held.
 func (d *DB) newest(events []cluster.Event) []cluster.Event {
 	own, here := false, d.gone+len(d.queue)

@@ -44,7 +44,7 @@ type Past struct{ d *DB }
 // PastOf gives access to the samples of a history.
 func PastOf(d *DB) Past { return Past{d} }
 
-// hourly sums the minutes of one hour up. What was not there in some of them counts as nothing.
+// hourly sums the minutes of one hour up. A minute that lacks a name counts as nothing.
 const hourly = `INSERT OR REPLACE INTO sample
 SELECT 3600, ?1, kind, name, sum(total) / n, sum(used) / iif(kind = 'jobs', 1, n), sum(lost) / n
 FROM sample, (SELECT max(count(DISTINCT at),

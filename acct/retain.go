@@ -229,7 +229,7 @@ func (d *DB) Swept(ctx context.Context) error {
 	}
 }
 
-// load puts an archived record back, unless it is there. What was used by the job is in the sums still, if they
+// load puts an archived record back, unless it is there. The job's usage is in the sums still, if they
 // have its run; so is how long it waited, if it never ran.
 func (u *usage) load(a *cluster.Archived) error {
 	switch {

@@ -261,7 +261,7 @@ func tablesOf(list []view) Table {
 }
 
 // SQL answers a question that reads: one SELECT over the views (SQLTables). It takes at most sqlTime, and as many
-// rows and bytes as a Table has. What is wrong with the question is a cluster.Error. The file is opened such that
+// rows and bytes as a Table has. A fault of the question is a cluster.Error. The file is opened such that
 // nothing can be written, nor any other file be reached.
 func (d *DB) SQL(ctx context.Context, query string) (Table, error) {
 	if err := checkSQL(query); err != nil {
@@ -302,7 +302,7 @@ func (d *DB) SQL(ctx context.Context, query string) (Table, error) {
 	return t, nil
 }
 
-// checkSQL refuses what is no question. What looks like one and is none, the file itself refuses.
+// checkSQL refuses what is no question. The file itself refuses the rest.
 func checkSQL(query string) error {
 	word, _, _ := strings.Cut(strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ", "(", " ", "*", " ").Replace(query)),
 		" ")

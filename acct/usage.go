@@ -11,7 +11,7 @@ import (
 	"dev.muster/wire"
 )
 
-// The tables of usage, which reports sum. They follow from the records alone: rebuild makes them anew.
+// The tables of usage, which reports sum. They follow from the records alone: rebuild makes them again.
 //
 // run has a row for each time in which a job ran; class what the runs have in common. The key lets a report read,
 // of each class, only what ended after the report's beginning. load has the step functions of Utilization: how
@@ -41,7 +41,8 @@ CREATE INDEX IF NOT EXISTS job_user ON job (uid, ended, submitted);`
 // hour is the grain of load.
 const hour = 3600
 
-// What load keeps: behind "run " and "wait " a resource, behind "in " a reservation, a slash and a resource.
+// Names of the rows that load keeps: behind "run " and "wait " a resource, behind "in " a reservation, a slash and
+// a resource.
 const (
 	loadRun  = "run "
 	loadWait = "wait "
@@ -365,7 +366,7 @@ func (u *usage) putResv(s cluster.ResvSpan) error {
 	return err
 }
 
-// rebuild makes the tables that follow from the jobs' records anew.
+// rebuild makes the tables that follow from the jobs' records again.
 func rebuild(w *sql.DB) error {
 	tx, err := w.Begin()
 	if err != nil {

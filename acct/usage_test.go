@@ -55,7 +55,7 @@ func randomJob(r *rand.Rand, id int) []*cluster.Job {
 }
 
 // TestUsageIsTheRecords: however events come and are gathered, reports have what a walk over all records, second
-// by second of each, gives; and the tables made anew from the records are the same.
+// by second of each, gives; and the tables made again from the records are the same.
 func TestUsageIsTheRecords(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	d := openDB(t, t.TempDir())

@@ -164,7 +164,7 @@ func usedMinutes(text string) (float64, error) {
 	return 60 * n, err
 }
 
-// usedTRES reads what is used of resources. What is billed is not one of them.
+// usedTRES reads what is used of resources. Billing is not one of them.
 func usedTRES(text string) ([]cluster.Amount, error) {
 	out := []cluster.Amount{}
 	for item := range strings.SplitSeq(text, ",") {

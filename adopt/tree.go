@@ -301,8 +301,8 @@ func (b *builder) addAssoc(row *assocRow) bool {
 	return true
 }
 
-// listOf returns the QOS of an association itself, nil for those of the one above. What is added to that or taken away
-// makes a list.
+// listOf returns the QOS of an association itself, nil for those of the one above. A QOS that is added to that or
+// removed makes a list.
 func (b *builder) listOf(row *assocRow, above []string) []string {
 	list := namesOf(row.qos, b.live)
 	if strings.Trim(row.delta, ",") == "" {

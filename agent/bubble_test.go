@@ -285,7 +285,7 @@ func TestBubbleSubmitAgain(t *testing.T) {
 	})
 }
 
-// Who may not do a thing at all learns that, before what is odd about doing it now.
+// A caller without the right is told so first, before anything else is wrong.
 func TestBubbleRefusedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "2x8c16g", time.Hour)
@@ -317,7 +317,7 @@ func TestBubbleRefusedFor(t *testing.T) {
 	})
 }
 
-// What is refused is not written to the log; what is not, is.
+// The log has all commands but those that were refused.
 func TestBubbleRefusedNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "1x8c16g", time.Hour)

@@ -27,7 +27,7 @@ type Config struct {
 	Dir            string // data folder
 	Socket         string // local socket
 	Version        string
-	Load           func() (*cluster.Config, []string, error) // reads the configuration to put in force; nil: keep
+	Load           func() (*cluster.Config, []string, error) // reads the configuration to activate; nil: keep
 	Hollow         []machine.Node
 	HollowExec     bool // hollow nodes really run their steps on this machine
 	// HollowTime is how long a step of a hollow node without execution lasts.

@@ -9,7 +9,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// directly are the calls that are answered in this process: what would be written, read and made anew for a
+// directly are the calls that are answered in this process: what would be written, read and made again for a
 // connection is most of the time of a long list and of a submission.
 var directly = map[string]bool{
 	api.ListJobs.Path: true, api.ListNodes.Path: true, api.ShowCluster.Path: true,

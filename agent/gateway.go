@@ -110,7 +110,7 @@ const nobody = 65534
 const otherNode = "a compute node vouches for users who have a job there now: submit on a login host"
 
 // policy holds whom a member may vouch for: a server for anybody, a login host for anybody but root,
-// a compute node for users who have a job there now. What everybody may read is read by nobody.
+// a compute node for users who have a job there now. A question that everybody may ask is nobody's.
 func (d *gateway) policy(who api.Caller, c *call) (api.Caller, error) {
 	role := who.Role
 	if who.Member != c.from.peer.Name { // a server forwards

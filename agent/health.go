@@ -65,7 +65,7 @@ func serveFaults(ctx context.Context, path string, faults func() []cluster.Fault
 	return nil
 }
 
-// healthHandler answers the one method that there is. What the question says does not matter.
+// healthHandler answers the one method that there is. It ignores the text of the question.
 func healthHandler(faults func() []cluster.Fault) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")

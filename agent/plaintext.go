@@ -81,7 +81,7 @@ func (p *port) welcomePlain(conn net.Conn) {
 	}
 }
 
-// servePlain answers callers without TLS until ctx ends. They get one answer a connection, and not for ever.
+// servePlain answers callers without TLS until ctx ends. They get one answer a connection, and not indefinitely.
 func servePlain(ctx context.Context, ln net.Listener, h http.Handler, log *slog.Logger) error {
 	srv := &http.Server{Handler: paced(h), ReadHeaderTimeout: plainHeader, ReadTimeout: plainHeader,
 		WriteTimeout: plainStall, MaxHeaderBytes: maxPlainHeader,

@@ -14,7 +14,7 @@ import (
 )
 
 // TestTextsOfEndpoints: whatever text a user can put into a call, in any field of any endpoint, is refused with its
-// name when it is too long, has a NUL byte, or a line end where none may be. What only operators may say is exempt
+// name when it is too long, has a NUL byte, or a line end where none may be. A field for operators alone is exempt
 // by its tag.
 func TestTextsOfEndpoints(t *testing.T) {
 	m := api.NewMux()

@@ -16,7 +16,7 @@ import (
 )
 
 // The status page and the metrics have a port of their own: browsers and scrapers have no certificate of the
-// cluster. What is done from the page is done by sessions that the local socket, a provider or a password has opened.
+// cluster. Changes by the page need a session that the local socket, a provider or a password has opened.
 const (
 	// DefaultWebPort is that of the page.
 	DefaultWebPort = "7480"

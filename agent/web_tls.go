@@ -117,7 +117,7 @@ func (x *webTLS) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return x.cert, nil
 }
 
-// byCluster makes a certificate anew when names have changed or it has grown old.
+// byCluster makes a certificate again when names have changed or it has grown old.
 func (x *webTLS) byCluster(s *webpage.Settings, now time.Time) (*tls.Certificate, error) {
 	ca, err := x.ca()
 	if err != nil {

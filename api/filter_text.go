@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What commands do with their options before they submit is told them as one text: the site's script in Lua, before
-// that, if users' own defaults count, a line that says so. To Lua it is a comment.
+// Rules for commands' options before they submit come as one text: the site's script in Lua, and before
+// it, if users' own defaults count, a line that says so. To Lua it is a comment.
 
 // FilterUser and FilterScript are the plugins of CliFilterPlugins.
 const (

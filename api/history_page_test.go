@@ -6,7 +6,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestAllHistory: pages are joined, steps of one job on two of them too; another server's begin anew.
+// TestAllHistory: pages are joined, steps of one job on two of them too; another server's begin again.
 func TestAllHistory(t *testing.T) {
 	t.Parallel()
 	record := func(id cluster.JobID, rest bool, steps ...int) JobHistory {

@@ -1,7 +1,7 @@
 package api
 
 // Layers of images go from node to node: a node that fetches one asks the server that leads who has it, and a
-// later one is sent to the node before it. What the server knows is in memory alone: without it a layer is
+// later one is sent to the node before it. The server's knowledge is in memory alone: without it a layer is
 // fetched from its registry once more.
 var FindLayer = Endpoint[LayerQuery, LayerPlace]{"POST", "/v1/layers/find", Node, true, 0}
 

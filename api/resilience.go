@@ -2,7 +2,7 @@ package api
 
 import "dev.muster/cluster"
 
-// What jobs say of their progress, and what nodes find of jobs that make none.
+// Reports of jobs about their progress, and of nodes about jobs that make none.
 var (
 	// SaveCheckpoint says that a job has saved a checkpoint: for its user.
 	SaveCheckpoint = Endpoint[cluster.CheckpointDone, WriteResponse]{"POST", "/v1/jobs/checkpoint", User, true, 0}

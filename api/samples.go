@@ -6,7 +6,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What nodes measure goes to the servers beside the log: a sample that is lost is a hole in a curve and no
+// Measurements of nodes go to the servers outside of the log: a sample that is lost is a hole in a curve and no
 // more. A node keeps the last minutes until the server that leads has them, and tells them again when
 // another one does; the other servers fetch from the leader what it was told.
 var (
@@ -36,7 +36,7 @@ type SamplesRequest struct {
 	Samples []NodeSample `json:"samples"`
 }
 
-// SamplesResponse says who has taken them. A server that has started anew may lack what it was told before.
+// SamplesResponse says who has taken them. A server that has started again may lack what it was told before.
 type SamplesResponse struct {
 	Boot string `json:"boot"`
 }

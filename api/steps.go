@@ -170,7 +170,7 @@ type NotifyRequest struct {
 type TailRequest struct {
 	Job    cluster.JobID `json:"job"`
 	Errors bool          `json:"errors,omitempty"` // what it writes as errors
-	From   *int64        `json:"from,omitempty"`   // offset; one beyond the end is 0: the file was begun anew
+	From   *int64        `json:"from,omitempty"`   // offset; one beyond the end is 0: the file was begun again
 	Hold   bool          `json:"hold,omitempty"`   // if there is nothing, wait some seconds for more
 	Raw    bool          `json:"raw,omitempty"`    // Bytes instead of Text
 	// Of a step: which one, which task, and the node that is to read the file; empty: the job's first.

@@ -190,9 +190,9 @@ type ReconfigureResponse struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ConfigQuery asks for the configuration in force, or for one of its history.
+// ConfigQuery asks for the active configuration, or for one of its history.
 type ConfigQuery struct {
-	At *int `json:"at,omitempty"` // its number; nil: the one in force
+	At *int `json:"at,omitempty"` // its number; nil: the active one
 }
 
 // ConfigResponse is a configuration, and the changes that are remembered, the oldest first, without what was before

@@ -34,7 +34,7 @@ type UsageResponse struct {
 
 // StatsRequest asks what the leader has done since it was started, or its counts were reset.
 type StatsRequest struct {
-	Reset bool `json:"reset,omitempty"` // by operators: count anew
+	Reset bool `json:"reset,omitempty"` // by operators: count again
 }
 
 // StatsResponse are the leader's counts.

@@ -8,12 +8,12 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
-// What a client and the servers tell each other of its nodes and of what they are to do.
+// Messages between a client and the servers about its nodes and their work.
 
 // RegisterRequest brings up the nodes of one client (several when they are hollow).
 type RegisterRequest struct {
 	Nodes []cluster.NodeUp `json:"nodes"`
-	// Seen is what each has seen and runs, where it comes anew.
+	// Seen is what each has seen and runs, where it comes again.
 	Seen map[cluster.NodeName]*Seen `json:"seen,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type RegisterResponse struct {
 	// Ask are the attempts that nodes are taken to run by servers whose state was brought back from a file: they
 	// register once more, and say what became of them.
 	Ask map[cluster.NodeName][]cluster.Held `json:"ask,omitempty"`
-	// Anew are nodes that have seen a log which is not the servers' any more: they ask for all of their work.
+	// Again are nodes that have seen a log which is not the servers' any more: they ask for all of their work.
 	Anew []cluster.NodeName `json:"anew,omitempty"`
 }
 

@@ -1,6 +1,6 @@
 // Package burnin is an acceptance test of the machine that it runs on: it puts load on GPUs, CPUs, memory and disk,
-// watches the GPUs meanwhile, and says of each part whether it passed, with the evidence. What needs a program that
-// is not installed is told as not tested.
+// watches the GPUs meanwhile, and says of each part whether it passed, with the evidence. A part that needs a
+// program that is not installed is reported as not tested.
 package burnin
 
 import (
@@ -11,7 +11,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// Run tests the machine. What it tells of does not end with ctx: parts that were not reached are not told of.
+// Run tests the machine. Its report does not end with ctx: parts that were not reached are not told of.
 func Run(ctx context.Context, o Options) []cluster.TestedPart {
 	serial, _ := os.ReadFile("/sys/class/dmi/id/product_serial") // for root alone; virtual machines have none
 	t := &test{Options: o, serial: strings.TrimSpace(string(serial))}

@@ -156,7 +156,7 @@ func tokenCommands() []*cli.Command {
 	}
 }
 
-// roleOf is the role of a word that people use for it. What is no role is refused by the server.
+// roleOf is the role of a word that people use for it. The server refuses other words.
 func roleOf(word string) cluster.Role {
 	if word == cluster.RoleNode.Word() {
 		return cluster.RoleNode

@@ -17,7 +17,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What a test does unless it is told otherwise.
+// Defaults of a test.
 const (
 	burninLoad = 60 * time.Second
 	burninDisk = 1024 // MB

@@ -20,7 +20,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// What all of muster's own commands have in common, where the library has it in another way: options may stand behind
+// Rules of all of muster's own commands that the library does not have: options may stand behind
 // arguments, a word that means nothing is refused with the one that it resembles, and an error is one line.
 
 // Main runs one of muster's own commands and returns its exit code; page makes the status page of a server.

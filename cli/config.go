@@ -21,7 +21,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// configCommand looks at configuration files, and puts them in force: the configuration is one value, the same on
+// configCommand looks at configuration files, and activates them: the configuration is one value, the same on
 // all servers.
 func configCommand() *cli.Command {
 	dry := &cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "show what would change, without changing it"}
@@ -117,7 +117,7 @@ func tell(w io.Writer, lines []string) {
 	}
 }
 
-// configAt asks for a configuration by its number, nil for the one in force.
+// configAt asks for a configuration by its number, nil for the active one.
 func configAt(c *cli.Context, n *int) (api.ConfigResponse, error) {
 	return api.Call(c.Context, local(), api.ShowConfig, api.ConfigQuery{At: n})
 }
@@ -206,7 +206,7 @@ func undoConfig(c *cli.Context) error {
 	return putConfig(c, have, was.Config, how)
 }
 
-// putConfig shows what a configuration changes and has the servers put it in force, if nobody was faster.
+// putConfig shows what a configuration changes and has the servers activate it, if nobody was faster.
 func putConfig(c *cli.Context, have api.ConfigResponse, want *cluster.Config, how string) error {
 	printDiff(c.App.Writer, have.Config, want)
 	next := *want

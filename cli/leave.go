@@ -20,7 +20,7 @@ import (
 	"dev.muster/packaging"
 )
 
-// What is looked at before a machine becomes a member of a cluster, and before it is none any more.
+// Checks before a machine becomes a member of a cluster, and before it leaves.
 
 // tokenEnv is the variable with the join token.
 const tokenEnv = "MUSTER_TOKEN"

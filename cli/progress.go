@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// What jobs say of themselves: how far they have come, and that they have saved a checkpoint.
+// Reports of jobs: how far they have come, and that they have saved a checkpoint.
 
 // jobCommands are those that jobs call, and muster stacks.
 func jobCommands() []*cli.Command {

@@ -7,7 +7,7 @@ import (
 )
 
 // Some limits are on how many pending jobs grow older at once, the oldest first (GrpJobsAccrue and its like). Jobs
-// that such limits concern begin to when priorities are computed anew, as far as there is room.
+// that such limits concern begin to when priorities are computed again, as far as there is room.
 
 // accrueTable lists these limits.
 func accrueTable() []limitRow {

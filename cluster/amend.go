@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What users and the site say of jobs afterwards. A job that the state still has is changed there; of one that it
+// Remarks of users and the site about jobs afterwards. A job that the state still has is changed there; of one that it
 // has forgotten an event tells history, whose record it is.
 
 // JobRecord names a record of history and whose it is; a job that went back into the queue has several.

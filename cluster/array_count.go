@@ -6,7 +6,7 @@ import (
 )
 
 // arrayCount counts the records of an array and knows how its tasks ended: an array may have a hundred thousand,
-// and each that ends has others ask. What is known of a task outlives its record (MinJobAge) for as long as any
+// and each that ends has others ask. The count of a task outlives its record (MinJobAge) for as long as any
 // record of the array is left.
 type arrayCount struct {
 	pending, live, ended int // records
@@ -76,7 +76,7 @@ func (t *tables) countTask(j *Job, d int) {
 	t.arrays.Set(j.ArrayID, c)
 }
 
-// taskKey finds the records of a task of an array. What stands for several tasks has TaskAny.
+// taskKey finds the records of a task of an array. A record of several tasks has TaskAny.
 type taskKey struct {
 	array JobID
 	task  int

@@ -2,7 +2,7 @@ package cluster
 
 import "dev.muster/cluster/federation"
 
-// What servers and nodes refuse before they look any further at what a user asks for: values that no command of ours
+// Servers and nodes refuse some values of users' requests before they look any further: values that no command of ours
 // sends, and that tables, loops and memory are not made for. It is no part of Apply.
 
 // CheckAsked refuses a job with a number that stands for nothing, as its kind or how it shares nodes.

@@ -11,7 +11,7 @@ import (
 	"dev.muster/wire"
 )
 
-// What the audit trail shows of each kind of command.
+// The audit trail's text for each kind of command.
 
 // auditWord names the job, component or tasks that a reference means.
 func (r Ref) auditWord() string {

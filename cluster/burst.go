@@ -107,7 +107,7 @@ func burstAsked(t *tx, j *Job, spec *JobSpec) (*Burst, error) {
 	return &Burst{State: BurstPending}, nil
 }
 
-// burstAgain is the buffer of a job that goes back into the queue: it stages in anew, once what it had is torn down.
+// burstAgain is the buffer of a job that goes back into the queue: it stages in again, once what it had is torn down.
 func burstAgain(n *Job) *Burst {
 	if n.Burst == nil {
 		return nil
@@ -278,7 +278,7 @@ func hurried(c *Cancel, n *Job) {
 	}
 }
 
-// releaseBurst has a job stage in anew that is released after a function has failed for it: what may be there of its
+// releaseBurst has a job stage in again that is released after a function has failed for it: what may be there of its
 // buffer is torn down first. The job is a copy.
 func releaseBurst(t *tx, n *Job) {
 	if n.Burst == nil || n.Burst.Why == "" {

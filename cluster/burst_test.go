@@ -303,7 +303,7 @@ func TestBurstCancelled(t *testing.T) {
 	}
 }
 
-// TestBurstRequeued: a job that goes back into the queue stages out and is torn down there, and stages in anew.
+// TestBurstRequeued: a job that goes back into the queue stages out and is torn down there, and stages in again.
 func TestBurstRequeued(t *testing.T) {
 	w := newBurstWorld(t, 1, nil)
 	id := w.running(0, "n0")

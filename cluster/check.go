@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a server refuses before it proposes a command. It is no part of Apply: entries of older logs that it would
+// Checks of a server before it proposes a command. They are no part of Apply: entries of older logs that they would
 // refuse mean what they meant.
 
 // Check refuses a command that would leave the cluster in a state that its user cannot have meant.
@@ -35,8 +35,8 @@ func Check(s *Snapshot, cmd Command) error {
 	return nil
 }
 
-// check: where accounts bind users, a reservation is of accounts that there are, and of users who are in them. What it
-// had before may stay.
+// check: where accounts bind users, a reservation is of accounts that there are, and of users who are in them.
+// Names that it had before may stay.
 func (c *ReservationPut) check(s *Snapshot) error {
 	old, known := s.resvs.Get(c.Name)
 	if !s.config.Enforce.Associations || known && slices.Equal(old.Accounts, c.Accounts) {

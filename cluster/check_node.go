@@ -2,8 +2,8 @@ package cluster
 
 import "dev.muster/wire"
 
-// What a member says of its node is believed within what machines can be. Its key may be in wrong hands, and what is
-// taken in stays in the state of all servers.
+// A member's description of its node is believed within the bounds of real machines. Its key may be in wrong hands,
+// and what is taken in stays in the state of all servers.
 
 // Bounds of what a node says of its hardware. Servers make sets and lists of the sizes that it names.
 const (

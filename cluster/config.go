@@ -126,7 +126,7 @@ type Requeueing struct {
 type NodeTimes struct {
 	ReturnToService int           `json:"return_to_service"`
 	NodeTimeout     time.Duration `json:"node_timeout"` // silence after which a node is down (SlurmdTimeout)
-	// LaunchTimeout is the time for all nodes of a job to confirm it (BatchStartTimeout); 0: for ever.
+	// LaunchTimeout is the time for all nodes of a job to confirm it (BatchStartTimeout); 0: indefinitely.
 	LaunchTimeout time.Duration `json:"launch_timeout,omitempty"`
 	// ResumeTimeout is the time from a reboot, or from being switched on, to the node's return.
 	ResumeTimeout time.Duration `json:"resume_timeout,omitempty"`
@@ -166,7 +166,7 @@ type SchedulingPolicy struct {
 	// PlanWhole keeps the nodes of planned starts as a whole: other jobs get nothing of what would be left of them
 	// beside.
 	PlanWhole bool `json:"plan_whole,omitempty"`
-	// Gradient gives them the node of which they spoil least for the jobs of late; of equals the one that BestFit
+	// Gradient gives them the node of which they spoil least for the recent jobs; of equals the one that BestFit
 	// gives them.
 	Gradient bool `json:"gradient,omitempty"`
 	// LimitStop has a job that a limit of its association or QOS holds back hold back those behind it in its partitions
@@ -499,7 +499,7 @@ type Block struct {
 }
 
 // DefaultConfig is what a cluster without any configuration file uses: Slurm's own
-// defaults where BEHAVIOUR or slurm.conf(5) name them, one partition "main" over all nodes.
+// defaults where slurm.conf(5) names them, one partition "main" over all nodes.
 func DefaultConfig() Config {
 	return Config{
 		ClusterIdentity: ClusterIdentity{ClusterName: "muster"},

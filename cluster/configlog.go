@@ -11,7 +11,7 @@ import (
 )
 
 // The configuration's history: for each change who made it, and what of the configuration was another before. So an
-// earlier one is found by going back from the one in force, and a change of one partition costs no more than that
+// earlier one is found by going back from the active one, and a change of one partition costs no more than that
 // partition.
 
 // Bounds of the history; the oldest changes are forgotten first.
@@ -51,7 +51,8 @@ func (c *ConfigChange) size() (n int) {
 // ConfigHistory lists the changes of the configuration that are remembered, the oldest first.
 func (t *tables) ConfigHistory() []ConfigChange { return t.configs }
 
-// ConfigAt is the configuration as change n left it; 0 is what was before the first one. What is forgotten is an error.
+// ConfigAt is the configuration as change n left it; 0 is what was before the first one. A change that is forgotten
+// is an error.
 func (t *tables) ConfigAt(n int) (*Config, error) {
 	last := len(t.configs) - 1
 	if last < 0 || n > t.configs[last].N || n < t.configs[0].N-1 {
@@ -85,7 +86,7 @@ func (t *tables) ConfigAt(n int) (*Config, error) {
 	return &cfg, wire.Unmarshal(text, &cfg)
 }
 
-// noteConfig remembers a change from an older configuration to the one in force. Changes that nobody says how they were
+// noteConfig remembers a change from an older configuration to the active one. Changes that nobody says how they were
 // made come from older versions of muster: these are remembered only once others are.
 func (t *tx) noteConfig(how, otherwise string, old *Config) error {
 	if how == "" {

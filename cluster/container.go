@@ -15,7 +15,7 @@ type Container struct {
 	Root       bool             `json:"root,omitempty"`      // the user is root inside
 	Name       string           `json:"name,omitempty"`      // of one that the job keeps; empty: the step's alone
 	NameMode   string           `json:"name_mode,omitempty"` // ContainerAuto and the like
-	// What the user does not want, whatever the site says.
+	// Parts that the user does not want, whatever the site says.
 	NoHome       bool `json:"no_home,omitempty"`
 	NoEntrypoint bool `json:"no_entrypoint,omitempty"`
 	ReadOnly     bool `json:"read_only,omitempty"`
@@ -35,7 +35,7 @@ type ContainerDefaults struct {
 	Global bool `json:"global,omitempty"`
 }
 
-// What a step may do with a container of its name.
+// Permissions of a step on a container of its name.
 const (
 	ContainerAuto   = ""        // enter it if it runs, go on with it if it is there, else make it
 	ContainerCreate = "create"  // make it: it must not be there

@@ -136,7 +136,7 @@ func CountOf(list []GRES, kind GRES) int64 {
 }
 
 // FindCounted picks what a node gives to requests beside what is given out of it, sorted; false if it has not enough.
-// A request without a type takes of all types in turn. What is not consumed is given without being counted.
+// A request without a type takes of all types in turn. A resource that is not consumed is given without being counted.
 func (inv *Inventory) FindCounted(wants, used []GRES) (out []GRES, ok bool) {
 	for _, want := range wants {
 		left := want.Count

@@ -341,7 +341,7 @@ func TestDependencyOnItself(t *testing.T) {
 	w.wantWait(id, NoReason) // users do not say what has failed
 }
 
-// String tells what tests compare: counts that are counted anew says the same.
+// String tells what tests compare: counts that are counted again says the same.
 func (c arrayCount) String() string {
 	gone := ""
 	if c.gone != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What derives from the records of jobs and nodes, and is kept in step with them. Decode makes it anew by the same
+// Tables that derive from the records of jobs and nodes, and are kept in step with them. Decode makes them by the same
 // functions.
 
 // putJob puts a job's record, and has happen what follows from its change.
@@ -160,7 +160,7 @@ func runningTimers(t *tables, j *Job) (at [2]time.Time) {
 	return at
 }
 
-// touch derives a record's keys anew after something else that they depend on has changed.
+// touch derives a record's keys again after something else that they depend on has changed.
 func (t *tx) touch(jobs ...*Job) {
 	for _, j := range jobs {
 		c := *j

@@ -6,7 +6,7 @@ import (
 )
 
 // A job that runs may get the nodes of another: that one was submitted with --dependency=expand:ID, begins while the
-// first runs, and gives all that it has to it when it is to have no nodes any more. What it had is the other's from
+// first runs, and gives all that it has to it when it is to have no nodes any more. Its resources are the other's from
 // then on; it ends with nothing, and its nodes clean up after it, whose processes are none.
 
 // Expands is the job that this one was submitted to expand, 0 if there is none.

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// FailureScore is how much has gone wrong on a node of late. It halves every day.
+// FailureScore is how much has gone wrong on a node recently. It halves every day.
 type FailureScore struct {
 	Points int       `json:"points"` // thousandths
 	At     time.Time `json:"at"`     // as of when
 }
 
-// What trouble counts, in points.
+// Points for each kind of trouble.
 const (
 	troubleNote       = 1 // a fault that is only told
 	troubleShun       = 3 // one for which large jobs avoid the node
@@ -34,11 +34,11 @@ const ShakyPoints = 5
 // troubleHalf is after what time trouble counts half.
 const troubleHalf = 24 * time.Hour
 
-// Score is how much has gone wrong on the node of late, in points. Nodes whose clients are of a version before this
+// Score is how much has gone wrong on the node recently, in points. Nodes whose clients are of a version before this
 // have none.
 func (n *Node) Score(now time.Time) float64 { return float64(n.Trouble.points(now)) / 1000 }
 
-// Shaky reports whether large jobs avoid the node: for a fault that it has, or for all that was of late.
+// Shaky reports whether large jobs avoid the node: for a fault that it has, or for recent trouble.
 func (n *Node) Shaky(now time.Time) bool {
 	if slices.ContainsFunc(n.Inventory.Faults, func(f Fault) bool { return f.Action == FaultShun }) {
 		return true

@@ -96,8 +96,8 @@ func (b *shareBranch) level(stand func(c *shareBranch, shares int)) (in []*share
 	return in
 }
 
-// fairTree is the level of Fair Tree: shares and usage count among siblings. Who has the parent's shares shows
-// those of the parent.
+// fairTree is the level of Fair Tree: shares and usage count among siblings. An association with the parent's
+// shares shows those of the parent.
 func (b *shareBranch) fairTree() []*shareBranch {
 	return b.level(func(c *shareBranch, shares int) {
 		s := c.stand
@@ -200,7 +200,7 @@ func half(x float64) float64 {
 	return f
 }
 
-// settleShares computes the fair-share factors anew.
+// settleShares computes the fair-share factors again.
 func (t *tx) settleShares() {
 	p := &t.config.Priority
 	if !t.Accounting() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What jobs, nodes and reservations leave in history for reports. All times are whole Unix seconds: a job's run
+// Traces of jobs, nodes and reservations in history, for reports. All times are whole Unix seconds: a job's run
 // begins at the second in which it started and lasts as many whole seconds as history shows for it, so that
 // sums over any spans that follow each other add up to what sacct shows.
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// GRESLine is one line of gres.conf. What it says of a node's GPUs is compared with what the node finds; it is
-// never added to that.
+// GRESLine is one line of gres.conf. Its GPUs are compared with those that the node finds; they are
+// never added to them.
 type GRESLine struct {
 	At         string     `json:"at"`              // gres.conf:3
 	Nodes      []NodeName `json:"nodes,omitempty"` // none: all

@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNoKillFault: a fatal fault takes its node from a job that is to go on. What the job holds there is free once
+// TestNoKillFault: a fatal fault takes its node from a job that is to go on. The job's resources there are free once
 // that is clean.
 func TestNoKillFault(t *testing.T) {
 	w := newWorld(t, 0)

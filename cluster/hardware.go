@@ -77,8 +77,8 @@ func (g GPU) moved() bool {
 }
 
 // found puts what a node has found in the place of what was known of it. A GPU keeps its number for
-// ever, since jobs hold it by that; one that was not found stays, marked as missing. What the node
-// has less than it should it says in its reason, and serves with the rest.
+// ever, since jobs hold it by that; one that was not found stays, marked as missing. A node that has
+// fewer devices than it should says so in its reason, and serves with the rest.
 func (n *Node) found(now Inventory, said declared) {
 	old := n.Inventory
 	gpus := now.Found()

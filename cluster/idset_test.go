@@ -341,7 +341,7 @@ func TestRankLayout(t *testing.T) {
 	}
 }
 
-// What cannot be met is told, and done as Slurm does.
+// A list that cannot be met is reported, as Slurm does.
 func TestBindGPUsNotes(t *testing.T) {
 	for _, c := range []struct{ bind, want string }{
 		{"map_gpu:5,6",

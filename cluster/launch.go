@@ -37,13 +37,13 @@ func (l *Launch) ShareHere() Share { s, _ := l.Job.Share(l.Node); return s }
 // maxLaunches is how many nodes may fail to launch a job. Then it is held: it may be the job.
 const maxLaunches = 3
 
-// What is said of nodes that are drained because of a launch.
+// Reasons of nodes that are drained because of a launch.
 const (
 	launchUnconfirmed = "Launch not confirmed" // until the node reports again
 	launchFailed      = "Launch failed: "
 )
 
-// What is said of nodes whose prolog or epilog failed.
+// Reasons of nodes whose prolog or epilog failed.
 const (
 	PrologError = "Prolog error"
 	EpilogError = "Epilog error"

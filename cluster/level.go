@@ -11,8 +11,8 @@ import (
 )
 
 // Servers of two versions hold one state while a cluster is upgraded, so all of them must read an entry of the log
-// alike. The state has a level. What a version adds to the log begins at a level: kinds of commands (the column
-// since of commands), their fields and those of records (the tag since), and what Apply does otherwise
+// alike. The state has a level. A version's additions to the log begin at a level: kinds of commands (the column
+// since of commands), their fields and those of records (the tag since), and changes of Apply
 // (tables.level). The leader raises the level once all servers of the group have said that they know it; until then
 // nothing of above it is proposed.
 //

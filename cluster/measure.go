@@ -62,11 +62,11 @@ type TaskUsage struct {
 }
 
 // GPUUsage is what a task used of all its GPUs together: the mean over the samples, and the most.
-// Utilisation is in hundredths of a percent, so that two busy GPUs are 20000.
+// Utilization is in hundredths of a percent, so that two busy GPUs are 20000.
 type GPUUsage struct {
 	Util    int64 `json:"util,omitempty"`
 	MaxUtil int64 `json:"max_util,omitempty"`
-	// NoUtil: one of them tells no utilisation, as slices do not.
+	// NoUtil: one of them tells no utilization, as slices do not.
 	NoUtil bool  `json:"no_util,omitempty"`
 	Mem    int64 `json:"mem,omitempty"` // bytes
 	MaxMem int64 `json:"max_mem,omitempty"`
@@ -133,7 +133,7 @@ func hasUtil(t *TaskUsage) bool {
 	return t.GPU != nil && !t.GPU.NoUtil
 }
 
-// What tasks take in and give out.
+// Bytes that tasks read and write.
 var (
 	metricsIn = [...]metric{
 		{MeasuredCPU, nil, func(t *TaskUsage) (int64, int64) { return same(t.CPU().Milliseconds()) }},
@@ -157,8 +157,8 @@ type RankUsage struct {
 	TaskUsage
 }
 
-// SumUsage is what the tasks of a step consumed together. What is nothing for all of them is left out, but for what
-// GPUs did: that it was sampled is told by its being there.
+// SumUsage is what the tasks of a step consumed together. A value that is nothing for all of them is left out, but
+// for those of GPUs: their presence says that they were sampled.
 func SumUsage(tasks []RankUsage) (u Usage) {
 	for i := range tasks {
 		t := &tasks[i].TaskUsage

@@ -7,7 +7,7 @@ import "time"
 // a difference.
 
 // GoOn is the meter of a later pass, over a snapshot of the same state since which the configuration and the books
-// are what they were. What passes have started in the meantime counts only as far as the snapshot has it.
+// are what they were. Jobs that passes have started in the meantime count only as far as the snapshot has them.
 func (m *Meter) GoOn(s *Snapshot, now time.Time) {
 	m.t = &s.tables
 	m.now = now

@@ -154,7 +154,7 @@ func (inv *Inventory) CoresOf(cpus IDSet) (cores IDSet) {
 	return cores
 }
 
-// Node is one compute node: what it is and whether it may be used. What is in use there is
+// Node is one compute node: what it is and whether it may be used. Its resources in use are
 // its Load, kept beside it.
 type Node struct {
 	Name       NodeName      `json:"name"`

@@ -50,7 +50,7 @@ func (c *NodeUp) apply(t *tx) (any, error) {
 		n.Trouble = &FailureScore{At: t.at}
 	}
 	n.troubledBy(c.Inventory.Faults, before, t.at)
-	// A node that lost its disk counts from the start again. What it sends twice does no harm:
+	// A node that lost its disk counts from the start again. A message that it sends twice does no harm:
 	// attempts fence it.
 	n.ReportSeq = c.Seq
 	drainOverfull(t, &n)

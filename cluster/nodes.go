@@ -46,7 +46,7 @@ func (c *NodeCreate) apply(t *tx) (any, error) {
 }
 
 // NodeDelete forgets nodes that have no jobs and whose clients are gone. One that is declared by the
-// configuration comes back when that is put in force again.
+// configuration comes back when that is activated again.
 type NodeDelete struct {
 	Nodes []NodeName `json:"nodes"`
 }

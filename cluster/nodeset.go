@@ -58,7 +58,7 @@ func Named(nodes, joined []NodeName) []NodeName {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeName) bool { return there[n] })
 }
 
-// ResolveSets puts the nodes and features of sets where their names stand. What has none of those stays as it is.
+// ResolveSets puts the nodes and features of sets where their names stand. A text without any of those stays as it is.
 func (c *Config) ResolveSets() {
 	sets := make(map[NodeName]*NodeGroup, len(c.NodeSets))
 	for i := range c.NodeSets {
@@ -147,7 +147,7 @@ func (c *Config) ownRosters() *Config {
 	return &own
 }
 
-// gather makes all rosters anew, after the configuration has changed.
+// gather makes all rosters again, after the configuration has changed.
 func (t *tx) gather() {
 	cfg := t.config.ownRosters()
 	cfg.ResolveSets()

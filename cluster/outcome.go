@@ -21,7 +21,7 @@ const (
 	outcomes
 )
 
-// outcomeRow is all that is known of one outcome. What prints or counts outcomes asks it.
+// outcomeRow is all that is known of one outcome. All code that prints or counts outcomes asks it.
 type outcomeRow struct {
 	name         string // in events and on the page
 	state, short string // in accounting and in lists, where the words are Slurm's

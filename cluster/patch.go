@@ -63,7 +63,7 @@ type Patch struct {
 
 	Prefer      *string        `json:"prefer,omitempty" pending:"the size"`
 	DelayBoot   *time.Duration `json:"delay_boot,omitempty"`
-	ResetAccrue bool           `json:"reset_accrue,omitempty" pending:"the age" rule:"requeue"` // counts anew
+	ResetAccrue bool           `json:"reset_accrue,omitempty" pending:"the age" rule:"requeue"` // counts again
 	// Features and Clusters say where in the federation a job that waits may run.
 	Features *string `json:"cluster_features,omitempty" pending:"the clusters" rule:"places"`
 	Clusters *string `json:"clusters,omitempty" pending:"the clusters" rule:"places"`

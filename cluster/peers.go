@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A peer is another cluster with which this one has exchanged tokens. What is asked of a peer is asked in the name
+// A peer is another cluster with which this one has exchanged tokens. Questions to a peer are asked in the name
 // of the user who asks: the peer that shows a token vouches for its users. Root of a peer is root here only where
 // that was said when its token was made.
 

@@ -59,7 +59,7 @@ const (
 	maxRetry = time.Hour
 )
 
-// What is said of nodes that did not come.
+// Reasons of nodes that did not come.
 const (
 	resumeLate   = "ResumeTimeout reached"
 	resumeFailed = "ResumeProgram failed"

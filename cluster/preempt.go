@@ -117,7 +117,7 @@ func hasCome(at, now time.Time) bool {
 	return !at.IsZero() && !at.After(now)
 }
 
-// Evictions are those that a job has caused, so that one that never comes to run does not cause them for ever.
+// Evictions are those that a job has caused, so that one that never comes to run does not cause them indefinitely.
 type Evictions struct {
 	Count int       `json:"count"`
 	Last  time.Time `json:"last"`
@@ -146,7 +146,7 @@ const preemptYield = 2 * time.Minute
 
 // Yields reports whether a job that made room for another still waits for that one to start.
 func (t *tables) Yields(v *Job, now time.Time) bool {
-	if v.Preempt == nil || !now.Before(later(v.Preempt.At, v.Submitted).Add(preemptYield)) { // a grace is over when it is submitted anew
+	if v.Preempt == nil || !now.Before(later(v.Preempt.At, v.Submitted).Add(preemptYield)) { // ends with its submission
 		return false
 	}
 	j, ok := t.jobs.Get(v.Preempt.By)
@@ -264,7 +264,7 @@ func (t *tables) overlaps(v *Job, r *Reservation) bool {
 	return v.Spec.Signal.Reservation && !v.in(r.Name) && t.holdsOf(r, v.Alloc.Shares, false)
 }
 
-// outranks reports whether a job comes before one that runs, by the type of preemption that is in force.
+// outranks reports whether a job comes before one that runs, by the type of preemption that is active.
 func (t *tables) outranks(j *Job, part *Partition, v *Job, own *Partition, flags []string) bool {
 	switch t.config.Preempt.Type {
 	case PreemptTier:

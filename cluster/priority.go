@@ -88,7 +88,7 @@ func (f Factors) Total() float64 {
 }
 
 // Scale is what factors are measured against: sums and highest values over all nodes, partitions,
-// associations and QOS. It is derived, and made anew only after one of those has changed.
+// associations and QOS. It is derived, and made again only after one of those has changed.
 type Scale struct {
 	nodes, cpus, gpus   float64
 	parts               map[string][]Amount
@@ -157,7 +157,7 @@ func (t *tx) freshScale() {
 	t.onUndo(func() { t.scale = nil })
 }
 
-// Scale is the one in force.
+// Scale is the active one.
 func (t *tables) Scale() *Scale {
 	if t.scale != nil {
 		return t.scale
@@ -332,7 +332,7 @@ func (t *tx) rank(j *Job) {
 	j.Priority = max(best, 1)
 }
 
-// rankAll computes the priorities of all pending jobs anew, and with CALCULATE_RUNNING of those that run.
+// rankAll computes the priorities of all pending jobs again, and with CALCULATE_RUNNING of those that run.
 func (t *tx) rankAll() {
 	var moved []*Job
 	again := func(j *Job) {
@@ -442,7 +442,7 @@ func queueLess(a, b queueKey) bool {
 	return a.id < b.id
 }
 
-// requeueAll derives every pending record's place anew, after the tiers of partitions have changed.
+// requeueAll derives every pending record's place again, after the tiers of partitions have changed.
 func (t *tx) requeueAll(old []Partition) {
 	tiers := func(list []Partition) (out []Amount) {
 		for _, p := range list {

@@ -283,7 +283,7 @@ func (t *tx) stepNow(j *Job, u Update) {
 		c.Ended = later(c.Ended, c.Started)
 		s = &c
 	}
-	late := j.Phase == Pending // of the attempt before: the next one counts anew
+	late := j.Phase == Pending // of the attempt before: the next one counts again
 	if !late && (s.ID.Step >= j.NextStep || worse(s.Exit, j.Derived) && s.ID.Step >= 0) {
 		n := *j
 		n.NextStep = max(n.NextStep, s.ID.Step+1)

@@ -29,8 +29,8 @@ type Reservation struct {
 	Partition string  `json:"partition,omitempty"`
 	Features  string  `json:"features,omitempty"`
 	Licenses  string  `json:"licenses,omitempty"` // that only its jobs may use: NAME:COUNT,...
-	// Who may use it. With Not, everybody but those. A job must be of the users or groups, of the accounts, of the QOS
-	// and of the partitions, where these are given.
+	// Users who may use it. With Not, everybody but those. A job must be of the users or groups, of the accounts,
+	// of the QOS and of the partitions, where these are given.
 	Users       []string `json:"users,omitempty"`
 	UsersNot    bool     `json:"users_not,omitempty"`
 	Groups      []string `json:"groups,omitempty"`
@@ -105,7 +105,7 @@ func (r *Reservation) At(now time.Time) *Reservation {
 	return &c
 }
 
-// Active reports whether a reservation is in force.
+// Active reports whether a reservation is active.
 func (r *Reservation) Active(now time.Time) bool {
 	return !now.Before(r.Start) && now.Before(r.End)
 }

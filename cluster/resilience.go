@@ -280,7 +280,7 @@ const (
 	HangQuiet HangKind = "quiet" // GPUs and CPUs are idle, and nothing is written
 )
 
-// Certain reports whether a job that shows this hangs, as far as anybody can tell from outside. What is not certain is
+// Certain reports whether a job that shows this hangs, as far as anybody can tell from outside. An uncertain hang is
 // reported only if the job or its partition has a rule.
 func (k HangKind) Certain() bool { return k == HangRAS || k == HangStep }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A running job may give nodes back, or get those of another (expand.go). What it gives back is free for others once
-// the nodes are clean of it; until then the job holds its share there. What it is charged, its limits and history
-// follow the new size at once: history has a record for each.
+// A running job may give nodes back, or get those of another (expand.go). Resources that it gives back are free for
+// others once the nodes are clean of the job; until then the job holds its share there. Its charge, its limits and
+// history follow the new size at once: history has a record for each.
 
 // Shrunk is when a job last got another size, and what it still holds of nodes that it has given back and that are
 // not clean of it.
@@ -115,7 +115,7 @@ func sized(t *tx, j *Job, at time.Time) {
 	t.events = append(t.events, Event{Sized: &was})
 }
 
-// bill says anew what a job is billed; its allocation is its own copy.
+// bill says again what a job is billed; its allocation is its own copy.
 func bill(t *tx, j *Job) {
 	billing := t.BillingOf(j.Alloc.Partition, j.Amounts(t.config, nil))
 	j.Alloc.Billing = &billing
@@ -173,7 +173,7 @@ func outlives(t *tx, j *Job, node NodeName) bool {
 	return j.Spec.NoKill || spare || asked.Spares > 0 && asked.Restart == RestartRank
 }
 
-// goOnWithout leaves a job all nodes but one that has failed; n is a copy. What it holds there is free once that is
+// goOnWithout leaves a job all nodes but one that has failed; n is a copy. Its resources there are free once that is
 // clean. why is noted if a spare takes the place of the node.
 func goOnWithout(t *tx, n *Job, node NodeName, why string) {
 	was := slices.IndexFunc(n.Alloc.Shares, func(sh Share) bool { return sh.Node == node })

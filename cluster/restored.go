@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster/federation"
 )
 
-// A state that was brought back from a file is older than what nodes have seen. What they know goes before it: jobs
+// A state that was brought back from a file is older than what nodes have seen. Their knowledge takes precedence: jobs
 // that ended since, jobs that were started since and run, and how far numbers had come. Until a node has told that,
 // nothing new is started there; and numbers that may have been given since are left out, for what no node has seen.
 const (

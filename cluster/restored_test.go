@@ -192,8 +192,8 @@ func TestRestoredDown(t *testing.T) {
 	}
 }
 
-// TestRestoredGang: nodes that had confirmed a job do not so again. What they were sent of it last may be older
-// than that, as may the file.
+// TestRestoredGang: nodes that had confirmed a job do not so again. The last message that they got about it may be
+// older than that, as may the file.
 func TestRestoredGang(t *testing.T) {
 	w := newWorld(t, 2)
 	saved := w.start(w.submit(func(s *JobSpec) { s.MinNodes = 2 }), TaskAny, 0, "n0", "n1")

@@ -10,7 +10,7 @@ func (c *NodeSet) planResume(t *tx, n *Node) error {
 	switch {
 	case c.ResumeAfter == nil:
 		if c.Action == NodeSetDown {
-			n.ResumeAt = time.Time{} // as in Slurm; one that is drained anew keeps its time
+			n.ResumeAt = time.Time{} // as in Slurm; one that is drained again keeps its time
 		}
 	case !out:
 		return Errorf(Invalid, ErrResumeTime, "node %s: what is neither DOWN nor DRAIN has no end", n.Name)
@@ -22,7 +22,7 @@ func (c *NodeSet) planResume(t *tx, n *Node) error {
 	return nil
 }
 
-// NodeResumeDue resumes nodes whose time has come. What cannot be resumed stays as it is.
+// NodeResumeDue resumes nodes whose time has come. A node that cannot be resumed stays as it is.
 type NodeResumeDue struct {
 	Nodes []NodeName `json:"nodes"`
 }

@@ -86,7 +86,7 @@ type RetainRule struct {
 	Archive bool `json:"archive,omitempty"`
 }
 
-// Retention is how long history is kept; without a rule a kind is kept for ever.
+// Retention is how long history is kept; without a rule a kind is kept indefinitely.
 type Retention struct {
 	Rules []RetainRule `json:"rules,omitempty"`
 	// Dir is the folder for archives on the server that leads.

@@ -2,7 +2,7 @@ package cluster
 
 import "reflect"
 
-// What of a job, a change of one or a record only operators may say is told by the tag by:"operator" of its field, for
+// The tag by:"operator" marks the fields of a job, a change or a record that only operators may set, for
 // submissions and updates alike.
 
 // CheckRights refuses a request that says what only operators may, where by is none. v is a struct or a pointer to one.

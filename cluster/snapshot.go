@@ -36,7 +36,7 @@ type snapshotHead struct {
 }
 
 // Encode writes the snapshot as JSON lines in one order: two servers with the same state write
-// the same bytes. What is derived is not written.
+// the same bytes. Derived tables are not written.
 func (s *Snapshot) Encode(w io.Writer) error {
 	buf := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
@@ -72,7 +72,7 @@ func (s *Snapshot) Encode(w io.Writer) error {
 	return errors.Join(err, buf.Flush())
 }
 
-// Decode reads what Encode wrote and derives the rest. What is derived trusts the records: where they do not fit
+// Decode reads what Encode wrote and derives the rest. Derived tables trust the records: where they do not fit
 // together, as in a file that was written over in part, that is an error too.
 func Decode(r io.Reader) (_ *State, err error) {
 	defer func() {

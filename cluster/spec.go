@@ -34,7 +34,7 @@ type GRES struct {
 // MemPer says what a memory request is counted by.
 type MemPer uint8
 
-// What a memory request is counted by; MemDefault when none was given.
+// Units of a memory request; MemDefault when none was given.
 const (
 	MemDefault MemPer = iota
 	MemPerNode
@@ -316,7 +316,7 @@ func (c *Config) Propagated(list []Rlimit, own bool) []Rlimit {
 // SrunDefaults is what srun does where its options say nothing.
 type SrunDefaults struct {
 	KillOnBadExit bool          `json:"kill_on_bad_exit,omitempty"`
-	Wait          time.Duration `json:"wait,omitempty"` // how long other tasks may go on after the first has ended; 0: for ever
+	Wait          time.Duration `json:"wait,omitempty"` // how long other tasks go on after the first has ended; 0: no end
 	Prolog        string        `json:"prolog,omitempty"`
 	Epilog        string        `json:"epilog,omitempty"`
 	MPI           string        `json:"mpi,omitempty"` // process manager (MpiDefault); empty: none

@@ -50,7 +50,7 @@ func (s *State) Trial() *State {
 	return c
 }
 
-// Config is the configuration in force.
+// Config is the active configuration.
 func (t *tables) Config() *Config { return t.config }
 
 // Job finds a record by its own id.

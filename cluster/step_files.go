@@ -16,7 +16,7 @@ type StepFiles struct {
 	// SrunStdout and SrunStderr are of all tasks: srun writes them, where it runs.
 	SrunStdout string `json:"srun_stdout,omitempty"`
 	SrunStderr string `json:"srun_stderr,omitempty"`
-	// What the ranks of its nodes follow from, beside the distribution.
+	// The facts that give the ranks of its nodes, in addition to the distribution.
 	PlaneSize int        `json:"plane_size,omitempty"`
 	NodeList  []NodeName `json:"node_list,omitempty"` // of an arbitrary distribution
 	FirstRank int        `json:"first_rank,omitempty"`

@@ -154,8 +154,8 @@ type stored interface {
 // tableRows are all tables, those that snapshots hold first, in the order in which they are written. It is a table
 // without code, so that front-ends, which link this package, pay nothing for it at start.
 //
-// What derives from a record is kept in step by hand, since one record changes several tables: replaceJob, setNode and
-// setBlob. They are also what derives it anew when a snapshot is read.
+// Derived tables are kept in step by hand, since one record changes several tables: replaceJob, setNode and setBlob
+// do. The same functions derive them again when a snapshot is read.
 var tableRows = [...]tableRow{
 	{
 		name: "authority",
@@ -250,7 +250,7 @@ var tableRows = [...]tableRow{
 			(*tables).setBlob,
 		},
 	},
-	// What derives from jobs is made when all records are there: see Decode.
+	// Tables that derive from jobs are made when all records are there: see Decode.
 	{
 		name: "jobs",
 		tree: &byKey[JobID, *Job]{func(t *tables) **btree.Map[JobID, *Job] { return &t.jobs }},
@@ -263,7 +263,7 @@ var tableRows = [...]tableRow{
 			},
 		},
 	},
-	// Arrays are counted anew; only what is known of tasks without a record is stored.
+	// Arrays are counted again; only what is known of tasks without a record is stored.
 	{
 		name: "arrays",
 		tree: &byKey[JobID, arrayCount]{func(t *tables) **btree.Map[JobID, arrayCount] { return &t.arrays }},
@@ -381,7 +381,7 @@ var tableRows = [...]tableRow{
 		},
 	},
 
-	// Derived, and the same when derived anew.
+	// Derived, and the same when derived again.
 	{name: "owners", tree: &byKey[owner, *AssocID]{func(t *tables) **btree.Map[owner, *AssocID] { return &t.byOwner }}},
 	{name: "queue", tree: &ordered[queueKey]{func(t *tables) **btree.BTreeG[queueKey] { return &t.queue }, queueLess}},
 	{name: "places", tree: &byKey[JobID, queueKey]{func(t *tables) **btree.Map[JobID, queueKey] { return &t.queueAt }}},

@@ -168,7 +168,7 @@ func (x *tally) plus(c counted, tres []Amount, sign int) *tally {
 	return n
 }
 
-// retally counts everything anew: the configuration or the tree of accounts has changed.
+// retally counts everything again: the configuration or the tree of accounts has changed.
 func (t *tx) retally() {
 	keepOld(t, &t.tallies)
 	t.tally()

@@ -8,7 +8,7 @@ import (
 )
 
 // A trigger has the leader run a program when something happens: once, or each time if it is permanent (strigger).
-// What happened to nodes within triggerGather is told in one call, so that a lost switch runs one program.
+// All events of nodes within triggerGather are in one call, so that a lost switch runs one program.
 
 // TriggerEvent is what a trigger waits for.
 type TriggerEvent string
@@ -315,7 +315,7 @@ func (g *Trigger) same(o Trigger) bool {
 	return slices.Equal(g.Events, o.Events) && slices.Equal(g.Nodes, o.Nodes)
 }
 
-// TriggerClear takes triggers away: by number, of a job, of a user. What is empty does not matter. Result: how many.
+// TriggerClear takes triggers away: by number, of a job, of a user. Empty conditions do not matter. Result: how many.
 type TriggerClear struct {
 	ID  uint32  `json:"id,omitempty"`
 	Job JobID   `json:"job,omitempty"`

@@ -10,7 +10,7 @@ import (
 // Role is what a member of the cluster is; its certificate says so.
 type Role string
 
-// The roles. What each may vouch for is decided in agent/trust.
+// The roles. Package agent/trust decides what each may vouch for.
 const (
 	RoleServer Role = "server" // a member of the server group
 	RoleNode   Role = "node"   // a compute node
@@ -121,7 +121,7 @@ func (c *TrustInit) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// isHash reports whether s is a SHA-256 in hex. (Package encoding/hex is initialised too late for a
+// isHash reports whether s is a SHA-256 in hex. (Package encoding/hex is initialized too late for a
 // front-end, see docs/adr/0002-early-dispatch.md.)
 func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
@@ -225,7 +225,7 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	return nil, nil
 }
 
-// silentNode reports whether a member is a compute node that does not answer: a machine that was installed anew may
+// silentNode reports whether a member is a compute node that does not answer: a machine that was installed again may
 // take its name.
 func (t *tables) silentNode(m *Member) bool {
 	n, ok := t.nodes.Get(NodeName(m.Name))

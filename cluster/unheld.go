@@ -6,7 +6,7 @@ import (
 )
 
 // Unheld tells which limits of accounts and QOS hold nothing back as a cluster is configured, and which setting would
-// have them do so; empty where all that are set are in force.
+// have them do so; empty where all that are set are active.
 func Unheld(e Enforce, p PriorityConfig, set ...Limits) (notes []string) {
 	var names, spent []string
 	for _, row := range limitTable() {

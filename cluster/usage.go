@@ -335,7 +335,7 @@ func (c *PriorityConfig) billsLargest(tres string) bool {
 }
 
 // Decay is the clock of priorities: usage fades, running jobs are charged, fair shares and the priorities of
-// pending jobs are computed anew.
+// pending jobs are computed again.
 type Decay struct{}
 
 func (*Decay) kind() string { return "decay" }

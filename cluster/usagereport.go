@@ -5,7 +5,7 @@ import "slices"
 // UsageBy says what a report keeps apart.
 type UsageBy string
 
-// What reports are by.
+// Keys that reports sum by.
 const (
 	ByOwner   UsageBy = ""        // account, user and wckey
 	BySize    UsageBy = "size"    // and what a run holds
@@ -107,7 +107,7 @@ type Utilization struct {
 	Reported    float64 `json:"reported"`
 }
 
-// Hour adds one hour: how much time there was, ran, was down, planned to be, and was waited for. What is down
+// Hour adds one hour: how much time there was, ran, was down, planned to be, and was waited for. A node that is down
 // counts only as far as nothing ran there, and so on.
 func (u *Utilization) Hour(total, ran, down, off, wait float64) {
 	left := total

@@ -17,8 +17,8 @@ type Wiring struct {
 	Found      bool  // by the nodes
 }
 
-// What is found has one switch above all leaves: which of these are nearer to each other is not known, and no job
-// is to wait for that. Nodes of which no leaf or no NVLink domain is known are together.
+// A wiring that was found has one switch above all leaves: which of these are nearer to each other is not known,
+// and no job is to wait for that. Nodes of which no leaf or no NVLink domain is known are together.
 const (
 	foundTop     = "fabric"
 	foundUnknown = "unknown"

@@ -12,7 +12,7 @@ import (
 
 // bbolt trusts its file: where a page is not what it should be it panics, some of it in goroutines of its own,
 // which nobody can recover from. So the file is walked before it is opened: every page that can be reached is one,
-// is there, and has its keys in order. What follows is the layout of bbolt's files of version 2
+// is there, and has its keys in order. The following is the layout of bbolt's files of version 2
 // (go.etcd.io/bbolt/internal/common), which is fixed.
 const (
 	boltMagic   = 0xED0CDAED

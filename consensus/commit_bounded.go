@@ -13,7 +13,7 @@ import (
 // of the request at most; hashicorp/raft takes its own last entry instead. And a leader reads what to send before it
 // reads what is committed: a request that was made ready just as the leader took the lead, and held up, may bring no
 // entries and the news that some are committed since. The follower would then apply its own old ones in their
-// place, and differ from the others for ever.
+// place, and differ from the others indefinitely.
 //
 // Nor does it tell them that there is a leader while that one's disk hangs.
 type commitBounded struct {

@@ -11,7 +11,7 @@ import (
 // The log is compacted by its bytes, too: raft counts entries, of which one may hold a thousand proposals, and a
 // server that starts reads all since the last snapshot.
 const (
-	mostLog   = 32 << 20 // and as much as the last snapshot has, at least: that is written anew
+	mostLog   = 32 << 20 // and as much as the last snapshot has, at least: that is written again
 	quietLog  = 1 << 20  // while nothing is written for quietTime
 	quietTime = 5 * time.Second
 )

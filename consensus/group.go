@@ -122,7 +122,7 @@ func (l *Log) AppliedIndex() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l
 func Network(ln net.Listener, dial func(addr string, timeout time.Duration) (net.Conn, error),
 	log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: stream{ln, dial}, MaxPool: 3,
-		// Not two: raft's pipeline without a buffer blocks for ever when a follower refuses an entry while
+		// Not two: raft's pipeline without a buffer blocks indefinitely when a follower refuses an entry while
 		// the next one is sent, and then raft never shuts down.
 		MaxRPCsInFlight: 1, Timeout: 2 * time.Second, Logger: bridge(log)})
 }

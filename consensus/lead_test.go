@@ -71,7 +71,7 @@ func trio(t *testing.T) (logs []*Log, disks []*hanging) {
 }
 
 // TestDiskHangs: a leader whose disk hangs is replaced, though it runs and is heard of; it is not sure of its lead
-// then. What was proposed to it meanwhile is in nobody's log.
+// then. Commands proposed to it meanwhile are in nobody's log.
 func TestDiskHangs(t *testing.T) {
 	logs, disks := trio(t)
 	if err := <-logs[0].Verify(); err != nil {

@@ -1,5 +1,5 @@
 // Package consensus is an ordered, durable, replicated log of opaque entries: hashicorp/raft over
-// raft-boltdb. What the entries mean is the Machine's business.
+// raft-boltdb. The Machine gives the entries their meaning.
 package consensus
 
 import (
@@ -54,7 +54,7 @@ type Machine interface {
 // Config says where the log lives and who this server is.
 type Config struct {
 	Dir       string
-	ID        string // server id, unique for ever
+	ID        string // server id, never used again
 	Addr      string // address in the transport
 	Bootstrap bool   // make a new single-server group if Dir holds none
 	// Timeout is raft's heartbeat and election timeout; 0 means 200 ms.
@@ -336,7 +336,7 @@ func decode(data []byte) [][]byte {
 	return lines[:len(lines)-1]
 }
 
-// deliver answers the proposals of an entry. What Apply returned is taken away from the future: raft's cache of the
+// deliver answers the proposals of an entry. Apply's results are removed from the future: raft's cache of the
 // latest entries points into their futures, and would keep it for as long.
 func deliver(batch []proposal, future raft.ApplyFuture) {
 	err := future.Error()

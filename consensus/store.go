@@ -79,7 +79,7 @@ type thrifty struct {
 // StoreLog implements raft.LogStore.
 func (s *thrifty) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs implements raft.LogStore. What the cache does not hold by an index it reads from the disk.
+// StoreLogs implements raft.LogStore. It reads entries that the cache lacks from the disk.
 func (s *thrifty) StoreLogs(logs []*raft.Log) error {
 	if slices.ContainsFunc(logs, func(l *raft.Log) bool { return len(l.Data) > maxCachedBytes }) {
 		return s.disk.StoreLogs(logs)

@@ -57,7 +57,7 @@ type writeAhead struct {
 	tail []raft.Log // what is not in the file behind
 }
 
-// openAhead puts what an earlier process has written ahead into the file behind, and begins anew. Where needed is
+// openAhead puts what an earlier process has written ahead into the file behind, and begins again. Where needed is
 // set the file must be there.
 func openAhead(behind diskStore, path string, needed bool) (*writeAhead, error) {
 	w := &writeAhead{diskStore: behind, path: path}
@@ -108,7 +108,7 @@ func (w *writeAhead) recover(needed bool) error {
 // StoreLog implements raft.LogStore.
 func (w *writeAhead) StoreLog(e *raft.Log) error { return w.StoreLogs([]*raft.Log{e}) }
 
-// StoreLogs implements raft.LogStore. What cannot be written ahead is written behind, after all that was.
+// StoreLogs implements raft.LogStore. An entry that cannot be written ahead is written behind, after all that was.
 func (w *writeAhead) StoreLogs(list []*raft.Log) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -207,7 +207,7 @@ func (w *writeAhead) DeleteRange(low, high uint64) error {
 	return w.diskStore.DeleteRange(low, high)
 }
 
-// GetLog implements raft.LogStore. What is not in the tail any more is in the file behind already.
+// GetLog implements raft.LogStore. An entry that is no longer in the tail is in the file behind already.
 func (w *writeAhead) GetLog(index uint64, out *raft.Log) error {
 	w.mu.RLock()
 	if n := len(w.tail); n > 0 && index >= w.tail[0].Index && index <= w.tail[n-1].Index {

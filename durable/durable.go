@@ -41,7 +41,7 @@ func Rename(from, to string) error {
 	return syncFolder(filepath.Dir(to))
 }
 
-// replace writes beside the path and moves that there. What it cannot finish it takes away.
+// replace writes beside the path and moves that there. It removes a file that it cannot finish.
 func replace(path string, from io.Reader, mode fs.FileMode, wait bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -345,7 +345,7 @@ func checkUninstall(t *testing.T, at map[string]*machine, before string) {
 	}
 }
 
-// checkComesBack installs a machine again: one that has left, and one that was lost and made anew.
+// checkComesBack installs a machine again: one that has left, and one that was lost and made again.
 func checkComesBack(t *testing.T, at map[string]*machine, vars []string) {
 	if out := at["s1"].must("sinfo -hN -o %N"); strings.Contains(out, "c2") {
 		t.Errorf("the node of a machine that has left is still there: %s", out)

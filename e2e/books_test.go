@@ -218,7 +218,7 @@ func TestBooksClean(t *testing.T) {
 	}
 }
 
-// TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins anew.
+// TestBudget: a QOS with a period of its own is a budget: what is used up holds jobs back until it begins again.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	d := startLedger(t)

@@ -174,7 +174,7 @@ func (b *browser) next(what string) message {
 	return message{}
 }
 
-// open goes to a page, in a width and a colour scheme.
+// open goes to a page, in a width and a color scheme.
 func (b *browser) open(url string, width int, scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800,
@@ -215,7 +215,7 @@ func (b *browser) seen(script string) string {
 	return ""
 }
 
-// picture takes a picture of what is seen, with 256 colours at most.
+// picture takes a picture of what is seen, with 256 colors at most.
 func (b *browser) picture() []byte {
 	b.t.Helper()
 	var r struct{ Data string }
@@ -235,7 +235,7 @@ func (b *browser) picture() []byte {
 	return out.Bytes()
 }
 
-// paletted keeps the colours that most of a picture has.
+// paletted keeps the colors that most of a picture has.
 func paletted(m image.Image) *image.Paletted {
 	count := map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(m.At(x, y)).(color.RGBA) }

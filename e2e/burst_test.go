@@ -310,7 +310,7 @@ func TestBurstBufferArray(t *testing.T) {
 	})
 }
 
-// TestBurstBufferLead: what a leader that dies has begun to stage in ends with it, and the next one begins anew.
+// TestBurstBufferLead: what a leader that dies has begun to stage in ends with it, and the next one begins again.
 func TestBurstBufferLead(t *testing.T) {
 	t.Parallel()
 	b := newBursts(t, "")

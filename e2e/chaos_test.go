@@ -81,7 +81,7 @@ type chaos struct {
 }
 
 // TestChaos submits, cancels and requeues through all servers while servers and clients are killed and cut
-// off. What was acknowledged has happened, once.
+// off. Each acknowledged command has happened, once.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed := *chaosSeed

@@ -229,7 +229,7 @@ http.server.ThreadingHTTPServer(("10.77.0.5", 8000), Store).serve_forever()
 `
 
 // TestApplianceCloudInit boots machines whose cloud-init runs the user data: they become a cluster by themselves. Then
-// the first server is made anew, and must not create a second cluster.
+// the first server is made again, and must not create a second cluster.
 func TestApplianceCloudInit(t *testing.T) {
 	if *applianceImage == "" {
 		t.Skip("give -appliance=FOLDER to boot machines")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestConfigCheck: a configuration is read before it is put in force, and compared with what is.
+// TestConfigCheck: a configuration is read before it is activated, and compared with what is.
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	const text = "ClusterName=c\nPartitionName=main Nodes=ALL Default=YES\n"
@@ -39,7 +39,7 @@ F: cluster c, 0 nodes declared, partitions main new; 4 notes`)
 		"nothing would change")
 }
 
-// TestConfigApply: the configuration is put in force, shown, and undone; only operators may, and what is shown
+// TestConfigApply: the configuration is activated, shown, and undone; only operators may, and what is shown
 // reads as the same.
 func TestConfigApply(t *testing.T) {
 	t.Parallel()

@@ -189,8 +189,8 @@ func (f *fences) bounded(line string) (string, error) {
 }
 
 // TestFenceOfEveryPath: whichever way a process of a user is started, it is in its job's fence from the first
-// instruction, with the job's limits and none of the others' GPUs. What runs where the user is, is in no job's;
-// what is root's has its own group and no limits.
+// instruction, with the job's limits and none of the others' GPUs. A process where the user is, is in no job's;
+// one of root's has its own group and no limits.
 func TestFenceOfEveryPath(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

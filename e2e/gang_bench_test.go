@@ -21,7 +21,7 @@ const (
 )
 
 // TestBenchGang starts steps of a task a node on many clients of one hollow node each, and tells how far
-// apart they begin. That of nodes whose steps are durations is what the protocol does; where they
+// apart they begin. Where steps are durations, that is the protocol's doing; where they
 // are programs, all nodes start theirs on this machine's few processors, which takes at least as long as
 // so many program starts of one process do. See make bench-gang.
 func TestBenchGang(t *testing.T) {

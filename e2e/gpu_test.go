@@ -345,8 +345,8 @@ func TestGPUDeclared(t *testing.T) {
 		"GPU-00000002-1111-2222-3333-444455556666")
 }
 
-// TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. What stays drains the node
-// with its GPU and process id until it is gone; what has got out of a user's job is killed.
+// TestGPULeft: a node is done with a job when nothing of it is on its GPUs any more. A process that stays drains
+// the node with its GPU and process id until it is gone; what has got out of a user's job is killed.
 func TestGPULeft(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -604,7 +604,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 // TestBrokenHistory: a server that starts with a file of history that is damaged or gone gets the past from another
-// one and then tells what the others tell. What was damaged stays beside it, and the log says so.
+// one and then tells what the others tell. The damaged file stays beside it, and the log says so.
 func TestBrokenHistory(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 1, "--snapshot-every", "20")

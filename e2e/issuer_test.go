@@ -18,7 +18,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// issuer is a small OpenID provider that lets everybody in as one user. What it says can be twisted.
+// issuer is a small OpenID provider that lets everybody in as one user. Its answers can be twisted.
 type issuer struct {
 	t    *testing.T
 	url  string

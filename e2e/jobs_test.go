@@ -243,7 +243,7 @@ func TestEnvironment(t *testing.T) {
 	expect(t, "SLURM_TASK_PID", d.read("pid"), "same\n")
 }
 
-// What ends a job is written into its output, as Slurm's readers expect.
+// The reason of a job's end is written into its output, as Slurm's readers expect.
 func TestEndNote(t *testing.T) {
 	d := startDev(t)
 	id := d.must("sbatch", "--parsable", "-o", "out", "--wrap", "echo begin; sleep 60")

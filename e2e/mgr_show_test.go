@@ -182,7 +182,7 @@ func TestMgrJobs(t *testing.T) {
 	said(past, "asked|7:0|checked|sys|proj")
 }
 
-// TestMgrDeleted: withdeleted shows what was deleted too, whole branches with it, unless it was made anew.
+// TestMgrDeleted: withdeleted shows what was deleted too, whole branches with it, unless it was made again.
 func TestMgrDeleted(t *testing.T) {
 	d := startLedger(t)
 	show := func(what string, want string, more ...string) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestMgrStats: sacctmgr shows the calls that sdiag counts, and has both count anew.
+// TestMgrStats: sacctmgr shows the calls that sdiag counts, and has both count again.
 func TestMgrStats(t *testing.T) {
 	d := startLedger(t)
 	d.submitAs(daemonUID, "--wrap", "true")

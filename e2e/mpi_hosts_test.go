@@ -103,7 +103,7 @@ func TestMPIHosts(t *testing.T) {
 type mpiLibrary struct {
 	manager, compiler, pkg string
 	// leaves is "leave" if ranks must not call MPI_Finalize over TCP. In that of Debian's MPICH (4.0 over UCX 1.13) one
-	// rank may wait for an answer of another that waits for all in PMI, and so for ever, whoever has started them.
+	// rank may wait for an answer of another that waits for all in PMI, and so indefinitely, whoever has started them.
 	leaves string
 	// osc is what has MPI_Put find a way between hosts; "": it gives wrong values, whoever starts the ranks.
 	osc string

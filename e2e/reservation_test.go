@@ -212,7 +212,7 @@ func TestReservedCores(t *testing.T) {
 }
 
 // TestReservedGPUs: a reservation has GPUs of nodes and some of their cores; its jobs use these alone, and others the
-// rest; reports count them. What show prints is that of Slurm 26.05.
+// rest; reports count them. show prints the lines of Slurm 26.05.
 func TestReservedGPUs(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, "--hollow", "2x16c64g8gpu:h100", "--hollow-exec")

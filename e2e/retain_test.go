@@ -90,7 +90,7 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDev(t, "--hollow", "1x8c16g", "--conf", file)
-	// What was forgotten before goes with the next round alone: the first one is over before the archive comes.
+	// Records forgotten before go with the next round alone: the first one is over before the archive comes.
 	d.wait("the first round", func() bool {
 		out, _, _ := d.run("sacctmgr", "-i", "archive", "dump")
 		return out == "sacctmgr: SUCCESS\n"

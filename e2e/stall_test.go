@@ -28,7 +28,7 @@ const (
 	stallShort   = 8 * time.Second // twice as long as a node may be silent
 )
 
-// What fs.h has of freezing a file system.
+// Numbers of fs.h for freezing a file system.
 const (
 	fiFreeze = 0xc0045877
 	fiThaw   = 0xc0045878

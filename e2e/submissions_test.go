@@ -24,8 +24,8 @@ type toldJob struct {
 // doubt is how sbatch says that it does not know, and what names the submission then.
 var doubt = regexp.MustCompile(`may have been submitted.*MUSTER_SUBMIT_KEY=(\S+)`)
 
-// TestSubmissionsTold: whatever becomes of the servers, sbatch tells what is so. Who was given a number has that
-// job and no other, who was refused has none, and who was told of a doubt finds out by submitting again.
+// TestSubmissionsTold: whatever becomes of the servers, sbatch tells what is so. A user who was given a number has that
+// job and no other, one who was refused has none, and one who was told of a doubt finds out by submitting again.
 func TestSubmissionsTold(t *testing.T) {
 	t.Parallel()
 	g := fullGroup(t, 1)

@@ -213,7 +213,7 @@ func someServer(members []string) bool {
 }
 
 // rollingUpgrade replaces the programs of a cluster's members in an order; old is the program that it has first, ""
-// for this one. What runs goes on under the same supervisors, what is submitted meanwhile runs once, and at each
+// for this one. Running jobs go on under the same supervisors, jobs submitted meanwhile run once, and at each
 // moment one sees who runs what.
 func rollingUpgrade(t *testing.T, old, orderOf string) {
 	g := newGroupOf(t, old, nil).fill(2)

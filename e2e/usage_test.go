@@ -158,7 +158,7 @@ func TestUsageAcross(t *testing.T) {
 	}
 }
 
-// TestUsageGPU: utilisation, memory and energy of a step's own GPUs, live and at its end, and in seff.
+// TestUsageGPU: utilization, memory and energy of a step's own GPUs, live and at its end, and in seff.
 func TestUsageGPU(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, h100(4)+"gpu 0 energy 5000000\ngpu 1 energy 7000000\n")
@@ -199,7 +199,7 @@ func TestUsageGPU(t *testing.T) {
 	}
 }
 
-// TestUsageSlice: a step on a slice of a GPU has the memory of its processes, and no utilisation, as none is told.
+// TestUsageSlice: a step on a slice of a GPU has the memory of its processes, and no utilization, as none is told.
 func TestUsageSlice(t *testing.T) {
 	t.Parallel()
 	g := startGPUs(t, mixed)

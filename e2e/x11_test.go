@@ -91,8 +91,8 @@ const x11Conf = "ClusterName=c\nSlurmctldHost=localhost\nPrologFlags=X11\nNodeNa
 // showDisplay is a program that tells which display it has, and asks the X server if it is one of srun's.
 const showDisplay = "echo $DISPLAY; case $DISPLAY in localhost*) xdpyinfo | grep vendor.release; esac"
 
-// TestX11: programs of a job show windows where srun or salloc was called, on the nodes that are asked for. Who has
-// not the cookie is refused; with the command, or its death, the display ends.
+// TestX11: programs of a job show windows where srun or salloc was called, on the nodes that are asked for. A
+// client without the cookie is refused; with the command, or its death, the display ends.
 func TestX11(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

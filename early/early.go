@@ -1,7 +1,7 @@
 // Package early runs the programs that must start in about a millisecond: the Slurm front-ends. Go
-// initialises packages in the order of their import paths as soon as what they import is ready, and
+// initializes packages in the order of their import paths as soon as what they import is ready, and
 // this module's path sorts before those of the libraries that only the daemons use; so this init
-// runs, and exits, before raft, SQLite, net or the metrics initialise. TestTidyInit checks the
+// runs, and exits, before raft, SQLite, net or the metrics initialize. TestTidyInit checks the
 // order. See docs/adr/0002-early-dispatch.md.
 package early
 

@@ -68,7 +68,7 @@ func Look(sysfs fs.FS) ([]Reading, error) {
 	return out, nil
 }
 
-// read looks at one port. What cannot be read is left empty.
+// read looks at one port. Values that cannot be read are left empty.
 func read(sysfs fs.FS, device, port string) Reading {
 	dir := path.Join(class, device)
 	at := path.Join(dir, "ports", port)

@@ -53,7 +53,7 @@ func (h *history) sees(r *Reading, at time.Time) {
 	h.keep(r, at)
 }
 
-// suffer notes a look that shows trouble. What lasts is a fault.
+// suffer notes a look that shows trouble. Trouble that lasts is a fault.
 func (h *history) suffer(cause, text string, at time.Time) {
 	if cause != h.Bad {
 		h.Bad = cause
@@ -111,7 +111,7 @@ func (h *history) keep(r *Reading, at time.Time) {
 	h.seen = append(h.seen, s)
 }
 
-// fallen reports whether counters were reset since, or the driver loaded anew.
+// fallen reports whether counters were reset since, or the driver loaded again.
 func fallen(now, before map[string]uint64) bool {
 	for name, n := range now {
 		if n < before[name] {

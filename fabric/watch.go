@@ -31,7 +31,7 @@ type Watch struct {
 	last  Found
 }
 
-// NewWatch watches the ports below a /sys tree. What a port was is remembered in a file, so that one that does not
+// NewWatch watches the ports below a /sys tree. The ports are remembered in a file, so that one that does not
 // come up after a reboot is missed; "" keeps nothing. A file that cannot be read is an error; removed, all ports
 // are taken as new.
 func NewWatch(sysfs fs.FS, file string) (*Watch, error) {

@@ -1,7 +1,7 @@
-// Package gpu looks at this machine's GPUs: which there are, and whether they are well. What asks the driver may hang
-// for ever when a GPU is wedged, so it runs in a helper process (Serve), which a Watcher starts, asks with deadlines
-// and kills. The helper asks NVML (package gpu/nvml) if its program was built with it, and else reads what the kernel
-// and nvidia-smi or rocm-smi tell.
+// Package gpu looks at this machine's GPUs: which there are, and whether they are well. A question to the driver
+// may hang indefinitely when a GPU is wedged, so it runs in a helper process (Serve), which a Watcher starts, asks with
+// deadlines and kills. The helper asks NVML (package gpu/nvml) if its program was built with it, and else reads
+// what the kernel and nvidia-smi or rocm-smi tell.
 package gpu
 
 import (

@@ -96,7 +96,7 @@ func Loads(ctx context.Context, src Source) []Load {
 	return smiLoads(tool(ctx, "nvidia-smi", "--query-gpu="+ask, "--format=csv,noheader,nounits"))
 }
 
-// smiLoads reads what nvidia-smi --query-gpu printed, one GPU a line; with MIG on it has no utilisation: [N/A].
+// smiLoads reads what nvidia-smi --query-gpu printed, one GPU a line; with MIG on it has no utilization: [N/A].
 func smiLoads(csv string) []Load {
 	out := []Load{}
 	for line := range strings.Lines(csv) {

@@ -116,7 +116,7 @@ type Load struct {
 	EnergyMJ  uint64 `json:"energy_mj,omitempty"` // millijoules since the driver was loaded; 0: not known
 	Procs     []Proc `json:"procs,omitempty"`
 
-	// Of whole GPUs alone; 0: not known. What has moved is in bytes since the driver was loaded.
+	// Of whole GPUs alone; 0: not known. Traffic is in bytes since the driver was loaded.
 	PowerMW  int    `json:"power_mw,omitempty"`
 	TempC    int    `json:"temp_c,omitempty"`
 	Throttle uint64 `json:"throttle,omitempty"` // as in Reading
@@ -130,7 +130,7 @@ type Load struct {
 }
 
 // Settings are what a GPU is set to and a job can change, by name: its compute mode, persistence mode, power limit
-// (mW) and application clocks (memory and graphics, MHz). What the driver does not tell is not there.
+// (mW) and application clocks (memory and graphics, MHz). Values that the driver does not tell are not there.
 type Settings map[string][]int
 
 // Same reports whether a GPU is set to all that these say.

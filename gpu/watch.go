@@ -202,7 +202,7 @@ func (w *Watcher) look(ctx context.Context) {
 	w.before = scan
 	w.latest.Store(scan)
 	if scan.Trouble != "" || len(scan.Readings) == 0 {
-		w.kill() // a new process loads the library anew; where there are no GPUs none needs to wait
+		w.kill() // a new process loads the library again; where there are no GPUs none needs to wait
 	}
 }
 

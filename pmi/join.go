@@ -193,7 +193,7 @@ func (j *joining) name(node int) string {
 	return strconv.Itoa(node)
 }
 
-// accept waits for the children. Who else comes is turned away.
+// accept waits for the children. Others are turned away.
 func (j *joining) accept(ctx context.Context, near []neighbour, to chan<- reached) {
 	j.own.Await(ctx, knows(near), func(conn Conn, digest string) {
 		give(ctx, to, reached{edge: j.edge(conn, near, digest)})

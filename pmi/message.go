@@ -1,6 +1,6 @@
 // Package pmi lets the tasks of a step find each other: it is the process manager of MPI's
 // libraries. Beside the tasks of each node runs a Server, which speaks PMI-1 and PMI-2 with them;
-// the Hub is in srun, which has a stream to each node. What all must know goes from the servers to
+// the Hub is in srun, which has a stream to each node. Values for all go from the servers to
 // the hub and back. The package knows nothing of jobs, daemons or how its messages travel. Start
 // with message.go, then hub.go and server.go.
 package pmi

@@ -40,7 +40,7 @@ func trim(text string) string {
 	return text
 }
 
-// parse2 reads the text of a command of PMI-2. What is no pair is passed by, and of a key that comes again: see trim.
+// parse2 reads the text of a command of PMI-2. It skips texts that are not pairs; for a key that comes again, see trim.
 func parse2(text string) (command, error) {
 	c := command{args: map[string]string{}}
 	for rest := trim(text); rest != ""; {

@@ -8,7 +8,7 @@ import (
 )
 
 // Calls by which the servers of a step come to a tree. All nodes make each, and the hub answers all at once: with an
-// error if one of them cannot. Who knows neither takes part in fences by the hub, and then all do.
+// error if one of them cannot. A server that knows neither takes part in fences by the hub, and then all do.
 const (
 	// callTree tells where the server can be reached, and the digest of its certificate. The answer is the same of
 	// its neighbours in the tree.

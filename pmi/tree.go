@@ -11,8 +11,9 @@ import (
 )
 
 // A tree carries the fences of all nodes from server to server: each joins its part and those of its children's
-// subtrees, and hands them to its parent. The root has the data of all, which goes down the same way. What neighbours
-// tell each other are Fence and Fenced, with the data of a subtree in the one and that of all nodes in the other.
+// subtrees, and hands them to its parent. The root has the data of all, which goes down the same way. The messages
+// that neighbors tell each other are Fence and Fenced, with the data of a subtree in the one and that of all nodes
+// in the other.
 
 // incomplete is the ID of a Fence or Fenced from neighbour to neighbour without data, since a part of it is lost.
 const incomplete = 1

@@ -110,7 +110,7 @@ type plannedSpan struct {
 	heededFrom time.Time
 }
 
-// overlapsWith reports whether a job that runs from one time to another must heed it.
+// overlapsWith reports whether a job that runs from one time to another must consider it.
 func (t *plannedSpan) overlapsWith(from, to time.Time) bool {
 	return t.from.Before(to) && from.Before(t.to) && !t.heededFrom.After(from)
 }

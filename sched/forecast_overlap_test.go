@@ -90,8 +90,8 @@ func TestForecastHolds(t *testing.T) {
 		type stay struct {
 			what     string
 			from, to time.Time
-			first    time.Time // from when on it is looked at: who starts before that does not heed it
-			head     bool      // its start is kept free, which does not heed those that are only told
+			first    time.Time // from when on it is looked at: who starts before that does not consider it
+			head     bool      // its start is kept free, which does not consider those that are only told
 			sh       cluster.Share
 		}
 		on := map[cluster.NodeName][]stay{}
@@ -107,7 +107,7 @@ func TestForecastHolds(t *testing.T) {
 		f := newForecast(snap, h.Now)
 		for id, st := range f.runTo(0) {
 			j, _ := snap.Job(id)
-			if st.Alloc == nil || !st.At.After(h.Now) { // who starts now does not heed those that only will
+			if st.Alloc == nil || !st.At.After(h.Now) { // who starts now does not consider those that only will
 				continue
 			}
 			starts++

@@ -141,7 +141,7 @@ type incrementalPass struct {
 	oldFirstBlocked map[*cluster.Partition]*cluster.Job // of the last cycle
 
 	// In the strict order:
-	replanning    bool                  // from here on starts are planned anew
+	replanning    bool                  // from here on starts are planned again
 	oldStarts     []*place.PlannedStart // the planned starts of the last cycle
 	oldOwners     []cluster.JobID       // their jobs
 	currentStarts []*place.PlannedStart // oldStarts, or those that have taken their places
@@ -413,7 +413,7 @@ func (ip *incrementalPass) reloadNodes(nodes map[cluster.NodeName]bool) error {
 		}
 	}
 	slices.Sort(ip.freedNodes)
-	fragmentationCounts := c.s.Config().Gradient // it follows the jobs of late
+	fragmentationCounts := c.s.Config().Gradient // it follows the recent jobs
 	ip.runningChanged = ip.runningChanged || len(nodes) > 0 || fragmentationCounts
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// An incremental pass in the responsive order first plans the starts of the protected jobs anew, if anything runs
+// An incremental pass in the responsive order first plans the starts of the protected jobs again, if anything runs
 // that did not; then candidates have their turn by score; at last the first in line of partitions without a protected
 // job are planned, as nothing that comes after a protected job can delay it. Whoever else is blocked only waits.
 
@@ -96,7 +96,7 @@ func (ip *incrementalPass) checkStarts(ch *candidateHeap, cand *candidate, befor
 	return nil
 }
 
-// replanFirsts has the first in line be looked at, and planned anew.
+// replanFirsts has the first in line be looked at, and planned again.
 func (ip *incrementalPass) replanFirsts() {
 	c := ip.cycle
 	ip.replanning = true
@@ -164,7 +164,7 @@ func (c *cycle) isBlocked(id cluster.JobID) bool {
 	return slices.ContainsFunc(c.blocked, func(b blockedJob) bool { return b.job.ID == id })
 }
 
-// replanProtected plans the starts of the protected jobs anew, and keeps those that are the same. An error if one
+// replanProtected plans the starts of the protected jobs again, and keeps those that are the same. An error if one
 // would start, or comes later than before, or the jobs are others.
 func (ip *incrementalPass) replanProtected() error {
 	c := ip.cycle

@@ -8,11 +8,11 @@ import (
 )
 
 // An incremental pass in the strict order visits, in the order of the queue, the candidates and the first blocked job
-// of each partition, whose start is planned anew when its turn comes. Where that one is no longer the first, because
+// of each partition, whose start is planned again when its turn comes. Where that one is no longer the first, because
 // it starts or is held back, the next in line is visited in its place. So at each visit the planned starts are those
 // of the jobs ahead, as they would be in a full pass.
 //
-// What is known to fail beside a planned start is invalid when that start is another one, or is no more.
+// A failure beside a planned start is no longer known when that start is another one, or is gone.
 
 // visitInQueueOrder gives the jobs their turn that may start now; an error where there is more to look at.
 func (ip *incrementalPass) visitInQueueOrder() error {

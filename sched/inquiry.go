@@ -86,7 +86,7 @@ func (a *Prospect) Overruns(with *cluster.Alloc) []cluster.Overrun {
 	return a.c.meter.Overruns(a.job, a.Part.Name, with)
 }
 
-// Never tells why the job cannot run there at present, whatever is free. What follows is asked after it.
+// Never tells why the job cannot run there at present, whatever is free. The following is asked after it.
 func (a *Prospect) Never() cluster.Reason {
 	a.shape = a.c.shapeFor(a.Part, a.job, a.own)
 	return a.shape.why

@@ -7,7 +7,7 @@ import (
 )
 
 // A shape remembers beside which sets of planned starts it did not fit (jobShape.failed), and an incremental pass
-// does not try it again there. What is remembered is in doubt where a node has more free than it had, or a planned
+// does not try it again there. The memory is in doubt where a node has more free than it had, or a planned
 // start leaves more of one: such nodes are an invalidation. It costs a look at every shape, so it is applied in three
 // steps, each dearer than the one before: by numbers when the nodes become known (reopenShapes), by the nodes
 // themselves when a shape is looked at (applyInvalidations), and by a search when the turn of one of its jobs comes

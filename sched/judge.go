@@ -8,7 +8,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// Judge tells of one job after the other whether it could ever run. What it knows of the nodes it keeps from snapshot
+// Judge tells of one job after the other whether it could ever run. It keeps its knowledge of the nodes from snapshot
 // to snapshot for as long as they stay what they are. Not for several goroutines at once.
 type Judge struct {
 	of  *cluster.Snapshot // nil: none yet

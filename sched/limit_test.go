@@ -461,8 +461,8 @@ func (b ruled) phase(id cluster.JobID) cluster.Phase {
 	return j.Phase
 }
 
-// TestLimitsHold is the property: whatever is submitted and ends, no pass goes over any limit. What runs is
-// summed anew from all jobs.
+// TestLimitsHold is the property: whatever is submitted and ends, no pass goes over any limit. The running jobs are
+// summed again from all jobs.
 func TestLimitsHold(t *testing.T) {
 	for seed := range uint64(8) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -256,7 +256,7 @@ func TestNotRequeued(t *testing.T) {
 	}
 }
 
-// Who has grace runs on until it is over; meanwhile nobody else leaves.
+// A job with grace runs on until it is over; meanwhile no other job leaves.
 func TestGrace(t *testing.T) {
 	b := preemptBed(t, 2, tiers(cluster.PreemptRequeue),
 		func(c *cluster.Config) { c.Partitions[1].GraceTime = time.Minute })

@@ -103,7 +103,7 @@ func TestReservedInside(t *testing.T) {
 	b.wantOn(other, "ReqNodeNotAvail, May be reserved for other job")
 }
 
-// What still runs at a reservation's end is ended, and what waits for it is held; a repeating one comes back.
+// Jobs that still run at a reservation's end are ended, and jobs that wait for it are held; a repeating one comes back.
 func TestReservationOver(t *testing.T) {
 	for _, c := range []struct {
 		flags  cluster.ResvFlags
@@ -206,8 +206,8 @@ func TestReserveOtherCount(t *testing.T) {
 	}
 }
 
-// What asks for nodes outside of its reservations can never run; one that may go beyond its own is told of those of
-// others only, with the words of Slurm 22.05.
+// A job that asks for nodes outside of its reservations can never run; one that may go beyond its own is told of
+// those of others only, with the words of Slurm 22.05.
 func TestRequiredOutside(t *testing.T) {
 	b := newTestbed(t, 8)
 	at := func(name string, in time.Duration, node int, flags cluster.ResvFlags) {

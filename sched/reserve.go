@@ -237,7 +237,7 @@ func placeCores(
 }
 
 // Replenish replaces nodes of reservations that asked for a number of them by idle ones: those that cannot be used,
-// and with REPLACE those on which jobs run. What cannot be replaced stays.
+// and with REPLACE those on which jobs run. Nodes that cannot be replaced stay.
 func Replenish(s *cluster.Snapshot, now time.Time) (out []cluster.Command) {
 	for _, r := range s.Reservations() {
 		r = r.At(now)

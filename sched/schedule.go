@@ -34,8 +34,8 @@ func (c *cycle) fullPass(most int) []cluster.Decision {
 	return c.decisions
 }
 
-// decide takes one record through the steps, once its turn has come. Who can make others leave has its start planned by
-// when these will be gone, so that step comes before the timeline.
+// decide takes one record through the steps, once its turn has come. A job that can make others leave has its start
+// planned by when these will be gone, so that step comes before the timeline.
 func (c *cycle) decide(j *cluster.Job) {
 	c.turnTo(j)
 	if c.waitsForCompleting(j) {

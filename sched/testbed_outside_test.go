@@ -8,7 +8,7 @@ import (
 	"dev.muster/sched/schedtest"
 )
 
-// What most tests here say of package schedtest.
+// Short names for parts of package schedtest.
 var (
 	epoch             = schedtest.Epoch
 	strictOrderConfig = schedtest.StrictOrder

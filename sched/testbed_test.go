@@ -7,7 +7,7 @@ import (
 	"dev.muster/sched/schedtest"
 )
 
-// What most tests here say of package schedtest.
+// Short names for parts of package schedtest.
 var (
 	epoch     = schedtest.Epoch
 	nodeName  = schedtest.NodeName

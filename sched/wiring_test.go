@@ -43,7 +43,7 @@ func words(names []cluster.NodeName) string {
 	return strings.Join(out, " ")
 }
 
-// TestTroubledNodes: a large job leaves out a node that had trouble of late if others fit, and does not wait for
+// TestTroubledNodes: a large job leaves out a node that had recent trouble if others fit, and does not wait for
 // that; a small one takes it, and weight goes first.
 func TestTroubledNodes(t *testing.T) {
 	for _, c := range []struct {

@@ -90,7 +90,7 @@ func (Dialect) HookProgram(e *cluster.Hook, cfg *cluster.Config) (p cluster.Prog
 }
 
 // triggerArgv is the program of a trigger, and what it is told: a job, a list of nodes, or what has happened. As in
-// Slurm no quotes are heeded.
+// Slurm no quotes are recognized.
 func triggerArgv(e *cluster.Hook) []string {
 	argv := strings.Fields(e.Trigger.Program)
 	switch {

@@ -1,6 +1,6 @@
 // Package slurm is the table of muster's front-ends, the commands that speak Slurm's dialect, and what
-// stands above all of them: their manual and what servers tell in Slurm's words. What the commands do
-// is in the packages below this one; DESIGN.md says which.
+// stands above all of them: their manual and what servers tell in Slurm's words. The commands
+// are in the packages below this one; DESIGN.md says which.
 package slurm
 
 import (

@@ -154,7 +154,7 @@ func placeOf(fset *token.FileSet, f types.Object) string {
 	return fmt.Sprintf("%s:%d:%s", at.Filename, at.Line, f.Name())
 }
 
-// fieldsRead are the fields that a file reads. What copies all of a struct field by field reads none.
+// fieldsRead are the fields that a file reads. Code that copies a struct field by field reads none.
 func fieldsRead(p *packages.Package, file *ast.File) (out []types.Object) {
 	set := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -57,7 +57,7 @@ func TestUpdateTasks(t *testing.T) {
 	}
 }
 
-// TestResizeScripts: inside of a job, what sets the variables anew that are set.
+// TestResizeScripts: inside of a job, what sets the variables again that are set.
 func TestResizeScripts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	f := updating()

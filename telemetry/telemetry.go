@@ -28,7 +28,7 @@ type Field struct {
 	join             joined
 }
 
-// Fields of a node. What is added comes at the end: a position is what is kept.
+// Fields of a node. New fields come at the end: a position is what is kept.
 const (
 	NodeCPU = iota
 	NodeCPUMax

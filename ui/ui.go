@@ -249,11 +249,11 @@ func (n Node) Level() int {
 	return 1 + min(2, 3*g.Used/g.Have)
 }
 
-// Colours is how many there are for users and jobs.
-const Colours = 12
+// Colors is how many there are for users and jobs.
+const Colors = 12
 
-// Colour is one of the classes for a number.
-func Colour(n int) string { return fmt.Sprintf("c%d", n%Colours) }
+// Color is one of the classes for a number.
+func Color(n int) string { return fmt.Sprintf("c%d", n%Colors) }
 
 // Group is nodes that belong together: under a leaf switch, in a block.
 type Group struct {
@@ -263,13 +263,13 @@ type Group struct {
 
 // Map is the view of all nodes.
 type Map struct {
-	By         []Link // what the colours mean, or that they are listed
+	By         []Link // what the colors mean, or that they are listed
 	Groups     []Group
 	Legend     []Cell
 	Partitions []Partition
 	Partition  string // of which alone the nodes are shown
 	Find       string // in their names, states or reasons
-	As         string // "list", or what the colours mean
+	As         string // "list", or what the colors mean
 	List       []Node
 	Shown, All int
 	Dense      string // what the color of a tile means that has no cells
@@ -377,7 +377,7 @@ type One struct {
 	State   string
 	Rows    []Row
 	Changes []Cause // what would let it start sooner
-	Still   bool    // it is not shown anew when the cluster changes
+	Still   bool    // it is not shown again when the cluster changes
 	Jobs    []Job
 	GPUs    []Row
 	NICs    []Row
@@ -542,7 +542,7 @@ type Chart struct {
 	Legend     []Owner
 }
 
-// Owner is who has used something, by a colour.
+// Owner is who has used something, by a color.
 type Owner struct{ Name, Class, Hours, To string }
 
 // Budget is how much may be used in all, and was.

@@ -1,15 +1,15 @@
-// Package wire reads and writes JSON: on the wire, in the log, in snapshots and in files. What it
-// writes is byte for byte what encoding/json (v1) writes, and it reads what that reads.
+// Package wire reads and writes JSON: on the wire, in the log, in snapshots and in files. It writes
+// the same bytes as encoding/json (v1), and reads all that it reads.
 //
-// It exists for two reasons (docs/adr/0005-own-json.md). A front-end's start: Go initialises packages
+// It exists for two reasons (docs/adr/0005-own-json.md). A front-end's start: Go initializes packages
 // in the order of their paths, and encoding/gob, which raft links, comes right before encoding/json;
-// this package needs only what is initialised anyway. And speed: a type is looked at once, which
+// this package needs only what is initialized anyway. And speed: a type is looked at once, which
 // makes a plan; encoding appends to one buffer, decoding is one pass over the text.
 //
 // Differences from encoding/json, all on purpose:
 //   - Names of fields match exactly; case counts.
-//   - The first thing wrong ends decoding; the error names the field and the byte. What stands
-//     before it has been stored.
+//   - The first thing wrong ends decoding; the error names the field and the byte. Values before
+//     it have been stored.
 //   - Marshalers with pointer receivers are always found: values are made addressable.
 //   - The zero value of a type is zero for omitzero, whatever its IsZero says.
 //   - A field of pointer type with the tag wire:"shared" may get the same pointer as another element

@@ -222,7 +222,7 @@ func (d *decoder) skipAll(begin, end byte) error {
 }
 
 // rewrite appends the whole text to b: with nl (a line's end and its indent) empty without spaces,
-// else a member a line, indented by step. What HTML would take for its own is escaped.
+// else a member a line, indented by step. Characters that HTML would interpret are escaped.
 func (d *decoder) rewrite(b []byte, nl, step string) ([]byte, error) {
 	d.space()
 	b, err := d.rewriteValue(b, nl, step)

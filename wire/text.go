@@ -60,7 +60,7 @@ func appendEscaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// text reads a string. What it returns is part of the input or of a buffer that the next call uses
+// text reads a string. The result is part of the input or of a buffer that the next call uses
 // again.
 func (d *decoder) text() ([]byte, error) {
 	if d.peek() != '"' {

@@ -38,7 +38,7 @@ func Cluster(t testing.TB, nodes, jobs int) *cluster.State {
 	return state
 }
 
-// Doing carries out commands of the system on a state, the first as the entry behind an index. What a command gives is
+// Doing carries out commands of the system on a state, the first as the entry behind an index. The results are
 // returned; one that is refused ends the test.
 func Doing(t testing.TB, state *cluster.State, index uint64) func(cluster.Command) any {
 	return func(c cluster.Command) any {

@@ -26,7 +26,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Pause waits 20 ms where d is 0, else twice as long as d says, 2 s at most, and notes that in d; it reports whether
-// ctx goes on. Who has succeeded sets d to 0 again.
+// ctx goes on. A caller that has succeeded sets d to 0 again.
 func Pause(ctx context.Context, d *time.Duration) bool {
 	*d = min(max(*d*2, shortest), longest)
 	return Sleep(ctx, *d)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a supervisor that was killed leaves behind when no other takes its folder over: empty
+// A supervisor that was killed leaves groups behind when no other takes its folder over: empty
 // groups, which nobody removes.
 
 // ownGroup is what the groups of a supervisor's folder are called, as cgroupName makes it.

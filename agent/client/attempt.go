@@ -41,8 +41,8 @@ func (h *jobHere) isConfirmed() bool {
 }
 
 // confirmsAgain reports whether a node is well that gets no jobs since it did not confirm one: it never heard of that,
-// or it was stopped meanwhile. Who has heard of it is believed once, and then must confirm another; able says that
-// jobs could be started here, old are all its jobs before.
+// or it was stopped meanwhile. An attempt that was heard of is believed once, and then must be confirmed; able says
+// that jobs could be started here, old are all its jobs before.
 func (n *node) confirmsAgain(unconfirmed, able bool, old map[cluster.JobID]*jobHere) bool {
 	switch {
 	case !unconfirmed:

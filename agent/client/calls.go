@@ -14,7 +14,7 @@ import (
 	"dev.muster/wire"
 )
 
-// What others may do with a live step: signal it, wait for it, take its output.
+// Calls about a live step: signal it, wait for it, take its output.
 
 func (s *steps) signalStep(ctx context.Context, who api.Caller, q api.StepSignal) (api.Empty, error) {
 	if err := s.await(ctx, s.known); err != nil {

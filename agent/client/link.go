@@ -17,7 +17,7 @@ import (
 // workHold is how long one poll for work stays open.
 const workHold = time.Minute
 
-// link is the connection to the servers: it registers the nodes and asks for their work. What the nodes are it says
+// link is the connection to the servers: it registers the nodes and asks for their work. It describes the nodes
 // whenever their hardware wants that (hardware.Servers).
 type link struct {
 	server *api.Client
@@ -25,7 +25,7 @@ type link struct {
 	slog   *slog.Logger
 	order  []cluster.NodeName
 
-	// What is said, and who hears the answers. Each takes the tables' mu.
+	// The questions, and the receivers of the answers. Each takes the tables' mu.
 	describe   func(names []cluster.NodeName, again bool, asked map[cluster.NodeName][]cluster.Held) api.RegisterRequest
 	registered func(api.RegisterRequest, api.RegisterResponse)
 	ask        func() api.WorkRequest

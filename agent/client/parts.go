@@ -24,7 +24,7 @@ type parts struct {
 	hardware *hardware.Nodes
 	build    *builder
 
-	// What steps led here hear of their parts. Called with mu held.
+	// Reports about parts of the steps that this node leads. Called with mu held.
 	changed   func(*step.Status)
 	recovered func(*step.Status)
 

@@ -10,7 +10,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What a client knows may go before what the servers know: their state may have been brought back from a file that
+// A client may know more than the servers: their state may have been brought back from a file that
 // is older. So it tells when it registers what it has heard and what runs here.
 
 // seen is what a node tells, and if it was asked what became of attempts that it is taken to run. Called with mu held.

@@ -74,7 +74,7 @@ type Action struct {
 }
 
 // Reconcile says what to do next, given what runs, and when to look again if nothing happens.
-// What it says is taken as done.
+// All that it reports counts as done.
 func (d *Simulated) Reconcile(have map[step.ID]*step.Status, cfg *cluster.Config, now time.Time) ([]Action, time.Time) {
 	var out []Action
 	todo, again := reconcile(d.jobs, have, cfg, now)

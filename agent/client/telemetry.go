@@ -16,7 +16,7 @@ import (
 	"dev.muster/wire"
 )
 
-// What is measured of this machine and of the jobs on it (package measure). Hollow nodes whose steps really run have
+// Measurements of this machine and of the jobs on it (package measure). Hollow nodes whose steps really run have
 // what their jobs do; others have none.
 
 // measureHardware measures until ctx ends.

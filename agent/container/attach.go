@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What mounts of the node may not do in a container, besides what they may not do there.
+// Restrictions of the node's mounts in a container, in addition to those on the node.
 const (
 	quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 	still = unix.MOUNT_ATTR_RDONLY

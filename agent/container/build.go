@@ -71,7 +71,7 @@ func (b *build) keep(fd int) int {
 	return fd
 }
 
-// apart gives the thread mounts of its own. What the node mounts later, an automounter above all,
+// apart gives the thread mounts of its own. A mount that the node adds later, by an automounter above all,
 // is seen in the container.
 func (b *build) apart() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {

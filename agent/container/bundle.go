@@ -12,9 +12,9 @@ import (
 	"dev.muster/wire"
 )
 
-// An OCI runtime bundle is a folder with a root file system, and a config.json that says how it is to be run. What
-// muster has of it, as Slurm's --container does, is the root, the mounts, the variables and the folder; the program is
-// the job's.
+// An OCI runtime bundle is a folder with a root file system, and a config.json that says how it is to be run. Of
+// it, muster uses the root, the mounts, the variables and the folder, as Slurm's --container does; the program is the
+// job's.
 
 // bundle is what it says.
 type bundle struct {

@@ -2,7 +2,7 @@
 // halves. Package images fetches them from registries and
 // keeps them unpacked, in a process of its own. The root (root.go, mounts.go,
 // inside.go) is made by the thread that launches a step: a mount namespace in which the image is
-// what "/" means. What the options say is cluster.Container; docs/containers.md has what users see.
+// what "/" means. cluster.Container has the options; docs/containers.md describes them for users.
 package container
 
 import (
@@ -64,8 +64,8 @@ func (s *Spec) Defaults(site *enroot.Site, cfg cluster.ContainerDefaults) {
 // Helper is how the process is started that fetches images.
 func (s *Spec) Helper() []string { return []string{s.Self, "internal", "image"} }
 
-// Prefetch is the helper's word for an image that is wanted later: DIRECTORY and a Request stand behind it. What goes
-// wrong it says on its error output.
+// Prefetch is the helper's word for an image that is wanted later: DIRECTORY and a Request stand behind it. It
+// reports faults on its error output.
 const Prefetch = "prefetch"
 
 // Config is what an image says of the programs in it.

@@ -16,7 +16,7 @@ import (
 
 // Images for GPUs bring CUDA but not the driver's libraries, which must be those of the node's
 // kernel module. They are put where NVIDIA's images look for them by LD_LIBRARY_PATH, whatever
-// distribution an image is of. What AMD's GPUs and InfiniBand take is in the images; their devices
+// distribution an image is of. Images have the libraries for AMD's GPUs and InfiniBand; the devices
 // are in /dev.
 const (
 	driverDir  = "/usr/local/nvidia"

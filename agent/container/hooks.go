@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a node's files of enroot add to a container: variables, mounts, and programs that run before the container
+// Additions of a node's enroot files to a container: variables, mounts, and programs that run before the container
 // is entered, as the user, and may add to both.
 
 // get is a variable of the job's.
@@ -220,7 +220,7 @@ func runHooks(b *build, list []string) error {
 			return fmt.Errorf("the hook %s: %w", hook, err)
 		}
 	}
-	return heed(b, h, env)
+	return takeWritten(b, h, env)
 }
 
 // remove removes the files of hooks, but nothing below the root while that is still mounted. Files that the user has
@@ -263,13 +263,13 @@ func lay(b *build, h hookFiles, own string, env []string) error {
 	return os.Chown(own, int(b.UID), int(b.GID))
 }
 
-// heed takes what hooks have written.
-func heed(b *build, h hookFiles, env []string) error {
+// takeWritten takes what hooks have written.
+func takeWritten(b *build, h hookFiles, env []string) error {
 	text, err := readHook(b, h.environ, unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
-	if err := heedVariables(b, text, env); err != nil {
+	if err := takeVariables(b, text, env); err != nil {
 		return err
 	}
 	if text, err = readHook(b, h.mounts, unix.O_NOFOLLOW); err != nil {
@@ -284,9 +284,9 @@ func heed(b *build, h hookFiles, env []string) error {
 	})
 }
 
-// heedVariables takes the variables that hooks have written. The thread that does so is charged to nobody: it looks
+// takeVariables takes the variables that hooks have written. The thread that does so is charged to nobody: it looks
 // each up once.
-func heedVariables(b *build, text string, env []string) error {
+func takeVariables(b *build, text string, env []string) error {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if name, _, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok && name != "" {

@@ -22,8 +22,8 @@ const ProgramDir = "/usr/local/bin"
 // maxInside bounds what is read of a file in a container.
 const maxInside = 4 << 20
 
-// names puts muster's names beside it, so that a script in the container uses the cluster. What the
-// image has stays.
+// names puts muster's names beside it, so that a script in the container uses the cluster. Files of
+// the image stay.
 func (b *build) names() error {
 	dir, err := b.target(filepath.Dir(Program), true)
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *build) account(path, id, line string) error {
 	return b.replace(path, text+line+"\n")
 }
 
-// replace writes a file of the container's anew.
+// replace writes a file of the container's again.
 func (b *build) replace(path, text string) error {
 	dir, err := b.target(filepath.Dir(path), true)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What users have in files of enroot of their own, in ENROOT_CONFIG_PATH or ~/.config/enroot: variables, mounts and
+// Users' own files of enroot, in ENROOT_CONFIG_PATH or ~/.config/enroot: variables, mounts and
 // hooks, which come after the site's. All of it is opened with their rights, and no link of /proc is followed.
 
 // maxOwn bounds the files of a kind.

@@ -82,7 +82,7 @@ func (f *Log) Append(events []Record) {
 }
 
 // supersede forgets what was told last of the tasks of an array that wait, if the new record differs in these
-// alone: each start tells of them anew, and of an array of a million they are a bit each. Called with mu held.
+// alone: each start tells of them again, and of an array of a million they are a bit each. Called with mu held.
 func (f *Log) supersede(j *cluster.Job) {
 	if j == nil || j.Phase != cluster.Pending || j.Tasks.Empty() {
 		return

@@ -22,7 +22,7 @@ const (
 )
 
 // Offers are what the leader of a job's origin tells the other members, each of them what it does not know yet. They
-// are made anew in each term: a member that asks with what another leader has said is told all.
+// are made again in each term: a member that asks with what another leader has said is told all.
 type Offers struct {
 	own   Cluster
 	epoch string

@@ -37,8 +37,8 @@ type Servers interface {
 	Now(context.Context) (time.Time, error)
 }
 
-// Nodes are those of a client, with what they have and what is wrong with them. Who asks for a node that is none of
-// them has a defect, and panics.
+// Nodes are those of a client, with what they have and what is wrong with them. A caller that asks for a node that
+// is not one of them has a defect, and panics.
 type Nodes struct {
 	cfg   Config
 	first cluster.NodeName   // this machine, where it is one node

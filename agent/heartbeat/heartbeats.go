@@ -1,5 +1,5 @@
 // Package heartbeat is the leader's memory of who has been heard of: the calls of nodes' clients, what gossip says of
-// their hosts, and what came of looking for those. What follows from silence the leader decides. It knows neither the
+// their hosts, and what came of looking for those. The leader decides the consequences of silence. It knows neither the
 // log nor what nodes do. Start with Heartbeats.
 package heartbeat
 
@@ -77,7 +77,7 @@ func New() *Heartbeats {
 }
 
 // Grace gives every node that is up one full lease, and half of it until its silence is remarked on. The
-// lease of a node that has not called this leader begins anew with each other node that does: a large
+// lease of a node that has not called this leader begins again with each other node that does: a large
 // fleet takes its time to come over, and as long as it does nobody is given up who may be on his way. And it begins
 // when the node's host is found (paths.go): who cannot be reached cannot come either, so that is waited for, for
 // a while.
@@ -284,7 +284,7 @@ func (p *Heartbeats) AnySilent() bool {
 }
 
 // ClockSet reports whether the clock was set since it was last asked. The time for what nodes want to
-// confirm begins anew then: the clock by which launches were written down is not the one of now.
+// confirm begins again then: the clock by which launches were written down is not the one of now.
 func (p *Heartbeats) ClockSet(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

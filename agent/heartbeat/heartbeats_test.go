@@ -35,7 +35,7 @@ func TestGraceWhileNodesCome(t *testing.T) {
 }
 
 // A new leader's time for a node that does not come begins when its host is found; one that is not found has
-// longer, and not for ever.
+// longer, and not indefinitely.
 func TestGraceFromPath(t *testing.T) {
 	f := newField(t, "a", "b", "c")
 	timeout := f.Snapshot().Config().NodeTimeout
@@ -66,7 +66,7 @@ func TestGraceFromPath(t *testing.T) {
 			t.Errorf("%s, %v after the new leader began: lost %v", c.node, c.after, lost)
 		}
 	}
-	p.Grace(f.Snapshot(), began.Add(time.Hour)) // and the next leader, or this one again, begins anew
+	p.Grace(f.Snapshot(), began.Add(time.Hour)) // and the next leader, or this one again, begins again
 	if got := p.missing(); len(got) != 2 {
 		t.Errorf("after another beginning: %v", got)
 	}

@@ -43,8 +43,8 @@ func (leases Leases) Commands(s *cluster.Snapshot, now time.Time) (out []cluster
 	return out
 }
 
-// late lists the jobs that were not confirmed in time by nodes which are there. What nodes wanted
-// to confirm while nobody led comes first: they have had the time with this leader too. A node that has not called it
+// late lists the jobs that were not confirmed in time by nodes which are there. Jobs that nodes wanted
+// to confirm while nobody led come first: they have had the time with this leader too. A node that has not called it
 // yet is no reason to wait with a job that this leader began.
 func (leases Leases) late(s *cluster.Snapshot, now time.Time) (late []cluster.JobID) {
 	for j := range s.Unconfirmed(now) {

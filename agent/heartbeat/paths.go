@@ -44,8 +44,8 @@ func (l *Lookout) FindPaths(term context.Context) {
 	}
 }
 
-// unseen lists the nodes that have not called this leader and whose host it has not found, by their address. What has
-// none, or cannot be looked for, counts as found.
+// unseen lists the nodes that have not called this leader and whose host it has not found, by their address. A node
+// that has none, or cannot be looked for, counts as found.
 func (l *Lookout) unseen() map[string][]cluster.NodeName {
 	out := map[string][]cluster.NodeName{}
 	names := l.Heartbeats.missing()

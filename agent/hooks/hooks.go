@@ -1,6 +1,6 @@
 // Package hooks does what the state says is to be done outside of it: it runs programs, sends messages and has burst
 // buffers staged, and tells what came of each. It knows neither the log nor who leads: the server that does says when
-// to begin. What an earlier leader has begun and not told of is done again. Start with Runner.
+// to begin. A hook that an earlier leader began and did not report runs again. Start with Runner.
 package hooks
 
 import (

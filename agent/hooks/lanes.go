@@ -107,7 +107,7 @@ func (r *Runner) Run(term context.Context) {
 	}
 }
 
-// run does hooks of one lane. What the state does not say any more is stopped.
+// run does hooks of one lane. Hooks that the state no longer has are stopped.
 func (r *Runner) run(term context.Context, of *lane) {
 	busy := underway{}
 	ends, began := make(chan cluster.HookEnd), time.Now()

@@ -78,7 +78,7 @@ func Find(ctx context.Context, hist History, sees visibility.Scope, text string)
 	return n, n.missing(hist, sees.Snap.NextID)
 }
 
-// missing is the error of what is not found. What is hidden is as if it had never been.
+// missing is the error of what is not found. A hidden record is as if it had never been.
 func (n *Found) missing(hist History, next cluster.JobID) error {
 	was := hist != nil && n.Ref.Job < next
 	if n.Job == nil && was {

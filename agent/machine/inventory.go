@@ -25,7 +25,7 @@ type Node struct {
 }
 
 // Detect finds out what this machine is, except for its GPUs and ports, which a gpu.Watcher and a Machine look at.
-// What cannot be read is left at one CPU or nothing.
+// Values that cannot be read are left at one CPU or nothing.
 func Detect(tmp string) (cluster.Inventory, error) {
 	inv := cluster.Inventory{CPUs: runtime.NumCPU(), Sockets: 1, ThreadsPerCore: 1}
 	inv.OS, inv.Arch = kernel()

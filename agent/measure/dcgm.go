@@ -13,7 +13,7 @@ import (
 	"dev.muster/gpu"
 )
 
-// What other tools want to know of the jobs on this machine's GPUs: dcgm-exporter reads a folder with a file for
+// Data for other tools about the jobs on this machine's GPUs: dcgm-exporter reads a folder with a file for
 // each GPU, and where it does not run the GPUs' load is shown by the names that it has, so that its dashboards
 // work.
 

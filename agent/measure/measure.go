@@ -24,7 +24,7 @@ import (
 	"dev.muster/telemetry"
 )
 
-// What this machine, its GPUs and the jobs on it do is measured a few times a minute, joined to one sample
+// The use of this machine, its GPUs and its jobs is measured a few times a minute, joined to one sample
 // a minute for each node, and told to the servers. Hollow nodes whose steps really run have what their
 // jobs do; others have none.
 
@@ -223,7 +223,7 @@ func gpuValues(v []float64, g *cluster.GPU, now, before map[string]*gpu.Load, se
 	rate(telemetry.GPUBusOut, l.BusOut, old.BusOut)
 }
 
-// jobSamples are what the jobs on a node did since the pass before. What began since then counts from nothing.
+// jobSamples are what the jobs on a node did since the pass before. Jobs that began since then count from nothing.
 func jobSamples(node cluster.NodeName, parts []Part, use []Use, before map[step.ID]Use,
 	own *telemetry.Sample, seconds float64) map[cluster.JobID]*telemetry.Sample {
 	out := map[cluster.JobID]*telemetry.Sample{}

@@ -87,7 +87,7 @@ func (m *Tally) Add(ranks []int, found *usage.Sampled) {
 	slices.Sort(m.PIDs)
 }
 
-// AddGPUs takes what the GPUs did for the part. What a GPU does belongs to the tasks whose processes it names; where it
+// AddGPUs takes what the GPUs did for the part. A GPU's use belongs to the tasks whose processes it names; where it
 // names none at all, to all tasks of the part, if that has the GPU to itself.
 func (m *Tally) AddGPUs(now time.Time, ranks []int, found *usage.Sampled, loads []gpu.Load, whole bool) {
 	task := make(map[int]int, len(found.Procs))

@@ -19,7 +19,7 @@ import (
 	"dev.muster/gpu"
 )
 
-// What running steps use is measured in passes: all parts that are due together, so that one walk over the machine's
+// Usage of running steps is measured in passes: all parts that are due together, so that one walk over the machine's
 // processes and one question about its GPUs serve them all. It is kept here, never in the log; a part's end takes it
 // along (Finish). Where nothing runs, nothing is done.
 

@@ -30,7 +30,7 @@ func NewStats() *Stats {
 	return s
 }
 
-// Reset counts anew; times go on.
+// Reset counts again; times go on.
 func (s *Stats) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

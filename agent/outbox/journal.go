@@ -13,7 +13,7 @@ import (
 	"dev.muster/wire"
 )
 
-// maxJournal is the size at which a journal begins anew. The one before is kept, so that some ten thousand jobs are
+// maxJournal is the size at which a journal begins again. The one before is kept, so that some ten thousand jobs are
 // remembered.
 const maxJournal = 8 << 20
 

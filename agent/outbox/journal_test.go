@@ -9,7 +9,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestJournal: what was told of attempts that ended is known after a restart and when the file has begun anew once,
+// TestJournal: what was told of attempts that ended is known after a restart and when the file has begun again once,
 // in its order; a line that a crash cut off does no harm.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ const (
 	maxBytes   = 8 << 20 // as in the file; one report is told whatever it has
 )
 
-// maxOutboxFile is the size at which a file without waiting reports is begun anew.
+// maxOutboxFile is the size at which a file without waiting reports is begun again.
 const maxOutboxFile = 4 << 20
 
 // box keeps reports in a file until they are acknowledged, so that a restart loses none. The

@@ -127,7 +127,7 @@ func (h *Store) Take(list []api.NodeSample) {
 // keep holds a sample for other servers and for the disk. Called with mu held.
 func (h *Store) keep(s *api.NodeSample) {
 	h.ring, h.told, h.bytes = append(h.ring, *s), h.told+1, h.bytes+weight(s)
-	for h.bytes > held { // append makes room anew now and then, without those that are gone
+	for h.bytes > held { // append makes room again now and then, without those that are gone
 		h.bytes -= weight(&h.ring[0])
 		h.ring[0] = api.NodeSample{}
 		h.ring = h.ring[1:]

@@ -73,7 +73,7 @@ func BenchmarkSamplesTake(b *testing.B) {
 }
 
 // TestSamplesTaken: a sample counts once, what is told late is no news, and another server fetches all of
-// them in parts, once more from one that has started anew.
+// them in parts, once more from one that has started again.
 func TestSamplesTaken(t *testing.T) {
 	h := New()
 	one := func(node cluster.NodeName, at int64) api.NodeSample {

@@ -101,7 +101,7 @@ func (o *others) leads(s progress) {
 	}
 }
 
-// asOf is the last time at which the leader had no more than an index; zero if none is known. What is older is
+// asOf is the last time at which the leader had no more than an index; zero if none is known. Older indexes are
 // forgotten.
 func (o *others) asOf(index uint64) time.Time {
 	o.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // sourceOf names a configuration as its file has it. Changes made since by scontrol do not change it: so
-// a new leader with the same file has nothing to put in force.
+// a new leader with the same file has nothing to activate.
 func sourceOf(cfg cluster.Config) (string, error) {
 	cfg.Source = ""
 	text, err := wire.Marshal(&cfg)
@@ -59,7 +59,7 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 	return err
 }
 
-// configure puts a configuration in force that the caller has read.
+// configure activates a configuration that the caller has read.
 func (s *Server) configure(ctx context.Context, who api.Caller, c cluster.Configure) (api.ReconfigureResponse, error) {
 	if err := checkScripts(s, c.Config); err != nil {
 		return api.ReconfigureResponse{}, err
@@ -92,7 +92,7 @@ func (s *Server) showConfig(_ context.Context, _ api.Caller, q api.ConfigQuery) 
 	return out, nil
 }
 
-// reconfigure reads this server's file again and puts it in force, whatever was changed since.
+// reconfigure reads this server's file again and activates it, whatever was changed since.
 func (s *Server) reconfigure(ctx context.Context, who api.Caller, _ api.Empty) (api.ReconfigureResponse, error) {
 	var none api.ReconfigureResponse
 	if !who.Operator() && s.privilege(who) != "Administrator" {

@@ -16,7 +16,7 @@ import (
 	fed "dev.muster/cluster/federation"
 )
 
-// A federation is clusters that share jobs. What is said between them comes by PeerFederationPath with the peer's
+// A federation is clusters that share jobs. Their messages come by PeerFederationPath with the peer's
 // token, to the leader.
 
 // PeerFederationPath is where members of a federation speak to each other, on the port of the page.

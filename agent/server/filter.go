@@ -11,7 +11,7 @@ import (
 )
 
 // JobFilter is the site's say in what is submitted and changed: a script in the dialect's language (job_submit.lua).
-// What it says to the user is returned, whatever becomes of the job.
+// Its message for the user is returned, whatever becomes of the job.
 type JobFilter interface {
 	// Submit may change what is submitted. part is the number of a component of a heterogeneous job, below 0 in any
 	// other.
@@ -89,7 +89,7 @@ func plugin(ctx context.Context, s *Server, name string, q *api.SubmitRequest, p
 	return nil, nil
 }
 
-// checkScripts refuses a configuration with a script that cannot be read: the old one stays in force.
+// checkScripts refuses a configuration with a script that cannot be read: the old one stays active.
 func checkScripts(s *Server, cfg *cluster.Config) error {
 	if s.cfg.Hooks.Filter == nil {
 		return nil

@@ -225,7 +225,7 @@ func accountsBeside(snap *cluster.Snapshot, account string) (names []string) {
 }
 
 // submitted finds what a submission with this key has made, when it is made again: before it is looked at whether
-// the job would be taken now, since that may have changed. What was recorded as never to run is refused anew.
+// the job would be taken now, since that may have changed. A job recorded as never to run is refused again.
 func (s *Server) submitted(who api.Caller, uid uint32, key string) (api.SubmitResponse, bool) {
 	if uid != who.UID && !who.Operator() {
 		return api.SubmitResponse{}, false
@@ -547,7 +547,7 @@ func (s *Server) showCluster(_ context.Context, who api.Caller, _ api.Empty) (ap
 		restored = nil
 	}
 	cfg, w := *snap.Config(), snap.Wiring()
-	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are in force
+	cfg.Topology, cfg.Blocks, cfg.BlockSizes = w.Switches, w.Blocks, w.BlockSizes // as they are active
 	return api.ClusterResponse{Config: cfg, LicensesUsed: snap.LicensesUsed(),
 		LicensesReserved: snap.LicensesReserved(time.Now()), Restored: restored, Servers: s.servers(),
 		Version: s.cfg.Version, Booted: s.booted,

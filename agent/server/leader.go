@@ -19,7 +19,7 @@ const (
 )
 
 // Step is the whole leader: which commands follow from the state, the leases and the clock. Without leases nobody's
-// silence is looked at, and without a scheduler nothing is started. What that remembers of its last cycle makes it
+// silence is looked at, and without a scheduler nothing is started. Its memory of the last cycle makes it
 // quicker, and changes nothing else.
 func Step(s *cluster.Snapshot, leases heartbeat.Leases, now time.Time, scheduler *sched.Scheduler) []cluster.Command {
 	var out []cluster.Command

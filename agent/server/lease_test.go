@@ -14,7 +14,7 @@ import (
 )
 
 // TestLease: a leader that does not hear of its majority for a while is none: held calls end, nothing is proposed.
-// When it is heard of again, nodes begin anew.
+// When it is heard of again, nodes begin again.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quietLeader(t, "a")

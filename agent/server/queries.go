@@ -179,7 +179,7 @@ func (s *Server) listSteps(ctx context.Context, who api.Caller, q api.StepQuery)
 	return out, nil
 }
 
-// withModes are the partitions, each with the PreemptMode that is in force there.
+// withModes are the partitions, each with the PreemptMode that is active there.
 func withModes(cfg *cluster.Config) []cluster.Partition {
 	out := slices.Clone(cfg.Partitions)
 	for i := range out {

@@ -33,7 +33,7 @@ type Config struct {
 	Log     consensus.Config
 	Version string
 	// Load reads the configuration of this server's file, with notes of what has no effect in it. It is
-	// put in force when this server leads, unless it is already. Nil leaves the cluster's own, a new
+	// activated when this server leads, unless it is already. Nil leaves the cluster's own, a new
 	// cluster's being DefaultConfig.
 	Load func() (*cluster.Config, []string, error)
 	// Authority and Self are proposed by the first server of a cluster that has no authority yet.
@@ -271,7 +271,7 @@ func (s *Server) propose(ctx context.Context, by cluster.Identity, cmds ...clust
 }
 
 // proposeOf proposes a user's command unless it would be refused now: anybody may ask for what is refused, and as
-// often as they like, so that is no reason to write to the log of all servers. What it says counts for this moment;
+// often as they like, so that is no reason to write to the log of all servers. The answer counts for this moment;
 // Apply decides.
 func (s *Server) proposeOf(ctx context.Context, by cluster.Identity, cmd cluster.Command) ([]any, uint64, error) {
 	cmd, err := s.atLevel(cmd)

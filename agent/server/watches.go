@@ -14,7 +14,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What samples tell of jobs, and what the server that leads does about it (package watches).
+// Findings of samples about jobs, and the leader's actions (package watches).
 
 // tellTime bounds the call that tells a job something.
 const tellTime = 5 * time.Second

@@ -105,7 +105,7 @@ func (r *run) launchApart() {
 		host = r.spec.HostName
 		s.hosts.add(append(r.spec.Hosts[:len(r.spec.Hosts):len(r.spec.Hosts)], cluster.NodeName(host))...)
 	}
-	runtime.LockOSThread() // for ever: the thread is not to be used again
+	runtime.LockOSThread() // indefinitely: the thread is not to be used again
 	l := newLauncher(s, host)
 	l.launch(r)
 }

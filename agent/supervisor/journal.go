@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxJournal bounds the records of a journal before it is written anew, if most are history.
+// maxJournal bounds the records of a journal before it is written again, if most are history.
 const maxJournal = 20_000
 
 // journal is the append-only record of steps that lets a later supervisor know them. It is
@@ -162,7 +162,7 @@ func (j *journal) note(r *run)       { j.append(&record{Op: "note", ID: r.id, No
 func (j *journal) ended(r *run)      { j.append(&record{Op: "ended", ID: r.id}) }
 func (j *journal) forget(id step.ID) { j.append(&record{Op: "forget", ID: id}) }
 
-// compact writes the journal anew when most of it is history.
+// compact writes the journal again when most of it is history.
 func (j *journal) compact(s *supervisor) {
 	if j.n < maxJournal || j.n < 8*len(s.steps) {
 		return

@@ -105,7 +105,7 @@ func (p *pool) next() (c chore, ok bool) {
 	}
 }
 
-// thread launches for ever on a system thread of its own, whose umask, directory, file
+// thread launches indefinitely on a system thread of its own, whose umask, directory, file
 // system ids, affinity and namespaces are not shared with the rest of the process.
 func (p *pool) thread() {
 	runtime.LockOSThread()

@@ -141,7 +141,7 @@ func (l *launcher) newSpace(r *run) (int, error) {
 	if err := unix.Mount("", "/", "", kind|unix.MS_REC, ""); err != nil {
 		return -1, fmt.Errorf("keep its mounts to itself: %w", err)
 	}
-	if err := l.initialise(p); err != nil {
+	if err := l.initialize(p); err != nil {
 		return -1, err
 	}
 	// Opened in the new namespace, and all before the first is hidden by another.
@@ -248,8 +248,8 @@ func checkPrivate(path string, mode uint32) error {
 	return nil
 }
 
-// initialise runs the site's program for a new namespace.
-func (l *launcher) initialise(p *step.Private) error {
+// initialize runs the site's program for a new namespace.
+func (l *launcher) initialize(p *step.Private) error {
 	if p.Init == "" {
 		return nil
 	}

@@ -39,7 +39,7 @@ func stepProcs(leaders map[int]bool, marker string) (pids []int) {
 	names, _ := dir.Readdirnames(-1)
 	dir.Close()
 	var all []step.Process
-	recycled := map[int]bool{} // a number is not used anew while it names a session or group
+	recycled := map[int]bool{} // a number is not used again while it names a session or group
 	for _, n := range names {
 		pid, err := strconv.Atoi(n)
 		if err != nil || pid == os.Getpid() {

@@ -123,7 +123,7 @@ type inside struct {
 	number int               // of steps in containers, in the order that they came
 	turn   chan struct{}     // a token when the step may look again whether its container is free
 	with   *task             // runs in the container that is to be entered
-	made   *container.Config // what is in force in the container that this step has made
+	made   *container.Config // what is active in the container that this step has made
 }
 
 // tell puts an ended task's frame into the step's stream.

@@ -347,7 +347,7 @@ func TestStreamsBesideEnd(t *testing.T) {
 }
 
 // TestLastNumber: a client that says it has numbers near the largest is turned away, also where a supervisor before has
-// given the numbers. Beyond the largest they would begin anew, and what is sent be sought before the first frame.
+// given the numbers. Beyond the largest they would begin again, and what is sent be sought before the first frame.
 func TestLastNumber(t *testing.T) {
 	for _, last := range []uint64{1<<64 - 2, maxSeq + 1} {
 		o := newOutput(&run{})

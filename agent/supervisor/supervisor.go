@@ -1,6 +1,7 @@
 // Package supervisor is the process that is parent of all tasks on a machine and outlives the daemon: it starts steps,
-// holds their stdio, ends them and keeps their exit codes until the daemon has taken them. What a step is, and how
-// the daemon asks, is package step's; of jobs and servers it knows nothing. Start with Main, then launch.go and run.go.
+// holds their stdio, ends them and keeps their exit codes until the daemon has taken them. Package step defines
+// steps and the daemon's questions; the supervisor knows nothing of jobs and servers. Start with Main, then
+// launch.go and run.go.
 package supervisor
 
 import (

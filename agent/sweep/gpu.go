@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is left on a GPU.
+// Processes and memory that are left on a GPU.
 const (
 	mostMB = 1 << 10 // what may be in use of a GPU's memory without a process: the driver's own
 	mostOf = 20      // or that part of it, if it is more

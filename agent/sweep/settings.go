@@ -10,8 +10,8 @@ import (
 	"dev.muster/wire"
 )
 
-// What a job changes of its GPUs (their compute mode, clocks …) is put back when it is over. So what they were set
-// to is asked for when a job comes, and kept in a file until the GPU is free: the daemon may be another one by
+// A job's changes of its GPUs (their compute mode, clocks …) are undone when it is over. So the former values
+// are read when a job comes, and kept in a file until the GPU is free: the daemon may be another one by
 // then.
 
 // settings are what GPUs with jobs were set to before, by UUID, in a file. Its user sees to it that one at a time

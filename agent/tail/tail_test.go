@@ -65,7 +65,7 @@ func TestReadTail(t *testing.T) {
 }
 
 // TestReadOn: what is written is read from an offset, waited for if need be, and from the start if the file was
-// begun anew.
+// begun again.
 func TestReadOn(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -221,7 +221,7 @@ func (s *Sampler) read(pid int) {
 	}
 }
 
-// add counts a process for its task. What it read and wrote is known only of processes that this one may trace.
+// add counts a process for its task. Bytes read and written are known only of processes that this one may trace.
 func (s *Sampler) add(r *sampleRow, of lead) {
 	o := &s.out[of.target]
 	t := &o.Tasks[of.task]

@@ -73,7 +73,7 @@ func (m *Memory[K, V]) Get(key K) (V, error) {
 	return l.value, l.err
 }
 
-// What is looked up, by what.
+// Kinds of lookups, and their keys.
 var (
 	ByID     = Memory[uint32, Account]{look: findUser}
 	IDByName = Memory[string, uint32]{look: func(name string) (uint32, error) {
@@ -129,7 +129,7 @@ func findUser(uid uint32) (Account, error) {
 	return a, nil
 }
 
-// number reads the number of a user or group. What is no number must not become root's.
+// number reads the number of a user or group. A text that is not a number must not become root's.
 func number(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {

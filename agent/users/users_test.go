@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What the system's database said is believed for a while, and what it did not know is asked for again.
+// The database's answers are believed for a while, and names that it did not know are asked for again.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, known := 0, false

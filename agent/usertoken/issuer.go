@@ -135,7 +135,7 @@ func rsaKey(text []byte, kid string) (*rsa.PublicKey, error) {
 	return nil, errors.New("jwks has no such key")
 }
 
-// What signs users' tokens, and which of them were ended before their time.
+// The keys that sign users' tokens, and the tokens that were revoked.
 
 // keyWait is how long the first key is waited for.
 const keyWait = 10 * time.Second

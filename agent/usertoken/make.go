@@ -16,7 +16,7 @@ import (
 )
 
 // Tokens of users are JSON web tokens as Slurm's are: HS256, with the claims sun, iat and exp. Their keys are in the
-// state (cluster/jwt.go), so that every server takes the tokens of every other; a token names its key by kid. What
+// state (cluster/jwt.go), so that every server takes the tokens of every other; a token names its key by kid. One that
 // names none was signed before there were any, by a key that is derived from the cluster's authority. jwt_key and
 // jwks in AuthAltParameters name keys that somebody else has made.
 

@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// Jobs that make no progress. What is done about them is decided where the command is applied, so that it happens once,
+// Jobs that make no progress. The action is decided where the command is applied, so that it happens once,
 // whoever leads.
 
 // findHung lists the jobs whose samples show that they hang.

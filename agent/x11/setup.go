@@ -11,8 +11,8 @@ import (
 )
 
 // The port of a display is open to every user of the node, and an X server may admit whoever comes from the job's
-// owner without a proof. So a connection goes to the X server only if it begins with the cookie of the display. What
-// a connection begins with: X Window System Protocol, X Version 11, chapter 8, "Connection Setup".
+// owner without a proof. So a connection goes to the X server only if it begins with the cookie of the display. The
+// format: X Window System Protocol, X Version 11, chapter 8, "Connection Setup".
 
 // setupTime is how long a program may take to send the beginning.
 const setupTime = 5 * time.Second

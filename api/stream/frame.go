@@ -1,6 +1,6 @@
 // Package stream is the language spoken on a step's stream connection: numbered frames of
 // output from the supervisor, acknowledged by the client, and numbered frames of input the
-// other way. It imports nothing of the rest and initialises nothing, so that srun may use it.
+// other way. It imports nothing of the rest and initializes nothing, so that srun may use it.
 // The protocol is told in agent/step/DESIGN.md.
 package stream
 

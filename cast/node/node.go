@@ -1,5 +1,5 @@
 // Package node is the process that puts files on a node, or takes some from there, as the user of a
-// job: muster internal cast. What it is told and tells is package cast's.
+// job: muster internal cast. Package cast defines the messages.
 package node
 
 import (

@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// Columns are lines of cells, printed under each other. (text/tabwriter would have packages initialised before a
+// Columns are lines of cells, printed under each other. (text/tabwriter would have packages initialized before a
 // front-end starts that it does not need.)
 type Columns struct{ lines [][]string }
 

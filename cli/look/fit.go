@@ -10,8 +10,8 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// fitted has a command's lines fit the terminal that they are written to. What is written elsewhere stays
-// as it is. done writes what is left of the last line.
+// fitted has a command's lines fit the terminal that they are written to. Lines for other files stay
+// as they are. done writes what is left of the last line.
 func fitted(sys *front.Sys) (on *front.Sys, done func()) {
 	f, ok := sys.Stdout.(*os.File)
 	if !ok || !front.IsTerminal(f) {
@@ -41,7 +41,7 @@ const (
 	fitIndent = 29 // where the texts of muster why begin
 )
 
-// fitWriter breaks lines between words. What goes on is indented as the text of its line is.
+// fitWriter breaks lines between words. The rest of a line is indented like its text.
 type fitWriter struct {
 	to    io.Writer
 	width int

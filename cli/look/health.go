@@ -31,7 +31,7 @@ type nodeHealth struct {
 	Node     cluster.NodeName `json:"node"`
 	State    string           `json:"state"`
 	Well     bool             `json:"well"`
-	Score    float64          `json:"score"` // trouble of late, in points that halve every day
+	Score    float64          `json:"score"` // recent trouble, in points that halve every day
 	Shaky    bool             `json:"shaky"` // large jobs avoid it
 	Reason   string           `json:"reason"`
 	Boot     int64            `json:"boot_time"`

@@ -7,10 +7,10 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// painter colours words where that is wanted.
+// painter colors words where that is wanted.
 type painter struct{ on bool }
 
-// painterOf says whether to colour: on a terminal that can, unless NO_COLOR is set.
+// painterOf says whether to color: on a terminal that can, unless NO_COLOR is set.
 func painterOf(s *front.Sys) painter {
 	f, ok := s.Stdout.(*os.File)
 	return painter{ok && front.IsTerminal(f) && s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb"}
@@ -29,7 +29,7 @@ func (p painter) bad(text string) string { return p.in("31", text) }
 
 func (p painter) soft(text string) string { return p.in("2", text) }
 
-// cut shortens a text without colours to a width; 0 leaves it.
+// cut shortens a text without colors to a width; 0 leaves it.
 func cut(text string, width int) string {
 	if width == 0 || utf8.RuneCountInString(text) <= width {
 		return text

@@ -23,7 +23,7 @@ func sequences() map[string]string {
 	}
 }
 
-// splitKeys cuts what was read at once into keys. What no key is known for is left out.
+// splitKeys cuts what was read at once into keys. Unknown sequences are left out.
 func splitKeys(text string) (keys []string) {
 	known := sequences()
 	for text != "" {
@@ -302,7 +302,7 @@ func folded(text []string, width int) (out []string) {
 	return out
 }
 
-// printable replaces what would move the cursor or change colours.
+// printable replaces what would move the cursor or change colors.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {

@@ -9,8 +9,8 @@ import (
 	"dev.muster/slurm"
 )
 
-// The completion of the wrappers. Their options have one dash, and their values follow as words of their own. What
-// may come is that of sbatch's option that one becomes.
+// The completion of the wrappers. Their options have one dash, and their values follow as words of their own. The
+// values are those of the option of sbatch that each becomes.
 
 // wrapperFiles are the completion of one wrapper.
 func wrapperFiles(w *slurm.Wrapper) []packaging.File {

@@ -29,7 +29,7 @@ type World struct {
 	Begin func(s *front.Sys) (end func(), err error)
 	// Manual returns the manual page of a command as plain text, or with an empty name the list of pages.
 	Manual func(name string) (text string, ok bool)
-	// Schemas keeps the schemas of the tools' arguments for further servers; nil: they are made anew.
+	// Schemas keeps the schemas of the tools' arguments for further servers; nil: they are made again.
 	Schemas *sdk.SchemaCache
 	// Modules returns the modules that the caller can load; none: unknown.
 	Modules func() []string

@@ -2,10 +2,10 @@
 // of such a job is a Part, which changes by what the others say, and the rules are here. Package cluster keeps the
 // parts in the log; package agent/federation carries what is said.
 //
-// A job is made at its origin, and offered to all clusters where it may run. Who could start it asks the origin,
-// which alone grants it: each grant has a number, and is a fact in the origin's log before it is told. The holder
-// starts it, or gives the grant back, which is a fact in the holder's log, and from then on no grant of that number
-// or a lower one counts there. So it does not matter in which order, how often or how late things are told, nor
+// A job is made at its origin, and offered to all clusters where it may run. A member that could start it asks
+// the origin, which alone grants it: each grant has a number, and is a fact in the origin's log before it is told. The
+// holder starts it, or gives the grant back, which is a fact in the holder's log, and from then on no grant of that
+// number or a lower one counts there. So it does not matter in which order, how often or how late things are told, nor
 // who leads: what a cluster tells of itself is always true of its log, and there is one start for each grant at most.
 package federation
 

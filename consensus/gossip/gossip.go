@@ -1,5 +1,5 @@
 // Package gossip says who is out there: hashicorp/memberlist over the cluster's one port, packets
-// over UDP and streams over connections that the caller makes and accepts. What it says of a member
+// over UDP and streams over connections that the caller makes and accepts. Its word about a member
 // is a hint, never a decision.
 package gossip
 
@@ -244,7 +244,7 @@ func (g *Gossip) note(n *memberlist.Node, gone bool) {
 	}
 }
 
-// bridge makes memberlist's lines part of our log. What it calls errors are other machines' faults.
+// bridge makes memberlist's lines part of our log. Its errors are other machines' faults.
 type bridge struct{ log *slog.Logger }
 
 func (b bridge) Write(text []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
-// What memberlist's messages begin with.
+// The first bytes of memberlist's messages.
 const (
 	pingMsg = iota
 	indirectPingMsg

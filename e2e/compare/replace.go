@@ -28,13 +28,13 @@ var (
 	elapsed   = regexp.MustCompile(`\b([A-Za-z]*Time|[Ee]lapsed)=00:00:0\d`)
 	submitter = regexp.MustCompile(`AllocNode:Sid=\S+`)
 	numbers   = regexp.MustCompile(`\b(Priority=|SrunHost:Pid=\S+:)\d+`)
-	// What Slurm leaves to chance: who found the place, whether a job of the first second waits for
+	// Slurm leaves these to chance: who found the place, whether a job of the first second waits for
 	// its prolog, whether salloc still waits for its nodes, and whether it is told that its allocation
 	// is gone before it ends.
 	scheduler = regexp.MustCompile(`\bScheduler=(Main|Backfill)\b`)
 	prolog    = regexp.MustCompile(`(RUNNING Reason=|\|)Prolog\b`)
 	revoked   = regexp.MustCompile(`(?m)^salloc: (Job allocation \d+ has been revoked\.|Waiting for resource configuration|Nodes \S+ are ready for job)\n`)
-	// What muster adds to Slurm's words for a refusal.
+	// muster's additions to Slurm's words for a refusal.
 	why     = regexp.MustCompile(`(?m)^[a-z]+: why: .*\n?`)
 	started = regexp.MustCompile(`\bSched(Main|Backfill)\b`)
 	spool   = regexp.MustCompile(`/\S*/job0*\d+/slurm_script`)

@@ -29,7 +29,7 @@ type proposal struct {
 	done  func([]cluster.Applied)
 }
 
-// group is three servers and their log. What only the leader knows is lost with its lead: proposals not
+// group is three servers and their log. The leader's own knowledge is lost with its lead: proposals not
 // yet in the log, and whom it has heard of.
 type group struct {
 	servers    [3]*replica
@@ -167,7 +167,7 @@ func (w *world) compare() {
 	w.compared++
 }
 
-// restore makes a server's state anew from a snapshot: its own, as after a restart, or the leader's, as
+// restore makes a server's state again from a snapshot: its own, as after a restart, or the leader's, as
 // when it was away for long.
 func (w *world) restore(i int) {
 	from := w.servers[i]

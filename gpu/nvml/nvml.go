@@ -401,7 +401,7 @@ func (s *source) load(d nvml.Device, out *gpu.Reading) {
 	}
 }
 
-// sliceLoads tells what runs in each slice of a GPU; of its utilisation the driver tells nothing.
+// sliceLoads tells what runs in each slice of a GPU; of its utilization the driver tells nothing.
 func (s *source) sliceLoads(d nvml.Device) (out []gpu.Load) {
 	var cut gpu.Reading
 	for k := range s.eachSlice(d, &cut) {

@@ -65,7 +65,7 @@ func (c *Credential) Listen(host string) (addr string, err error) {
 // Close ends Await.
 func (c *Credential) Close() error { return c.listener.Close() }
 
-// Await gives those who come and are known, until Close. Who is not is turned away.
+// Await gives those who come and are known, until Close. Others are turned away.
 func (c *Credential) Await(ctx context.Context, known func(digest string) bool, give func(Conn, string)) {
 	for {
 		conn, err := c.listener.Accept()

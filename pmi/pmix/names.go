@@ -98,7 +98,7 @@ func scoped(within uint8, node int, rank uint32, key string) string {
 	return "pmix " + key
 }
 
-// directive reports whether a key is for the server, and not published. What users publish has other names.
+// directive reports whether a key is for the server, and not published. Keys that users publish have other names.
 func directive(key string) bool { return strings.HasPrefix(key, "pmix.") }
 
 // owners remembers what each local rank has published, for who unpublishes all of it.

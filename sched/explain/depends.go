@@ -10,7 +10,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// What is told of things that a job waits for beside nodes: other jobs, and licenses.
+// Texts about things that a job waits for in addition to nodes: other jobs, and licenses.
 
 // termText tells one dependency term with the states of the jobs it waits for.
 func termText(s *cluster.Snapshot, j *cluster.Job, d cluster.Depend) string {

@@ -10,8 +10,8 @@ import (
 	"dev.muster/sched/place"
 )
 
-// What is told of heterogeneous jobs: what keeps a component may be another one, or that all of them want what each
-// would get.
+// Texts about heterogeneous jobs: a component may wait for another one, or all of them want the nodes that each
+// of them would get.
 
 // explainComponents explains that a component starts with the others.
 func (e *Explanation) explainComponents(t *sched.Together, s *cluster.Snapshot, now time.Time, j *cluster.Job) {

@@ -8,7 +8,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// What is told of nodes that are out of service.
+// Texts about nodes that are out of service.
 
 // outageText says why a node is out of service.
 func outageText(n *cluster.Node) string {

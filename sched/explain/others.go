@@ -10,7 +10,7 @@ import (
 	"dev.muster/sched/place"
 )
 
-// What is told of other jobs and of reservations that keep a job from nodes.
+// Texts about other jobs and reservations that keep a job from nodes.
 
 // explainCompleting explains that completing jobs are waited for, in the partition or in one that shares nodes with it.
 func (e *Explanation) explainCompleting(q *sched.Inquiry, cfg *cluster.Config, p *cluster.Partition) {
@@ -74,7 +74,7 @@ func (e *Explanation) firstText(s *cluster.Snapshot, id cluster.JobID) string {
 	return "another job"
 }
 
-// explainNoReservation explains that none of the reservations that a job asks for is in force.
+// explainNoReservation explains that none of the reservations that a job asks for is active.
 func (e *Explanation) explainNoReservation(s *cluster.Snapshot, j *cluster.Job) {
 	for _, name := range j.Spec.ResvNames() {
 		switch r, ok := s.Reservation(name); {

@@ -9,7 +9,7 @@ import (
 	"dev.muster/sched"
 )
 
-// What texts for people are made of.
+// Parts of texts for people.
 
 // maxNamed is how many jobs or nodes of a kind a text names.
 const maxNamed = 3

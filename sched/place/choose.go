@@ -331,7 +331,7 @@ func nodeWeight(n *cluster.Node) int {
 	return r
 }
 
-// chooseByWeight takes whole groups of equal weight, for large jobs those without trouble of late first, from the
+// chooseByWeight takes whole groups of equal weight, for large jobs those without recent trouble first, from the
 // lowest up until they suffice; groups before the last are used up before it.
 func (c *choice) chooseByWeight() bool {
 	if !c.free.topology.weight && !(c.free.topology.troubled && c.demand.isLarge) || len(c.candidates) == 0 {

@@ -50,7 +50,7 @@ type Demand struct {
 	topoBlocks      bool // the cluster has topology/block
 	Switches        int  // leaf switches at most, 0: any
 	topoOptional    bool // switches matter only to jobs that ask for some
-	isLarge         bool // it avoids nodes that had trouble of late, if others fit as well
+	isLarge         bool // it avoids nodes that had recent trouble, if others fit as well
 	// How the configuration orders nodes: the least loaded first, jobs of one CPU from the end.
 	leastLoaded, atEnd, bestFit bool
 	bestFitGPUs                 bool               // the best fit where nodes have GPUs
@@ -216,7 +216,7 @@ const (
 	largeGPUs  = 64
 )
 
-// isLargeJob reports whether a job avoids nodes that had trouble of late.
+// isLargeJob reports whether a job avoids nodes that had recent trouble.
 func isLargeJob(spec *cluster.JobSpec) bool {
 	nodes := max(spec.MinNodes, 1)
 	gpus := int64(0)

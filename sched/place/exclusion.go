@@ -6,7 +6,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What a job must not use though it is free. A free set knows nothing of that, as it differs from job to job: nodeFit
+// Free resources that a job must not use. A free set knows nothing of that, as it differs from job to job: nodeFit
 // leaves it out.
 
 // Exclusion is what a job must keep off.

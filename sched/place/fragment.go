@@ -10,9 +10,9 @@ import (
 )
 
 // Fragmentation (Weng et al., "Beware of Fragmentation", USENIX ATC 2023): of a node it is how much of its free GPUs
-// a job like those of late could not use, on average. A job is placed where it makes that grow least.
+// a job like recent ones could not use, on average. A job is placed where it makes that grow least.
 
-// Bounds of what is known of the jobs of late.
+// Bounds of what is known of the recent jobs.
 const (
 	maxRecentJobs   = 1000 // records
 	maxRecentShapes = 256
@@ -76,7 +76,7 @@ func nodeNeedOf(s *cluster.Snapshot, p *cluster.Partition, spec *cluster.JobSpec
 	return n
 }
 
-// workload is the shapes of the jobs of late that ask for GPUs: those of the records with the highest ids, be they
+// workload is the shapes of the recent jobs that ask for GPUs: those of the records with the highest ids, be they
 // waiting, running or over. It is made when it is first asked for.
 type workload struct {
 	s       *cluster.Snapshot
@@ -86,14 +86,14 @@ type workload struct {
 	scratch []int64 // reused by fragmentationBy
 }
 
-// recentShape is a shape of the jobs of late.
+// recentShape is a shape of the recent jobs.
 type recentShape struct {
 	nodeNeed
 	jobs   int64
 	wishes []cluster.Wish
 }
 
-// countRecent counts the jobs of late, the commonest shapes first.
+// countRecent counts the recent jobs, the commonest shapes first.
 func (w *workload) countRecent() {
 	w.known = true
 	count := map[nodeNeed]int64{}
@@ -202,7 +202,7 @@ func (r *fragmentState) shareOf(n *nodeNeed) int64 {
 	return milli + 1
 }
 
-// fragments is what jobs of late could not use of it: thousandths of GPUs, times jobs.
+// fragments is what recent jobs could not use of it: thousandths of GPUs, times jobs.
 func (w *workload) fragments(r *fragmentState) int64 {
 	all := r.gpus * milli
 	for _, left := range r.parts {

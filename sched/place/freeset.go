@@ -60,7 +60,7 @@ func (fs *FreeSet) Members(part *cluster.Partition) []int {
 	return list
 }
 
-// Clone is a copy that changes on its own. Indexes and the list of changes start anew.
+// Clone is a copy that changes on its own. Indexes and the list of changes start again.
 func (fs *FreeSet) Clone() *FreeSet {
 	own := *fs
 	own.nodes = slices.Clone(fs.nodes)
@@ -229,7 +229,7 @@ func (fs *FreeSet) Size() int { return len(fs.nodes) }
 // Growth is how much has gathered since the set was made: changes of nodes, and classes.
 func (fs *FreeSet) Growth() int { return len(fs.changes) + len(fs.classes.examples) }
 
-// Follow has the jobs of late be those of another snapshot.
+// Follow has the recent jobs be those of another snapshot.
 func (fs *FreeSet) Follow(s *cluster.Snapshot) { fs.classes.workload = &workload{s: s} }
 
 // WithOverlap is a copy in which a CPU with fewer jobs than this is free.

@@ -31,7 +31,7 @@ type nodeClasses struct {
 	capabilities []Capability     // the summary of each class
 	tooManyTypes bool             // some node has more types of GPUs than a key holds: classes do not tell nodes apart
 	partSets     map[string]int32 // see partSetNumber
-	// What is given out of the site's own resources, by its number in a key; the first is nothing.
+	// Amounts in use of the site's own resources, by their numbers in a key; the first is nothing.
 	countedSets [][]cluster.GRES
 	countedOf   map[string]int32
 	workload    *workload

@@ -112,7 +112,7 @@ func (nf *nodeFit) setExcluded(ep *ExcludedParts) {
 	}
 }
 
-// refresh works out one node anew.
+// refresh works out one node again.
 func (nf *nodeFit) refresh(i int32) {
 	if nf.tasks[i] < 0 {
 		return

@@ -25,7 +25,7 @@ type NodeFree struct {
 	startedUser int64          // the UID plus one whose jobs have started there in this cycle; -1: of several users
 	busy        bool           // some job runs there
 	overlap     *cpuOverlap    // nil where a CPU has one job at most
-	troubled    bool           // it had trouble of late, see cluster.Node.Shaky
+	troubled    bool           // it had recent trouble, see cluster.Node.Shaky
 	unit        int            // how many CPUs are given at once: a core's or a socket's
 	limited     limitedCPUs
 }

@@ -9,7 +9,7 @@ import (
 
 // Projection is what a planned start rests on: the projected free resources just before it, when the job does not fit
 // yet, and at it, when it does. It is kept from cycle to cycle and follows the nodes that change; while both
-// statements hold no other moment can be the earliest, and nothing need be planned anew.
+// statements hold no other moment can be the earliest, and nothing need be planned again.
 type Projection struct {
 	at           time.Time
 	before       *FreeSet // just before the start; nodes of other planned starts have nothing free
@@ -52,7 +52,7 @@ func (pr *Projection) StillHolds(now *FreeSet, kept NodeSet, expect Expectation)
 		!same,
 		others,
 		pr.Start.reduced,
-		pr.fit.demand.byFragmentation, // which changes with the jobs of late
+		pr.fit.demand.byFragmentation, // which changes with the recent jobs
 	)
 	if !pr.fit.hopeless(pr.before.classIndex(nil, 0)) {
 		return false

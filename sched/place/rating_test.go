@@ -81,7 +81,7 @@ func TestFragmentationSteps(t *testing.T) {
 	}
 }
 
-// TestFreeInUnits: CPUs of cores that are free as a whole. What is left of two cores is none.
+// TestFreeInUnits: CPUs of cores that are free as a whole. The rest of two cores is none.
 func TestFreeInUnits(t *testing.T) {
 	inv := &cluster.Inventory{CPUs: 32, Sockets: 2, CoresPerSocket: 8, ThreadsPerCore: 2}
 	for text, want := range map[string]int{

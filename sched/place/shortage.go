@@ -8,7 +8,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// What nodes lack that are in service, and on which a job does not fit.
+// Shortages of nodes that are in service, and on which a job does not fit.
 
 // lack is one of the things that keep a task off a node.
 type lack struct {

@@ -13,7 +13,7 @@ type topology struct {
 	levels   [][]switchLeaves
 	blocks   *nodeBlocks
 	weight   bool // the nodes differ in weight
-	troubled bool // some had trouble of late
+	troubled bool // some had recent trouble
 }
 
 // leafSwitch is a switch with nodes. Nodes that no switch names are a leaf of their own.

@@ -150,7 +150,7 @@ func (p *profile) add(from, to int64, pieces []piece, sign int) {
 }
 
 // could finds the first moment of a range from which on so many are free, wherever, for as long as a waiting job
-// runs at most. What the job itself holds counts as free.
+// runs at most. The job's own resources count as free.
 func (p *profile) could(units int, w *waiting, from, before int64) (k int, ok bool) {
 	if from >= before {
 		return 0, false

@@ -24,7 +24,7 @@ func leafy() *Trace {
 	return tr
 }
 
-// TestLeaves: the real scheduler heeds the switches of the nodes' table, and the figures tell which gangs are spread.
+// TestLeaves: the real scheduler considers the switches of the nodes' table, and figures say which gangs are spread.
 func TestLeaves(t *testing.T) {
 	tr := leafy()
 	runs, err := tr.Replay(nil, nil)

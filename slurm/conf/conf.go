@@ -1,5 +1,5 @@
-// Package conf reads Slurm's configuration files into a cluster.Config. What it does not know it
-// tells of, with file and line, and goes on.
+// Package conf reads Slurm's configuration files into a cluster.Config. It reports unknown settings
+// with file and line, and goes on.
 package conf
 
 import (

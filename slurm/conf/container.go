@@ -94,7 +94,7 @@ func (r *reader) containerLine(file string, n int, ps []pair) {
 	}
 }
 
-// settleContainers puts job_container.conf in force if slurm.conf asks for it.
+// settleContainers activates job_container.conf if slurm.conf asks for it.
 func (r *reader) settleContainers() {
 	switch name := strings.ToLower(r.cfg.Keys["jobcontainertype"]); {
 	case name == "job_container/tmpfs":

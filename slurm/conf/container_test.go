@@ -10,7 +10,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestContainer: job_container.conf is in force where slurm.conf asks for it, and says what of it is wrong.
+// TestContainer: job_container.conf is active where slurm.conf asks for it, and says what of it is wrong.
 func TestContainer(t *testing.T) {
 	const with = "JobContainerType=job_container/tmpfs\n"
 	std := []string{"/tmp", "/dev/shm"}

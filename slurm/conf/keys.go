@@ -18,7 +18,7 @@ type place[T any] struct {
 	shown bool
 }
 
-// What is shown of a key: what is in force, or what the file says (cluster.Config.Keys).
+// The value that is shown of a key: the active one, or the file's (cluster.Config.Keys).
 const (
 	shown  = true
 	asRead = false
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// InForce yields the keys with plain values of which show config tells what is in force: a string, an int or a
+// InForce yields the keys with plain values of which show config tells what is active: a string, an int or a
 // time.Duration.
 func InForce(c *cluster.Config) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {

@@ -147,7 +147,7 @@ func pageAddress(value string) error {
 	return webAddress(value)
 }
 
-// musterLine reads a line of muster.conf. What is mistyped there may open the page to others than it was meant for,
+// musterLine reads a line of muster.conf. A mistyped line may open the page to others than it was meant for,
 // so it is refused.
 func musterLine(r *reader, file string, n int, ps []pair) {
 	if strings.EqualFold(ps[0].key, "Channel") {

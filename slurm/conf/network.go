@@ -13,7 +13,7 @@ const (
 )
 
 // networks takes a list of addresses and networks. It knows their form without package net/netip, with which each
-// front-end would initialise the daemons' libraries (TestTidyInit); the servers parse what it has taken.
+// front-end would initialize the daemons' libraries (TestTidyInit); the servers parse what it has taken.
 func networks(value string) error {
 	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if !isNetwork(word) {

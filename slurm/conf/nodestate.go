@@ -9,7 +9,7 @@ import (
 )
 
 // nodeStates are the states that a line gives to nodes which are not known yet; UNKNOWN and IDLE leave them to
-// themselves. What a cluster knows of a node already counts more.
+// themselves. A cluster's knowledge of a node counts more.
 var nodeStates = [...]struct {
 	word string
 	set  func(n *cluster.Node)

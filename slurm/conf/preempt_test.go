@@ -63,7 +63,7 @@ func TestPreemptTiers(t *testing.T) {
 	}
 }
 
-// What is not known or not done is told of, with its value.
+// Unknown and unsupported words are reported, with their values.
 func TestPreemptKeysWrong(t *testing.T) {
 	for line, names := range map[string]string{"PreemptType=preempt/luck": "luck",
 		"PreemptMode=KILL": "KILL", "SchedulerTimeSlice=4": "schedulertimeslice=4",

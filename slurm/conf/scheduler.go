@@ -90,7 +90,7 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(v) * time.Second, nil
 }
 
-// scheduler reads SchedulerParameters or DependencyParameters. What has no effect is told of in one note.
+// scheduler reads SchedulerParameters or DependencyParameters. One note lists the parameters without effect.
 func (r *reader) scheduler(file string, n int, p pair) {
 	key, value := p.key, p.value
 	var tune []string

@@ -11,7 +11,7 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// SPANK plugins are libraries for Slurm's own daemons: none is loaded. What the best known ones are for is done in
+// SPANK plugins are libraries for Slurm's own daemons: none is loaded. The work of the best known ones is done in
 // another way, or not at all, and a plugstack.conf that names them is told so.
 
 // A Spank is a SPANK plugin that sites use.

@@ -102,13 +102,13 @@ func (r *reader) blockLine(file string, n int, ps []pair) {
 	r.cfg.Blocks = append(r.cfg.Blocks, b)
 }
 
-// plugins says which lines of topology.conf are in force under a TopologyPlugin.
+// plugins says which lines of topology.conf are active under a TopologyPlugin.
 var plugins = map[string]struct{ tree, block bool }{
 	"topology/tree": {tree: true}, "topology/block": {block: true}, "topology/default": {},
 	"topology/none": {}, "topology/flat": {}, "": {},
 }
 
-// settleTopology keeps what TopologyPlugin puts in force, and tells what of it does not fit together.
+// settleTopology keeps what TopologyPlugin activates, and tells what of it does not fit together.
 func (r *reader) settleTopology() {
 	cfg := r.cfg
 	name := strings.ToLower(cfg.Keys["topologyplugin"])

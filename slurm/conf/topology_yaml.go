@@ -98,7 +98,7 @@ func (r *reader) yamlKey(file string, n int, t *yamlTopology, key, value string)
 	}
 }
 
-// useTopology puts one of the topologies in force.
+// useTopology activates one of the topologies.
 func (r *reader) useTopology(file string, list []yamlTopology) {
 	if len(list) == 0 {
 		r.note(file, 1, "there is no topology in it; ignored")

@@ -50,7 +50,7 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// TestClosedToRoot: DisableRootJobs of the cluster is in force, and what would leave a partition open that is to be
+// TestClosedToRoot: DisableRootJobs of the cluster is active, and what would leave a partition open that is to be
 // closed is refused.
 func TestClosedToRoot(t *testing.T) {
 	cfg, notes := load(t, "DisableRootJobs=YES\n")

@@ -8,7 +8,7 @@ import (
 	"dev.muster/slurm/front"
 )
 
-// What scontrol does without a command: it reads them from its input, one a line, and keeps what the settings among
+// Without a command, scontrol reads commands from its input, one per line, and keeps what the settings among
 // them say (oneliner, details …) for those that follow.
 
 // interactive reads commands until the input or one of them ends it. The exit code is 1 where any has failed.

@@ -61,7 +61,7 @@ func defMem(c *cluster.Config) cluster.Mem { return c.DefMem }
 
 func maxMem(c *cluster.Config) cluster.Mem { return c.MaxMem }
 
-// configLines are what is in force, whatever the file says, of keys that are more than a value in its place
+// configLines are what is active, whatever the file says, of keys that are more than a value in its place
 // (conf.InForce). It is a function so that other front-ends pay nothing for it at start.
 func configLines() []configLine {
 	return slices.Concat(priorityLines(), firstLines(), lastLines())
@@ -158,7 +158,7 @@ func lastLines() []configLine {
 // jobDefaultKeys are shown in the line JobDefaults.
 const jobDefaultKeys = " defcpupergpu defmempergpu "
 
-// ConfigText collects the lines: what is in force, what the file says beside it, and Slurm's other keys,
+// ConfigText collects the lines: what is active, what the file says beside it, and Slurm's other keys,
 // which are not set.
 func ConfigText(r *api.ClusterResponse) map[string]string {
 	lines := map[string]string{}

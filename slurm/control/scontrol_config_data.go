@@ -27,7 +27,7 @@ func configData(c *control, r *api.ClusterResponse) int {
 	return c.sys.Answer(&c.data, c.out, r.Config.ClusterName, ConfigParts(r)...)
 }
 
-// ConfigParts are the configuration in force, and what is known of it.
+// ConfigParts are the active configuration, and what is known of it.
 func ConfigParts(r *api.ClusterResponse) []data.Part {
 	lines := ConfigText(r)
 	text := func(key string) string {

@@ -78,7 +78,7 @@ func fixedKey(who, s front.Setting) []string {
 	return append(lines, refusal("job", s.Key)...)
 }
 
-// readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told anew.
+// readPatch reads what is to change of a job. all: it keeps all of its nodes, and only its variables are told again.
 // code is that of the command where it cannot be read, below 0 if it can.
 func readPatch(c *control, who front.Setting, rest []front.Setting) (p cluster.Patch, all bool, code int) {
 	keys := jobKeys()
@@ -244,7 +244,7 @@ func (c *control) resizable(refs []front.Target, words []string) string {
 	return ""
 }
 
-// resized writes, inside of a job, the scripts that set its variables anew.
+// resized writes, inside of a job, the scripts that set its variables again.
 func (c *control) resized(ref cluster.Ref) {
 	if c.sys.Getenv("SLURM_JOBID") == "" {
 		return

@@ -271,7 +271,7 @@ func schedLog(c *control, args []string) int {
 		"muster why JOB says why a job waits")(c, nil)
 }
 
-// dampening is refused: what is in force comes from one place.
+// dampening is refused: what is active comes from one place.
 func dampening(c *control, args []string) int {
 	if n, err := strconv.Atoi(args[0]); err != nil || n < 1 {
 		return toldWell(c, "invalid dampening factor: "+args[0])
@@ -280,7 +280,7 @@ func dampening(c *control, args []string) int {
 		"then scontrol reconfigure or muster config apply")(c, nil)
 }
 
-// writeConfig is scontrol write config [FILE]: the configuration in force, as files that muster reads the same from.
+// writeConfig is scontrol write config [FILE]: the active configuration, as files that muster reads the same from.
 func writeConfig(c *control, args []string) int {
 	if len(args) > 1 {
 		return c.complain("too many arguments for keyword:write")

@@ -29,7 +29,7 @@ func Settings(name, schema string, own map[string]Value, text func(key string) s
 	}}
 }
 
-// What the commands print where nothing is set, and where there is no bound.
+// Texts of the commands where nothing is set, and where there is no bound.
 const (
 	nothing = "  (null) none N/A "
 	endless = " UNLIMITED INFINITE "

@@ -1,6 +1,6 @@
 // Package env speaks Slurm's dialect inside a job: the SLURM_* variables of scripts and tasks,
-// the patterns of output names, and the lines written when a job is ended. What each variable
-// holds was read off a real Slurm 22.05.
+// the patterns of output names, and the lines written when a job is ended. The values of the variables
+// are those of a real Slurm 22.05.
 package env
 
 import (

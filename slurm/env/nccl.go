@@ -19,7 +19,7 @@ type ncclHint struct {
 const rasVariable = "NCCL_RAS_ADDR"
 
 // rasAddr gives the processes of a job with GPUs an address of their own for NCCL's RAS, unless the user has chosen
-// one. That of another job, from whose script this one was submitted, is no choice.
+// one. An address of another job, from whose script this one was submitted, is no choice.
 func (e *list) rasAddr(l *cluster.Launch) {
 	theirs := variable(l.Own, rasVariable)
 	if !l.GPUs.GPUs.Empty() && (theirs == "" || cluster.IsRASAddr(theirs)) {

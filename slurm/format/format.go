@@ -185,7 +185,7 @@ func (f *Format[T]) Header(b []byte) []byte {
 	return b
 }
 
-// Table writes a line per row, below the headers if they are wanted. What out could not write, its Flush tells.
+// Table writes a line per row, below the headers if they are wanted. Flush of out reports write errors.
 func (f *Format[T]) Table(out *bufio.Writer, header bool, rows []T) {
 	var line []byte
 	if header {

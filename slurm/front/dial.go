@@ -9,7 +9,7 @@ import (
 	"dev.muster/api"
 )
 
-// Connections without package net, which would be initialised at every start of a front-end.
+// Connections without package net, which would be initialized at every start of a front-end.
 
 // DialLocal reaches the daemon of this machine.
 func DialLocal(context.Context) (conn api.Conn, err error) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file starts programs with package os alone: os/exec and what it needs would be initialised
+// This file starts programs with package os alone: os/exec and what it needs would be initialized
 // at every start of a front-end, behind the daemons' libraries.
 
 // LookPath finds a program as a shell does.

@@ -16,7 +16,7 @@ type SiteOptions struct {
 type SiteScript interface {
 	// Defaults are the options that the script sets for those who do not say.
 	Defaults(o *SiteOptions) (set []SiteOption, why string, err error)
-	// PreSubmit has the script look at the options of a component, which it may set anew.
+	// PreSubmit has the script look at the options of a component, which it may set again.
 	PreSubmit(o *SiteOptions, part int) (set []SiteOption, why string, err error)
 	// PostSubmit tells the script the number of the job.
 	PostSubmit(part int, job uint32) error

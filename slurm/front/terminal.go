@@ -9,8 +9,8 @@ import (
 	"dev.muster/cluster"
 )
 
-// What srun --pty needs of a terminal. The packages that offer it (golang.org/x/term and x/sys) are
-// initialised after the daemons' libraries, which would double a front-end's start (ADR 0002).
+// Calls of a terminal that srun --pty needs. The packages that offer it (golang.org/x/term and x/sys) are
+// initialized after the daemons' libraries, which would double a front-end's start (ADR 0002).
 
 func ioctl(f *os.File, request uintptr, arg unsafe.Pointer) error {
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(arg)); errno != 0 {

@@ -23,7 +23,7 @@ const (
 // tokenTime bounds how long a tunnel is waited for.
 const tokenTime = 15 * time.Second
 
-// Network reaches servers by their URLs, for a token of this process's environment. What is read first is the line
+// Network reaches servers by their URLs, for a token of this process's environment. The first line is that
 // of a tunnel.
 type Network func(ctx context.Context, urls string) (api.Conn, error)
 

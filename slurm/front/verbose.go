@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What -v adds is told by level, as Slurm counts them: 1 is -v, 2 is -vv (debug), and so on.
+// Messages of -v have levels, as Slurm counts them: 1 is -v, 2 is -vv (debug), and so on.
 const (
 	Info   = 0 // what -Q keeps to itself
 	Told   = 1 // what is done

@@ -1,5 +1,5 @@
-// Package launch is srun, salloc and swait: an allocation, a step in it, its streams and its end. What the options
-// mean is package submit's. Begin with cmd_srun.go, then srun_run.go.
+// Package launch is srun, salloc and swait: an allocation, a step in it, its streams and its end. Package submit
+// defines the options. Begin with cmd_srun.go, then srun_run.go.
 package launch
 
 import (

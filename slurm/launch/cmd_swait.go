@@ -13,7 +13,7 @@ import (
 
 // waitLine is what a command line of swait asks for.
 type waitLine struct {
-	timeout time.Duration // 0: for ever
+	timeout time.Duration // 0: indefinitely
 	quiet   bool
 }
 

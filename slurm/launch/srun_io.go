@@ -103,7 +103,7 @@ func newPartIO(s *front.Sys, st *cluster.StepSpec) *partIO {
 	return p
 }
 
-// isNull recognises /dev/null, so that steps of batch scripts need no input stream.
+// isNull recognizes /dev/null, so that steps of batch scripts need no input stream.
 func isNull(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {

@@ -298,7 +298,7 @@ func (run *stepRun) killOnBadExit() bool {
 	return run.resp.Defaults.KillOnBadExit
 }
 
-// waitAfter is how long the other tasks may go on after the first has ended, 0 for ever.
+// waitAfter is how long the other tasks may go on after the first has ended, 0 indefinitely.
 func (run *stepRun) waitAfter() time.Duration {
 	if run.req.Client.WaitSeconds == nil {
 		return run.resp.Defaults.Wait

@@ -50,7 +50,7 @@ func (c *CLI) Defaults(o *front.SiteOptions) ([]front.SiteOption, string, error)
 	return set, why, err
 }
 
-// PreSubmit has the script look at the options, which it may set anew. why is said if it refuses.
+// PreSubmit has the script look at the options, which it may set again. why is said if it refuses.
 func (c *CLI) PreSubmit(o *front.SiteOptions, part int) (set []front.SiteOption, why string, err error) {
 	why, err = c.call("slurm_cli_pre_submit", c.options(o, &set), lua.LNumber(part))
 	return set, why, err

@@ -84,7 +84,7 @@ func longestRunning(call *int) bool {
 }
 
 // heap returns how many bytes this process has in use. Package runtime/metrics would not stop the process for it, but
-// each front-end would initialise that (TestTidyInit).
+// each front-end would initialize that (TestTidyInit).
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -48,7 +48,7 @@ func Check(name, text string) error {
 	return err
 }
 
-// Submit has the script look at what is submitted, which it may change. What it says to the user is returned, whatever
+// Submit has the script look at what is submitted, which it may change. Its message for the user is returned, whatever
 // becomes of the job. part is the number of a component, below 0 in a job that has none.
 func (f *Filter) Submit(ctx context.Context, at api.FilterScene, q *api.SubmitRequest, part int) ([]string, error) {
 	d := &desc{spec: &q.Spec, script: &q.Script, env: &q.Env, part: part, priority: noVal}
@@ -61,7 +61,7 @@ func (f *Filter) Submit(ctx context.Context, at api.FilterScene, q *api.SubmitRe
 	})
 }
 
-// Update has the script look at a change of a job. What the script asks for itself is site.
+// Update has the script look at a change of a job. The script's own changes are site.
 func (f *Filter) Update(ctx context.Context, at api.FilterScene, j *cluster.Job, p *cluster.Patch) (
 	said []string, site *cluster.Patch, err error,
 ) {

@@ -47,7 +47,7 @@ func SetClusters(v string, dst *string) error {
 	}}
 }
 
-// What the functions of a table may return instead of a text of their own.
+// Errors that the functions of a table may return instead of a text of their own.
 var (
 	// ErrSpec stands for "Invalid --NAME specification" (255).
 	ErrSpec error = plain("invalid specification")

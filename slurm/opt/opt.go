@@ -1,6 +1,6 @@
 // Package opt reads command lines as glibc's getopt_long does for Slurm's programs:
-// the same forms, the same abbreviations, the same messages. What options there are,
-// and what they do, is a table of rows; nothing here knows any of them.
+// the same forms, the same abbreviations, the same messages. The options
+// and their effects are a table of rows; nothing here knows any of them.
 package opt
 
 import (

@@ -56,7 +56,7 @@ type sacctOptions struct {
 	perTask    bool // --array
 }
 
-// What sacct prints without -o, with -b and with -l.
+// Columns of sacct without -o, with -b and with -l.
 const (
 	sacctDefault = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 	sacctBrief   = "JobID,State,ExitCode"
@@ -424,7 +424,7 @@ func (c *sizedColumn) brief() bool {
 	return c.use != nil || strings.Contains(briefFields, " "+c.name+" ")
 }
 
-// cell is the field of a row. What a step uses is known with its end.
+// cell is the field of a row. A step's usage is known with its end.
 func (c *sizedColumn) cell(r *acctRow) string {
 	if r.Job.Imported != nil {
 		if text, ok := r.imported().Field(c.name); ok {

@@ -151,7 +151,8 @@ func PrintCalls(out *bufio.Writer, r *api.StatsResponse, name, id int) {
 	}
 }
 
-// printDiag writes the counts in the layout of Slurm. What muster has no queue for is zero: agents, the database's.
+// printDiag writes the counts in the layout of Slurm. Queues that muster does not have are zero: agents, the
+// database's.
 func printDiag(out *bufio.Writer, r *api.StatsResponse) {
 	line := func(form string, args ...any) { fmt.Fprintf(out, form+"\n", args...) }
 	us := func(d time.Duration) int64 { return int64(d / time.Microsecond) }

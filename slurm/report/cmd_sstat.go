@@ -319,7 +319,7 @@ func (o *statOptions) line(out io.StringWriter, fields []statField, cells []stri
 	_, _ = out.WriteString(b.String() + front.Choose(o.parse == 1, "|", "") + "\n")
 }
 
-// ask gets the rows of one job or step. What cannot be had is told, and is no failure.
+// ask gets the rows of one job or step. Missing rows are reported, and are no failure.
 func (o *statOptions) ask(out *bufio.Writer, t statTarget) (rows []statRow) {
 	refuse := func(format string, args ...any) []statRow {
 		_ = out.Flush()

@@ -253,7 +253,7 @@ func aveUse(u *stepUse, m *cluster.Measure) int64 {
 }
 
 // usedTRES is what an ended step used: what it took in is requested in Slurm's words, what it gave out consumed.
-// CPU time is in milliseconds, utilisation in percent.
+// CPU time is in milliseconds, utilization in percent.
 func usedTRES(r *acctRow, out bool, of func(*stepUse, *cluster.Measure) int64) data.Value {
 	u := stepUse{Step: r.step}
 	names := map[bool][]string{false: listedIn[:], true: listedOut[:]}[out]

@@ -6,7 +6,7 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// diagTable makes the object of the leader's counts. What muster has no queue for is zero: agents, the database's.
+// diagTable makes the object of the leader's counts. Queues that muster does not have are zero: agents, the database's.
 var diagTable = data.Table[api.StatsResponse]{Schema: "stats_msg", Members: []data.Member[api.StatsResponse]{
 	{Path: "parts_packed", Of: func(*api.StatsResponse) data.Value { return data.Num(1) }},
 	{Path: "req_time", Of: func(r *api.StatsResponse) data.Value { return show.Unix(r.Now) }},

@@ -10,7 +10,7 @@ import (
 	"dev.muster/slurm/format"
 )
 
-// What a step used, as sstat shows it of living steps and sacct of ended ones.
+// Usage of a step, as sstat shows it of living steps and sacct of ended ones.
 
 // usageColumn is one field: its name, and its value of a step.
 type usageColumn struct {
@@ -119,7 +119,7 @@ func (u *stepUse) node(place int) string {
 	return string(u.Shares[place].Node)
 }
 
-// What the lists of TRES show of a measure.
+// Values of a measure in lists of TRES.
 func aveOf(u *stepUse, m *cluster.Measure) string {
 	return u.amount(m.TRES, m.Tot/int64(max(u.Tasks, 1)))
 }

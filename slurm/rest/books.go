@@ -8,7 +8,7 @@ import (
 	"dev.muster/slurm/sacctmgr"
 )
 
-// changingBooks are the paths that change accounts and what belongs to them. What is there already is changed.
+// changingBooks are the paths that change accounts and what belongs to them. Existing records are changed.
 func changingBooks() map[string]func(*request) {
 	return map[string]func(*request){
 		"POST /slurmdb/accounts":     func(x *request) { x.books("accounts") },
@@ -209,7 +209,7 @@ func orNothing(words []string) []string {
 	return words
 }
 
-// What the paths of a QOS's limits are in sacctmgr.
+// Words of sacctmgr for the paths of a QOS's limits.
 var (
 	qosCounts = []string{"limits.max.active_jobs.accruing grpjobsaccrue", "limits.max.active_jobs.count grpjobs",
 		"limits.max.jobs.count grpsubmitjobs",

@@ -15,7 +15,8 @@ type field struct {
 	words func(key string, v any) ([]string, bool)
 }
 
-// wordsOf makes the words of all members of an object by a table. What no row knows and says something is refused.
+// wordsOf makes the words of all members of an object by a table. A member that no row knows is refused, unless it
+// says nothing.
 func wordsOf(body map[string]any, rows []field, passed ...string) (words []string, bad string) {
 	for name, v := range body {
 		k := slices.IndexFunc(rows, func(f field) bool { return f.name == name })

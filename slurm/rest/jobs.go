@@ -278,7 +278,7 @@ func submitJob(x *request) {
 	x.submit(parts, script, true)
 }
 
-// submit hands a job over. What is in the script as directives does not count, as in Slurm.
+// submit hands a job over. Directives in the script do not count, as in Slurm.
 func (x *request) submit(parts []map[string]any, script string, batch bool) {
 	argv, bad := x.jobLine(parts)
 	if bad != "" {

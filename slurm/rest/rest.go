@@ -162,7 +162,7 @@ func (x *request) clusterName() string {
 	return x.cluster
 }
 
-// write answers with parts beside meta, errors and warnings. What the schema has besides is there, and empty.
+// write answers with parts beside meta, errors and warnings. The schema's other members are there, and empty.
 func (x *request) write(status int, parts ...data.Part) {
 	a := x.answer()
 	_ = a.Write(x.begin(status, x.mime()), a.Fill(x.path.Answer, parts)...)

@@ -76,7 +76,7 @@ func (m *manager) archiveAsked(args []string) (c cluster.Retain, code int) {
 	return c, 0
 }
 
-// archiveKind is the kind of records that a word names, or of which a setting says how old they become. What was used
+// archiveKind is the kind of records that a word names, or of which a setting says how old they become. Usage
 // is not archived.
 func archiveKind(key string, isSet bool) (ArchiveKind, bool) {
 	purge, isPurge := strings.CutPrefix(key, "purge")

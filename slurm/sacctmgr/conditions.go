@@ -152,7 +152,7 @@ func (m *manager) conditions(entity string, args []string) (*mgrQuery, int) {
 	return q, -1
 }
 
-// byID reads the words of a line about associations that stand alone as their numbers. What is none is bad.
+// byID reads the words of a line about associations that stand alone as their numbers. Other words are bad.
 func byID(args []string) (out []string, bad string) {
 	for _, a := range args {
 		key, value, isSet := strings.Cut(a, "=")

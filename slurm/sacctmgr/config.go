@@ -33,7 +33,7 @@ var archiveKeys = [...]struct {
 	{cluster.TxnRecords, "ArchiveTXN", "PurgeTXNAfter"}, {cluster.UsageRecords, "", "PurgeUsageAfter"},
 }
 
-// configuration is sacctmgr show configuration: how accounting is configured. What slurmdbd.conf would say are the
+// configuration is sacctmgr show configuration: how accounting is configured. The keys of slurmdbd.conf are the
 // servers' own keys here: each keeps the history itself.
 func (m *manager) configuration() int {
 	resp, err := front.Call(m.sys, api.ShowCluster, api.Empty{})

@@ -18,7 +18,7 @@ import (
 	"dev.muster/slurm/show"
 )
 
-// What show prints as objects (--json, --yaml), in the manner of show.go: a row is a record with the books.
+// Objects that show prints (--json, --yaml), in the manner of show.go: a row is a record with the books.
 
 // booksRow is a record of the books, and what of it was asked for.
 type booksRow[T any] struct {

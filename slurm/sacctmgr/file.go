@@ -165,8 +165,8 @@ type loader struct {
 	named   bool            // the file has named its cluster
 	coords  map[string][]string
 	qos     []*cluster.QOS // as the file has them
-	// clean has the books be as the file afterwards. What the file has is kept: by name, and associations by their
-	// number.
+	// clean has the books be as the file afterwards. Records that the file has are kept: by name, and associations
+	// by their number.
 	clean    bool
 	accounts map[string]bool
 	users    map[string]cluster.User // as far as the file has told of them

@@ -27,7 +27,7 @@ func (m *manager) addGone() int {
 	slices.SortFunc(b.Users, func(x, y *cluster.User) int { return cmp.Compare(x.Name, y.Name) })
 	slices.SortFunc(b.QOS, func(x, y *cluster.QOS) int { return cmp.Compare(x.ID, y.ID) })
 	slices.SortFunc(b.Assocs, func(x, y *cluster.Association) int { return cmp.Compare(x.ID, y.ID) })
-	for i, a := range b.Assocs { // of which the account was made anew
+	for i, a := range b.Assocs { // of which the account was made again
 		if b.Assoc(a.Parent) == nil && a.Parent != 0 {
 			n := *a
 			n.Parent = cmp.Or(b.Find(a.Account, "", ""), b.Assocs[0]).ID

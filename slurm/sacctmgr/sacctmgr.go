@@ -88,7 +88,7 @@ var Options = []opt.Option[manager]{
 	{Long: "usage", On: opt.Sacctmgr, Group: opt.HelpGroup, Help: "print a short help"},
 }
 
-// What Slurm says to a command without an entity that it knows.
+// Slurm's words for a command without an entity that it knows.
 const (
 	listInput = "No valid entity in list command\nInput line must include \"Account\", \"Association\", \"Cluster\", \"Configuration\",\n" +
 		"\"Event\", \"Federation\", \"Problem\", \"QOS\", \"Resource\", \"Reservation\",\n\"RunAwayJobs\", \"Stats\", \"Transaction\", \"TRES\", \"User\", or \"WCKey\""

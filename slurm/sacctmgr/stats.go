@@ -27,7 +27,7 @@ func (m *manager) stats() int {
 	return 0
 }
 
-// clear is sacctmgr clear stats: sdiag and show stats count anew.
+// clear is sacctmgr clear stats: sdiag and show stats count again.
 func (m *manager) clear(args []string) int {
 	if len(args) == 0 || mgrEntity(args[0]) != "stats" {
 		return m.wrong("No valid entity in list command\nInput line must include \"Stats\"")

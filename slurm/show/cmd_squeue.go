@@ -570,7 +570,7 @@ func ListJobs(s *front.Sys, q api.JobQuery) (api.JobsResponse, error) {
 		return first, err
 	}
 	// Memory that is never touched costs nothing and puts the next garbage collection off until
-	// after the list is printed. (Package runtime/debug, which could say so, is initialised late.)
+	// after the list is printed. (Package runtime/debug, which could say so, is initialized late.)
 	ballast := make([]byte, 128<<20)
 	defer runtime.KeepAlive(ballast)
 	pages, errs := make([][]*cluster.Job, len(first.Rest)), make([]error, fetchers)

@@ -575,7 +575,7 @@ var StepTable = data.Table[StepRow]{Schema: "step_info", Members: []data.Member[
 		return data.Text(front.Choose(s.User == "", s.Job.Spec.User, s.User))
 	}}, {Path: "tres.frequency", Of: func(s *StepRow) data.Value { return data.Text(s.gpuFreq()) }},
 	{Path: "network", Of: func(s *StepRow) data.Value { return data.Text(s.network()) }},
-	// What is not kept of steps, or not there: OCI bundles, ports that srun reserves, a number by time, input.
+	// Values of steps that are not kept, or not there: OCI bundles, ports that srun reserves, a number by time, input.
 	{Path: "container", Of: notOfSteps},
 	{Path: "container_id", Of: notOfSteps},
 	{Path: "container_type", Of: notOfSteps},

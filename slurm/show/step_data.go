@@ -9,8 +9,8 @@ import (
 	"dev.muster/slurm/env"
 )
 
-// ownFrequency is what the steps that a job is by itself ask for of their CPUs' frequency: nothing. What others ask for
-// has no numbers here.
+// ownFrequency is what the steps that a job is by itself ask for of their CPUs' frequency: nothing. The frequencies of
+// others have no numbers here.
 func ownFrequency(s *StepRow) data.Value {
 	if s.ID.Step < 0 {
 		return data.Num(0)

@@ -203,7 +203,7 @@ func jobOf(s *front.Sys, word string) cluster.JobID {
 	return resp.Jobs[0].ID
 }
 
-// What Slurm says of jobs that nothing can be sent to.
+// Slurm's words about jobs that nothing can be sent to.
 const (
 	unknown = "Invalid job id specified"
 	over    = "Job/step already completing or completed"

@@ -34,7 +34,7 @@ type Node struct {
 }
 
 // NewNode is a node whose process is one of a step's: it reads what is sent to that task of a stream.
-// What the process says is given to Take.
+// The process's messages are given to Take.
 func NewNode(name cluster.NodeName, to *stream.Stream, task int32) *Node {
 	r, w := io.Pipe()
 	return &Node{Name: name, to: to, task: task, said: w, ear: r, from: bufio.NewReaderSize(r, 64<<10)}
@@ -225,7 +225,7 @@ func (j *Job) listen(n *Node) {
 // endTime is how long the processes on the nodes may take to end once they are told.
 const endTime = 10 * time.Second
 
-// Close ends the step. What has not arrived whole is taken away by the processes.
+// Close ends the step. The processes remove files that have not arrived whole.
 func (j *Job) Close() {
 	j.End()
 	late := time.AfterFunc(endTime, func() {

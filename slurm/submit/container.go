@@ -220,8 +220,8 @@ func setMounts(r *Request, v string) error {
 	return nil
 }
 
-// contain makes the job, or srun's step, run in the container that was asked for. What salloc is
-// given is for the steps that are made in its allocation: it hands it on in Pyxis's variables.
+// contain makes the job, or srun's step, run in the container that was asked for. Options of salloc
+// are for the steps in its allocation: it hands them on in Pyxis's variables.
 func contain(r *Request) error {
 	refuse(r)
 	if err := unbundle(r); err != nil {

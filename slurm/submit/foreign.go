@@ -9,7 +9,7 @@ import (
 )
 
 // The options of #PBS and #BSUB lines that sbatch understands, as getopt strings: a
-// colon follows what takes an argument. What has no counterpart is read over.
+// colon follows what takes an argument. Options without a counterpart are skipped.
 const (
 	pbsOptions  = "a:A:c:C:e:hIj:J:k:l:m:M:N:o:p:q:r:S:t:u:v:VW:z"
 	bsubOptions = "c:e:J:m:M:n:o:q:W:x"

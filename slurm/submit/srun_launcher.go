@@ -7,7 +7,7 @@ import (
 )
 
 // launches makes a step the one of --external-launcher, of mpirun's daemons say: a task on each node, which has all of
-// the job there and takes nothing from other steps. What else was asked for is the job's, as in Slurm.
+// the job there and takes nothing from other steps. The other options are the job's, as in Slurm.
 func launches(r *Request, s *cluster.StepSpec) {
 	if !r.Way.launcher {
 		return

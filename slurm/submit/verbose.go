@@ -9,7 +9,7 @@ import (
 	"dev.muster/slurm/opt"
 )
 
-// What sbatch, srun and salloc tell with -v, in Slurm's words where scripts look for them. Only what truly
+// Messages of sbatch, srun and salloc with -v, in Slurm's words where scripts look for them. Only what truly
 // happens is told: there are no plugins to load, and no messages between srun and daemons as Slurm has them.
 
 // sources name where an option came from.
@@ -69,7 +69,7 @@ func valueText(r *Request, g Given) string {
 	return g.Value
 }
 
-// tellOptions tells what the options in force are, for each component; with -vv where each came from.
+// tellOptions tells what the active options are, for each component; with -vv where each came from.
 func tellOptions(s *front.Sys, r *Request) {
 	for _, p := range r.Components() {
 		s.Verbose = max(s.Verbose, p.verbose)

@@ -192,7 +192,7 @@ func ParseGRES(s string) ([]cluster.GRES, bool) {
 	return list, true
 }
 
-// gres reads the parts of NAME[[:TYPE]:COUNT]. What is no count is a type, but for a number below zero.
+// gres reads the parts of NAME[[:TYPE]:COUNT]. A part that is not a count is a type, but for a number below zero.
 func gres(part []string) (g cluster.GRES, ok bool) {
 	if slices.Contains(part, "") {
 		return g, false

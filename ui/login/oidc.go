@@ -26,7 +26,7 @@ import (
 // Bounds of logins by a provider.
 const (
 	providerTime = 10 * time.Second // for one answer of it
-	providerAge  = time.Hour        // after that it is asked anew where it answers
+	providerAge  = time.Hour        // after that it is asked again where it answers
 	maxAnswer    = 1 << 20          // bytes of one answer
 	// DonePath is where the provider sends visitors back to.
 	DonePath = "/login/oidc/done"
@@ -132,7 +132,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// get finds out where a provider is asked what, and by which keys it signs. What was known before is used while it does
+// get finds out where a provider is asked what, and by which keys it signs. Earlier answers are used while it does
 // not answer; no other login waits for it.
 func (p *Providers) get(o *webpage.OIDC, now time.Time) (*provider, error) {
 	p.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"dev.muster/agent/webpage"
 )
 
-// Passwords are checked without cgo, so libpam cannot be asked within this process. What is asked is unix_chkpwd, the
+// Passwords are checked without cgo, so libpam cannot be asked within this process. Instead, unix_chkpwd is asked, the
 // small program by which PAM's own pam_unix checks passwords of the shadow database; with it come no other modules of
 // PAM. A site that keeps passwords elsewhere names a program of its own.
 
@@ -47,7 +47,7 @@ type Passwords struct {
 	busy  chan struct{}
 }
 
-// tries are the failures of late of a name or an address.
+// tries are the recent failures of a name or an address.
 type tries struct {
 	n    int
 	last time.Time

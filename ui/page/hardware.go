@@ -18,7 +18,7 @@ import (
 // Bounds of the curves of hardware.
 const (
 	curvesAge   = 20 * time.Second
-	curvesStale = 2 * time.Minute // so old ones are shown while they are drawn anew
+	curvesStale = 2 * time.Minute // so old ones are shown while they are drawn again
 	curvesWide  = 32              // nodes of a job of which all of its time is drawn
 	wideBack    = 3 * time.Hour
 	oddPart     = 0.25 // of the median, by which one may differ from the others

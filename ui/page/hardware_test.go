@@ -111,7 +111,7 @@ func largeHardware(t testing.TB) *pages {
 	return s
 }
 
-// BenchmarkHardwarePages measures pages with curves that are drawn anew each time.
+// BenchmarkHardwarePages measures pages with curves that are drawn again each time.
 func BenchmarkHardwarePages(b *testing.B) {
 	s := largeHardware(b)
 	h := s.handler()

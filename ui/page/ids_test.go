@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHues: a job's colour is not that of its neighbours, and a user's stays while others come and go.
+// TestHues: a job's color is not that of its neighbours, and a user's stays while others come and go.
 func TestHues(t *testing.T) {
 	s, state := pageServer(t, 40, 40)
 	snap := state.Snapshot()

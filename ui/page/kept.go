@@ -11,7 +11,7 @@ import (
 )
 
 // momentAge is how often the state is looked at for those who follow it without a session: all of them see the same
-// moment, so that what one of them is shown needs not be made anew for each.
+// moment, so that what one of them is shown needs not be made again for each.
 const momentAge = 500 * time.Millisecond
 
 // keptAge is how long a view of a moment is kept: some are sent before they are whole, and fetched again.

@@ -13,7 +13,7 @@ import (
 	"dev.muster/cluster"
 )
 
-// TestMoment: what follows without a session is made once for all of them, anew for the next moment, and never for
+// TestMoment: what follows without a session is made once for all of them, again for the next moment, and never for
 // who has logged in or opens a page.
 func TestMoment(t *testing.T) {
 	s, state := pageServer(t, 2, 3)

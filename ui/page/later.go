@@ -13,10 +13,10 @@ const (
 	laterKept = 200 // of a kind
 )
 
-// later keeps what was made of late, and makes it anew while nobody waits for it. Its zero value is not of use: see
+// later keeps what was made recently, and makes it again while nobody waits for it. Its zero value is not of use: see
 // newLater.
 type later[T any] struct {
-	fresh time.Duration // so old ones are not made anew
+	fresh time.Duration // so old ones are not made again
 	stale time.Duration // so old ones are shown while that is done
 	wait  time.Duration
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ type made[T any] struct {
 	mu   sync.Mutex
 	at   time.Time // zero: not made
 	it   T
-	anew chan struct{} // closed once it is made anew; nil: nobody does
+	anew chan struct{} // closed once it is made again; nil: nobody does
 }
 
 type makes[T any] func(context.Context) (T, error)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLater: what was made of late is there at once, what is a little older meanwhile; nobody waits long, nor for what
+// TestLater: what was made recently is there at once, what is a little older meanwhile; nobody waits long, nor for what
 // others want, and what fails is tried again.
 func TestLater(t *testing.T) {
 	const fresh, stale = 10 * time.Second, time.Minute

@@ -59,7 +59,7 @@ func bearer(r *http.Request) string {
 var openPaths = []string{"/livez", "/readyz", "/healthz", "/login", "/static/"}
 
 // closed answers where somebody may not look: StatusPage=login and PrivateData keep all from those without a login,
-// PrivateData sums over all jobs from all but operators. What views leave out besides, they know.
+// PrivateData sums over all jobs from all but operators. Views know what else they leave out.
 func (l *logins) closed(w http.ResponseWriter, r *http.Request) bool {
 	path := r.URL.Path
 	if slices.ContainsFunc(openPaths, func(p string) bool { return strings.HasPrefix(path, p) }) {

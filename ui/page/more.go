@@ -280,7 +280,7 @@ func (s *pages) timeline(j *cluster.Job, now time.Time) *ui.Timeline {
 }
 
 // viewSooner shows what would start a pending job sooner, to whom it belongs and to operators. Trying that out
-// takes as long as many passes, so it is not done anew whenever the cluster changes.
+// takes as long as many passes, so it is not done again whenever the cluster changes.
 func (s *pages) viewSooner(sees visibility.Scope, r *http.Request) (string, string, any, error) {
 	n, err := lookup.Find(r.Context(), s.History, sees, r.PathValue("id"))
 	if err != nil {

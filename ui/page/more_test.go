@@ -188,7 +188,7 @@ func TestUsageViews(t *testing.T) {
 func TestDenseTiles(t *testing.T) {
 	s, _ := pageServer(t, pageCells+1, 2)
 	h := s.handler()
-	hue := ui.Colour(userHues(visibility.Of(s.Snapshot(), visibility.Stranger))["a\"><img src=x>"])
+	hue := ui.Color(userHues(visibility.Of(s.Snapshot(), visibility.Stranger))["a\"><img src=x>"])
 	body := get(t, h, "GET", "/map?by=user").Body.String()
 	for _, want := range []string{" " + hue + ` l4" href="/nodes/n00000"`, "most of it a&#34;&gt;&lt;img src=x&gt;",
 		"A node has the color of the user with the largest share"} {

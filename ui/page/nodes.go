@@ -16,7 +16,7 @@ import (
 	"dev.muster/ui"
 )
 
-// colours are what the cells of the map may mean; the last one lists nodes instead.
+// colors are what the cells of the map may mean; the last one lists nodes instead.
 var colours = []string{"user", "job", "health", "list"}
 
 // pageList bounds the nodes of a list.

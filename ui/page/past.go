@@ -352,7 +352,7 @@ func (s *pages) overviewJobs(v *ui.Overview, sees visibility.Scope, now time.Tim
 	hues, most := userHues(sees), 0
 	for _, c := range top(users, pageTop, func(name string) string { return "/queue?user=" + url.QueryEscape(name) }) {
 		most = max(most, c.N)
-		v.Users = append(v.Users, ui.Use{Count: c, Class: ui.Colour(hues[c.Name]), Percent: 100 * c.N / most})
+		v.Users = append(v.Users, ui.Use{Count: c, Class: ui.Color(hues[c.Name]), Percent: 100 * c.N / most})
 	}
 }
 

@@ -383,9 +383,9 @@ func (p *planner) job(j *cluster.Job) {
 	}
 	hue, ok := p.hues[j.ID]
 	if !ok {
-		hue = int(j.ID) * 5 % ui.Colours
+		hue = int(j.ID) * 5 % ui.Colors
 	}
-	b := ui.Bar{Class: "job " + ui.Colour(hue), Title: fmt.Sprintf("in use, from %s %s",
+	b := ui.Bar{Class: "job " + ui.Color(hue), Title: fmt.Sprintf("in use, from %s %s",
 		j.Started.Format("Jan 2 15:04"), till)}
 	if p.sees.Job(j) {
 		b.Label, b.To = j.Spec.Name, jobPath(j)

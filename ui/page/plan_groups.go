@@ -22,7 +22,8 @@ const (
 )
 
 // planGrouping shows a cluster of more nodes than one plan has rows: neighbouring nodes share a row. A node keeps its
-// place in the row of its group, so a job on many nodes is one rectangle. What small jobs have is summed and shaded.
+// place in the row of its group, so a job on many nodes is one rectangle. The resources of small jobs are summed
+// and shaded.
 type planGrouping struct {
 	each int         // nodes of a group; the last one may have fewer
 	use  [][]float64 // by group and moment: how many of the group's nodes small jobs have

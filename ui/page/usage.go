@@ -18,7 +18,7 @@ import (
 
 // Of the chart of accounts.
 const (
-	chartOwners = 8 // that have a colour of their own; the others are one
+	chartOwners = 8 // that have a color of their own; the others are one
 	chartHigh   = 150
 	chartFoot   = 170
 	rateDays    = 7 // by which a budget's end is reckoned
@@ -99,7 +99,7 @@ func axisText(hours float64) string {
 // whole words hours.
 func whole(hours float64) string { return strconv.FormatFloat(hours, 'f', b2i(hours < 100), 64) }
 
-// ownerClass is the colour of one of those who used most.
+// ownerClass is the color of one of those who used most.
 func ownerClass(i int) string {
 	if i >= chartOwners {
 		return "rest"

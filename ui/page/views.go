@@ -50,7 +50,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// palette says what colour a GPU has that is in use, or that is not.
+// palette says what color a GPU has that is in use, or that is not.
 type palette struct {
 	free   string
 	of     func(j *cluster.Job) string
@@ -59,20 +59,20 @@ type palette struct {
 	dense  string                      // what the color of a tile means that has no cells
 }
 
-// painter makes the palette for what the colours mean.
+// painter makes the palette for what the colors mean.
 func painter(sees visibility.Scope, by string) palette {
 	switch by {
 	case "health":
 		return palette{free: "used", of: func(*cluster.Job) string { return "used" }}
 	case "job":
 		hues := jobHues(sees.Snap)
-		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.ID]) },
+		return palette{free: "free", of: func(j *cluster.Job) string { return ui.Color(hues[j.ID]) },
 			legend: []ui.Cell{{Class: "c0", Title: "in use; adjacent GPUs of one color belong to one job"}},
 			whose:  func(j *cluster.Job) string { return "job " + jobID(j) + " of " + j.Spec.User },
 			dense:  "A node has the color of its largest job, paler if part of the node is free."}
 	}
 	hues := userHues(sees)
-	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Colour(hues[j.Spec.User]) },
+	p := palette{free: "free", of: func(j *cluster.Job) string { return ui.Color(hues[j.Spec.User]) },
 		whose: func(j *cluster.Job) string { return j.Spec.User },
 		dense: "A node has the color of the user with the largest share, paler if part of the node is free."}
 	seen := map[string]bool{}
@@ -82,20 +82,20 @@ func painter(sees visibility.Scope, by string) palette {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		p.legend = append(p.legend, ui.Cell{Class: ui.Colour(hues[name]), Title: name})
+		p.legend = append(p.legend, ui.Cell{Class: ui.Color(hues[name]), Title: name})
 	}
 	return p
 }
 
-// hueOf is the colour that a name has unless another one has it.
+// hueOf is the color that a name has unless another one has it.
 func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return int(h.Sum32() % ui.Colours)
+	return int(h.Sum32() % ui.Colors)
 }
 
-// userHues gives users their colours by their names: one changes only if somebody comes whose name has the same
-// colour and is before theirs.
+// userHues gives users their colors by their names: one changes only if somebody comes whose name has the same
+// color and is before theirs.
 func userHues(sees visibility.Scope) map[string]int {
 	names := map[string]bool{}
 	for a := range sees.Snap.Assocs() {
@@ -104,11 +104,11 @@ func userHues(sees visibility.Scope) map[string]int {
 	for j := range sees.Snap.Jobs() {
 		names[j.Spec.User] = true
 	}
-	hues, taken := map[string]int{}, [ui.Colours]bool{}
+	hues, taken := map[string]int{}, [ui.Colors]bool{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		h := hueOf(name)
-		for k := range ui.Colours {
-			if at := (h + k) % ui.Colours; !taken[at] {
+		for k := range ui.Colors {
+			if at := (h + k) % ui.Colors; !taken[at] {
 				h = at
 				break
 			}
@@ -118,7 +118,7 @@ func userHues(sees visibility.Scope) map[string]int {
 	return hues
 }
 
-// jobHues gives jobs their colours: each one of its own while there are enough, and never that of a job on the
+// jobHues gives jobs their colors: each one of its own while there are enough, and never that of a job on the
 // same node or the ones beside it if it can be helped.
 func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 	beside := map[cluster.JobID]map[cluster.JobID]bool{}
@@ -141,7 +141,7 @@ func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 		}
 		last = here
 	}
-	hues, uses := map[cluster.JobID]int{}, [ui.Colours]int{}
+	hues, uses := map[cluster.JobID]int{}, [ui.Colors]int{}
 	for j := range snap.Live() {
 		cost := uses // of jobs elsewhere, the fewer the better
 		for other := range beside[j.ID] {
@@ -149,9 +149,9 @@ func jobHues(snap *cluster.Snapshot) map[cluster.JobID]int {
 				cost[h] += snap.JobCount()
 			}
 		}
-		best := int(j.ID) * 5 % ui.Colours
-		for k := range ui.Colours {
-			if h := (int(j.ID)*5 + k) % ui.Colours; cost[h] < cost[best] {
+		best := int(j.ID) * 5 % ui.Colors
+		for k := range ui.Colors {
+			if h := (int(j.ID)*5 + k) % ui.Colors; cost[h] < cost[best] {
 				best = h
 			}
 		}
@@ -279,7 +279,7 @@ func waits(ctx context.Context, s *pages, v *ui.Waits, sees visibility.Scope, j 
 	if len(e.Causes) == 0 {
 		return
 	}
-	// What is foretold of a job deep in the queue takes as long as a pass.
+	// A prediction for a job deep in the queue takes as long as a pass.
 	key := fmt.Sprintf("%d %d %v", j.ID, j.Held, j.Limit)
 	then, ok := s.starts.of(ctx, key, func(context.Context) (explain.Explanation, error) {
 		return explain.Foretell(sees.Snap, now, j.ID), nil

@@ -83,7 +83,7 @@ func find(dirs []string) (*spec, error) {
 	return &spec{}, nil
 }
 
-// read reads a file, nil for one that is not of the kind. What is wrong with others is not looked at.
+// read reads a file, nil for one that is not of the kind. It ignores faults of other kinds.
 func read(file string) (*spec, error) {
 	text, err := os.ReadFile(file)
 	if err != nil || !bytes.Contains(text, []byte(kind)) {

@@ -1,6 +1,6 @@
 // Package enroot reads what a site has said of containers in the files of enroot, which nodes that ran Pyxis have in
-// /etc/enroot: settings, variables, mounts and hooks. What of it still means something holds for muster's containers;
-// of the rest Notes tells why it does not.
+// /etc/enroot: settings, variables, mounts and hooks. Settings that still have a meaning hold for muster's
+// containers; Notes says why the others do not.
 package enroot
 
 import (

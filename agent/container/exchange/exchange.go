@@ -1,5 +1,5 @@
-// Package exchange carries layers of images from node to node. What is kept is package layers'; who has what the
-// servers say. Start with Exchange.
+// Package exchange carries layers of images from node to node. Package layers keeps them, and
+// the servers know where each is. Start with Exchange.
 package exchange
 
 import (

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What muster image does to this node's store.
+// Actions of muster image on this node's store.
 
 // socketEnv is the variable with the socket of the node's daemon.
 const socketEnv = "MUSTER_SOCKET"

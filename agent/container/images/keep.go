@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What of images is kept, and for how long. Beside what an image's folder has for steps:
+// Files of images that are kept, and for how long. In addition to an image's files for steps:
 //
-//	refs      what it was asked for as, one a line
+//	refs      the names that it was asked for by, one a line
 //	size      bytes and files, as they were unpacked
 //	pinned    is there for an image that only goes by its name
 //	config    its time is that of the last use

@@ -118,7 +118,7 @@ func (r *Reader) more() error {
 	return r.wait()
 }
 
-// Size waits until the layer's size is known. What is read from then on is behind the head.
+// Size waits until the layer's size is known. Reads from then on are behind the head.
 func (r *Reader) Size() (int64, error) {
 	for r.end == 0 {
 		if err := r.look(); err != nil {
@@ -250,7 +250,7 @@ func (f Folder) Create(key, digest string) (*Writer, error) {
 	return nil, errors.Join(ErrBusy, err, file.Close())
 }
 
-// whole reports whether a layer is there as a whole. What a crash of the machine has cut off is removed.
+// whole reports whether a layer is there as a whole. A layer that a crash of the machine has cut off is removed.
 func (f Folder) whole(key string) bool {
 	file, err := os.Open(f.file(key))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What images take of a file system, of which others must have some: the daemon's own files are usually on it.
+// Space of a file system that images may take, since others need some: the daemon's own files are usually on it.
 const (
 	// KeepFree is how many bytes are left free.
 	KeepFree = 1 << 30

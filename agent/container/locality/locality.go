@@ -25,7 +25,7 @@ func KeyOf(image string) string {
 // isKey reports whether a text is as long as those that KeyOf makes.
 func isKey(text string) bool { return len(text) == hex.EncodedLen(keyBytes) }
 
-// What an image is taken to mean that is not said of it, as docker has it.
+// Defaults of an image's name, as docker has them.
 const (
 	hub       = "docker.io"
 	hubAlias  = "index.docker.io/"
@@ -34,7 +34,7 @@ const (
 	digestKey = "sha256:"
 )
 
-// fullName is an image's name with all that may be left out of it, but for whose credentials are used. What becomes of
+// fullName is an image's name with all that may be left out of it, but for whose credentials are used. The result for
 // a path is no name, but the same each time.
 func fullName(image string) string {
 	rest := strings.TrimPrefix(image, "docker://")

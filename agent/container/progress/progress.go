@@ -144,7 +144,7 @@ func (s State) Bar() string {
 		part*100, s.Text())
 }
 
-// How a user hears of a fetch that takes long: by a line now and then, or by a bar that is drawn anew.
+// How a user hears of a fetch that takes long: by a line now and then, or by a bar that is drawn again.
 const (
 	First     = 2 * time.Second
 	LineEvery = 10 * time.Second

@@ -95,7 +95,7 @@ func (w *watcher) add(f stream.Frame) {
 // printed reports whether a frame is output.
 func printed(f stream.Frame) bool { return f.Kind == stream.Stdout || f.Kind == stream.Stderr }
 
-// Serve serves a watcher, whose first frame was read, until its connection ends. What it types is given to
+// Serve serves a watcher, whose first frame was read, until its connection ends. Its keys are given to
 // typed, which may wait.
 func (h *Watchers) Serve(conn net.Conn, r *bufio.Reader, last uint64, typed func(stream.Frame)) {
 	w := h.join(conn, last)
@@ -167,7 +167,7 @@ func (h *Watchers) write(w *watcher, gone <-chan struct{}) {
 	}
 }
 
-// Close lets all watchers go, for ever.
+// Close lets all watchers go, indefinitely.
 func (h *Watchers) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

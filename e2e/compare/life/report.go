@@ -119,8 +119,8 @@ func alike(a, b []event) bool {
 	return true
 }
 
-// settled sorts events by name: a signal that comes again before it was heard is one. What a
-// process heard just before it was gone it may or may not have written down.
+// settled sorts events by name: a signal that comes again before it was heard is one. A process
+// may or may not have written down the signals that it heard just before it was gone.
 func settled(list []event) []event {
 	out := slices.Clone(list)
 	if n := len(out); n > 0 && out[n-1].what == "gone" {

@@ -87,7 +87,7 @@ func operate(ctx context.Context, url, node string) error {
 	}
 	go c.Start(ctx)
 	defer c.Stop()
-	// What it makes it looks at by one that keeps nothing: a job that is new is not in what the watch has heard.
+	// It looks at new jobs by a client that keeps nothing: a job that is new is not in what the watch has heard.
 	w, err := client.NewClient(&client.Config{Server: url, AuthToken: os.Getenv("SLURM_JWT")},
 		&client.ClientOptions{DisableFor: []object.Object{&types.V0044JobInfo{}, &types.V0044NodeResourceLayout{}}})
 	if err != nil {
