@@ -331,13 +331,18 @@ fuzz-paths:
 mpi-many: needs build
 	$(GO) test -count=1 -run TestMPIMany -v -timeout 10m ./e2e -mpi-many=256
 
+# One slow link of 64 machines, each a network namespace, is found by muster burnin --fabric; a minute and a half.
+.PHONY: fabric-many
+fabric-many: needs build
+	$(GO) test -count=1 -run 'TestBurninFabric$$' -v -timeout 10m ./e2e -fabric-nodes=64 -fabric-seconds=1
+
 # Start and fence of steps of 16 and 256 ranks by PMIx; MUSTER_BENCH_SLURM=/etc/slurm/slurm.conf compares a real Slurm.
 .PHONY: bench-mpi
 bench-mpi: needs build
 	$(GO) test -count=1 -run TestBenchMPI -v -timeout 10m ./e2e -bench-mpi=5
 
 # All that takes minutes and must hold before a release.
-long: restclient sim appliance helm-check fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many
+long: restclient sim appliance helm-check fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many fabric-many
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

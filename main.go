@@ -13,6 +13,7 @@ import (
 	"dev.muster/agent/userfile"
 	"dev.muster/cli"
 	"dev.muster/cli/mcphost"
+	"dev.muster/cli/nodetest"
 	_ "dev.muster/early" // front-ends end in its init, before anything else of this file is initialized
 	"dev.muster/gpu"
 	"dev.muster/gpu/nvml"
@@ -35,7 +36,8 @@ func programs() []program {
 		{"userfile", func(w []string) bool { return len(w) == 0 }, func([]string) int { return userfile.Serve() }},
 		{"gpu-helper", always, func(w []string) int { return gpu.HelperMain(w, library()) }},
 		{"pmix", func(w []string) bool { return len(w) == 0 }, func([]string) int { return pmix.Main() }},
-		{"burnin", always, cli.BurninHere},
+		{"burnin", always, nodetest.Here},
+		{"burnin-fabric", func(w []string) bool { return len(w) == 0 }, nodetest.FabricHere},
 		{"sql", func(w []string) bool { return len(w) == 0 }, mcphost.SQLMain},
 		{"burst", func(w []string) bool { return len(w) == 0 }, cli.BurstHere},
 		{"image", always, imagehelper.Main},

@@ -22,6 +22,7 @@ import (
 	"dev.muster/cli/farm"
 	"dev.muster/cli/look"
 	"dev.muster/cli/mcphost"
+	"dev.muster/cli/nodetest"
 	"dev.muster/cli/watch"
 	"dev.muster/cluster"
 	"dev.muster/packaging"
@@ -69,9 +70,9 @@ func app(page webpage.Maker) *cli.App {
 			"look at scripts for sbatch and configuration files, and say what may well be a mistake", runLint),
 		asker("health", "[--json] [NODES]",
 			"list nodes that need attention, and what to do; exit code 1 if some do", look.Health),
-		asker("burnin", "[--seconds N] NODES | --show [NODES|UUID|SERIAL …]",
-			"test nodes under load, each by a job that goes after all others, and show what tests found",
-			runBurnin))
+		asker("burnin", "[--seconds N] NODES | --fabric NODES | --show [NODES|UUID|SERIAL …]",
+			"test nodes under load, each by a job that goes after all others, or the network between them; show results",
+			nodetest.Main))
 	a.Commands = append(a.Commands, imageCommand(), watch.Command(frontEnd))
 	a.Commands = slices.Concat(a.Commands, lookCommands(), jobCommands(), farm.Commands())
 	for _, name := range slices.Concat(slurm.FrontEnds(), slurm.Wrappers()) {

@@ -1,4 +1,4 @@
-package cli
+package nodetest
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"dev.muster/api"
 	"dev.muster/burnin"
 	"dev.muster/cluster"
+	"dev.muster/slurm/front"
 )
 
 // Defaults of a test.
@@ -26,8 +27,8 @@ const (
 	burninAgain = time.Second
 )
 
-// BurninHere is muster internal burnin: the test of the machine, in a job of its own. It returns the exit code.
-func BurninHere(args []string) int {
+// Here is muster internal burnin: the test of the machine, in a job of its own. It returns the exit code.
+func Here(args []string) int {
 	flags := flag.NewFlagSet("muster internal burnin", flag.ContinueOnError)
 	seconds := flags.Int("seconds", int(burninLoad/time.Second), "how long each load takes")
 	memory := flags.Int64("memory", 0, "MB of memory to test (default: half of what is free)")
@@ -78,7 +79,7 @@ func away(err error) bool {
 
 // tellBurnin hands the results to the servers, and waits for those that do not answer.
 func tellBurnin(ctx context.Context, q cluster.BurninDone) error {
-	c := local()
+	c := &api.Client{Dial: front.DialLocal}
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, burninTell)
 	defer cancel()
