@@ -140,9 +140,6 @@ func lines(r io.Reader) *bufio.Scanner {
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // cut shortens a text of an error for a message.
-func cut(err error) string {
-	text := err.Error()
-	return text[:min(len(text), maxErrorText)]
-}
+func cut(text string) string { return text[:min(len(text), maxErrorText)] }
 
 var errEnded = errors.New("the test has ended")

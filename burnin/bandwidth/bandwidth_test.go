@@ -55,7 +55,7 @@ func newWorld(t *testing.T, n int, change func(int, *Peer) bool) (*world, Option
 	w.out = w
 	w.in, w.pipe = io.Pipe()
 	o := Options{Time: 50 * time.Millisecond, Streams: 2, First: 5 * time.Second, Rest: 500 * time.Millisecond,
-		Say: t.Logf, Addrs: make([]string, n)}
+		Say: t.Logf, Began: func(uint64) {}, Addrs: make([]string, n)}
 	for i := range n {
 		o.Nodes = append(o.Nodes, fmt.Sprintf("n%d", i))
 		p := &Peer{Node: o.Nodes[i], Job: 7, Out: labeled{w, n - 1 - i}}

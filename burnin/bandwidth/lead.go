@@ -31,6 +31,7 @@ type Options struct {
 	// First bounds the time until the first node answers, and Rest from then on that of the others.
 	First, Rest time.Duration
 	Say         func(format string, args ...any) // progress
+	Began       func(job uint64)                 // the first node has answered
 }
 
 // Report is what a test found.
@@ -145,6 +146,7 @@ func (l *lead) greet(ctx context.Context) (tasks map[int]int, err error) {
 			if i := slices.Index(l.Nodes, h.Hello.Node); i >= 0 && l.peers[i] == nil {
 				if len(tasks) == 0 {
 					limit.Reset(l.Rest)
+					l.Began(h.Hello.Job)
 				}
 				tasks[h.task], l.peers[i] = i, h.Hello
 			}
@@ -162,7 +164,8 @@ func (l *lead) without(tasks map[int]int) (map[int]int, error) {
 	}
 	switch len(tasks) {
 	case 0:
-		return nil, errors.New("the test ended before any node has answered; simulated nodes cannot be tested")
+		return nil, errors.New("the test ended before any node has answered, see above; " +
+			"simulated nodes cannot be tested")
 	case 1:
 		return nil, errors.New("only one node has answered: a test needs two")
 	}
@@ -233,7 +236,7 @@ func (l *lead) has(p *hello, rail string) bool {
 	if l.tool == IB {
 		return slices.ContainsFunc(p.Ports, func(port Port) bool { return portName(port) == rail })
 	}
-	return rail == "" || p.Addrs[rail] != ""
+	return rail == "" || net.ParseIP(p.Addrs[rail]) != nil
 }
 
 // begin tells the peers about the test.
@@ -252,7 +255,7 @@ func (l *lead) begin() error {
 			at := ""
 			if p != nil {
 				host := cmp.Or(l.Addrs[i], "127.0.0.1")
-				if own := p.Addrs[rail]; l.tool == TCP && own != "" {
+				if own := p.Addrs[rail]; l.tool == TCP && net.ParseIP(own) != nil {
 					host = own
 				}
 				at = net.JoinHostPort(host, strconv.Itoa(p.Port))
@@ -393,7 +396,13 @@ func (l *lead) phaseTime() time.Duration {
 
 // sample makes a sample of a result.
 func sample(from int, r *result) pairs.Sample {
-	s := pairs.Sample{From: from, To: r.To, Rail: r.Rail, Gbits: r.Gbits, Err: r.Err}
+	s := pairs.Sample{
+		From:  from,
+		To:    r.To,
+		Rail:  r.Rail,
+		Gbits: r.Gbits,
+		Err:   cut(r.Err),
+	}
 	if !(s.Gbits >= 0) || math.IsInf(s.Gbits, 0) || s.Err != "" {
 		s.Gbits = 0
 	}

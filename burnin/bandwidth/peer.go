@@ -164,7 +164,7 @@ func (p *Peer) measure(ctx context.Context, phase, to, rail int) {
 		r.Gbits, err = p.measureTCP(ctx, phase, to, rail)
 	}
 	if err != nil {
-		r.Err = cut(err)
+		r.Err = cut(err.Error())
 	}
 	_ = p.say(news{Result: &r}) // if it fails the lead has gone, and so does this process
 }

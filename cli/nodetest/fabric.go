@@ -25,20 +25,23 @@ import (
 )
 
 const fabricUsage = `usage: muster burnin --fabric [--seconds N] [--streams N] [--rails NAME,…] [--tool tcp|ib_write_bw]
-                            [--min GBITS] [--wait MINUTES] [--no-record] [--json] NODES`
+                            [--min GBITS] [--wait MINUTES] [--no-record] [--json|--names] NODES|--job`
 
 // Limits of a test of the network.
 const (
 	fabricRest  = 20 * time.Second // until the other nodes answer, once one has
 	fabricLimit = 30 * time.Minute // of the whole test, without the wait for nodes
+	fabricPeers = 2 * time.Second  // until its processes have ended by themselves
 	fabricEnd   = 10 * time.Second // until its job has ended
 )
 
 // fabricOptions are the words of muster burnin --fabric.
 type fabricOptions struct {
 	bandwidth.Options
-	json, noRecord bool
-	nodes          string
+	json, names bool
+	noRecord    bool
+	inJob       bool // test the nodes of the job in which this runs
+	nodes       string
 }
 
 // runFabric measures the bandwidth between nodes, and shows which node, path or rail is slow. It returns the exit code:
@@ -48,21 +51,14 @@ func runFabric(s *front.Sys, argv []string) int {
 	if code != 0 {
 		return code
 	}
-	if code := mayTest(s); code != 0 {
-		return code
-	}
-	left, code := o.find(s)
+	left, words, code := o.prepare(s)
 	if code != 0 {
 		return code
-	}
-	partition, err := fabricPartition(s, o.Nodes)
-	if err != nil {
-		return s.Fail("%v", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	begun := time.Now()
-	r, err := fabricTest(ctx, s, o, partition)
+	r, err := fabricTest(ctx, s, o, words)
 	if ctx.Err() != nil {
 		fmt.Fprintf(s.Stderr, "%s: ended before the end of the test: nothing was recorded\n", s.Prog)
 		return 130
@@ -81,7 +77,28 @@ func runFabric(s *front.Sys, argv []string) int {
 	if !o.noRecord {
 		note = recordFabric(s, &v)
 	}
-	return v.print(s, o.json, note)
+	return v.print(s, o, note)
+}
+
+// prepare finds the nodes, and the words of srun for a task on each of them.
+func (o *fabricOptions) prepare(s *front.Sys) (left map[string]string, words []string, code int) {
+	if !o.inJob {
+		if code := mayTest(s); code != 0 {
+			return nil, nil, code
+		}
+	}
+	left, code = o.find(s)
+	if code != 0 {
+		return nil, nil, code
+	}
+	if o.inJob {
+		return left, o.step(s), 0
+	}
+	partition, err := fabricPartition(s, o.Nodes)
+	if err != nil {
+		return nil, nil, s.Fail("%v", err)
+	}
+	return left, fabricJob(o.Nodes, partition), 0
 }
 
 // parseFabric reads the words after --fabric.
@@ -90,7 +107,9 @@ func parseFabric(s *front.Sys, argv []string) (*fabricOptions, int) {
 	o := &fabricOptions{}
 	w := newWords()
 	w.BoolVar(&o.json, "json", false, "")
+	w.BoolVar(&o.names, "names", false, "")
 	w.BoolVar(&o.noRecord, "no-record", false, "")
+	w.BoolVar(&o.inJob, "job", false, "")
 	for _, n := range []struct {
 		name        string
 		to          *float64
@@ -128,14 +147,19 @@ func parseFabric(s *front.Sys, argv []string) (*fabricOptions, int) {
 	if code := w.parse(s, argv, fabricUsage); code != 0 {
 		return nil, code
 	}
-	if w.NArg() != 1 {
+	nodes := w.Args()
+	if o.inJob {
+		o.noRecord = true // what a user's test finds counts for nothing
+		nodes = append(nodes, s.Getenv("SLURM_JOB_NODELIST"))
+	}
+	o.nodes = strings.Join(nodes, "")
+	if len(nodes) != 1 || o.nodes == "" || o.json && o.names {
 		fmt.Fprintln(s.Stderr, fabricUsage)
 		return nil, 2
 	}
 	if streams != math.Trunc(streams) {
 		return nil, s.Fail("--streams %v: want a whole number", streams)
 	}
-	o.nodes = w.Arg(0)
 	o.Time = time.Duration(seconds * float64(time.Second))
 	o.First = time.Duration(wait * float64(time.Minute))
 	o.Rest = fabricRest
@@ -186,40 +210,50 @@ func fabricPartition(s *front.Sys, names []string) (*cluster.Partition, error) {
 		"test those of each partition by themselves")
 }
 
-// fabricJob is the words of srun for a task on each node: the whole node, after all other jobs in the queue.
-func fabricJob(nodes []string, partition *cluster.Partition, self string) []string {
-	limit := min(burninTime(partition), fabricLimit)
+// fabricTask is the words of srun for one task on each node.
+func fabricTask(nodes []string) []string {
 	return []string{
-		"--job-name=burnin-fabric",
 		"--nodelist=" + strings.Join(nodes, ","),
 		"--nodes=" + strconv.Itoa(len(nodes)),
+		"--ntasks=" + strconv.Itoa(len(nodes)),
 		"--ntasks-per-node=1",
-		"--partition=" + partition.Name,
-		"--exclusive",
-		"--mem=0",
-		"--priority=1",
 		"--mpi=none",
-		"--time=" + minutes(limit),
 		"--chdir=/",
 		"--export=NONE",
 		"--label",
 		"--no-kill",
 		"--kill-on-bad-exit=0",
-		"sh",
-		"-c",
-		"PATH=" + shellWord(path.Dir(self)) + `:"$PATH" exec muster internal burnin-fabric`,
 	}
 }
 
+// step is the words of srun for a step that shares the job's nodes with its other steps.
+func (o *fabricOptions) step(s *front.Sys) []string {
+	return append(fabricTask(o.Nodes), "--jobid="+s.Getenv("SLURM_JOB_ID"), "--job-name=burnin-fabric", "--overlap")
+}
+
+// fabricJob is the words of srun for a job: the whole nodes, after all other jobs in the queue.
+func fabricJob(nodes []string, partition *cluster.Partition) []string {
+	limit := min(burninTime(partition), fabricLimit)
+	return append(fabricTask(nodes),
+		"--job-name=burnin-fabric",
+		"--partition="+partition.Name,
+		"--exclusive",
+		"--mem=0",
+		"--priority=1",
+		"--time="+minutes(limit),
+	)
+}
+
 // fabricTest runs the test as a job. It has ended, or has been told to end, when this returns.
-func fabricTest(ctx context.Context, s *front.Sys, o *fabricOptions, p *cluster.Partition) (*bandwidth.Report, error) {
+func fabricTest(ctx context.Context, s *front.Sys, o *fabricOptions, words []string) (*bandwidth.Report, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.First+fabricLimit)
 	defer cancel()
-	cmd := exec.Command(self, append([]string{"srun"}, fabricJob(o.Nodes, p, self)...)...)
+	peer := "PATH=" + shellWord(path.Dir(self)) + `:"$PATH" exec muster internal burnin-fabric`
+	cmd := exec.Command(self, slices.Concat([]string{"srun"}, words, []string{"sh", "-c", peer})...)
 	cmd.Env = slices.DeleteFunc(slices.Clone(s.Environ), ofJobs)
 	cmd.Stderr = s.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches it by ctx alone
@@ -235,16 +269,21 @@ func fabricTest(ctx context.Context, s *front.Sys, o *fabricOptions, p *cluster.
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
+	var job cluster.JobID
+	o.Began = func(id uint64) { job = cluster.JobID(id) }
 	o.Say = func(format string, args ...any) { fmt.Fprintf(s.Stderr, s.Prog+": "+format+"\n", args...) }
 	r, err := bandwidth.Run(ctx, out, in, o.Options)
 	in.Close()
-	if err != nil {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	end := func(after time.Duration, sig os.Signal) *time.Timer {
+		return time.AfterFunc(after, func() { _ = cmd.Process.Signal(sig) }) // it may have ended
 	}
-	ended := time.AfterFunc(fabricEnd, func() { _ = cmd.Process.Kill() })
-	defer ended.Stop()
+	defer end(fabricPeers, syscall.SIGTERM).Stop()
+	kill := end(fabricEnd, os.Kill)
 	_, _ = io.Copy(io.Discard, out) // Wait closes it
 	_ = cmd.Wait()                  // peers tell what matters
+	if !kill.Stop() && job != 0 && !o.inJob {
+		_, _ = front.Call(s, api.CancelJob, cluster.Cancel{Ref: cluster.Ref{Job: job}}) // else its time limit ends it
+	}
 	return r, err
 }
 

@@ -23,6 +23,12 @@ func TestFabricOptions(t *testing.T) {
 		o.Min != 350 || o.First != 2*time.Minute || !o.noRecord || !o.json || o.nodes != "n[1-4]" || o.Streams != 4 {
 		t.Errorf("got %+v, %d, %s", o, code, errs.String())
 	}
+	job := *sys
+	job.Environ = []string{"SLURM_JOB_NODELIST=n[1-4]", "SLURM_JOB_ID=7"}
+	o, code = parseFabric(&job, []string{"--job", "--names"})
+	if code != 0 || o.nodes != "n[1-4]" || !o.inJob || !o.noRecord || !slices.Contains(o.step(&job), "--jobid=7") {
+		t.Errorf("in a job: %+v, %d, %s", o, code, errs.String())
+	}
 	const rails = ": want different names of network interfaces, or of ports (mlx5_0:1)"
 	for _, c := range []struct{ words, want string }{
 		{"", "usage"},
@@ -30,6 +36,9 @@ func TestFabricOptions(t *testing.T) {
 		{"--seconds", "usage"},
 		{"--json=perhaps n[1-2]", "usage"},
 		{"--memory 4 n[1-2]", "usage"},
+		{"--job", "usage"},
+		{"--job n1", "usage"},
+		{"--json --names n[1-2]", "usage"},
 		{"--seconds 61 n[1-2]", "muster: --seconds 61: want a number from 0.1 to 60"},
 		{"--seconds NaN n[1-2]", "muster: --seconds NaN: want a number from 0.1 to 60"},
 		{"--streams 0 n[1-2]", "muster: --streams 0: want a number from 1 to 64"},
@@ -52,9 +61,9 @@ func TestFabricOptions(t *testing.T) {
 func TestFabricJob(t *testing.T) {
 	p := &cluster.Partition{Name: "p"}
 	p.MaxTime = 10 * time.Minute
-	words := fabricJob([]string{"n1", "n2"}, p, "/opt/it's/muster")
-	for _, w := range []string{"--nodelist=n1,n2", "--nodes=2", "--partition=p", "--exclusive", "--time=10", "--export=NONE",
-		"--label", `PATH='/opt/it'\''s':"$PATH" exec muster internal burnin-fabric`} {
+	words := fabricJob([]string{"n1", "n2"}, p)
+	for _, w := range []string{"--nodelist=n1,n2", "--nodes=2", "--partition=p", "--exclusive", "--time=10",
+		"--export=NONE", "--label"} {
 		if !slices.Contains(words, w) {
 			t.Errorf("no %s in %q", w, words)
 		}
@@ -138,7 +147,7 @@ func TestFabricView(t *testing.T) {
 			}
 			v.judge()
 			var out bytes.Buffer
-			if code := v.print(&front.Sys{Stdout: &out}, false, ""); code != c.code || !slices.Equal(v.lines, c.lines) {
+			if code := v.print(&front.Sys{Stdout: &out}, &fabricOptions{}, ""); code != c.code || !slices.Equal(v.lines, c.lines) {
 				t.Errorf("exit code %d, %q\n%s", code, v.lines, out.String())
 			}
 			if c.part == "" {

@@ -194,7 +194,7 @@ func (v *fabricView) slowness(p pairs.Part, row fabricRow, typical float64) stri
 	why := ""
 	for _, s := range v.Test.Confirmed {
 		if s.Err != "" && s.Rail == p.Rail && (s.From == p.From || s.To == p.From) {
-			why = ": " + s.Err
+			why = ": " + cluster.PlainLine(s.Err)
 		}
 	}
 	say := func(verb string, gbits float64) string {
@@ -218,12 +218,16 @@ func (v *fabricView) whole() bool {
 }
 
 // print shows the results, and returns the exit code.
-func (v *fabricView) print(s *front.Sys, json bool, note string) int {
+func (v *fabricView) print(s *front.Sys, o *fabricOptions, note string) int {
 	code := 0
 	if !v.whole() {
 		code = 1
 	}
-	if json {
+	if o.names {
+		v.printNames(s)
+		return code
+	}
+	if o.json {
 		rails := []string{}
 		for _, r := range v.Verdict.Rails {
 			rails = append(rails, v.Rails[r])
@@ -256,6 +260,17 @@ func (v *fabricView) print(s *front.Sys, json bool, note string) int {
 		}
 	}
 	return code
+}
+
+// printNames prints the nodes that have failed, for scripts.
+func (v *fabricView) printNames(s *front.Sys) {
+	last := ""
+	for _, r := range v.rows {
+		if r.Verdict == cluster.BurninFailed && r.Node != last {
+			fmt.Fprintln(s.Stdout, r.Node)
+			last = r.Node
+		}
+	}
 }
 
 // summary counts what was measured.
