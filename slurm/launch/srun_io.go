@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -314,10 +315,11 @@ func (o *stepIO) feed(streams []*stream.Stream, resp api.StepResponse) {
 				time.Sleep(backgroundPause)
 				continue
 			}
-			for _, s := range to {
-				if n > 0 && s.Input(o.inTask, buf[:n]) != nil {
-					return
-				}
+			if n > 0 { // a node that is lost, or whose tasks have ended, takes no more; the others do
+				to = slices.DeleteFunc(to, func(s *stream.Stream) bool { return s.Input(o.inTask, buf[:n]) != nil })
+			}
+			if len(to) == 0 {
+				return
 			}
 			if err != nil {
 				for _, s := range to {

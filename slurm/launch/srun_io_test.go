@@ -3,9 +3,12 @@ package launch
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 
+	"dev.muster/api"
 	"dev.muster/api/stream"
 	"dev.muster/slurm/submit"
 )
@@ -45,6 +48,45 @@ func TestLinesStayWhole(t *testing.T) {
 				t.Errorf("got %q, want %q", out.String(), c.want)
 			}
 		})
+	}
+}
+
+// TestInputGoesOn: input goes to the other nodes when one of them takes none anymore.
+func TestInputGoesOn(t *testing.T) {
+	lost := stream.New(nil, 0)
+	lost.Close()
+	ours, theirs := net.Pipe()
+	good := stream.New(func() (io.ReadWriteCloser, error) { return ours, nil }, 0)
+	go func() { _, _ = good.Next() }() // it writes to the connection while this goes on
+	defer theirs.Close()
+	defer good.Close()
+	in, out := io.Pipe()
+	o := &stepIO{req: &submit.Request{}, in: in, inTask: stream.AllTasks}
+	o.feed([]*stream.Stream{lost, good}, api.StepResponse{Nodes: make([]api.StepNode, 2)})
+	got := ""
+	go func() {
+		_, _ = out.Write([]byte("one\n"))
+		_, _ = out.Write([]byte("two\n"))
+		out.Close()
+	}()
+	for {
+		f, err := stream.ReadFrame(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f.Kind {
+		case stream.Hello:
+			if err := stream.WriteFrame(theirs, stream.WelcomeFrame(0, 1)); err != nil {
+				t.Fatal(err)
+			}
+		case stream.Stdin:
+			got += string(f.Data)
+		case stream.StdinEOF:
+			if got != "one\ntwo\n" {
+				t.Errorf("got %q", got)
+			}
+			return
+		}
 	}
 }
 
