@@ -149,24 +149,37 @@ func TestEnds(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a peer that stops", func(t *testing.T) {
-		in, out := io.Pipe()
-		go func() {
-			for i := range 2 {
-				_, _ = fmt.Fprintf(out, "%d: {\"hello\":{\"node\":\"%c\",\"port\":1}}\n", i, 'a'+i)
-			}
-		}()
-		l := &lead{Options: Options{Nodes: []string{"a", "b"}, First: time.Minute, Rest: time.Minute}, silent: map[int]string{},
-			peers: make([]*hello, 2), missed: make([]int, 2)}
-		for range patience {
-			l.miss(map[[2]int]int{{1, 0}: 0})
-		}
-		if l.silent[1] != "stopped answering" || l.silent[0] != "" {
-			t.Errorf("got %v", l.silent)
-		}
-		in.Close()
-	})
 }
+
+// TestStops: a node whose peer stops in the middle is reported, and does not make its partners slow.
+func TestStops(t *testing.T) {
+	w, o := newWorld(t, 6, nil)
+	o.Patience = 4 * time.Second
+	rounds := 0
+	o.Say = func(string, ...any) {
+		if rounds++; rounds == 2 {
+			w.each[4] = discard{w.each[4]} // it hears of no phase anymore
+		}
+	}
+	r, err := Run(context.Background(), w.in, w.out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Silent[4] != "stopped answering" || len(r.Silent) != 1 || len(r.Slow) > 0 {
+		t.Errorf("got %v, %+v", r.Silent, r.Verdict)
+	}
+	for _, s := range r.Test.Samples {
+		if s.From == 4 || s.To == 4 {
+			t.Errorf("sample %+v", s)
+		}
+	}
+	w.each[4].Close()
+}
+
+// discard writes nothing.
+type discard struct{ io.WriteCloser }
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // TestStrangers: neither side of a connection goes on with one that does not know the secret, and a peer has only so
 // many connections that have not shown that they do.

@@ -30,8 +30,10 @@ type Options struct {
 	Min     float64 // Gb/s that are expected at least; 0: only the other pairs count
 	// First bounds the time until the first node answers, and Rest from then on that of the others.
 	First, Rest time.Duration
-	Say         func(format string, args ...any) // progress
-	Began       func(job uint64)                 // the first node has answered
+	// Patience is how much longer than the transfer a node may take to report it; 0: as long as it can take.
+	Patience time.Duration
+	Say      func(format string, args ...any) // progress
+	Began    func(job uint64)                 // the first node has answered
 }
 
 // Report is what a test found.
@@ -54,7 +56,6 @@ type lead struct {
 	peers  []*hello // by node; nil: silent
 	here   []int    // the nodes that have answered
 	silent map[int]string
-	missed []int // phases in which a node has not answered
 	rails  []string
 	tool   string
 	lacks  map[int][]string
@@ -83,7 +84,6 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) (*Report, 
 		news:    news,
 		peers:   make([]*hello, len(o.Nodes)),
 		silent:  map[int]string{},
-		missed:  make([]int, len(o.Nodes)),
 		lacks:   map[int][]string{},
 	}
 	defer func() { _ = send(out, order{End: true}) }() // peers that have gone need no order
@@ -312,11 +312,14 @@ func (l *lead) test(ctx context.Context, tasks map[int]int) (*Report, error) {
 	return r, nil
 }
 
-// leave has a test know the nodes that do not answer.
+// leave takes the nodes that do not answer out of a test: their partners' transfers say nothing about the partners.
 func (l *lead) leave(t *pairs.Test) {
 	for i := range l.silent {
 		t.Away[i] = true
 	}
+	t.Samples = pairs.Select(t.Samples, func(s pairs.Sample) bool {
+		return !t.Away[s.From] && !t.Away[s.To]
+	})
 }
 
 // round measures pairs in one direction, and then in the other.
@@ -341,9 +344,6 @@ func (l *lead) round(ctx context.Context, round []pairs.Pair, tasks map[int]int)
 	return out, nil
 }
 
-// patience is how many phases a node may miss before it is left out.
-const patience = 2
-
 // phase has pairs transfer data, and waits for their results as long as those may take.
 func (l *lead) phase(ctx context.Context, ph *phase, tasks map[int]int) (out []pairs.Sample, err error) {
 	if err := send(l.out, order{Phase: ph}); err != nil {
@@ -365,7 +365,9 @@ func (l *lead) phase(ctx context.Context, ph *phase, tasks map[int]int) (out []p
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-limit.C:
-			l.miss(open)
+			for key := range open { // it would have reported an error by now
+				l.silent[key[0]] = "stopped answering"
+			}
 			return out, nil
 		case h, ok := <-l.news:
 			if !ok {
@@ -387,7 +389,10 @@ func (l *lead) phase(ctx context.Context, ph *phase, tasks map[int]int) (out []p
 
 // phaseTime bounds a phase.
 func (l *lead) phaseTime() time.Duration {
-	d := dialTime + handshakeTime + l.Time + 2*graceTime
+	if l.Patience > 0 {
+		return l.Time + l.Patience
+	}
+	d := dialTime + handshakeTime + l.Time + graceTime + time.Second
 	if l.tool == IB {
 		d += toolTime
 	}
@@ -407,17 +412,4 @@ func sample(from int, r *result) pairs.Sample {
 		s.Gbits = 0
 	}
 	return s
-}
-
-// miss counts the nodes that have not answered.
-func (l *lead) miss(open map[[2]int]int) {
-	late := map[int]bool{}
-	for k := range open {
-		late[k[0]] = true
-	}
-	for i := range late {
-		if l.missed[i]++; l.missed[i] >= patience {
-			l.silent[i] = "stopped answering"
-		}
-	}
 }
