@@ -49,7 +49,7 @@ type PartTest struct {
 // another node.
 type TestedPart struct {
 	ID     string `json:"id"`   // UUID of a GPU; NODE/memory, NODE/disk …: of what has no number of its own
-	Kind   string `json:"kind"` // gpu, cpu, memory, disk, links
+	Kind   string `json:"kind"` // gpu, cpu, memory, disk, links, fabric
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"` // of the part, else of its machine
 	// Tests are the latest ones, the newest first; a part here is last where that was.

@@ -111,7 +111,7 @@ func TestBurninFabric(t *testing.T) {
 	t.Parallel()
 	n := *fabricNodes
 	g := fabricGroup(t, n)
-	if a := g.fabric(0); len(a.Fabric.Findings) > 0 || len(a.Fabric.Nodes) != n {
+	if a := g.fabric(0, "--rails=eth0"); len(a.Fabric.Findings) > 0 || len(a.Fabric.Nodes) != n {
 		t.Errorf("with good links: %+v", a)
 	}
 	if drained := g.must("s1", "sinfo", "-h", "-R"); drained != "" {

@@ -114,8 +114,11 @@ func TestDead(t *testing.T) {
 			t.Errorf("found %+v", p)
 		}
 	}
-	if len(r.Slow) == 0 {
+	if len(r.Slow) == 0 || r.Blocked() != "" {
 		t.Errorf("found nothing: %+v", r.Test.Samples)
+	}
+	if r.Test.Samples = pairs.Select(r.Test.Samples, func(s pairs.Sample) bool { return s.To == 2 }); r.Blocked() == "" {
+		t.Errorf("not blocked: %+v", r.Test.Samples)
 	}
 }
 

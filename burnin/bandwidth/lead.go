@@ -48,6 +48,17 @@ type Report struct {
 	Lacks  map[int][]string
 }
 
+// Blocked returns the error of a test in which no transfer at all succeeded; "": one did.
+func (r *Report) Blocked() (text string) {
+	for _, s := range r.Test.Samples {
+		if s.Err == "" {
+			return ""
+		}
+		text = s.Err
+	}
+	return text
+}
+
 // lead is the command that tests nodes.
 type lead struct {
 	Options

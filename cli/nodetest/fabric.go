@@ -66,6 +66,10 @@ func runFabric(s *front.Sys, argv []string) int {
 	if err != nil {
 		return s.Fail("%v", err)
 	}
+	if text := r.Blocked(); text != "" {
+		return s.Fail("no node could send to another one: %s; check that TCP connections between the nodes are allowed",
+			cluster.PlainLine(text))
+	}
 	v := fabricView{
 		Report: r,
 		nodes:  o.Nodes,
