@@ -18,8 +18,8 @@ var (
 	fabricSeconds = flag.String("fabric-seconds", "0.2", "time of one transfer in TestBurninFabric")
 )
 
-// fabricRate is the rate of good links, in Mbit/s: so low that two processors are enough for all of n. That of a bad one
-// is a fifth of it.
+// fabricRate is the rate of good links, in Mbit/s: so low that two processors are enough for all of n. A bad link
+// has a fifth of it.
 func fabricRate(n int) int { return max(10, 320/n) }
 
 // shape limits what a host sends and receives, in Mbit/s.

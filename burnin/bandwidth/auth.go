@@ -17,7 +17,7 @@ const (
 	macLen    = sha256.Size
 )
 
-// What the two sides of a connection prove; different texts, so that neither can repeat what the other one has said.
+// Texts that the two sides of a connection prove; they differ, so that neither can repeat the proof of the other.
 const (
 	provesDialer   = "muster burnin dial"
 	provesListener = "muster burnin listen"

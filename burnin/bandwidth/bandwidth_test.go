@@ -334,7 +334,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fakeIB prints a bandwidth after its two sides have exchanged a byte. That of mlx5_1 is slow.
+// fakeIB prints a bandwidth after its two sides have exchanged a byte. mlx5_1 is slow.
 func fakeIB(args []string) error {
 	value := func(name string) string { return args[slices.Index(args, name)+1] }
 	at := "127.0.0.1:" + value("-p")

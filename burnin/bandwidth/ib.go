@@ -74,7 +74,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send runs the side of ib_write_bw that sends. What its two sides say to each other about the test goes through c.
+// send runs the side of ib_write_bw that sends. Messages between its two sides about the test go through c.
 func (p program) send(ctx context.Context, c net.Conn, rail string, d time.Duration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+toolTime)
 	defer cancel()
