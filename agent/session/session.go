@@ -38,6 +38,9 @@ type Session struct {
 	Groups []uint32  `json:"groups,omitempty"`
 	Admin  bool      `json:"admin,omitempty"`
 	Until  time.Time `json:"until"`
+	// TLS: it began by TLS, so nobody has read its cookie on the way. It is one only where the visitor comes by TLS, and
+	// one that began without is none there.
+	TLS bool `json:"tls,omitempty"`
 }
 
 // Caller is as whom the session acts.
@@ -197,6 +200,18 @@ func (s *Store) Read(value string, now time.Time) *Session {
 	return &who
 }
 
+// Of is the session of a request, nil if it has none.
+func (s *Store) Of(r *http.Request, now time.Time) *Session {
+	c, err := r.Cookie(CookieName(r, Cookie))
+	if err != nil {
+		return nil
+	}
+	if who := s.Read(c.Value, now); who != nil && who.TLS == Secure(r) {
+		return who
+	}
+	return nil
+}
+
 // End makes a session one that no cookie opens any more at this server, until it restarts: the state may not know yet.
 func (s *Store) End(id string, until, now time.Time) {
 	s.mu.Lock()
@@ -235,18 +250,22 @@ func (s *Store) Meant(who *Session, token string) bool {
 // Secure reports whether the visitor came by TLS, here or at a proxy that the site trusts.
 func Secure(r *http.Request) bool { return origin.Of(r).Secure }
 
-// CookieName is the cookie's; where there is TLS browsers hold its name to that.
-func CookieName(r *http.Request) string {
+// Cookie is the name of the session's cookie.
+const Cookie = "muster"
+
+// CookieName is the name under which a cookie is kept and read. Where there is TLS, browsers take cookies of such names
+// from the page's own host alone: other hosts of its domain can plant none.
+func CookieName(r *http.Request, name string) string {
 	if Secure(r) {
-		return "__Host-muster"
+		return "__Host-" + name
 	}
-	return "muster"
+	return name
 }
 
 // SetCookie sets the session's cookie, or with an empty value takes it away.
 func SetCookie(w http.ResponseWriter, r *http.Request, value string) {
 	c := &http.Cookie{
-		Name: CookieName(r), Value: value, Path: "/", HttpOnly: true, Secure: Secure(r),
+		Name: CookieName(r, Cookie), Value: value, Path: "/", HttpOnly: true, Secure: Secure(r),
 		SameSite: http.SameSiteStrictMode, MaxAge: int(SessionLife / time.Second),
 	}
 	if value == "" {

@@ -24,10 +24,8 @@ import (
 
 // visitor says who looks at the page, and by which session; nil: nobody has logged in.
 func (s *pages) visitor(r *http.Request) (api.Caller, *session.Session) {
-	if c, err := r.Cookie(session.CookieName(r)); err == nil {
-		if who := s.Sessions.Read(c.Value, time.Now()); who != nil {
-			return who.Caller(), who
-		}
+	if who := s.Sessions.Of(r, time.Now()); who != nil {
+		return who.Caller(), who
 	}
 	if token := bearer(r); token != "" { // a program that looks
 		if who, err := s.TokenCaller(token); err == nil {

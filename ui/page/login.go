@@ -3,6 +3,8 @@ package page
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
@@ -153,6 +155,7 @@ func (l *logins) byLink(w http.ResponseWriter, r *http.Request) {
 
 // open gives the visitor the session; idToken is what the provider said of them, if it was it that did.
 func (l *logins) open(w http.ResponseWriter, r *http.Request, who session.Session, by, idToken string) bool {
+	who.TLS = session.Secure(r)
 	value, err := l.Sessions.Seal(&who)
 	if err != nil {
 		http.Error(w, "cannot create the session", http.StatusInternalServerError)
@@ -163,7 +166,7 @@ func (l *logins) open(w http.ResponseWriter, r *http.Request, who session.Sessio
 		Action: "page login", Object: "page of " + l.Name, New: "by=" + by,
 	})
 	session.SetCookie(w, r, value)
-	l.remember(w, r, idToken)
+	l.remember(w, r, &who, idToken)
 	return true
 }
 
@@ -176,7 +179,9 @@ func pageOrigin(r *http.Request) string {
 }
 
 // logoutPath is where sessions end. The browser keeps for it alone that the provider let the visitor in, and what it
-// said then, so that any server can have the provider end its session, too.
+// said then, so that any server can have the provider end its session, too. With the session's ID it is authenticated,
+// because other hosts of the domain can plant such a cookie. Its path keeps the 4 KiB out of all other requests, so it
+// has not the name of one that nobody can plant.
 const (
 	logoutPath  = "/logout"
 	maxToken    = 3800 // of a cookie's 4 KiB
@@ -184,20 +189,40 @@ const (
 	tokenCookie = "muster-oidc-in"
 )
 
-// remember has the browser keep an ID token; "" takes away one of before.
-func (l *logins) remember(w http.ResponseWriter, r *http.Request, idToken string) {
+// remember has the browser keep an ID token for a session; "" takes away one of before.
+func (l *logins) remember(w http.ResponseWriter, r *http.Request, who *session.Session, idToken string) {
 	if idToken == "" && l.settings().OIDC.Issuer == "" {
 		return // no provider has let anybody in
 	}
-	if len(idToken) > maxToken {
-		idToken = noToken
-	}
-	c := &http.Cookie{Name: tokenCookie, Value: idToken, Path: logoutPath, HttpOnly: true, Secure: session.Secure(r),
+	c := &http.Cookie{Name: tokenCookie, Path: logoutPath, HttpOnly: true, Secure: session.Secure(r),
 		SameSite: http.SameSiteStrictMode, MaxAge: int(session.SessionLife / time.Second)}
-	if idToken == "" {
+	switch {
+	case idToken == "":
 		c.MaxAge = -1
+	case len(idToken) > maxToken:
+		c.Value = l.keptToken(who, noToken)
+	default:
+		c.Value = l.keptToken(who, idToken)
 	}
 	http.SetCookie(w, c)
+}
+
+// keptToken is what the browser keeps of an ID token: the token, and a proof that it is one of the session.
+func (l *logins) keptToken(who *session.Session, idToken string) string {
+	sum := l.Sessions.MAC("id token", who.ID+"\n"+idToken)
+	return base64.RawURLEncoding.EncodeToString(sum) + "." + idToken
+}
+
+// remembered returns the ID token that the browser has kept for a session, "" if it was too long; false: no provider
+// has let the visitor in.
+func (l *logins) remembered(r *http.Request, who *session.Session) (idToken string, ok bool) {
+	for _, c := range r.CookiesNamed(tokenCookie) {
+		_, idToken, _ = strings.Cut(c.Value, ".")
+		if hmac.Equal([]byte(c.Value), []byte(l.keptToken(who, idToken))) {
+			return strings.TrimPrefix(idToken, noToken), true
+		}
+	}
+	return "", false
 }
 
 // logout ends the session, and the one at the provider that let the visitor in. That is asked for by a page that goes
@@ -206,11 +231,11 @@ func (l *logins) logout(w http.ResponseWriter, r *http.Request, in *session.Sess
 	l.LogOut(r.Context(), in)
 	l.Log.Info("session ended", "user", in.User, "uid", in.UID)
 	session.SetCookie(w, r, "")
-	l.remember(w, r, "")
+	l.remember(w, r, in, "")
 	to := ""
-	if c, err := r.Cookie(tokenCookie); err == nil && c.Value != "" {
-		s := l.settings()
-		if to, err = l.providers.Leave(&s, strings.TrimPrefix(c.Value, noToken), time.Now()); err != nil {
+	if idToken, ok := l.remembered(r, in); ok {
+		s, err := l.settings(), error(nil)
+		if to, err = l.providers.Leave(&s, idToken, time.Now()); err != nil {
 			l.Log.Warn("the provider was not told that a session has ended", "user", in.User, "err", err)
 		}
 	}
@@ -298,11 +323,14 @@ func (l *logins) byPassword(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// flowName is that of the cookie that holds a login that has gone to the provider.
+const flowName = "muster-oidc"
+
 // flowCookie holds a login that has gone to the provider. Browsers send it with the way back, which comes from another
-// site: so it is Lax, and good for that path alone.
+// site: so it is Lax.
 func flowCookie(r *http.Request, value string) *http.Cookie {
 	c := &http.Cookie{
-		Name: "muster-oidc", Value: value, Path: login.DonePath, HttpOnly: true, Secure: session.Secure(r),
+		Name: session.CookieName(r, flowName), Value: value, Path: "/", HttpOnly: true, Secure: session.Secure(r),
 		SameSite: http.SameSiteLaxMode, MaxAge: int(login.FlowLife / time.Second),
 	}
 	if value == "" {
@@ -338,7 +366,7 @@ func (l *logins) toProvider(w http.ResponseWriter, r *http.Request) {
 func (l *logins) fromProvider(w http.ResponseWriter, r *http.Request) {
 	s, flow := l.settings(), login.Flow{}
 	http.SetCookie(w, flowCookie(r, ""))
-	c, err := r.Cookie("muster-oidc")
+	c, err := r.Cookie(session.CookieName(r, flowName))
 	if s.OIDC.Issuer == "" || err != nil || !l.Sessions.Signed("oidc", c.Value, &flow) {
 		l.refuse(w, r, ui.Login{To: "/"}, "provider",
 			cluster.Errorf(cluster.Denied, "", "this browser has not started a login, or the login has expired"))

@@ -125,7 +125,6 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 		x.say(w, r, http.StatusTooManyRequests, "No shell", "You have too many open shells. Close one first.")
 		return
 	}
-	cookie, _ := r.Cookie(session.CookieName(r)) // it is there: find has read it
 	ws, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		x.Log.Info("shell refused", "job", jobName(j), "user", u.Name, "from", r.RemoteAddr, "err", err)
@@ -136,7 +135,7 @@ func (x *shells) serve(w http.ResponseWriter, r *http.Request) {
 	x.Note(r.Context(), in, pageOrigin(r), cluster.AuditNote{
 		Action: "job shell", Object: "job " + jobName(j), New: strings.TrimSpace("node " + node),
 	})
-	stays := func() bool { return x.Sessions.Read(cookie.Value, time.Now()) != nil && x.logins.settings().Shell }
+	stays := func() bool { return x.Sessions.Of(r, time.Now()) != nil && x.logins.settings().Shell }
 	site := &x.Snapshot().Config().Srun
 	words := shell.Words(jobName(j), node, site.Prolog, site.Epilog)
 	why := shell.Serve(r.Context(), ws, x.commands, u, words, stays)
