@@ -178,6 +178,34 @@ func Isolation() string {
 	return "none"
 }
 
+// Bound limits all jobs together, and has them wait for the CPUs rather than others.
+func (c *Groups) Bound(f *Fence) error {
+	_ = Write(c.base+"/cpu.weight", "10") // where the hierarchy has that controller
+	for _, name := range []string{Memory, PIDs} {
+		dir := c.old[name]
+		if c.unified[name] {
+			dir = c.base
+		}
+		if dir == "" {
+			continue
+		}
+		if err := f.limit(dir, name, c.unified[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close removes the groups if no step is left in them, and holds them no longer. It may be called again.
+func (c *Groups) Close() {
+	c.rmdir()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil {
+		c.Release()
+	}
+}
+
 // OpenHome opens the supervisor's own group for its start.
 func (c *Groups) OpenHome() (fd int, err error) {
 	home := c.base + "/" + homeGroup
@@ -343,6 +371,9 @@ func (g *Group) Take(pid int, f *Fence) error {
 	}
 	return nil
 }
+
+// Bounds reports whether a controller limits the group.
+func (g *Group) Bounds(name string) bool { return g.cg.Has(name) }
 
 // Kill ends all processes of the group.
 func (g *Group) Kill() error { return Write(g.Dir+"/cgroup.kill", "1") }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 
+	"dev.muster/agent/guests"
 	"dev.muster/api"
 	"dev.muster/cluster"
 )
@@ -30,6 +31,7 @@ type Runner struct {
 	Dialect api.Dialect // words and runs what goes out; nil: nothing is done
 	Socket  string      // where programs find a server
 	Log     *slog.Logger
+	Guests  *guests.House // where programs of users run
 	// Stage calls a function for a burst buffer.
 	Stage func(ctx context.Context, e *cluster.Hook, cfg *cluster.Config, again bool) cluster.HookEnd
 	// Retain puts what of history is to go into files.

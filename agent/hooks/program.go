@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"dev.muster/agent/step"
 	"dev.muster/agent/users"
 	"dev.muster/cluster"
 )
@@ -24,7 +23,6 @@ const (
 	mailLimit    = time.Minute     // one run of MailProg, or of the script of JobCompLoc
 	says         = 1 << 10         // bytes of a program's output that are told of
 	triggerLimit = 5 * time.Minute // of a trigger's program, as in Slurm
-	stuckTime    = 5 * time.Second // for a killed program of a user's to end
 )
 
 // Program runs a hook's program to its end, or adds its line to a file; again: an earlier leader may have done so. An
@@ -53,7 +51,7 @@ func (r *Runner) Program(term context.Context, e *cluster.Hook, cfg *cluster.Con
 	cmd := r.command(ctx, &p, file)
 	run := cmd.Run
 	if e.Trigger != nil {
-		run = func() error { return runUsers(ctx, cmd) }
+		run = func() error { return r.runUsers(ctx, cmd) }
 		err = runAsUser(cmd.SysProcAttr, e.Trigger.UID)
 	} else {
 		err = users.RunAs(cmd.SysProcAttr, cfg.ServerUser)
@@ -95,40 +93,13 @@ func (b *beginning) String() string {
 	return string(b.text)
 }
 
-// begin is a shell that becomes a program once its input ends.
-const begin = `read -r _; exec "$@" </dev/null`
-
-// runUsers runs the program of a user's trigger. No other program of the server starts before the kernel has read what
-// is executed, and the user's may lie on a file system that does not answer: so a shell is executed, which executes
-// the program. It waits until it has lost what the server has: where memory is short the kernel ends servers last.
-func runUsers(ctx context.Context, cmd *exec.Cmd) error {
-	if cmd.SysProcAttr.Credential == nil { // root's, or that of who runs the server
-		return cmd.Run()
-	}
-	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", begin, "sh"}, cmd.Args...)
-	step.Alone(cmd.SysProcAttr)
-	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+// runUsers runs the program of a user's trigger. What it leaves behind may take as long as a program may.
+func (r *Runner) runUsers(ctx context.Context, cmd *exec.Cmd) error {
+	g, err := r.Guests.Start(cmd, triggerLimit)
 	if err != nil {
 		return err
 	}
-	step.Plain(cmd.Process.Pid)
-	_ = in.Close()
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }() // ends with the program, which the kernel may not let end
-	select {
-	case err := <-over:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-over:
-		return err
-	case <-time.After(stuckTime):
-		return fmt.Errorf("it does not end though it was killed: %w", ctx.Err())
-	}
+	return g.Wait(ctx)
 }
 
 // limitOf is how long a hook's program may run; 0: as long as it wants.

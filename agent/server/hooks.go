@@ -11,7 +11,8 @@ import (
 
 // hookRunner does what is to be done outside of the state while this server leads.
 func hookRunner(s *Server) *hooks.Runner {
-	r := &hooks.Runner{Server: hookServer{s}, Dialect: s.cfg.Dialect, Socket: s.cfg.Hooks.Socket, Log: s.slog}
+	r := &hooks.Runner{Server: hookServer{s}, Dialect: s.cfg.Dialect, Socket: s.cfg.Hooks.Socket, Log: s.slog,
+		Guests: s.share.guests}
 	r.Stage = burstStages(s).Do
 	r.Retain = func(ctx context.Context, e *cluster.Hook, cfg *cluster.Config) error {
 		return forgetOld(ctx, s, r, e, cfg)

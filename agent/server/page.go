@@ -28,7 +28,7 @@ func (s *Server) Pages(call api.InNameOf) http.Handler {
 		Sessions: s.credentials.sessions, Events: s.events, Samples: s.hist.Samples, History: s.hist.History,
 		Lag:     s.hist.Lag,
 		Dialect: s.cfg.Dialect, Call: call, More: scraped.Routes,
-		Front: s.cfg.Hooks.Front, Socket: s.cfg.Hooks.Socket,
+		Front: s.cfg.Hooks.Front, Socket: s.cfg.Hooks.Socket, Guests: s.share.guests,
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"dev.muster/agent/burst"
 	"dev.muster/agent/container/locality"
 	"dev.muster/agent/eventlog"
+	"dev.muster/agent/guests"
 	"dev.muster/agent/heartbeat"
 	"dev.muster/agent/history"
 	"dev.muster/agent/metrics"
@@ -131,6 +132,7 @@ func New(cfg Config, trans raft.Transport, hist history.History, logger *slog.Lo
 		state: cluster.NewState(), work: map[cluster.NodeName]uint64{},
 		stats: metrics.NewStats(), booted: time.Now(), current: make(chan struct{})}
 	s.level.Store(int64(s.state.Level()))
+	s.share.guests = guests.New(cfg.Log.Dir)
 	s.lookout = &heartbeat.Lookout{Heartbeats: s.heartbeats, Rumours: heartbeat.NewRumours(), Reach: cfg.Reach,
 		Snapshot: s.Snapshot, Poke: s.poke, Log: logger}
 	s.credentials.sessions = session.New(s.cfg.Name, func() *cluster.CA { return s.Snapshot().CA() },
@@ -193,6 +195,7 @@ func (s *Server) Run(ctx context.Context) error {
 	keeping.Wait()
 	stopHist()
 	wg.Wait()
+	s.share.guests.Close()
 	return errors.Join(err, <-histErr)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"dev.muster/agent/eventlog"
+	"dev.muster/agent/guests"
 	"dev.muster/agent/turns"
 )
 
@@ -11,6 +12,7 @@ import (
 type share struct {
 	followers eventlog.Followers[uint32] // callers who follow the events
 	bursts    turns.Turns                // to have the script for burst buffers called
+	guests    *guests.House              // programs that run as users here
 }
 
 // placesOfUser is how many questions of one kind are answered at a time for one user; the next wait.

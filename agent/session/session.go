@@ -38,8 +38,8 @@ type Session struct {
 	Groups []uint32  `json:"groups,omitempty"`
 	Admin  bool      `json:"admin,omitempty"`
 	Until  time.Time `json:"until"`
-	// TLS: it began by TLS, so nobody has read its cookie on the way. It is one only where the visitor comes by TLS, and
-	// one that began without is none there.
+	// TLS: it began by TLS, so nobody has read its cookie on the way. It is valid only where the visitor comes by TLS,
+	// and one that began without is not valid there.
 	TLS bool `json:"tls,omitempty"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"dev.muster/agent/eventlog"
+	"dev.muster/agent/guests"
 	"dev.muster/agent/lookup"
 	"dev.muster/agent/samples"
 	"dev.muster/agent/session"
@@ -56,6 +57,7 @@ type Config struct {
 	Call api.InNameOf
 	// Front and Socket are of the commands that forms run; "" where there are none.
 	Front, Socket string
+	Guests        *guests.House // where they run
 	// More registers what is served beside the views, and kept from the same visitors.
 	More func(*http.ServeMux)
 }

@@ -5,7 +5,6 @@ package forms
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"dev.muster/agent/guests"
 	"dev.muster/agent/step"
 )
 
@@ -66,13 +66,14 @@ type User struct {
 type Commands struct {
 	Program string // muster
 	Socket  string // of this daemon
+	guests  *guests.House
 	busy    chan struct{}
 	users   *PerUser
 }
 
-// NewCommands runs them for one server.
-func NewCommands(program, socket string) *Commands {
-	return &Commands{program, socket, make(chan struct{}, maxAtOnce), NewPerUser(maxOfUser)}
+// NewCommands runs them for one server, in its house.
+func NewCommands(program, socket string, house *guests.House) *Commands {
+	return &Commands{program, socket, house, make(chan struct{}, maxAtOnce), NewPerUser(maxOfUser)}
 }
 
 // PerUser counts what each user has going on, so that nobody takes all there is.
@@ -227,17 +228,18 @@ func (c *Commands) Submit(ctx context.Context, u User, words []string, script st
 // number reads no further than the number of a job: with --wait the command ends with the job.
 func number(r io.Reader) ([]byte, error) { return bufio.NewReader(r).ReadBytes('\n') }
 
-// run runs a front-end, and reads from it what is to be read.
+// run runs a front-end, and reads from it what is to be read. A user whose command does not end although it was killed
+// may have one less until then.
 func (c *Commands) run(ctx context.Context, u User, input string, read func(io.Reader) ([]byte, error),
 	words []string) (out, said string, err error) {
 	leave, ok := c.users.Enter(u.UID)
 	if !ok {
 		return "", "", errors.New("this form is being checked already: wait until that is over")
 	}
-	defer leave()
 	select {
 	case c.busy <- struct{}{}:
 	case <-ctx.Done():
+		leave()
 		return "", "", ctx.Err()
 	}
 	defer func() { <-c.busy }()
@@ -245,30 +247,66 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	defer cancel()
 	cmd, err := c.Command(ctx, u, words)
 	if err != nil {
+		leave()
 		return "", "", err
 	}
-	var errs bytes.Buffer
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &errs
-	pipe, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	errs := &beginning{}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), errs
+	pipe, g, err := c.begin(cmd)
 	if err != nil {
+		leave()
 		return "", "", fmt.Errorf("cannot run the command as %s on this server: %w", u.Name, err)
 	}
-	step.Plain(cmd.Process.Pid)
+	defer pipe.Close()
+	go func() {
+		<-g.Over()
+		leave()
+	}()
 	got, _ := read(io.LimitReader(pipe, maxSaid)) // what it says before it fails counts too
 	late := time.AfterFunc(endTime, cancel)
 	defer late.Stop()
-	err = cmd.Wait()
+	err = g.Wait(ctx)
 	if ctx.Err() != nil {
 		err = errors.New("it took too long")
 	}
-	return string(got), text(&errs), err
+	return string(got), errs.String(), err
 }
 
-func text(b *bytes.Buffer) string {
-	return strings.ToValidUTF8(string(b.Bytes()[:min(b.Len(), maxSaid)]), "�")
+// begin starts a command, and returns what it writes, until its time is over at the latest.
+func (c *Commands) begin(cmd *exec.Cmd) (pipe *os.File, g *guests.Guest, err error) {
+	pipe, far, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd.Stdout = far
+	g, err = c.Start(cmd)
+	err = errors.Join(err, far.Close(), pipe.SetReadDeadline(time.Now().Add(runTime)))
+	if err != nil {
+		return nil, nil, errors.Join(err, pipe.Close())
+	}
+	return pipe, g, nil
+}
+
+// Start starts a front-end.
+func (c *Commands) Start(cmd *exec.Cmd) (*guests.Guest, error) { return c.guests.Start(cmd, 0) }
+
+// beginning keeps the beginning of what a command says.
+type beginning struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p[:min(len(p), maxSaid-len(b.text))]...)
+	return len(p), nil
+}
+
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.ToValidUTF8(string(b.text), "�")
 }
 
 // Command is a front-end as a user. The environment is what jobs of a crontab have. The folder of the program comes
@@ -282,7 +320,6 @@ func (c *Commands) Command(ctx context.Context, u User, words []string) (*exec.C
 	switch own := uint32(os.Getuid()); {
 	case own == 0:
 		cmd.SysProcAttr.Credential = step.Credential(u.UID, u.GID, u.Groups)
-		step.Alone(cmd.SysProcAttr) // the machine may have jobs of the user, too
 	case own != u.UID:
 		return nil, fmt.Errorf("this server does not run as root, so nobody but its own user submits jobs here")
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestWords: what was filled in becomes options, each in one word whatever it has; what was not is left out.
@@ -42,7 +43,7 @@ esac
 	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, me := NewCommands(program, "/s"), User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	c, me := NewCommands(program, "/s", nil), User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	a := c.Try(context.Background(), me, []string{"--time=1"}, "x")
 	if a.Starts.Format("15:04") != "14:20" || a.CPUs != 8 || a.Nodes != "n[1-2]" || a.Partition != "p" || a.Refused != "" {
 		t.Errorf("%+v", a)
@@ -81,7 +82,7 @@ func TestPerUser(t *testing.T) {
 
 // TestOwnCommands: a script of the form finds the srun of this cluster before any other.
 func TestOwnCommands(t *testing.T) {
-	cmd, err := NewCommands("/opt/cluster/bin/muster", "/s").Command(context.Background(),
+	cmd, err := NewCommands("/opt/cluster/bin/muster", "/s", nil).Command(context.Background(),
 		User{UID: uint32(os.Getuid())}, []string{"sbatch"})
 	if want := "PATH=/opt/cluster/bin:/usr/local/bin:/usr/bin:/bin"; err != nil || !slices.Contains(cmd.Env, want) {
 		t.Errorf("%q, %v", cmd.Env, err)
@@ -95,19 +96,18 @@ func TestCommandIsAlone(t *testing.T) {
 		t.Skip("only root's server runs front-ends of others")
 	}
 	const nobody = 65534
-	cmd, err := NewCommands("/bin/sh", "/s").Command(t.Context(), User{UID: nobody, GID: nobody},
-		[]string{"-c", "id -u; sleep 100 & wait"})
+	ctx, cancel := context.WithCancel(t.Context())
+	c := NewCommands("/bin/sh", "/s", nil)
+	cmd, err := c.Command(ctx, User{UID: nobody, GID: nobody}, []string{"-c", "id -u; sleep 100 & wait"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	out, g, err := c.begin(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() }()
+	defer out.Close()
+	defer func() { cancel(); <-g.Over() }()
 	uid := make([]byte, 16)
 	if n, err := out.Read(uid); err != nil || strings.TrimSpace(string(uid[:n])) != "65534" {
 		t.Fatalf("it runs as %q: %v", uid[:n], err)
@@ -116,5 +116,43 @@ func TestCommandIsAlone(t *testing.T) {
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if text, err := other.CombinedOutput(); err == nil {
 		t.Errorf("another process of the user looks into it: %q", text)
+	}
+}
+
+// TestCommandsAreBounded: a command that says things without end takes no memory of the server's, and what it leaves
+// behind ends with it.
+func TestCommandsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "muster")
+	text := `#!/bin/sh
+echo $$ > ` + dir + `/pid
+case $4 in
+--name=says) head -c 3000000 /dev/zero | tr '\0' x >&2; exit 1;;
+--name=leaves) sleep 1000 >/dev/null 2>&1 & echo $! > ` + dir + `/left; echo 5;;
+esac
+`
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, me := NewCommands(program, "/s", nil), User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	if a := c.Submit(t.Context(), me, []string{"--name=says"}, "x"); len(a.Refused) != maxSaid {
+		t.Errorf("%d bytes are kept", len(a.Refused))
+	}
+	if a := c.Submit(t.Context(), me, []string{"--name=leaves"}, "x"); a.Job != "5" {
+		t.Errorf("%+v", a)
+	}
+	left, err := os.ReadFile(dir + "/left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := strings.TrimSpace(string(left))
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %s lives", pid)
+		}
 	}
 }

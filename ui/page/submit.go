@@ -34,7 +34,7 @@ type submits struct {
 func newSubmits(s *pages) *submits {
 	f := &submits{pages: s}
 	if s.Front != "" {
-		f.commands = forms.NewCommands(s.Front, s.Socket)
+		f.commands = forms.NewCommands(s.Front, s.Socket, s.Guests)
 	}
 	return f
 }

@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
 	"golang.org/x/sys/unix"
 
-	"dev.muster/agent/step"
+	"dev.muster/agent/guests"
 	"dev.muster/ui/forms"
 	"dev.muster/wire"
 )
@@ -43,8 +42,7 @@ func Words(job, node, prolog, epilog string) []string {
 // terminal is srun on a pseudo terminal.
 type terminal struct {
 	*os.File
-	end   chan struct{} // closed when srun has ended
-	group int
+	guest *guests.Guest // srun
 }
 
 // open starts a command on a pseudo terminal.
@@ -53,7 +51,7 @@ func open(ctx context.Context, c *forms.Commands, u forms.User, words []string, 
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: "/dev/ptmx", Err: err}
 	}
-	t := &terminal{File: os.NewFile(uintptr(m), "/dev/ptmx"), end: make(chan struct{})}
+	t := &terminal{File: os.NewFile(uintptr(m), "/dev/ptmx")}
 	if err := unix.IoctlSetPointerInt(m, unix.TIOCSPTLCK, 0); err != nil {
 		return nil, errors.Join(os.NewSyscallError("unlock terminal", err), t.Close())
 	}
@@ -71,17 +69,11 @@ func open(ctx context.Context, c *forms.Commands, u forms.User, words []string, 
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
 		cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = false, true, true
 		_ = far.Chown(int(u.UID), -1) // not ours where the user is
-		err = cmd.Start()
+		t.guest, err = c.Start(cmd)   // how it ends stands on the terminal
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	t.group = cmd.Process.Pid
-	step.Plain(t.group)
-	go func() {
-		_ = cmd.Wait() // how it ended stands on the terminal
-		close(t.end)
-	}()
 	return t, nil
 }
 
@@ -108,10 +100,10 @@ func (t *terminal) resize(text []byte) {
 func (t *terminal) stop() {
 	_ = t.Close()
 	select {
-	case <-t.end:
+	case <-t.guest.Over():
 	case <-time.After(2 * time.Second):
-		_ = syscall.Kill(-t.group, syscall.SIGKILL)
-		<-t.end
+		_ = t.guest.Kill()
+		<-t.guest.Over()
 	}
 }
 

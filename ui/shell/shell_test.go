@@ -24,7 +24,7 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, me := forms.NewCommands(program, "/s"), forms.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	c, me := forms.NewCommands(program, "/s", nil), forms.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	var stays atomic.Bool
 	stays.Store(true)
 	ended := make(chan string, 1)
