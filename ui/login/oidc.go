@@ -30,6 +30,9 @@ const (
 	maxAnswer    = 1 << 20          // bytes of one answer
 	// DonePath is where the provider sends visitors back to.
 	DonePath = "/login/oidc/done"
+	// maxExchanges bounds the codes about which the provider is asked at a time. Anybody can make up codes.
+	maxExchanges = 64
+	maxHops      = 5
 )
 
 // Flow is a login that has gone to the provider. It stays with the visitor's browser, signed, so that any server can
@@ -69,6 +72,7 @@ type Providers struct {
 	kept   map[string]*provider
 	asking map[string]*inquiry
 	used   used
+	busy   chan struct{} // exchanges
 }
 
 // inquiry is one of a provider under way, for all whose logins need it.
@@ -79,7 +83,8 @@ type inquiry struct {
 
 // NewProviders knows of none yet.
 func NewProviders() *Providers {
-	return &Providers{kept: map[string]*provider{}, asking: map[string]*inquiry{}}
+	return &Providers{kept: map[string]*provider{}, asking: map[string]*inquiry{},
+		busy: make(chan struct{}, maxExchanges)}
 }
 
 // provider is one, and how to ask it.
@@ -103,7 +108,18 @@ func clientOf(o *webpage.OIDC) (*http.Client, error) {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	return &http.Client{Transport: bounded{t}, Timeout: providerTime}, nil
+	return &http.Client{Transport: bounded{t}, Timeout: providerTime, CheckRedirect: stay}, nil
+}
+
+// stay lets a provider send questions on, as to another path, but not what has the page's secret and a visitor's code.
+func stay(_ *http.Request, via []*http.Request) error {
+	switch {
+	case via[0].Method != http.MethodGet:
+		return errors.New("the provider sends a code on to another address")
+	case len(via) >= maxHops:
+		return fmt.Errorf("the provider sends a question on %d times", maxHops)
+	}
+	return nil
 }
 
 // bounded cuts off answers that are too long: who reads them keeps all of them in memory.
@@ -239,6 +255,11 @@ func (p *Providers) Finish(ctx context.Context, s *webpage.Settings, f *Flow, q 
 	if err != nil {
 		return v, err
 	}
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer leave()
 	ctx = oidc.ClientContext(ctx, found.http)
 	token, err := cfg.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(f.Verifier))
 	if err != nil {
@@ -252,6 +273,18 @@ func (p *Providers) Finish(ctx context.Context, s *webpage.Settings, f *Flow, q 
 		v.Token, _ = token.Extra("id_token").(string)
 	}
 	return v, err
+}
+
+// enter waits until fewer codes are exchanged than may be at a time.
+func (p *Providers) enter(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, providerTime)
+	defer cancel()
+	select {
+	case p.busy <- struct{}{}:
+		return func() { <-p.busy }, nil
+	case <-ctx.Done():
+		return nil, errors.New("too many visitors log in: try again in a minute")
+	}
 }
 
 // Leave is where a visitor is sent to end the session at the provider, too, and to come back then (OpenID Connect
