@@ -27,9 +27,9 @@ import (
 // Bounds.
 const (
 	MaxScript  = 256 << 10
-	runTime    = 30 * time.Second // of one command
+	runTime    = 20 * time.Second // of a form, with what it waits for: the page has to answer within 30 s
 	endTime    = 2 * time.Second  // for it to end once it has said all that is read
-	maxAtOnce  = 8                // commands
+	maxAtOnce  = 64               // commands, most of which wait for files of users if there are so many
 	maxOfUser  = 3                // of one user
 	maxSaid    = 64 << 10         // of what one says
 	maxNotes   = 20
@@ -141,6 +141,8 @@ var starts = regexp.MustCompile(`^sbatch: Job \d+ to start at (\S+) using (\d+) 
 
 // Try asks when a job would start, and what may be a mistake in its script.
 func (c *Commands) Try(ctx context.Context, u User, words []string, script string) (a Answer) {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
 	_, said, err := c.run(ctx, u, script, io.ReadAll, sbatch("--test-only", words, script))
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
@@ -232,6 +234,8 @@ func number(r io.Reader) ([]byte, error) { return bufio.NewReader(r).ReadBytes('
 // may have one less until then.
 func (c *Commands) run(ctx context.Context, u User, input string, read func(io.Reader) ([]byte, error),
 	words []string) (out, said string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
 	leave, ok := c.users.Enter(u.UID)
 	if !ok {
 		return "", "", errors.New("this form is being checked already: wait until that is over")
@@ -240,11 +244,9 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	case c.busy <- struct{}{}:
 	case <-ctx.Done():
 		leave()
-		return "", "", ctx.Err()
+		return "", "", errors.New("too many forms are being checked: try again in a minute")
 	}
 	defer func() { <-c.busy }()
-	ctx, cancel := context.WithTimeout(ctx, runTime)
-	defer cancel()
 	cmd, err := c.Command(ctx, u, words)
 	if err != nil {
 		leave()
@@ -252,7 +254,8 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	}
 	errs := &beginning{}
 	cmd.Stdin, cmd.Stderr = strings.NewReader(input), errs
-	pipe, g, err := c.begin(cmd)
+	until, _ := ctx.Deadline()
+	pipe, g, err := c.begin(cmd, until)
 	if err != nil {
 		leave()
 		return "", "", fmt.Errorf("cannot run the command as %s on this server: %w", u.Name, err)
@@ -272,15 +275,15 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 	return string(got), errs.String(), err
 }
 
-// begin starts a command, and returns what it writes, until its time is over at the latest.
-func (c *Commands) begin(cmd *exec.Cmd) (pipe *os.File, g *guests.Guest, err error) {
+// begin starts a command, and returns what it writes until a time.
+func (c *Commands) begin(cmd *exec.Cmd, until time.Time) (pipe *os.File, g *guests.Guest, err error) {
 	pipe, far, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	cmd.Stdout = far
 	g, err = c.Start(cmd)
-	err = errors.Join(err, far.Close(), pipe.SetReadDeadline(time.Now().Add(runTime)))
+	err = errors.Join(err, far.Close(), pipe.SetReadDeadline(until))
 	if err != nil {
 		return nil, nil, errors.Join(err, pipe.Close())
 	}

@@ -2,14 +2,17 @@ package forms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -102,7 +105,7 @@ func TestCommandIsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, g, err := c.begin(cmd)
+	out, g, err := c.begin(cmd, time.Now().Add(runTime))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,4 +158,51 @@ esac
 			t.Fatalf("process %s lives", pid)
 		}
 	}
+}
+
+// TestFormsOfOthers: commands that wait for their users' files delay no other user's form, and those of one form have
+// its time together.
+func TestFormsOfOthers(t *testing.T) {
+	const hangs = 20 // users
+	dir := t.TempDir()
+	program, pipe := filepath.Join(dir, "muster"), filepath.Join(dir, "pipe")
+	text := "#!/bin/sh\ncase $* in *hang*) read x <" + pipe + ";; esac\necho 7\n"
+	err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(program, []byte(text), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, me := NewCommands(program, "/s", nil), User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	c.users = NewPerUser(hangs * maxOfUser) // this process has one user
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range hangs * maxOfUser {
+		all.Go(func() { c.Submit(ctx, me, []string{"--name=hang"}, "x") })
+	}
+	for end := time.Now().Add(20 * time.Second); len(c.busy) < hangs*maxOfUser; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d commands run", len(c.busy))
+		}
+	}
+	other := *c
+	other.users = NewPerUser(1)
+	if a := other.Submit(t.Context(), me, []string{"--name=other"}, "x"); a.Job != "7" {
+		t.Errorf("%+v", a)
+	}
+	cancel()
+	all.Wait()
+}
+
+// TestFormHasAnEnd: the two commands of a form have one time together.
+func TestFormHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCommands("/bin/true", "/s", nil)
+		for range maxAtOnce {
+			c.busy <- struct{}{}
+		}
+		begun := time.Now()
+		a := c.Try(t.Context(), User{UID: uint32(os.Getuid())}, nil, "x")
+		if took := time.Since(begun); took != runTime || !strings.Contains(a.Refused, "too many forms") {
+			t.Errorf("%v: %+v", took, a)
+		}
+	})
 }
