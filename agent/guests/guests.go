@@ -5,6 +5,7 @@ package guests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,6 +33,7 @@ const (
 	locked     = 64 << 10        // bytes of it that stay in memory, there
 	niceness   = 10              // the server's own threads go before
 	stuckTime  = 5 * time.Second // for one that was killed to end
+	closeTime  = 2 * time.Second // for all to end with their server
 	graceLook  = time.Second     // between two looks at what an ended one has left behind
 	firstTry   = 10 * time.Millisecond
 	longestTry = time.Minute // between two attempts to remove a group whose processes the kernel keeps
@@ -43,13 +45,15 @@ type House struct {
 	once   sync.Once
 	groups *cgroup.Groups // nil: none can be made
 	next   atomic.Uint64
-	closed atomic.Bool
+	closed chan struct{} // once the server ends
+	all    sync.WaitGroup
 	each   cgroup.Fence // of each user
 }
 
 // New returns the house of the server that has a folder. Guests that an earlier server has left there are ended.
 func New(dir string) *House {
-	h := &House{dir: dir + "/guests", each: cgroup.Fence{MemMB: userMemory, PIDs: userPIDs}}
+	h := &House{dir: dir + "/guests", closed: make(chan struct{})}
+	h.each = cgroup.Fence{MemMB: userMemory, PIDs: userPIDs}
 	if os.Geteuid() == 0 && len(cgroup.Dirs(h.dir)) > 0 {
 		h.open()
 	}
@@ -76,16 +80,21 @@ func (h *House) open() *cgroup.Groups {
 	return h.groups
 }
 
-// Close removes the groups of a server that ends, now or when the last guest is gone.
+// Close ends the guests of a server that ends, and removes their groups. It waits for them no longer than closeTime;
+// the next server ends the others.
 func (h *House) Close() {
-	h.once.Do(func() {}) // none from now on
-	h.closed.Store(true)
-	h.gone()
-}
-
-// gone removes the groups of a server that has ended, unless a guest is left.
-func (h *House) gone() {
-	if h.closed.Load() && h.groups != nil {
+	h.once.Do(func() {}) // no groups from now on
+	close(h.closed)
+	gone := make(chan struct{})
+	go func() {
+		h.all.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(closeTime):
+	}
+	if h.groups != nil {
 		h.groups.Close()
 	}
 }
@@ -178,10 +187,18 @@ func (g *Guest) join(h *House, uid uint32) (err error) {
 	if groups == nil {
 		return nil
 	}
+	select {
+	case <-h.closed:
+		return errors.New("the server ends")
+	default:
+	}
+	h.all.Add(1)
+	g.house = h
 	user := "job_" + strconv.FormatUint(uint64(uid), 10)
 	name := "step_" + strconv.FormatUint(h.next.Add(1), 10)
-	g.house = h
-	g.group, err = groups.Create(user, name, &h.each)
+	if g.group, err = groups.Create(user, name, &h.each); err != nil {
+		h.all.Done()
+	}
 	return err
 }
 
@@ -253,15 +270,25 @@ func (g *Guest) leave(until time.Time, after time.Duration) {
 	}
 	g.group.CloseFD()
 	if g.group.Remove() {
-		g.house.gone()
+		g.house.all.Done()
 		return
 	}
-	wait := graceLook
-	if !time.Now().Before(until) {
-		_ = g.group.Kill()
-		wait, after = after, min(2*after, longestTry)
+	if grace := time.Until(until); grace > 0 {
+		go g.wait(min(grace, graceLook), until)
+		return
 	}
-	time.AfterFunc(wait, func() { g.leave(until, after) })
+	_ = g.group.Kill()
+	time.AfterFunc(after, func() { g.leave(until, min(2*after, longestTry)) })
+}
+
+// wait looks again at what a guest has left behind after a while, and ends it if the server ends.
+func (g *Guest) wait(while time.Duration, until time.Time) {
+	select {
+	case <-time.After(while):
+	case <-g.house.closed:
+		until = time.Now()
+	}
+	g.leave(until, firstTry)
 }
 
 // Pid is the number of the process.

@@ -35,7 +35,12 @@ func house(t *testing.T, grouped bool) *House {
 	if g == nil || !g.Has(cgroup.Memory) || !g.Has(cgroup.PIDs) {
 		t.Skip("no control groups here that bound memory and processes")
 	}
-	t.Cleanup(h.Close)
+	t.Cleanup(func() {
+		h.Close()
+		if left := cgroup.Dirs(h.dir); len(left) > 0 {
+			t.Errorf("groups are left: %q", left)
+		}
+	})
 	return h
 }
 
@@ -188,6 +193,27 @@ func TestGuestGrace(t *testing.T) {
 	<-g.Over()
 	if left, done := line(t, out), line(t, out); left != "left" || done != "done" {
 		t.Errorf("said %q, %q", left, done)
+	}
+}
+
+// TestGuestsEndWithServer: a server that ends leaves no guests, and starts none.
+func TestGuestsEndWithServer(t *testing.T) {
+	house(t, true)
+	h := New(t.TempDir())
+	g, out := guest(t.Context(), t, h, time.Hour, "setsid sh -c 'echo $$; exec sleep 1000' & echo")
+	pid := line(t, out)
+	if pid == "" {
+		pid = line(t, out)
+	}
+	<-g.Over()
+	h.Close()
+	if left := cgroup.Dirs(h.dir); alive(pid) || len(left) > 0 {
+		t.Errorf("process %s lives, or %q are left", pid, left)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if _, err := h.Start(cmd, 0); err == nil {
+		t.Error("another starts")
 	}
 }
 
