@@ -63,6 +63,8 @@ func startGlewlwyd(t *testing.T, page string, users ...string) *glewlwyd {
 		"login_url=\"login.html\"\nadmin_scope=\"g_admin\"\nprofile_scope=\"g_profile\"\nhash_algorithm=\"SHA512\"\n" +
 		"user_module_path=\"" + lib + "user\"\nclient_module_path=\"" + lib + "client\"\n" +
 		"user_auth_scheme_module_path=\"" + lib + "scheme\"\nplugin_module_path=\"" + lib + "plugin\"\n" +
+		"static_files_path=\"/usr/share/glewlwyd/webapp/\"\n" +
+		"static_files_mime_types = ({ extension = \".html\"; mime_type = \"text/html\"; });\n" +
 		"database = { type = \"sqlite3\"; path = \"" + filepath.Join(dir, "db") + "\"; };\n"
 	cmd := exec.Command(program, "--config-file="+writeFile(t, "glewlwyd.conf", conf))
 	if err := cmd.Start(); err != nil {
@@ -302,4 +304,46 @@ func setCookies(t *testing.T, c *http.Client, at string, list []*http.Cookie) {
 		k.Secure, k.Path = true, "/"
 	}
 	c.Jar.SetCookies(u, list)
+}
+
+// TestLiveProviderBrowser: a browser that keeps to the rules of cookies by TLS comes back from the provider's site and
+// has a session.
+func TestLiveProviderBrowser(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t, t.TempDir())
+	if b == nil {
+		t.Skip("no chromium")
+	}
+	addr, dir := freeAddr(t), t.TempDir()
+	page := "https://" + addr
+	g := startGlewlwyd(t, page, "daemon")
+	secret := writeFile(t, "secret", "secret of page\n")
+	startDev(t, "--hollow", "1x8c16g", "--http", addr, "--conf", confWith(t, dir, "PageCertificate=cluster\nPageURL="+
+		page+"\nOIDCIssuer="+g.url+"/api/oidc\nOIDCClientID=page\nOIDCSecretFile="+secret+"\n"))
+	b.call("Security.setIgnoreCertificateErrors", map[string]any{"ignore": true}, nil)
+	b.open(g.url+"/login.html", 1000, "light")
+	const ask = `(m, u, d) => { const x = new XMLHttpRequest(); x.open(m, u, false);
+		x.setRequestHeader("Content-Type", "application/json"); x.send(JSON.stringify(d)); return String(x.status) }`
+	if got := b.run("[(" + ask + `)("POST", "/api/auth", {username: "daemon", password: "daemon"}), (` + ask +
+		`)("PUT", "/api/auth/grant/page", {scope: "openid profile"})]`); strings.Join(got, " ") != "200 200" {
+		t.Fatalf("at the provider: %q", got)
+	}
+	b.open(page+"/login/oidc?to=/plan", 1000, "light")
+	to := b.seen(`new URL(location.href).searchParams.get("callback_url") || ""`) // its login page goes there
+	if !strings.HasPrefix(to, g.url) {
+		t.Fatalf("the provider's login page leads to %q, from %s", to, b.seen("location.href"))
+	}
+	b.run(fmt.Sprintf("location.href = %q, []", to+"&g_continue"))
+	for end := time.Now().Add(patience(browserTime)); ; time.Sleep(20 * time.Millisecond) {
+		at := b.seen("document.readyState == 'complete' ? location.pathname + ' ' + document.body.innerText : ''")
+		if strings.HasPrefix(at, "/plan") && strings.Contains(at, "daemon") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it is at %s", at)
+		}
+	}
+	if text := b.seen("document.cookie"); strings.Contains(text, "muster") { // the provider's are of the same host
+		t.Errorf("scripts see the cookie %s", text)
+	}
 }
