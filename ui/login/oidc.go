@@ -32,6 +32,7 @@ const (
 	DonePath = "/login/oidc/done"
 	// maxExchanges bounds the codes about which the provider is asked at a time. Anybody can make up codes.
 	maxExchanges = 64
+	enterTime    = 2 * time.Second // for one of them to end: visitors who wait have connections of the page
 	maxHops      = 5
 )
 
@@ -277,7 +278,7 @@ func (p *Providers) Finish(ctx context.Context, s *webpage.Settings, f *Flow, q 
 
 // enter waits until fewer codes are exchanged than may be at a time.
 func (p *Providers) enter(ctx context.Context) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, providerTime)
+	ctx, cancel := context.WithTimeout(ctx, enterTime)
 	defer cancel()
 	select {
 	case p.busy <- struct{}{}:
