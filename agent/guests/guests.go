@@ -1,6 +1,6 @@
 // Package guests runs programs as users on a server, outside of any job: the front-ends of the page, and programs of
-// triggers. What they may use is bounded for each user and for all of them, so that none exhausts the server, and
-// nothing of them stays. It does not know what the programs are for. Start with House.
+// triggers. Their processes and memory are bounded for each user and for all of them, so that none exhausts the server,
+// and nothing of them stays. It does not know what the programs are for. Start with House.
 package guests
 
 import (
@@ -128,8 +128,8 @@ const limited = `p=$1 d=$2 l=$3 n=$4 && shift 4 && { ulimit -p "$p" || ulimit -u
 ulimit -d "$d" && ulimit -l "$l" && ulimit -n "$n" && ` + gate
 
 // Start starts a command of a context as the user of its credential; without one, or as root, it is no guest, and
-// nothing bounds it. It is killed, with all that it has started, when the context ends. What it has started and left
-// behind has grace to end.
+// nothing bounds it. It is killed, with all that it has started, when the context ends. Processes that it
+// leaves behind have grace to end.
 func (h *House) Start(cmd *exec.Cmd, grace time.Duration) (*Guest, error) {
 	g := &Guest{cmd: cmd, grace: grace, over: make(chan struct{})}
 	cmd.Cancel = g.Kill

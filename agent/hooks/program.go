@@ -93,7 +93,7 @@ func (b *beginning) String() string {
 	return string(b.text)
 }
 
-// runUsers runs the program of a user's trigger. What it leaves behind may take as long as a program may.
+// runUsers runs the program of a user's trigger. Processes that it leaves behind may take as long as a program.
 func (r *Runner) runUsers(ctx context.Context, cmd *exec.Cmd) error {
 	g, err := r.Guests.Start(cmd, triggerLimit)
 	if err != nil {
