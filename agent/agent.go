@@ -146,7 +146,7 @@ func newServer(cfg Config, name string, n *network) (*server.Server, error) {
 	}
 	logDir := filepath.Join(cfg.Dir, "raft")
 	sc := server.Config{Name: name, Version: cfg.Version, Load: cfg.Load, DeadAfter: cfg.DeadAfter,
-		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page, Past: cfg.Past,
+		Hooks: cfg.Hooks, Dialect: cfg.Dialect, Page: cfg.Web.Page, Past: cfg.Hollow.Past,
 		Log: consensus.Config{Dir: logDir, ID: name, Addr: name, Bootstrap: true, SnapshotEvery: cfg.SnapshotEvery}}
 	if cfg.Fatal != nil {
 		sc.Log.Fatal = func(err error) { cfg.Fatal(withWayOut(err, cfg.Dir, name)) }
@@ -188,7 +188,7 @@ func renew(r *step.Remote, cfg Config) error {
 }
 
 func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, error) {
-	nodes := cfg.Hollow
+	nodes := cfg.Hollow.Nodes
 	var gpus *gpu.Watcher
 	var here *machine.Machine
 	dir := filepath.Join(cfg.Dir, "client")
@@ -219,8 +219,8 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 	}
 	var runner step.Runner
 	var sampler *usage.Sampler
-	if len(cfg.Hollow) > 0 && !cfg.HollowExec {
-		runner = supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.HollowTime, cluster.ExitStatus{} })
+	if len(cfg.Hollow.Nodes) > 0 && !cfg.Hollow.Exec {
+		runner = supervisor.NewTimers(func(step.Spec) (time.Duration, cluster.ExitStatus) { return cfg.Hollow.Time, cluster.ExitStatus{} })
 	} else {
 		r, err := step.Open(dir, append(slices.Clone(cfg.Supervisor), "--dir", dir))
 		if err != nil {
@@ -232,7 +232,7 @@ func newClient(ctx context.Context, cfg Config, n *network) (*client.Client, err
 		runner, sampler = r, usage.NewSampler(dir)
 	}
 	for i := range nodes {
-		nodes[i].SetHostName = cfg.HollowExec && os.Getuid() == 0 && len(cfg.Hollow) > 0
+		nodes[i].SetHostName = cfg.Hollow.Exec && os.Getuid() == 0 && len(cfg.Hollow.Nodes) > 0
 		nodes[i].Inventory.Version = cfg.Version
 		if n != nil {
 			nodes[i].Inventory.Addr = n.addr

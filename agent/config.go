@@ -28,10 +28,7 @@ type Config struct {
 	Socket         string // local socket
 	Version        string
 	Load           func() (*cluster.Config, []string, error) // reads the configuration to activate; nil: keep
-	Hollow         []machine.Node
-	HollowExec     bool // hollow nodes really run their steps on this machine
-	// HollowTime is how long a step of a hollow node without execution lasts.
-	HollowTime time.Duration
+	Hollow         HollowConfig
 	// SampleSpan is for how long each sample of what hardware does stands; 0: a minute.
 	SampleSpan time.Duration
 	Images     ImageLimits
@@ -68,6 +65,13 @@ type Config struct {
 	Log        *slog.Logger
 	// Started is called once the socket answers.
 	Started func()
+}
+
+// HollowConfig says which nodes are simulated, and how.
+type HollowConfig struct {
+	Nodes []machine.Node // none: this machine is the node
+	Exec  bool           // steps really run on this machine
+	Time  time.Duration  // that a step lasts without
 	// Past makes a past for the history of a new cluster, for demonstrations.
 	Past history.Past
 }

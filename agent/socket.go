@@ -35,7 +35,7 @@ const (
 // callers says who may call the local socket of a daemon of the user own. A daemon of an ordinary user's runs all jobs
 // as that user: a job of somebody else would have the rights of the daemon's user.
 func (cfg *Config) callers(own int) os.FileMode {
-	runs := cfg.Client && !cfg.Login && (len(cfg.Hollow) == 0 || cfg.HollowExec)
+	runs := cfg.Client && !cfg.Login && (len(cfg.Hollow.Nodes) == 0 || cfg.Hollow.Exec)
 	if runs && own != 0 {
 		return forOwners
 	}

@@ -22,9 +22,9 @@ func TestCallers(t *testing.T) {
 		"a node of a user":         {Config{Client: true}, 1000, forOwners},
 		"a server of a user":       {Config{Server: true}, 1000, forAll},
 		"a login host of a user":   {Config{Client: true, Login: true}, 1000, forAll},
-		"hollow nodes":             {Config{Client: true, Hollow: hollow}, 1000, forAll},
-		"hollow nodes with steps":  {Config{Client: true, Hollow: hollow, HollowExec: true}, 1000, forOwners},
-		"hollow nodes, all root's": {Config{Client: true, Hollow: hollow, HollowExec: true}, 0, forAll},
+		"hollow nodes":             {Config{Client: true, Hollow: HollowConfig{Nodes: hollow}}, 1000, forAll},
+		"hollow nodes with steps":  {Config{Client: true, Hollow: HollowConfig{Nodes: hollow, Exec: true}}, 1000, forOwners},
+		"hollow nodes, all root's": {Config{Client: true, Hollow: HollowConfig{Nodes: hollow, Exec: true}}, 0, forAll},
 	} {
 		if got := c.cfg.callers(c.own); got != c.want {
 			t.Errorf("%s: mode %o, want %o", name, got, c.want)

@@ -221,8 +221,8 @@ func daemon(c *cli.Context, page webpage.Maker, serve, clientMode bool) error {
 		NodeName: cluster.NodeName(c.String("node")), Bind: c.String("bind"),
 		Advertise: c.String("advertise"), Join: addresses(c.StringSlice("join")),
 		Token: token, Login: c.Bool("login"), DeadAfter: c.Duration("dead-server-after"),
-		SnapshotEvery: c.Uint64("snapshot-every"), HollowExec: c.Bool("hollow-exec"),
-		HollowTime: c.Duration("hollow-time"), Images: agent.ImageLimits{Disk: imageDisk(c), Size: imageSize(c)},
+		SnapshotEvery: c.Uint64("snapshot-every"), Images: agent.ImageLimits{Disk: imageDisk(c), Size: imageSize(c)},
+		Hollow:  agent.HollowConfig{Exec: c.Bool("hollow-exec"), Time: c.Duration("hollow-time")},
 		Dialect: slurm.Dialect{},
 		Web: agent.WebConfig{Addr: c.String("http"), Page: page, RESTSocket: c.String("rest-socket"),
 			Tools: mcphost.Web(toolWorld)},
@@ -293,7 +293,7 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 	case h == "conf" && cfg.Load != nil:
 		for _, n := range declared {
 			machine.Hollow(&n.Inventory)
-			cfg.Hollow = append(cfg.Hollow, machine.Node{Name: n.Name, Inventory: n.Inventory})
+			cfg.Hollow.Nodes = append(cfg.Hollow.Nodes, machine.Node{Name: n.Name, Inventory: n.Inventory})
 		}
 	case h == "conf":
 		return errors.New("--hollow conf needs --conf FILE")
@@ -309,10 +309,10 @@ func configure(c *cli.Context, cfg *agent.Config) error {
 				nodes[i].Name, nodes[i].Inventory.Host = cluster.NodeName(name), name
 			}
 		}
-		cfg.Hollow = nodes
+		cfg.Hollow.Nodes = nodes
 	}
 	if cfg.GPU.Hollow {
-		machine.NameGPUs(cfg.Hollow)
+		machine.NameGPUs(cfg.Hollow.Nodes)
 	}
 	return demo.Apply(c, cfg)
 }

@@ -7,10 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"dev.muster/acct"
 	"dev.muster/agent/machine"
+	"dev.muster/agent/samples"
 	"dev.muster/cluster"
 )
 
@@ -38,17 +40,6 @@ const (
 	patience    = time.Hour // after which nothing else starts before a job
 	leastLeft   = 10 * time.Minute
 )
-
-// run is a job on its way.
-type run struct {
-	*kind
-	id                 cluster.JobID
-	user               int
-	submit, start, end time.Time
-	length             time.Duration
-	outcome            cluster.Outcome
-	shares             []cluster.Share
-}
 
 // Make makes the past of these nodes from one moment to another. The same seed gives the same one.
 func Make(nodes []machine.Node, partition string, from, to time.Time, seed uint64) Day {
@@ -240,4 +231,43 @@ func (s *site) free(j *run) {
 		}
 		s.taken[i] = s.taken[i].Minus(ids)
 	}
+}
+
+// samples are what a server notes every minute of its state: how much of everything is in use, and how much waits.
+func (s *site) samples(running []*run, waiting int, partition string) []acct.Sample {
+	m := samples.Measures{}
+	unit := "cpu"
+	for i := range s.nodes {
+		inv := &s.nodes[i].Inventory
+		busy := s.taken[i].Len()
+		cpus := float64(inv.JobCPUCount())
+		share := float64(busy) / float64(max(s.have[i], 1))
+		add(m, "node", "", 1, float64(min(busy, 1)))
+		add(m, "cpu", "", cpus, cpus*share)
+		add(m, "mem", "", float64(inv.MemMB), float64(inv.MemMB)*share)
+		add(m, "partition_cpu", partition, cpus, cpus*share)
+		if len(inv.GPUs) > 0 {
+			add(m, "gpu", inv.GPUs[0].Type, float64(s.have[i]), float64(busy))
+			add(m, "partition_gpu", partition, float64(s.have[i]), float64(busy))
+		}
+	}
+	if s.gpus {
+		unit = "gpu"
+	}
+	for _, j := range running {
+		add(m, "account_"+unit, people[j.user][1], 0, float64(j.units*j.nodes))
+	}
+	add(m, "queue", "running", 0, float64(len(running)))
+	add(m, "queue", "pending", 0, float64(waiting))
+	list := m.List()
+	slices.SortFunc(list, func(a, b acct.Sample) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func add(m samples.Measures, kind, name string, total, used float64) {
+	s := m.Of(kind, name)
+	s.Total += total
+	s.Used += used
 }

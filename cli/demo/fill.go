@@ -37,14 +37,14 @@ func Apply(c *cli.Context, cfg *agent.Config) error {
 		return nil
 	case back < time.Hour || back > mostPast:
 		return fmt.Errorf("--hollow-history %s: give a time from 1h to %s", back, mostPast)
-	case len(cfg.Hollow) == 0 || !cfg.Server || !cfg.Client:
+	case len(cfg.Hollow.Nodes) == 0 || !cfg.Server || !cfg.Client:
 		return errors.New("--hollow-history is for simulated nodes: use it with muster dev --hollow NODES")
 	}
 	socket := cfg.Socket
-	past := Past{Nodes: cfg.Hollow, Back: back, Server: &api.Client{
+	past := Past{Nodes: cfg.Hollow.Nodes, Back: back, Server: &api.Client{
 		Dial: func(ctx context.Context) (api.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
 	}}
-	cfg.Past = past.Fill
+	cfg.Hollow.Past = past.Fill
 	return nil
 }
 

@@ -1,14 +1,10 @@
 package demo
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"dev.muster/acct"
-	"dev.muster/agent/samples"
 	"dev.muster/cluster"
 	"dev.muster/cluster/hostlist"
 )
@@ -56,6 +52,17 @@ var endings = map[cluster.Outcome]ending{
 	cluster.OutOfMemory: {11, 9},
 }
 
+// run is a job on its way.
+type run struct {
+	*kind
+	id                 cluster.JobID
+	user               int
+	submit, start, end time.Time
+	length             time.Duration
+	outcome            cluster.Outcome
+	shares             []cluster.Share
+}
+
 // record is what history keeps of a job that is over.
 func record(r *run, partition string) *cluster.Job {
 	who := people[r.user]
@@ -77,7 +84,8 @@ func record(r *run, partition string) *cluster.Job {
 	j := &cluster.Job{
 		ID: r.id, Task: cluster.TaskAny, Phase: cluster.Ended, Outcome: r.outcome, Attempt: int(r.submit.Unix()),
 		Submitted: r.submit.Truncate(time.Second), Eligible: r.submit.Truncate(time.Second),
-		Started: r.start, Ended: r.end, Limit: r.limit, Exit: cluster.ExitStatus{Code: int(as.exit >> 8), Signal: int(as.exit & 0x7f)},
+		Started: r.start, Ended: r.end, Limit: r.limit,
+		Exit:  cluster.ExitStatus{Code: int(as.exit >> 8), Signal: int(as.exit & 0x7f)},
 		Alloc: &cluster.Alloc{Partition: partition, Shares: r.shares, Types: map[string]int64{}},
 		Spec: &cluster.JobSpec{
 			Layout: &cluster.Layout{MinNodes: r.nodes}, Name: r.name, User: who[0], Account: who[1],
@@ -96,43 +104,4 @@ func record(r *run, partition string) *cluster.Job {
 		TRESAlloc: cluster.TRESList(given), TRESReq: cluster.TRESList(given),
 	}
 	return j
-}
-
-// samples are what a server notes every minute of its state: how much of everything is in use, and how much waits.
-func (s *site) samples(running []*run, waiting int, partition string) []acct.Sample {
-	m := samples.Measures{}
-	unit := "cpu"
-	for i := range s.nodes {
-		inv := &s.nodes[i].Inventory
-		busy := s.taken[i].Len()
-		cpus := float64(inv.JobCPUCount())
-		share := float64(busy) / float64(max(s.have[i], 1))
-		add(m, "node", "", 1, float64(min(busy, 1)))
-		add(m, "cpu", "", cpus, cpus*share)
-		add(m, "mem", "", float64(inv.MemMB), float64(inv.MemMB)*share)
-		add(m, "partition_cpu", partition, cpus, cpus*share)
-		if len(inv.GPUs) > 0 {
-			add(m, "gpu", inv.GPUs[0].Type, float64(s.have[i]), float64(busy))
-			add(m, "partition_gpu", partition, float64(s.have[i]), float64(busy))
-		}
-	}
-	if s.gpus {
-		unit = "gpu"
-	}
-	for _, j := range running {
-		add(m, "account_"+unit, people[j.user][1], 0, float64(j.units*j.nodes))
-	}
-	add(m, "queue", "running", 0, float64(len(running)))
-	add(m, "queue", "pending", 0, float64(waiting))
-	list := m.List()
-	slices.SortFunc(list, func(a, b acct.Sample) int {
-		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
-	})
-	return list
-}
-
-func add(m samples.Measures, kind, name string, total, used float64) {
-	s := m.Of(kind, name)
-	s.Total += total
-	s.Used += used
 }

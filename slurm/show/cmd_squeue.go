@@ -334,9 +334,7 @@ const validStates = "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOU
 const emptyStates = ",CONFIGURING,CF,RESIZING,RS,RESV_DEL_HOLD,RD,REQUEUE_FED,RF,REQUEUE_HOLD,RH,SIGNALING,SI,"
 
 // expediting is the state of jobs that wait before all others, beside PENDING.
-var expediting = JobState{
-	"EX", "EXPEDITING", "it waits before all others", []cluster.Phase{cluster.Pending}, cluster.Expedited,
-}
+var expediting = JobState{"EX", "EXPEDITING", "it waits first", []cluster.Phase{cluster.Pending}, cluster.Expedited}
 
 func setQueueStates(o *queueOptions, v string) error {
 	o.states, o.allStates = nil, strings.EqualFold(v, "all")
