@@ -136,7 +136,7 @@ lint:
 	$(GO) -C tools test ./...
 	$(GO) -C tools run ./count ..
 	$(GO) -C tools run ./arrows ..
-	cd tools && git -C .. ls-files '*.md' '*.go' | sed 's|^|../|' | xargs $(GO) tool vale --config vale/vale.ini --output line
+	cd tools && git -C .. ls-files '*.md' '*.go' | sed 's|^|../|' | CGO_ENABLED=1 xargs $(GO) tool vale --config vale/vale.ini --output line
 
 # The licenses of what is linked in. A test of tools/notices compares the file with the code.
 .PHONY: notices

@@ -16,9 +16,6 @@ import (
 	"dev.muster/cluster"
 )
 
-// Cluster is the name of the cluster that the jobs are said to have run on.
-const Cluster = "simulated"
-
 // Day is a past.
 type Day struct {
 	Jobs []*cluster.Job // by their ends; those that found no time are not there

@@ -9,6 +9,9 @@ import (
 	"dev.muster/cluster/hostlist"
 )
 
+// Cluster is the name of the cluster that the jobs are said to have run on.
+const Cluster = "simulated"
+
 // firstUID is the UID of the first of people; they are no users of the machine.
 const firstUID = 60001
 
