@@ -228,7 +228,7 @@ func putConfig(c *cli.Context, have api.ConfigResponse, want *cluster.Config, ho
 		fmt.Fprintln(c.App.ErrWriter,
 			"from now on servers do not read their --conf files by themselves; scontrol reconfigure goes back to the file of the server that leads")
 	}
-	fmt.Fprintln(c.App.Writer, "in force")
+	fmt.Fprintln(c.App.Writer, "active")
 	return nil
 }
 

@@ -213,7 +213,7 @@ func (c *MemberJoin) apply(t *tx) (any, error) {
 	old, known := t.joined.Get(m.Name)
 	if known && old.Revoked.IsZero() && old.Key != m.Key && !k.Replace && !t.silentNode(old) {
 		return nil, Errorf(Conflict, "", "%s is a member already: muster node revoke %s first, use a token made with --replace, "+
-			"or, if it is a compute node that was installed anew, wait until it counts as down", m.Name, m.Name)
+			"or, if it is a compute node that was installed again, wait until it counts as down", m.Name, m.Name)
 	}
 	used := *k
 	used.Uses--

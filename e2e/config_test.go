@@ -61,10 +61,10 @@ func TestConfigApply(t *testing.T) {
 	}
 	expect(t, "after a refusal", d.must("sinfo", "-h", "-o", "%P"), "main*")
 	out, errs, code := d.run("muster", "config", "apply", "--force", dir)
-	if code != 0 || out != change+"\nin force\n" || !strings.Contains(errs, dir+"/slurm.conf:4: Florbl is not a setting of slurm.conf") || !strings.Contains(errs, "servers do not read their --conf files by themselves") {
+	if code != 0 || out != change+"\nactive\n" || !strings.Contains(errs, dir+"/slurm.conf:4: Florbl is not a setting of slurm.conf") || !strings.Contains(errs, "servers do not read their --conf files by themselves") {
 		t.Fatalf("apply: %d\n%s%s", code, out, errs)
 	}
-	expect(t, "in force", d.must("sinfo", "-h", "-o", "%P %l"), "main* infinite\nnew 5:00")
+	expect(t, "active", d.must("sinfo", "-h", "-o", "%P %l"), "main* infinite\nnew 5:00")
 	d.must("scontrol", "update", "partition=new", "state=down")
 	shown := t.TempDir()
 	d.must("muster", "config", "show", "--dir", shown)
@@ -72,7 +72,7 @@ func TestConfigApply(t *testing.T) {
 	expect(t, "it", d.must("muster", "config", "show"), "ClusterName=c\nflorbl=1\nKillWait=40\nPartitionName=main Nodes=ALL Default=YES\n"+
 		"PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n\n# cgroup.conf\nConstrainCores=no")
 	expect(t, "undo", d.must("muster", "config", "undo"),
-		"- PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n+ PartitionName=new Nodes=ALL MaxTime=0-00:05:00\nin force")
+		"- PartitionName=new Nodes=ALL State=DOWN MaxTime=0-00:05:00\n+ PartitionName=new Nodes=ALL MaxTime=0-00:05:00\nactive")
 	expect(t, "undone", d.must("sinfo", "-h", "-p", "new", "-o", "%a"), "up")
 	d.must("muster", "config", "undo", "1")
 	expect(t, "the first again", d.must("sinfo", "-h", "-o", "%P"), "main*")

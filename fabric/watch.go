@@ -44,7 +44,7 @@ func NewWatch(sysfs fs.FS, file string) (*Watch, error) {
 		err = wire.Unmarshal(b, &w.ports)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what is known of the machine's ports from %s: %w; remove it to begin anew",
+		return nil, fmt.Errorf("read what is known of the machine's ports from %s: %w; remove it to begin again",
 			file, err)
 	}
 	return w, nil

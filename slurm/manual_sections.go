@@ -87,7 +87,7 @@ func nodeStates() Section {
 
 // jobVariables are those that a job finds, of which scripts ask most often.
 func jobVariables() Section {
-	text := "What a script and the tasks of srun find. Of all others docs/slurm-compat.md tells."
+	text := "Variables of a script and of the tasks of srun. docs/slurm-compat.md lists the others."
 	return Section{Title: "variables of the job", Text: text, Rows: JobVariables()}
 }
 
@@ -113,7 +113,7 @@ func exits() map[string]string {
 		"sbatch": "0: the script was taken; 1: it was not. With --wait the job's own code.",
 		"srun": "The greatest code of a task; 128 and the signal of one that was killed; 1 where nothing could " +
 			"be started. Ctrl-C twice ends it with 130.",
-		"salloc":   "That of the command that it ran; 1 where there was no allocation.",
+		"salloc":   "The exit status of the command that it ran; 1 without an allocation.",
 		"scancel":  "0, also where nothing was left to cancel; 1 where a job could not be cancelled.",
 		"squeue":   answered,
 		"sinfo":    answered,

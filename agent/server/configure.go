@@ -39,7 +39,7 @@ func (s *Server) load() (*cluster.Config, []string, error) {
 // new cluster its first. One that somebody has applied stays: files of servers may well be older.
 func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 	if s.cfg.Load != nil && snap.Config().Applied {
-		s.slog.Info("the file of --conf is not read: muster config apply has put another configuration in force; scontrol reconfigure goes back to the file")
+		s.slog.Info("the file of --conf is not read: muster config apply has activated another configuration; scontrol reconfigure goes back to the file")
 		return nil
 	}
 	cfg := cluster.DefaultConfig()
@@ -48,7 +48,7 @@ func (s *Server) putInForce(ctx context.Context, snap *cluster.Snapshot) error {
 	if s.cfg.Load != nil {
 		var err error
 		if want, _, err = s.load(); err != nil {
-			s.slog.Error("the configuration cannot be read; the old one stays in force", "err", err)
+			s.slog.Error("the configuration cannot be read; the old one stays active", "err", err)
 			return nil
 		}
 	}

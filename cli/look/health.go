@@ -117,7 +117,7 @@ func healthOf(n *api.NodeInfo, now time.Time) nodeHealth {
 		h.add("topology", "misplaced", n.Misplaced, "correct topology.conf or the cables")
 	}
 	if h.Shaky && len(h.Findings) == 0 {
-		h.add("node", "shaky", "much went wrong of late; large jobs avoid it", "test it")
+		h.add("node", "shaky", "much went wrong recently; large jobs avoid it", "test it")
 	}
 	h.Well = len(h.Findings) == 0
 	return h

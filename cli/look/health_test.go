@@ -74,7 +74,7 @@ func TestHealthOf(t *testing.T) {
 		{
 			"shaky",
 			node(func(n *api.NodeInfo) { n.Trouble = &cluster.FailureScore{Points: 6000, At: now} }),
-			"node much went wrong of late; large jobs avoid it > test it",
+			"node much went wrong recently; large jobs avoid it > test it",
 		},
 		{
 			"in another place", node(func(n *api.NodeInfo) { n.Misplaced = "topology.conf is wrong" }),

@@ -232,7 +232,7 @@ func (l *jobLog) ask(from *int64, wait bool) (api.TailResponse, error) {
 // print shows a part. One that begins elsewhere is of a file that was begun again.
 func (l *jobLog) print(part api.TailResponse) error {
 	if part.Start != l.at {
-		fmt.Fprintf(l.sys.Stderr, "muster: %s was begun anew\n", part.File)
+		fmt.Fprintf(l.sys.Stderr, "muster: %s was begun again\n", part.File)
 	}
 	l.at = part.End
 	_, err := l.sys.Stdout.Write(part.Bytes)

@@ -108,7 +108,7 @@ func (r *reader) settleContainers() {
 			"slurm.conf: JobContainerType="+name+" is not known: want job_container/tmpfs; jobs share the folders of their nodes")
 	case len(r.cfg.PrivateDirs) > 0:
 		r.notes = append(r.notes,
-			"job_container.conf: not in force: slurm.conf does not say JobContainerType=job_container/tmpfs")
+			"job_container.conf: not active: slurm.conf does not say JobContainerType=job_container/tmpfs")
 	}
 	r.cfg.PrivateDirs = nil
 }

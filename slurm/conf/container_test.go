@@ -30,7 +30,7 @@ func TestContainer(t *testing.T) {
 			[]cluster.PrivateDirs{{Base: "/b", Dirs: std}, {Nodes: []cluster.NodeName{"n2", "n3"}, Dirs: std}}, ""},
 		{
 			"not asked for", "", "BasePath=/b\n", nil,
-			"job_container.conf: not in force: slurm.conf does not say JobContainerType=job_container/tmpfs",
+			"job_container.conf: not active: slurm.conf does not say JobContainerType=job_container/tmpfs",
 		},
 		{"no file", with, "", nil, "changes nothing without a BasePath in job_container.conf"},
 		{

@@ -122,11 +122,11 @@ func (r *reader) settleTopology() {
 				name))
 	}
 	if len(cfg.Topology) > 0 && !use.tree {
-		note("its switches are not in force: slurm.conf says TopologyPlugin=%s, not topology/tree", name)
+		note("its switches are not active: slurm.conf says TopologyPlugin=%s, not topology/tree", name)
 		cfg.Topology = nil
 	}
 	if len(cfg.Blocks) > 0 && !use.block {
-		note("its blocks are not in force: slurm.conf says TopologyPlugin=%s, not topology/block", name)
+		note("its blocks are not active: slurm.conf says TopologyPlugin=%s, not topology/block", name)
 		cfg.Blocks, cfg.BlockSizes = nil, nil
 	}
 	r.checkSwitches(note)

@@ -51,8 +51,8 @@ func TestTopology(t *testing.T) {
 			"topology.conf:1: Switches=leaf1:leaf2: a colon stands between switches, read as a comma",
 		},
 		{
-			"not in force", "", leaves, "",
-			"topology.conf: its switches are not in force: slurm.conf says TopologyPlugin=, not topology/tree",
+			"not active", "", leaves, "",
+			"topology.conf: its switches are not active: slurm.conf says TopologyPlugin=, not topology/tree",
 		},
 		{"flat", "TopologyPlugin=topology/flat", "", "", ""},
 		{

@@ -97,7 +97,7 @@ var undone = [...]struct{ why, keys string }{
 		"PropagatePrioProcess",
 	},
 	{
-		"has no effect: scontrol reconfigure puts the files in force as they stand, and partitions that " +
+		"has no effect: scontrol reconfigure activates the files as they stand, and partitions that " +
 			"scontrol update has changed are as there; what it said of nodes stays",
 		"ReconfigFlags",
 	},

@@ -59,7 +59,7 @@ var memKeys = [...]struct {
 // keyLines are the keys as they were read, in alphabetical order.
 func keyLines(cfg *cluster.Config) (out []string) {
 	if cfg.Keys == nil {
-		return []string{"# no slurm.conf was put in force yet: muster's own defaults"}
+		return []string{"# no slurm.conf is active yet: muster's own defaults"}
 	}
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Keys)), OfMuster)
 	for _, m := range memKeys {

@@ -34,7 +34,7 @@ var SdiagOptions = []opt.Option[diagOptions]{
 	{Long: "no-trunc", On: opt.Sdiag, Newer: true, Help: "do not cut long lines: always so",
 		Set: func(*diagOptions, string) error { return nil }},
 	{
-		Long: "reset", Short: 'r', On: opt.Sdiag, Help: "count anew",
+		Long: "reset", Short: 'r', On: opt.Sdiag, Help: "reset the counts",
 		Set: func(o *diagOptions, _ string) error { o.reset = true; return nil },
 	},
 	{

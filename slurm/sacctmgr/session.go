@@ -57,7 +57,7 @@ func (m *manager) verbs() []mgrVerb {
 			"associations", 3, "", "from now on show and list have the associations too", wordVerb,
 			set(func() { m.withAssoc = true }),
 		},
-		{"clear", 2, "stats", "count the calls of servers anew", writesVerb, m.clear},
+		{"clear", 2, "stats", "reset the counts of the servers' calls", writesVerb, m.clear},
 		{"create", 2, "<ENTITY> <SPECS>", "same as add", writesVerb, m.add},
 		{"delete", 3, namesWhat, "delete what is named", writesVerb, m.remove},
 		{
