@@ -98,7 +98,7 @@ needs:
 # What some tests use besides, on machines that have apt; where it is missing they say why they skip.
 .PHONY: parts
 parts: needs
-	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc mksquashfs:squashfs-tools; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc mksquashfs:squashfs-tools snakemake:snakemake; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	/usr/bin/python3 -c 'import mpi4py' 2>/dev/null || miss="$$miss python3-mpi4py"; [ -e /usr/include/slurm/pmi2.h ] || miss="$$miss libpmi2-0-dev"; \
 	if [ -n "$$miss" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "installing$$miss"; \
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null || echo "could not install$$miss: their tests skip"; fi
