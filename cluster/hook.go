@@ -326,7 +326,7 @@ func (t *tx) inform(e JobEvent, j *Job, array *ArraySum) {
 // nextNotice is when the job's user is to be told next how much of its time is over; zero if never.
 func (j *Job) nextNotice(c *Config) time.Time {
 	if e := j.nextTold(); e != nil && !j.EndLimit(c).IsZero() {
-		return j.begun().Add(j.SuspendTotal + j.Limit/100*time.Duration(e.percent))
+		return j.Begun().Add(j.SuspendTotal + j.Limit/100*time.Duration(e.percent))
 	}
 	return time.Time{}
 }

@@ -624,8 +624,8 @@ func (t *tx) move(j *Job, to Phase) error {
 	return nil
 }
 
-// begun is from when on the job's time counts: it loses none by waiting for its nodes.
-func (j *Job) begun() time.Time {
+// Begun is from when on the job's time counts: it loses none by waiting for its nodes.
+func (j *Job) Begun() time.Time {
 	if j.Prelude != nil {
 		return later(j.Started, j.Prelude.Over)
 	}
@@ -641,7 +641,7 @@ func (j *Job) EndLimit(c *Config) time.Time {
 	if all < j.Limit {
 		return time.Time{} // longer than a duration can tell
 	}
-	return j.begun().Add(all)
+	return j.Begun().Add(all)
 }
 
 // overTime is how long a job may run on after its time limit.

@@ -59,7 +59,7 @@ func (j *Job) LaunchLimit(c *Config) time.Time {
 	if c.Prolog != "" {
 		limit += c.PrologTimeout
 	}
-	return j.begun().Add(limit)
+	return j.Begun().Add(limit)
 }
 
 // Unconfirmed yields the jobs that all nodes should have confirmed by now.

@@ -157,7 +157,7 @@ func (p *Patch) setLimit(t *tx, n *Job) error {
 		if err := checkEnd(t, n, *p.End); err != nil {
 			return err
 		}
-		limit = max(p.End.Sub(n.begun())-n.SuspendTotal, time.Second)
+		limit = max(p.End.Sub(n.Begun())-n.SuspendTotal, time.Second)
 	}
 	if !asked {
 		return nil

@@ -426,7 +426,7 @@ func (t *tables) begins(r *Reservation, now time.Time) bool {
 func (j *Job) overrun(c *Config, r *Reservation) {
 	latest := r.End.Add(c.ResvOverRun)
 	if end := j.EndLimit(c); c.ResvOverRun != Unlimited && (end.IsZero() || end.After(latest)) {
-		j.Limit = max(latest.Sub(j.begun())-j.SuspendTotal-c.overTime(j), time.Second)
+		j.Limit = max(latest.Sub(j.Begun())-j.SuspendTotal-c.overTime(j), time.Second)
 	}
 }
 

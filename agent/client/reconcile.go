@@ -186,13 +186,22 @@ func suspension(h *jobHere, cfg *cluster.Config, now time.Time) (k actionKind, a
 	return freeze, at
 }
 
-// warnAt is when --signal is due, zero if never.
+// maxUnwarned is how long a job runs at least before its --signal, if its time limit leaves it.
+const maxUnwarned = 30 * time.Second
+
+// warnAt is when --signal is due, zero if never. A job that is shorter than the notice is warned after half its time
+// or maxUnwarned: at its start, its programs would not have set their handlers yet, and would die.
 func warnAt(j *cluster.Job, cfg *cluster.Config) time.Time {
 	end := j.EndLimit(cfg)
 	if j.Spec.Signal.Num == 0 || end.IsZero() {
 		return time.Time{}
 	}
-	return end.Add(-j.Spec.Signal.Before)
+	begun := j.Begun()
+	at, first := end.Add(-j.Spec.Signal.Before), begun.Add(min(maxUnwarned, end.Sub(begun)/2))
+	if at.Before(first) {
+		return first
+	}
+	return at
 }
 
 func endActions(h *jobHere, alive int, cfg *cluster.Config, now time.Time, sooner func(time.Time)) (out []action) {

@@ -129,19 +129,32 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// The warning signal is due before the limit, and reconcile says when to look again.
+// TestReconcileWarns: the warning signal is due before the limit, and not at the start of a job that is shorter than
+// the notice; reconcile says when to look again.
 func TestReconcileWarns(t *testing.T) {
-	cfg := cluster.DefaultConfig()
-	h := here(cluster.Running, self)
-	h.launch = confirmed
-	h.job.Limit, h.job.Spec.Signal = 2*time.Minute, cluster.Signal{Num: 10, Before: 30 * time.Second}
-	jobs := map[cluster.JobID]*jobHere{1: h}
-	actions, again := reconcile(jobs, batchStep(step.Running), &cfg, now)
-	if len(actions) != 0 || !again.Equal(now.Add(30*time.Second)) {
-		t.Errorf("before it is due: %+v, again at %v", actions, again)
-	}
-	if actions, _ = reconcile(jobs, batchStep(step.Running), &cfg, now.Add(30*time.Second)); len(actions) != 1 || actions[0].kind != warn {
-		t.Errorf("when it is due: %+v", actions)
+	for name, c := range map[string]struct{ limit, notice, due time.Duration }{
+		"before the limit":                    {2 * time.Minute, 30 * time.Second, 90 * time.Second},
+		"a notice longer than the job":        {2 * time.Minute, 10 * time.Minute, maxUnwarned},
+		"a notice as long as the job":         {time.Minute, time.Minute, maxUnwarned},
+		"a notice nearly as long as the job":  {time.Minute, 50 * time.Second, maxUnwarned},
+		"a short job":                         {20 * time.Second, time.Minute, 10 * time.Second},
+		"a short job with a notice that fits": {20 * time.Second, 5 * time.Second, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cluster.DefaultConfig()
+			h := here(cluster.Running, self)
+			h.launch, h.job.Started = confirmed, now
+			h.job.Limit, h.job.Spec.Signal = c.limit, cluster.Signal{Num: 10, Before: c.notice}
+			jobs := map[cluster.JobID]*jobHere{1: h}
+			actions, again := reconcile(jobs, batchStep(step.Running), &cfg, now.Add(time.Second))
+			if len(actions) != 0 || !again.Equal(now.Add(c.due)) {
+				t.Errorf("before it is due: %+v, again after %v", actions, again.Sub(now))
+			}
+			actions, _ = reconcile(jobs, batchStep(step.Running), &cfg, now.Add(c.due))
+			if len(actions) != 1 || actions[0].kind != warn {
+				t.Errorf("when it is due: %+v", actions)
+			}
+		})
 	}
 }
 
