@@ -98,7 +98,7 @@ needs:
 # What some tests use besides, on machines that have apt; where it is missing they say why they skip.
 .PHONY: parts
 parts: needs
-	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc mksquashfs:squashfs-tools snakemake:snakemake; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
+	@miss=""; for p in pamtester:pamtester mpicc.mpich:libmpich-dev mpiexec.mpich:mpich mpicc.openmpi:libopenmpi-dev mpirun.openmpi:openmpi-bin ibsim:ibsim-utils ibnetdiscover:infiniband-diags Xvfb:xvfb xauth:xauth xclock:x11-apps xdpyinfo:x11-utils zsh:zsh fish:fish mandoc:mandoc mksquashfs:squashfs-tools; do command -v $${p%%:*} >/dev/null || miss="$$miss $${p##*:}"; done; \
 	/usr/bin/python3 -c 'import mpi4py' 2>/dev/null || miss="$$miss python3-mpi4py"; [ -e /usr/include/slurm/pmi2.h ] || miss="$$miss libpmi2-0-dev"; \
 	if [ -n "$$miss" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "installing$$miss"; \
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends $$miss >/dev/null || echo "could not install$$miss: their tests skip"; fi
@@ -174,6 +174,12 @@ compare: build
 .PHONY: restclient
 restclient: build
 	$(GO) test -count=1 -run "TestRESTClient|TestSlinky" -v -timeout 10m ./e2e -restclient
+
+# Debian's Snakemake runs workflows (a minute, and another one to install it).
+.PHONY: workflows
+workflows: needs build
+	@command -v snakemake >/dev/null || apt-get install -y -qq --no-install-recommends snakemake >/dev/null
+	$(GO) test -count=1 -run TestSnakemake -v -timeout 10m ./e2e
 
 # How jobs live and die, beside a real Slurm: signals, times, ends, records (ten minutes). COMPARE_ONLY=TEXT: only these cells.
 .PHONY: compare-life
@@ -342,7 +348,7 @@ bench-mpi: needs build
 	$(GO) test -count=1 -run TestBenchMPI -v -timeout 10m ./e2e -bench-mpi=5
 
 # All that takes minutes and must hold before a release.
-long: restclient sim appliance helm-check fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many fabric-many
+long: restclient workflows sim appliance helm-check fence-vm drill chaos chaos-hang stall told pages upgrade fuzz fuzz-paths bench-group bench-nodes bench-gang mpi-many fabric-many
 
 clean:
 	rm -rf bin gpu/bin pmi/pmix/bin agent/container/imagehelper/bin dist

@@ -59,7 +59,7 @@ func startSnakemake(t *testing.T) snakemake {
 	t.Helper()
 	program, err := exec.LookPath("snakemake")
 	if err != nil {
-		t.Skip("snakemake is not installed: apt-get install snakemake")
+		t.Skip("snakemake is not installed: apt-get install snakemake, or make workflows")
 	}
 	me, err := user.Current()
 	if err != nil {
