@@ -137,8 +137,8 @@ func (g *group) fleet(members, each int, jobs time.Duration) {
 		dir := g.dir + "/" + name
 		cfg := agent.Config{Client: true, Dir: dir, Socket: dir + "/s", NodeName: cluster.NodeName(name),
 			Hollow: agent.HollowConfig{Nodes: nodes, Time: jobs},
-			Bind: fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250),
-			Join: []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
+			Bind:   fmt.Sprintf("127.251.%d.%d:7440", i/250, 1+i%250),
+			Join:   []string{g.bind("s1"), g.bind("s2"), g.bind("s3")}, Token: token, Mute: i >= benchGossip,
 			Dialect: slurm.Dialect{},
 			Log:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 		cfg.Started = sync.OnceFunc(func() { <-joining })
