@@ -17,8 +17,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"dev.muster/cluster"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,8 +31,9 @@ type Groups struct {
 	held *os.File // base, locked: whoever removes what the dead left passes it by
 	controllers
 
-	mu   sync.Mutex
-	jobs map[string]int // step directories in each job directory
+	mu     sync.Mutex
+	jobs   map[string]int           // step directories in each job directory
+	bounds map[string]cluster.MemMB // memory of jobs that got another amount (SetMemory)
 }
 
 // Group is one step's.
@@ -39,8 +42,9 @@ type Group struct {
 	FD  int      // for CLONE_INTO_CGROUP; -1 after the launch
 	Old []string // of cgroup v1, for the launch: EnterOld
 
-	cg  *Groups
-	job string
+	cg      *Groups
+	job     string
+	starved atomic.Int32 // its processes that were killed by Starve
 }
 
 // homeGroup is the supervisor's own, so that it does not die with the daemon's.
@@ -235,7 +239,7 @@ func (c *Groups) Create(job, name string, f *Fence) (*Group, error) {
 		if err := os.Mkdir(c.base+"/"+job, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
-		if err := c.raise(job, f); err != nil {
+		if err := c.raise(job, f.bounded(c.bounds[job])); err != nil {
 			c.lower(job)
 			unix.Rmdir(c.base + "/" + job)
 			return nil, err
@@ -508,9 +512,9 @@ func (g *Group) memoryDir() string {
 
 // OOMKills is how many processes of the step the kernel has killed because the job's memory was used up.
 func (g *Group) OOMKills() int {
-	dir := g.memoryDir()
+	dir, own := g.memoryDir(), int(g.starved.Load())
 	if dir == "" {
-		return 0
+		return own
 	}
 	file := "/memory.oom_control"
 	if g.cg.unified[Memory] {
@@ -520,10 +524,10 @@ func (g *Group) OOMKills() int {
 	for line := range strings.Lines(string(text)) {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			k, _ := strconv.Atoi(strings.TrimSpace(n))
-			return k
+			return own + k
 		}
 	}
-	return 0
+	return own
 }
 
 // hold marks the groups as those of a process that lives, until release or its end.

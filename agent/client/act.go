@@ -121,6 +121,8 @@ func (j *jobs) perform(n *node, a action, now time.Time) {
 		j.performPause(h, a.kind, now)
 	case deliver:
 		j.deliver(h)
+	case setMemory:
+		limitMemory(j, h)
 	case warn:
 		h.warned = true
 		j.warn(h)

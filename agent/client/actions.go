@@ -24,6 +24,7 @@ const (
 	startFetch
 	fetchFailed
 	startEpilog
+	setMemory  // limit the memory of what runs
 	tellStuck  // processes outlive KILL: tell of them
 	killScript // the prolog or epilog takes too long
 	nothing    // wait

@@ -27,6 +27,7 @@ type jobHere struct {
 	lost      int            // of how many nodes without which it goes on it was told
 	display   *x11.Display   // of its submitter's X server; nil: none
 	progress  *progress      // how far it says that it has come; nil: it says nothing
+	memory    memoryHere     // what its processes are limited to
 	ear       *ear           // its salloc hears what it is told; nil: none does
 }
 

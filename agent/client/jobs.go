@@ -122,6 +122,7 @@ func (j *jobs) forget(h *jobHere) {
 // leave takes away what the steps of a job that is over had in common on its node. Called with mu held.
 func (j *jobs) leave(h *jobHere) {
 	h.display.Close()
+	forgetMemory(j, h)
 	id := h.part(0)
 	if p := j.hardware.Secluded(&j.config, h.node); p != nil {
 		j.try("release", id, j.cfg.Runner.Release(id))

@@ -124,6 +124,11 @@ func runActions(h *jobHere, batch *step.Status, cfg *cluster.Config, now time.Ti
 	if n := len(j.Signals); n > 0 && j.Signals[n-1].Num > h.signalled {
 		add(deliver)
 	}
+	if k, at := memoryAction(h, now); k != nothing {
+		add(k)
+	} else {
+		sooner(at)
+	}
 	at := warnAt(j, cfg)
 	switch {
 	case at.IsZero() || h.warned || j.Phase != cluster.Running:

@@ -10,6 +10,15 @@ import (
 	"dev.muster/cluster"
 )
 
+// withMemory is a job that was given 60 MB while it ran.
+func withMemory(h *jobHere, m memoryHere) *jobHere {
+	h.launch = confirmed
+	h.job.Alloc.Shares[0].MemMB = 60
+	h.job.Shrunk = &cluster.Shrunk{At: now}
+	h.memory = m
+	return h
+}
+
 func TestReconcile(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	with := func(h *jobHere, f func(*jobHere)) *jobHere { f(h); return h }
@@ -110,6 +119,19 @@ func TestReconcile(t *testing.T) {
 		{"delivered once", with(here(cluster.Running, self), func(h *jobHere) {
 			h.job.Signals, h.signalled = []cluster.JobSignal{{Num: 1, Sig: 10}}, 1
 		}), batchStep(step.Running), nil},
+		{"other memory", withMemory(here(cluster.Running, self), memoryHere{}), batchStep(step.Running),
+			[]actionKind{setMemory}},
+		{"which is being set", withMemory(here(cluster.Running, self), memoryHere{busy: true}),
+			batchStep(step.Running), nil},
+		{"which was set", withMemory(here(cluster.Running, self), memoryHere{set: 60}), batchStep(step.Running), nil},
+		{"which could not be set, a moment ago",
+			withMemory(here(cluster.Running, self), memoryHere{again: now.Add(time.Second)}),
+			batchStep(step.Running), nil},
+		{"which could not be set before",
+			withMemory(here(cluster.Running, self), memoryHere{set: 90, again: now}), batchStep(step.Running),
+			[]actionKind{setMemory}},
+		{"other memory of one that stands still",
+			withMemory(here(cluster.Suspended, self), memoryHere{}), batchStep(step.Running), []actionKind{stop}},
 		{"an older attempt is a stray",
 			with(here(cluster.Starting, self), func(h *jobHere) { h.job.Attempt = 2 }), batchStep(step.Running),
 			[]actionKind{stray, startBatch}},

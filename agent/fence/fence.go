@@ -25,9 +25,7 @@ const (
 // Devices that were found and that no line of gres.conf gives to jobs are nobody's.
 func Of(cfg *cluster.Config, inv *cluster.Inventory, found []cluster.GPU, sh cluster.Share) cgroup.Fence {
 	f := cgroup.Fence{PIDs: pidsOfJob + pidsOfCPU*sh.CPUs.Len()}
-	if cfg.MemAlloc && !cfg.Constrain.NoMemory {
-		f.MemMB = sh.MemMB
-	}
+	f.MemMB = Memory(cfg, sh)
 	if inv.Hollow {
 		return f
 	}
@@ -38,6 +36,14 @@ func Of(cfg *cluster.Config, inv *cluster.Inventory, found []cluster.GPU, sh clu
 		f.Denied = denied(slices.Concat(inv.GPUs, found), GPUs(inv, sh))
 	}
 	return f
+}
+
+// Memory is what a job may use of a node's memory, in MB; 0: all.
+func Memory(cfg *cluster.Config, sh cluster.Share) cluster.MemMB {
+	if !cfg.MemAlloc || cfg.Constrain.NoMemory {
+		return 0
+	}
+	return sh.MemMB
 }
 
 // OfStep is a job's fence around a step, which has no more memory than it named.

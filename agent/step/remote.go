@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dev.muster/agent/cgroup"
+	"dev.muster/cluster"
 	"dev.muster/wire"
 	"golang.org/x/sys/unix"
 )
@@ -391,6 +392,12 @@ func (r *Remote) Adopt(id ID, pid int) error {
 // Release implements Runner. A supervisor of a version before this has nothing to let go of, and breaks the connection.
 func (r *Remote) Release(id ID) error {
 	_, err := r.callJSON(MsgRelease, id, false)
+	return err
+}
+
+// SetMemory implements Runner. A supervisor of a version before this leaves the limit, and breaks the connection.
+func (r *Remote) SetMemory(id ID, mb cluster.MemMB) error {
+	_, err := r.callJSON(MsgMemory, MemoryRequest{id, mb}, false)
 	return err
 }
 

@@ -193,6 +193,9 @@ type Runner interface {
 	// Release lets go of what a job's steps had in common, once the job is over on its node: of id, job, attempt
 	// and node count.
 	Release(id ID) error
+	// SetMemory limits what a job's processes may use, of id, job, attempt and node count; 0 MB forgets it. Processes
+	// that use more are killed.
+	SetMemory(id ID, mb cluster.MemMB) error
 	// Attach opens the step's stream connection (see DESIGN.md of this package).
 	Attach(id ID) (net.Conn, error)
 }

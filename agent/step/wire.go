@@ -37,6 +37,7 @@ const (
 	MsgPush    = 21 // supervisor: changed []Status
 	MsgFull    = 22 // supervisor: every Status, first on a connection
 	MsgSetNote = 23
+	MsgMemory  = 24
 )
 
 // Limits of the control connection.
@@ -246,6 +247,12 @@ func peer(raw syscall.RawConn) (cred *unix.Ucred, err error) {
 type AdoptRequest struct {
 	ID  ID  `json:"id"`
 	PID int `json:"pid"`
+}
+
+// MemoryRequest names a job on a node and the memory that it has there.
+type MemoryRequest struct {
+	ID ID            `json:"id"`
+	MB cluster.MemMB `json:"mb"`
 }
 
 // SayRequest names a step and a line of the node's own.

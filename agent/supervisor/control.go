@@ -34,9 +34,9 @@ func (s *supervisor) control(conn *net.UnixConn) {
 			break
 		}
 		n, body, err := step.CutNumber(body)
-		if err == nil && kind == step.MsgAdopt { // it waits for a launch, and others must not wait for it
+		if err == nil && slow(kind) {
 			asked := bytes.Clone(body)
-			go s.request(c, kind, n, asked) // ends after adoptTime
+			go s.request(c, kind, n, asked) // ends after adoptTime, or soon after starveTime
 			continue
 		}
 		if err != nil || !s.request(c, kind, n, body) {
@@ -50,6 +50,9 @@ func (s *supervisor) control(conn *net.UnixConn) {
 	conn.Close()
 	wg.Wait()
 }
+
+// slow reports whether a request waits, for a launch or for the kernel: others must not wait for it.
+func slow(kind byte) bool { return kind == step.MsgAdopt || kind == step.MsgMemory }
 
 func (s *supervisor) list() []step.Status {
 	list := make([]step.Status, 0, len(s.steps))
@@ -129,6 +132,8 @@ func (s *supervisor) request(c *control, kind byte, n uint32, body []byte) bool 
 		rep, bad = asked(body, func(ids []step.ID) error { return s.forget(ids) })
 	case step.MsgAdopt:
 		rep, bad = asked(body, func(q step.AdoptRequest) error { return s.takeIn(q.ID, q.PID) })
+	case step.MsgMemory:
+		rep, bad = asked(body, func(q step.MemoryRequest) error { return setMemory(s, q.ID, q.MB) })
 	case step.MsgRelease:
 		var id step.ID
 		if bad = wire.Unmarshal(body, &id) != nil; !bad {

@@ -247,6 +247,9 @@ func (t *Timers) Adopt(step.ID, int) error { return syscall.ENOTSUP }
 // Release implements Runner: steps have nothing in common.
 func (t *Timers) Release(step.ID) error { return nil }
 
+// SetMemory implements step.Runner: steps that are no processes use no memory.
+func (t *Timers) SetMemory(step.ID, cluster.MemMB) error { return nil }
+
 // Attach implements Runner: who reads the output of a step hears how it ended.
 func (t *Timers) Attach(id step.ID) (net.Conn, error) {
 	t.mu.Lock()
