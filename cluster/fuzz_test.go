@@ -187,12 +187,13 @@ func (r *source) command(s *State) Command {
 		p := Patch{}
 		for _, set := range []func(){func() { p.Depends = &d }, func() { p.Limit = &limit },
 			func() { p.ArrayLimit = &n }, func() { p.MinNodes = &n },
-			func() { p.Nice = &n }, func() { at := s.Now.Add(r.span()); p.Deadline = &at }} {
+			func() { p.Nice = &n }, func() { at := s.Now.Add(r.span()); p.Deadline = &at },
+			func() { p.Mem = &Mem{Per: MemPerNode, MB: MemMB(r.n(4)) * 500} }} {
 			if r.n(3) == 0 {
 				set()
 			}
 		}
-		return &UpdateJob{Ref: r.ref(), Patch: p, Runs: true}
+		return &UpdateJob{Ref: r.ref(), Patch: p, Runs: true, Memory: true}
 	case "hold":
 		return &HoldJobs{Ref: r.ref(), Hold: Hold(r.n(3))}
 	case "requeue":

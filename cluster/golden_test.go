@@ -229,6 +229,7 @@ func goldenStory(t *testing.T) [][]byte {
 	w := newWorld(t, 3)
 	goldenTrust(w)
 	goldenResize(w)
+	goldenMemory(w)
 	goldenHet(w)
 	goldenHooks(w)
 	goldenResilience(w)

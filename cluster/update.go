@@ -13,6 +13,8 @@ type UpdateJob struct {
 	// Runs: jobs that run give nodes back if they are to have fewer, and get other licenses; no job is to have more
 	// nodes at least than at most. Logs of before have neither.
 	Runs bool `json:"runs,omitempty"`
+	// Memory: jobs that run get other memory. Logs of before do not have it.
+	Memory bool `json:"memory,omitempty"`
 }
 
 func (*UpdateJob) kind() string { return "update" }
@@ -37,7 +39,7 @@ func (c *UpdateJob) change(t *tx, j *Job, waiting bool) error {
 	spec := *j.Spec
 	n.Spec = &spec
 	spec.Layout = spec.Layout.Clone()
-	p, err := c.whileRunning(t, j, &n)
+	p, err := c.whileRunning(t, j, &n, waiting)
 	if err != nil {
 		return err
 	}
@@ -61,9 +63,15 @@ func (c *UpdateJob) change(t *tx, j *Job, waiting bool) error {
 	return nil
 }
 
-// whileRunning changes what can change of a job that runs; n is a copy. It returns what is left of the patch.
-func (c *UpdateJob) whileRunning(t *tx, j, n *Job) (p Patch, err error) {
+// whileRunning changes what can change of a job that runs; n is a copy. It returns what is left of the patch. waiting:
+// some of the jobs wait.
+func (c *UpdateJob) whileRunning(t *tx, j, n *Job, waiting bool) (p Patch, err error) {
 	p = c.Patch
+	if c.resizesMemory(j, waiting) {
+		if p, err = resizeMemory(t, j, n, p); err != nil {
+			return p, err
+		}
+	}
 	if !c.Runs {
 		return p, nil
 	}

@@ -41,7 +41,7 @@ func TestNewerOptions(t *testing.T) {
 		"sbatch --external --wrap true":             "--wrap option not permitted with --external option",
 		"sbatch --external x.sh":                    "Script arguments not permitted with --external option",
 		"sbatch --mem-update=20 --wrap true":        "--mem-update requires MARGIN@DELAY format",
-		"sbatch --mem-update=20@1 --wrap true":      "a running job keeps its memory",
+		"sbatch --mem-update=20@1 --wrap true":      "use scontrol update jobid=JOB minmemorynode=MB",
 		"srun --ignore-signals=FOO true":            "Invalid signal name or number: FOO",
 		"srun --ignore-signals=KILL true":           "Signal KILL cannot be ignored",
 		"srun --ignore-signals= true":               "--ignore-signals requires at least one signal",

@@ -161,7 +161,7 @@ func updateJob(s *Server) func(context.Context, api.Caller, cluster.UpdateJob) (
 		if out.Said = said; site == nil {
 			return out, nil
 		}
-		own := &cluster.UpdateJob{Ref: c.Ref, Patch: *site, Runs: c.Runs}
+		own := &cluster.UpdateJob{Ref: c.Ref, Patch: *site, Runs: c.Runs, Memory: c.Memory}
 		_, out.Index, err = s.proposeOf(ctx, cluster.Identity{System: true}, own)
 		return out, saying(err, said)
 	}

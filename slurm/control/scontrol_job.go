@@ -134,6 +134,7 @@ func (c *control) updateOne(ref cluster.Ref, word string, p cluster.Patch) int {
 	update := func(r cluster.Ref) error {
 		_, err := front.Call(c.sys, api.UpdateJob, cluster.UpdateJob{
 			Ref: r, Patch: p, Runs: p.MinNodes != nil || p.NodeList != nil || p.Licenses != nil,
+			Memory: p.Mem != nil,
 		})
 		return err
 	}

@@ -35,7 +35,7 @@ var optionsNewer = []opt.Option[Request]{
 	{Long: "ignore-signals", Arg: opt.Required, On: opt.Srun, Newer: true,
 		Meta: "signals", Help: "signals that srun itself ignores", Set: setIgnoredSignals},
 	{Long: "mem-update", Arg: opt.Required, On: opt.All, Newer: true, Hidden: true, Meta: "margin@delay",
-		Help: "not supported: a running job keeps its memory", Set: refuseMemUpdate},
+		Help: "not supported: change the memory of a running job with scontrol update", Set: refuseMemUpdate},
 	{Long: "notify", Arg: opt.Required, On: opt.All, Env: "NOTIFY", Newer: true,
 		Meta: "URL",
 		Help: "call a URL (http, https) when the job begins, ends, fails or is requeued, or at the events of --mail-type",
@@ -97,7 +97,7 @@ func refuseChildren(*Request, string) error {
 		"a task ends with its first process; let that wait for the others, for example by `wait` in a shell script")
 }
 
-// refuseMemUpdate refuses to take memory from a running job, and what Slurm refuses of --mem-update.
+// refuseMemUpdate refuses to measure a job and take memory from it, and what Slurm refuses of --mem-update.
 func refuseMemUpdate(_ *Request, v string) error {
 	margin, delay, ok := strings.Cut(v, "@")
 	if !ok {
@@ -107,8 +107,8 @@ func refuseMemUpdate(_ *Request, v string) error {
 	if _, valid := values.ParseTimeLimit(delay); !valid || values.SetCount(margin, 1, &n) != nil {
 		return opt.Errorf(opt.CodeError, "error: Invalid --mem-update specification")
 	}
-	return opt.Errorf(opt.CodeError, "error: --mem-update is not supported: a running job keeps its memory; "+
-		"ask for less with --mem: seff shows what a job of this kind has used")
+	return opt.Errorf(opt.CodeError, "error: --mem-update is not supported: to reduce a running job's memory, "+
+		"use scontrol update jobid=JOB minmemorynode=MB; sstat shows what it has used")
 }
 
 // setIgnoredSignals reads names and numbers of signals.
