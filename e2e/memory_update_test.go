@@ -42,6 +42,10 @@ func TestMemoryUpdate(t *testing.T) {
 		d.wait("the job to say "+text, func() bool { return strings.Contains(d.soFar("out"), text) })
 	}
 	said("begins\n")
+	d.wait("the servers to know that it runs", func() bool { // the script begins before its node has confirmed it
+		_, errs, _ := d.run("scontrol", "update", "jobid="+id, "minmemorynode=0")
+		return !strings.Contains(errs, "no longer pending")
+	})
 	for _, key := range []string{"minmemorynode=0", "minmemorycpu=100", "minmemorynode=1T"} {
 		_, errs, code := d.run("scontrol", "update", "jobid="+id, key)
 		if code != 1 || slurmWords(errs) != "Memory required by task is not available for job "+id+"\n" {

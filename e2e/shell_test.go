@@ -17,6 +17,10 @@ func TestPageShell(t *testing.T) {
 	s.wait("the jobs", func() bool {
 		return s.must("squeue", "-h", "-t", "R", "-o", "%i") != "" && s.must("squeue", "-h", "-t", "PD") == ""
 	})
+	s.wait("a shell", func() bool { // squeue calls a job running before its node has confirmed it
+		w, _ := answer(t, s.http, "GET", s.page+"/jobs/"+id+"/shell", nil)
+		return w.StatusCode == 200
+	})
 	if w, text := answer(t, s.http, "GET", s.page+"/jobs/"+roots+"/shell", nil); w.StatusCode != 403 ||
 		!strings.Contains(text, "only in your own jobs") {
 		t.Errorf("in another's job: %d %s", w.StatusCode, text)
