@@ -98,7 +98,8 @@ type fabricAnswer struct {
 func (g *group) fabric(want int, args ...string) (a fabricAnswer) {
 	g.t.Helper()
 	all := fmt.Sprintf("h[1-%d]", *fabricNodes)
-	out, errs, code := g.run("s1", "muster", append(append([]string{"burnin", "--fabric", "--json", "--seconds", *fabricSeconds}, args...), all)...)
+	words := append([]string{"burnin", "--fabric", "--json", "--seconds", *fabricSeconds}, args...)
+	out, errs, code := g.run("s1", "muster", append(words, all)...)
 	if err := json.Unmarshal([]byte(out), &a); err != nil || code != want {
 		g.t.Fatalf("muster burnin --fabric: %d, %v\n%s\n%s", code, err, out, errs)
 	}
@@ -163,7 +164,8 @@ srun sh -c 'echo $SLURMD_NODENAME'`
 	if err := os.Chmod(out, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	id := g.must("s1", "sbatch", "--parsable", "--wait", "--nodes=4", "--ntasks-per-node=1", "--spare=1", "--nodelist=h1,"+slow,
+	id := g.must("s1", "sbatch", "--parsable", "--wait",
+		"--nodes=4", "--ntasks-per-node=1", "--spare=1", "--nodelist=h1,"+slow,
 		"--uid="+nobody, "--chdir=/", "--output="+out, "--wrap="+fmt.Sprintf(script, bin+"/muster", *fabricSeconds))
 	b, err := os.ReadFile(out)
 	if err != nil {

@@ -17,10 +17,9 @@ import (
 // eats is a process with more than 100 MB.
 const eats = `x=$(head -c 100000000 /dev/zero | tr "\0" a); echo ${#x}`
 
-// TestFence: each component of a heterogeneous job has a fence of its own; what needs more memory than the job has
-// is killed, and all commands say so.
-func TestFence(t *testing.T) {
-	t.Parallel()
+// startMemoryDev starts a cluster that limits the memory of jobs, or skips the test.
+func startMemoryDev(t *testing.T) *dev {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("limits on memory need root")
 	}
@@ -33,6 +32,14 @@ func TestFence(t *testing.T) {
 	if !strings.Contains(d.must("muster", "why", node), "memory") {
 		t.Skip("this machine has no memory controller for us")
 	}
+	return d
+}
+
+// TestFence: each component of a heterogeneous job has a fence of its own; what needs more memory than the job has
+// is killed, and all commands say so.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	d := startMemoryDev(t)
 	f := &fences{dev: d, scripts: d.dir, controls: []string{"memory"}}
 	f.must("srun", "--mem=100", f.probe("first"), ":", "--mem=100", f.probe("second"))
 	for _, component := range []string{"first", "second"} {

@@ -94,7 +94,8 @@ func TestSubmitit(t *testing.T) {
 	array := submit("array.sh", "#SBATCH --array=0-3%2\n#SBATCH --cpus-per-task=2\n#SBATCH --gpus-per-node=1\n"+
 		"#SBATCH --mem=2GB\n", "%A_%a", "task.sh")
 	failed := submit("fail.sh", "#SBATCH --comment='of two words'\n#SBATCH --mem=512MB\n", "%j", "-c 'exit 3'")
-	pair := submit("pair.sh", "#SBATCH --ntasks-per-node=2\n", "%j", `-c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NTASKS'`)
+	pair := submit("pair.sh", "#SBATCH --ntasks-per-node=2\n", "%j",
+		`-c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NTASKS'`)
 
 	started := func(task string) func() bool {
 		return func() bool { return strings.Contains(d.soFar(array+"_"+task+"_0_log.out"), "started ") }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -23,18 +22,7 @@ await 60; (sleep 0; ` + eats + `; echo never)
 // leaves; history has a record for each amount.
 func TestMemoryUpdate(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("limits on memory need root")
-	}
-	d := startDev(t)
-	node := ""
-	d.wait("a node", func() bool {
-		node, _, _ = strings.Cut(d.must("sinfo", "-h", "-N", "-o", "%N"), "\n")
-		return node != ""
-	})
-	if !strings.Contains(d.must("muster", "why", node), "memory") {
-		t.Skip("this machine has no memory controller for us")
-	}
+	d := startMemoryDev(t)
 	d.write("job.sh", memoryJob)
 	id := d.must("sbatch", "--parsable", "--mem=60", "-o", d.dir+"/out", d.dir+"/job.sh")
 	said := func(text string) {

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"dev.muster/agent/guests"
 	"dev.muster/agent/users"
 	"dev.muster/cluster"
 )
@@ -62,7 +62,7 @@ func (r *Runner) Program(term context.Context, e *cluster.Hook, cfg *cluster.Con
 	if err != nil {
 		return err
 	}
-	out := &beginning{}
+	out := guests.KeepBeginning(says)
 	cmd.Stdout, cmd.Stderr = out, out
 	err = run()
 	if text := strings.TrimSpace(out.String()); err != nil && text != "" {
@@ -72,25 +72,6 @@ func (r *Runner) Program(term context.Context, e *cluster.Hook, cfg *cluster.Con
 		return nil
 	}
 	return err
-}
-
-// beginning keeps the first bytes of what a program says. The program may be a user's, who has it say any number.
-type beginning struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p[:min(len(p), says-len(b.text))]...)
-	return len(p), nil
-}
-
-func (b *beginning) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
 }
 
 // runUsers runs the program of a user's trigger. Processes that it leaves behind may take as long as a program.

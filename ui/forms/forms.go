@@ -252,7 +252,7 @@ func (c *Commands) run(ctx context.Context, u User, input string, read func(io.R
 		leave()
 		return "", "", err
 	}
-	errs := &beginning{}
+	errs := guests.KeepBeginning(maxSaid)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(input), errs
 	until, _ := ctx.Deadline()
 	pipe, g, err := c.begin(cmd, until)
@@ -292,25 +292,6 @@ func (c *Commands) begin(cmd *exec.Cmd, until time.Time) (pipe *os.File, g *gues
 
 // Start starts a front-end.
 func (c *Commands) Start(cmd *exec.Cmd) (*guests.Guest, error) { return c.guests.Start(cmd, 0) }
-
-// beginning keeps the beginning of what a command says.
-type beginning struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p[:min(len(p), maxSaid-len(b.text))]...)
-	return len(p), nil
-}
-
-func (b *beginning) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.ToValidUTF8(string(b.text), "�")
-}
 
 // Command is a front-end as a user. The environment is what jobs of a crontab have. The folder of the program comes
 // first in PATH, so that scripts find this cluster's srun also where it is not installed, or where a Slurm is.
