@@ -62,6 +62,9 @@ func TestQuickstart(t *testing.T) {
 	if os.Getuid() == 0 && !strings.Contains(out, "nobody") {
 		t.Errorf("there is no second user in\n%s", out)
 	}
+	if regexp.MustCompile(`(pretrain|finetune) +\S+ +(COMPLETED|FAILED)`).MatchString(out) {
+		t.Errorf("jobs of the day before stand among the newcomer's own in\n%s", out)
+	}
 	past := exec.CommandContext(t.Context(), filepath.Join(bin, "sacct"), "-anX", "-S", "now-1days", "-o", "jobname,user,state")
 	past.Env = append(os.Environ(), "MUSTER_SOCKET="+dir+"/muster.sock")
 	if list, err := past.CombinedOutput(); err != nil || strings.Count(string(list), "finetune") < 5 {

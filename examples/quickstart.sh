@@ -45,7 +45,7 @@ say squeue
 say srun --nodes=2 --gpus-per-node=4 -l sh -c 'echo "$(hostname) sees GPUs $CUDA_VISIBLE_DEVICES"'
 echo; echo "waiting for these jobs to end ..."
 for _ in $(seq 600); do [ -z "$(squeue -h)" ] && break; sleep 0.1; done
-say sacct -X -S now-10minutes --format=JobID%-14,JobName%-10,AllocTRES%48,State,ExitCode,Elapsed
+say sacct -X -u "$(id -un)" --format=JobID%-14,JobName%-10,AllocTRES%48,State,ExitCode,Elapsed
 echo; cat "$data"/train-*.out
 
 # What is worth looking at: one that runs and writes, an array, one that failed, one that waits.
